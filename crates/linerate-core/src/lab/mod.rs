@@ -1,0 +1,88 @@
+//! A laboratory as data: hosts, switches, routers and links, and the addresses they get.
+//!
+//! ```toml
+//! [[host]]
+//! name = "a"
+//! [[host]]
+//! name = "b"
+//! [[router]]
+//! name = "r"
+//! filters = 1000
+//! [[link]]
+//! ends = ["a", "r"]
+//! [[link]]
+//! ends = ["r", "b"]
+//! rate = "155.52 Mbit/s"
+//! mtu_bytes = 1500
+//! ```
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A laboratory on one machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabPlan {
+    /// Name for messages; a file's stem where the file gives none.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// End systems.
+    #[serde(default, rename = "host")]
+    pub hosts: Vec<HostPlan>,
+    /// Learning bridges.
+    #[serde(default, rename = "switch")]
+    pub switches: Vec<SwitchPlan>,
+    /// Forwarding hosts.
+    #[serde(default, rename = "router")]
+    pub routers: Vec<RouterPlan>,
+    /// Cables.
+    #[serde(default, rename = "link")]
+    pub links: Vec<LinkPlan>,
+}
+
+/// An end system.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostPlan {
+    /// Unique among nodes.
+    pub name: String,
+    /// MTU of its loopback interface; the kernel's 65536 when absent.
+    #[serde(default)]
+    pub loopback_mtu_bytes: Option<u32>,
+}
+
+/// A learning bridge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchPlan {
+    /// Unique among nodes.
+    pub name: String,
+}
+
+/// A host that forwards.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouterPlan {
+    /// Unique among nodes.
+    pub name: String,
+    /// Filter rules that every forwarded packet is held against and none matches.
+    #[serde(default)]
+    pub filters: u32,
+}
+
+/// A cable between two nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkPlan {
+    /// The two nodes.
+    pub ends: [String; 2],
+    /// Largest IP packet at both ends; 1500 when absent.
+    #[serde(default)]
+    pub mtu_bytes: Option<u32>,
+    /// Rate in both directions as text with a unit; as fast as the machine when absent.
+    #[serde(default)]
+    pub rate: Option<String>,
+    /// Segmentation offload at both ends; on when absent. Off makes every segment a real packet.
+    #[serde(default)]
+    pub offload: Option<bool>,
+}

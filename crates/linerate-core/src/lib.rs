@@ -1,0 +1,13 @@
+//! Units, clocks, statistics, theory, plans and records of linerate.
+//!
+//! Pure and deterministic: nothing here opens, sleeps, prints, spawns or reads a clock, and there
+//! is no `unsafe`. Time and randomness come in as arguments.
+#![forbid(unsafe_code)]
+
+pub mod lab;
+pub mod record;
+pub mod stats;
+pub mod study;
+pub mod theory;
+pub mod time;
+pub mod units;

@@ -1,0 +1,70 @@
+//! What to know before believing a number. Each code has a threshold in the engine that raises
+//! it, and an advice.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The kind of a caveat.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CaveatCode {
+    /// A data thread ran at nearly all of one core: the host may be the limit.
+    CpuBound,
+    /// A data thread waited for a core: other work shared the machine.
+    RunQueueWait,
+    /// The kernel gave another buffer than was asked for.
+    WindowNotGranted,
+    /// The kernel gave another congestion control than was asked for.
+    CongestionControlNotGranted,
+    /// The kernel used another maximum segment size than was asked for.
+    MssNotGranted,
+    /// Both ends run on the same kernel, so the result says as much about placement as about a
+    /// path.
+    SameHost,
+    /// Fewer than ten intervals or a span under a second: start-up weighs in the result.
+    ShortRun,
+    /// Kernel timestamps were asked for but did not come, or came late.
+    StampsMissing,
+    /// Several probes were in flight: round trips include the queue that they made themselves.
+    SelfLoad,
+    /// A probe was larger than the path's MTU and travelled as fragments.
+    Fragmented,
+    /// Probes left late by the instrument's own doing.
+    LateSends,
+    /// The clock is coarser than a tenth of what was measured.
+    CoarseClock,
+    /// The sender could not keep the asked pace.
+    PaceNotKept,
+    /// Stopped before the planned end.
+    CutShort,
+    /// An input of the ceiling is not known on this host.
+    CeilingUnknown,
+}
+
+/// One caveat of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Caveat {
+    /// The kind.
+    pub code: CaveatCode,
+    /// What was seen, with its figure.
+    pub detail: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl Caveat {
+    /// A caveat of one kind.
+    pub fn new(code: CaveatCode, detail: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), advice: advice.into() }
+    }
+}
+
+impl fmt::Display for Caveat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.detail, self.advice)
+    }
+}

@@ -1,0 +1,49 @@
+//! What an end of the path is: the things that change a number and that a reader asks for later.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One end of the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct End {
+    /// `local` or `remote`.
+    pub role: String,
+    /// Kernel name and release.
+    pub kernel: Option<String>,
+    /// Processor model.
+    pub cpu_model: Option<String>,
+    /// Processors that this process may use.
+    pub cpus: Option<u32>,
+    /// Version of linerate at that end.
+    pub version: Option<String>,
+    /// Clock behind the monotonic time.
+    pub clocksource: Option<String>,
+    /// Default congestion control of the host.
+    pub congestion_control_default: Option<String>,
+    /// net.ipv4.tcp_rmem: minimum, default, maximum.
+    pub tcp_rmem_bytes: Option<[u64; 3]>,
+    /// net.ipv4.tcp_wmem: minimum, default, maximum.
+    pub tcp_wmem_bytes: Option<[u64; 3]>,
+    /// net.core.rmem_max.
+    pub rmem_max_bytes: Option<u64>,
+    /// net.core.wmem_max.
+    pub wmem_max_bytes: Option<u64>,
+    /// The interface that the route to the peer leaves by.
+    pub interface: Option<Interface>,
+}
+
+/// A network interface, as far as the kernel tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interface {
+    /// Its name in its namespace.
+    pub name: String,
+    /// `veth`, `loopback`, `bridge`, a driver's name.
+    pub kind: Option<String>,
+    /// Largest IP packet.
+    pub mtu_bytes: Option<u32>,
+    /// Negotiated speed.
+    pub speed_bps: Option<u64>,
+    /// Rate of a shaping queueing discipline on it, as that discipline counts (frames without FCS
+    /// for tbf).
+    pub shaper_bps: Option<u64>,
+}

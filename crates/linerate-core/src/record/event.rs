@@ -1,0 +1,61 @@
+//! What an engine tells while it measures: the live line, and one line of `--jsonl`.
+
+use serde::Serialize;
+
+use super::{Caveat, Direction, Plan};
+
+/// One thing that happened during a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", content = "data", rename_all = "snake_case")]
+pub enum Event {
+    /// The plan with every default filled in, before anything is sent.
+    Plan(Plan),
+    /// A line for the reader: whom we reached, by what, over which address.
+    Connected(String),
+    /// An interval of a throughput test has ended.
+    Interval(IntervalRow),
+    /// A probe was answered, or given up.
+    Reply(PingReply),
+    /// Something to know before believing the numbers.
+    Caveat(Caveat),
+}
+
+/// One interval of one stream, or of all streams of a direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IntervalRow {
+    /// Start of the interval since the start of the test.
+    pub start_ns: u64,
+    /// End of the interval since the start of the test.
+    pub end_ns: u64,
+    /// Which way the data went.
+    pub direction: Direction,
+    /// Stream number, or null for the sum.
+    pub flow: Option<u16>,
+    /// Payload bytes that the receiver took in.
+    pub bytes: u64,
+    /// Those bytes over the interval, in bit/s.
+    pub goodput_bps: f64,
+    /// Segments retransmitted in the interval, where the sender told.
+    pub retransmits: Option<u64>,
+    /// Congestion window at the end of the interval, where the sender told.
+    pub cwnd_bytes: Option<u64>,
+    /// Smoothed round-trip time at the end of the interval, where the sender told.
+    pub rtt_ns: Option<u64>,
+    /// True inside the span that `--omit` leaves out.
+    pub omitted: bool,
+}
+
+/// One probe of a ping.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PingReply {
+    /// Sequence number, from 0.
+    pub sequence: u64,
+    /// Payload octets sent.
+    pub payload_bytes: u32,
+    /// Round-trip time, or null when no answer came in time.
+    pub rtt_ns: Option<u64>,
+    /// Time to live of the answer, where the kernel told.
+    pub ttl: Option<u8>,
+    /// True when this answer had come before.
+    pub duplicate: bool,
+}

@@ -1,0 +1,210 @@
+//! The one table of metrics. JSON keys, CSV headers, legends, the manual and the direction of a
+//! comparison come from here.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Layer;
+
+/// Whether more is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither: it describes.
+    Neither,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Metric {
+    /// Its identifier, which ends in its unit.
+    pub id: MetricId,
+    /// For headings and legends.
+    pub title: &'static str,
+    /// Unit of stored values.
+    pub unit: &'static str,
+    /// What a rate or size includes.
+    pub layer: Option<Layer>,
+    /// What is counted and what is not.
+    pub definition: &'static str,
+    /// Standard or document that the definition follows.
+    pub source: &'static str,
+    /// Whether more is better.
+    pub better: Better,
+}
+
+macro_rules! metrics {
+    ($($variant:ident = $key:literal, $title:literal, $unit:literal, $layer:expr, $better:ident,
+       $definition:literal, $source:literal;)*) => {
+        /// Identifier of a metric: a key in JSON and CSV, never reused for another meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+                 JsonSchema)]
+        pub enum MetricId {
+            $(#[doc = $definition] #[serde(rename = $key)] $variant,)*
+        }
+
+        impl MetricId {
+            /// The key, as in JSON and CSV.
+            pub const fn key(self) -> &'static str {
+                match self { $(Self::$variant => $key,)* }
+            }
+        }
+
+        /// Every metric, in the order of the manual.
+        pub const METRICS: &[Metric] = &[
+            $(Metric {
+                id: MetricId::$variant,
+                title: $title,
+                unit: $unit,
+                layer: $layer,
+                definition: $definition,
+                source: $source,
+                better: Better::$better,
+            },)*
+        ];
+    };
+}
+
+metrics! {
+    Goodput = "goodput_bps", "goodput", "bit/s", Some(Layer::Payload), Higher,
+        "Payload bits that the receiving application took in, over the span from the first byte \
+         (or the end of the omitted span) to the last byte; retransmissions do not count.",
+        "RFC 6349 §3.3 (TCP throughput as the application sees it)";
+    Bytes = "payload_bytes", "bytes received", "bytes", Some(Layer::Payload), Higher,
+        "Payload bytes that the receiving application took in within the measured span.",
+        "own";
+    BytesSent = "sent_bytes", "bytes sent", "bytes", Some(Layer::Payload), Neither,
+        "Payload bytes that the sending application gave to the kernel, the omitted span included.",
+        "own";
+    Span = "span_ns", "measured span", "ns", None, Neither,
+        "From the first byte (or the end of the omitted span) to the last byte, at the receiver.",
+        "own";
+    Retransmits = "retransmits", "segments retransmitted", "segments", None, Lower,
+        "Segments that the sending kernel sent again (tcpi_total_retrans); spurious ones count.",
+        "RFC 4898 tcpEStatsPerfSegsRetrans";
+    RetransmitRatio = "retransmit_ratio", "retransmitted share", "1", None, Lower,
+        "Retransmitted segments over data segments sent, both from the sending kernel.",
+        "RFC 6349 §4.2 (TCP efficiency is 1 minus this, by segments)";
+    Cwnd = "cwnd_bytes", "congestion window", "bytes", None, Neither,
+        "tcpi_snd_cwnd times tcpi_snd_mss at the sender, when sampled.",
+        "RFC 5681 §2";
+    TcpRtt = "tcp_rtt_ns", "smoothed RTT of TCP", "ns", None, Lower,
+        "Smoothed round-trip time of the sending kernel (tcpi_rtt), when sampled.",
+        "RFC 6298 §2";
+    TcpRttMin = "tcp_rtt_min_ns", "smallest RTT of TCP", "ns", None, Lower,
+        "Smallest round-trip time that the sending kernel saw (tcpi_min_rtt).",
+        "Linux tcp_info";
+    DeliveryRate = "delivery_rate_bps", "delivery rate", "bit/s", Some(Layer::Payload), Higher,
+        "Rate of acknowledged data over the last flight, by the sending kernel \
+         (tcpi_delivery_rate).",
+        "Linux tcp_info";
+    SendWindow = "send_window_bytes", "window offered", "bytes", None, Neither,
+        "Receive window that the peer advertises, after scaling (tcpi_snd_wnd), when sampled.",
+        "RFC 9293 §3.8.6, RFC 7323 §2";
+    ReceiveWindow = "receive_window_bytes", "window advertised", "bytes", None, Neither,
+        "Receive window that this end advertises, after scaling (tcpi_rcv_wnd), when sampled.",
+        "RFC 9293 §3.8.6, RFC 7323 §2";
+    CpuSender = "cpu_sender_s_per_gb", "sender CPU per GB", "s/GB", None, Lower,
+        "User and system time of the sending threads over 10^9 payload bytes sent; work in \
+         interrupt context on other cores is not in it.",
+        "getrusage(2), RUSAGE_THREAD";
+    CpuReceiver = "cpu_receiver_s_per_gb", "receiver CPU per GB", "s/GB", None, Lower,
+        "User and system time of the receiving threads over 10^9 payload bytes received; work in \
+         interrupt context on other cores is not in it.",
+        "getrusage(2), RUSAGE_THREAD";
+    CpuShareSender = "cpu_sender_ratio", "sender CPU share", "1", None, Lower,
+        "User and system time of the busiest sending thread over the test's duration.",
+        "getrusage(2), RUSAGE_THREAD";
+    CpuShareReceiver = "cpu_receiver_ratio", "receiver CPU share", "1", None, Lower,
+        "User and system time of the busiest receiving thread over the test's duration.",
+        "getrusage(2), RUSAGE_THREAD";
+    Fairness = "fairness_ratio", "fairness of streams", "1", None, Higher,
+        "Jain's index of the streams' goodputs: 1 when all are equal, 1/n when one has all.",
+        "RFC 5166 §2.3.1";
+    Rtt = "rtt_ns", "round-trip time", "ns", None, Lower,
+        "From just before the probe is given to the kernel to just after the answer is taken from \
+         it, by the prober's monotonic clock; duplicates and late answers do not count.",
+        "RFC 2681 §2";
+    RttKernel = "rtt_kernel_ns", "kernel round-trip time", "ns", None, Lower,
+        "From the kernel's time of giving the probe to the interface to its time of taking the \
+         answer from it: the path and the peer, without this host's scheduling.",
+        "RFC 2681 §2.7.2 (wire times), Linux SO_TIMESTAMPING";
+    Pps = "pings_per_s", "pings per second", "1/s", None, Higher,
+        "Answered probes over the time from the first send to the last answer.",
+        "own";
+    PpsPaper = "pings_per_s_from_avg", "pings per second, 1000/avg", "1/s", None, Higher,
+        "One second over the mean round-trip time, as the studies of 2000 printed it.",
+        "PREN study 2000 §2.2";
+    Sent = "probes_sent", "probes sent", "probes", None, Neither,
+        "Probes given to the kernel, without warm-up.",
+        "RFC 7680 §2";
+    Received = "probes_answered", "probes answered", "probes", None, Neither,
+        "Probes answered within the time-out, duplicates not counted.",
+        "RFC 7680 §2";
+    LossRatio = "loss_ratio", "loss", "1", None, Lower,
+        "Probes not answered within the time-out over probes sent.",
+        "RFC 7680 §2, RFC 6673 (round trip)";
+    LossRatioHigh = "loss_ratio_high", "loss, upper bound", "1", None, Lower,
+        "Upper end of the 95 % Wilson score interval of the loss ratio.",
+        "Wilson 1927";
+    Duplicates = "duplicates", "duplicates", "answers", None, Lower,
+        "Answers to a probe that was already answered.",
+        "RFC 5560";
+    Reordered = "reordered", "reordered", "answers", None, Lower,
+        "Answers whose sequence number is below one that came before; duplicates removed first.",
+        "RFC 4737 §4.1";
+    Late = "late", "late answers", "answers", None, Lower,
+        "Answers that came after the time-out; they count as lost.",
+        "RFC 7680 §2";
+}
+
+impl MetricId {
+    /// Its row of the table.
+    pub fn row(self) -> &'static Metric {
+        METRICS.iter().find(|row| row.id == self).expect("the macro makes a row for every id")
+    }
+}
+
+impl fmt::Display for MetricId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_unique_and_end_in_their_unit() {
+        let mut keys: Vec<&str> = METRICS.iter().map(|row| row.id.key()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), METRICS.len());
+        for row in METRICS {
+            let suffix = match row.unit {
+                "bit/s" => "_bps",
+                "ns" => "_ns",
+                "s/GB" => "_s_per_gb",
+                "bytes" => "_bytes",
+                _ => continue,
+            };
+            assert!(row.id.key().ends_with(suffix), "{} is in {}", row.id, row.unit);
+        }
+    }
+
+    #[test]
+    fn a_key_survives_json() {
+        for row in METRICS {
+            let json = serde_json::to_string(&row.id).expect("an identifier serialises");
+            assert_eq!(json, format!("\"{}\"", row.id.key()));
+            assert_eq!(serde_json::from_str::<MetricId>(&json).expect("and parses"), row.id);
+        }
+    }
+}

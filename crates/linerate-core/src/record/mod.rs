@@ -1,0 +1,186 @@
+//! What was planned, what was measured, and the one table that names every metric.
+//!
+//! Only these types are stored or sent. Fields are added, never renamed in place; an absent value
+//! is null, and 0 was measured.
+
+mod caveat;
+mod ceiling;
+mod environment;
+mod event;
+mod failure;
+mod flow;
+mod id;
+mod metric;
+mod plan;
+mod sample;
+mod tcp_info;
+
+pub use caveat::{Caveat, CaveatCode};
+pub use ceiling::{Ceiling, CeilingInput};
+pub use environment::{End, Interface};
+pub use event::{Event, IntervalRow, PingReply};
+pub use failure::{Failure, Fault};
+pub use flow::{Asked, Flow, FlowEnd, SynOptions};
+pub use id::RecordId;
+pub use metric::{Better, METRICS, Metric, MetricId};
+pub use plan::{
+    DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
+    WaitMode,
+};
+pub use sample::{Direction, Distribution, Layer, Series, Side, Stat, Summary};
+pub use tcp_info::TcpInfo;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::time::WallTime;
+
+/// The schema that [`Record`] is written in. Additions keep it; a rename or removal raises it.
+pub const SCHEMA: &str = "linerate.record/1";
+
+/// One measurement: what was asked, what was got, by whom, and what went wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Always [`SCHEMA`] when written by this version.
+    pub schema: String,
+    /// UUIDv7, sortable by start.
+    pub id: RecordId,
+    /// The program that measured.
+    pub tool: Tool,
+    /// How it ended.
+    pub status: Status,
+    /// A name given by the user.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Labels given by the user.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// The cell of a study that this record fills.
+    #[serde(default)]
+    pub cell: Option<Cell>,
+    /// Civil time at the start, by the local clock.
+    pub started_at: WallTime,
+    /// From start to end, by the local monotonic clock.
+    pub duration_ns: u64,
+    /// What was asked, every default filled in.
+    pub plan: Plan,
+    /// The local end first, the remote end second where it told.
+    pub ends: Vec<End>,
+    /// One entry per TCP connection that carried data.
+    #[serde(default)]
+    pub flows: Vec<Flow>,
+    /// Values over time.
+    #[serde(default)]
+    pub series: Vec<Series>,
+    /// Distributions from which the summary can be computed again.
+    #[serde(default)]
+    pub distributions: Vec<Distribution>,
+    /// The results.
+    pub summary: Vec<Summary>,
+    /// What theory allows, and the share that was reached.
+    #[serde(default)]
+    pub ceiling: Option<Ceiling>,
+    /// What to know before believing the numbers.
+    #[serde(default)]
+    pub caveats: Vec<Caveat>,
+    /// Why it did not end well.
+    #[serde(default)]
+    pub failure: Option<Failure>,
+}
+
+impl Record {
+    /// A record with its plan and labels filled in and nothing measured yet.
+    pub fn begin(id: RecordId, tool: Tool, plan: Plan, started_at: WallTime) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            id,
+            tool,
+            status: Status::Ok,
+            name: None,
+            tags: BTreeMap::new(),
+            cell: None,
+            started_at,
+            duration_ns: 0,
+            plan,
+            ends: Vec::new(),
+            flows: Vec::new(),
+            series: Vec::new(),
+            distributions: Vec::new(),
+            summary: Vec::new(),
+            ceiling: None,
+            caveats: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// The first summary row of `metric` and `stat` that is about the whole measurement in
+    /// `direction` (`None` matches any direction, ping results have none).
+    pub fn value(&self, metric: MetricId, stat: Stat, direction: Option<Direction>) -> Option<f64> {
+        self.summary
+            .iter()
+            .filter(|row| row.metric == metric && row.stat == stat && row.flow.is_none())
+            .find(|row| direction.is_none() || row.direction == direction)
+            .map(|row| row.value)
+    }
+
+    /// The summary row of `metric` and `stat` for one payload size of a ping.
+    pub fn value_at(&self, metric: MetricId, stat: Stat, payload_bytes: u32) -> Option<f64> {
+        self.summary
+            .iter()
+            .filter(|row| row.metric == metric && row.stat == stat)
+            .find(|row| row.payload_bytes == Some(payload_bytes))
+            .map(|row| row.value)
+    }
+
+    /// The failure's exit code, or 5 for a partial result, or 0.
+    pub fn exit_code(&self) -> u8 {
+        match (&self.failure, self.status) {
+            (_, Status::Interrupted) => 130,
+            (Some(failure), _) => failure.exit_code(),
+            (None, Status::Partial) => 5,
+            (None, Status::Ok | Status::Error) => 0,
+        }
+    }
+}
+
+/// The program that made a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// Always `linerate` when written by this program.
+    pub name: String,
+    /// Semantic version.
+    pub version: String,
+}
+
+/// How a measurement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// All of it was measured.
+    Ok,
+    /// Part of it was measured; `failure` says why not all.
+    Partial,
+    /// Nothing useful was measured; `failure` says why.
+    Error,
+    /// The user stopped it; what was measured so far is kept.
+    Interrupted,
+}
+
+/// The place of a record in a study's grid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cell {
+    /// The study's name.
+    pub study: String,
+    /// The run of that study, shared by all its records.
+    pub run: String,
+    /// Identifier of the topology within the study.
+    pub topology: String,
+    /// Identifier of the test within the study.
+    pub test: String,
+    /// The value of the varied parameter (payload bytes of a ping, window bytes of a TCP test).
+    pub parameter: u64,
+    /// Counted from 1.
+    pub repetition: u32,
+}

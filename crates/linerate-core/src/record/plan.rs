@@ -1,0 +1,217 @@
+//! What is to be measured, with every default filled in. A plan alone repeats a measurement.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::BitRate;
+
+/// One measurement to make.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Plan {
+    /// TCP throughput.
+    Tcp(TcpPlan),
+    /// Round-trip times.
+    Ping(PingPlan),
+}
+
+/// Internet Protocol version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// IP version 4.
+    V4,
+    /// IP version 6.
+    V6,
+}
+
+/// When a throughput test ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// After this time (after the omitted span).
+    TimeNs(u64),
+    /// After this many payload bytes of all streams of a direction together.
+    Bytes(u64),
+    /// After this many buffers of `buffer_bytes`, all streams of a direction together.
+    Buffers(u64),
+}
+
+/// Which ways data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TcpDirections {
+    /// Client to server.
+    Up,
+    /// Server to client.
+    Down,
+    /// Both at once, on separate connections.
+    Both,
+}
+
+/// A TCP throughput test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpPlan {
+    /// Name or address of the server.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Only this address family.
+    pub family: Option<Family>,
+    /// Local address to send from.
+    pub bind: Option<String>,
+    /// Which ways data goes.
+    pub directions: TcpDirections,
+    /// Connections in each direction.
+    pub streams: u16,
+    /// When it ends.
+    pub finish: Finish,
+    /// Span at the start that is left out of the result.
+    pub omit_ns: u64,
+    /// Length of a reporting interval.
+    pub interval_ns: u64,
+    /// Bytes given to one write().
+    pub buffer_bytes: u32,
+    /// Socket buffer to ask for at both ends (SO_SNDBUF and SO_RCVBUF); null leaves the kernel's
+    /// autotuning on.
+    pub window_bytes: Option<u64>,
+    /// Maximum segment size to ask for.
+    pub mss_bytes: Option<u32>,
+    /// Set TCP_NODELAY.
+    pub nodelay: bool,
+    /// Congestion control to ask for at the sending end.
+    pub congestion_control: Option<String>,
+    /// Pace of each stream in payload bit/s; null is as fast as possible.
+    pub pace: Option<BitRate>,
+    /// Differentiated services code point, 0 … 63.
+    pub dscp: Option<u8>,
+    /// Send from the page cache (sendfile) instead of copying.
+    pub zero_copy: bool,
+    /// How long to wait for the server to answer.
+    pub connect_timeout_ns: u64,
+}
+
+impl Default for TcpPlan {
+    fn default() -> Self {
+        Self {
+            host: "localhost".to_owned(),
+            port: DEFAULT_PORT,
+            family: None,
+            bind: None,
+            directions: TcpDirections::Up,
+            streams: 1,
+            finish: Finish::TimeNs(10_000_000_000),
+            omit_ns: 0,
+            interval_ns: 1_000_000_000,
+            buffer_bytes: 512 * 1024,
+            window_bytes: None,
+            mss_bytes: None,
+            nodelay: false,
+            congestion_control: None,
+            pace: None,
+            dscp: None,
+            zero_copy: false,
+            connect_timeout_ns: 5_000_000_000,
+        }
+    }
+}
+
+/// Port of `linerate serve`, for TCP control and data and for UDP echo.
+pub const DEFAULT_PORT: u16 = 5210;
+
+/// How probes travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PingTransport {
+    /// ICMP echo, answered by the peer's kernel.
+    Icmp,
+    /// UDP, answered by `linerate serve`.
+    Udp,
+}
+
+/// When the next probe leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PingMode {
+    /// One every `interval_ns`, whether or not the last was answered.
+    Paced,
+    /// As soon as the last was answered or given up (stop and wait).
+    Flood,
+    /// As soon as fewer than this many are unanswered.
+    Window(u16),
+}
+
+/// How the prober waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitMode {
+    /// Spin while flooding, sleep while pacing.
+    Auto,
+    /// Ask again and again without sleeping: lowest noise, one core busy.
+    Spin,
+    /// Sleep until the kernel wakes the prober.
+    Block,
+}
+
+/// A measurement of round-trip times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PingPlan {
+    /// Name or address of the target.
+    pub host: String,
+    /// How probes travel.
+    pub transport: PingTransport,
+    /// UDP port of the responder.
+    pub port: u16,
+    /// Only this address family.
+    pub family: Option<Family>,
+    /// Local address to send from.
+    pub bind: Option<String>,
+    /// Payload octets, one run for each (as `ping -s`: the ICMP or UDP header is not counted).
+    pub sizes_bytes: Vec<u32>,
+    /// Probes of each size; null goes on until stopped.
+    pub count: Option<u64>,
+    /// Time between probes when paced.
+    pub interval_ns: u64,
+    /// When the next probe leaves.
+    pub mode: PingMode,
+    /// After this long a probe counts as lost.
+    pub timeout_ns: u64,
+    /// Probes sent and thrown away first, so that address resolution is not measured.
+    pub warmup: u32,
+    /// How to wait for an answer.
+    pub wait: WaitMode,
+    /// Ask the kernel for its own send and receive times.
+    pub kernel_stamps: bool,
+    /// Time to live of the probes.
+    pub ttl: Option<u8>,
+    /// Differentiated services code point, 0 … 63.
+    pub dscp: Option<u8>,
+    /// Forbid fragmentation.
+    pub dont_fragment: bool,
+    /// Keep every sample in order, not only their distribution.
+    pub keep_samples: bool,
+}
+
+impl Default for PingPlan {
+    fn default() -> Self {
+        Self {
+            host: "localhost".to_owned(),
+            transport: PingTransport::Icmp,
+            port: DEFAULT_PORT,
+            family: None,
+            bind: None,
+            sizes_bytes: vec![56],
+            count: None,
+            interval_ns: 1_000_000_000,
+            mode: PingMode::Paced,
+            timeout_ns: 1_000_000_000,
+            warmup: 2,
+            wait: WaitMode::Auto,
+            kernel_stamps: true,
+            ttl: None,
+            dscp: None,
+            dont_fragment: false,
+            keep_samples: false,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Samples over time, distributions, and the rows of a summary.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::MetricId;
+
+/// Which way data went, seen from the client that asked for the test.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+}
+
+/// Which end of a flow a value belongs to.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The end that sends the data.
+    Sender,
+    /// The end that receives the data.
+    Receiver,
+}
+
+/// What a rate or size includes.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// Bytes given to and taken from the application.
+    Payload,
+    /// IP packets, headers included.
+    Ip,
+    /// Ethernet frames, header and FCS included.
+    Frame,
+    /// Frames with preamble and inter-frame gap: what fills the line.
+    Wire,
+}
+
+/// How a summary value was made from the samples.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Stat {
+    /// One value for the whole measurement: a total, or a total over its span.
+    Value,
+    /// Smallest sample.
+    Min,
+    /// Arithmetic mean.
+    Mean,
+    /// Largest sample.
+    Max,
+    /// Sample standard deviation (n − 1).
+    Stddev,
+    /// Median.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+}
+
+/// One result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Which metric, from the one table.
+    pub metric: MetricId,
+    /// How it was made.
+    pub stat: Stat,
+    /// In the metric's unit.
+    pub value: f64,
+    /// Number of samples behind it.
+    pub n: Option<u64>,
+    /// Data direction, where the metric has one.
+    pub direction: Option<Direction>,
+    /// Stream number, or null for all streams together.
+    pub flow: Option<u16>,
+    /// Ping payload, where the plan varies it.
+    pub payload_bytes: Option<u32>,
+}
+
+impl Summary {
+    /// A row about the whole measurement.
+    pub const fn of(metric: MetricId, stat: Stat, value: f64) -> Self {
+        Self { metric, stat, value, n: None, direction: None, flow: None, payload_bytes: None }
+    }
+
+    /// The same row with its sample count.
+    pub const fn with_n(self, n: u64) -> Self {
+        Self { n: Some(n), ..self }
+    }
+
+    /// The same row for one direction.
+    pub const fn in_direction(self, direction: Direction) -> Self {
+        Self { direction: Some(direction), ..self }
+    }
+
+    /// The same row for one stream.
+    pub const fn of_flow(self, flow: u16) -> Self {
+        Self { flow: Some(flow), ..self }
+    }
+
+    /// The same row for one ping payload size.
+    pub const fn at_payload(self, payload_bytes: u32) -> Self {
+        Self { payload_bytes: Some(payload_bytes), ..self }
+    }
+}
+
+/// Values of one metric over time, from one end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// Which metric.
+    pub metric: MetricId,
+    /// Data direction, where the metric has one.
+    pub direction: Option<Direction>,
+    /// Stream number, or null for all streams together.
+    pub flow: Option<u16>,
+    /// The end that saw it.
+    pub side: Option<Side>,
+    /// Ping payload, where the plan varies it.
+    pub payload_bytes: Option<u32>,
+    /// End of each interval, or time of each sample, since that end's start of the test.
+    pub t_ns: Vec<u64>,
+    /// One value per time; null where the sample is missing.
+    pub values: Vec<Option<f64>>,
+}
+
+/// How often each value occurred.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Distribution {
+    /// Which metric; its unit is the unit of `values`.
+    pub metric: MetricId,
+    /// Ping payload, where the plan varies it.
+    pub payload_bytes: Option<u32>,
+    /// Distinct values, rising; the highest equivalent value of a bin when not `exact`.
+    pub values: Vec<u64>,
+    /// Occurrences of each value.
+    pub counts: Vec<u64>,
+    /// True when every value is kept to the nanosecond.
+    pub exact: bool,
+}

@@ -1,0 +1,237 @@
+//! The kernel's account of a TCP connection (`TCP_INFO`, tcp(7)), read by offset.
+//!
+//! The structure only grows: the length that getsockopt returns tells which fields exist, and a
+//! field beyond it is absent, not zero. Offsets: Linux include/uapi/linux/tcp.h; the kernel that
+//! introduced each group is beside it. Byte 7 holds bit fields that C compilers lay out as padding
+//! for other languages, so no ready-made structure is used.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One sample of `TCP_INFO`; every field is as the kernel counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpInfo {
+    /// TCP state number (1 is established).
+    pub state: Option<u8>,
+    /// Congestion avoidance state (0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss).
+    pub ca_state: Option<u8>,
+    /// Negotiated options: 1 timestamps, 2 SACK, 4 window scale, 8 ECN.
+    pub options: Option<u8>,
+    /// Window scale that the peer asked this end to apply to the peer's windows.
+    pub snd_wscale: Option<u8>,
+    /// Window scale that this end applies to its own windows.
+    pub rcv_wscale: Option<u8>,
+    /// The last delivery rate sample was limited by the application.
+    pub delivery_rate_app_limited: Option<bool>,
+    /// Retransmission time-out.
+    pub rto_us: Option<u32>,
+    /// Segment size of sent segments.
+    pub snd_mss_bytes: Option<u32>,
+    /// Segment size of received segments, as estimated.
+    pub rcv_mss_bytes: Option<u32>,
+    /// Segments sent and not acknowledged.
+    pub unacked: Option<u32>,
+    /// Segments reported lost and not yet retransmitted.
+    pub lost: Option<u32>,
+    /// Path MTU.
+    pub pmtu_bytes: Option<u32>,
+    /// Smoothed round-trip time.
+    pub rtt_us: Option<u32>,
+    /// Its mean deviation.
+    pub rttvar_us: Option<u32>,
+    /// Slow start threshold; 0x7fffffff was never set.
+    pub snd_ssthresh: Option<u32>,
+    /// Congestion window in segments.
+    pub snd_cwnd: Option<u32>,
+    /// Advertised MSS.
+    pub advmss_bytes: Option<u32>,
+    /// Reordering distance that is tolerated.
+    pub reordering: Option<u32>,
+    /// Round-trip time as the receiver estimates it.
+    pub rcv_rtt_us: Option<u32>,
+    /// Receive buffer space that autotuning aims at.
+    pub rcv_space_bytes: Option<u32>,
+    /// Segments retransmitted.
+    pub total_retrans: Option<u32>,
+    /// Pacing rate in bytes per second (3.15).
+    pub pacing_rate_bytes_per_s: Option<u64>,
+    /// Bytes acknowledged by the peer (4.1).
+    pub bytes_acked: Option<u64>,
+    /// Bytes received in order (4.1).
+    pub bytes_received: Option<u64>,
+    /// Segments sent (4.2).
+    pub segs_out: Option<u32>,
+    /// Segments received (4.2).
+    pub segs_in: Option<u32>,
+    /// Bytes written and not yet sent (4.6).
+    pub notsent_bytes: Option<u32>,
+    /// Smallest round-trip time seen (4.6).
+    pub min_rtt_us: Option<u32>,
+    /// Segments with data received (4.6).
+    pub data_segs_in: Option<u32>,
+    /// Segments with data sent (4.6).
+    pub data_segs_out: Option<u32>,
+    /// Latest delivery rate in bytes per second (4.9).
+    pub delivery_rate_bytes_per_s: Option<u64>,
+    /// Time with data outstanding; includes the next two (4.10).
+    pub busy_time_us: Option<u64>,
+    /// Time held back by the peer's window (4.10).
+    pub rwnd_limited_us: Option<u64>,
+    /// Time held back by the send buffer (4.10).
+    pub sndbuf_limited_us: Option<u64>,
+    /// Segments delivered (4.18).
+    pub delivered: Option<u32>,
+    /// Segments delivered with a congestion mark (4.18).
+    pub delivered_ce: Option<u32>,
+    /// Data bytes sent, retransmissions included (4.19).
+    pub bytes_sent: Option<u64>,
+    /// Data bytes sent again (4.19).
+    pub bytes_retrans: Option<u64>,
+    /// Duplicate SACKs received: retransmissions that were not needed (4.19).
+    pub dsack_dups: Option<u32>,
+    /// Reordering events seen (4.19).
+    pub reord_seen: Option<u32>,
+    /// Segments that arrived out of order (5.4).
+    pub rcv_ooopack: Option<u32>,
+    /// Window that the peer advertises, after scaling (5.4).
+    pub snd_wnd_bytes: Option<u32>,
+    /// Window that this end advertises, after scaling (6.2).
+    pub rcv_wnd_bytes: Option<u32>,
+    /// Times that the flow label or hash was changed (6.2).
+    pub rehash: Option<u32>,
+    /// Retransmission time-outs (6.7).
+    pub total_rto: Option<u16>,
+}
+
+impl TcpInfo {
+    /// Reads what the kernel returned; `bytes` is exactly as long as getsockopt said, in the
+    /// machine's byte order.
+    pub fn from_ne_bytes(bytes: &[u8]) -> Self {
+        let at = Reader(bytes);
+        Self {
+            state: at.u8(0),
+            ca_state: at.u8(1),
+            options: at.u8(5),
+            snd_wscale: at.u8(6).map(|byte| byte & 0x0f),
+            rcv_wscale: at.u8(6).map(|byte| byte >> 4),
+            // Kernels before 4.9 leave the byte zero; the field came with the delivery rate.
+            delivery_rate_app_limited: at.u64(160).and_then(|_| at.u8(7)).map(|byte| byte & 1 == 1),
+            rto_us: at.u32(8),
+            snd_mss_bytes: at.u32(16),
+            rcv_mss_bytes: at.u32(20),
+            unacked: at.u32(24),
+            lost: at.u32(32),
+            pmtu_bytes: at.u32(60),
+            rtt_us: at.u32(68),
+            rttvar_us: at.u32(72),
+            snd_ssthresh: at.u32(76),
+            snd_cwnd: at.u32(80),
+            advmss_bytes: at.u32(84),
+            reordering: at.u32(88),
+            rcv_rtt_us: at.u32(92),
+            rcv_space_bytes: at.u32(96),
+            total_retrans: at.u32(100),
+            pacing_rate_bytes_per_s: at.u64(104),
+            bytes_acked: at.u64(120),
+            bytes_received: at.u64(128),
+            segs_out: at.u32(136),
+            segs_in: at.u32(140),
+            notsent_bytes: at.u32(144),
+            // The kernel starts the minimum at all ones: not yet measured.
+            min_rtt_us: at.u32(148).filter(|&us| us != u32::MAX),
+            data_segs_in: at.u32(152),
+            data_segs_out: at.u32(156),
+            delivery_rate_bytes_per_s: at.u64(160),
+            busy_time_us: at.u64(168),
+            rwnd_limited_us: at.u64(176),
+            sndbuf_limited_us: at.u64(184),
+            delivered: at.u32(192),
+            delivered_ce: at.u32(196),
+            bytes_sent: at.u64(200),
+            bytes_retrans: at.u64(208),
+            dsack_dups: at.u32(216),
+            reord_seen: at.u32(220),
+            rcv_ooopack: at.u32(224),
+            snd_wnd_bytes: at.u32(228),
+            rcv_wnd_bytes: at.u32(232),
+            rehash: at.u32(236),
+            total_rto: at.u16(240),
+        }
+    }
+
+    /// The congestion window in bytes.
+    pub fn cwnd_bytes(&self) -> Option<u64> {
+        Some(u64::from(self.snd_cwnd?) * u64::from(self.snd_mss_bytes?))
+    }
+}
+
+/// Fields by offset; beyond the end they are absent.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn bytes<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.0.get(offset..offset + N)?.try_into().ok()
+    }
+
+    fn u8(&self, offset: usize) -> Option<u8> {
+        self.0.get(offset).copied()
+    }
+
+    fn u16(&self, offset: usize) -> Option<u16> {
+        self.bytes(offset).map(u16::from_ne_bytes)
+    }
+
+    fn u32(&self, offset: usize) -> Option<u32> {
+        self.bytes(offset).map(u32::from_ne_bytes)
+    }
+
+    fn u64(&self, offset: usize) -> Option<u64> {
+        self.bytes(offset).map(u64::from_ne_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each byte is its own offset, so a wrong offset shows as a wrong value.
+    fn ramp(len: usize) -> Vec<u8> {
+        (0..len).map(|index| u8::try_from(index % 256).expect("below 256")).collect()
+    }
+
+    #[test]
+    fn a_field_beyond_what_the_kernel_returned_is_absent() {
+        // Lengths and the kernel that first returned them: tcp.h history.
+        type Case = (usize, fn(&TcpInfo) -> bool);
+        let cases: &[Case] = &[
+            (104, |info| info.total_retrans.is_some() && info.pacing_rate_bytes_per_s.is_none()),
+            (136, |info| info.bytes_received.is_some() && info.segs_out.is_none()),
+            (160, |info| info.data_segs_out.is_some() && info.delivery_rate_app_limited.is_none()),
+            (168, |info| info.delivery_rate_app_limited.is_some() && info.busy_time_us.is_none()),
+            (192, |info| info.sndbuf_limited_us.is_some() && info.delivered.is_none()),
+            (232, |info| info.snd_wnd_bytes.is_some() && info.rcv_wnd_bytes.is_none()),
+            (240, |info| info.rehash.is_some() && info.total_rto.is_none()),
+        ];
+        for (len, holds) in cases {
+            assert!(holds(&TcpInfo::from_ne_bytes(&ramp(*len))), "length {len}");
+        }
+        assert_eq!(TcpInfo::from_ne_bytes(&[]), TcpInfo::default());
+    }
+
+    #[test]
+    fn offsets_are_those_of_the_kernel_header() {
+        let info = TcpInfo::from_ne_bytes(&ramp(248));
+        assert_eq!(info.rtt_us, Some(u32::from_ne_bytes([68, 69, 70, 71])));
+        assert_eq!(info.snd_cwnd, Some(u32::from_ne_bytes([80, 81, 82, 83])));
+        assert_eq!(info.snd_wnd_bytes, Some(u32::from_ne_bytes([228, 229, 230, 231])));
+        assert_eq!(info.rcv_wnd_bytes, Some(u32::from_ne_bytes([232, 233, 234, 235])));
+        assert_eq!((info.snd_wscale, info.rcv_wscale), (Some(6), Some(0)));
+    }
+
+    #[test]
+    fn a_minimum_not_yet_measured_is_absent() {
+        let mut bytes = ramp(160);
+        bytes[148..152].fill(0xff);
+        assert_eq!(TcpInfo::from_ne_bytes(&bytes).min_rtt_us, None);
+    }
+}

@@ -1,0 +1,1 @@
+//! Estimators. Each names its definition and is checked against a value from outside.

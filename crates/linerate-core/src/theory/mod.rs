@@ -1,0 +1,1 @@
+//! What links, windows and encapsulations allow. Each formula gives its source and range.

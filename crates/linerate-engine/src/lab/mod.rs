@@ -1,0 +1,1 @@
+//! Laboratories: hosts, switches and routers in network namespaces.

@@ -1,0 +1,9 @@
+//! Measuring engines: each joins a plan to the kernel and returns a record.
+//!
+//! Control is a machine, data is a loop: plain threads move bytes; nothing here prints.
+
+pub mod context;
+pub mod lab;
+pub mod rtt;
+pub mod study;
+pub mod throughput;

@@ -1,0 +1,1 @@
+//! Round-trip times: ping by ICMP and UDP, and the host's own clocks.

@@ -1,0 +1,1 @@
+//! Studies: a grid of measurements over laboratories, resumable.

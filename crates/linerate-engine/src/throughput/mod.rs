@@ -1,0 +1,1 @@
+//! TCP throughput: the client's and the server's side.

@@ -1,0 +1,1 @@
+//! Wire formats and protocol machines of linerate, without I/O.

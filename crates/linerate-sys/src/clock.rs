@@ -1,0 +1,81 @@
+//! Clocks and sleeping (clock_gettime(2), clock_nanosleep(2)). The only place where time is read.
+
+use std::time::Duration;
+
+use linerate_core::record::RecordId;
+use linerate_core::time::{Clock, MonoTime, WallTime};
+use rustix::time::{ClockId, Timespec};
+
+/// Now on CLOCK_MONOTONIC: about 25 ns through the vDSO.
+#[inline]
+pub fn monotonic() -> MonoTime {
+    MonoTime::from_nanos(nanos(rustix::time::clock_gettime(ClockId::Monotonic)))
+}
+
+/// Now on CLOCK_REALTIME, as a label.
+pub fn wall() -> WallTime {
+    WallTime::from_unix_nanos(u128::from(nanos(rustix::time::clock_gettime(ClockId::Realtime))))
+}
+
+/// Sleeps until `then`; returns at once when it has passed. Wakes late by the timer slack of the
+/// thread (50 µs unless set) and by whatever else runs.
+pub fn sleep_until(then: MonoTime) {
+    let request = Timespec {
+        tv_sec: i64::try_from(then.nanos() / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (then.nanos() % 1_000_000_000).cast_signed(),
+    };
+    // A signal ends the sleep early; the caller's loop looks at its stop flag and comes back.
+    let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &request);
+}
+
+/// Sleeps for `span`.
+pub fn sleep(span: Duration) {
+    sleep_until(monotonic() + span);
+}
+
+/// The monotonic clock of this host.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> MonoTime {
+        monotonic()
+    }
+}
+
+/// A fresh record identifier from the wall clock and the kernel's random source.
+pub fn record_id() -> RecordId {
+    RecordId::from_parts(wall().unix_millis(), random_bytes())
+}
+
+/// Random bytes from the kernel (getrandom(2)).
+pub fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // Requests up to 256 bytes are never cut short once the source is up (getrandom(2)).
+    let _ = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
+    bytes
+}
+
+fn nanos(time: Timespec) -> u64 {
+    let sec = u64::try_from(time.tv_sec).unwrap_or(0);
+    sec * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_ends_after_its_time_and_not_before() {
+        let start = monotonic();
+        sleep(Duration::from_millis(5));
+        assert!(monotonic().since(start) >= Duration::from_millis(5));
+    }
+
+    #[test]
+    fn two_ids_differ_and_sort_by_time() {
+        let first = record_id();
+        sleep(Duration::from_millis(2));
+        assert!(first < record_id());
+    }
+}

@@ -1,0 +1,31 @@
+//! A system call that failed: which, on what, why.
+
+use std::fmt;
+use std::io;
+
+/// The result of a call into the kernel.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A system call that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{call} {object}: {source}")]
+pub struct Error {
+    /// What was attempted: `bind UDP`, `open network namespace`.
+    pub call: &'static str,
+    /// On what.
+    pub object: String,
+    /// The kernel's reason.
+    #[source]
+    pub source: io::Error,
+}
+
+impl Error {
+    /// A failed call with its object.
+    pub fn new(
+        call: &'static str,
+        object: impl fmt::Display,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        Self { call, object: object.to_string(), source: source.into() }
+    }
+}

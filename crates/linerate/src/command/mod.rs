@@ -1,0 +1,10 @@
+//! One file per subcommand: flags in, plan out, and what to print.
+pub(crate) mod doctor;
+pub(crate) mod history;
+pub(crate) mod lab;
+pub(crate) mod ping;
+pub(crate) mod report;
+pub(crate) mod serve;
+pub(crate) mod study;
+pub(crate) mod tcp;
+pub(crate) mod test;

@@ -1,0 +1,58 @@
+//! The program: flags in, plan, engine, record, report out.
+
+mod command;
+mod exit;
+mod output;
+
+use clap::{Parser, Subcommand};
+
+/// Measures a network path or device and says what limits it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "linerate",
+    version,
+    about,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure TCP throughput to a server
+    Tcp(command::tcp::Args),
+    /// Measure round-trip times
+    Ping(command::ping::Args),
+    /// Answer tests from other hosts
+    Serve(command::serve::Args),
+    /// Examine a path: round trips by size, TCP by window and streams, the ceiling
+    Test(command::test::Args),
+    /// Build a laboratory of hosts, switches and routers on this machine
+    Lab(command::lab::Args),
+    /// Run a study over the laboratory
+    Study(command::study::Args),
+    /// Show a stored result or a study's report
+    Report(command::report::Args),
+    /// List stored results
+    History(command::history::Args),
+    /// Check this host
+    Doctor(command::doctor::Args),
+}
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    exit::code(match cli.command {
+        Command::Tcp(args) => command::tcp::run(args),
+        Command::Ping(args) => command::ping::run(args),
+        Command::Serve(args) => command::serve::run(args),
+        Command::Test(args) => command::test::run(args),
+        Command::Lab(args) => command::lab::run(args),
+        Command::Study(args) => command::study::run(args),
+        Command::Report(args) => command::report::run(args),
+        Command::History(args) => command::history::run(args),
+        Command::Doctor(args) => command::doctor::run(args),
+    })
+}
