@@ -1,0 +1,224 @@
+//! Control messages. Fields are added, never renamed; unknown ones are ignored.
+
+use linerate_core::record::{Direction, End, Finish, FlowEnd, SynOptions, TcpDirections};
+use serde::{Deserialize, Serialize};
+
+/// One control message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Message {
+    /// Client: the test it wants.
+    Request(Request),
+    /// Server: it may; connect the data streams.
+    Accept(Box<Accept>),
+    /// Server: it may not.
+    Refuse(Refuse),
+    /// Server: every data stream has arrived.
+    Ready,
+    /// Client: both ends begin now.
+    Start,
+    /// Server: what its streams look like at the end of an interval.
+    Interval {
+        /// One sample per stream.
+        samples: Vec<FlowSample>,
+    },
+    /// Client: stop sending before the planned end.
+    Stop,
+    /// Server: the test is over; its account of every stream.
+    Result {
+        /// One report per stream.
+        reports: Vec<EndReport>,
+    },
+    /// Either end: the test cannot go on.
+    Abort {
+        /// Why.
+        reason: String,
+    },
+    /// Client: nothing more follows.
+    Bye,
+}
+
+impl Message {
+    /// Its name on the wire.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Request(_) => "request",
+            Self::Accept(_) => "accept",
+            Self::Refuse(_) => "refuse",
+            Self::Ready => "ready",
+            Self::Start => "start",
+            Self::Interval { .. } => "interval",
+            Self::Stop => "stop",
+            Self::Result { .. } => "result",
+            Self::Abort { .. } => "abort",
+            Self::Bye => "bye",
+        }
+    }
+}
+
+/// The test that a client wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Which ways data goes.
+    pub directions: TcpDirections,
+    /// Connections in each direction, 1 … 128.
+    pub streams: u16,
+    /// When senders end.
+    pub finish: Finish,
+    /// Span at the start that does not count.
+    pub omit_ns: u64,
+    /// Between interval messages, at least 10 ms.
+    pub interval_ns: u64,
+    /// Bytes given to one write(), 1 … 16 MiB.
+    pub buffer_bytes: u32,
+    /// Socket buffers to ask for.
+    pub window_bytes: Option<u64>,
+    /// Segment size to ask for.
+    pub mss_bytes: Option<u32>,
+    /// TCP_NODELAY on sending sockets.
+    pub nodelay: bool,
+    /// Congestion control of sending sockets.
+    pub congestion_control: Option<String>,
+    /// Pace of each stream in payload bit/s.
+    pub pace_bps: Option<u64>,
+    /// Code point of sent packets.
+    pub dscp: Option<u8>,
+    /// Send by sendfile.
+    pub zero_copy: bool,
+}
+
+/// A request outside the protocol's own bounds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} of {value} is outside {bounds}")]
+pub struct RequestError {
+    /// Which field.
+    pub field: &'static str,
+    /// What was asked.
+    pub value: u64,
+    /// What is allowed.
+    pub bounds: &'static str,
+}
+
+impl Request {
+    /// Holds every field against the bounds of the protocol; a server's own limits come on top.
+    /// # Errors
+    /// The first field out of bounds.
+    pub fn check(&self) -> Result<(), RequestError> {
+        let within = |field, value: u64, low: u64, high: u64, bounds| {
+            let fits = (low..=high).contains(&value);
+            if fits { Ok(()) } else { Err(RequestError { field, value, bounds }) }
+        };
+        const DAY_NS: u64 = 86_400_000_000_000;
+        within("streams", self.streams.into(), 1, 128, "1 … 128")?;
+        within("buffer", self.buffer_bytes.into(), 1, 16 << 20, "1 byte … 16 MiB")?;
+        within("interval", self.interval_ns, 10_000_000, DAY_NS, "10 ms … 1 day")?;
+        within("omitted span", self.omit_ns, 0, 600_000_000_000, "0 … 600 s")?;
+        within("window", self.window_bytes.unwrap_or(1), 1, 2 << 30, "1 byte … 2 GiB")?;
+        within("segment size", self.mss_bytes.unwrap_or(536).into(), 48, 65_495, "48 … 65495")?;
+        within("code point", self.dscp.unwrap_or(0).into(), 0, 63, "0 … 63")?;
+        within("pace", self.pace_bps.unwrap_or(1), 1, u64::MAX, "1 bit/s and more")?;
+        match self.finish {
+            Finish::TimeNs(ns) => within("time", ns, 1_000_000, DAY_NS, "1 ms … 1 day"),
+            Finish::Bytes(bytes) => within("bytes", bytes, 1, 1 << 60, "1 byte … 1 EiB"),
+            Finish::Buffers(count) => within("buffers", count, 1, 1 << 44, "1 … 2^44"),
+        }
+    }
+
+    /// The directions that the test has.
+    pub const fn each_direction(&self) -> &'static [Direction] {
+        match self.directions {
+            TcpDirections::Up => &[Direction::Up],
+            TcpDirections::Down => &[Direction::Down],
+            TcpDirections::Both => &[Direction::Up, Direction::Down],
+        }
+    }
+
+    /// Bytes that each direction sends, where that ends the test.
+    pub const fn byte_budget(&self) -> Option<u64> {
+        match self.finish {
+            Finish::TimeNs(_) => None,
+            Finish::Bytes(bytes) => Some(bytes),
+            Finish::Buffers(count) => Some(count.saturating_mul(self.buffer_bytes as u64)),
+        }
+    }
+}
+
+/// The server's yes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Accept {
+    /// 32 hexadecimal digits for the data hellos.
+    pub token: String,
+    /// Where to connect data streams.
+    pub data_port: u16,
+    /// Names the running kernel, so that both ends on one host are noticed.
+    pub host_id: Option<String>,
+    /// What the server's host is.
+    pub end: End,
+}
+
+/// The server's no.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refuse {
+    /// Why, for programs.
+    pub code: RefuseCode,
+    /// Why, for people.
+    pub reason: String,
+    /// When another try may succeed.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Why a server refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefuseCode {
+    /// Other tests are running.
+    Busy,
+    /// The request is beyond the server's limits.
+    Limit,
+    /// The request is outside the protocol.
+    Malformed,
+    /// The server's host cannot do it.
+    Unable,
+}
+
+/// One stream at one end at one moment. Counters run from the start of the test.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowSample {
+    /// Which way the stream's data goes.
+    pub direction: Direction,
+    /// Stream number within its direction.
+    pub flow: u16,
+    /// Time since this end's start.
+    pub t_ns: u64,
+    /// Payload bytes so far: written by a sender, read by a receiver.
+    pub bytes: u64,
+    /// Segments retransmitted so far.
+    pub retransmits: Option<u64>,
+    /// Congestion window.
+    pub cwnd_bytes: Option<u64>,
+    /// Smoothed round-trip time.
+    pub rtt_ns: Option<u64>,
+    /// Window that the peer offers.
+    pub send_window_bytes: Option<u64>,
+    /// Window that this end advertises.
+    pub receive_window_bytes: Option<u64>,
+    /// Delivery rate.
+    pub delivery_rate_bps: Option<u64>,
+}
+
+/// One stream at one end after the test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndReport {
+    /// Which way its data went.
+    pub direction: Direction,
+    /// Stream number within its direction.
+    pub flow: u16,
+    /// What this end saw.
+    pub end: FlowEnd,
+    /// The SYN that opened the stream, as it reached the server.
+    pub syn: Option<SynOptions>,
+    /// The client's address as the server saw it.
+    pub client_addr: String,
+    /// Why the stream ended early.
+    pub failure: Option<String>,
+}

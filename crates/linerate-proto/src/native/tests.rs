@@ -1,0 +1,177 @@
+//! The wire taken apart and put together, cut at every length, with flipped bits; the machines
+//! against each other and against the wrong order.
+
+use linerate_core::record::{Direction, End, Finish, TcpDirections};
+
+use super::*;
+
+fn request() -> Request {
+    Request {
+        directions: TcpDirections::Both,
+        streams: 2,
+        finish: Finish::TimeNs(1_000_000_000),
+        omit_ns: 0,
+        interval_ns: 100_000_000,
+        buffer_bytes: 65_536,
+        window_bytes: Some(16_384),
+        mss_bytes: None,
+        nodelay: false,
+        congestion_control: Some("cubic".to_owned()),
+        pace_bps: None,
+        dscp: None,
+        zero_copy: false,
+    }
+}
+
+fn accept() -> Message {
+    Message::Accept(Box::new(Accept {
+        token: Token([7; 16]).to_hex(),
+        data_port: 5210,
+        host_id: None,
+        end: End::default(),
+    }))
+}
+
+/// The bytes of spec/native.md, written by hand from its table.
+const CONTROL_HELLO: &[u8; 16] = b"LINERATE\x00\x01\x01\x00\x00\x00\x00\x00";
+
+#[test]
+fn a_control_hello_has_the_bytes_of_the_specification() {
+    let hello = Hello::new(HelloKind::Control);
+    assert_eq!(&hello.to_bytes(), CONTROL_HELLO);
+    assert_eq!(Hello::parse(CONTROL_HELLO), Ok(hello));
+}
+
+#[test]
+fn a_data_hello_has_the_bytes_of_the_specification() {
+    let hello = DataHello { token: Token([0xab; 16]), stream: 258, direction: Direction::Down };
+    let bytes = hello.to_bytes();
+    assert_eq!(&bytes[..11], b"LINERATE\x00\x01\x02");
+    assert_eq!(bytes[16..32], [0xab; 16]);
+    assert_eq!(bytes[32..], [1, 2, 2, 0, 0, 0, 0, 0]);
+    let rest = bytes[16..].try_into().expect("24 bytes");
+    assert_eq!(DataHello::parse_rest(rest), Ok(hello));
+}
+
+#[test]
+fn a_flipped_bit_in_a_hello_is_an_error_or_another_version_but_never_the_same_hello() {
+    for bit in 0..CONTROL_HELLO.len() * 8 {
+        let mut bytes = *CONTROL_HELLO;
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let parsed = Hello::parse(&bytes).and_then(Hello::accept);
+        assert_ne!(parsed, Ok(Hello::new(HelloKind::Control)), "bit {bit}");
+    }
+}
+
+#[test]
+fn another_version_is_named() {
+    let bytes = Hello { version: 9, kind: HelloKind::Control }.to_bytes();
+    let error = Hello::parse(&bytes).and_then(Hello::accept).expect_err("version 9");
+    assert_eq!(error, WireError::Version(9));
+    assert!(error.to_string().contains("version 9"), "{error}");
+}
+
+#[test]
+fn a_message_survives_being_cut_at_every_length() {
+    let message = Message::Request(request());
+    let bytes = encode(&message).expect("short enough");
+    for cut in 0..=bytes.len() {
+        let mut decoder = Decoder::default();
+        decoder.push(&bytes[..cut]);
+        let early = decoder.next_message().expect("a part is no error");
+        assert_eq!(early.is_some(), cut == bytes.len(), "cut at {cut}");
+        if early.is_none() {
+            decoder.push(&bytes[cut..]);
+            assert_eq!(decoder.next_message(), Ok(Some(message.clone())), "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn two_messages_in_one_read_come_out_one_by_one() {
+    let mut decoder = Decoder::default();
+    decoder.push(&encode(&Message::Ready).expect("short"));
+    decoder.push(&encode(&Message::Start).expect("short"));
+    assert_eq!(decoder.next_message(), Ok(Some(Message::Ready)));
+    assert_eq!(decoder.next_message(), Ok(Some(Message::Start)));
+    assert_eq!(decoder.next_message(), Ok(None));
+}
+
+#[test]
+fn a_length_out_of_bounds_is_refused_before_its_bytes_come() {
+    for length in [0_u32, (1 << 20) + 1, u32::MAX] {
+        let mut decoder = Decoder::default();
+        decoder.push(&length.to_be_bytes());
+        assert_eq!(decoder.next_message(), Err(WireError::Length(length as usize)));
+    }
+}
+
+#[test]
+fn flipped_bits_in_a_message_never_panic() {
+    let bytes = encode(&Message::Request(request())).expect("short enough");
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let mut decoder = Decoder::default();
+        decoder.push(&damaged);
+        let _ = decoder.next_message();
+    }
+}
+
+#[test]
+fn a_test_runs_through_both_machines() {
+    let (mut client, mut server) = (ClientMachine::default(), ServerMachine::default());
+    let asked = server.handle(Message::Request(request())).expect("in order");
+    assert_eq!(asked, ServerEvent::Requested(request()));
+    server.accepted();
+    assert!(matches!(client.handle(accept()), Ok(ClientEvent::Accepted(_))));
+    server.streams_ready();
+    assert_eq!(client.handle(Message::Ready), Ok(ClientEvent::Ready));
+    assert_eq!(server.handle(Message::Start), Ok(ServerEvent::Started));
+    let interval = Message::Interval { samples: Vec::new() };
+    assert!(matches!(client.handle(interval), Ok(ClientEvent::Interval(_))));
+    assert_eq!(server.handle(Message::Stop), Ok(ServerEvent::Stopped));
+    server.reported();
+    let result = Message::Result { reports: Vec::new() };
+    assert_eq!(client.handle(result), Ok(ClientEvent::Reported(Vec::new())));
+    assert_eq!(server.handle(Message::Bye), Ok(ServerEvent::Finished));
+}
+
+#[test]
+fn a_message_out_of_order_is_named_with_what_was_expected() {
+    let mut server = ServerMachine::default();
+    let error = server.handle(Message::Start).expect_err("no request yet");
+    assert_eq!(error, WireError::State { got: "start", expected: "request" });
+    let mut client = ClientMachine::default();
+    let error = client.handle(Message::Ready).expect_err("no answer yet");
+    assert_eq!(error, WireError::State { got: "ready", expected: "accept or refuse" });
+}
+
+#[test]
+fn a_request_out_of_bounds_names_the_field() {
+    let cases: &[(fn(&mut Request), &str)] = &[
+        (|request| request.streams = 0, "streams"),
+        (|request| request.streams = 129, "streams"),
+        (|request| request.buffer_bytes = 0, "buffer"),
+        (|request| request.interval_ns = 1, "interval"),
+        (|request| request.dscp = Some(64), "code point"),
+        (|request| request.finish = Finish::TimeNs(0), "time"),
+        (|request| request.finish = Finish::Bytes(0), "bytes"),
+        (|request| request.pace_bps = Some(0), "pace"),
+    ];
+    for (spoil, field) in cases {
+        let mut spoiled = request();
+        spoil(&mut spoiled);
+        assert_eq!(spoiled.check().map_err(|error| error.field), Err(*field));
+    }
+    assert_eq!(request().check(), Ok(()));
+}
+
+#[test]
+fn a_token_survives_hexadecimal_and_nothing_else_does() {
+    let token = Token([0x0f; 16]);
+    assert_eq!(Token::from_hex(&token.to_hex()), Some(token));
+    for wrong in ["", "0f", "zz0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f", "ÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿ"] {
+        assert_eq!(Token::from_hex(wrong), None, "{wrong}");
+    }
+}

@@ -1,0 +1,237 @@
+//! Bytes of the native protocol: hellos of fixed length, then length-prefixed JSON.
+//!
+//! Every connection starts with a hello from the client, big-endian:
+//!
+//! ```text
+//!  0        8         10     11      12         16
+//! | "LINERATE" | version | kind | zero | zero      |   control: 16 bytes, echoed by the server
+//! | token (16 bytes)                              |   data only, 16 … 32
+//! | stream (2) | direction (1) | zero (5)         |   data only, 32 … 40
+//! ```
+//!
+//! A control message is a 4-byte length (of the JSON, 1 … 1,048,576) and that JSON.
+
+use linerate_core::record::Direction;
+
+use super::{Message, VERSION};
+
+/// Length of the hello of a control connection, both ways.
+pub const CONTROL_HELLO_BYTES: usize = 16;
+/// Length of the hello of a data connection.
+pub const DATA_HELLO_BYTES: usize = 40;
+/// Longest JSON text of a message: 128 streams' final reports fit with room.
+pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
+
+const MAGIC: &[u8; 8] = b"LINERATE";
+
+/// What a peer sent that the protocol does not allow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// The first bytes are of another protocol.
+    #[error("not a linerate peer: the first bytes are {0:02x?}")]
+    Magic([u8; 8]),
+    /// The peer speaks another version of this protocol.
+    #[error("the peer speaks version {0} of the protocol, this program version {VERSION}")]
+    Version(u16),
+    /// A hello of an unknown kind or direction, or with reserved bits set.
+    #[error("malformed hello")]
+    Hello,
+    /// A message of length zero or beyond the limit.
+    #[error("a message of {0} bytes; at most {MAX_MESSAGE_BYTES} are allowed")]
+    Length(usize),
+    /// A message that is no JSON of this protocol.
+    #[error("malformed message: {0}")]
+    Json(String),
+    /// A message that does not belong in the present state.
+    #[error("unexpected {got} while waiting for {expected}")]
+    State {
+        /// What came.
+        got: &'static str,
+        /// What would have been in order.
+        expected: &'static str,
+    },
+}
+
+/// The secret that ties data connections to their control connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token(pub [u8; 16]);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// The token as it stands in JSON.
+    pub fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Reads 32 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 16];
+        if text.len() != 32 || !text.is_ascii() {
+            return None;
+        }
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HelloKind {
+    /// The control connection of a test.
+    Control,
+    /// A data connection; 24 more bytes follow.
+    Data,
+}
+
+/// The first 16 bytes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Protocol version of the sender.
+    pub version: u16,
+    /// What the connection is for.
+    pub kind: HelloKind,
+}
+
+impl Hello {
+    /// A hello of this version.
+    pub const fn new(kind: HelloKind) -> Self {
+        Self { version: VERSION, kind }
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(self) -> [u8; CONTROL_HELLO_BYTES] {
+        let mut bytes = [0; CONTROL_HELLO_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..10].copy_from_slice(&self.version.to_be_bytes());
+        bytes[10] = match self.kind {
+            HelloKind::Control => 1,
+            HelloKind::Data => 2,
+        };
+        bytes
+    }
+
+    /// Reads a hello of any version, so that another version can be answered by name.
+    /// # Errors
+    /// [`WireError::Magic`] or [`WireError::Hello`].
+    pub fn parse(bytes: &[u8; CONTROL_HELLO_BYTES]) -> Result<Self, WireError> {
+        let mut magic = [0; 8];
+        magic.copy_from_slice(&bytes[..8]);
+        if &magic != MAGIC {
+            return Err(WireError::Magic(magic));
+        }
+        let kind = match bytes[10] {
+            1 => HelloKind::Control,
+            2 => HelloKind::Data,
+            _ => return Err(WireError::Hello),
+        };
+        if bytes[11..].iter().any(|&byte| byte != 0) {
+            return Err(WireError::Hello);
+        }
+        Ok(Self { version: u16::from_be_bytes([bytes[8], bytes[9]]), kind })
+    }
+
+    /// The hello, if its version is this one.
+    /// # Errors
+    /// [`WireError::Version`] otherwise.
+    pub const fn accept(self) -> Result<Self, WireError> {
+        if self.version == VERSION { Ok(self) } else { Err(WireError::Version(self.version)) }
+    }
+}
+
+/// Which stream of which test a data connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataHello {
+    /// The test.
+    pub token: Token,
+    /// Stream number within its direction.
+    pub stream: u16,
+    /// Which way its data goes.
+    pub direction: Direction,
+}
+
+impl DataHello {
+    /// The whole hello of a data connection.
+    pub fn to_bytes(self) -> [u8; DATA_HELLO_BYTES] {
+        let mut bytes = [0; DATA_HELLO_BYTES];
+        bytes[..16].copy_from_slice(&Hello::new(HelloKind::Data).to_bytes());
+        bytes[16..32].copy_from_slice(&self.token.0);
+        bytes[32..34].copy_from_slice(&self.stream.to_be_bytes());
+        bytes[34] = match self.direction {
+            Direction::Up => 1,
+            Direction::Down => 2,
+        };
+        bytes
+    }
+
+    /// Reads the 24 bytes after the common hello.
+    /// # Errors
+    /// [`WireError::Hello`] when the direction is unknown or reserved bytes are not zero.
+    pub fn parse_rest(
+        bytes: &[u8; DATA_HELLO_BYTES - CONTROL_HELLO_BYTES],
+    ) -> Result<Self, WireError> {
+        let mut token = [0; 16];
+        token.copy_from_slice(&bytes[..16]);
+        let direction = match bytes[18] {
+            1 => Direction::Up,
+            2 => Direction::Down,
+            _ => return Err(WireError::Hello),
+        };
+        if bytes[19..].iter().any(|&byte| byte != 0) {
+            return Err(WireError::Hello);
+        }
+        let stream = u16::from_be_bytes([bytes[16], bytes[17]]);
+        Ok(Self { token: Token(token), stream, direction })
+    }
+}
+
+/// The bytes of a message, length first.
+/// # Errors
+/// [`WireError::Length`] when the message is too long to send.
+pub fn encode(message: &Message) -> Result<Vec<u8>, WireError> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, message)
+        .map_err(|error| WireError::Json(error.to_string()))?;
+    let length = bytes.len() - 4;
+    if length > MAX_MESSAGE_BYTES {
+        return Err(WireError::Length(length));
+    }
+    let prefix = u32::try_from(length).map_err(|_| WireError::Length(length))?;
+    bytes[..4].copy_from_slice(&prefix.to_be_bytes());
+    Ok(bytes)
+}
+
+/// Cuts a byte stream into messages. Holds at most one message and what came with it.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: Vec<u8>,
+}
+
+impl Decoder {
+    /// Takes bytes as they arrive.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole message, or `None` when more bytes are needed.
+    /// # Errors
+    /// [`WireError::Length`] as soon as a length is out of bounds, [`WireError::Json`].
+    pub fn next_message(&mut self) -> Result<Option<Message>, WireError> {
+        let Some(prefix) = self.buffer.first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_be_bytes(*prefix) as usize;
+        if length == 0 || length > MAX_MESSAGE_BYTES {
+            return Err(WireError::Length(length));
+        }
+        let Some(json) = self.buffer.get(4..4 + length) else { return Ok(None) };
+        let message =
+            serde_json::from_slice(json).map_err(|error| WireError::Json(error.to_string()))?;
+        self.buffer.drain(..4 + length);
+        Ok(Some(message))
+    }
+}
