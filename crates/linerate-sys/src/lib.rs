@@ -6,6 +6,10 @@
 
 pub mod clock;
 mod error;
+pub mod host;
+pub mod page_cache;
 pub mod stop;
+pub mod tcp;
+pub mod thread;
 
 pub use error::{Error, Result};

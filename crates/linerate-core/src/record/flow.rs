@@ -89,3 +89,93 @@ pub struct SynOptions {
     /// ECN offered (ECE and CWR set on the SYN, RFC 3168 §6.1.1).
     pub ecn: bool,
 }
+
+impl SynOptions {
+    /// Reads the options from an IP packet that begins with its header and holds a TCP header.
+    /// Returns `None` when it is cut or holds no TCP.
+    /// # Source
+    /// RFC 791 §3.1, RFC 8200 §3, RFC 9293 §3.1 and §3.2, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
+    pub fn from_ip_packet(packet: &[u8]) -> Option<Self> {
+        let version = packet.first()? >> 4;
+        let header = match version {
+            4 => usize::from(packet[0] & 0x0f) * 4,
+            6 => 40,
+            _ => return None,
+        };
+        let tcp = packet.get(header..)?;
+        let length = usize::from(*tcp.get(12)? >> 4) * 4;
+        let (fixed, options) = tcp.get(..length)?.split_at_checked(20)?;
+        let mut syn = Self {
+            window_bytes: u32::from(u16::from_be_bytes([fixed[14], fixed[15]])),
+            ecn: fixed[13] & 0xc0 == 0xc0,
+            ..Self::default()
+        };
+        syn.read_options(options);
+        Some(syn)
+    }
+
+    fn read_options(&mut self, mut options: &[u8]) {
+        loop {
+            match options {
+                [] | [0, ..] => return,
+                [1, rest @ ..] => options = rest,
+                [kind, length, ..] => {
+                    let length = usize::from(*length);
+                    let Some((option, rest)) = options.split_at_checked(length) else { return };
+                    match (*kind, option) {
+                        (_, [] | [_]) => return,
+                        (2, [_, _, high, low]) => {
+                            self.mss_bytes = Some(u16::from_be_bytes([*high, *low]));
+                        }
+                        (3, [_, _, shift]) => self.window_scale = Some(*shift),
+                        (4, [_, _]) => self.sack_permitted = true,
+                        (8, _) => self.timestamps = true,
+                        _ => {}
+                    }
+                    options = rest;
+                }
+                [_] => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A SYN built by hand: IPv4 header (RFC 791), ports 49152 → 5210, window 64240 (0xfaf0), data
+    /// offset 10 words, options MSS 1460, SACK permitted, timestamps, NOP, window scale 7: the
+    /// order in which Linux sends them.
+    const SYN: [u8; 60] = [
+        0x45, 0, 0, 60, 0, 0, 0x40, 0, 64, 6, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1, // IP
+        0xc0, 0, 0x14, 0x5a, 0, 0, 0, 1, 0, 0, 0, 0, 0xa0, 0x02, 0xfa, 0xf0, 0, 0, 0,
+        0, // TCP
+        2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7, // options
+    ];
+
+    #[test]
+    fn the_options_of_a_syn_are_read() {
+        let expected = SynOptions {
+            window_bytes: 64_240,
+            window_scale: Some(7),
+            mss_bytes: Some(1460),
+            sack_permitted: true,
+            timestamps: true,
+            ecn: false,
+        };
+        assert_eq!(SynOptions::from_ip_packet(&SYN), Some(expected));
+    }
+
+    #[test]
+    fn a_cut_or_damaged_syn_never_panics() {
+        for cut in 0..SYN.len() {
+            assert_eq!(SynOptions::from_ip_packet(&SYN[..cut]), None, "cut at {cut}");
+        }
+        for bit in 0..SYN.len() * 8 {
+            let mut damaged = SYN;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let _ = SynOptions::from_ip_packet(&damaged);
+        }
+    }
+}

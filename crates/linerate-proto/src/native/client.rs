@@ -58,9 +58,10 @@ impl ClientMachine {
             (State::Running, Message::Result { reports }) => {
                 (State::Over, ClientEvent::Reported(reports))
             }
-            (State::AwaitAnswer | State::AwaitReady | State::Running, Message::Abort { reason }) => {
-                (State::Over, ClientEvent::Aborted(reason))
-            }
+            (
+                State::AwaitAnswer | State::AwaitReady | State::Running,
+                Message::Abort { reason },
+            ) => (State::Over, ClientEvent::Aborted(reason)),
             (state, message) => {
                 return Err(WireError::State { got: message.name(), expected: state.awaits() });
             }

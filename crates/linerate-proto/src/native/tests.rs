@@ -171,7 +171,8 @@ fn a_request_out_of_bounds_names_the_field() {
 fn a_token_survives_hexadecimal_and_nothing_else_does() {
     let token = Token([0x0f; 16]);
     assert_eq!(Token::from_hex(&token.to_hex()), Some(token));
-    for wrong in ["", "0f", "zz0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f", "ÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿ"] {
+    for wrong in ["", "0f", "zz0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f", "ÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿ"]
+    {
         assert_eq!(Token::from_hex(wrong), None, "{wrong}");
     }
 }

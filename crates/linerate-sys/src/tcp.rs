@@ -1,0 +1,207 @@
+//! TCP sockets with the options of a throughput test (tcp(7), ip(7), socket(7)).
+//!
+//! Options that shape the handshake (buffers, segment size, congestion control) are set before
+//! connect or listen: a window scale is chosen on the SYN and never again (RFC 7323 §2.2).
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use linerate_core::record::{SynOptions, TcpInfo};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::{Error, Result};
+
+/// What to ask of a socket before its handshake.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// SO_SNDBUF and SO_RCVBUF, as the application counts them.
+    pub window_bytes: Option<u64>,
+    /// TCP_MAXSEG.
+    pub mss_bytes: Option<u32>,
+    /// TCP_CONGESTION.
+    pub congestion_control: Option<String>,
+    /// TCP_NODELAY.
+    pub nodelay: bool,
+    /// Differentiated services code point.
+    pub dscp: Option<u8>,
+}
+
+/// Connects within `timeout`, from `bind` when given.
+/// # Errors
+/// The failed call with the address.
+pub fn connect(
+    peer: SocketAddr,
+    bind: Option<IpAddr>,
+    options: &TcpOptions,
+    timeout: Duration,
+) -> Result<TcpStream> {
+    let fail = |call| move |source| Error::new(call, peer, source);
+    let socket = Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP))
+        .map_err(fail("open TCP socket for"))?;
+    apply(&socket, peer.is_ipv6(), options)?;
+    if let Some(local) = bind {
+        let local = SocketAddr::new(local, 0);
+        socket.bind(&local.into()).map_err(|source| Error::new("bind TCP", local, source))?;
+    }
+    socket.connect_timeout(&peer.into(), timeout).map_err(fail("connect"))?;
+    Ok(socket.into())
+}
+
+/// Listens on `local`; accepted sockets inherit the options. Saves the SYN of each connection.
+/// # Errors
+/// The failed call with the address.
+pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
+    let fail = |call| move |source| Error::new(call, local, source);
+    let socket = Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))
+        .map_err(fail("open TCP socket for"))?;
+    apply(&socket, local.is_ipv6(), options)?;
+    socket.set_reuse_address(true).map_err(fail("set SO_REUSEADDR on"))?;
+    if local.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
+        // One socket answers both families; where the kernel refuses, IPv6 alone is served.
+        let _ = socket.set_only_v6(false);
+    }
+    set_int(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_SAVE_SYN, 1)
+        .map_err(fail("set TCP_SAVE_SYN on"))?;
+    socket.bind(&local.into()).map_err(fail("bind TCP"))?;
+    socket.listen(256).map_err(fail("listen on TCP"))?;
+    Ok(socket.into())
+}
+
+/// The unspecified address of a family.
+pub const fn any_address(v6: bool) -> IpAddr {
+    if v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) }
+}
+
+fn apply(socket: &Socket, v6: bool, options: &TcpOptions) -> Result<()> {
+    let fail = |call, object: String| move |source| Error::new(call, object, source);
+    if let Some(window) = options.window_bytes {
+        let size = usize::try_from(window).unwrap_or(usize::MAX).min(i32::MAX as usize);
+        let object = format!("to {window} bytes");
+        socket.set_recv_buffer_size(size).map_err(fail("set SO_RCVBUF", object.clone()))?;
+        socket.set_send_buffer_size(size).map_err(fail("set SO_SNDBUF", object))?;
+    }
+    if let Some(mss) = options.mss_bytes {
+        let value = i32::try_from(mss).unwrap_or(i32::MAX);
+        set_int(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_MAXSEG, value)
+            .map_err(fail("set TCP_MAXSEG", format!("to {mss} bytes")))?;
+    }
+    if let Some(name) = &options.congestion_control {
+        set_congestion_control(socket.as_fd(), name)?;
+    }
+    if options.nodelay {
+        socket.set_tcp_nodelay(true).map_err(fail("set TCP_NODELAY", String::new()))?;
+    }
+    if let Some(dscp) = options.dscp {
+        // The upper six bits of the traffic class octet (RFC 2474 §3).
+        let class = u32::from(dscp) << 2;
+        let set = if v6 { socket.set_tclass_v6(class) } else { socket.set_tos_v4(class) };
+        set.map_err(fail("set DSCP", dscp.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Asks for a congestion control by its kernel name.
+/// # Errors
+/// When the kernel does not have it, or keeps it for privileged users.
+pub fn set_congestion_control(socket: BorrowedFd<'_>, name: &str) -> Result<()> {
+    rustix::net::sockopt::set_tcp_congestion(socket, name)
+        .map_err(|source| Error::new("set congestion control", name, source))
+}
+
+/// The congestion control in use.
+pub fn congestion_control(socket: BorrowedFd<'_>) -> Option<String> {
+    rustix::net::sockopt::tcp_congestion(socket).ok()
+}
+
+/// The send and receive buffers that the kernel granted, as getsockopt tells them: twice what was
+/// asked, within the host's limits (socket(7)).
+pub fn buffers(stream: &TcpStream) -> (Option<u64>, Option<u64>) {
+    let socket = SockRef::from(stream);
+    (
+        socket.send_buffer_size().ok().map(|size| size as u64),
+        socket.recv_buffer_size().ok().map(|size| size as u64),
+    )
+}
+
+/// The segment size in use (TCP_MAXSEG).
+pub fn mss(socket: BorrowedFd<'_>) -> Option<u32> {
+    let mut value = [0_u8; 4];
+    let length = get(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mut value).ok()?;
+    (length == 4).then(|| u32::from_ne_bytes(value))
+}
+
+/// A socket whose blocking calls come back after `timeout`, so that loops can look at their flags.
+/// # Errors
+/// When the kernel refuses the option.
+pub fn set_call_timeout(stream: &TcpStream, timeout: Duration) -> Result<()> {
+    stream
+        .set_read_timeout(Some(timeout))
+        .and_then(|()| stream.set_write_timeout(Some(timeout)))
+        .map_err(|source| Error::new("set SO_RCVTIMEO and SO_SNDTIMEO", "", source))
+}
+
+/// The kernel's account of the connection; about a microsecond.
+pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
+    // 280 bytes on Linux 6.18; the structure only grows.
+    let mut bytes = [0_u8; 512];
+    let length = get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes).ok()?;
+    Some(TcpInfo::from_ne_bytes(&bytes[..length]))
+}
+
+/// The SYN that opened an accepted connection, where the listener saved it (kernel 4.3).
+pub fn saved_syn(socket: BorrowedFd<'_>) -> Option<SynOptions> {
+    let mut bytes = [0_u8; 256];
+    let length = get(socket, libc::IPPROTO_TCP, libc::TCP_SAVED_SYN, &mut bytes).ok()?;
+    SynOptions::from_ip_packet(&bytes[..length])
+}
+
+/// Aborts the connection on close: the peer gets a reset, nothing lingers.
+pub fn reset_on_close(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
+
+fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: `value` lives through the call and its size is the length given.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Fills `bytes` and returns how many the kernel wrote.
+fn get(socket: BorrowedFd<'_>, level: i32, name: i32, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut length = libc::socklen_t::try_from(bytes.len()).unwrap_or(libc::socklen_t::MAX);
+    // SAFETY: `bytes` is writable for `length` octets and both live through the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            bytes.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 {
+        Ok((length as usize).min(bytes.len()))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Reads from the stream into memory that was never written; returns the length.
+/// The bytes are the peer's and are only counted.
+/// # Errors
+/// As recv(2).
+#[inline]
+pub fn receive(stream: &TcpStream, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+    SockRef::from(stream).recv(buffer)
+}

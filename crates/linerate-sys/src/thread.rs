@@ -1,0 +1,76 @@
+//! What a thread cost: processor time (getrusage(2), RUSAGE_THREAD) and the time that it waited
+//! for a processor (/proc/thread-self/schedstat, second field, nanoseconds; needs CONFIG_SCHED_INFO).
+
+use std::mem::MaybeUninit;
+
+/// Costs of the calling thread since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadCost {
+    /// User time.
+    pub user_ns: Option<u64>,
+    /// System time.
+    pub system_ns: Option<u64>,
+    /// Time ready to run without a processor.
+    pub run_queue_wait_ns: Option<u64>,
+    /// The processor it runs on now.
+    pub cpu: Option<u32>,
+}
+
+/// Reads the costs of the calling thread.
+pub fn cost() -> ThreadCost {
+    let usage = usage();
+    ThreadCost {
+        user_ns: usage.as_ref().map(|usage| nanos(usage.ru_utime)),
+        system_ns: usage.as_ref().map(|usage| nanos(usage.ru_stime)),
+        run_queue_wait_ns: run_queue_wait(),
+        cpu: u32::try_from(rustix::thread::sched_getcpu()).ok(),
+    }
+}
+
+/// Waking up late is a timing error: asks for 1 ns of timer slack for the calling thread instead
+/// of the usual 50 µs (prctl(2), PR_SET_TIMERSLACK).
+pub fn tighten_timer_slack() {
+    // SAFETY: PR_SET_TIMERSLACK takes a plain number and touches no memory.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64);
+    }
+}
+
+fn usage() -> Option<libc::rusage> {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: getrusage writes the whole structure when it returns 0, and only then it is read.
+    unsafe {
+        (libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) == 0).then(|| usage.assume_init())
+    }
+}
+
+fn nanos(time: libc::timeval) -> u64 {
+    let sec = u64::try_from(time.tv_sec).unwrap_or(0);
+    let usec = u64::try_from(time.tv_usec).unwrap_or(0);
+    sec * 1_000_000_000 + usec * 1000
+}
+
+fn run_queue_wait() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_costs_processor_time() {
+        let before = cost();
+        let start = crate::clock::monotonic();
+        let mut sum = 0_u64;
+        while crate::clock::monotonic().nanos_since(start) < 30_000_000 {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let after = cost();
+        let spent = |cost: ThreadCost| {
+            cost.user_ns.expect("getrusage works") + cost.system_ns.expect("getrusage works")
+        };
+        assert!(spent(after) > spent(before), "{before:?} {after:?}");
+    }
+}
