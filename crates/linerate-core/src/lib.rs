@@ -3,6 +3,7 @@
 //! Pure and deterministic: nothing here opens, sleeps, prints, spawns or reads a clock, and there
 //! is no `unsafe`. Time and randomness come in as arguments.
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 pub mod lab;
 pub mod record;
