@@ -3,6 +3,8 @@
 //! Control is a machine, data is a loop: plain threads move bytes; nothing here prints.
 
 pub mod context;
+pub mod environment;
+pub mod failure;
 pub mod lab;
 pub mod rtt;
 pub mod study;

@@ -1,1 +1,4 @@
 //! The other end and the memory of linerate: the listener with its limits, and the store.
+
+pub mod admission;
+pub mod listen;

@@ -2,6 +2,7 @@
 
 mod command;
 mod exit;
+mod live;
 mod output;
 
 use clap::{Parser, Subcommand};

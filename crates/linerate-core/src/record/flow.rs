@@ -40,6 +40,9 @@ pub struct FlowEnd {
     pub bytes: u64,
     /// Payload bytes within the measured span.
     pub bytes_measured: u64,
+    /// Start of the measured span since this end's start of the test.
+    #[serde(default)]
+    pub span_start_ns: u64,
     /// Length of the measured span: from the end of the omitted span, or the first byte, to the
     /// last byte.
     pub span_ns: u64,

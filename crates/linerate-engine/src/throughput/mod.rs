@@ -1,1 +1,22 @@
-//! TCP throughput: the client's and the server's side.
+//! TCP throughput: the client's and the server's side of a test.
+//!
+//! The control connection is followed by a machine (`linerate_proto::native`) on one thread, which
+//! also takes samples; each data stream has a thread of its own that does nothing but move bytes.
+//! The receiver's count over its own span is the result.
+
+mod account;
+mod caveats;
+mod client;
+mod control;
+mod data;
+mod endpoint;
+mod fold;
+mod pace;
+mod registry;
+mod session;
+mod span;
+
+pub use client::run;
+pub use control::{read_data_hello_rest, read_hello, send_hello};
+pub use registry::{DataRegistry, Registration};
+pub use session::{Admission, Permit, serve_test};

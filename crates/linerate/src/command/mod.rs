@@ -2,6 +2,7 @@
 pub(crate) mod doctor;
 pub(crate) mod history;
 pub(crate) mod lab;
+pub(crate) mod measure;
 pub(crate) mod ping;
 pub(crate) mod report;
 pub(crate) mod serve;

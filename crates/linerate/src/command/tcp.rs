@@ -1,12 +1,164 @@
-//! `linerate tcp`.
+//! `linerate tcp`: throughput of TCP to a server.
 
+use std::time::Duration;
+
+use linerate_core::record::{
+    DEFAULT_PORT, Event, Failure, Family, Fault, Finish, TcpDirections, TcpPlan,
+};
+use linerate_core::units::{BitRate, Bytes, parse_span};
+use linerate_engine::throughput;
+
+use crate::command::measure::{self, Output};
 use crate::exit::Outcome;
+use crate::live::TcpLines;
 
 /// Flags of `linerate tcp`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Name or address of a host that runs linerate serve
+    host: String,
+    /// Port of the server
+    #[arg(short, long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// Send for this long
+    #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_span,
+          conflicts_with_all = ["bytes", "blocks"])]
+    time: Duration,
+    /// Send this many bytes in each direction instead (64K is 65,536; 1GB is 10^9)
+    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "blocks")]
+    bytes: Option<Bytes>,
+    /// Send this many buffers in each direction instead
+    #[arg(short = 'k', long, value_name = "N")]
+    blocks: Option<u64>,
+    /// Bytes given to one write()
+    #[arg(short = 'l', long, value_name = "SIZE", default_value = "512K")]
+    length: Bytes,
+    /// Socket buffers at both ends; the kernel's autotuning when absent
+    #[arg(short = 'w', long, value_name = "SIZE")]
+    window: Option<Bytes>,
+    /// Connections in each direction, each on a thread of its own
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
+    parallel: u16,
+    /// The server sends
+    #[arg(short = 'R', long, conflicts_with = "bidir")]
+    reverse: bool,
+    /// Both ends send at once
+    #[arg(long)]
+    bidir: bool,
+    /// Congestion control of the sender: cubic, reno, bbr, ...
+    #[arg(short = 'C', long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Maximum segment size in bytes
+    #[arg(short = 'M', long, value_name = "BYTES")]
+    set_mss: Option<u32>,
+    /// Do not gather small writes (TCP_NODELAY)
+    #[arg(short = 'N', long)]
+    no_delay: bool,
+    /// Leave out this long at the start
+    #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
+    omit: Duration,
+    /// Time between lines
+    #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    interval: Duration,
+    /// Pace of each stream in payload bit/s (100M is 100,000,000 bit/s)
+    #[arg(short = 'b', long, value_name = "RATE")]
+    bitrate: Option<BitRate>,
+    /// Use IPv4
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Use IPv6
+    #[arg(short = '6', long)]
+    ipv6: bool,
+    /// Local address to send from
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    bind: Option<String>,
+    /// Differentiated services code point, 0 to 63
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    dscp: Option<u8>,
+    /// Send from the page cache without copying (sendfile)
+    #[arg(short = 'Z', long)]
+    zerocopy: bool,
+    /// How long to wait for the server to answer
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
+    connect_timeout: Duration,
+    /// When the server is busy, go on asking for this long
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
+    wait: Duration,
+    #[command(flatten)]
+    output: Output,
+}
 
 /// Runs the command.
-pub(crate) fn run(_args: Args) -> Outcome {
-    anyhow::bail!("linerate tcp is not built yet")
+pub(crate) fn run(args: Args) -> Outcome {
+    let plan = plan(&args)?;
+    let mut lines = TcpLines::new(&args.output);
+    let until = linerate_sys::clock::monotonic() + args.wait;
+    measure::run(
+        &args.output,
+        |context| {
+            loop {
+                let record = throughput::run(&plan, context);
+                let busy = record.failure.as_ref().is_some_and(is_busy);
+                if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
+                    return record;
+                }
+                linerate_sys::clock::sleep(Duration::from_millis(500));
+            }
+        },
+        &mut |event: &Event| lines.event(event),
+    )
+}
+
+fn is_busy(failure: &Failure) -> bool {
+    failure.fault == Fault::PeerRefused
+        && failure.next_step.as_ref().is_some_and(|step| step.starts_with("try again"))
+}
+
+fn plan(args: &Args) -> Result<TcpPlan, Failure> {
+    let buffer_bytes = u32::try_from(args.length.count()).map_err(|_| {
+        Failure::new(Fault::Usage, "use", "-l", "a buffer of 4 GiB or more").advise("at most 16M")
+    })?;
+    let finish = match (args.bytes, args.blocks) {
+        (Some(bytes), _) => Finish::Bytes(bytes.count()),
+        (None, Some(count)) => Finish::Buffers(count),
+        (None, None) => Finish::TimeNs(nanos(args.time)),
+    };
+    Ok(TcpPlan {
+        host: args.host.clone(),
+        port: args.port,
+        family: family(args.ipv4, args.ipv6),
+        bind: args.bind.clone(),
+        directions: match (args.reverse, args.bidir) {
+            (true, _) => TcpDirections::Down,
+            (_, true) => TcpDirections::Both,
+            _ => TcpDirections::Up,
+        },
+        streams: args.parallel,
+        finish,
+        omit_ns: nanos(args.omit),
+        interval_ns: nanos(args.interval),
+        buffer_bytes,
+        window_bytes: args.window.map(Bytes::count),
+        mss_bytes: args.set_mss,
+        nodelay: args.no_delay,
+        congestion_control: args.congestion.clone(),
+        pace: args.bitrate,
+        dscp: args.dscp,
+        zero_copy: args.zerocopy,
+        connect_timeout_ns: nanos(args.connect_timeout),
+    })
+}
+
+/// The address family that the flags leave.
+pub(crate) const fn family(ipv4: bool, ipv6: bool) -> Option<Family> {
+    match (ipv4, ipv6) {
+        (true, _) => Some(Family::V4),
+        (_, true) => Some(Family::V6),
+        _ => None,
+    }
+}
+
+/// A span in nanoseconds; longer than 584 years is held there.
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

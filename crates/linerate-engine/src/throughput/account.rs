@@ -1,0 +1,234 @@
+//! What a client gathers during a test: connections, samples of both ends, and the final reports.
+
+use std::net::SocketAddr;
+
+use linerate_core::record::{Direction, End, Event, Failure, Fault, IntervalRow};
+use linerate_core::time::MonoTime;
+use linerate_proto::native::{EndReport, FlowSample};
+
+/// A connected data stream.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) direction: Direction,
+    pub(super) flow: u16,
+    pub(super) client_addr: String,
+    pub(super) server_addr: String,
+}
+
+/// Everything that was seen of a test.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Account {
+    pub(super) ends: Vec<End>,
+    pub(super) server_host_id: Option<String>,
+    pub(super) begin: MonoTime,
+    pub(super) connections: Vec<Connection>,
+    /// Samples of the client's end, one list an interval.
+    pub(super) local_samples: Vec<Vec<FlowSample>>,
+    /// Samples of the server's end, one list an interval.
+    pub(super) remote_samples: Vec<Vec<FlowSample>>,
+    /// The client's final reports.
+    pub(super) local: Vec<EndReport>,
+    /// The server's final reports; empty when it went away.
+    pub(super) remote: Vec<EndReport>,
+    /// Spans shorter than this make no row: the rest after the last whole interval.
+    pub(super) row_ns_min: u64,
+    /// End of the span that does not count.
+    pub(super) omit_ns: u64,
+}
+
+type Watch<'a> = &'a mut dyn FnMut(&Event);
+
+impl Account {
+    /// Notes a connected stream.
+    pub(super) fn connected(
+        &mut self,
+        direction: Direction,
+        flow: u16,
+        client_addr: &str,
+        server: SocketAddr,
+    ) {
+        self.connections.push(Connection {
+            direction,
+            flow,
+            client_addr: client_addr.to_owned(),
+            server_addr: server.to_string(),
+        });
+    }
+
+    /// Whether anything was measured.
+    pub(super) fn has_samples(&self) -> bool {
+        let moved = |samples: &Vec<Vec<FlowSample>>| {
+            samples.last().is_some_and(|last| last.iter().any(|sample| sample.bytes > 0))
+        };
+        moved(&self.local_samples) || moved(&self.remote_samples)
+    }
+
+    /// Takes the client's samples of an interval; the streams that it receives make rows.
+    pub(super) fn local_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
+        self.local_samples.push(samples);
+        let rows = self.rows(Direction::Down, &self.local_samples, &self.remote_samples);
+        rows.into_iter().for_each(|row| watch(&Event::Interval(row)));
+    }
+
+    /// Takes the server's samples of an interval; the streams that it receives make rows.
+    pub(super) fn remote_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
+        self.remote_samples.push(samples);
+        let rows = self.rows(Direction::Up, &self.remote_samples, &self.local_samples);
+        rows.into_iter().for_each(|row| watch(&Event::Interval(row)));
+    }
+
+    /// Takes the client's last samples, which end no interval.
+    pub(super) fn local_last(&mut self, samples: Vec<FlowSample>) {
+        self.local_samples.push(samples);
+    }
+
+    /// The first stream that did not end well.
+    pub(super) fn stream_failure(&self) -> Option<Failure> {
+        let ends = [("this end", &self.local), ("the server's end", &self.remote)];
+        ends.into_iter().find_map(|(whose, reports)| {
+            let report = reports.iter().find(|report| report.failure.is_some())?;
+            let object = format!("stream {} at {whose}", report.flow);
+            let reason = report.failure.clone().unwrap_or_default();
+            Some(Failure::new(Fault::Unreachable, "move data on", object, reason))
+        })
+    }
+
+    /// The rows of the newest interval of `direction`: every stream, when there are several, and
+    /// their sum. `received` are the receiving end's samples, `sent` the sending end's.
+    fn rows(
+        &self,
+        direction: Direction,
+        received: &[Vec<FlowSample>],
+        sent: &[Vec<FlowSample>],
+    ) -> Vec<IntervalRow> {
+        let mut rows = Vec::new();
+        let Some((last, before)) = received.split_last() else { return rows };
+        for sample in last.iter().filter(|sample| sample.direction == direction) {
+            let earlier = before.last().and_then(|samples| same_flow(samples, sample));
+            let newest = sent.last().and_then(|samples| same_flow(samples, sample));
+            let older = sent.len().checked_sub(2).and_then(|i| same_flow(&sent[i], sample));
+            let row = self.row(sample, earlier, newest, older);
+            if row.end_ns - row.start_ns >= self.row_ns_min {
+                rows.push(row);
+            }
+        }
+        if let [only] = rows.as_mut_slice() {
+            only.flow = None;
+        } else if let Some(total) = total(&rows) {
+            rows.push(total);
+        }
+        rows
+    }
+
+    fn row(
+        &self,
+        sample: &FlowSample,
+        earlier: Option<&FlowSample>,
+        sender: Option<&FlowSample>,
+        sender_before: Option<&FlowSample>,
+    ) -> IntervalRow {
+        let start_ns = earlier.map_or(0, |earlier| earlier.t_ns);
+        let bytes = sample.bytes - earlier.map_or(0, |earlier| earlier.bytes.min(sample.bytes));
+        let retransmits = sender.and_then(|sender| {
+            let before = sender_before.and_then(|before| before.retransmits).unwrap_or(0);
+            Some(sender.retransmits?.saturating_sub(before))
+        });
+        IntervalRow {
+            start_ns,
+            end_ns: sample.t_ns,
+            direction: sample.direction,
+            flow: Some(sample.flow),
+            bytes,
+            goodput_bps: rate_bps(bytes, sample.t_ns.saturating_sub(start_ns)),
+            retransmits,
+            cwnd_bytes: sender.and_then(|sender| sender.cwnd_bytes),
+            rtt_ns: sender.and_then(|sender| sender.rtt_ns),
+            omitted: start_ns < self.omit_ns,
+        }
+    }
+}
+
+/// Bits per second of `bytes` over `span_ns`; 0 over no time.
+pub(super) fn rate_bps(bytes: u64, span_ns: u64) -> f64 {
+    if span_ns == 0 { 0.0 } else { bytes as f64 * 8e9 / span_ns as f64 }
+}
+
+fn same_flow<'a>(samples: &'a [FlowSample], like: &FlowSample) -> Option<&'a FlowSample> {
+    samples.iter().find(|other| other.direction == like.direction && other.flow == like.flow)
+}
+
+fn total(rows: &[IntervalRow]) -> Option<IntervalRow> {
+    let first = rows.first()?;
+    let sum = |pick: fn(&IntervalRow) -> Option<u64>| rows.iter().map(pick).sum::<Option<u64>>();
+    Some(IntervalRow {
+        flow: None,
+        bytes: rows.iter().map(|row| row.bytes).sum(),
+        goodput_bps: rows.iter().map(|row| row.goodput_bps).sum(),
+        retransmits: sum(|row| row.retransmits),
+        cwnd_bytes: sum(|row| row.cwnd_bytes),
+        // A round-trip time is no sum; the slowest stream tells of the queue.
+        rtt_ns: rows.iter().filter_map(|row| row.rtt_ns).max(),
+        ..first.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(flow: u16, t_ns: u64, bytes: u64) -> FlowSample {
+        FlowSample {
+            direction: Direction::Up,
+            flow,
+            t_ns,
+            bytes,
+            retransmits: Some(bytes / 1000),
+            cwnd_bytes: None,
+            rtt_ns: Some(u64::from(flow) + 1),
+            send_window_bytes: None,
+            receive_window_bytes: None,
+            delivery_rate_bps: None,
+        }
+    }
+
+    #[test]
+    fn rows_are_differences_of_the_receivers_counts_and_add_up() {
+        let mut account = Account::default();
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push(row.clone());
+            }
+        };
+        let second = 1_000_000_000;
+        account.local_samples.push(vec![sample(0, second, 1000), sample(1, second, 5000)]);
+        account.remote_interval(vec![sample(0, second, 1000), sample(1, second, 2000)], &mut watch);
+        account.remote_interval(
+            vec![sample(0, 2 * second, 4000), sample(1, 2 * second, 2000)],
+            &mut watch,
+        );
+        let bytes: Vec<(Option<u16>, u64)> = rows.iter().map(|row| (row.flow, row.bytes)).collect();
+        let expected = [
+            (Some(0), 1000),
+            (Some(1), 2000),
+            (None, 3000),
+            (Some(0), 3000),
+            (Some(1), 0),
+            (None, 3000),
+        ];
+        assert_eq!(bytes, expected);
+        // 3000 bytes in a second are 24 kbit/s.
+        assert!((rows[2].goodput_bps - 24_000.0).abs() < 1e-9);
+        assert_eq!(rows[2].rtt_ns, Some(2), "the slower stream's");
+    }
+
+    #[test]
+    fn the_rest_after_the_last_interval_makes_no_row() {
+        let mut account = Account { row_ns_min: 250_000_000, ..Account::default() };
+        let mut count = 0;
+        let mut watch = |_: &Event| count += 1;
+        account.remote_interval(vec![sample(0, 1_000_000_000, 10)], &mut watch);
+        account.remote_interval(vec![sample(0, 1_000_400_000, 12)], &mut watch);
+        assert_eq!(count, 1);
+    }
+}

@@ -1,0 +1,351 @@
+//! The client's side of one test: from a plan to a record.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use linerate_core::record::{
+    Direction, Event, Failure, Family, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan,
+};
+use linerate_proto::native::{
+    Accept, ClientEvent, ClientMachine, DataHello, EndReport, HelloKind, Message, Refuse,
+    RefuseCode, Request, Token,
+};
+use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::tcp::{self, TcpOptions};
+
+use super::account::Account;
+use super::control::{Control, read_hello, send_hello};
+use super::endpoint::{Endpoint, socket_options};
+use super::fold::fold;
+use super::session::{LOOK_AT_END, planned_span};
+use crate::context::Context;
+
+/// After the planned end the server has this long to report.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(15);
+/// The server has this long to answer a request.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// How often the client looks at its stop flag.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Measures TCP throughput as planned. The record always exists: when something fails it says so,
+/// and keeps what was measured before.
+pub fn run(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
+    let begin = monotonic();
+    let tool = context.tool.clone();
+    let mut record = Record::begin(record_id(), tool, Plan::Tcp(plan.clone()), wall());
+    (context.watch)(&Event::Plan(record.plan.clone()));
+    let mut account =
+        Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
+    let result = Test::open(plan, context, &mut account)
+        .and_then(|test| test.measure(context, &mut account));
+    if let Err(failure) = result {
+        let measured = account.has_samples();
+        record.status = if measured { Status::Partial } else { Status::Error };
+        record.failure = Some(failure);
+    }
+    fold(&mut record, plan, &account);
+    if context.stop.asked() && record.failure.is_none() {
+        record.status = Status::Interrupted;
+    }
+    for caveat in &record.caveats {
+        (context.watch)(&Event::Caveat(caveat.clone()));
+    }
+    record.duration_ns = monotonic().nanos_since(begin);
+    record
+}
+
+/// The request that a plan makes of the server.
+pub(super) fn request(plan: &TcpPlan) -> Request {
+    Request {
+        directions: plan.directions,
+        streams: plan.streams,
+        finish: plan.finish,
+        omit_ns: plan.omit_ns,
+        interval_ns: plan.interval_ns,
+        buffer_bytes: plan.buffer_bytes,
+        window_bytes: plan.window_bytes,
+        mss_bytes: plan.mss_bytes,
+        nodelay: plan.nodelay,
+        congestion_control: plan.congestion_control.clone(),
+        pace_bps: plan.pace.map(linerate_core::units::BitRate::bits_per_sec),
+        dscp: plan.dscp,
+        zero_copy: plan.zero_copy,
+    }
+}
+
+/// A test whose streams are connected.
+struct Test {
+    control: Control,
+    machine: ClientMachine,
+    endpoint: Endpoint,
+    request: Request,
+}
+
+impl Test {
+    /// Connects control and data streams, up to the server's `ready`.
+    fn open(
+        plan: &TcpPlan,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<Self, Failure> {
+        let request = request(plan);
+        request.check().map_err(|error| {
+            Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
+        })?;
+        let server = resolve(&plan.host, plan.port, plan.family)?;
+        let local = bind_address(plan)?;
+        account.ends.push(crate::environment::local_end(Some(server.ip())));
+        let control = connect_control(server, local, plan)?;
+        let machine = ClientMachine::default();
+        let mut test = Self { control, machine, endpoint: Endpoint::new(request.clone()), request };
+        let accept = test.ask(context)?;
+        test.connect_streams(&accept, local, plan, account)?;
+        account.server_host_id = accept.host_id.clone();
+        account.ends.push(accept.end);
+        let line = format!("{} streams to {server}", plan.streams);
+        (context.watch)(&Event::Connected(line));
+        match test.next_event(ANSWER_TIMEOUT, context)? {
+            ClientEvent::Ready => Ok(test),
+            event => Err(test.refusal(event)),
+        }
+    }
+
+    /// Sends the request and returns the server's yes.
+    fn ask(&mut self, context: &Context<'_>) -> Result<Accept, Failure> {
+        self.control.send(&Message::Request(self.request.clone()))?;
+        match self.next_event(ANSWER_TIMEOUT, context)? {
+            ClientEvent::Accepted(accept) => Ok(*accept),
+            event => Err(self.refusal(event)),
+        }
+    }
+
+    fn connect_streams(
+        &mut self,
+        accept: &Accept,
+        local: Option<IpAddr>,
+        plan: &TcpPlan,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        let token = Token::from_hex(&accept.token).ok_or_else(|| {
+            let reason = "its token is not 32 hexadecimal digits";
+            Failure::new(Fault::PeerMisbehaved, "talk to", self.control.peer(), reason)
+        })?;
+        let mut server = self.control.stream().peer_addr().map_err(|error| {
+            Failure::new(Fault::Unreachable, "address of", self.control.peer(), error)
+        })?;
+        server.set_port(accept.data_port);
+        for &direction in self.request.each_direction() {
+            let side = client_side(direction);
+            let options = match side {
+                Side::Sender => socket_options(&self.request),
+                Side::Receiver => {
+                    TcpOptions { congestion_control: None, ..socket_options(&self.request) }
+                }
+            };
+            for flow in 0..self.request.streams {
+                let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+                let socket = tcp::connect(server, local, &options, timeout)
+                    .map_err(|error| connect_failure(&error))?;
+                let hello = DataHello { token, stream: flow, direction };
+                (&mut &socket).write_all(&hello.to_bytes()).map_err(|error| {
+                    Failure::new(
+                        Fault::Unreachable,
+                        "open data stream to",
+                        server.to_string(),
+                        error,
+                    )
+                })?;
+                let client_addr =
+                    socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
+                account.connected(direction, flow, &client_addr, server);
+                self.endpoint.add(socket, (direction, flow, side), client_addr);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts, follows and ends the test.
+    fn measure(mut self, context: &mut Context<'_>, account: &mut Account) -> Result<(), Failure> {
+        self.control.send(&Message::Start)?;
+        account.begin = monotonic();
+        let started = self.endpoint.start(account.begin);
+        started.map_err(|error| crate::failure::system(&error))?;
+        let result = self.follow(context, account);
+        if result.is_err() {
+            self.endpoint.halt();
+        }
+        account.local = self.endpoint.finish();
+        account.remote = result?;
+        // The server has reported; a bye that does not reach it changes nothing.
+        let _ = self.control.send(&Message::Bye);
+        account.stream_failure().map_or(Ok(()), Err)
+    }
+
+    /// Takes samples and messages until the server has reported.
+    fn follow(
+        &mut self,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<Vec<EndReport>, Failure> {
+        let begin = account.begin;
+        let planned = planned_span(&self.request);
+        let interval = Duration::from_nanos(self.request.interval_ns);
+        let (mut tick, mut stopping) = (begin + interval, false);
+        let mut give_up = planned.map(|span| begin + span + REPORT_TIMEOUT);
+        loop {
+            let now = monotonic();
+            if now >= tick {
+                let samples = self.endpoint.sample(now);
+                account.local_interval(samples, context.watch);
+                tick += interval;
+            }
+            if context.stop.asked() && !stopping {
+                stopping = true;
+                self.endpoint.stop_sending();
+                self.control.send(&Message::Stop)?;
+                give_up = Some(now + REPORT_TIMEOUT);
+            }
+            if give_up.is_some_and(|end| now >= end) {
+                return Err(self.silent());
+            }
+            let due = planned.is_some_and(|span| now >= begin + span);
+            let look = if due { LOOK_AT_END } else { LOOK };
+            let Some(message) = self.control.receive(tick.min(now + look))? else { continue };
+            match self.machine.handle(message) {
+                Ok(ClientEvent::Interval(samples)) => {
+                    account.remote_interval(samples, context.watch);
+                }
+                Ok(ClientEvent::Reported(reports)) => {
+                    let samples = self.endpoint.sample(monotonic());
+                    account.local_last(samples);
+                    return Ok(reports);
+                }
+                Ok(event) => return Err(self.refusal(event)),
+                Err(error) => return Err(self.control.misbehaved(&error)),
+            }
+        }
+    }
+
+    fn next_event(
+        &mut self,
+        timeout: Duration,
+        context: &Context<'_>,
+    ) -> Result<ClientEvent, Failure> {
+        let end = monotonic() + timeout;
+        while monotonic() < end && !context.stop.asked() {
+            if let Some(message) = self.control.receive(end.min(monotonic() + LOOK))? {
+                let event = self.machine.handle(message);
+                return event.map_err(|error| self.control.misbehaved(&error));
+            }
+        }
+        Err(self.silent())
+    }
+
+    fn silent(&self) -> Failure {
+        let reason = "the server fell silent";
+        Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
+            .advise("what was measured before is kept")
+    }
+
+    /// The failure behind an event that ends the test.
+    fn refusal(&self, event: ClientEvent) -> Failure {
+        let peer = self.control.peer();
+        match event {
+            ClientEvent::Refused(refuse) => refused(peer, &refuse),
+            ClientEvent::Aborted(reason) => {
+                Failure::new(Fault::PeerRefused, "test with", peer, format!("it gave up: {reason}"))
+            }
+            _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
+        }
+    }
+}
+
+fn refused(peer: &str, refuse: &Refuse) -> Failure {
+    let failure = Failure::new(Fault::PeerRefused, "ask for a test with", peer, &refuse.reason);
+    match (refuse.code, refuse.retry_after_ms) {
+        (RefuseCode::Busy, Some(ms)) => {
+            failure.advise(format!("try again in about {} s", ms.div_ceil(1000)))
+        }
+        (RefuseCode::Limit, _) => failure.advise("ask for less, or raise the server's limit"),
+        _ => failure,
+    }
+}
+
+fn connect_control(
+    server: SocketAddr,
+    local: Option<IpAddr>,
+    plan: &TcpPlan,
+) -> Result<Control, Failure> {
+    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+    let stream = tcp::connect(server, local, &TcpOptions::default(), timeout)
+        .map_err(|error| connect_failure(&error))?;
+    send_hello(&stream, HelloKind::Control).map_err(|error| {
+        Failure::new(Fault::Unreachable, "send hello to", server.to_string(), error)
+    })?;
+    read_hello(&stream, timeout)?.accept().map_err(|error| {
+        Failure::new(Fault::PeerIncompatible, "talk to", server.to_string(), error)
+            .advise("install the same version at both ends")
+    })?;
+    Control::new(stream)
+}
+
+fn connect_failure(error: &linerate_sys::Error) -> Failure {
+    let failure = Failure::new(Fault::Unreachable, error.call, &error.object, &error.source);
+    match error.source.kind() {
+        std::io::ErrorKind::ConnectionRefused => {
+            failure.advise("start linerate serve there, or name its port with -p")
+        }
+        std::io::ErrorKind::TimedOut => {
+            failure.advise("is the host up and the port open on the way?")
+        }
+        _ if error.call != "connect" => Failure { fault: Fault::System, ..failure },
+        _ => failure,
+    }
+}
+
+/// The first address of `host` in the wanted family.
+pub(crate) fn resolve(
+    host: &str,
+    port: u16,
+    family: Option<Family>,
+) -> Result<SocketAddr, Failure> {
+    let unknown = |reason: String| {
+        Failure::new(Fault::Usage, "resolve", host, reason)
+            .advise("check the name, or use an address")
+    };
+    let mut addresses =
+        (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let wanted = |address: &SocketAddr| match family {
+        None => true,
+        Some(Family::V4) => address.is_ipv4(),
+        Some(Family::V6) => address.is_ipv6(),
+    };
+    addresses.find(wanted).ok_or_else(|| unknown("it has no address of that family".to_owned()))
+}
+
+fn bind_address(plan: &TcpPlan) -> Result<Option<IpAddr>, Failure> {
+    let Some(text) = &plan.bind else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        Failure::new(Fault::Usage, "bind", text, "not an IP address")
+            .advise("give an address of this host to -B")
+    })
+}
+
+/// The side that the client has in a direction.
+pub(super) const fn client_side(direction: Direction) -> Side {
+    match direction {
+        Direction::Up => Side::Sender,
+        Direction::Down => Side::Receiver,
+    }
+}
+
+/// Whether a plan has a direction.
+pub(super) const fn has(directions: TcpDirections, direction: Direction) -> bool {
+    matches!(
+        (directions, direction),
+        (TcpDirections::Both, _)
+            | (TcpDirections::Up, Direction::Up)
+            | (TcpDirections::Down, Direction::Down)
+    )
+}

@@ -1,0 +1,179 @@
+//! The control connection: hellos and messages over a socket, with limits in time.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::time::MonoTime;
+use linerate_proto::native::{
+    CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Decoder, Hello, HelloKind, Message,
+    WireError, encode,
+};
+use linerate_sys::clock::monotonic;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// A peer that does not read its control connection for this long is gone.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// One end of a control connection.
+pub(super) struct Control {
+    stream: TcpStream,
+    decoder: Decoder,
+    peer: String,
+}
+
+impl Control {
+    /// Wraps a connection whose hellos are done.
+    pub(super) fn new(stream: TcpStream) -> Result<Self, Failure> {
+        let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), |a| a.to_string());
+        let ready =
+            stream.set_nodelay(true).and_then(|()| stream.set_write_timeout(Some(SEND_TIMEOUT)));
+        ready.map_err(|error| Failure::new(Fault::System, "set up control to", &peer, error))?;
+        Ok(Self { stream, decoder: Decoder::default(), peer })
+    }
+
+    /// The connection itself.
+    pub(super) const fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// The other end's address.
+    pub(super) fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    /// Sends one message.
+    pub(super) fn send(&mut self, message: &Message) -> Result<(), Failure> {
+        let bytes = encode(message).map_err(|error| self.misbehaved(&error))?;
+        self.stream.write_all(&bytes).map_err(|error| self.gone("send to", &error))
+    }
+
+    /// The next message, or `None` when none has come by `until`.
+    pub(super) fn receive(&mut self, until: MonoTime) -> Result<Option<Message>, Failure> {
+        loop {
+            let message = self.decoder.next_message();
+            if let Some(message) = message.map_err(|error| self.misbehaved(&error))? {
+                return Ok(Some(message));
+            }
+            if !self.wait_readable(until)? {
+                return Ok(None);
+            }
+            let mut bytes = [0; 16 * 1024];
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Err(self.closed()),
+                Ok(count) => self.decoder.push(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.gone("receive from", &error)),
+            }
+        }
+    }
+
+    fn wait_readable(&self, until: MonoTime) -> Result<bool, Failure> {
+        let fd = self.stream.as_fd();
+        let left = until.nanos_since(monotonic());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (left % 1_000_000_000).cast_signed(),
+        };
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            // A signal: the caller looks at its stop flag.
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(errno) => Err(self.gone("wait for", &errno.into())),
+        }
+    }
+
+    /// The peer broke the protocol.
+    pub(super) fn misbehaved(&self, error: &WireError) -> Failure {
+        let fault = match error {
+            WireError::Version(_) => Fault::PeerIncompatible,
+            _ => Fault::PeerMisbehaved,
+        };
+        Failure::new(fault, "talk to", &self.peer, error)
+    }
+
+    fn gone(&self, attempt: &str, error: &io::Error) -> Failure {
+        Failure::new(Fault::Unreachable, attempt, &self.peer, error)
+            .advise("what was measured before is kept")
+    }
+
+    fn closed(&self) -> Failure {
+        let reason = "the other end closed the control connection during the test";
+        Failure::new(Fault::Unreachable, "receive from", &self.peer, reason)
+            .advise("see that end's log; what was measured before is kept")
+    }
+}
+
+/// Sends a hello on a fresh connection.
+/// # Errors
+/// As write(2).
+pub fn send_hello(stream: &TcpStream, kind: HelloKind) -> io::Result<()> {
+    (&mut &*stream).write_all(&Hello::new(kind).to_bytes())
+}
+
+/// Reads a hello of any version within `timeout`.
+/// # Errors
+/// When it does not come whole in time, or is no hello.
+pub fn read_hello(stream: &TcpStream, timeout: Duration) -> Result<Hello, Failure> {
+    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), |addr| addr.to_string());
+    let mut bytes = [0; CONTROL_HELLO_BYTES];
+    read_exactly(stream, &mut bytes, timeout).map_err(|error| {
+        let reason = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it closed the connection without a hello".to_owned(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                format!("no hello within {timeout:?}")
+            }
+            _ => error.to_string(),
+        };
+        Failure::new(Fault::PeerMisbehaved, "read hello of", &peer, reason)
+            .advise("is it linerate serve?")
+    })?;
+    Hello::parse(&bytes).map_err(|error| {
+        Failure::new(Fault::PeerMisbehaved, "read hello of", &peer, error)
+            .advise("is it linerate serve?")
+    })
+}
+
+/// Reads what follows the common part of a data hello.
+/// # Errors
+/// When it does not come whole in time, or is malformed.
+pub fn read_data_hello_rest(
+    stream: &TcpStream,
+    common: Hello,
+    timeout: Duration,
+) -> Result<DataHello, Failure> {
+    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), |addr| addr.to_string());
+    let fail = |reason: String| {
+        Failure::new(Fault::PeerMisbehaved, "read data hello of", peer.clone(), reason)
+    };
+    common.accept().map_err(|error| fail(error.to_string()))?;
+    let mut rest = [0; DATA_HELLO_BYTES - CONTROL_HELLO_BYTES];
+    read_exactly(stream, &mut rest, timeout).map_err(|error| fail(error.to_string()))?;
+    DataHello::parse_rest(&rest).map_err(|error| fail(error.to_string()))
+}
+
+/// Fills `bytes` within `timeout`, however slowly they drip in.
+pub(super) fn read_exactly(
+    stream: &TcpStream,
+    bytes: &mut [u8],
+    timeout: Duration,
+) -> io::Result<()> {
+    let end = monotonic() + timeout;
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let left = end.since(monotonic());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match (&mut &*stream).read(&mut bytes[filled..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    stream.set_read_timeout(None)
+}

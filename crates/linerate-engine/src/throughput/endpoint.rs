@@ -1,0 +1,264 @@
+//! All data streams of one end: starts their threads, samples them, and tells what they did.
+
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use linerate_core::record::{Asked, Direction, FlowEnd, Side, SynOptions, TcpInfo};
+use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
+use linerate_proto::native::{EndReport, FlowSample, Request};
+use linerate_sys::page_cache::PageCacheFile;
+use linerate_sys::tcp::{self, TcpOptions};
+
+use super::data::{CALL_TIMEOUT, Outcome, Payload, Progress, Receiver, Sender, Switches};
+
+/// The streams of one end of a test.
+pub(super) struct Endpoint {
+    request: Request,
+    streams: Vec<Stream>,
+    switches: Arc<Switches>,
+    started: MonoTime,
+}
+
+/// One stream of one end.
+struct Stream {
+    socket: Arc<TcpStream>,
+    direction: Direction,
+    flow: u16,
+    side: Side,
+    client_addr: String,
+    syn: Option<SynOptions>,
+    progress: Arc<Progress>,
+    thread: Option<JoinHandle<Outcome>>,
+    windows: Windows,
+}
+
+/// Largest windows seen so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Windows {
+    advertised: Option<u64>,
+    offered: Option<u64>,
+}
+
+/// Options of the sockets of a test; they go before the handshake.
+pub(super) fn socket_options(request: &Request) -> TcpOptions {
+    TcpOptions {
+        window_bytes: request.window_bytes,
+        mss_bytes: request.mss_bytes,
+        congestion_control: request.congestion_control.clone(),
+        nodelay: request.nodelay,
+        dscp: request.dscp,
+    }
+}
+
+impl Endpoint {
+    pub(super) fn new(request: Request) -> Self {
+        let switches = Arc::new(Switches::default());
+        Self { request, streams: Vec::new(), switches, started: MonoTime::default() }
+    }
+
+    /// Takes over a connected data stream. `client_addr` is the client's address.
+    pub(super) fn add(
+        &mut self,
+        socket: TcpStream,
+        (direction, flow, side): (Direction, u16, Side),
+        client_addr: String,
+    ) {
+        let syn = tcp::saved_syn(socket.as_fd());
+        self.streams.push(Stream {
+            socket: Arc::new(socket),
+            direction,
+            flow,
+            side,
+            client_addr,
+            syn,
+            progress: Arc::default(),
+            thread: None,
+            windows: Windows::default(),
+        });
+    }
+
+    /// Starts every stream's thread.
+    pub(super) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
+        self.started = now;
+        let sends = self.streams.iter().any(|stream| stream.side == Side::Sender);
+        let payload = if sends { Some(Arc::new(payload(&self.request)?)) } else { None };
+        let budget = self.request.byte_budget().map(|bytes| Arc::new(AtomicU64::new(bytes)));
+        for stream in &mut self.streams {
+            tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
+            stream.thread = Some(match (stream.side, &payload) {
+                (Side::Sender, Some(payload)) => {
+                    let sender = Sender {
+                        stream: Arc::clone(&stream.socket),
+                        payload: Arc::clone(payload),
+                        finish: self.request.finish,
+                        omit_ns: self.request.omit_ns,
+                        pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
+                        budget: budget.clone(),
+                        switches: Arc::clone(&self.switches),
+                        progress: Arc::clone(&stream.progress),
+                    };
+                    spawn(move || sender.run())?
+                }
+                _ => {
+                    let receiver = Receiver {
+                        stream: Arc::clone(&stream.socket),
+                        finish: self.request.finish,
+                        omit_ns: self.request.omit_ns,
+                        switches: Arc::clone(&self.switches),
+                        progress: Arc::clone(&stream.progress),
+                    };
+                    spawn(move || receiver.run())?
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// One sample of every stream at `now`.
+    pub(super) fn sample(&mut self, now: MonoTime) -> Vec<FlowSample> {
+        let t_ns = now.nanos_since(self.started);
+        self.streams.iter_mut().map(|stream| stream.sample(t_ns)).collect()
+    }
+
+    /// Senders stop as if their time were up.
+    pub(super) fn stop_sending(&self) {
+        self.switches.stop_sending.store(true, Ordering::Relaxed);
+    }
+
+    /// Everybody leaves at once.
+    pub(super) fn halt(&self) {
+        self.switches.halt.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether every thread has left its loop.
+    pub(super) fn is_done(&self) -> bool {
+        self.streams.iter().all(|stream| stream.progress.done.load(Ordering::Acquire))
+    }
+
+    /// Waits for the threads and tells what every stream did.
+    pub(super) fn finish(mut self) -> Vec<EndReport> {
+        let (started, request) = (self.started, self.request.clone());
+        let streams = std::mem::take(&mut self.streams);
+        streams.into_iter().map(|stream| stream.report(&request, started)).collect()
+    }
+}
+
+impl Drop for Endpoint {
+    /// An endpoint that is given up takes its threads along.
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+fn spawn(
+    run: impl FnOnce() -> Outcome + Send + 'static,
+) -> linerate_sys::Result<JoinHandle<Outcome>> {
+    let spawned = std::thread::Builder::new().name("linerate-data".to_owned()).spawn(run);
+    spawned.map_err(|source| linerate_sys::Error::new("start", "a data thread", source))
+}
+
+/// What the senders of this end send: the bytes are never looked at (no compression on the way is
+/// assumed; contents that vary are for `--verify`).
+fn payload(request: &Request) -> linerate_sys::Result<Payload> {
+    let length = request.buffer_bytes as usize;
+    // A multiplicative sequence: not compressible by runs, the same on every host.
+    let bytes: Vec<u8> =
+        (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
+    if request.zero_copy {
+        Ok(Payload::PageCache { file: PageCacheFile::filled_with(&bytes)?, length })
+    } else {
+        Ok(Payload::Memory(bytes))
+    }
+}
+
+impl Stream {
+    fn sample(&mut self, t_ns: u64) -> FlowSample {
+        let info = tcp::tcp_info(self.socket.as_fd()).unwrap_or_default();
+        self.windows.see(&info);
+        let micros = |us: Option<u32>| us.map(|us| u64::from(us) * 1000);
+        FlowSample {
+            direction: self.direction,
+            flow: self.flow,
+            t_ns,
+            bytes: self.progress.bytes.load(Ordering::Relaxed),
+            retransmits: info.total_retrans.map(u64::from),
+            cwnd_bytes: info.cwnd_bytes(),
+            rtt_ns: micros(info.rtt_us),
+            send_window_bytes: info.snd_wnd_bytes.map(u64::from),
+            receive_window_bytes: info.rcv_wnd_bytes.map(u64::from),
+            delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
+        }
+    }
+
+    fn report(mut self, request: &Request, started: MonoTime) -> EndReport {
+        let outcome = match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(_)) => Outcome {
+                failure: Some("the data thread ended by a panic".to_owned()),
+                ..Outcome::default()
+            },
+            None => Outcome { failure: Some("never started".to_owned()), ..Outcome::default() },
+        };
+        let info = tcp::tcp_info(self.socket.as_fd());
+        self.windows.see(&info.unwrap_or_default());
+        EndReport {
+            direction: self.direction,
+            flow: self.flow,
+            end: self.flow_end(request, started, &outcome, info),
+            syn: self.syn,
+            client_addr: self.client_addr,
+            failure: outcome.failure,
+        }
+    }
+
+    fn flow_end(
+        &self,
+        request: &Request,
+        started: MonoTime,
+        outcome: &Outcome,
+        tcp_info: Option<TcpInfo>,
+    ) -> FlowEnd {
+        let (sndbuf, rcvbuf) = tcp::buffers(&self.socket);
+        let measured = outcome.measured;
+        let sends = self.side == Side::Sender;
+        let technique = match (sends, request.zero_copy) {
+            (true, true) => "sendfile",
+            (true, false) => "write",
+            (false, _) => "read",
+        };
+        FlowEnd {
+            bytes: measured.bytes_total,
+            bytes_measured: measured.bytes,
+            span_start_ns: measured.begin.nanos_since(started),
+            span_ns: measured.span_ns,
+            io_calls: outcome.io_calls,
+            cpu_user_ns: outcome.cost.user_ns,
+            cpu_system_ns: outcome.cost.system_ns,
+            run_queue_wait_ns: outcome.cost.run_queue_wait_ns,
+            last_cpu: outcome.cost.cpu,
+            sndbuf_bytes: Asked { asked: request.window_bytes, got: sndbuf },
+            rcvbuf_bytes: Asked { asked: request.window_bytes, got: rcvbuf },
+            window_advertised_bytes_max: self.windows.advertised,
+            window_offered_bytes_max: self.windows.offered,
+            congestion_control: Asked {
+                asked: request.congestion_control.clone(),
+                got: tcp::congestion_control(self.socket.as_fd()),
+            },
+            mss_bytes: Asked { asked: request.mss_bytes, got: tcp::mss(self.socket.as_fd()) },
+            nodelay: request.nodelay,
+            technique: technique.to_owned(),
+            tcp_info,
+        }
+    }
+}
+
+impl Windows {
+    fn see(&mut self, info: &TcpInfo) {
+        self.advertised = self.advertised.max(info.rcv_wnd_bytes.map(u64::from));
+        self.offered = self.offered.max(info.snd_wnd_bytes.map(u64::from));
+    }
+}

@@ -1,0 +1,244 @@
+//! From what was gathered to the record: flows, series, summary.
+
+use linerate_core::record::{
+    Direction, Flow, FlowEnd, MetricId, Record, Series, Side, Stat, Summary, TcpPlan,
+};
+
+use linerate_proto::native::{EndReport, FlowSample};
+
+use super::account::{Account, Connection, rate_bps};
+use super::caveats::caveats;
+use super::client::{client_side, has};
+
+/// Fills `record` with everything that `account` knows.
+pub(super) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
+    record.ends.clone_from(&account.ends);
+    record.flows = account.connections.iter().map(|place| flow(place, account)).collect();
+    for direction in [Direction::Up, Direction::Down] {
+        if has(plan.directions, direction) {
+            let flows: Vec<&Flow> =
+                record.flows.iter().filter(|flow| flow.direction == direction).collect();
+            let summary = direction_summary(&flows, direction);
+            record.summary.extend(summary);
+        }
+    }
+    record.series = series(account);
+    record.caveats = caveats(record, plan, account);
+}
+
+/// One stream with what both ends saw of it.
+fn flow(place: &Connection, account: &Account) -> Flow {
+    let of = |reports: &[EndReport]| {
+        let same =
+            |report: &&EndReport| report.direction == place.direction && report.flow == place.flow;
+        reports.iter().find(same).cloned()
+    };
+    let (local, remote) = (of(&account.local), of(&account.remote));
+    let syn = remote.as_ref().and_then(|report| report.syn);
+    let local = local.map(|report| report.end);
+    // A server that went away has left its samples.
+    let remote = remote.map(|report| report.end).or_else(|| last_sample(place, account));
+    let (sender, receiver) = match client_side(place.direction) {
+        Side::Sender => (local, remote),
+        Side::Receiver => (remote, local),
+    };
+    Flow {
+        flow: place.flow,
+        direction: place.direction,
+        client_addr: place.client_addr.clone(),
+        server_addr: place.server_addr.clone(),
+        sender,
+        receiver,
+        syn,
+    }
+}
+
+/// What the last sample of the server tells of a stream.
+fn last_sample(place: &Connection, account: &Account) -> Option<FlowEnd> {
+    let samples = account.remote_samples.last()?;
+    let sample = samples
+        .iter()
+        .find(|sample| sample.direction == place.direction && sample.flow == place.flow)?;
+    Some(FlowEnd {
+        bytes: sample.bytes,
+        bytes_measured: sample.bytes,
+        span_ns: sample.t_ns,
+        window_advertised_bytes_max: sample.receive_window_bytes,
+        window_offered_bytes_max: sample.send_window_bytes,
+        ..FlowEnd::default()
+    })
+}
+
+/// Every summary row of one direction.
+fn direction_summary(flows: &[&Flow], direction: Direction) -> Vec<Summary> {
+    let mut rows = totals(flows);
+    rows.extend(sender_rows(flows));
+    rows.extend(cpu_rows(flows));
+    let rates: Vec<f64> = flows.iter().filter_map(|flow| goodput(flow)).collect();
+    if rates.len() > 1 {
+        let fairness = jain_index(&rates);
+        rows.extend(fairness.map(|index| Summary::of(MetricId::Fairness, Stat::Value, index)));
+        for flow in flows {
+            let row = goodput(flow).map(|rate| Summary::of(MetricId::Goodput, Stat::Value, rate));
+            rows.extend(row.map(|row| row.of_flow(flow.flow)));
+        }
+    }
+    rows.into_iter().map(|row| row.in_direction(direction)).collect()
+}
+
+/// A stream's payload rate at the receiver.
+fn goodput(flow: &Flow) -> Option<f64> {
+    let receiver = flow.receiver.as_ref().filter(|end| end.span_ns > 0)?;
+    Some(rate_bps(receiver.bytes_measured, receiver.span_ns))
+}
+
+/// Bytes, span and rate of all streams together: from the first stream's first byte to the last
+/// stream's last.
+fn totals(flows: &[&Flow]) -> Vec<Summary> {
+    let ends: Vec<&FlowEnd> = flows
+        .iter()
+        .filter_map(|flow| flow.receiver.as_ref())
+        .filter(|end| end.span_ns > 0)
+        .collect();
+    let first = ends.iter().map(|end| end.span_start_ns).min();
+    let last = ends.iter().map(|end| end.span_start_ns + end.span_ns).max();
+    let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
+    let bytes: u64 = ends.iter().map(|end| end.bytes_measured).sum();
+    let n = ends.len() as u64;
+    vec![
+        Summary::of(MetricId::Goodput, Stat::Value, rate_bps(bytes, last - first)).with_n(n),
+        Summary::of(MetricId::Bytes, Stat::Value, bytes as f64).with_n(n),
+        Summary::of(MetricId::Span, Stat::Value, (last - first) as f64).with_n(n),
+    ]
+}
+
+/// What the sending kernels tell.
+fn sender_rows(flows: &[&Flow]) -> Vec<Summary> {
+    let senders: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.sender.as_ref()).collect();
+    let infos: Vec<_> = senders.iter().filter_map(|end| end.tcp_info).collect();
+    let mut rows = Vec::new();
+    let mut push = |metric, stat, value: Option<f64>| {
+        rows.extend(value.map(|value| Summary::of(metric, stat, value)));
+    };
+    let sum = |values: Option<u64>| values.map(|value| value as f64);
+    let sent: u64 = senders.iter().map(|end| end.bytes).sum();
+    push(MetricId::BytesSent, Stat::Value, (!senders.is_empty()).then_some(sent as f64));
+    if infos.is_empty() {
+        return rows;
+    }
+    let retransmits: Option<u64> = infos.iter().map(|info| info.total_retrans.map(u64::from)).sum();
+    let segments: Option<u64> = infos.iter().map(|info| info.data_segs_out.map(u64::from)).sum();
+    push(MetricId::Retransmits, Stat::Value, sum(retransmits));
+    let ratio = retransmits.zip(segments).filter(|(_, segments)| *segments > 0);
+    push(MetricId::RetransmitRatio, Stat::Value, ratio.map(|(re, all)| re as f64 / all as f64));
+    let rtt_min = infos.iter().filter_map(|info| info.min_rtt_us).min();
+    push(MetricId::TcpRttMin, Stat::Min, rtt_min.map(|us| f64::from(us) * 1000.0));
+    let rtt = infos.iter().filter_map(|info| info.rtt_us).max();
+    push(MetricId::TcpRtt, Stat::Value, rtt.map(|us| f64::from(us) * 1000.0));
+    let cwnd: Option<u64> = infos.iter().map(linerate_core::record::TcpInfo::cwnd_bytes).sum();
+    push(MetricId::Cwnd, Stat::Value, sum(cwnd));
+    let offered = senders.iter().filter_map(|end| end.window_offered_bytes_max).max();
+    push(MetricId::SendWindow, Stat::Max, sum(offered));
+    rows
+}
+
+fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {
+    let mut rows = Vec::new();
+    let ends = [
+        (Side::Sender, MetricId::CpuSender, MetricId::CpuShareSender),
+        (Side::Receiver, MetricId::CpuReceiver, MetricId::CpuShareReceiver),
+    ];
+    for (side, per_gb, share) in ends {
+        let ends: Vec<&FlowEnd> = flows
+            .iter()
+            .filter_map(|flow| match side {
+                Side::Sender => flow.sender.as_ref(),
+                Side::Receiver => flow.receiver.as_ref(),
+            })
+            .collect();
+        let cpu: Option<u64> = ends.iter().map(|end| cpu_ns(end)).sum();
+        let bytes: u64 = ends.iter().map(|end| end.bytes).sum();
+        if let Some(cpu) = cpu.filter(|_| bytes > 0) {
+            rows.push(Summary::of(per_gb, Stat::Value, cpu as f64 / bytes as f64));
+        }
+        let busiest = ends.iter().filter_map(|end| cpu_share(end)).reduce(f64::max);
+        rows.extend(busiest.map(|value| Summary::of(share, Stat::Max, value)));
+    }
+    rows
+}
+
+/// User and system time of a stream's data thread.
+pub(super) fn cpu_ns(end: &FlowEnd) -> Option<u64> {
+    Some(end.cpu_user_ns? + end.cpu_system_ns?)
+}
+
+/// Processor time of a stream's data thread over its span.
+pub(super) fn cpu_share(end: &FlowEnd) -> Option<f64> {
+    let span = end.span_start_ns + end.span_ns;
+    (span > 0).then_some(cpu_ns(end)? as f64 / span as f64)
+}
+
+/// Values over time of every stream, from the end that knows them best.
+fn series(account: &Account) -> Vec<Series> {
+    let mut all = Vec::new();
+    for place in &account.connections {
+        let (sent, received) = match client_side(place.direction) {
+            Side::Sender => (&account.local_samples, &account.remote_samples),
+            Side::Receiver => (&account.remote_samples, &account.local_samples),
+        };
+        let sent = samples_of(place, sent);
+        let received = samples_of(place, received);
+        let build = |metric, side, samples: &[&FlowSample], values: Vec<Option<f64>>| Series {
+            metric,
+            direction: Some(place.direction),
+            flow: Some(place.flow),
+            side: Some(side),
+            payload_bytes: None,
+            t_ns: samples.iter().map(|sample| sample.t_ns).collect(),
+            values,
+        };
+        all.push(build(MetricId::Goodput, Side::Receiver, &received, interval_rates(&received)));
+        type Pick = fn(&FlowSample) -> Option<u64>;
+        let picks: [(MetricId, Side, Pick); 6] = [
+            (MetricId::ReceiveWindow, Side::Receiver, |sample| sample.receive_window_bytes),
+            (MetricId::Cwnd, Side::Sender, |sample| sample.cwnd_bytes),
+            (MetricId::TcpRtt, Side::Sender, |sample| sample.rtt_ns),
+            (MetricId::Retransmits, Side::Sender, |sample| sample.retransmits),
+            (MetricId::SendWindow, Side::Sender, |sample| sample.send_window_bytes),
+            (MetricId::DeliveryRate, Side::Sender, |sample| sample.delivery_rate_bps),
+        ];
+        for (metric, side, pick) in picks {
+            let samples = if side == Side::Sender { &sent } else { &received };
+            let values: Vec<_> =
+                samples.iter().map(|sample| pick(sample).map(|value| value as f64)).collect();
+            if values.iter().any(Option::is_some) {
+                all.push(build(metric, side, samples, values));
+            }
+        }
+    }
+    all
+}
+
+fn samples_of<'a>(place: &Connection, samples: &'a [Vec<FlowSample>]) -> Vec<&'a FlowSample> {
+    let same =
+        |sample: &&FlowSample| sample.direction == place.direction && sample.flow == place.flow;
+    samples.iter().flat_map(|interval| interval.iter().filter(same)).collect()
+}
+
+fn interval_rates(samples: &[&FlowSample]) -> Vec<Option<f64>> {
+    let mut before = (0, 0);
+    samples
+        .iter()
+        .map(|sample| {
+            let (t_ns, bytes) = std::mem::replace(&mut before, (sample.t_ns, sample.bytes));
+            let span = sample.t_ns.saturating_sub(t_ns);
+            (span > 0).then(|| rate_bps(sample.bytes.saturating_sub(bytes), span))
+        })
+        .collect()
+}
+
+fn jain_index(rates: &[f64]) -> Option<f64> {
+    let sum: f64 = rates.iter().sum();
+    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+    (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
+}

@@ -1,0 +1,359 @@
+//! The server's side of one test, from the first message to the last.
+//!
+//! Everything a client does or leaves out costs a bounded amount: each wait has a deadline, the
+//! number of streams and the time are limited by the admission, and whatever ends the session
+//! takes its data threads along.
+
+use std::any::Any;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_core::record::{Direction, End, Failure, Fault, Finish, Side};
+use linerate_core::time::MonoTime;
+use linerate_proto::native::{
+    Accept, DataHello, HelloKind, Message, Refuse, RefuseCode, Request, ServerEvent, ServerMachine,
+    Token,
+};
+use linerate_sys::clock::{monotonic, random_bytes};
+use linerate_sys::stop::Stop;
+use linerate_sys::tcp::{self, TcpOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::control::{Control, read_data_hello_rest, read_hello};
+use super::endpoint::{Endpoint, socket_options};
+use super::registry::{DataRegistry, Registration};
+
+/// A client has this long for the next step of the set-up.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+/// After the planned end a test may take this much longer: draining and a slow last acknowledgement.
+const GRACE: Duration = Duration::from_secs(10);
+/// How often waits look at the stop flag.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often the end of the streams is looked for once it is due.
+pub(super) const LOOK_AT_END: Duration = Duration::from_millis(2);
+
+/// A place among the running tests, given back when dropped.
+pub struct Permit(
+    /// Whatever the admission keeps alive for the test.
+    pub Box<dyn Any + Send>,
+);
+
+/// Decides which tests a server runs.
+pub trait Admission: Sync {
+    /// A permit for a test, or the reason against it.
+    /// # Errors
+    /// The answer to send to the client.
+    fn admit(&self, request: &Request, peer: SocketAddr) -> Result<Permit, Refuse>;
+
+    /// Longest time a test may send.
+    fn duration_max(&self) -> Duration;
+}
+
+/// Runs one test over a control connection whose hellos are done; returns what the log should say.
+/// # Errors
+/// Why the test did not end well.
+pub fn serve_test(
+    stream: TcpStream,
+    registry: &DataRegistry,
+    admission: &dyn Admission,
+    stop: &Stop,
+) -> Result<String, Failure> {
+    let mut session = Session {
+        control: Control::new(stream)?,
+        machine: ServerMachine::default(),
+        stop: stop.clone(),
+    };
+    let result = session.run(registry, admission);
+    if let Err(failure) = &result
+        && failure.fault != Fault::Unreachable
+    {
+        let _ = session.control.send(&Message::Abort { reason: failure.to_string() });
+    }
+    result
+}
+
+struct Session {
+    control: Control,
+    machine: ServerMachine,
+    stop: Stop,
+}
+
+/// Where the data streams of a test arrive.
+enum Arrivals {
+    /// At the port of the control connection, sorted by token.
+    Shared(Registration),
+    /// At a listener of their own, because buffers and segment size go before the handshake.
+    Own(TcpListener, Token),
+}
+
+impl Session {
+    fn run(
+        &mut self,
+        registry: &DataRegistry,
+        admission: &dyn Admission,
+    ) -> Result<String, Failure> {
+        let Some(request) = self.await_request()? else {
+            return Ok("closed without a request".to_owned());
+        };
+        let peer = self.address(TcpStream::peer_addr)?;
+        let permit = request
+            .check()
+            .map_err(|error| Refuse {
+                code: RefuseCode::Malformed,
+                reason: error.to_string(),
+                retry_after_ms: None,
+            })
+            .and_then(|()| admission.admit(&request, peer));
+        let _permit = match permit {
+            Ok(permit) => permit,
+            Err(refuse) => {
+                let line = format!("refused: {}", refuse.reason);
+                self.control.send(&Message::Refuse(refuse))?;
+                return Ok(line);
+            }
+        };
+        let mut endpoint = self.open_streams(&request, registry)?;
+        self.measure(&request, &mut endpoint, admission.duration_max())?;
+        let reports = endpoint.finish();
+        let bytes: u64 = reports.iter().map(|report| report.end.bytes).sum();
+        self.control.send(&Message::Result { reports })?;
+        self.machine.reported();
+        self.await_bye()?;
+        Ok(format!("{} streams, {bytes} bytes", request.streams))
+    }
+
+    fn await_request(&mut self) -> Result<Option<Request>, Failure> {
+        match self.next_event(monotonic() + STEP_TIMEOUT)? {
+            Some(ServerEvent::Requested(request)) => Ok(Some(request)),
+            Some(_) => Ok(None),
+            None => Err(self.too_slow("a request")),
+        }
+    }
+
+    /// Accepts the test and gathers its data streams.
+    fn open_streams(
+        &mut self,
+        request: &Request,
+        registry: &DataRegistry,
+    ) -> Result<Endpoint, Failure> {
+        let token = Token(random_bytes());
+        let local = self.address(TcpStream::local_addr)?;
+        let (arrivals, data_port) = match listen_if_needed(request, local)? {
+            Some(listener) => {
+                let port = listener.local_addr().map_or(0, |addr| addr.port());
+                (Arrivals::Own(listener, token), port)
+            }
+            None => (Arrivals::Shared(registry.register(token)), local.port()),
+        };
+        let end = self.own_end();
+        let host_id = linerate_sys::host::boot_id();
+        let accept = Accept { token: token.to_hex(), data_port, host_id, end };
+        self.control.send(&Message::Accept(Box::new(accept)))?;
+        self.machine.accepted();
+        let endpoint = self.gather(request, &arrivals)?;
+        self.control.send(&Message::Ready)?;
+        self.machine.streams_ready();
+        Ok(endpoint)
+    }
+
+    fn own_end(&self) -> End {
+        let peer = self.control.stream().peer_addr().ok().map(|addr| addr.ip());
+        End { role: "remote".to_owned(), ..crate::environment::local_end(peer) }
+    }
+
+    /// Collects every stream of the request, each once.
+    fn gather(&mut self, request: &Request, arrivals: &Arrivals) -> Result<Endpoint, Failure> {
+        let deadline = monotonic() + STEP_TIMEOUT;
+        let mut missing: Vec<(Direction, u16)> = request
+            .each_direction()
+            .iter()
+            .flat_map(|&direction| (0..request.streams).map(move |flow| (direction, flow)))
+            .collect();
+        let mut endpoint = Endpoint::new(request.clone());
+        while !missing.is_empty() {
+            self.look_at_client("the data streams")?;
+            if monotonic() >= deadline {
+                return Err(self.too_slow("the data streams"));
+            }
+            let Some((hello, socket)) = arrivals.next(deadline) else { continue };
+            let place = (hello.direction, hello.stream);
+            let Some(index) = missing.iter().position(|&wanted| wanted == place) else { continue };
+            missing.swap_remove(index);
+            let side = match hello.direction {
+                Direction::Up => Side::Receiver,
+                Direction::Down => Side::Sender,
+            };
+            prepare(&socket, request, side)?;
+            let client_addr = socket.peer_addr().map_or_else(|_| String::new(), |a| a.to_string());
+            endpoint.add(socket, (hello.direction, hello.stream, side), client_addr);
+        }
+        Ok(endpoint)
+    }
+
+    /// Runs the streams from start until all are done, with an interval message every tick.
+    fn measure(
+        &mut self,
+        request: &Request,
+        endpoint: &mut Endpoint,
+        duration_max: Duration,
+    ) -> Result<(), Failure> {
+        match self.next_event(monotonic() + STEP_TIMEOUT)? {
+            Some(ServerEvent::Started) => {}
+            Some(_) => return Err(self.left_early()),
+            None => return Err(self.too_slow("start")),
+        }
+        let begin = monotonic();
+        endpoint.start(begin).map_err(|error| crate::failure::system(&error))?;
+        let planned = planned_span(request).unwrap_or(duration_max).min(duration_max);
+        let interval = Duration::from_nanos(request.interval_ns);
+        let (end, mut tick) = (begin + planned + GRACE, begin + interval);
+        while !endpoint.is_done() {
+            let now = monotonic();
+            if now >= tick {
+                let samples = endpoint.sample(now);
+                self.control.send(&Message::Interval { samples })?;
+                tick += interval;
+            }
+            if now >= begin + planned || self.stop.asked() {
+                endpoint.stop_sending();
+            }
+            if now >= end {
+                endpoint.halt();
+            }
+            let look = if now >= begin + planned { LOOK_AT_END } else { LOOK };
+            let wait = tick.min(now + look);
+            match self.next_event(wait)? {
+                Some(ServerEvent::Stopped) => endpoint.stop_sending(),
+                Some(_) => return Err(self.left_early()),
+                None => {}
+            }
+        }
+        let samples = endpoint.sample(monotonic());
+        self.control.send(&Message::Interval { samples })
+    }
+
+    fn await_bye(&mut self) -> Result<(), Failure> {
+        let deadline = monotonic() + STEP_TIMEOUT;
+        loop {
+            match self.next_event(deadline) {
+                Ok(Some(ServerEvent::Finished) | None) => return Ok(()),
+                Ok(Some(_)) => {}
+                // A client that leaves without a bye has its result all the same.
+                Err(failure) if failure.fault == Fault::Unreachable => return Ok(()),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    fn next_event(&mut self, until: MonoTime) -> Result<Option<ServerEvent>, Failure> {
+        loop {
+            let step = until.min(monotonic() + LOOK);
+            if let Some(message) = self.control.receive(step)? {
+                let event = self.machine.handle(message);
+                return event.map(Some).map_err(|error| self.control.misbehaved(&error));
+            }
+            if monotonic() >= until || self.stop.asked() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Notices a client that leaves while the server waits for something else.
+    fn look_at_client(&mut self, waiting_for: &str) -> Result<(), Failure> {
+        if self.stop.asked() {
+            let failure = Failure::new(
+                Fault::System,
+                format!("wait for {waiting_for} from"),
+                self.control.peer(),
+                "the server is being stopped",
+            );
+            return Err(failure);
+        }
+        match self.control.receive(monotonic())? {
+            None => Ok(()),
+            Some(message) => match self.machine.handle(message) {
+                Ok(_) => Err(self.left_early()),
+                Err(error) => Err(self.control.misbehaved(&error)),
+            },
+        }
+    }
+
+    fn address(
+        &self,
+        which: impl Fn(&TcpStream) -> std::io::Result<SocketAddr>,
+    ) -> Result<SocketAddr, Failure> {
+        which(self.control.stream()).map_err(|error| {
+            Failure::new(Fault::Unreachable, "address of", self.control.peer(), error)
+        })
+    }
+
+    fn too_slow(&self, what: &str) -> Failure {
+        let attempt = format!("wait for {what} from");
+        let reason = format!("nothing came within {STEP_TIMEOUT:?}");
+        Failure::new(Fault::PeerMisbehaved, attempt, self.control.peer(), reason)
+    }
+
+    fn left_early(&self) -> Failure {
+        let reason = "the client gave the test up";
+        Failure::new(Fault::Unreachable, "serve", self.control.peer(), reason)
+    }
+}
+
+impl Arrivals {
+    /// The next data stream, waiting no longer than a look.
+    fn next(&self, deadline: MonoTime) -> Option<(DataHello, TcpStream)> {
+        match self {
+            Self::Shared(registration) => registration.arrivals.recv_timeout(LOOK).ok(),
+            Self::Own(listener, token) => {
+                let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
+                let fd = listener.as_fd();
+                poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout))
+                    .ok()
+                    .filter(|&n| n > 0)?;
+                let (socket, _) = listener.accept().ok()?;
+                let left = deadline.since(monotonic()).min(Duration::from_secs(1));
+                let common = read_hello(&socket, left).ok()?;
+                (common.kind == HelloKind::Data).then_some(())?;
+                let hello = read_data_hello_rest(&socket, common, left).ok()?;
+                (hello.token == *token).then_some((hello, socket))
+            }
+        }
+    }
+}
+
+/// A listener of the test's own where options shape the handshake.
+fn listen_if_needed(request: &Request, local: SocketAddr) -> Result<Option<TcpListener>, Failure> {
+    if request.window_bytes.is_none() && request.mss_bytes.is_none() {
+        return Ok(None);
+    }
+    // The congestion control is a matter of sending sockets alone; `prepare` sets it on those.
+    let options = TcpOptions { congestion_control: None, ..socket_options(request) };
+    let listener = tcp::listen(SocketAddr::new(local.ip(), 0), &options);
+    listener.map(Some).map_err(|error| crate::failure::system(&error))
+}
+
+/// Options that may be set on an accepted socket.
+fn prepare(socket: &TcpStream, request: &Request, side: Side) -> Result<(), Failure> {
+    if side == Side::Sender
+        && let Some(name) = &request.congestion_control
+    {
+        tcp::set_congestion_control(socket.as_fd(), name).map_err(|error| {
+            crate::failure::system(&error)
+                .advise("see net.ipv4.tcp_available_congestion_control on the server")
+        })?;
+    }
+    if side == Side::Sender && request.nodelay {
+        let set = socket.set_nodelay(true);
+        set.map_err(|error| Failure::new(Fault::System, "set", "TCP_NODELAY", error))?;
+    }
+    Ok(())
+}
+
+/// How long senders are planned to send, where time ends the test.
+pub(super) fn planned_span(request: &Request) -> Option<Duration> {
+    match request.finish {
+        Finish::TimeNs(ns) => Some(Duration::from_nanos(ns.saturating_add(request.omit_ns))),
+        Finish::Bytes(_) | Finish::Buffers(_) => None,
+    }
+}

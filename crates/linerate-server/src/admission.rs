@@ -1,0 +1,180 @@
+//! Which tests a server runs: so many at once, so long, so wide.
+//!
+//! A throughput test that shares a host with another measures neither; so one at a time is the
+//! default, and the answer to the next client says when to come back.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_core::record::Finish;
+use linerate_engine::throughput::{Admission, Permit};
+use linerate_proto::native::{Refuse, RefuseCode, Request};
+use linerate_sys::clock::monotonic;
+
+/// What a server allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Tests at once.
+    pub tests: usize,
+    /// Streams of one test, both directions together.
+    pub streams: u16,
+    /// Time that a test may send.
+    pub duration: Duration,
+    /// Connections at once, hellos and data streams included.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { tests: 1, streams: 128, duration: Duration::from_secs(3600), connections: 1024 }
+    }
+}
+
+/// Counts running tests against the limits.
+#[derive(Debug)]
+pub struct Gate {
+    limits: Limits,
+    running: Arc<AtomicUsize>,
+    /// When each running test is planned to end, on the monotonic clock.
+    ends: Arc<Mutex<Vec<(u64, u64)>>>,
+    serial: AtomicU64,
+}
+
+impl Gate {
+    /// A gate with nobody inside.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, running: Arc::default(), ends: Arc::default(), serial: AtomicU64::new(0) }
+    }
+
+    /// Tests running now.
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::Acquire)
+    }
+
+    fn check_limits(&self, request: &Request) -> Result<(), Refuse> {
+        let streams = usize::from(request.streams) * request.each_direction().len();
+        if streams > usize::from(self.limits.streams) {
+            let limit = self.limits.streams;
+            return Err(refuse_limit(format!("{streams} streams; the limit is {limit}")));
+        }
+        if let Some(planned) = planned(request).filter(|planned| *planned > self.limits.duration) {
+            let (asked, limit) = (planned.as_secs_f64(), self.limits.duration.as_secs_f64());
+            return Err(refuse_limit(format!("{asked} s of sending; the limit is {limit} s")));
+        }
+        Ok(())
+    }
+
+    /// A place, or the time until the first running test is planned to end.
+    fn enter(&self, request: &Request) -> Result<Inside, Refuse> {
+        let limit = self.limits.tests;
+        let taken = self.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
+            (running < limit).then_some(running + 1)
+        });
+        let now = monotonic().nanos();
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(running) = taken {
+            let next = ends.iter().map(|(_, end)| end.saturating_sub(now)).min().unwrap_or(0);
+            return Err(Refuse {
+                code: RefuseCode::Busy,
+                reason: format!("{running} of {limit} tests are running"),
+                retry_after_ms: Some((next / 1_000_000).max(1000)),
+            });
+        }
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        let span = planned(request).unwrap_or(Duration::from_secs(10));
+        ends.push((serial, now + u64::try_from(span.as_nanos()).unwrap_or(u64::MAX >> 1)));
+        Ok(Inside { serial, running: self.running.clone(), ends: self.ends.clone() })
+    }
+}
+
+impl Admission for Gate {
+    fn admit(&self, request: &Request, _peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.check_limits(request)?;
+        Ok(Permit(Box::new(self.enter(request)?)))
+    }
+
+    fn duration_max(&self) -> Duration {
+        self.limits.duration
+    }
+}
+
+/// One running test; leaves when dropped.
+struct Inside {
+    serial: u64,
+    running: Arc<AtomicUsize>,
+    ends: Arc<Mutex<Vec<(u64, u64)>>>,
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.retain(|(serial, _)| *serial != self.serial);
+        self.running.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn planned(request: &Request) -> Option<Duration> {
+    match request.finish {
+        Finish::TimeNs(ns) => Some(Duration::from_nanos(ns.saturating_add(request.omit_ns))),
+        Finish::Bytes(_) | Finish::Buffers(_) => None,
+    }
+}
+
+fn refuse_limit(reason: String) -> Refuse {
+    Refuse { code: RefuseCode::Limit, reason, retry_after_ms: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::TcpDirections;
+
+    use super::*;
+
+    fn request(seconds: u64, streams: u16) -> Request {
+        Request {
+            directions: TcpDirections::Both,
+            streams,
+            finish: Finish::TimeNs(seconds * 1_000_000_000),
+            omit_ns: 0,
+            interval_ns: 1_000_000_000,
+            buffer_bytes: 1024,
+            window_bytes: None,
+            mss_bytes: None,
+            nodelay: false,
+            congestion_control: None,
+            pace_bps: None,
+            dscp: None,
+            zero_copy: false,
+        }
+    }
+
+    fn admit(gate: &Gate, request: &Request) -> Result<Permit, Refuse> {
+        gate.admit(request, SocketAddr::from(([127, 0, 0, 1], 1)))
+    }
+
+    #[test]
+    fn the_second_test_is_told_when_the_first_will_be_over() {
+        let gate = Gate::new(Limits::default());
+        let first = admit(&gate, &request(10, 1));
+        assert!(first.is_ok());
+        let refuse = admit(&gate, &request(10, 1)).err().expect("one at a time");
+        assert_eq!(refuse.code, RefuseCode::Busy);
+        let retry = refuse.retry_after_ms.expect("a running test has an end");
+        assert!((9000..=10_000).contains(&retry), "{retry}");
+        drop(first);
+        assert_eq!(gate.running(), 0);
+        assert!(admit(&gate, &request(10, 1)).is_ok());
+    }
+
+    #[test]
+    fn limits_are_named() {
+        let limits = Limits { streams: 4, duration: Duration::from_secs(5), ..Limits::default() };
+        let gate = Gate::new(limits);
+        let refuse = admit(&gate, &request(1, 3)).err().expect("3 up and 3 down are 6");
+        assert_eq!(refuse.reason, "6 streams; the limit is 4");
+        let refuse = admit(&gate, &request(6, 1)).err().expect("longer than 5 s");
+        assert_eq!(refuse.code, RefuseCode::Limit);
+    }
+}

@@ -1,0 +1,166 @@
+//! The listener: accepts connections, reads their hellos, and runs each test on a thread of its
+//! own. A connection that sends garbage, drips, or says nothing costs one thread for a few seconds
+//! and never holds up another.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_engine::throughput::{
+    DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
+};
+use linerate_proto::native::HelloKind;
+use linerate_sys::stop::Stop;
+use linerate_sys::tcp::{self, TcpOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::admission::{Gate, Limits};
+
+/// A client has this long for its hello.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where and how to listen.
+#[derive(Clone, Copy, Debug)]
+pub struct ServeOptions {
+    /// Address and port.
+    pub local: SocketAddr,
+    /// What is allowed.
+    pub limits: Limits,
+}
+
+/// A bound listener.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    gate: Gate,
+    registry: DataRegistry,
+    connections: AtomicUsize,
+    limits: Limits,
+}
+
+/// What a client did.
+#[derive(Clone, Copy, Debug)]
+pub struct LogEntry<'a> {
+    /// The client, where it is known.
+    pub peer: Option<SocketAddr>,
+    /// What happened, in one line.
+    pub line: &'a str,
+    /// Whether a test came to its end.
+    pub tested: bool,
+}
+
+/// Told of everything that clients do.
+pub type Log<'a> = &'a (dyn Fn(&LogEntry<'_>) + Sync);
+
+impl Server {
+    /// Binds the listener; nothing is answered until [`Server::run`].
+    /// # Errors
+    /// When the address is taken or not this host's.
+    pub fn bind(options: &ServeOptions) -> Result<Self, Failure> {
+        let listener = tcp::listen(options.local, &TcpOptions::default()).map_err(|error| {
+            let failure = Failure::new(Fault::System, error.call, &error.object, &error.source);
+            match error.source.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    failure.advise("another server is running; choose a port with -p")
+                }
+                std::io::ErrorKind::PermissionDenied => {
+                    failure.advise("ports below 1024 need root; choose another with -p")
+                }
+                _ => failure,
+            }
+        })?;
+        listener.set_nonblocking(true).map_err(|error| {
+            Failure::new(Fault::System, "set up", options.local.to_string(), error)
+        })?;
+        Ok(Self {
+            listener,
+            gate: Gate::new(options.limits),
+            registry: DataRegistry::default(),
+            connections: AtomicUsize::new(0),
+            limits: options.limits,
+        })
+    }
+
+    /// The address that was bound; its port when 0 was asked.
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn local_addr(&self) -> Result<SocketAddr, Failure> {
+        self.listener
+            .local_addr()
+            .map_err(|error| Failure::new(Fault::System, "address of", "the listener", error))
+    }
+
+    /// Answers clients until `stop` is asked, then lets running tests end.
+    pub fn run(&self, stop: &Stop, log: Log<'_>) {
+        std::thread::scope(|scope| {
+            while !stop.asked() {
+                let Some((stream, peer)) = self.accept(log) else { continue };
+                if self.connections.fetch_add(1, Ordering::AcqRel) >= self.limits.connections {
+                    self.connections.fetch_sub(1, Ordering::AcqRel);
+                    let line = format!("closed, {} connections are open", self.limits.connections);
+                    log(&LogEntry { peer: Some(peer), line: &line, tested: false });
+                    continue;
+                }
+                let handle = move || {
+                    let line = self.answer(stream, stop);
+                    self.connections.fetch_sub(1, Ordering::AcqRel);
+                    let peer = Some(peer);
+                    match line {
+                        Ok(Some(line)) => log(&LogEntry { peer, line: &line, tested: true }),
+                        Ok(None) => {}
+                        Err(failure) => {
+                            log(&LogEntry { peer, line: &failure.to_string(), tested: false });
+                        }
+                    }
+                };
+                let spawned = std::thread::Builder::new()
+                    .name("linerate-client".to_owned())
+                    .spawn_scoped(scope, handle);
+                if let Err(error) = spawned {
+                    self.connections.fetch_sub(1, Ordering::AcqRel);
+                    let line = format!("closed, no thread for it: {error}");
+                    log(&LogEntry { peer: Some(peer), line: &line, tested: false });
+                }
+            }
+        });
+    }
+
+    /// The next connection, waiting a tenth of a second at most.
+    fn accept(&self, log: Log<'_>) -> Option<(TcpStream, SocketAddr)> {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let fd = self.listener.as_fd();
+        poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).ok().filter(|&n| n > 0)?;
+        match self.listener.accept() {
+            Ok((stream, peer)) => stream.set_nonblocking(false).ok().map(|()| (stream, peer)),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => None,
+            Err(error) => {
+                log(&LogEntry { peer: None, line: &format!("accept: {error}"), tested: false });
+                // Out of descriptors or memory: the connections that are open may free some.
+                linerate_sys::clock::sleep(Duration::from_millis(100));
+                None
+            }
+        }
+    }
+
+    /// Reads the hello and does what it asks; the line is for the log.
+    fn answer(&self, stream: TcpStream, stop: &Stop) -> Result<Option<String>, Failure> {
+        let hello = read_hello(&stream, HELLO_TIMEOUT)?;
+        match hello.kind {
+            HelloKind::Control => {
+                // The own hello goes out first: a client of another version can then name both.
+                let _ = send_hello(&stream, HelloKind::Control);
+                hello.accept().map_err(|error| {
+                    Failure::new(Fault::PeerIncompatible, "serve", "a client", error)
+                })?;
+                serve_test(stream, &self.registry, &self.gate, stop).map(Some)
+            }
+            HelloKind::Data => {
+                let hello = read_data_hello_rest(&stream, hello, HELLO_TIMEOUT)?;
+                self.registry.deliver(hello, stream);
+                Ok(None)
+            }
+        }
+    }
+}

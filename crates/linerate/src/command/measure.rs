@@ -1,0 +1,103 @@
+//! What the measuring commands share: output flags, the context, printing and keeping the record.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use linerate_core::record::{Event, Failure, Fault, Record, Tool};
+use linerate_engine::context::Context;
+use linerate_sys::stop::Stop;
+
+use crate::exit::Outcome;
+use crate::output;
+
+/// Output flags of a measuring command.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Output {
+    /// Print one JSON document, the record
+    #[arg(short = 'J', long, conflicts_with = "jsonl")]
+    pub(crate) json: bool,
+    /// Print one JSON object a line: events as they happen, the record last
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+    /// Write the record to this file as JSON
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the result alone
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+    /// Name to find the result by
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Label to keep with the result; may be repeated
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
+    pub(crate) tags: Vec<(String, String)>,
+}
+
+impl Output {
+    /// Whether live lines are for people.
+    pub(crate) const fn live(&self) -> bool {
+        !(self.json || self.jsonl || self.quiet)
+    }
+}
+
+fn parse_tag(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| "a tag is KEY=VALUE".to_owned())?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// This program, for records.
+pub(crate) fn tool() -> Tool {
+    Tool { name: "linerate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+}
+
+/// Measures, prints, keeps; the exit code is the record's.
+pub(crate) fn run(
+    flags: &Output,
+    measure: impl FnOnce(&mut Context<'_>) -> Record,
+    live: &mut dyn FnMut(&Event),
+) -> Outcome {
+    let stop = Stop::on_signals()?;
+    let mut watch = |event: &Event| {
+        if flags.jsonl {
+            output::line(&json(event));
+        } else if flags.live() {
+            live(event);
+        }
+    };
+    let mut context = Context { tool: tool(), stop, watch: &mut watch };
+    let mut record = measure(&mut context);
+    record.name.clone_from(&flags.name);
+    record.tags.extend(flags.tags.iter().cloned());
+    print(flags, &record);
+    if let Some(path) = &flags.output {
+        write_record(path, &record)?;
+    }
+    Ok(record.exit_code())
+}
+
+fn print(flags: &Output, record: &Record) {
+    if flags.json {
+        output::line(&serde_json::to_string_pretty(record).unwrap_or_default());
+    } else if flags.jsonl {
+        let last = serde_json::json!({ "event": "record", "data": record });
+        output::line(&last.to_string());
+    } else {
+        output::text(&linerate_report::text::record(record));
+    }
+    if let Some(failure) = &record.failure {
+        output::error_line(&failure.to_string());
+    }
+}
+
+fn json(event: &Event) -> String {
+    serde_json::to_string(event).unwrap_or_default()
+}
+
+fn write_record(path: &std::path::Path, record: &Record) -> Result<(), Failure> {
+    let fail = |error: std::io::Error| {
+        Failure::new(Fault::System, "write record to", path.display().to_string(), error)
+    };
+    let mut file = std::fs::File::create(path).map_err(fail)?;
+    let text = serde_json::to_string_pretty(record).unwrap_or_default();
+    writeln!(file, "{text}").map_err(fail)
+}

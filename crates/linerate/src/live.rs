@@ -1,0 +1,65 @@
+//! Live lines of a throughput test: one an interval and stream, and their sum.
+
+use linerate_core::record::{Direction, Event, IntervalRow};
+use linerate_core::units::BitRate;
+
+use crate::command::measure::Output;
+use crate::output;
+
+/// Prints the lines of a TCP test as they come.
+pub(crate) struct TcpLines {
+    live: bool,
+    headed: bool,
+}
+
+impl TcpLines {
+    /// Lines for people, or none.
+    pub(crate) const fn new(flags: &Output) -> Self {
+        Self { live: flags.live(), headed: false }
+    }
+
+    /// Prints what an event says.
+    pub(crate) fn event(&mut self, event: &Event) {
+        if !self.live {
+            return;
+        }
+        match event {
+            Event::Connected(line) => output::line(line),
+            Event::Interval(row) => {
+                if !self.headed {
+                    self.headed = true;
+                    output::line(HEAD);
+                }
+                output::line(&interval_line(row));
+            }
+            Event::Plan(_) | Event::Reply(_) | Event::Caveat(_) => {}
+        }
+    }
+}
+
+const HEAD: &str =
+    "stream     interval             payload        goodput   retr        cwnd         rtt";
+
+fn interval_line(row: &IntervalRow) -> String {
+    let stream = row.flow.map_or_else(|| "all".to_owned(), |flow| flow.to_string());
+    let arrow = match row.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    let interval = format!("{:.2}-{:.2} s", seconds(row.start_ns), seconds(row.end_ns));
+    let rate = BitRate::from_bits_per_sec(row.goodput_bps as u64).to_string();
+    let absent = || "-".to_owned();
+    let retransmits = row.retransmits.map_or_else(absent, |count| count.to_string());
+    let cwnd = row.cwnd_bytes.map_or_else(absent, |bytes| format!("{} KiB", bytes / 1024));
+    let rtt = row.rtt_ns.map_or_else(absent, |ns| format!("{:.3} ms", ns as f64 / 1e6));
+    let payload = format!("{:.2} MB", row.bytes as f64 / 1e6);
+    let omitted = if row.omitted { "  (omitted)" } else { "" };
+    format!(
+        "{stream:>3} {arrow:<5} {interval:<16} {payload:>12} {rate:>14} {retransmits:>6} \
+         {cwnd:>11} {rtt:>11}{omitted}"
+    )
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
