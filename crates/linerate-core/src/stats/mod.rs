@@ -1,1 +1,24 @@
 //! Estimators. Each names its definition and is checked against a value from outside.
+//!
+//! Percentiles everywhere are those of RFC 2330 §11.3: the smallest sample that at least the given
+//! share of all samples does not exceed. A percentile is therefore always a value that was
+//! measured, and the histogram, the sorted list and the stored distribution agree on it.
+
+mod arrivals;
+mod delay_variation;
+mod distribution;
+mod fairness;
+mod jitter;
+mod log_histogram;
+mod moments;
+mod quantile;
+mod wilson;
+
+pub use arrivals::{Arrival, Arrivals, LossPeriod, Reordered};
+pub use delay_variation::{Ipdv, ipdv, pdv};
+pub use fairness::jain_index;
+pub use jitter::JitterRfc3550;
+pub use log_histogram::LogHistogram;
+pub use moments::Moments;
+pub use quantile::{Sorted, median};
+pub use wilson::{Interval, Z_95, wilson_interval};

@@ -38,3 +38,39 @@ impl Clock for SimClock {
         self.0.get()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_simulated_clock_stands_still_until_it_is_moved() {
+        let clock = SimClock::starting_at(MonoTime::from_nanos(5));
+        assert_eq!(clock.now(), MonoTime::from_nanos(5));
+        assert_eq!(clock.now(), MonoTime::from_nanos(5));
+        clock.advance(Duration::from_nanos(7));
+        assert_eq!(clock.now(), MonoTime::from_nanos(12));
+    }
+
+    #[test]
+    fn a_simulated_clock_never_goes_back() {
+        let clock = SimClock::default();
+        clock.advance_to(MonoTime::from_nanos(100));
+        clock.advance_to(MonoTime::from_nanos(40));
+        assert_eq!(clock.now(), MonoTime::from_nanos(100));
+        clock.advance_to(MonoTime::from_nanos(101));
+        assert_eq!(clock.now(), MonoTime::from_nanos(101));
+    }
+
+    #[test]
+    fn whoever_takes_a_clock_sees_it_move_through_a_shared_reference() {
+        fn two_readings(clock: &dyn Clock, between: impl FnOnce()) -> Duration {
+            let start = clock.now();
+            between();
+            clock.now().since(start)
+        }
+        let clock = SimClock::default();
+        let span = two_readings(&clock, || clock.advance(Duration::from_millis(3)));
+        assert_eq!(span, Duration::from_millis(3));
+    }
+}

@@ -43,3 +43,35 @@ impl AddAssign<Duration> for MonoTime {
         *self = *self + span;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_runs_forward_only() {
+        let (early, late) = (MonoTime::from_nanos(100), MonoTime::from_nanos(350));
+        assert_eq!(late.nanos_since(early), 250);
+        assert_eq!(late.since(early), Duration::from_nanos(250));
+        assert_eq!(early.nanos_since(late), 0);
+        assert_eq!(early.since(late), Duration::ZERO);
+        assert_eq!(early.since(early), Duration::ZERO);
+    }
+
+    #[test]
+    fn adding_a_span_stops_at_the_end_of_the_clock() {
+        let mut time = MonoTime::from_nanos(1) + Duration::from_micros(2);
+        assert_eq!(time.nanos(), 2_001);
+        time += Duration::from_secs(1);
+        assert_eq!(time.nanos(), 1_000_002_001);
+        // 2^64 ns are 584 years; a time-out of "never" must not wrap into the past.
+        assert_eq!((time + Duration::MAX).nanos(), u64::MAX);
+        assert_eq!((time + Duration::from_nanos(u64::MAX)).nanos(), u64::MAX);
+    }
+
+    #[test]
+    fn points_compare_by_time() {
+        assert!(MonoTime::from_nanos(2) > MonoTime::from_nanos(1));
+        assert_eq!(MonoTime::default(), MonoTime::from_nanos(0));
+    }
+}

@@ -50,3 +50,82 @@ impl JsonSchema for WallTime {
         schemars::json_schema!({ "type": "string", "format": "date-time" })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<WallTime, serde_json::Error> {
+        serde_json::from_value(text.into())
+    }
+
+    fn written(time: WallTime) -> String {
+        serde_json::to_value(time).expect("a time serialises").as_str().expect("text").to_owned()
+    }
+
+    #[test]
+    fn the_examples_of_rfc_3339_are_read() {
+        // RFC 3339 §5.8, with the same instants in milliseconds since 1970 (POSIX seconds).
+        let cases = [
+            ("1985-04-12T23:20:50.52Z", 482_196_050_520),
+            ("1996-12-19T16:39:57-08:00", 851_042_397_000),
+            ("1996-12-20T00:39:57Z", 851_042_397_000),
+        ];
+        for (text, ms) in cases {
+            assert_eq!(read(text).expect(text).unix_millis(), ms, "{text}");
+        }
+        // Before 1970 nothing was measured; the time is kept, the identifier's part is 0.
+        let early = read("1937-01-01T12:00:27.87+00:20").expect("RFC 3339 §5.8");
+        assert_eq!(written(early), "1937-01-01T11:40:27.87Z");
+        assert_eq!(early.unix_millis(), 0);
+    }
+
+    #[test]
+    fn the_leap_second_of_rfc_3339_is_read_as_the_second_before() {
+        // RFC 3339 §5.8: both name the leap second at the end of 1990, which POSIX time lacks.
+        for text in ["1990-12-31T23:59:60Z", "1990-12-31T15:59:60-08:00"] {
+            assert_eq!(written(read(text).expect(text)), "1990-12-31T23:59:59Z");
+        }
+    }
+
+    #[test]
+    fn the_example_of_rfc_9562_is_printed_to_the_millisecond() {
+        // RFC 9562 appendix A.6: 2022-02-22T14:22:22.00-05:00 is 0x017F22E279B0 milliseconds.
+        let time = WallTime::from_unix_nanos(0x017F_22E2_79B0 * 1_000_000);
+        assert_eq!(time.unix_millis(), 0x017F_22E2_79B0);
+        assert_eq!(time.to_string(), "2022-02-22T19:22:22.000Z");
+        assert_eq!(written(time), "2022-02-22T19:22:22Z");
+        assert_eq!(read("2022-02-22T14:22:22.00-05:00").expect("its own text"), time);
+    }
+
+    #[test]
+    fn nanoseconds_are_kept_in_what_is_stored() {
+        let time = WallTime::from_unix_nanos(1_700_000_000_123_456_789);
+        assert_eq!(written(time), "2023-11-14T22:13:20.123456789Z");
+        assert_eq!(time.to_string(), "2023-11-14T22:13:20.123Z");
+    }
+
+    #[test]
+    fn a_time_beyond_the_calendar_is_held_at_its_end() {
+        assert!(written(WallTime::from_unix_nanos(u128::MAX)).starts_with("9999-12-"));
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in ["", "yesterday", "2022-02-30T00:00:00Z", "2022-02-22", "2022-02-22T19:22:22"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        assert!(serde_json::from_str::<WallTime>("1700000000").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_stored_time_is_read_again_exactly(ns in 0_u128..253_402_000_000_000_000_000) {
+            let time = WallTime::from_unix_nanos(ns);
+            prop_assert_eq!(read(&written(time)).expect("what it wrote"), time);
+            prop_assert_eq!(u128::from(time.unix_millis()), ns / 1_000_000);
+        }
+    }
+}

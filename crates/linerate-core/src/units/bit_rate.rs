@@ -38,6 +38,19 @@ impl BitRate {
         Self(bps)
     }
 
+    /// A computed or stored rate to the nearest bit/s, so that it prints like any other; `None`
+    /// when negative, not a number, or too large.
+    pub fn from_nearest(bps: f64) -> Option<Self> {
+        // 2^64, the first value that does not fit, is exact as f64.
+        let rounded = bps.round();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range is checked in the same line"
+        )]
+        (0.0..18_446_744_073_709_551_616.0).contains(&rounded).then_some(Self(rounded as u64))
+    }
+
     /// The rate at which `bytes` pass in `span`, to the nearest bit/s, half up; `None` for a span
     /// of zero and for a rate that does not fit.
     ///
@@ -230,6 +243,17 @@ mod tests {
     #[test]
     fn width_and_alignment_are_kept() {
         assert_eq!(format!("{:>12}", BitRate::from_bits_per_sec(10_000_000)), "   10 Mbit/s");
+    }
+
+    #[test]
+    fn a_computed_rate_becomes_the_nearest_whole_one() {
+        let nearest = |bps| BitRate::from_nearest(bps).map(BitRate::bits_per_sec);
+        assert_eq!(nearest(941_482_444.7), Some(941_482_445));
+        assert_eq!(nearest(0.4), Some(0));
+        assert_eq!(nearest(-0.4), Some(0));
+        for impossible in [-1.0, f64::NAN, f64::INFINITY, 18_446_744_073_709_551_616.0] {
+            assert_eq!(nearest(impossible), None);
+        }
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use super::Bytes;
 use super::decimal::split_unit;
 use super::error::{ParseUnitError, Quantity, Reason};
-use super::{Bytes, PlainBytes};
 
 /// Length of an Ethernet frame from destination address to FCS, tags included; preamble and gap
 /// are not counted.
@@ -77,8 +77,7 @@ fn parse(text: &str) -> Result<FrameLen, Reason> {
 
 impl fmt::Display for FrameLen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain: PlainBytes = Bytes::new(u64::from(self.0)).plain();
-        plain.fmt(f)
+        Bytes::new(u64::from(self.0)).plain().fmt(f)
     }
 }
 
