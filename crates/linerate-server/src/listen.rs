@@ -133,7 +133,10 @@ impl Server {
         let fd = self.listener.as_fd();
         poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).ok().filter(|&n| n > 0)?;
         match self.listener.accept() {
-            Ok((stream, peer)) => stream.set_nonblocking(false).ok().map(|()| (stream, peer)),
+            Ok((stream, peer)) => {
+                let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+                stream.set_nonblocking(false).ok().map(|()| (stream, peer))
+            }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => None,
             Err(error) => {
                 log(&LogEntry { peer: None, line: &format!("accept: {error}"), tested: false });

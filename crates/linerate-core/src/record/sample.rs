@@ -61,7 +61,7 @@ pub enum Stat {
     Max,
     /// Sample standard deviation (n − 1).
     Stddev,
-    /// Median.
+    /// 50th percentile by nearest rank: a value that was measured.
     P50,
     /// 90th percentile.
     P90,

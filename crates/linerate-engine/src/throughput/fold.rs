@@ -4,6 +4,7 @@ use linerate_core::record::{
     Direction, Flow, FlowEnd, MetricId, Record, Series, Side, Stat, Summary, TcpPlan,
 };
 
+use linerate_core::stats::jain_index;
 use linerate_proto::native::{EndReport, FlowSample};
 
 use super::account::{Account, Connection, rate_bps};
@@ -235,10 +236,4 @@ fn interval_rates(samples: &[&FlowSample]) -> Vec<Option<f64>> {
             (span > 0).then(|| rate_bps(sample.bytes.saturating_sub(bytes), span))
         })
         .collect()
-}
-
-fn jain_index(rates: &[f64]) -> Option<f64> {
-    let sum: f64 = rates.iter().sum();
-    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
-    (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
 }

@@ -28,6 +28,9 @@ use super::registry::{DataRegistry, Registration};
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// After the planned end a test may take this much longer: draining and a slow last acknowledgement.
 const GRACE: Duration = Duration::from_secs(10);
+/// A test that follows another may find its place not yet given back: a client's last message
+/// and its next connection cross on the way.
+const HANDOVER: Duration = Duration::from_millis(300);
 /// How often waits look at the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often the end of the streams is looked for once it is due.
@@ -97,14 +100,7 @@ impl Session {
             return Ok("closed without a request".to_owned());
         };
         let peer = self.address(TcpStream::peer_addr)?;
-        let permit = request
-            .check()
-            .map_err(|error| Refuse {
-                code: RefuseCode::Malformed,
-                reason: error.to_string(),
-                retry_after_ms: None,
-            })
-            .and_then(|()| admission.admit(&request, peer));
+        let permit = admit(&request, peer, admission);
         let _permit = match permit {
             Ok(permit) => permit,
             Err(refuse) => {
@@ -185,7 +181,7 @@ impl Session {
                 Direction::Down => Side::Sender,
             };
             prepare(&socket, request, side)?;
-            let client_addr = socket.peer_addr().map_or_else(|_| String::new(), |a| a.to_string());
+            let client_addr = socket.peer_addr().map_or_else(|_| String::new(), plain);
             endpoint.add(socket, (hello.direction, hello.stream, side), client_addr);
         }
         Ok(endpoint)
@@ -322,6 +318,24 @@ impl Arrivals {
     }
 }
 
+/// A permit, waiting [`HANDOVER`] for the place of a test that is just ending.
+fn admit(request: &Request, peer: SocketAddr, admission: &dyn Admission) -> Result<Permit, Refuse> {
+    request.check().map_err(|error| Refuse {
+        code: RefuseCode::Malformed,
+        reason: error.to_string(),
+        retry_after_ms: None,
+    })?;
+    let deadline = monotonic() + HANDOVER;
+    loop {
+        match admission.admit(request, peer) {
+            Err(refuse) if refuse.code == RefuseCode::Busy && monotonic() < deadline => {
+                linerate_sys::clock::sleep(Duration::from_millis(5));
+            }
+            answer => return answer,
+        }
+    }
+}
+
 /// A listener of the test's own where options shape the handshake.
 fn listen_if_needed(request: &Request, local: SocketAddr) -> Result<Option<TcpListener>, Failure> {
     if request.window_bytes.is_none() && request.mss_bytes.is_none() {
@@ -348,6 +362,11 @@ fn prepare(socket: &TcpStream, request: &Request, side: Side) -> Result<(), Fail
         set.map_err(|error| Failure::new(Fault::System, "set", "TCP_NODELAY", error))?;
     }
     Ok(())
+}
+
+/// An address as people write it: IPv4 peers of a socket for both families are IPv4.
+fn plain(address: SocketAddr) -> String {
+    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }
 
 /// How long senders are planned to send, where time ends the test.

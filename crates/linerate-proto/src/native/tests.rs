@@ -149,7 +149,8 @@ fn a_message_out_of_order_is_named_with_what_was_expected() {
 
 #[test]
 fn a_request_out_of_bounds_names_the_field() {
-    let cases: &[(fn(&mut Request), &str)] = &[
+    type Spoil = fn(&mut Request);
+    let cases: &[(Spoil, &str)] = &[
         (|request| request.streams = 0, "streams"),
         (|request| request.streams = 129, "streams"),
         (|request| request.buffer_bytes = 0, "buffer"),
