@@ -6,7 +6,9 @@
 
 pub mod clock;
 mod error;
+pub mod ethtool;
 pub mod host;
+pub mod netlink;
 pub mod page_cache;
 pub mod stop;
 pub mod tcp;
