@@ -26,6 +26,8 @@ pub struct LinkFacts {
     pub kind: Option<String>,
     /// Whether it is set up.
     pub up: bool,
+    /// Whether it is up, its carrier is there and its queueing discipline takes packets.
+    pub running: bool,
     /// What went through it since it was made.
     pub counters: LinkCounters,
 }
@@ -57,6 +59,9 @@ pub struct LinkCounters {
 pub struct VethEnd<'a> {
     /// Name of the interface, at most 15 bytes (IFNAMSIZ).
     pub name: &'a str,
+    /// Its index, free in its namespace. Ends of equal index make the kernel put off the news of
+    /// the carrier by up to a second (linkwatch_urgent_event in net/core/link_watch.c).
+    pub index: u32,
     /// The network namespace that gets it.
     pub netns: BorrowedFd<'a>,
 }
@@ -79,8 +84,10 @@ impl RouteSocket {
     pub fn add_veth(&mut self, pair: &VethPair<'_>) -> Result<()> {
         let [left, right] = pair.ends;
         let mut message = LinkMessage::default();
+        message.header.index = left.index;
         message.attributes = end_attributes(&left, pair);
         let mut peer = LinkMessage::default();
+        peer.header.index = right.index;
         peer.attributes = end_attributes(&right, pair);
         message.attributes.push(LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Veth),
@@ -208,6 +215,7 @@ fn facts(message: &LinkMessage) -> LinkFacts {
     let mut facts = LinkFacts {
         index: message.header.index,
         up: message.header.flags.contains(LinkFlags::Up),
+        running: message.header.flags.contains(LinkFlags::Running),
         ..LinkFacts::default()
     };
     if message.header.link_layer_type == LinkLayerType::Loopback {
