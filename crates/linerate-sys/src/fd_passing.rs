@@ -61,6 +61,13 @@ pub fn peer_is_same_user(stream: &UnixStream) -> bool {
     rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid == own)
 }
 
+/// Whether the other end has closed its side and all that it sent was read.
+pub fn is_closed(stream: &UnixStream) -> bool {
+    let mut byte = [0];
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    matches!(rustix::net::recv(stream, &mut byte, flags), Ok((0, _)))
+}
+
 /// Sends bytes with descriptors, at most four.
 /// # Errors
 /// When the other end is gone.
@@ -130,6 +137,10 @@ mod tests {
         assert_eq!(abstract_names(&prefix).unwrap(), [name.as_str()]);
         let stream = connect(&name).unwrap();
         assert!(peer_is_same_user(&stream));
+        let (accepted, _) = listener.accept().unwrap();
+        assert!(!is_closed(&accepted));
+        drop(stream);
+        assert!(is_closed(&accepted));
         drop(listener);
         assert!(connect(&name).is_err());
     }

@@ -18,6 +18,7 @@
 
 mod check;
 mod layout;
+mod map;
 mod routes;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use check::{FILTERS_MAX, LINKS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NODES_MAX,
 pub use layout::{
     End, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Interface, Layout, Link, Node, Role, Route, Segment,
 };
+pub use map::map;
 pub use text::line_and_column;
 
 use schemars::JsonSchema;

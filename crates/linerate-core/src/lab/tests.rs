@@ -222,3 +222,16 @@ fn more_than_64_nodes_and_more_than_256_links_are_refused() {
     let line = LabPlan::from_toml(&(hosts(2) + &links), "x").unwrap_err().to_string();
     assert!(line.contains("257 links; at most 256"), "{line}");
 }
+
+#[test]
+fn the_map_has_a_line_for_every_interface() {
+    let text = format!("{ROUTER}[[switch]]\nname = \"idle\"\n");
+    let expected = "\
+node  role                interface  IPv4      IPv6           to      MTU   rate
+a     host                eth0       10.0.1.1  fd00:0:0:1::1  r eth0  1500  unshaped
+b     host                eth0       10.0.2.1  fd00:0:0:2::1  r eth1  1500  155.52 Mbit/s
+r     router, 10 filters  eth0       10.0.1.2  fd00:0:0:1::2  a eth0  1500  unshaped
+                          eth1       10.0.2.2  fd00:0:0:2::2  b eth0  1500  155.52 Mbit/s
+idle  switch";
+    assert_eq!(super::map(&layout(&text)).join("\n"), expected);
+}

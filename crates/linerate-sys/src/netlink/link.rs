@@ -100,8 +100,9 @@ impl RouteSocket {
     /// Makes a learning bridge without spanning tree and multicast snooping: a plain switch.
     /// # Errors
     /// Without CAP_NET_ADMIN, or when the name is taken.
-    pub fn add_bridge(&mut self, name: &str) -> Result<()> {
+    pub fn add_bridge(&mut self, name: &str, index: u32) -> Result<()> {
         let mut message = LinkMessage::default();
+        message.header.index = index;
         message.attributes = vec![
             LinkAttribute::IfName(name.to_owned()),
             LinkAttribute::LinkInfo(vec![
