@@ -16,6 +16,21 @@
 //! mtu_bytes = 1500
 //! ```
 
+mod check;
+mod layout;
+mod map;
+mod routes;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use check::{FILTERS_MAX, LINKS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NODES_MAX, Problem, Step};
+pub use layout::{
+    End, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Interface, Layout, Link, Node, Role, Route, Segment,
+};
+pub use map::map;
+pub use text::line_and_column;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,1 +1,176 @@
 //! Laboratories: hosts, switches and routers in network namespaces.
+//!
+//! Each node is a namespace held by a descriptor of this process, with veth pairs as cables. Nothing
+//! has a name outside and nothing is on disk, so a laboratory ends with the process however it
+//! ends. Leaves out delay and loss: the path emulator makes those.
+
+mod build;
+mod door;
+mod filters;
+mod privilege;
+mod shaper;
+
+use std::any::Any;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use linerate_core::lab::{LabPlan, Layout};
+use linerate_core::record::{Failure, Fault};
+use linerate_sys::netlink::{LinkCounters, LinkFacts, RouteSocket};
+use linerate_sys::netns::Netns;
+
+pub use door::{Door, Entry, Running, running};
+pub use privilege::{Privilege, enter_user_namespace_if_needed};
+
+/// A running laboratory. Dropping it removes everything that nobody else holds.
+#[derive(Debug)]
+pub struct Lab {
+    name: String,
+    layout: Layout,
+    nodes: Vec<Node>,
+    notes: Vec<String>,
+}
+
+/// The namespace of one node. Indexes are those of the layout.
+#[derive(Debug)]
+struct Node {
+    netns: Arc<Netns>,
+    socket: Mutex<RouteSocket>,
+}
+
+impl Lab {
+    /// Builds what the plan says; returns when every link carries packets.
+    /// # Errors
+    /// When the plan cannot be built, without the privilege to make network namespaces (see
+    /// [`enter_user_namespace_if_needed`]), or when the kernel lacks a part.
+    pub fn build(plan: &LabPlan) -> Result<Self, Failure> {
+        let name = plan.name.clone().unwrap_or_else(|| "lab".to_owned());
+        let layout = Layout::of(plan)
+            .map_err(|problem| Failure::new(Fault::Usage, "build laboratory", &name, problem))?;
+        let (nodes, notes) = build::nodes(&layout)?;
+        Ok(Self { name, layout, nodes, notes })
+    }
+
+    /// The name of its plan.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its nodes, links, addresses and routes.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What could not be had on this host, one line each; the laboratory works without it.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The address at which others reach a host or router; 127.0.0.1 for one without links.
+    pub fn address_of(&self, host: &str) -> Option<IpAddr> {
+        self.layout.address_of(host)
+    }
+
+    /// Runs `work` on a thread inside a node and returns its value. Threads that it starts are
+    /// inside too.
+    /// # Errors
+    /// When there is no such node, the namespace cannot be entered, or `work` panics.
+    pub fn run_on<T: Send>(
+        &self,
+        host: &str,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, Failure> {
+        run_inside(&self.node(host)?.netns, host, work)
+    }
+
+    /// Starts `work` on a thread inside a node, for work that goes on beside other work. It keeps
+    /// the node's namespace until it ends.
+    /// # Errors
+    /// When there is no such node, the namespace cannot be entered, or no thread can be started.
+    pub fn spawn_on<T: Send + 'static>(
+        &self,
+        host: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<T>, Failure> {
+        let netns = &self.node(host)?.netns;
+        let keep = Arc::clone(netns);
+        // Enters on a thread that ends at once: what it starts begins where it is.
+        let thread = run_inside(netns, host, move || {
+            thread::Builder::new().name("lab".to_owned()).spawn(move || {
+                let value = work();
+                drop(keep);
+                value
+            })
+        })?;
+        thread.map_err(|source| start_failure(host, &source))
+    }
+
+    /// Counters of an interface of a node: `eth0`, `lo`.
+    /// # Errors
+    /// When there is no such node or interface.
+    pub fn counters(&self, host: &str, ifname: &str) -> Result<LinkCounters, Failure> {
+        self.link(host, ifname).map(|link| link.counters)
+    }
+
+    /// What the kernel tells about an interface of a node.
+    /// # Errors
+    /// When there is no such node or interface.
+    pub fn link(&self, host: &str, ifname: &str) -> Result<LinkFacts, Failure> {
+        let mut socket = self.node(host)?.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let object = format!("{ifname} of {host}");
+        socket.link_by_name(ifname).map_err(|error| system("look at interface", object, error))
+    }
+
+    /// Numbers of the nodes' network namespaces, as in `readlink /proc/PID/ns/net`.
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn namespace_ids(&self) -> Result<Vec<u64>, Failure> {
+        let ids = self.nodes.iter().map(|node| node.netns.id());
+        ids.collect::<Result<_, _>>().map_err(|error| system("identify", &self.name, error))
+    }
+
+    fn node(&self, host: &str) -> Result<&Node, Failure> {
+        let index = self.layout.node(host).ok_or_else(|| {
+            let names: Vec<&str> =
+                self.layout.nodes.iter().map(|node| node.name.as_str()).collect();
+            Failure::new(Fault::Usage, "find host", host, "the laboratory has no such host")
+                .advise(format!("it has {}", names.join(", ")))
+        })?;
+        Ok(&self.nodes[index])
+    }
+}
+
+/// Runs `work` on a thread of its own inside a namespace and waits for it.
+fn run_inside<T: Send>(
+    netns: &Netns,
+    name: &str,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
+    thread::scope(|scope| {
+        let inside = || netns.enter().map(|()| work());
+        let thread = thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, inside);
+        let thread = thread.map_err(|source| start_failure(name, &source))?;
+        match thread.join() {
+            Ok(outcome) => outcome.map_err(|error| system("run on", name, error)),
+            Err(panic) => Err(system("run on", name, panic_text(panic.as_ref()))),
+        }
+    })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("the work panicked: {}", text.as_deref().unwrap_or("no message"))
+}
+
+fn start_failure(name: &str, source: &io::Error) -> Failure {
+    system("start thread on", name, source)
+        .advise("the limit on processes may be reached (ulimit -u)")
+}
+
+/// A failure of this host.
+fn system(attempt: &str, object: impl Into<String>, reason: impl std::fmt::Display) -> Failure {
+    Failure::new(Fault::System, attempt, object, reason)
+}

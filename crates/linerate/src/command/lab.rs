@@ -1,12 +1,217 @@
-//! `linerate lab`.
+//! `linerate lab`: builds a laboratory and holds it, runs commands in it, lets others in.
+
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use linerate_core::lab::{LabPlan, Layout, map};
+use linerate_core::record::{Failure, Fault};
+use linerate_engine::lab::{self, Door, Entry, Lab, Running, enter_user_namespace_if_needed};
+use linerate_sys::stop::Stop;
+use linerate_sys::{child, clock};
 
 use crate::exit::Outcome;
+use crate::output;
+
+/// Longest plan; 64 nodes and 256 links fit many times.
+const PLAN_BYTES_MAX: u64 = 1 << 20;
+
+/// The plans that come with the program.
+const SHIPPED: [(&str, &str); 5] = [
+    ("cable", include_str!("../../../../studies/labs/cable.toml")),
+    ("switch", include_str!("../../../../studies/labs/switch.toml")),
+    ("router", include_str!("../../../../studies/labs/router.toml")),
+    ("filters", include_str!("../../../../studies/labs/filters.toml")),
+    ("oc3", include_str!("../../../../studies/labs/oc3.toml")),
+];
 
 /// Flags of `linerate lab`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Build a laboratory and hold it until Ctrl-C, or until a command in it ends
+    Run(RunArgs),
+    /// Enter a host of a running laboratory
+    Shell(ShellArgs),
+    /// Check a plan and print its map, building nothing
+    Check(PlanArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct PlanArgs {
+    /// A plan in TOML, or one that comes with linerate: cable, switch, router, filters, oc3
+    #[arg(value_name = "FILE")]
+    plan: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// The host to run the command on
+    #[arg(long, value_name = "HOST", requires = "command")]
+    on: Option<String>,
+    /// A command to run; the laboratory ends with it, and its exit status is passed on
+    #[arg(last = true, value_name = "CMD", requires = "on")]
+    command: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct ShellArgs {
+    /// The host to enter
+    #[arg(value_name = "HOST")]
+    host: String,
+    /// Which laboratory, where several run
+    #[arg(long, value_name = "PID|NAME")]
+    lab: Option<String>,
+    /// A command to run there; $SHELL when absent
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
 
 /// Runs the command.
-pub(crate) fn run(_args: Args) -> Outcome {
-    anyhow::bail!("linerate lab is not built yet")
+pub(crate) fn run(args: Args) -> Outcome {
+    match args.action {
+        Action::Run(args) => hold(&args),
+        Action::Shell(args) => shell(&args),
+        Action::Check(args) => check(&args.plan),
+    }
+}
+
+fn check(file: &str) -> Outcome {
+    let plan = read_plan(file)?;
+    print_map(&Layout::of(&plan).with_context(|| format!("check {file}"))?);
+    Ok(0)
+}
+
+fn hold(args: &RunArgs) -> Outcome {
+    let plan = read_plan(&args.plan.plan)?;
+    if let Some(host) = &args.on {
+        find_host(&plan, host)?;
+    }
+    // Before anything that could start a thread.
+    enter_user_namespace_if_needed()?;
+    let built = Lab::build(&plan)?;
+    for note in built.notes() {
+        output::note(&format!("note: {note}"));
+    }
+    let door = Door::open(&built)?;
+    match &args.on {
+        Some(host) => run_on(&built, host, &args.command),
+        None => stay(&built, &door),
+    }
+}
+
+fn stay(built: &Lab, _open: &Door) -> Outcome {
+    let stop = Stop::on_signals()?;
+    output::line(&format!("laboratory {} (pid {})\n", built.name(), std::process::id()));
+    print_map(built.layout());
+    let host = &built.layout().nodes[0].name;
+    output::line(&format!("\nenter a host with `linerate lab shell {host}`; end with Ctrl-C"));
+    while !stop.asked() {
+        clock::sleep(Duration::from_millis(200));
+    }
+    Ok(0)
+}
+
+fn run_on(built: &Lab, host: &str, command: &[String]) -> Outcome {
+    let mut command = command_of(command);
+    describe(&mut command, built.name(), host);
+    let status = built.run_on(host, || child::run_to_end(&mut command, None))?;
+    status_code(status)
+}
+
+fn shell(args: &ShellArgs) -> Outcome {
+    let lab = choose(args.lab.as_deref())?;
+    let entry = Entry::ask(&lab, &args.host)?;
+    entry.enter()?;
+    let interactive = args.command.is_empty();
+    let shell = || std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+    let mut command = if interactive { Command::new(shell()) } else { command_of(&args.command) };
+    describe(&mut command, &lab.name, &args.host);
+    if interactive {
+        output::note(&format!("on {} of {lab}; leave with exit", args.host));
+    }
+    status_code(child::run_to_end(&mut command, Some(entry.lease())))
+}
+
+/// Tells a command where it runs.
+fn describe(command: &mut Command, lab: &str, host: &str) {
+    command.env("LINERATE_LAB", lab).env("LINERATE_HOST", host);
+}
+
+fn command_of(words: &[String]) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+/// The exit code of a command as shells tell it: 128 and the signal that ended it.
+fn status_code(status: linerate_sys::Result<ExitStatus>) -> Outcome {
+    use std::os::unix::process::ExitStatusExt;
+    let status = status.map_err(|error| {
+        Failure::new(Fault::Usage, "run", error.object, error.source)
+            .advise("look at the command after --")
+    })?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
+}
+
+fn choose(wanted: Option<&str>) -> Result<Running, Failure> {
+    let mut running = lab::running()?;
+    let usage = |reason: String| Failure::new(Fault::Usage, "find", "laboratory", reason);
+    if let Some(wanted) = wanted {
+        running.retain(|lab| lab.name == wanted || lab.pid.to_string() == wanted);
+    }
+    match (running.len(), wanted) {
+        (1, _) => Ok(running.remove(0)),
+        (0, Some(wanted)) => Err(usage(format!("none of name or pid {wanted} runs here"))),
+        (0, None) => Err(usage("none runs here".to_owned())
+            .advise("start one in another terminal: linerate lab run router")),
+        _ => {
+            let names: Vec<String> = running.iter().map(Running::to_string).collect();
+            Err(usage(format!("several run: {}", names.join(", "))).advise("name one with --lab"))
+        }
+    }
+}
+
+fn find_host(plan: &LabPlan, host: &str) -> Result<(), Failure> {
+    let layout = Layout::of(plan);
+    if layout.is_ok_and(|layout| layout.node(host).is_some()) {
+        return Ok(());
+    }
+    Err(Failure::new(Fault::Usage, "find host", host, "the plan has no such host")
+        .advise("look at its map: linerate lab check FILE"))
+}
+
+/// Reads the plan of a file; a name without a file is looked for among the shipped plans.
+fn read_plan(file: &str) -> Result<LabPlan, Failure> {
+    let shipped = SHIPPED.iter().find(|(name, _)| *name == file);
+    if let (Some((name, text)), false) = (shipped, Path::new(file).exists()) {
+        return LabPlan::from_toml(text, &format!("{name}.toml"));
+    }
+    let failed = |reason: &dyn std::fmt::Display| {
+        let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        Failure::new(Fault::Usage, "read laboratory", file, reason)
+            .advise(format!("give a TOML file, or one of {}", names.join(", ")))
+    };
+    let size = std::fs::metadata(file).map_err(|error| failed(&error))?.len();
+    if size > PLAN_BYTES_MAX {
+        return Err(failed(&format!("{size} bytes; at most {PLAN_BYTES_MAX} are read")));
+    }
+    let bytes = std::fs::read(file).map_err(|error| failed(&error))?;
+    let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
+    LabPlan::from_toml(&text, file)
+}
+
+fn print_map(layout: &Layout) {
+    for line in map(layout) {
+        output::line(&line);
+    }
 }

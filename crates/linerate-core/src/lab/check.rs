@@ -1,0 +1,194 @@
+//! What a plan of a laboratory must hold before anything is built: names, ends, limits.
+//!
+//! Finds the first problem and where it is; the text of a file turns that into line and column.
+//! Leaves out what only the machine can tell: privilege, a kernel without bridges, no `nft`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{LabPlan, LinkPlan};
+use crate::units::BitRate;
+
+/// Nodes of a laboratory: each is a network namespace, about 1 MB of kernel memory.
+pub const NODES_MAX: usize = 64;
+/// Links of a laboratory: every pair of a dozen nodes, or four for each of the most nodes.
+pub const LINKS_MAX: usize = 256;
+/// Filter rules of a router.
+pub const FILTERS_MAX: u32 = 10_000;
+/// Smallest MTU: every IPv4 host takes packets of 576 bytes (RFC 791 §3.1).
+pub const MTU_BYTES_MIN: u32 = 576;
+/// Largest MTU: the length field of an IPv4 packet has 16 bits (RFC 791 §3.1).
+pub const MTU_BYTES_MAX: u32 = 65_535;
+/// The kernel's own loopback MTU is one more than IPv4 can fill.
+const LOOPBACK_MTU_BYTES_MAX: u32 = 65_536;
+/// Names are read by people and stand in messages; interfaces have names of their own.
+const NAME_BYTES_MAX: usize = 32;
+/// Slower than any modem; the kernel counts whole bytes per second.
+const RATE_BPS_MIN: u64 = 1_000;
+
+/// Something in a plan that cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: keys and indexes from the top of the plan, `link[2].ends[1]`.
+    pub path: Vec<Step>,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+/// One step into a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A key.
+    Key(&'static str),
+    /// An element of an array, from 0.
+    Index(usize),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, step) in self.path.iter().enumerate() {
+            match step {
+                Step::Key(key) if place == 0 => write!(f, "{key}")?,
+                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        if !self.path.is_empty() {
+            write!(f, ": ")?;
+        }
+        write!(f, "{}", self.message)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+type Checked = Result<(), Problem>;
+
+fn problem<T>(path: &[Step], message: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem { path: path.to_vec(), message: message.into() })
+}
+
+impl LabPlan {
+    /// Whether the plan can be built on a machine that allows it.
+    /// # Errors
+    /// The first problem, with its place.
+    pub fn check(&self) -> Checked {
+        self.check_counts()?;
+        self.check_names()?;
+        self.check_nodes()?;
+        for index in 0..self.links.len() {
+            self.check_link(index)?;
+        }
+        super::layout::check_segments(self)
+    }
+
+    fn check_counts(&self) -> Checked {
+        if self.hosts.is_empty() {
+            return problem(&[], "no [[host]]: a laboratory has at least one");
+        }
+        let nodes = self.hosts.len() + self.switches.len() + self.routers.len();
+        if nodes > NODES_MAX {
+            return problem(&[], format!("{nodes} nodes; at most {NODES_MAX} are allowed"));
+        }
+        let links = self.links.len();
+        if links > LINKS_MAX {
+            let path = [Step::Key("link"), Step::Index(LINKS_MAX)];
+            return problem(&path, format!("{links} links; at most {LINKS_MAX} are allowed"));
+        }
+        Ok(())
+    }
+
+    fn check_names(&self) -> Checked {
+        let hosts = self.hosts.iter().map(|host| host.name.as_str());
+        let switches = self.switches.iter().map(|switch| switch.name.as_str());
+        let routers = self.routers.iter().map(|router| router.name.as_str());
+        let all = hosts.enumerate().map(|(index, name)| ("host", index, name));
+        let all = all.chain(switches.enumerate().map(|(index, name)| ("switch", index, name)));
+        let all = all.chain(routers.enumerate().map(|(index, name)| ("router", index, name)));
+        let mut seen = BTreeMap::new();
+        for (kind, index, name) in all {
+            let path = [Step::Key(kind), Step::Index(index), Step::Key("name")];
+            if !is_name(name) {
+                let message = format!(
+                    "`{name}` is no name: 1 to {NAME_BYTES_MAX} of the letters a-z A-Z, digits, \
+                     `.`, `_` and `-`, a letter or digit first"
+                );
+                return problem(&path, message);
+            }
+            if let Some(first) = seen.insert(name, kind) {
+                return problem(&path, format!("`{name}` is already the name of a {first}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_nodes(&self) -> Checked {
+        for (index, host) in self.hosts.iter().enumerate() {
+            let Some(mtu) = host.loopback_mtu_bytes else { continue };
+            let path = [Step::Key("host"), Step::Index(index), Step::Key("loopback_mtu_bytes")];
+            check_mtu(mtu, LOOPBACK_MTU_BYTES_MAX, &path)?;
+        }
+        for (index, router) in self.routers.iter().enumerate() {
+            let filters = router.filters;
+            if filters > FILTERS_MAX {
+                let path = [Step::Key("router"), Step::Index(index), Step::Key("filters")];
+                let message = format!("{filters} filters; at most {FILTERS_MAX} are allowed");
+                return problem(&path, message);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_link(&self, index: usize) -> Checked {
+        let link = &self.links[index];
+        let at = |key| [Step::Key("link"), Step::Index(index), Step::Key(key)];
+        for (place, end) in link.ends.iter().enumerate() {
+            if !self.has_node(end) {
+                let path = [at("ends").as_slice(), &[Step::Index(place)]].concat();
+                return problem(&path, format!("no host, switch or router is named `{end}`"));
+            }
+        }
+        if link.ends[0] == link.ends[1] {
+            return problem(&at("ends"), format!("a link from `{}` to itself", link.ends[0]));
+        }
+        if let Some(mtu) = link.mtu_bytes {
+            check_mtu(mtu, MTU_BYTES_MAX, &at("mtu_bytes"))?;
+        }
+        match link.bit_rate() {
+            Ok(Some(rate)) if rate.bits_per_sec() < RATE_BPS_MIN => {
+                problem(&at("rate"), "a rate below 1 kbit/s")
+            }
+            Ok(_) => Ok(()),
+            Err(reason) => problem(&at("rate"), reason),
+        }
+    }
+
+    fn has_node(&self, name: &str) -> bool {
+        self.hosts.iter().any(|host| host.name == name)
+            || self.switches.iter().any(|switch| switch.name == name)
+            || self.routers.iter().any(|router| router.name == name)
+    }
+}
+
+impl LinkPlan {
+    /// The rate as a number; none when the link is as fast as the machine.
+    /// # Errors
+    /// Why the text is no rate.
+    pub fn bit_rate(&self) -> Result<Option<BitRate>, String> {
+        let rate = self.rate.as_deref().map(str::parse::<BitRate>).transpose();
+        rate.map_err(|error| error.to_string())
+    }
+}
+
+fn check_mtu(mtu: u32, largest: u32, path: &[Step]) -> Checked {
+    if (MTU_BYTES_MIN..=largest).contains(&mtu) {
+        return Ok(());
+    }
+    problem(path, format!("an MTU of {mtu} bytes; {MTU_BYTES_MIN} to {largest} are allowed"))
+}
+
+fn is_name(name: &str) -> bool {
+    let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let rest = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    first && rest && name.len() <= NAME_BYTES_MAX
+}

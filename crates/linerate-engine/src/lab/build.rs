@@ -1,0 +1,295 @@
+//! Builds the nodes of a layout: namespaces, settings, links, addresses, routes, filters.
+//!
+//! Everything goes over one netlink socket per namespace; a thread enters a namespace only for
+//! what follows the calling thread: settings under /proc/sys, offloads, `nft`. What fails half-way
+//! is removed when the nodes are dropped.
+
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_core::lab::{self, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Layout, Link, Role};
+use linerate_core::record::Failure;
+use linerate_sys::netlink::{RouteSocket, VethEnd, VethPair};
+use linerate_sys::netns::Netns;
+use linerate_sys::{clock, ethtool, sysctl, userns};
+
+use super::{Node, filters, run_inside, shaper, system};
+
+/// Index of the loopback link in every namespace (net/core/dev.c).
+const LOOPBACK: u32 = 1;
+/// Index of a switch's bridge; links have 10 and up.
+const BRIDGE: u32 = 2;
+const LINK_INDEX_FIRST: u32 = 10;
+/// Longest wait for carriers. They come within a millisecond on an idle host.
+const CARRIER_WAIT: Duration = Duration::from_secs(5);
+
+/// The namespaces of a layout, ready for use, and notes on what could not be had.
+pub(super) fn nodes(layout: &Layout) -> Result<(Vec<Node>, Vec<String>), Failure> {
+    if !userns::may_make_networks() {
+        let reason = "CAP_SYS_ADMIN and CAP_NET_ADMIN are needed";
+        return Err(system("build laboratory", "network namespaces", reason)
+            .advise("run it as root, or where users may make user namespaces"));
+    }
+    let nodes = layout.nodes.iter().map(node).collect::<Result<Vec<_>, _>>()?;
+    let mut notes = Vec::new();
+    for (node, plan) in nodes.iter().zip(&layout.nodes) {
+        notes.extend(settings(node, plan)?);
+        loopback(node, plan)?;
+    }
+    for index in 0..layout.links.len() {
+        add_link(&nodes, layout, index)?;
+    }
+    for (node, plan) in nodes.iter().zip(&layout.nodes) {
+        add_bridge(node, plan)?;
+        add_addresses(node, plan)?;
+    }
+    for (node, plan) in nodes.iter().zip(&layout.nodes) {
+        add_routes(node, plan)?;
+        if let Role::Router { filters: count @ 1.. } = plan.role {
+            filters::load(&node.netns, &plan.name, count)?;
+        }
+    }
+    wait_for_carriers(&nodes, layout)?;
+    notes.sort();
+    notes.dedup();
+    Ok((nodes, notes))
+}
+
+fn node(plan: &lab::Node) -> Result<Node, Failure> {
+    let netns = Netns::new().map_err(|error| {
+        system("make node", &plan.name, error)
+            .advise("look at user.max_net_namespaces, and at the container's seccomp profile")
+    })?;
+    let socket = run_inside(&netns, &plan.name, RouteSocket::open)?;
+    let socket = socket.map_err(|error| system("make node", &plan.name, error))?;
+    Ok(Node { netns: Arc::new(netns), socket: Mutex::new(socket) })
+}
+
+impl Node {
+    /// One request on the node's socket, its failure named after the node.
+    fn ask<T>(
+        &self,
+        plan: &lab::Node,
+        request: impl FnOnce(&mut RouteSocket) -> linerate_sys::Result<T>,
+    ) -> Result<T, Failure> {
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        request(&mut socket).map_err(|error| {
+            let failure = system("build node", &plan.name, &error);
+            match error.source.kind() {
+                std::io::ErrorKind::Unsupported => {
+                    failure.advise("this kernel lacks that kind of link or queue (CONFIG_*)")
+                }
+                _ => failure,
+            }
+        })
+    }
+}
+
+/// One setting of the kernel, and what is lost without it.
+struct Setting {
+    name: &'static str,
+    value: &'static str,
+    /// None: the node cannot do its work without.
+    lost: Option<&'static str>,
+}
+
+const FORWARDING: [Setting; 2] = [
+    // Comes first: turning forwarding on sets other settings back (ip-sysctl).
+    Setting { name: "net/ipv4/ip_forward", value: "1", lost: None },
+    Setting {
+        name: "net/ipv6/conf/all/forwarding",
+        value: "1",
+        lost: Some("routers forward no IPv6"),
+    },
+];
+
+const COMMON: [Setting; 6] = [
+    Setting {
+        name: "net/ipv4/conf/all/rp_filter",
+        value: "0",
+        lost: Some("packets that come back another way are dropped"),
+    },
+    Setting {
+        name: "net/ipv4/conf/default/rp_filter",
+        value: "0",
+        lost: Some("packets that come back another way are dropped"),
+    },
+    Setting {
+        name: "net/ipv4/ping_group_range",
+        value: "0 2147483647",
+        lost: Some("ping needs CAP_NET_RAW"),
+    },
+    // Quiet links: nothing but the measurement's packets, as far as the kernel lets.
+    Setting {
+        name: "net/ipv6/conf/default/accept_dad",
+        value: "0",
+        lost: Some("IPv6 link-local addresses come a second late"),
+    },
+    Setting {
+        name: "net/ipv6/conf/default/router_solicitations",
+        value: "0",
+        lost: Some("router solicitations are among the packets counted"),
+    },
+    Setting {
+        name: "net/ipv6/conf/default/accept_ra",
+        value: "0",
+        lost: Some("router advertisements are heeded"),
+    },
+];
+
+/// A switch has no addresses of its own.
+const SWITCH: [Setting; 1] = [Setting {
+    name: "net/ipv6/conf/default/disable_ipv6",
+    value: "1",
+    lost: Some("switches send packets of their own"),
+}];
+
+/// Writes the settings of a node; notes on those that it can do without.
+fn settings(node: &Node, plan: &lab::Node) -> Result<Vec<String>, Failure> {
+    let by_role: &'static [Setting] = match plan.role {
+        Role::Router { .. } => &FORWARDING,
+        Role::Switch => &SWITCH,
+        Role::Host => &[],
+    };
+    run_inside(&node.netns, &plan.name, || {
+        let mut notes = Vec::new();
+        for setting in by_role.iter().chain(&COMMON) {
+            let Err(error) = write(setting) else { continue };
+            let Some(lost) = setting.lost else {
+                return Err(system("let packets through", &plan.name, error)
+                    .advise("a writable /proc/sys is needed; containers mount it read-only"));
+            };
+            // A kernel without IPv6 has none of its settings and misses none.
+            if sysctl::exists(setting.name) {
+                notes.push(format!("{lost} ({error})"));
+            }
+        }
+        Ok(notes)
+    })?
+}
+
+fn write(setting: &Setting) -> linerate_sys::Result<()> {
+    let written = sysctl::write(setting.name, setting.value);
+    if setting.name != "net/ipv4/ping_group_range" {
+        return written;
+    }
+    // In a user namespace only the mapped groups are valid; there the user is in group 0.
+    written.or_else(|_| sysctl::write(setting.name, "0 0"))
+}
+
+fn loopback(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+    node.ask(plan, |socket| {
+        if let Some(mtu_bytes) = plan.loopback_mtu_bytes {
+            socket.set_mtu(LOOPBACK, mtu_bytes)?;
+        }
+        socket.set_up(LOOPBACK)
+    })
+}
+
+/// Index of one end of a link: different at the two ends, see [`VethEnd::index`].
+fn link_index(link: usize, end: usize) -> u32 {
+    let index = u32::try_from(2 * link + end).expect("there are at most 256 links");
+    LINK_INDEX_FIRST + index
+}
+
+fn add_link(nodes: &[Node], layout: &Layout, index: usize) -> Result<(), Failure> {
+    let link = &layout.links[index];
+    let plan = |end: usize| &layout.nodes[link.ends[end].node];
+    let interface = |end: usize| &plan(end).interfaces[link.ends[end].interface];
+    let end = |end: usize| VethEnd {
+        name: &interface(end).name,
+        index: link_index(index, end),
+        netns: nodes[link.ends[end].node].netns.as_fd(),
+    };
+    let pair =
+        VethPair { ends: [end(0), end(1)], mtu_bytes: link.mtu_bytes, super_packets: link.offload };
+    nodes[link.ends[0].node].ask(plan(0), |socket| socket.add_veth(&pair))?;
+    for end in [0, 1] {
+        let node = &nodes[link.ends[end].node];
+        set_up_end(node, plan(end), &interface(end).name, link, link_index(index, end))?;
+    }
+    Ok(())
+}
+
+fn set_up_end(
+    node: &Node,
+    plan: &lab::Node,
+    ifname: &str,
+    link: &Link,
+    index: u32,
+) -> Result<(), Failure> {
+    if !link.offload {
+        let off = run_inside(&node.netns, &plan.name, || ethtool::offloads_off(ifname))?;
+        off.map_err(|error| system("build node", &plan.name, error))?;
+    }
+    node.ask(plan, |socket| {
+        if let Some(rate) = link.rate {
+            socket.set_tbf(index, &shaper::token_bucket(rate, link.mtu_bytes))?;
+        }
+        socket.set_up(index)
+    })
+}
+
+fn add_bridge(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+    if plan.role != Role::Switch {
+        return Ok(());
+    }
+    node.ask(plan, |socket| {
+        socket.add_bridge("br0", BRIDGE)?;
+        for interface in &plan.interfaces {
+            let port = socket.link_by_name(&interface.name)?.index;
+            socket.set_master(port, BRIDGE)?;
+        }
+        socket.set_up(BRIDGE)
+    })
+}
+
+fn add_addresses(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+    node.ask(plan, |socket| {
+        for interface in &plan.interfaces {
+            let index = socket.link_by_name(&interface.name)?.index;
+            if let Some(ipv4) = interface.ipv4 {
+                socket.add_address(index, IpAddr::V4(ipv4), IPV4_PREFIX_LEN)?;
+            }
+            if let Some(ipv6) = interface.ipv6 {
+                without_ipv6_is_fine(socket.add_address(index, IpAddr::V6(ipv6), IPV6_PREFIX_LEN))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn add_routes(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+    node.ask(plan, |socket| {
+        for route in &plan.routes {
+            let added = socket.add_route(route.network, route.prefix_len, route.gateway);
+            if route.network.is_ipv6() { without_ipv6_is_fine(added)? } else { added? }
+        }
+        Ok(())
+    })
+}
+
+/// A kernel without IPv6 gives a laboratory without IPv6.
+fn without_ipv6_is_fine(outcome: linerate_sys::Result<()>) -> linerate_sys::Result<()> {
+    if sysctl::exists("net/ipv6/conf/all/forwarding") { outcome } else { Ok(()) }
+}
+
+/// Waits until every interface is running: before that its packets are lost.
+fn wait_for_carriers(nodes: &[Node], layout: &Layout) -> Result<(), Failure> {
+    let end = clock::monotonic() + CARRIER_WAIT;
+    for (node, plan) in nodes.iter().zip(&layout.nodes) {
+        for interface in &plan.interfaces {
+            while !node.ask(plan, |socket| socket.link_by_name(&interface.name))?.running {
+                if clock::monotonic() > end {
+                    let object = format!("{} of {}", interface.name, plan.name);
+                    let reason = "no carrier after 5 s";
+                    return Err(system("set up interface", object, reason));
+                }
+                clock::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    Ok(())
+}

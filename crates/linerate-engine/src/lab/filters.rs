@@ -1,0 +1,98 @@
+//! Filter rules of a router: loaded by `nft` in one batch, then counted.
+//!
+//! Each rule drops UDP from an address of the documentation networks (RFC 5737) to one port, which
+//! no laboratory sends, so every forwarded packet is held against all rules and passes. The chain
+//! accepts by default. Rules are not made into sets: the study's routers walked lists.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::{Command, Output, Stdio};
+
+use linerate_core::record::{Failure, Fault};
+use linerate_sys::child;
+use linerate_sys::netns::Netns;
+
+use super::{run_inside, system};
+
+/// Where distributions put it, beyond the PATH of plain users.
+const PROGRAMS: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
+/// Hosts of a /24.
+const HOSTS: u32 = 254;
+
+/// Loads `count` rules into a namespace and checks that they are there.
+pub(super) fn load(netns: &Netns, router: &str, count: u32) -> Result<(), Failure> {
+    let listing = run_inside(netns, router, || {
+        nft(router, &["-f", "-"], &batch(count))?;
+        nft(router, &["list", "chain", "inet", "linerate", "forward"], "")
+    })??;
+    let loaded = listing.lines().filter(|line| line.trim_end().ends_with(" drop")).count();
+    if loaded == count as usize {
+        return Ok(());
+    }
+    let reason = format!("the kernel holds {loaded} of {count} rules");
+    Err(system("load filters of", router, reason))
+}
+
+/// The rules as one transaction.
+fn batch(count: u32) -> String {
+    let mut text = String::from("table inet linerate {\n chain forward {\n");
+    text.push_str("  type filter hook forward priority filter; policy accept;\n");
+    for index in 0..count {
+        let network = if index % 2 == 0 { "198.51.100" } else { "203.0.113" };
+        let host = index / 2 % HOSTS + 1;
+        let port = index / (2 * HOSTS) + 1;
+        let _ = writeln!(text, "  ip saddr {network}.{host} udp dport {port} drop");
+    }
+    text.push_str(" }\n}\n");
+    text
+}
+
+/// Runs `nft` in the calling thread's namespace and returns what it printed.
+fn nft(router: &str, arguments: &[&str], input: &str) -> Result<String, Failure> {
+    let failed = |reason: &dyn std::fmt::Display| system("load filters of", router, reason);
+    for program in PROGRAMS {
+        match run(program, arguments, input) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(&format!("run {program}: {error}"))),
+            Ok(output) if output.status.success() => {
+                return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+            }
+            Ok(output) => {
+                let text = String::from_utf8_lossy(&output.stderr);
+                let reason = text.lines().next().unwrap_or("no message").to_owned();
+                return Err(failed(&format!("nft says: {reason}"))
+                    .advise("the kernel may lack nf_tables (CONFIG_NF_TABLES_INET)"));
+            }
+        }
+    }
+    Err(Failure::new(Fault::System, "load filters of", router, "the program nft is not installed")
+        .advise("apt install nftables"))
+}
+
+fn run(program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut nft = child::die_with_parent(&mut command).spawn()?;
+    let written = nft.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes()));
+    let output = nft.wait_with_output()?;
+    // A program that ended early says why on its standard error, which tells more than EPIPE.
+    if output.status.success() { written.map(|()| output) } else { Ok(output) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ten_thousand_rules_differ_and_stay_in_the_documentation_networks() {
+        let text = batch(10_000);
+        let rules: BTreeSet<&str> = text.lines().filter(|line| line.ends_with(" drop")).collect();
+        assert_eq!(rules.len(), 10_000);
+        let inside = |rule: &&str| rule.contains(" 198.51.100.") || rule.contains(" 203.0.113.");
+        assert!(rules.iter().all(inside));
+        assert!(text.contains("ip saddr 198.51.100.254 udp dport 1 drop"));
+        assert!(!text.contains(".255 ") && !text.contains(".0 "));
+    }
+}

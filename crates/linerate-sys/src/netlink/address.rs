@@ -1,0 +1,38 @@
+//! Addresses of links (rtnetlink(7), RTM_NEWADDR).
+
+use std::net::IpAddr;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use super::socket::{Attempt, RouteSocket};
+use crate::Result;
+
+impl RouteSocket {
+    /// Gives a link an address. An IPv6 address is usable at once: its duplicate detection
+    /// (RFC 4862 §5.4), which would take a second, is off.
+    /// # Errors
+    /// When the link does not exist or has the address, or without CAP_NET_ADMIN.
+    pub fn add_address(&mut self, index: u32, addr: IpAddr, prefix_len: u8) -> Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.index = index;
+        message.header.prefix_len = prefix_len;
+        message.header.family = family(addr);
+        message.attributes = vec![AddressAttribute::Local(addr), AddressAttribute::Address(addr)];
+        if addr.is_ipv6() {
+            message.header.flags = AddressHeaderFlags::Nodad;
+            message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        }
+        let attempt = Attempt { call: "give a link the address", object: &addr };
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.change(RouteNetlinkMessage::NewAddress(message), flags, &attempt)
+    }
+}
+
+/// The family of an address, for headers.
+pub(super) fn family(addr: IpAddr) -> AddressFamily {
+    if addr.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}

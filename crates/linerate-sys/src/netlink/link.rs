@@ -1,0 +1,254 @@
+//! Links: veth pairs, bridges, their state and counters (rtnetlink(7), RTM_*LINK).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{
+    InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType,
+    LinkMessage, Stats64,
+};
+
+use super::socket::{Attempt, RouteSocket};
+use crate::Result;
+
+/// What the kernel tells about one link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkFacts {
+    /// Index in its namespace.
+    pub index: u32,
+    /// Name in its namespace.
+    pub name: String,
+    /// Largest IP packet.
+    pub mtu_bytes: u32,
+    /// `loopback`, `veth`, `bridge`, …; absent for hardware.
+    pub kind: Option<String>,
+    /// Whether it is set up.
+    pub up: bool,
+    /// Whether it is up, its carrier is there and its queueing discipline takes packets.
+    pub running: bool,
+    /// What went through it since it was made.
+    pub counters: LinkCounters,
+}
+
+/// Counters of a link (struct rtnl_link_stats64). Bytes are frames without FCS, counted where the
+/// packet enters or leaves the link, after the queueing discipline; retransmits count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets received; a segmentation super-packet counts once.
+    pub rx_packets: u64,
+    /// Packets sent; a segmentation super-packet counts once.
+    pub tx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets dropped on receipt.
+    pub rx_dropped: u64,
+    /// Packets dropped on sending.
+    pub tx_dropped: u64,
+    /// Receive errors.
+    pub rx_errors: u64,
+    /// Send errors.
+    pub tx_errors: u64,
+}
+
+/// One end of a veth pair.
+#[derive(Clone, Copy, Debug)]
+pub struct VethEnd<'a> {
+    /// Name of the interface, at most 15 bytes (IFNAMSIZ).
+    pub name: &'a str,
+    /// Its index, free in its namespace. Ends of equal index make the kernel put off the news of
+    /// the carrier by up to a second (linkwatch_urgent_event in net/core/link_watch.c).
+    pub index: u32,
+    /// The network namespace that gets it.
+    pub netns: BorrowedFd<'a>,
+}
+
+/// A cable between two namespaces.
+#[derive(Clone, Copy, Debug)]
+pub struct VethPair<'a> {
+    /// Its ends.
+    pub ends: [VethEnd<'a>; 2],
+    /// MTU of both ends.
+    pub mtu_bytes: u32,
+    /// False makes every segment a packet of its own: no super-packet enters the cable.
+    pub super_packets: bool,
+}
+
+impl RouteSocket {
+    /// Makes a veth pair with its ends in two namespaces. Nothing appears in the caller's own.
+    /// # Errors
+    /// Without CAP_NET_ADMIN in both namespaces, or when a name is taken.
+    pub fn add_veth(&mut self, pair: &VethPair<'_>) -> Result<()> {
+        let [left, right] = pair.ends;
+        let mut message = LinkMessage::default();
+        message.header.index = left.index;
+        message.attributes = end_attributes(&left, pair);
+        let mut peer = LinkMessage::default();
+        peer.header.index = right.index;
+        peer.attributes = end_attributes(&right, pair);
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
+        let attempt = Attempt { call: "make veth pair", object: &left.name };
+        self.create(message, &attempt)
+    }
+
+    /// Makes a learning bridge without spanning tree and multicast snooping: a plain switch.
+    /// # Errors
+    /// Without CAP_NET_ADMIN, or when the name is taken.
+    pub fn add_bridge(&mut self, name: &str, index: u32) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes = vec![
+            LinkAttribute::IfName(name.to_owned()),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Bridge),
+                LinkInfo::Data(InfoData::Bridge(vec![InfoBridge::MulticastSnooping(false)])),
+            ]),
+        ];
+        self.create(message, &Attempt { call: "make bridge", object: &name })
+    }
+
+    /// Makes a link a port of a bridge.
+    /// # Errors
+    /// When either does not exist, or without CAP_NET_ADMIN.
+    pub fn set_master(&mut self, port: u32, bridge: u32) -> Result<()> {
+        let change = vec![LinkAttribute::Controller(bridge)];
+        self.set(port, change, &Attempt { call: "add port to bridge, link", object: &port })
+    }
+
+    /// Sets the largest IP packet of a link.
+    /// # Errors
+    /// When the link does not allow that size, or without CAP_NET_ADMIN.
+    pub fn set_mtu(&mut self, index: u32, mtu_bytes: u32) -> Result<()> {
+        let change = vec![LinkAttribute::Mtu(mtu_bytes)];
+        self.set(index, change, &Attempt { call: "set MTU of link", object: &index })
+    }
+
+    /// Sets a link up.
+    /// # Errors
+    /// When it does not exist, or without CAP_NET_ADMIN.
+    pub fn set_up(&mut self, index: u32) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        let attempt = Attempt { call: "set up link", object: &index };
+        self.change(RouteNetlinkMessage::SetLink(message), 0, &attempt)
+    }
+
+    /// Facts about the link of this index.
+    /// # Errors
+    /// When there is none.
+    pub fn link_by_index(&mut self, index: u32) -> Result<LinkFacts> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        self.link(message, &Attempt { call: "look up link", object: &index })
+    }
+
+    /// Facts about the link of this name.
+    /// # Errors
+    /// When there is none.
+    pub fn link_by_name(&mut self, name: &str) -> Result<LinkFacts> {
+        let mut message = LinkMessage::default();
+        message.attributes = vec![LinkAttribute::IfName(name.to_owned())];
+        self.link(message, &Attempt { call: "look up link", object: &name })
+    }
+
+    /// Facts about every link of the namespace.
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn links(&mut self) -> Result<Vec<LinkFacts>> {
+        let message = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let replies = self.dump(message, &Attempt { call: "list", object: &"links" })?;
+        Ok(replies.iter().filter_map(facts_of_reply).collect())
+    }
+
+    fn link(&mut self, message: LinkMessage, attempt: &Attempt<'_>) -> Result<LinkFacts> {
+        let replies = self.get(RouteNetlinkMessage::GetLink(message), attempt)?;
+        let facts = replies.iter().find_map(facts_of_reply);
+        facts.ok_or_else(|| attempt.failed(io::Error::other("no answer that could be read")))
+    }
+
+    fn create(&mut self, message: LinkMessage, attempt: &Attempt<'_>) -> Result<()> {
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.change(RouteNetlinkMessage::NewLink(message), flags, attempt)
+    }
+
+    fn set(
+        &mut self,
+        index: u32,
+        attributes: Vec<LinkAttribute>,
+        attempt: &Attempt<'_>,
+    ) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes = attributes;
+        self.change(RouteNetlinkMessage::SetLink(message), 0, attempt)
+    }
+}
+
+fn end_attributes(end: &VethEnd<'_>, pair: &VethPair<'_>) -> Vec<LinkAttribute> {
+    let mut attributes = vec![
+        LinkAttribute::IfName(end.name.to_owned()),
+        LinkAttribute::Mtu(pair.mtu_bytes),
+        LinkAttribute::NetNsFd(end.netns.as_raw_fd()),
+    ];
+    if !pair.super_packets {
+        // One segment per packet: the stack cuts super-packets of every protocol before the link.
+        attributes.push(LinkAttribute::GsoMaxSegs(1));
+    }
+    attributes
+}
+
+fn facts_of_reply(reply: &RouteNetlinkMessage) -> Option<LinkFacts> {
+    match reply {
+        RouteNetlinkMessage::NewLink(message) => Some(facts(message)),
+        _ => None,
+    }
+}
+
+fn facts(message: &LinkMessage) -> LinkFacts {
+    let mut facts = LinkFacts {
+        index: message.header.index,
+        up: message.header.flags.contains(LinkFlags::Up),
+        running: message.header.flags.contains(LinkFlags::Running),
+        ..LinkFacts::default()
+    };
+    if message.header.link_layer_type == LinkLayerType::Loopback {
+        facts.kind = Some("loopback".to_owned());
+    }
+    for attribute in &message.attributes {
+        match attribute {
+            LinkAttribute::IfName(name) => facts.name.clone_from(name),
+            LinkAttribute::Mtu(mtu) => facts.mtu_bytes = *mtu,
+            LinkAttribute::Stats64(stats) => facts.counters = counters(stats),
+            LinkAttribute::LinkInfo(infos) => {
+                let kind = infos.iter().find_map(|info| match info {
+                    LinkInfo::Kind(kind) => Some(kind.to_string()),
+                    _ => None,
+                });
+                facts.kind = facts.kind.or(kind);
+            }
+            _ => {}
+        }
+    }
+    facts
+}
+
+fn counters(stats: &Stats64) -> LinkCounters {
+    LinkCounters {
+        rx_packets: stats.rx_packets,
+        tx_packets: stats.tx_packets,
+        rx_bytes: stats.rx_bytes,
+        tx_bytes: stats.tx_bytes,
+        rx_dropped: stats.rx_dropped,
+        tx_dropped: stats.tx_dropped,
+        rx_errors: stats.rx_errors,
+        tx_errors: stats.tx_errors,
+    }
+}

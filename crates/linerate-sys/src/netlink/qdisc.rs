@@ -1,0 +1,151 @@
+//! The token bucket filter at the root of a link (tc-tbf(8); layouts in linux/pkt_sched.h).
+//!
+//! ```text
+//! TCA_TBF_PARMS (1), struct tc_tbf_qopt, 36 bytes, host order
+//!   0  tc_ratespec rate        12  tc_ratespec peakrate (zero: none)
+//!  24  u32 limit (bytes)       28  u32 buffer (ticks)     32  u32 mtu (ticks of the peak rate)
+//! struct tc_ratespec
+//!   0  u8 cell_log  1  u8 linklayer  2  u16 overhead  4  i16 cell_align  6  u16 mpu
+//!   8  u32 rate (bytes/s)
+//! TCA_TBF_RATE64 (4)  u64 bytes/s      TCA_TBF_BURST (6)  u32 bytes
+//! ```
+//! The bucket counts frames without preamble, FCS and gap. A super-packet larger than the burst
+//! is cut into its segments, each held against the bucket (net/sched/sch_tbf.c).
+
+use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE, Nla};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+
+use super::socket::{Attempt, RouteSocket};
+use crate::Result;
+
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
+/// With Ethernet named, the kernel computes lengths itself and asks for no rate table.
+const TC_LINKLAYER_ETHERNET: u8 = 1;
+const PARMS_BYTES: usize = 36;
+
+/// A token bucket filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tbf {
+    /// Rate of tokens, in bit/s of frames without FCS. The kernel holds whole bytes per second.
+    pub rate_bps: u64,
+    /// Depth of the bucket.
+    pub burst_bytes: u32,
+    /// Room for packets that wait for tokens; more are dropped.
+    pub limit_bytes: u32,
+}
+
+impl RouteSocket {
+    /// Puts a token bucket filter at the root of a link, in place of what was there.
+    /// # Errors
+    /// When the kernel has no tbf, or without CAP_NET_ADMIN.
+    pub fn set_tbf(&mut self, index: u32, tbf: &Tbf) -> Result<()> {
+        let mut message = TcMessage::with_index(index.cast_signed());
+        message.header.parent = TcHandle::ROOT;
+        message.header.handle = TcHandle { major: 1, minor: 0 };
+        message.attributes =
+            vec![TcAttribute::Kind("tbf".to_owned()), TcAttribute::Options(options(tbf))];
+        let attempt = Attempt { call: "set token bucket filter of link", object: &index };
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        self.change(RouteNetlinkMessage::NewQueueDiscipline(message), flags, &attempt)
+    }
+
+    /// The token bucket filter at the root of a link; none when another discipline is there.
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn root_tbf(&mut self, index: u32) -> Result<Option<Tbf>> {
+        let message = TcMessage::with_index(index.cast_signed());
+        let attempt = Attempt { call: "list queueing disciplines of link", object: &index };
+        let replies = self.dump(RouteNetlinkMessage::GetQueueDiscipline(message), &attempt)?;
+        Ok(replies.iter().find_map(|reply| root_tbf_of(reply, index)))
+    }
+}
+
+fn root_tbf_of(reply: &RouteNetlinkMessage, index: u32) -> Option<Tbf> {
+    let RouteNetlinkMessage::NewQueueDiscipline(qdisc) = reply else { return None };
+    let at_root = qdisc.header.parent == TcHandle::ROOT;
+    if qdisc.header.index != index.cast_signed() || !at_root {
+        return None;
+    }
+    let is_tbf = |attribute: &TcAttribute| matches!(attribute, TcAttribute::Kind(k) if k == "tbf");
+    if !qdisc.attributes.iter().any(is_tbf) {
+        return None;
+    }
+    qdisc.attributes.iter().find_map(|attribute| match attribute {
+        TcAttribute::Options(options) => from_options(options),
+        _ => None,
+    })
+}
+
+fn options(tbf: &Tbf) -> Vec<TcOption> {
+    let bytes_per_sec = tbf.rate_bps / 8;
+    let mut parms = [0; PARMS_BYTES];
+    parms[1] = TC_LINKLAYER_ETHERNET;
+    let rate32 = u32::try_from(bytes_per_sec).unwrap_or(u32::MAX);
+    parms[8..12].copy_from_slice(&rate32.to_ne_bytes());
+    parms[24..28].copy_from_slice(&tbf.limit_bytes.to_ne_bytes());
+    let nla = |kind, value: &[u8]| TcOption::Other(DefaultNla::new(kind, value.to_vec()));
+    vec![
+        nla(TCA_TBF_PARMS, &parms),
+        nla(TCA_TBF_BURST, &tbf.burst_bytes.to_ne_bytes()),
+        nla(TCA_TBF_RATE64, &bytes_per_sec.to_ne_bytes()),
+    ]
+}
+
+/// Reads what the kernel dumps: the burst comes back in ticks of 64 ns (PSCHED_SHIFT is 6).
+fn from_options(options: &[TcOption]) -> Option<Tbf> {
+    let parms: [u8; PARMS_BYTES] = value_of(options, TCA_TBF_PARMS)?.try_into().ok()?;
+    let word =
+        |at: usize| u32::from_ne_bytes([parms[at], parms[at + 1], parms[at + 2], parms[at + 3]]);
+    let rate64 = value_of(options, TCA_TBF_RATE64)
+        .and_then(|value| value.try_into().ok())
+        .map(u64::from_ne_bytes);
+    let bytes_per_sec = rate64.unwrap_or_else(|| u64::from(word(8)));
+    let burst_ns = u128::from(word(28)) * 64;
+    let burst = burst_ns * u128::from(bytes_per_sec) / 1_000_000_000;
+    Some(Tbf {
+        rate_bps: bytes_per_sec * 8,
+        burst_bytes: u32::try_from(burst).unwrap_or(u32::MAX),
+        limit_bytes: word(24),
+    })
+}
+
+fn value_of(options: &[TcOption], kind: u16) -> Option<Vec<u8>> {
+    let option = options.iter().find(|option| option.kind() == kind)?;
+    let mut value = vec![0; option.value_len()];
+    option.emit_value(&mut value);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_sent_in_bytes_per_second_at_its_place() {
+        // 155.52 Mbit/s is 19_440_000 bytes/s.
+        let tbf = Tbf { rate_bps: 155_520_000, burst_bytes: 20_000, limit_bytes: 1_000_000 };
+        let options = options(&tbf);
+        let parms = value_of(&options, TCA_TBF_PARMS).unwrap();
+        assert_eq!(parms.len(), 36);
+        assert_eq!(parms[8..12], 19_440_000_u32.to_ne_bytes());
+        assert_eq!(parms[24..28], 1_000_000_u32.to_ne_bytes());
+        assert_eq!(value_of(&options, TCA_TBF_BURST).unwrap(), 20_000_u32.to_ne_bytes());
+        assert_eq!(value_of(&options, TCA_TBF_RATE64).unwrap(), 19_440_000_u64.to_ne_bytes());
+    }
+
+    #[test]
+    fn a_rate_above_32_bits_of_bytes_is_read_from_its_64_bit_form() {
+        // 100 Gbit/s is 12.5e9 bytes/s, more than 2^32.
+        let tbf = Tbf { rate_bps: 100_000_000_000, burst_bytes: 1, limit_bytes: 1 };
+        assert_eq!(from_options(&options(&tbf)).unwrap().rate_bps, 100_000_000_000);
+    }
+
+    #[test]
+    fn options_of_another_size_are_no_tbf() {
+        let short = vec![TcOption::Other(DefaultNla::new(TCA_TBF_PARMS, vec![0; 35]))];
+        assert_eq!(from_options(&short), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! One blocking conversation with the kernel (netlink(7)): request, replies, acknowledgement.
+
+use std::fmt;
+use std::io;
+
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+use crate::{Error, Result};
+
+/// Bytes before a netlink message's payload: length, type, flags, sequence, port (netlink(7)).
+const HEADER_BYTES: usize = 16;
+
+/// A routing netlink socket. It stays in the network namespace where it was opened.
+pub struct RouteSocket {
+    socket: Socket,
+    sequence: u32,
+}
+
+/// What a failed request was about.
+pub(super) struct Attempt<'a> {
+    /// What was attempted.
+    pub(super) call: &'static str,
+    /// On what.
+    pub(super) object: &'a dyn fmt::Display,
+}
+
+impl Attempt<'_> {
+    /// The attempt as a failed call.
+    pub(super) fn failed(&self, source: impl Into<io::Error>) -> Error {
+        Error::new(self.call, self.object, source)
+    }
+}
+
+impl fmt::Debug for RouteSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteSocket").field("sequence", &self.sequence).finish_non_exhaustive()
+    }
+}
+
+impl RouteSocket {
+    /// Opens a socket in the network namespace of the calling thread.
+    /// # Errors
+    /// When the kernel gives no netlink socket.
+    pub fn open() -> Result<Self> {
+        let failed = |source| Error::new("open netlink socket", "NETLINK_ROUTE", source);
+        let mut socket = Socket::new(NETLINK_ROUTE).map_err(failed)?;
+        socket.bind_auto().map_err(failed)?;
+        socket.connect(&SocketAddr::new(0, 0)).map_err(failed)?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Changes something: sends the request and waits for its acknowledgement.
+    pub(super) fn change(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+        attempt: &Attempt<'_>,
+    ) -> Result<()> {
+        self.exchange(message, NLM_F_ACK | flags, attempt).map(drop)
+    }
+
+    /// Asks for one object: the replies before the acknowledgement.
+    pub(super) fn get(
+        &mut self,
+        message: RouteNetlinkMessage,
+        attempt: &Attempt<'_>,
+    ) -> Result<Vec<RouteNetlinkMessage>> {
+        self.exchange(message, NLM_F_ACK, attempt)
+    }
+
+    /// Asks for all objects of a kind. Replies in a form that the decoder does not know are left
+    /// out.
+    pub(super) fn dump(
+        &mut self,
+        message: RouteNetlinkMessage,
+        attempt: &Attempt<'_>,
+    ) -> Result<Vec<RouteNetlinkMessage>> {
+        self.exchange(message, NLM_F_DUMP, attempt)
+    }
+
+    fn exchange(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+        attempt: &Attempt<'_>,
+    ) -> Result<Vec<RouteNetlinkMessage>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | flags;
+        request.header.sequence_number = self.sequence;
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0).map_err(|source| attempt.failed(source))?;
+        self.replies(attempt)
+    }
+
+    fn replies(&self, attempt: &Attempt<'_>) -> Result<Vec<RouteNetlinkMessage>> {
+        let mut replies = Vec::new();
+        loop {
+            let (datagram, _) =
+                self.socket.recv_from_full().map_err(|source| attempt.failed(source))?;
+            for message in messages(&datagram) {
+                let Ok(reply) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(message) else {
+                    continue;
+                };
+                if reply.header.sequence_number != self.sequence {
+                    continue;
+                }
+                match reply.payload {
+                    NetlinkPayload::InnerMessage(inner) => replies.push(inner),
+                    NetlinkPayload::Error(error) if error.code.is_some() => {
+                        return Err(attempt.failed(error.to_io()));
+                    }
+                    NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(replies),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Cuts a datagram into its messages; a length that does not fit ends the datagram.
+fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = datagram;
+    std::iter::from_fn(move || {
+        let length: [u8; 4] = rest.get(..4)?.try_into().ok()?;
+        let length = u32::from_ne_bytes(length) as usize;
+        if length < HEADER_BYTES {
+            return None;
+        }
+        let message = rest.get(..length)?;
+        // Messages start at multiples of four bytes (NLMSG_ALIGN).
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datagram_is_cut_at_its_lengths_and_a_wrong_length_ends_it() {
+        let mut datagram = vec![0; 44];
+        datagram[0] = 18; // one message of 18 bytes, padded to 20
+        datagram[20] = 24; // the next fills the rest
+        let lengths = |bytes: &[u8]| messages(bytes).map(<[u8]>::len).collect::<Vec<_>>();
+        assert_eq!(lengths(&datagram), [18, 24]);
+        datagram[20] = 25;
+        assert_eq!(lengths(&datagram), [18]);
+        datagram[0] = 3;
+        assert_eq!(lengths(&datagram), [] as [usize; 0]);
+    }
+}

@@ -1,0 +1,36 @@
+//! Kernel settings under /proc/sys (proc_sys(5)). Those of the network are the calling thread's
+//! namespace's.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::{Error, Result};
+
+/// Reads a setting, for example `net/ipv4/ip_forward`, without the line end.
+/// # Errors
+/// When this kernel has no such setting.
+pub fn read(name: &str) -> Result<String> {
+    let text = fs::read_to_string(path(name));
+    let text = text.map_err(|source| Error::new("read setting", name, source))?;
+    Ok(text.trim_end().to_owned())
+}
+
+/// Writes a setting; one that has the value already is not touched, so a read-only /proc/sys
+/// matters only where something must change.
+/// # Errors
+/// When this kernel has no such setting, refuses the value, or /proc/sys is read-only.
+pub fn write(name: &str, value: &str) -> Result<()> {
+    if read(name).is_ok_and(|now| now.split_whitespace().eq(value.split_whitespace())) {
+        return Ok(());
+    }
+    fs::write(path(name), value).map_err(|source| Error::new("write setting", name, source))
+}
+
+/// Whether this kernel has a setting.
+pub fn exists(name: &str) -> bool {
+    path(name).exists()
+}
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from("/proc/sys").join(name)
+}
