@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use linerate_core::record::End;
-use linerate_sys::host;
+use linerate_core::record::{End, Interface};
+use linerate_sys::{host, netlink};
 
 /// The local end; with a peer also the interface that its route leaves by.
-pub fn local_end(_peer: Option<IpAddr>) -> End {
+pub fn local_end(peer: Option<IpAddr>) -> End {
     End {
         role: "local".to_owned(),
         kernel: Some(host::kernel()),
@@ -21,6 +21,17 @@ pub fn local_end(_peer: Option<IpAddr>) -> End {
         tcp_wmem_bytes: host::read_triple("/proc/sys/net/ipv4/tcp_wmem"),
         rmem_max_bytes: host::read_number("/proc/sys/net/core/rmem_max"),
         wmem_max_bytes: host::read_number("/proc/sys/net/core/wmem_max"),
-        interface: None,
+        interface: peer.and_then(interface_to),
     }
+}
+
+fn interface_to(peer: IpAddr) -> Option<Interface> {
+    let route = netlink::route_to(peer.to_canonical()).ok()?;
+    Some(Interface {
+        name: route.ifname,
+        kind: route.kind,
+        mtu_bytes: Some(route.mtu_bytes),
+        speed_bps: route.speed_bps,
+        shaper_bps: route.tbf_rate_bps,
+    })
 }

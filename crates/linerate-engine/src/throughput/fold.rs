@@ -9,6 +9,7 @@ use linerate_proto::native::{EndReport, FlowSample};
 
 use super::account::{Account, Connection, rate_bps};
 use super::caveats::caveats;
+use super::ceiling::ceiling;
 use super::client::{client_side, has};
 
 /// Fills `record` with everything that `account` knows.
@@ -24,6 +25,7 @@ pub(super) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
         }
     }
     record.series = series(account);
+    record.ceiling = ceiling(record);
     record.caveats = caveats(record, plan, account);
 }
 

@@ -6,6 +6,7 @@
 
 mod account;
 mod caveats;
+mod ceiling;
 mod client;
 mod control;
 mod data;
