@@ -156,6 +156,11 @@ pub(crate) fn ms_exact(ns: f64) -> String {
     if ns.is_finite() { format!("{:.6}", ns / 1e6) } else { NONE.to_owned() }
 }
 
+/// A published time in milliseconds, with the three decimals that were printed.
+pub(crate) fn published_ms(ns: f64) -> String {
+    if ns.is_finite() { format!("{:.3}", ns / 1e6) } else { NONE.to_owned() }
+}
+
 /// A span in seconds with its unit.
 pub(crate) fn seconds(ns: f64) -> String {
     let s = ns / 1e9;
@@ -174,18 +179,29 @@ pub(crate) fn percent(ratio: f64) -> String {
     format!("{} %", significant(value, 3))
 }
 
+/// A measured loss in percent to one decimal; below zero it is a gain.
+pub(crate) fn loss(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    let tenths = (value * 10.0).round() / 10.0;
+    let sign = if tenths < 0.0 { "\u{2212}" } else { "" };
+    format!("{sign}{:.1} %", tenths.abs())
+}
+
 /// A loss as the PREN study prints it: whole percent, rounded up.
 ///
 /// The study prints 28, 39, 58 and 80 % for 422, 360, 247 and 122 of 586 Mbit/s, which are 27.99,
 /// 38.57, 57.85 and 79.18 %: the last one only comes out when rounding up.
-pub(crate) fn loss_percent(ratio: f64) -> String {
+pub(crate) fn published_loss(ratio: f64) -> String {
     if !ratio.is_finite() {
         return NONE.to_owned();
     }
     // The small term keeps 1 - 0.72 (28.000000000000004 %) from becoming 29 %.
     let whole = (ratio * 100.0 - 1e-6).ceil();
-    let whole = if whole == 0.0 { 0.0 } else { whole };
-    format!("{whole:.0} %")
+    let sign = if whole < 0.0 { "\u{2212}" } else { "" };
+    format!("{sign}{:.0} %", whole.abs())
 }
 
 #[cfg(test)]
@@ -236,11 +252,14 @@ mod tests {
     fn losses_round_up_as_the_pren_study_prints_them() {
         // §5.1 of the study: Mbit/s at 32K windows, localhost 586.
         for (mbit, printed) in [(586.0, "0 %"), (422.0, "28 %"), (360.0, "39 %"), (247.0, "58 %")] {
-            assert_eq!(loss_percent(1.0 - mbit / 586.0), printed);
+            assert_eq!(published_loss(1.0 - mbit / 586.0), printed);
         }
-        assert_eq!(loss_percent(1.0 - 122.0 / 586.0), "80 %");
-        assert_eq!(loss_percent(1.0 - 0.72), "28 %");
-        assert_eq!(loss_percent(-0.123), "-12 %");
-        assert_eq!(loss_percent(-0.001), "0 %");
+        assert_eq!(published_loss(1.0 - 122.0 / 586.0), "80 %");
+        assert_eq!(published_loss(1.0 - 0.72), "28 %");
+        assert_eq!(published_loss(-0.123), "\u{2212}12 %");
+        assert_eq!(published_loss(-0.001), "0 %");
+        assert_eq!(loss(1.0 - 122.0 / 586.0), "79.2 %");
+        assert_eq!(loss(-0.1234), "\u{2212}12.3 %");
+        assert_eq!(loss(0.9926), "99.3 %");
     }
 }

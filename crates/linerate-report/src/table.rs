@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 }
 
 impl Table {
-    /// An empty table with these headings.
+    /// An empty table with these headings; a line end in one breaks it in text.
     pub(crate) fn new(head: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
@@ -38,14 +38,10 @@ impl Table {
         self.rows.push((kind, cells.into_iter().map(Into::into).collect()));
     }
 
-    /// True without any row.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Columns padded with spaces; each line indented by `indent` and ended.
     pub(crate) fn text(&self, indent: usize) -> String {
-        let lines = || std::iter::once(&self.head).chain(self.rows.iter().map(|(_, row)| row));
+        let head = self.head_lines();
+        let lines = || head.iter().chain(self.rows.iter().map(|(_, row)| row));
         let width = |column: usize| {
             let cells = lines().filter_map(|line| line.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -68,6 +64,21 @@ impl Table {
         out
     }
 
+    /// The heading on as many lines as its longest cell asks for; short cells stand at the bottom.
+    fn head_lines(&self) -> Vec<Vec<String>> {
+        let cells: Vec<Vec<&str>> =
+            self.head.iter().map(|cell| cell.split('\n').collect()).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let line = |index: usize| {
+            let at = |cell: &Vec<&str>| {
+                let above = height - cell.len();
+                index.checked_sub(above).map_or_else(String::new, |index| cell[index].to_owned())
+            };
+            cells.iter().map(at).collect()
+        };
+        (0..height).map(line).collect()
+    }
+
     /// A pipe table.
     pub(crate) fn markdown(&self) -> String {
         let row = |cells: &[String]| {
@@ -76,7 +87,8 @@ impl Table {
         };
         let rule: Vec<&str> =
             (0..self.head.len()).map(|column| if column == 0 { ":--" } else { "--:" }).collect();
-        let mut out = row(&self.head);
+        let head: Vec<String> = self.head.iter().map(|cell| cell.replace('\n', " ")).collect();
+        let mut out = row(&head);
         let _ = writeln!(out, "| {} |", rule.join(" | "));
         self.rows.iter().for_each(|(_, cells)| out.push_str(&row(cells)));
         out

@@ -23,22 +23,26 @@ fn published_figures_give_the_losses_that_the_study_printed() {
     let text = study::text(&common::as_published());
     let section = "Delay, throughput, loss";
     // name, ping ms, Mbit/s, loss of localhost, hops
+    // name, ping ms, Mbit/s, loss of localhost: to one decimal by hand, and as printed; hops
     let rows = [
-        ("localhost", "0.0200", "586.0", "0 %", "0/0"),
-        ("no switch", "0.145", "422.0", "28 %", "0/0"),
-        ("Cisco 3508G", "0.485", "360.0", "39 %", "1/0"),
+        ("localhost", ["0.0200", "0.020"], "586.0", ["0.0 %", "0 %"], "0/0"),
+        ("no switch", ["0.145", "0.145"], "422.0", ["28.0 %", "28 %"], "0/0"),
+        ("Cisco 3508G", ["0.485", "0.485"], "360.0", ["38.6 %", "39 %"], "1/0"),
         // The study takes this ping at 1500 bytes; it printed none at 1460.
-        ("PSU 3508G/5500-RSM", "0.680*", "247.0", "58 %", "2/1"),
-        ("OGI to Pittock", "1.570", "122.0", "80 %", "2/2"),
+        ("PSU 3508G/5500-RSM", ["0.680*"; 2], "247.0", ["57.8 %", "58 %"], "2/1"),
+        ("OGI to Pittock", ["1.570", "1.570"], "122.0", ["79.2 %", "80 %"], "2/2"),
     ];
     for (name, ping, mbit, loss, hops) in rows {
         let cells = line_of(&text, section, name);
-        assert_eq!([&cells[0], &cells[2], &cells[4]], [ping, mbit, loss], "{name}: {cells:?}");
-        assert_eq!(cells[5], loss, "published beside it: {cells:?}");
-        assert_eq!([&cells[8], &cells[9]], [hops, hops], "{name}: {cells:?}");
+        assert_eq!(cells[..3], [ping[0], ping[1], mbit], "{name}: {cells:?}");
+        assert_eq!(cells[4..6], loss, "{name}: {cells:?}");
+        assert_eq!(cells[8..], [hops, hops], "{name}: {cells:?}");
     }
+    let line = text.lines().map(|line| line.chars().count()).max();
+    let sentence = text.lines().last().map(|line| line.chars().count());
+    assert!(line == sentence, "tables are narrower than the sentence: {line:?}");
     // No switch as the base: 1 - 360/422 is 14.7 %.
-    assert_eq!(line_of(&text, section, "Cisco 3508G")[6], "15 %");
+    assert_eq!(line_of(&text, section, "Cisco 3508G")[6..8], ["14.7 %", "15 %"]);
 }
 
 #[test]
@@ -57,17 +61,19 @@ fn tables_have_the_form_and_the_figures_of_the_study() {
 
 #[test]
 fn pings_per_second_are_cut_as_the_study_cuts_them() {
-    // Every printed rate follows from the printed mean, but for nine means that were cut after
-    // the division (3524XL and OGI backbone among them); those differ by less than 1 %.
+    // Of the 62 printed pairs, 56 follow from the printed mean by cutting; five are 1 above that
+    // and c.4 at 250 bytes (0.136 ms, 7299) is a slip of the table.
     let figures = common::published();
-    let mut same = 0;
+    let (mut same, mut all) = (0, 0);
     for row in &figures.ping {
         let (Some(ms), Some(pps)) = (row.rtt_avg_ms, row.pings_per_s) else { continue };
-        let ours = (1000.0 / ms).trunc();
+        // 1000/0.02 is a hair off 50000 in binary.
+        let ours = (1000.0 / ms + 1e-6).trunc();
+        all += 1;
         assert!((ours - pps).abs() / pps < 0.01, "{row:?}");
-        same += usize::from((ours - pps).abs() <= 1.0);
+        same += usize::from(ours.total_cmp(&pps).is_eq());
     }
-    assert!(same > 45, "{same}");
+    assert_eq!((same, all), (56, 62));
 }
 
 #[test]

@@ -27,6 +27,8 @@ padding:1rem 1.2rem;margin:1rem 0}
 .sentence{margin-top:.9rem;font-size:1.05rem}
 .panels{display:flex;flex-wrap:wrap;gap:1rem}
 .panels>svg{flex:1 1 22rem;min-width:0;max-width:36rem;width:100%;height:auto}
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,32rem),1fr));gap:0 2rem}
+.plots>section{min-width:0}.plots>.wide{grid-column:1/-1}
 figure{margin:0}figcaption{color:var(--soft);max-width:60rem}
 .scroll{overflow-x:auto;margin:.4rem 0}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.92rem}

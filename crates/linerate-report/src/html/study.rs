@@ -33,9 +33,11 @@ pub(crate) fn page(results: &Results) -> String {
     body.push_str(&page::headline(&tiles, &sentence::of(&grid)));
     let table = section(&sections::comparison(&grid, &compared), "h2");
     body.push_str(&format!("<div class=\"compare\">\n{table}</div>\n"));
+    body.push_str("<div class=\"plots\">\n");
     for plot in plots::plots(&grid, &compared) {
         body.push_str(&figure(&plot));
     }
+    body.push_str("</div>\n");
     for each in unfinished_and_caveats(&grid) {
         body.push_str(&section(&each, "h2"));
     }
@@ -62,8 +64,9 @@ fn section(section: &Section, heading: &str) -> String {
 
 fn figure(plot: &Plot) -> String {
     let panels: String = plot.panels.iter().map(|(_, svg)| svg.inline()).collect();
+    let wide = if plot.panels.len() > 1 { " class=\"wide\"" } else { "" };
     format!(
-        "<section>\n<h2>{}</h2>\n<figure><div class=\"panels\">\n{panels}</div>\n\
+        "<section{wide}>\n<h2>{}</h2>\n<figure><div class=\"panels\">\n{panels}</div>\n\
          <figcaption>{}</figcaption></figure>\n</section>\n",
         xml(&plot.title),
         xml(&plot.caption)

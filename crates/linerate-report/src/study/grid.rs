@@ -176,6 +176,15 @@ impl<'a> Published<'a> {
         Self { ping, tcp: tcp.into_iter().filter(|row| Some(row.mtu_bytes) == mtu).collect() }
     }
 
+    /// Name of the TCP curve, with the MTU where it is not Ethernet's.
+    pub(crate) fn tcp_name(&self) -> Option<String> {
+        let first = self.tcp.first()?;
+        Some(match first.mtu_bytes {
+            1500 => first.topology.clone(),
+            mtu => format!("{}, MTU {mtu}", first.topology),
+        })
+    }
+
     /// Published mean round-trip time of one payload, in nanoseconds.
     pub(crate) fn rtt_ns(&self, payload_bytes: u32) -> Option<f64> {
         let row = self.ping.iter().find(|row| row.payload_bytes == payload_bytes)?;

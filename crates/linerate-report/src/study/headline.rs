@@ -2,7 +2,7 @@
 
 use super::compare::{Comparison, slowest_rate};
 use super::grid::Grid;
-use crate::number::{self, or_dash};
+use crate::number;
 
 /// One figure in large type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,10 +77,9 @@ fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     let index = compared.roles.bare.or(compared.roles.localhost)?;
     let over = if compared.roles.bare.is_some() { "a bare cable" } else { "localhost" };
     let now = compared.now[index].rtt_ns?;
-    let show = |ns| format!("{} ms", number::ms(ns));
-    let then = compared.past[index].rtt_ns.map(|ns| or_dash(Some(ns), show));
+    let then = compared.past[index].rtt_ns.map(|ns| format!("{} ms", number::published_ms(ns)));
     Some(Tile {
-        figure: show(now),
+        figure: format!("{} ms", number::ms(now)),
         label: format!("a ping of {} bytes over {over}", compared.payload_bytes),
         past: past(grid, then),
     })

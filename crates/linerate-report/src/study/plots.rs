@@ -4,6 +4,8 @@
 //! The published curves stand in a second panel with the same axes and the same colours, so that
 //! neither hides the other and a narrow screen can stack them.
 
+use std::collections::BTreeMap;
+
 use super::Plot;
 use super::compare::{Comparison, is_localhost};
 use super::grid::{Grid, Row, TcpFigure, knee};
@@ -78,7 +80,8 @@ fn pings(grid: &Grid<'_>, test: usize) -> Plot {
         title: "Pings per second by size".to_owned(),
         caption: format!(
             "Flood ping, one answer awaited before the next probe: 1000 over the mean round-trip \
-             time in ms, as {} printed it. Higher is better; each step of the axis is a multiple.",
+             time in ms, as the study of {} printed it. Higher is better; equal steps of the axis are \
+             equal ratios.",
             grid.past
         ),
         panels: panels(
@@ -107,7 +110,7 @@ fn windows(grid: &Grid<'_>, test: usize) -> Plot {
     let past = past_curves(grid, |row| {
         let windows = asked.iter().filter(|window| **window > 0);
         let points = windows.filter_map(|&w| Some((place_of(&asked, w), row.published.bps(w)?)));
-        Some((row.published.tcp.first()?.topology.clone(), points.collect()))
+        Some((row.published.tcp_name()?, points.collect()))
     });
     let (now, past) = (ringed(now), ringed(past));
     let places: Vec<f64> = asked.iter().map(|&window| place_of(&asked, window)).collect();
@@ -149,22 +152,35 @@ fn place_of(asked: &[u64], window: u64) -> f64 {
 }
 
 fn window_caption(grid: &Grid<'_>, now: &[Series], past: &[Series]) -> String {
-    let knees = |curves: &[Series]| {
-        let knees = curves.iter().filter_map(|curve| {
-            let (window, _) = curve.rings.first()?;
-            Some(format!("{} {}", curve.label, number::window(*window as u64)))
-        });
-        let knees: Vec<String> = knees.collect();
-        if knees.is_empty() { "none".to_owned() } else { knees.join(", ") }
-    };
     let mut text = "A ring marks the knee: the window reached by the last doubling that still \
                     gained 10 % or more, where a later doubling was measured and gained less."
         .to_owned();
-    text.push_str(&format!(" Knees now: {}.", knees(now)));
+    text.push_str(&format!(" Now {}.", knees(now)));
     if !past.is_empty() {
-        text.push_str(&format!(" In {}: {}.", grid.past, knees(past)));
+        text.push_str(&format!(" In {} {}.", grid.past, knees(past)));
     }
     text
+}
+
+/// Which curves bend at which window.
+fn knees(curves: &[Series]) -> String {
+    let mut by_window: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for curve in curves {
+        if let Some((window, _)) = curve.rings.first() {
+            by_window.entry(*window as u64).or_default().push(curve.label.clone());
+        }
+    }
+    let each: Vec<String> = by_window
+        .iter()
+        .map(|(window, labels)| {
+            let who = match labels.len() {
+                all if all == curves.len() && all > 1 => "all".to_owned(),
+                _ => words::listed(labels),
+            };
+            format!("at {} for {who}", number::window(*window))
+        })
+        .collect();
+    if each.is_empty() { "there is none".to_owned() } else { each.join("; ") }
 }
 
 fn ringed(mut curves: Vec<Series>) -> Vec<Series> {
@@ -303,7 +319,7 @@ fn losses(grid: &Grid<'_>, compared: &Comparison) -> Option<Plot> {
             }
             BarRow {
                 label: row.topology.title.clone(),
-                texts: losses.iter().map(|l| number::or_dash(*l, number::loss_percent)).collect(),
+                texts: loss_texts(&losses),
                 values: losses.iter().map(|loss| loss.map(|ratio| ratio * 100.0)).collect(),
             }
         })
@@ -337,6 +353,12 @@ fn losses(grid: &Grid<'_>, compared: &Comparison) -> Option<Plot> {
     })
 }
 
+/// The measured loss, then the published one as it was printed.
+fn loss_texts(losses: &[Option<f64>]) -> Vec<String> {
+    let shows: [fn(f64) -> String; 2] = [number::loss, number::published_loss];
+    losses.iter().zip(shows).map(|(loss, show)| number::or_dash(*loss, show)).collect()
+}
+
 /// Every repetition as a dot.
 fn spread(grid: &Grid<'_>, test: usize) -> Plot {
     let groups: Vec<StripGroup> = grid
@@ -361,6 +383,7 @@ fn spread(grid: &Grid<'_>, test: usize) -> Plot {
             })
             .collect::<Vec<String>>()
             .join("; "),
+        notes: "best, median".to_owned(),
         axis: "% of the best run of the same topology and window".to_owned(),
         groups,
     };
@@ -368,7 +391,7 @@ fn spread(grid: &Grid<'_>, test: usize) -> Plot {
         title: "How far repetitions differ".to_owned(),
         caption: format!(
             "{} of each topology and window. Full dot: the best run, the figure in the tables; \
-             open dots: the others; bar: the median. Rates at the right: best, then median.",
+             open dots: the others; bar: the median.",
             words::counted(runs.unwrap_or(0) as u64, "run")
         ),
         panels: vec![(format!("{}.svg", named("repetitions", id, test)), chart.svg())],

@@ -75,7 +75,7 @@ fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
     let has_past = !row.published.ping.is_empty();
     let sizes = || figures.iter().map(|figure| figure.payload_bytes);
     if has_past {
-        let rtt = sizes().map(|size| or_dash(row.published.rtt_ns(size), number::ms));
+        let rtt = sizes().map(|size| or_dash(row.published.rtt_ns(size), number::published_ms));
         add(Kind::Published, format!("  {past}"), rtt.collect());
     }
     let pps = figures.iter().map(|figure| whole(figure.pps_from_mean())).collect();
@@ -132,24 +132,24 @@ pub(crate) fn comparison(grid: &Grid<'_>, compared: &Comparison) -> Section {
     let window = number::window(compared.window_bytes);
     let mut head = vec!["topology".to_owned()];
     for name in [
-        format!("ping/{} ms", compared.payload_bytes),
-        format!("tcp/{window} Mbit/s"),
-        "loss of localhost".to_owned(),
-        "loss of no switch".to_owned(),
-        "l2/l3 hops".to_owned(),
+        format!("ping/{}\nms", compared.payload_bytes),
+        format!("tcp/{window}\nMbit/s"),
+        "loss of\nlocalhost".to_owned(),
+        "loss of\nno switch".to_owned(),
+        "l2/l3\nhops".to_owned(),
     ] {
         head.extend([name, past.clone()]);
     }
     let mut table = Table::new(head);
     for (index, row) in grid.topologies.iter().enumerate() {
-        let now = cells(compared, &compared.now, index, number::mbit);
-        let then = cells(compared, &compared.past, index, number::published_mbit);
+        let now = cells(compared, &compared.now, index, &NOW);
+        let then = cells(compared, &compared.past, index, &PAST);
         let pairs = now.into_iter().zip(then).flat_map(|(now, then)| [now, then]);
         table.row(std::iter::once(row.topology.title.clone()).chain(pairs));
     }
     let mut notes = vec![format!(
-        "tcp: best of the repetitions at a {window} window; loss: whole percent, rounded up as the \
-         study printed it; a negative loss is a gain"
+        "tcp: best of the repetitions at a {window} window; a negative loss is a gain; {past}: \
+         losses in whole percent, rounded up as they were printed"
     )];
     if compared.past.iter().any(|point| odd_payload(compared, point)) {
         notes.push(format!(
@@ -164,12 +164,19 @@ fn odd_payload(compared: &Comparison, point: &Point) -> bool {
     point.payload_bytes.is_some_and(|payload| payload != compared.payload_bytes)
 }
 
-fn cells(
-    compared: &Comparison,
-    points: &[Point],
-    index: usize,
+/// How figures of one time are printed.
+struct Digits {
+    ms: fn(f64) -> String,
     mbit: fn(f64) -> String,
-) -> Vec<String> {
+    loss: fn(f64) -> String,
+}
+
+const NOW: Digits = Digits { ms: number::ms, mbit: number::mbit, loss: number::loss };
+
+const PAST: Digits =
+    Digits { ms: number::published_ms, mbit: number::published_mbit, loss: number::published_loss };
+
+fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits) -> Vec<String> {
     let point = points[index];
     let mark = if odd_payload(compared, &point) { "*" } else { "" };
     let hops = match point.hops {
@@ -179,10 +186,10 @@ fn cells(
         }
     };
     vec![
-        or_dash(point.rtt_ns, |ns| format!("{}{mark}", number::ms(ns))),
-        or_dash(point.bps, mbit),
-        or_dash(compared.loss_of_localhost(points, index), number::loss_percent),
-        or_dash(compared.loss_of_bare(points, index), number::loss_percent),
+        or_dash(point.rtt_ns, |ns| format!("{}{mark}", (digits.ms)(ns))),
+        or_dash(point.bps, digits.mbit),
+        or_dash(compared.loss_of_localhost(points, index), digits.loss),
+        or_dash(compared.loss_of_bare(points, index), digits.loss),
         hops,
     ]
 }

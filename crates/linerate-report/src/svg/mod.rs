@@ -149,15 +149,18 @@ fn px(value: f64) -> String {
     tenths.to_string()
 }
 
-/// Estimated width of a text in user units: the mean advance of common sans-serif faces is a
-/// little over half their size.
+/// Mean advance of a character over the size of the text, for the widest of the common sans-serif
+/// faces (DejaVu Sans with capitals and figures).
+const ADVANCE: f64 = 0.62;
+
+/// Estimated width of a text in user units.
 fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * TEXT_SIZE * 0.56
+    text.chars().count() as f64 * TEXT_SIZE * ADVANCE
 }
 
 /// The text, cut to a width with an ellipsis.
 fn fitted(text: &str, width: f64) -> String {
-    let most = (width / (TEXT_SIZE * 0.56)).floor().max(1.0) as usize;
+    let most = (width / (TEXT_SIZE * ADVANCE)).floor().max(1.0) as usize;
     if text.chars().count() <= most {
         return text.to_owned();
     }

@@ -37,6 +37,8 @@ pub(crate) struct StripChart {
     pub title: String,
     /// Its accessible description.
     pub description: String,
+    /// What the notes at the right are.
+    pub notes: String,
     /// Under the chart.
     pub axis: String,
     /// Top to bottom.
@@ -69,6 +71,7 @@ impl StripChart {
         let scale = Scale::new(Kind::Linear, (floor, 100.0), (area.left + 6.0, area.right - 6.0));
         let mut canvas = Canvas::new();
         canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
+        canvas.text(area.right + 8.0, top + ROW - 1.0, Anchor::Start, "soft", &self.notes);
         self.draw_axis(&mut canvas, area, &scale);
         let mut y = top;
         for group in &self.groups {
@@ -163,6 +166,7 @@ mod tests {
             let chart = StripChart {
                 title: "t".to_owned(),
                 description: "d".to_owned(),
+                notes: "best, median".to_owned(),
                 axis: "% of best".to_owned(),
                 groups: vec![group],
             };
