@@ -1,19 +1,18 @@
 //! Reads records and renders them: text for terminals, SVG, HTML, Markdown, CSV.
 //!
-//! Depends on the core alone: any record, any day, any machine, the same report.
+//! Depends on the core alone: any record, any day, any machine, the same report. Nothing here
+//! opens a file, reads a clock or prints; records go in and strings come out. An absent value is
+//! shown as a dash, never as 0.
+#![forbid(unsafe_code)]
 
-/// Text for terminals.
-pub mod text {
-    use linerate_core::record::Record;
+pub mod csv;
+mod escape;
+pub mod html;
+mod number;
+pub mod study;
+mod svg;
+mod table;
+pub mod text;
+mod words;
 
-    /// Placeholder until the report lands.
-    pub fn record(record: &Record) -> String {
-        record
-            .summary
-            .iter()
-            .map(|row| {
-                format!("{:?} {:?} {:?} {:?}\n", row.metric, row.stat, row.direction, row.value)
-            })
-            .collect()
-    }
-}
+pub use study::summary_sentence;

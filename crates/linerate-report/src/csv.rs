@@ -1,0 +1,110 @@
+//! Results as comma-separated values, one value a line, keys and units from the metric table.
+//!
+//! Values are in the metric's stored unit and keep all digits; nothing is rounded here. What the
+//! summary does not hold (series, distributions) stays in the JSON.
+
+use linerate_core::record::{Direction, Record, Stat, Summary};
+
+/// Head of [`record`].
+const HEAD: [&str; 11] = [
+    "id",
+    "started_at",
+    "name",
+    "metric",
+    "stat",
+    "direction",
+    "flow",
+    "payload_bytes",
+    "n",
+    "value",
+    "unit",
+];
+
+/// Every summary row of one record as a line; an absent qualifier is an empty field.
+pub fn record(record: &Record) -> String {
+    let id = record.id.to_string();
+    let started_at = record.started_at.to_string();
+    let name = record.name.as_deref().unwrap_or_default();
+    let rows = record.summary.iter().map(|row| {
+        let [metric, stat, value, unit] = value_fields(row);
+        vec![
+            id.clone(),
+            started_at.clone(),
+            name.to_owned(),
+            metric,
+            stat,
+            row.direction.map(direction).unwrap_or_default().to_owned(),
+            row.flow.map(|flow| flow.to_string()).unwrap_or_default(),
+            row.payload_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+            row.n.map(|n| n.to_string()).unwrap_or_default(),
+            value,
+            unit,
+        ]
+    });
+    lines(&HEAD, rows)
+}
+
+/// Metric, statistic, value and unit of a summary row.
+pub(crate) fn value_fields(row: &Summary) -> [String; 4] {
+    [
+        row.metric.key().to_owned(),
+        stat(row.stat).to_owned(),
+        row.value.to_string(),
+        row.metric.row().unit.to_owned(),
+    ]
+}
+
+/// The name of a statistic, as in JSON.
+pub(crate) const fn stat(stat: Stat) -> &'static str {
+    match stat {
+        Stat::Value => "value",
+        Stat::Min => "min",
+        Stat::Mean => "mean",
+        Stat::Max => "max",
+        Stat::Stddev => "stddev",
+        Stat::P50 => "p50",
+        Stat::P90 => "p90",
+        Stat::P95 => "p95",
+        Stat::P99 => "p99",
+        Stat::P999 => "p999",
+    }
+}
+
+const fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    }
+}
+
+/// A head and its lines, quoted where RFC 4180 §2 asks for it; line ends are LF.
+pub(crate) fn lines(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    writer.write_record(head).expect("writing to memory does not fail");
+    for row in rows {
+        writer.write_record(&row).expect("every row is as long as the head");
+    }
+    let bytes = writer.into_inner().expect("flushing memory does not fail");
+    String::from_utf8(bytes).expect("fields are UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::MetricId;
+
+    use super::*;
+
+    #[test]
+    fn a_statistic_is_named_as_in_json() {
+        for each in [Stat::Value, Stat::Stddev, Stat::P50, Stat::P999] {
+            let json = serde_json::to_string(&each).expect("a unit variant serialises");
+            assert_eq!(json, format!("\"{}\"", stat(each)));
+        }
+    }
+
+    #[test]
+    fn values_keep_all_digits() {
+        let row = Summary::of(MetricId::Rtt, Stat::Mean, 6_412.345_678_9);
+        assert_eq!(value_fields(&row), ["rtt_ns", "mean", "6412.3456789", "ns"]);
+    }
+}

@@ -1,0 +1,310 @@
+//! The page of one result: a TCP test with its intervals, a ping with its distribution.
+
+use linerate_core::record::{
+    Direction, Distribution, MetricId, PingPlan, Plan, Record, Series, Stat, TcpPlan,
+};
+
+use super::page;
+use crate::escape::xml;
+use crate::number::{self, or_dash};
+use crate::svg::{self, Axis, Kind, LineChart};
+use crate::table::Table;
+use crate::{text, words};
+
+/// Points of a distribution's curve at most; more than a screen can tell apart is left out.
+const CURVE_POINTS: usize = 400;
+
+/// One result as one self-contained HTML file.
+pub fn record(record: &Record) -> String {
+    let (title, tiles, body, metrics) = match &record.plan {
+        Plan::Tcp(plan) => {
+            (text::tcp_title(plan), tcp_tiles(record, plan), tcp_body(record, plan), TCP_METRICS)
+        }
+        Plan::Ping(plan) => (
+            text::ping_title(plan),
+            ping_tiles(record, plan),
+            ping_body(record, plan),
+            PING_METRICS,
+        ),
+    };
+    let mut out = format!("<h1>{}</h1>\n", xml(&title));
+    out.push_str(&page::leads(&facts(record)));
+    let (own, others) = words::caveats(record);
+    let lines = |caveats: Vec<&linerate_core::record::Caveat>| -> Vec<String> {
+        caveats.into_iter().map(ToString::to_string).collect()
+    };
+    if !own.is_empty() {
+        out.push_str("<h2>This host was the limit</h2>\n");
+        out.push_str(&page::list(&lines(own)));
+    }
+    out.push_str(&page::headline(&tiles, &text::sentence(record)));
+    if let Some(failure) = &record.failure {
+        out.push_str(&format!(
+            "<p><strong>Not all was measured:</strong> {}</p>\n",
+            xml(&failure.to_string())
+        ));
+    }
+    out.push_str(&body);
+    if !others.is_empty() {
+        out.push_str("<h2>What to know before believing the numbers</h2>\n");
+        out.push_str(&page::list(&lines(others)));
+    }
+    out.push_str("<h2>How it was measured</h2>\n");
+    out.push_str(&page::methods(metrics));
+    out.push_str(&page::plan_echo(&record.plan));
+    let tool = &record.tool;
+    out.push_str(&format!(
+        "<footer>{} {}, record {}</footer>\n",
+        xml(&tool.name),
+        xml(&tool.version),
+        record.id
+    ));
+    page::page(&title, &out)
+}
+
+const TCP_METRICS: &[MetricId] = &[
+    MetricId::Goodput,
+    MetricId::Bytes,
+    MetricId::Retransmits,
+    MetricId::TcpRtt,
+    MetricId::Cwnd,
+    MetricId::CpuSender,
+    MetricId::CpuReceiver,
+];
+
+const PING_METRICS: &[MetricId] = &[
+    MetricId::Rtt,
+    MetricId::RttKernel,
+    MetricId::Pps,
+    MetricId::PpsPaper,
+    MetricId::LossRatio,
+    MetricId::Duplicates,
+    MetricId::Reordered,
+    MetricId::Late,
+];
+
+fn facts(record: &Record) -> Vec<String> {
+    let span = number::seconds(record.duration_ns as f64);
+    let mut out = vec![format!("started {}, took {span}", record.started_at)];
+    out.extend(record.name.as_ref().map(|name| format!("name: {name}")));
+    let ends = record.ends.iter().map(|end| (end, words::end(end)));
+    out.extend(
+        ends.filter(|(_, about)| !about.is_empty())
+            .map(|(end, about)| format!("{}: {about}", end.role)),
+    );
+    out
+}
+
+fn tcp_tiles(record: &Record, plan: &TcpPlan) -> Vec<[String; 3]> {
+    let mut tiles = Vec::new();
+    for &direction in words::each_direction(plan.directions) {
+        let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction));
+        tiles.push([
+            or_dash(goodput, number::rate),
+            words::direction(direction).to_owned(),
+            String::new(),
+        ]);
+    }
+    if let Some(ceiling) = &record.ceiling {
+        tiles.push([
+            or_dash(ceiling.share, number::percent),
+            "of the ceiling".to_owned(),
+            or_dash(ceiling.value, number::rate),
+        ]);
+    }
+    let retransmits = record.value(MetricId::Retransmits, Stat::Value, None);
+    tiles.push([
+        or_dash(retransmits, |n| format!("{n:.0}")),
+        "segments retransmitted".to_owned(),
+        String::new(),
+    ]);
+    tiles
+}
+
+fn tcp_body(record: &Record, plan: &TcpPlan) -> String {
+    let mut out = String::new();
+    if let Some(chart) = interval_chart(record) {
+        out.push_str("<h2>Goodput over time</h2>\n<figure><div class=\"panels\">\n");
+        out.push_str(&chart.svg().inline());
+        out.push_str("</div></figure>\n");
+    }
+    out.push_str("<h2>Streams</h2>\n");
+    for &direction in words::each_direction(plan.directions) {
+        out.push_str(&format!("<h3>{}</h3>\n", words::direction(direction)));
+        out.push_str(&text::tcp_table(record, direction).html());
+        out.push_str(&format!("<p>{}</p>\n", xml(text::tcp_processors(record, direction).trim())));
+    }
+    if let Some(ceiling) = &record.ceiling {
+        out.push_str(&format!("<p>{}</p>\n", xml(&words::ceiling(ceiling))));
+    }
+    out
+}
+
+/// Goodput of each interval; the streams one by one where no sum was kept, and the ceiling.
+fn interval_chart(record: &Record) -> Option<LineChart> {
+    let goodput = |series: &&Series| series.metric == MetricId::Goodput;
+    let all: Vec<&Series> = record.series.iter().filter(goodput).collect();
+    let sums: Vec<&Series> = all.iter().copied().filter(|series| series.flow.is_none()).collect();
+    let shown = if sums.is_empty() { all } else { sums };
+    let mut curves: Vec<svg::Series> = shown
+        .iter()
+        .enumerate()
+        .map(|(style, series)| svg::Series {
+            label: series_name(series),
+            style,
+            points: points(series),
+            rings: vec![],
+            dashed: false,
+            steps: false,
+        })
+        .collect();
+    let ends = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0));
+    let last = ends.reduce(f64::max)?;
+    let ceiling = record.ceiling.as_ref().filter(|ceiling| ceiling.metric == MetricId::Goodput);
+    curves.extend(ceiling.and_then(|ceiling| ceiling.value).map(|value| svg::Series {
+        label: "ceiling".to_owned(),
+        style: 5,
+        points: vec![(0.0, value), (last, value)],
+        rings: vec![],
+        dashed: true,
+        steps: false,
+    }));
+    Some(LineChart {
+        title: "Goodput of each interval".to_owned(),
+        description: format!(
+            "{} curves over {} seconds",
+            curves.len(),
+            number::significant(last, 3)
+        ),
+        x: Axis::plain("seconds since the start", Kind::Linear, number::short),
+        y: Axis::plain("goodput", Kind::Linear, number::rate_nominal),
+        series: curves,
+    })
+}
+
+fn series_name(series: &Series) -> String {
+    let way = match series.direction {
+        Some(Direction::Up) => "up",
+        Some(Direction::Down) => "down",
+        None => "goodput",
+    };
+    series.flow.map_or_else(|| way.to_owned(), |flow| format!("{way} {flow}"))
+}
+
+fn points(series: &Series) -> Vec<(f64, f64)> {
+    let pairs = series.t_ns.iter().zip(&series.values);
+    pairs.filter_map(|(&t, &value)| Some((t as f64 / 1e9, value?))).collect()
+}
+
+fn ping_tiles(record: &Record, plan: &PingPlan) -> Vec<[String; 3]> {
+    let Some(&size) = plan.sizes_bytes.first() else { return Vec::new() };
+    let value = |metric, stat| text::ping_value(record, metric, stat, size);
+    let ms = |stat| or_dash(value(MetricId::Rtt, stat), |ns| format!("{} ms", number::ms(ns)));
+    let of = |what: &str| format!("{what}, {size} bytes");
+    vec![
+        [ms(Stat::P50), of("median round trip"), format!("smallest {}", ms(Stat::Min))],
+        [ms(Stat::P99), of("99 % are below"), format!("largest {}", ms(Stat::Max))],
+        [
+            or_dash(value(MetricId::Pps, Stat::Value), |n| format!("{n:.0}/s")),
+            of("pings per second"),
+            String::new(),
+        ],
+        [
+            or_dash(value(MetricId::LossRatio, Stat::Value), number::percent),
+            of("lost"),
+            or_dash(value(MetricId::Sent, Stat::Value), |n| format!("of {n:.0} sent")),
+        ],
+    ]
+}
+
+fn ping_body(record: &Record, plan: &PingPlan) -> String {
+    let mut out = String::new();
+    if let Some(chart) = distribution_chart(record) {
+        out.push_str("<h2>Distribution of round-trip times</h2>\n<figure><div class=\"panels\">\n");
+        out.push_str(&chart.svg().inline());
+        out.push_str(
+            "</div><figcaption>Share of the probes that were answered within a time. Lost probes \
+             are not in it.</figcaption></figure>\n",
+        );
+    }
+    out.push_str("<h2>Figures by size</h2>\n");
+    out.push_str(&ping_table(record, plan).html());
+    out
+}
+
+fn ping_table(record: &Record, plan: &PingPlan) -> Table {
+    let stats = [
+        ("min", Stat::Min),
+        ("avg", Stat::Mean),
+        ("max", Stat::Max),
+        ("stddev", Stat::Stddev),
+        ("p50", Stat::P50),
+        ("p90", Stat::P90),
+        ("p99", Stat::P99),
+        ("p99.9", Stat::P999),
+    ];
+    let head = stats.iter().map(|(name, _)| format!("{name} ms"));
+    let head = std::iter::once("size".to_owned()).chain(head);
+    let mut table =
+        Table::new(head.chain(["pps".to_owned(), "1000/avg".to_owned(), "loss".to_owned()]));
+    for &size in &plan.sizes_bytes {
+        let value = |metric, stat| text::ping_value(record, metric, stat, size);
+        let mut row = vec![size.to_string()];
+        row.extend(stats.iter().map(|(_, stat)| or_dash(value(MetricId::Rtt, *stat), number::ms)));
+        let whole = |n: f64| format!("{n:.0}");
+        row.push(or_dash(value(MetricId::Pps, Stat::Value), whole));
+        row.push(or_dash(text::ping_from_average(record, size), |n| whole(n.trunc())));
+        row.push(or_dash(value(MetricId::LossRatio, Stat::Value), number::percent));
+        table.row(row);
+    }
+    table
+}
+
+/// The distribution function of the round-trip times of each size.
+fn distribution_chart(record: &Record) -> Option<LineChart> {
+    let rtt = |it: &&Distribution| it.metric == MetricId::Rtt;
+    let curves: Vec<svg::Series> = record
+        .distributions
+        .iter()
+        .filter(rtt)
+        .enumerate()
+        .map(|(style, distribution)| svg::Series {
+            label: distribution
+                .payload_bytes
+                .map_or_else(|| "rtt".to_owned(), |b| format!("{b} bytes")),
+            style,
+            points: cumulated(distribution),
+            rings: vec![],
+            dashed: false,
+            steps: true,
+        })
+        .filter(|curve| !curve.points.is_empty())
+        .collect();
+    (!curves.is_empty()).then(|| LineChart {
+        title: "Share of answers within a time".to_owned(),
+        description: "Cumulative distribution of round-trip times by payload size".to_owned(),
+        x: Axis::plain("round-trip time, ms", Kind::Log, |ms| number::ms(ms * 1e6)),
+        y: Axis {
+            domain: Some((0.0, 100.0)),
+            ..Axis::plain("% of answers", Kind::Linear, number::short)
+        },
+        series: curves,
+    })
+}
+
+/// Milliseconds and the share of values up to there, in percent.
+fn cumulated(distribution: &Distribution) -> Vec<(f64, f64)> {
+    let total: u64 = distribution.counts.iter().fold(0, |sum, count| sum.saturating_add(*count));
+    let pairs = distribution.values.iter().zip(&distribution.counts);
+    let mut below = 0u64;
+    let all: Vec<(f64, f64)> = pairs
+        .map(|(&ns, &count)| {
+            below = below.saturating_add(count);
+            (ns as f64 / 1e6, below as f64 * 100.0 / total.max(1) as f64)
+        })
+        .collect();
+    let every = all.len().div_ceil(CURVE_POINTS).max(1);
+    let last = all.len().saturating_sub(1);
+    let kept = all.iter().enumerate().filter(|(index, _)| index % every == 0 || *index == last);
+    kept.map(|(_, point)| *point).collect()
+}

@@ -1,0 +1,265 @@
+//! Numbers as a reader wants them: few digits, the unit beside them, a dash for what is absent.
+//!
+//! Rates are decimal and show four significant digits; round-trip times are in milliseconds, as
+//! the studies print them. Nothing here knows a metric; the callers choose.
+
+/// What stands where nothing was measured (the studies print NODATA).
+pub(crate) const NONE: &str = "\u{2014}";
+
+/// Steps of 1000 with their prefix.
+const STEPS: [(f64, &str); 5] = [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
+
+/// `show(value)`, or the dash.
+pub(crate) fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), show)
+}
+
+/// A plain decimal with `digits` significant digits; whole numbers keep all theirs but rounded.
+pub(crate) fn significant(value: f64, digits: i32) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    let scale = 10f64.powi((digits - 1 - magnitude).clamp(-300, 300));
+    let rounded = (value * scale).round() / scale;
+    // Rounding may have carried into the next decade (9.996 is 10.00), which costs a decimal.
+    let magnitude = rounded.abs().max(f64::MIN_POSITIVE).log10().floor() as i32;
+    let decimals = usize::try_from((digits - 1 - magnitude).max(0)).unwrap_or(0).min(30);
+    format!("{rounded:.decimals$}")
+}
+
+/// A decimal without the zeros that say nothing.
+fn trimmed(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+/// The value over the largest step of 1000 below it, once rounded to `digits`.
+fn step_of(value: f64, digits: i32) -> (f64, &'static str) {
+    let rounded: f64 = significant(value.abs(), digits).parse().unwrap_or(0.0);
+    let (size, prefix) =
+        STEPS.iter().rev().find(|(size, _)| rounded >= *size).copied().unwrap_or(STEPS[0]);
+    (value / size, prefix)
+}
+
+/// A measured rate: `941.5 Mbit/s`.
+pub(crate) fn rate(bps: f64) -> String {
+    rate_digits(bps, 4)
+}
+
+/// A rate with a given number of significant digits.
+pub(crate) fn rate_digits(bps: f64, digits: i32) -> String {
+    if !bps.is_finite() {
+        return NONE.to_owned();
+    }
+    let (value, prefix) = step_of(bps, digits);
+    format!("{} {prefix}bit/s", significant(value, digits))
+}
+
+/// A nominal rate, all digits that it has and no more: `155.52 Mbit/s`, `1 Gbit/s`.
+pub(crate) fn rate_nominal(bps: f64) -> String {
+    if !bps.is_finite() {
+        return NONE.to_owned();
+    }
+    let (value, prefix) = step_of(bps, 9);
+    format!("{} {prefix}bit/s", trimmed(&significant(value, 9)))
+}
+
+/// A rate in Mbit/s without its unit, for table columns.
+pub(crate) fn mbit(bps: f64) -> String {
+    significant(bps / 1e6, 4)
+}
+
+/// A published rate in Mbit/s, with the digits that were printed and no more.
+pub(crate) fn published_mbit(bps: f64) -> String {
+    if bps.is_finite() { trimmed(&significant(bps / 1e6, 6)).to_owned() } else { NONE.to_owned() }
+}
+
+/// A published rate in Mbit/s with its unit.
+pub(crate) fn rate_published(bps: f64) -> String {
+    format!("{} Mbit/s", published_mbit(bps))
+}
+
+/// A share of a whole for sentences: whole percent, two digits below ten.
+pub(crate) fn share(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    let digits = if value.abs() >= 99.5 { 3 } else { 2 };
+    format!("{} %", significant(value, digits))
+}
+
+/// A count in steps of 1000 for axes: `500`, `20k`, `1M`.
+pub(crate) fn short(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    let (value, prefix) = step_of(value, 4);
+    format!("{}{prefix}", trimmed(&significant(value, 4)))
+}
+
+/// As [`short`], with the true minus sign below zero.
+pub(crate) fn short_signed(value: f64) -> String {
+    if value < 0.0 { format!("\u{2212}{}", short(-value)) } else { short(value) }
+}
+
+/// An amount of transferred bytes, decimal: `1.177 GB`.
+pub(crate) fn amount(bytes: u64) -> String {
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let (value, prefix) = step_of(bytes as f64, 4);
+    format!("{} {prefix}B", significant(value, 4))
+}
+
+/// A piece of memory in steps of 1024: `32 KiB`, `45.6 KiB`, `4 MiB`.
+pub(crate) fn memory(bytes: u64) -> String {
+    let value = bytes as f64;
+    let (value, unit) = match bytes {
+        0..1024 => return format!("{bytes} B"),
+        1024..1_048_576 => (value / 1024.0, "KiB"),
+        1_048_576..1_073_741_824 => (value / 1_048_576.0, "MiB"),
+        _ => (value / 1_073_741_824.0, "GiB"),
+    };
+    let text = format!("{value:.1}");
+    format!("{} {unit}", trimmed(&text))
+}
+
+/// A window as the studies head their columns: `16K`; 0 leaves the choice to the kernel.
+pub(crate) fn window(bytes: u64) -> String {
+    match bytes {
+        0 => "auto".to_owned(),
+        _ if bytes.is_multiple_of(1_048_576) => format!("{}M", bytes / 1_048_576),
+        _ if bytes.is_multiple_of(1024) => format!("{}K", bytes / 1024),
+        _ => bytes.to_string(),
+    }
+}
+
+/// A time in milliseconds without its unit: three digits after the point, more below 0.1 ms so
+/// that three significant ones remain, fewer above 10 ms.
+pub(crate) fn ms(ns: f64) -> String {
+    let ms = ns / 1e6;
+    if !ms.is_finite() {
+        return NONE.to_owned();
+    }
+    match ms.abs() {
+        0.0 => "0".to_owned(),
+        small if small < 0.1 => significant(ms, 3),
+        small if small < 10.0 => format!("{ms:.3}"),
+        middle if middle < 1000.0 => format!("{ms:.2}"),
+        _ => format!("{ms:.0}"),
+    }
+}
+
+/// A time in milliseconds to the nanosecond: six digits after the point.
+pub(crate) fn ms_exact(ns: f64) -> String {
+    if ns.is_finite() { format!("{:.6}", ns / 1e6) } else { NONE.to_owned() }
+}
+
+/// A published time in milliseconds, with the three decimals that were printed.
+pub(crate) fn published_ms(ns: f64) -> String {
+    if ns.is_finite() { format!("{:.3}", ns / 1e6) } else { NONE.to_owned() }
+}
+
+/// A span in seconds with its unit.
+pub(crate) fn seconds(ns: f64) -> String {
+    let s = ns / 1e9;
+    if s < 10.0 { format!("{} s", significant(s, 3)) } else { format!("{s:.1} s") }
+}
+
+/// A share as a percentage with three significant digits, two decimals at most near the whole.
+pub(crate) fn percent(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    if value == 0.0 {
+        return "0 %".to_owned();
+    }
+    format!("{} %", significant(value, 3))
+}
+
+/// A measured loss in percent to one decimal; below zero it is a gain.
+pub(crate) fn loss(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    let tenths = (value * 10.0).round() / 10.0;
+    let sign = if tenths < 0.0 { "\u{2212}" } else { "" };
+    format!("{sign}{:.1} %", tenths.abs())
+}
+
+/// A loss as the PREN study prints it: whole percent, rounded up.
+///
+/// The study prints 28, 39, 58 and 80 % for 422, 360, 247 and 122 of 586 Mbit/s, which are 27.99,
+/// 38.57, 57.85 and 79.18 %: the last one only comes out when rounding up.
+pub(crate) fn published_loss(ratio: f64) -> String {
+    if !ratio.is_finite() {
+        return NONE.to_owned();
+    }
+    // The small term keeps 1 - 0.72 (28.000000000000004 %) from becoming 29 %.
+    let whole = (ratio * 100.0 - 1e-6).ceil();
+    let sign = if whole < 0.0 { "\u{2212}" } else { "" };
+    format!("{sign}{:.0} %", whole.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_those_that_a_reader_can_use() {
+        let cases: &[(String, &str)] = &[
+            (rate(941_482_000.0), "941.5 Mbit/s"),
+            (rate(999_960_000.0), "1.000 Gbit/s"),
+            (rate(0.0), "0 bit/s"),
+            (rate(12_345_600_000.0), "12.35 Gbit/s"),
+            (rate(1.5e15), "1500 Tbit/s"),
+            (rate_digits(941_482_000.0, 5), "941.48 Mbit/s"),
+            (rate_nominal(155_520_000.0), "155.52 Mbit/s"),
+            (rate_nominal(1e9), "1 Gbit/s"),
+            (rate_nominal(149_760_000.0), "149.76 Mbit/s"),
+            (mbit(12_345_600_000.0), "12350"),
+            (mbit(586_000_000.0), "586.0"),
+            (short(20_000.0), "20k"),
+            (short(500.0), "500"),
+            (amount(1_177_000_000), "1.177 GB"),
+            (amount(0), "0 B"),
+            (memory(32_768), "32 KiB"),
+            (memory(46_720), "45.6 KiB"),
+            (window(131_072), "128K"),
+            (window(0), "auto"),
+            (ms(6_412.3), "0.00641"),
+            (ms(145_000.0), "0.145"),
+            (ms(1_570_000.0), "1.570"),
+            (ms(23_456_000.0), "23.46"),
+            (ms_exact(6_412.0), "0.006412"),
+            (percent(0.991), "99.1 %"),
+            (percent(1.0), "100 %"),
+            (percent(0.000_4), "0.0400 %"),
+            (seconds(10_000_000_000.0), "10.0 s"),
+            (significant(f64::NAN, 3), NONE),
+            (significant(9.996, 3), "10.0"),
+            (significant(-0.5, 3), "-0.500"),
+        ];
+        for (got, expected) in cases {
+            assert_eq!(got, expected);
+        }
+    }
+
+    #[test]
+    fn losses_round_up_as_the_pren_study_prints_them() {
+        // §5.1 of the study: Mbit/s at 32K windows, localhost 586.
+        for (mbit, printed) in [(586.0, "0 %"), (422.0, "28 %"), (360.0, "39 %"), (247.0, "58 %")] {
+            assert_eq!(published_loss(1.0 - mbit / 586.0), printed);
+        }
+        assert_eq!(published_loss(1.0 - 122.0 / 586.0), "80 %");
+        assert_eq!(published_loss(1.0 - 0.72), "28 %");
+        assert_eq!(published_loss(-0.123), "\u{2212}12 %");
+        assert_eq!(published_loss(-0.001), "0 %");
+        assert_eq!(loss(1.0 - 122.0 / 586.0), "79.2 %");
+        assert_eq!(loss(-0.1234), "\u{2212}12.3 %");
+        assert_eq!(loss(0.9926), "99.3 %");
+    }
+}

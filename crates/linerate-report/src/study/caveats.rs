@@ -1,0 +1,56 @@
+//! The caveats of all runs of a study, gathered: each kind once, with how often and where.
+
+use std::collections::BTreeMap;
+
+use linerate_core::record::{Caveat, CaveatCode};
+
+use super::grid::Grid;
+use super::sections::Section;
+use crate::words;
+
+/// One line per kind of caveat; none when no run has any.
+pub(crate) fn section(grid: &Grid<'_>) -> Option<Section> {
+    let mut kinds: BTreeMap<(bool, CaveatCode), Vec<(&str, &Caveat)>> = BTreeMap::new();
+    for record in &grid.well {
+        let topology = record.cell.as_ref().map_or("", |cell| cell.topology.as_str());
+        let mut seen = Vec::new();
+        for caveat in &record.caveats {
+            if seen.contains(&caveat.code) {
+                continue;
+            }
+            seen.push(caveat.code);
+            // The instrument's own limits sort first: they say most about the numbers.
+            let key = (!words::is_own_limit(caveat.code), caveat.code);
+            kinds.entry(key).or_default().push((topology, caveat));
+        }
+    }
+    let notes: Vec<String> =
+        kinds.iter().map(|((_, code), found)| line(grid, *code, found)).collect();
+    (!notes.is_empty()).then(|| Section {
+        title: "What to know before believing the numbers".to_owned(),
+        tables: vec![],
+        notes,
+    })
+}
+
+fn line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String {
+    let mut topologies: Vec<String> = Vec::new();
+    for (topology, _) in found {
+        if !topologies.iter().any(|known| known == topology) {
+            topologies.push((*topology).to_owned());
+        }
+    }
+    let places = if topologies.len() == grid.topologies.len() {
+        "all topologies".to_owned()
+    } else {
+        words::listed(&topologies)
+    };
+    let runs = if found.len() == grid.well.len() {
+        "every run".to_owned()
+    } else {
+        format!("{} of {} runs", found.len(), grid.well.len())
+    };
+    // The first one stands for all of its kind.
+    let example = found.first().map_or_else(String::new, |(_, caveat)| caveat.to_string());
+    format!("{} ({runs}; {places}): {example}", words::caveat_code(code))
+}

@@ -1,0 +1,183 @@
+//! The table of the PREN study's §5.1 for any study: delay, throughput at one window, what is lost
+//! of localhost's and of the bare cable's, and the hops; now, and as published.
+
+use super::grid::{Grid, Row};
+use linerate_core::study::{StudyPlan, Topology};
+
+/// The payload whose round-trip time stands for that of a full segment.
+const FULL_PAYLOAD: u32 = 1460;
+
+/// The window that the study takes for its comparison.
+const USUAL_WINDOW: u64 = 32_768;
+
+/// Which topologies others are held against, and representatives of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Roles {
+    /// Client and server are one host; where there are several, the one with Ethernet's MTU.
+    pub localhost: Option<usize>,
+    /// Nothing but a cable between two hosts.
+    pub bare: Option<usize>,
+    /// Switches alone.
+    pub switched: Option<usize>,
+    /// Routers on the way, and no rate limit.
+    pub routed: Option<usize>,
+    /// The same with the most filter rules.
+    pub filtered: Option<usize>,
+    /// A link of limited rate on the way.
+    pub limited: Option<usize>,
+}
+
+impl Roles {
+    /// Reads the roles from the plan, never from a name.
+    pub(crate) fn new(plan: &StudyPlan) -> Self {
+        let all = || plan.topologies.iter().enumerate();
+        let first = |fits: &dyn Fn(&Topology) -> bool| {
+            all().find(|(_, topology)| fits(topology)).map(|(index, _)| index)
+        };
+        let free = |t: &Topology| t.client != t.server && slowest_rate(t).is_none();
+        let routed = first(&|t| free(t) && t.l3_hops > 0);
+        let filters = all().filter(|(_, t)| free(t) && t.l3_hops > 0);
+        let most = filters.max_by_key(|(_, topology)| filter_rules(topology));
+        Self {
+            localhost: first(&|t| is_localhost(t) && ethernet_mtu(t))
+                .or_else(|| first(&is_localhost)),
+            bare: first(&|t| free(t) && t.l2_hops == 0 && t.l3_hops == 0),
+            switched: first(&|t| free(t) && t.l2_hops > 0 && t.l3_hops == 0),
+            routed,
+            filtered: most
+                .filter(|(index, topology)| filter_rules(topology) > 0 && Some(*index) != routed)
+                .map(|(index, _)| index),
+            limited: first(&|t| slowest_rate(t).is_some()),
+        }
+    }
+}
+
+/// True when a topology is one host alone.
+pub(crate) fn is_localhost(topology: &Topology) -> bool {
+    topology.client == topology.server
+}
+
+fn ethernet_mtu(topology: &Topology) -> bool {
+    let host = topology.lab.hosts.iter().find(|host| host.name == topology.client);
+    let published = topology.published.as_ref().and_then(|rows| rows.mtu_bytes);
+    [host.and_then(|host| host.loopback_mtu_bytes), published].contains(&Some(1500))
+}
+
+/// Filter rules on all routers of a topology.
+pub(crate) fn filter_rules(topology: &Topology) -> u32 {
+    topology.lab.routers.iter().map(|router| router.filters).fold(0, u32::saturating_add)
+}
+
+/// The text of the first rate limit among the links.
+pub(crate) fn slowest_rate(topology: &Topology) -> Option<&str> {
+    topology.lab.links.iter().find_map(|link| link.rate.as_deref())
+}
+
+/// The figures of one topology at one time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Point {
+    /// Mean round-trip time in nanoseconds.
+    pub rtt_ns: Option<f64>,
+    /// The payload that it was measured with.
+    pub payload_bytes: Option<u32>,
+    /// Best throughput in bit/s.
+    pub bps: Option<f64>,
+    /// Switches and routers on the way.
+    pub hops: (Option<u32>, Option<u32>),
+}
+
+/// Everything that §5.1 compares.
+pub(crate) struct Comparison {
+    /// Window of the throughput column; 0 is the kernel's choice.
+    pub window_bytes: u64,
+    /// Payload of the delay column.
+    pub payload_bytes: u32,
+    /// Now, one per topology of the plan.
+    pub now: Vec<Point>,
+    /// As published, one per topology of the plan.
+    pub past: Vec<Point>,
+    /// What the others are held against.
+    pub roles: Roles,
+}
+
+impl Comparison {
+    /// Picks the figures out of the grid, from the first ping and the first TCP test.
+    pub(crate) fn new(grid: &Grid<'_>) -> Self {
+        let window_bytes = reference_window(grid);
+        let payload_bytes = reference_payload(grid);
+        let rows = || grid.topologies.iter();
+        Self {
+            window_bytes,
+            payload_bytes,
+            now: rows().map(|row| now(row, window_bytes, payload_bytes)).collect(),
+            past: rows().map(|row| past(row, window_bytes, payload_bytes)).collect(),
+            roles: Roles::new(grid.plan),
+        }
+    }
+
+    /// What the points lose of the localhost's throughput: 1 minus their share.
+    pub(crate) fn loss_of_localhost(&self, points: &[Point], index: usize) -> Option<f64> {
+        loss(points, index, self.roles.localhost)
+    }
+
+    /// What the points lose of the bare cable's throughput.
+    pub(crate) fn loss_of_bare(&self, points: &[Point], index: usize) -> Option<f64> {
+        loss(points, index, self.roles.bare)
+    }
+}
+
+fn loss(points: &[Point], index: usize, reference: Option<usize>) -> Option<f64> {
+    let whole = points.get(reference?)?.bps.filter(|bps| *bps > 0.0)?;
+    Some(1.0 - points.get(index)?.bps? / whole)
+}
+
+fn reference_window(grid: &Grid<'_>) -> u64 {
+    let test = grid.topologies.first().and_then(|row| row.tcp.first());
+    let windows: Vec<u64> = test
+        .map(|test| test.figures.iter().map(|figure| figure.window_bytes).collect())
+        .unwrap_or_default();
+    if windows.contains(&USUAL_WINDOW) {
+        USUAL_WINDOW
+    } else {
+        windows.first().copied().unwrap_or(0)
+    }
+}
+
+fn reference_payload(grid: &Grid<'_>) -> u32 {
+    let test = grid.topologies.first().and_then(|row| row.ping.first());
+    let sizes: Vec<u32> = test
+        .map(|test| test.figures.iter().map(|figure| figure.payload_bytes).collect())
+        .unwrap_or_default();
+    if sizes.contains(&FULL_PAYLOAD) { FULL_PAYLOAD } else { sizes.last().copied().unwrap_or(0) }
+}
+
+fn now(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
+    let rtts = row.ping.first().map(|test| {
+        test.figures.iter().map(|figure| (figure.payload_bytes, figure.rtt_ns())).collect()
+    });
+    let (payload_bytes, rtt_ns) = at_or_above(rtts.unwrap_or_default(), payload_bytes);
+    let tcp = row.tcp.first();
+    let figure = tcp.and_then(|test| test.figures.iter().find(|f| f.window_bytes == window_bytes));
+    Point {
+        rtt_ns,
+        payload_bytes,
+        bps: figure.and_then(|figure| figure.best()),
+        hops: (Some(row.topology.l2_hops), Some(row.topology.l3_hops)),
+    }
+}
+
+fn past(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
+    let published = &row.published;
+    let sizes = published.ping.iter().map(|figure| figure.payload_bytes);
+    let rtts = sizes.map(|size| (size, published.rtt_ns(size))).collect();
+    let (payload_bytes, rtt_ns) = at_or_above(rtts, payload_bytes);
+    Point { rtt_ns, payload_bytes, bps: published.bps(window_bytes), hops: row.published_hops() }
+}
+
+/// The figure at the payload, or at the next larger one that has a figure: the study's own §5.1
+/// takes i.1 at 1500 bytes, since it has none at 1460.
+fn at_or_above(mut rtts: Vec<(u32, Option<f64>)>, payload: u32) -> (Option<u32>, Option<f64>) {
+    rtts.sort_by_key(|(size, _)| *size);
+    let found = rtts.into_iter().find(|(size, rtt)| *size >= payload && rtt.is_some());
+    found.map_or((None, None), |(size, rtt)| (Some(size), rtt))
+}

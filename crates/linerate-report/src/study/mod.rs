@@ -1,0 +1,155 @@
+//! The report of a study: tables in the form of the study that is rebuilt, its published figures
+//! beside today's, plots, and one plain sentence. All from the records and the plan alone.
+//!
+//! Only runs that ended well count in figures; the others are listed with their reason.
+
+mod caveats;
+pub(crate) mod compare;
+pub(crate) mod grid;
+pub(crate) mod headline;
+pub(crate) mod plots;
+pub(crate) mod sections;
+pub(crate) mod sentence;
+mod table_csv;
+
+use linerate_core::record::Record;
+use linerate_core::study::{PublishedFigures, StudyPlan};
+
+pub use sentence::summary_sentence;
+
+use crate::svg::Svg;
+use crate::{escape, html, number, words};
+use compare::Comparison;
+use grid::Grid;
+use sections::{Section, sections, unfinished};
+
+/// Everything that the report of a study is made of.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// The plan that was run.
+    pub plan: StudyPlan,
+    /// The run's identifier.
+    pub run: String,
+    /// Its records in any order; those without a cell of this study are left out.
+    pub records: Vec<Record>,
+    /// The figures of the study that is rebuilt; empty where there is none.
+    pub published: PublishedFigures,
+}
+
+/// The whole report for a terminal; lines are ended, the last one too.
+pub fn text(results: &Results) -> String {
+    let grid = Grid::new(results);
+    let mut out = format!("{}\n", escape::line(&results.plan.title));
+    for line in facts(results, &grid) {
+        out.push_str(&format!("  {}\n", escape::line(&line)));
+    }
+    for section in sections(&grid) {
+        out.push_str(&section_text(&section));
+    }
+    out.push('\n');
+    out.push_str(&escape::line(&sentence::of(&grid)));
+    out.push('\n');
+    out
+}
+
+fn section_text(section: &Section) -> String {
+    let mut out = format!("\n{}\n", escape::line(&section.title));
+    for (index, table) in section.tables.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        out.push_str(&table.text(2));
+    }
+    for note in &section.notes {
+        out.push_str(&format!("  {}\n", escape::line(note)));
+    }
+    out
+}
+
+/// The whole report as Markdown, without plots.
+pub fn markdown(results: &Results) -> String {
+    use crate::table::markdown_cell as safe;
+    let grid = Grid::new(results);
+    let mut out = format!("# {}\n\n", safe(&results.plan.title));
+    out.push_str(&format!("{}\n\n", safe(&sentence::of(&grid))));
+    for line in facts(results, &grid) {
+        out.push_str(&format!("- {}\n", safe(&line)));
+    }
+    for section in sections(&grid) {
+        out.push_str(&format!("\n## {}\n\n", safe(&section.title)));
+        for table in &section.tables {
+            out.push_str(&table.markdown());
+            out.push('\n');
+        }
+        for note in &section.notes {
+            out.push_str(&format!("- {}\n", safe(note)));
+        }
+    }
+    out
+}
+
+/// One tidy long table: study, run, topology, test, parameter, repetition, metric, stat, value,
+/// unit. Values are in stored units; published figures follow with the run `published`.
+pub fn csv(results: &Results) -> String {
+    table_csv::csv(results, &Grid::new(results))
+}
+
+/// Every plot as a file of its own: name and content.
+pub fn svgs(results: &Results) -> Vec<(String, String)> {
+    let grid = Grid::new(results);
+    let plots = plots::plots(&grid, &Comparison::new(&grid));
+    plots.into_iter().flat_map(|plot| plot.panels).map(|(name, svg)| (name, svg.file())).collect()
+}
+
+/// The whole report as one HTML file without scripts or outside requests.
+pub fn html(results: &Results) -> String {
+    html::study::page(results)
+}
+
+/// A figure with a caption, of one panel or of several that share their axes.
+#[derive(Clone, Debug)]
+pub(crate) struct Plot {
+    /// Heading.
+    pub title: String,
+    /// What to see in it, and how it was made.
+    pub caption: String,
+    /// File name and drawing of each panel.
+    pub panels: Vec<(String, Svg)>,
+}
+
+/// What did not end well, and the caveats of what did.
+pub(crate) fn unfinished_and_caveats(grid: &Grid<'_>) -> Vec<Section> {
+    unfinished(grid).into_iter().chain(caveats::section(grid)).collect()
+}
+
+/// Source, purpose, when, where: one line each.
+pub(crate) fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    out.extend(results.plan.source.as_ref().map(|source| format!("rebuilds {source}")));
+    out.extend(results.plan.purpose.clone());
+    let records = &grid.records;
+    let planned = results.plan.cells().len();
+    let well = grid.well.len();
+    let mut line = format!(
+        "run {}: {well} of {} ended well",
+        results.run,
+        words::counted(planned as u64, "measurement")
+    );
+    let started = records.iter().map(|record| record.started_at).min();
+    line.extend(started.map(|at| format!(", started {at}")));
+    let ns: u64 = records.iter().map(|record| record.duration_ns).sum();
+    line.push_str(&format!(", measuring for {}", number::seconds(ns as f64)));
+    out.push(line);
+    out.extend(host(grid));
+    out
+}
+
+/// The machine that measured, from the first record that knows it.
+fn host(grid: &Grid<'_>) -> Option<String> {
+    let record = grid.records.iter().find(|record| !record.ends.is_empty())?;
+    let end = record.ends.first()?;
+    // The interface changes with the topology; the machine does not.
+    let machine = linerate_core::record::End { interface: None, ..end.clone() };
+    let about = words::end(&machine);
+    (!about.is_empty()).then(|| format!("on {about}"))
+}

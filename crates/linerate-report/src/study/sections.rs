@@ -1,0 +1,224 @@
+//! The tables of a study's report, in the order in which every rendering shows them.
+
+use linerate_core::record::Status;
+
+use super::compare::{Comparison, Point};
+use super::grid::{Grid, PingTest, Row, TcpFigure, TcpTest};
+use crate::number::{self, NONE, or_dash};
+use crate::table::{Kind, Table};
+use crate::words;
+
+/// A heading with its tables and remarks.
+pub(crate) struct Section {
+    /// The heading.
+    pub title: String,
+    /// One after the other.
+    pub tables: Vec<Table>,
+    /// Lines under the tables.
+    pub notes: Vec<String>,
+}
+
+/// A section per topology, the comparison, what did not end well, the caveats.
+pub(crate) fn sections(grid: &Grid<'_>) -> Vec<Section> {
+    let mut out: Vec<Section> =
+        grid.topologies.iter().map(|row| of_topology(row, &grid.past)).collect();
+    out.push(comparison(grid, &Comparison::new(grid)));
+    out.extend(super::unfinished_and_caveats(grid));
+    out
+}
+
+/// The tables of one topology, as the study prints them.
+pub(crate) fn of_topology(row: &Row<'_>, past: &str) -> Section {
+    let topology = row.topology;
+    let mut tables: Vec<Table> = row.ping.iter().map(|test| ping_table(row, test, past)).collect();
+    tables.extend(row.tcp.iter().map(|test| tcp_table(row, test, past)));
+    let hops = format!(
+        "{}, {}",
+        words::counted(topology.l2_hops.into(), "switch").replace("switchs", "switches"),
+        words::counted(topology.l3_hops.into(), "router"),
+    );
+    Section {
+        title: format!("{} {} ({hops})", topology.id, topology.title),
+        tables,
+        notes: lost(row),
+    }
+}
+
+/// One line per test with lost probes.
+fn lost(row: &Row<'_>) -> Vec<String> {
+    let figures = row.ping.iter().flat_map(|test| test.figures.iter());
+    figures
+        .filter_map(|figure| {
+            let (sent, received) = figure.probes?;
+            (received < sent).then(|| {
+                let lost = sent - received;
+                format!("{lost:.0} of {sent:.0} probes of {} bytes were lost", figure.payload_bytes)
+            })
+        })
+        .collect()
+}
+
+fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
+    let named = |what: &str| match row.ping.len() {
+        1 => what.to_owned(),
+        _ => format!("{what} ({})", test.test.id),
+    };
+    let figures = &test.figures;
+    let sizes = figures.iter().map(|figure| figure.payload_bytes.to_string());
+    let mut table = Table::new(std::iter::once(named("ping/size")).chain(sizes));
+    let whole = |value: Option<f64>| or_dash(value, |n| format!("{:.0}", n.trunc()));
+    let mut add = |kind, name: String, cells: Vec<String>| {
+        table.push(kind, std::iter::once(name).chain(cells));
+    };
+    let rtt = figures.iter().map(|figure| or_dash(figure.rtt_ns(), number::ms)).collect();
+    add(Kind::Measured, "ping/avg ms".to_owned(), rtt);
+    let has_past = !row.published.ping.is_empty();
+    let sizes = || figures.iter().map(|figure| figure.payload_bytes);
+    if has_past {
+        let rtt = sizes().map(|size| or_dash(row.published.rtt_ns(size), number::published_ms));
+        add(Kind::Published, format!("  {past}"), rtt.collect());
+    }
+    let pps = figures.iter().map(|figure| whole(figure.pps_from_mean())).collect();
+    add(Kind::Measured, "ping/pps 1000/avg".to_owned(), pps);
+    if has_past {
+        let pps = sizes().map(|size| whole(row.published.pps(size)));
+        add(Kind::Published, format!("  {past}"), pps.collect());
+    }
+    let pps = figures.iter().map(|figure| whole(figure.pps_measured())).collect();
+    add(Kind::Measured, "ping/pps measured".to_owned(), pps);
+    table
+}
+
+fn tcp_table(row: &Row<'_>, test: &TcpTest<'_>, past: &str) -> Table {
+    let head = match row.tcp.len() {
+        1 => "tcp/window".to_owned(),
+        _ => format!("tcp/window ({})", test.test.id),
+    };
+    let figures = &test.figures;
+    let windows = figures.iter().map(|figure| number::window(figure.window_bytes));
+    let mut table = Table::new(std::iter::once(head).chain(windows));
+    let runs = figures.iter().map(|figure| figure.runs_bps.len()).max().unwrap_or(0);
+    let best = figures.iter().map(|figure| or_dash(figure.best(), number::mbit));
+    table.row(std::iter::once(format!("Mbit/s best of {runs}")).chain(best));
+    if !row.published.tcp.is_empty() {
+        let bps = figures.iter().map(|figure| row.published.bps(figure.window_bytes));
+        let bps = bps.map(|bps| or_dash(bps, |bps| number::published_mbit(bps)));
+        table.push(Kind::Published, std::iter::once(format!("  {past}")).chain(bps));
+    }
+    let spread = figures.iter().map(spread);
+    table.row(std::iter::once("  median [min\u{2013}max]".to_owned()).chain(spread));
+    if figures.iter().any(|figure| figure.ceiling_share.is_some()) {
+        let share = figures.iter().map(|figure| or_dash(figure.ceiling_share, number::percent));
+        table.row(std::iter::once("  best, of ceiling".to_owned()).chain(share));
+    }
+    table
+}
+
+fn spread(figure: &TcpFigure) -> String {
+    match (figure.median(), figure.worst(), figure.best()) {
+        (Some(median), Some(worst), Some(best)) => format!(
+            "{} [{}\u{2013}{}]",
+            number::mbit(median),
+            number::mbit(worst),
+            number::mbit(best)
+        ),
+        _ => NONE.to_owned(),
+    }
+}
+
+/// The study's §5.1, with today's figures first.
+pub(crate) fn comparison(grid: &Grid<'_>, compared: &Comparison) -> Section {
+    let past = &grid.past;
+    let window = number::window(compared.window_bytes);
+    let mut head = vec!["topology".to_owned()];
+    for name in [
+        format!("ping/{}\nms", compared.payload_bytes),
+        format!("tcp/{window}\nMbit/s"),
+        "loss of\nlocalhost".to_owned(),
+        "loss of\nno switch".to_owned(),
+        "l2/l3\nhops".to_owned(),
+    ] {
+        head.extend([name, past.clone()]);
+    }
+    let mut table = Table::new(head);
+    for (index, row) in grid.topologies.iter().enumerate() {
+        let now = cells(compared, &compared.now, index, &NOW);
+        let then = cells(compared, &compared.past, index, &PAST);
+        let pairs = now.into_iter().zip(then).flat_map(|(now, then)| [now, then]);
+        table.row(std::iter::once(row.topology.title.clone()).chain(pairs));
+    }
+    let mut notes = vec![format!(
+        "tcp: best of the repetitions at a {window} window; a negative loss is a gain; {past}: \
+         losses in whole percent, rounded up as they were printed"
+    )];
+    if compared.past.iter().any(|point| odd_payload(compared, point)) {
+        notes.push(format!(
+            "*: no figure at {} bytes, the next larger payload stands in",
+            compared.payload_bytes
+        ));
+    }
+    Section { title: "Delay, throughput, loss".to_owned(), tables: vec![table], notes }
+}
+
+fn odd_payload(compared: &Comparison, point: &Point) -> bool {
+    point.payload_bytes.is_some_and(|payload| payload != compared.payload_bytes)
+}
+
+/// How figures of one time are printed.
+struct Digits {
+    ms: fn(f64) -> String,
+    mbit: fn(f64) -> String,
+    loss: fn(f64) -> String,
+}
+
+const NOW: Digits = Digits { ms: number::ms, mbit: number::mbit, loss: number::loss };
+
+const PAST: Digits =
+    Digits { ms: number::published_ms, mbit: number::published_mbit, loss: number::published_loss };
+
+fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits) -> Vec<String> {
+    let point = points[index];
+    let mark = if odd_payload(compared, &point) { "*" } else { "" };
+    let hops = match point.hops {
+        (None, None) => NONE.to_owned(),
+        (l2, l3) => {
+            format!("{}/{}", or_dash(l2, |n| n.to_string()), or_dash(l3, |n| n.to_string()))
+        }
+    };
+    vec![
+        or_dash(point.rtt_ns, |ns| format!("{}{mark}", (digits.ms)(ns))),
+        or_dash(point.bps, digits.mbit),
+        or_dash(compared.loss_of_localhost(points, index), digits.loss),
+        or_dash(compared.loss_of_bare(points, index), digits.loss),
+        hops,
+    ]
+}
+
+/// Runs that failed or stopped early, with their reason; none when all ended well.
+pub(crate) fn unfinished(grid: &Grid<'_>) -> Option<Section> {
+    let mut notes = Vec::new();
+    for record in grid.records.iter().filter(|record| record.status != Status::Ok) {
+        let Some(cell) = &record.cell else { continue };
+        let why = record
+            .failure
+            .as_ref()
+            .map_or_else(|| "it was stopped".to_owned(), ToString::to_string);
+        notes.push(format!(
+            "{} {} {} run {}: {why}",
+            cell.topology, cell.test, cell.parameter, cell.repetition
+        ));
+    }
+    let missing = grid.plan.cells().len().saturating_sub(grid.well.len());
+    if missing > 0 {
+        notes.push(format!(
+            "{} of the plan {} no result here",
+            words::counted(missing as u64, "measurement"),
+            if missing == 1 { "has" } else { "have" }
+        ));
+    }
+    (!notes.is_empty()).then(|| Section {
+        title: "Not in the figures".to_owned(),
+        tables: vec![],
+        notes,
+    })
+}

@@ -1,0 +1,105 @@
+//! The plain sentence at the end of a study: what each kind of path keeps of localhost's TCP, now
+//! and as published. Every figure and every name comes from the data and the plan.
+
+use super::Results;
+use super::compare::{Comparison, Roles, filter_rules, slowest_rate};
+use super::grid::Grid;
+use crate::{number, words};
+
+/// One plain sentence on what a study found.
+pub fn summary_sentence(results: &Results) -> String {
+    of(&Grid::new(results))
+}
+
+/// The sentence for a grid that exists already.
+pub(crate) fn of(grid: &Grid<'_>) -> String {
+    let compared = Comparison::new(grid);
+    let roles = compared.roles;
+    let Some((reference, whole)) =
+        roles.localhost.and_then(|index| Some((index, compared.now[index].bps?)))
+    else {
+        return without_localhost(grid, &compared);
+    };
+    let mut text = format!(
+        "At a {} window localhost carries {}",
+        number::window(compared.window_bytes),
+        number::rate(whole)
+    );
+    if let Some(past) = compared.past[reference].bps {
+        text.push_str(&format!(" ({} in {})", number::rate_published(past), grid.past));
+    }
+    let kept: Vec<(String, f64, Option<f64>)> = representatives(grid, &roles)
+        .into_iter()
+        .filter_map(|(index, name)| {
+            let now = 1.0 - compared.loss_of_localhost(&compared.now, index)?;
+            let past = compared.loss_of_localhost(&compared.past, index).map(|loss| 1.0 - loss);
+            Some((name, now, past))
+        })
+        .collect();
+    if kept.is_empty() {
+        return format!("{text}; no other topology has a result.");
+    }
+    let mut year = format!(" in {}", grid.past);
+    let kept: Vec<String> = kept
+        .into_iter()
+        .enumerate()
+        .map(|(index, (name, now, past))| {
+            let verb = if index == 0 { " keeps" } else { "" };
+            let past = past.map_or_else(String::new, |past| {
+                // The year is named once, at the first figure of the past.
+                format!(" ({}{})", number::share(past), std::mem::take(&mut year))
+            });
+            format!("{name}{verb} {}{past}", number::share(now))
+        })
+        .collect();
+    format!("{text}; of that, {}.", words::listed(&kept))
+}
+
+/// One topology of each kind, with its name in the sentence.
+pub(crate) fn representatives(grid: &Grid<'_>, roles: &Roles) -> Vec<(usize, String)> {
+    let topology = |index: usize| &grid.plan.topologies[index];
+    let mut out = Vec::new();
+    out.extend(roles.bare.map(|index| (index, "a bare cable".to_owned())));
+    out.extend(roles.switched.map(|index| {
+        let name = match topology(index).l2_hops {
+            1 => "one switch".to_owned(),
+            hops => format!("a chain of {hops} switches"),
+        };
+        (index, name)
+    }));
+    out.extend(roles.routed.map(|index| (index, routed_name(topology(index).l3_hops))));
+    out.extend(roles.filtered.map(|index| {
+        (index, format!("the same with {} filter rules", filter_rules(topology(index))))
+    }));
+    out.extend(roles.limited.map(|index| {
+        (index, format!("a {} link", slowest_rate(topology(index)).unwrap_or("slow")))
+    }));
+    out
+}
+
+fn routed_name(hops: u32) -> String {
+    match hops {
+        1 => "a path with a router".to_owned(),
+        _ => format!("a path with {hops} routers"),
+    }
+}
+
+/// Without localhost's figure there is nothing to hold shares against: fastest and slowest then.
+fn without_localhost(grid: &Grid<'_>, compared: &Comparison) -> String {
+    let mut rates: Vec<(f64, &str)> = compared
+        .now
+        .iter()
+        .zip(&grid.plan.topologies)
+        .filter_map(|(point, topology)| Some((point.bps?, topology.title.as_str())))
+        .collect();
+    rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+    match rates.as_slice() {
+        [] => "No TCP measurement of this study has ended well yet.".to_owned(),
+        [(bps, title)] => format!("TCP over {title} carries {}.", number::rate(*bps)),
+        [(slow, slowest), .., (fast, fastest)] => format!(
+            "TCP carries between {} ({slowest}) and {} ({fastest}).",
+            number::rate(*slow),
+            number::rate(*fast)
+        ),
+    }
+}

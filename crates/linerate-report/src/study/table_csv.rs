@@ -1,0 +1,88 @@
+//! The results of a study as one tidy long table.
+
+use super::Results;
+use super::grid::{Grid, Row};
+use crate::csv::{lines, value_fields};
+use linerate_core::record::{MetricId, Record, Stat, Summary};
+use linerate_core::study::Test;
+
+const HEAD: [&str; 10] = [
+    "study",
+    "run",
+    "topology",
+    "test",
+    "parameter",
+    "repetition",
+    "metric",
+    "stat",
+    "value",
+    "unit",
+];
+
+/// All summary rows about whole measurements, then the published figures.
+pub(crate) fn csv(results: &Results, grid: &Grid<'_>) -> String {
+    let mut well = grid.well.clone();
+    // The order of the plan, which is that of the records' start.
+    well.sort_by_key(|record| (record.started_at, record.id));
+    let measured = well.iter().flat_map(|record| measured(results, record));
+    let published = grid.topologies.iter().flat_map(|row| published(results, row));
+    lines(&HEAD, measured.chain(published))
+}
+
+fn measured(results: &Results, record: &Record) -> Vec<Vec<String>> {
+    let Some(cell) = &record.cell else { return Vec::new() };
+    let whole = record.summary.iter().filter(|row| row.flow.is_none());
+    whole
+        .map(|row| {
+            let mut line = vec![
+                cell.study.clone(),
+                results.run.clone(),
+                cell.topology.clone(),
+                cell.test.clone(),
+                cell.parameter.to_string(),
+                cell.repetition.to_string(),
+            ];
+            line.extend(value_fields(row));
+            line
+        })
+        .collect()
+}
+
+/// The published figures under the names of the measured ones; they have no repetition.
+fn published(results: &Results, row: &Row<'_>) -> Vec<Vec<String>> {
+    let line = |test: &Test, parameter: u64, summary: Summary| {
+        let mut line = vec![
+            results.plan.name.clone(),
+            "published".to_owned(),
+            row.topology.id.clone(),
+            test.id.clone(),
+            parameter.to_string(),
+            String::new(),
+        ];
+        line.extend(value_fields(&summary));
+        line
+    };
+    let mut out = Vec::new();
+    if let Some(test) = row.ping.first().map(|ping| ping.test) {
+        for size in row.published.ping.iter().map(|figure| figure.payload_bytes) {
+            let rtt = row.published.rtt_ns(size);
+            let pps = row.published.pps(size);
+            out.extend(
+                rtt.map(|ns| line(test, size.into(), Summary::of(MetricId::Rtt, Stat::Mean, ns))),
+            );
+            out.extend(pps.map(|pps| {
+                line(test, size.into(), Summary::of(MetricId::PpsPaper, Stat::Value, pps))
+            }));
+        }
+    }
+    if let Some(test) = row.tcp.first().map(|tcp| tcp.test) {
+        for window in row.published.windows() {
+            // Best of several runs.
+            let best = row.published.bps(window);
+            out.extend(
+                best.map(|bps| line(test, window, Summary::of(MetricId::Goodput, Stat::Max, bps))),
+            );
+        }
+    }
+    out
+}

@@ -1,0 +1,150 @@
+//! A chart of horizontal bars: for each row one bar now and one bar published.
+
+use super::axis::{Kind, Scale, linear_domain, linear_ticks};
+use super::palette::{class, light};
+use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use crate::{escape, number};
+
+/// One row; an absent value draws no bar and shows a dash.
+#[derive(Clone, Debug)]
+pub(crate) struct BarRow {
+    /// Its name.
+    pub label: String,
+    /// One value for each name of the chart.
+    pub values: Vec<Option<f64>>,
+    /// What stands at the end of each bar.
+    pub texts: Vec<String>,
+}
+
+/// The whole chart.
+#[derive(Clone, Debug)]
+pub(crate) struct BarChart {
+    /// Over the chart, and its accessible name.
+    pub title: String,
+    /// Its accessible description.
+    pub description: String,
+    /// What the bars show, with the unit.
+    pub axis: String,
+    /// What the bars of a row are.
+    pub names: Vec<String>,
+    /// Top to bottom.
+    pub rows: Vec<BarRow>,
+}
+
+const BAR: f64 = 13.0;
+const ROW_GAP: f64 = 12.0;
+
+impl BarChart {
+    /// Draws the chart.
+    pub(crate) fn svg(&self) -> Svg {
+        let values = self.rows.iter().flat_map(|row| row.values.iter().flatten().copied());
+        let Some(domain) = linear_domain(values, 0.0, 5) else {
+            return Canvas::nothing(&self.title, &self.description);
+        };
+        let row_height = self.names.len() as f64 * (BAR + 2.0) + ROW_GAP;
+        let labels = self.rows.iter().map(|row| text_width(&row.label));
+        let top = 3.6 * LINE_HEIGHT;
+        let area = Area {
+            left: (labels.fold(0.0, f64::max) + 12.0).clamp(60.0, 200.0),
+            top,
+            right: WIDTH - 64.0,
+            bottom: top + self.rows.len() as f64 * row_height,
+        };
+        let scale = Scale::new(Kind::Linear, domain, (area.left, area.right));
+        let mut canvas = Canvas::new();
+        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
+        self.draw_names(&mut canvas);
+        self.draw_axis(&mut canvas, area, &scale);
+        for (index, row) in self.rows.iter().enumerate() {
+            draw_row(&mut canvas, area, &scale, row, top + index as f64 * row_height);
+        }
+        canvas.finish(&self.title, &self.description, area.bottom + 3.0 * LINE_HEIGHT)
+    }
+
+    fn draw_names(&self, canvas: &mut Canvas) {
+        let (mut x, y) = (0.0, 2.4 * LINE_HEIGHT);
+        for (index, name) in self.names.iter().enumerate() {
+            canvas.raw(&bar(index, (x, y - 10.0), (12.0, 12.0), name));
+            canvas.text(x + 18.0, y, Anchor::Start, "name", name);
+            x += text_width(name) + 44.0;
+        }
+    }
+
+    fn draw_axis(&self, canvas: &mut Canvas, area: Area, scale: &Scale) {
+        for tick in linear_ticks(scale.domain(), 5) {
+            let Some(x) = scale.at(tick) else { continue };
+            canvas.line("grid", (x, area.top), (x, area.bottom));
+            let y = area.bottom + LINE_HEIGHT;
+            canvas.text(x, y, Anchor::Middle, "soft", &number::short_signed(tick));
+        }
+        let middle = f64::midpoint(area.left, area.right);
+        let y = area.bottom + 2.3 * LINE_HEIGHT;
+        canvas.text(middle, y, Anchor::Middle, "soft", &self.axis);
+    }
+}
+
+fn draw_row(canvas: &mut Canvas, area: Area, scale: &Scale, row: &BarRow, top: f64) {
+    let height = row.values.len() as f64 * (BAR + 2.0);
+    let label = fitted(&row.label, area.left - 12.0);
+    let y = top + f64::midpoint(height, ROW_GAP) + 4.5 - ROW_GAP / 2.0;
+    canvas.text(area.left - 8.0, y + ROW_GAP / 2.0, Anchor::End, "name", &label);
+    let zero = scale.at(0.0).unwrap_or(area.left);
+    for (index, value) in row.values.iter().enumerate() {
+        let y = top + ROW_GAP / 2.0 + index as f64 * (BAR + 2.0);
+        let end = value.and_then(|value| scale.at(value));
+        if let Some(end) = end {
+            let hint = format!("{}: {}", row.label, row.texts.get(index).map_or("", |t| t));
+            let size = ((end - zero).abs().max(1.0), BAR);
+            canvas.raw(&bar(index, (end.min(zero), y), size, &hint));
+        }
+        let x = end.unwrap_or(zero).max(zero) + 5.0;
+        let text = row.texts.get(index).map_or(number::NONE, |text| text);
+        canvas.text(x, y + BAR - 2.5, Anchor::Start, "name", text);
+    }
+    canvas.line("axis", (zero, top), (zero, top + height + ROW_GAP));
+}
+
+/// A bar in the colour of its name; the published one is open, so that grey print tells them apart.
+fn bar(index: usize, (x, y): (f64, f64), (width, height): (f64, f64), hint: &str) -> String {
+    let (n, colour) = (class(index), light(index));
+    let paint = if index == 0 {
+        format!("class=\"f{n}\" fill=\"{colour}\"")
+    } else {
+        format!("class=\"s{n}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"")
+    };
+    format!(
+        "<rect {paint} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
+        px(x),
+        px(y),
+        px(width),
+        px(height),
+        escape::xml(hint)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_never_break_whatever_the_values() {
+        for values in [
+            vec![],
+            vec![None, None],
+            vec![Some(f64::NAN), Some(0.0)],
+            vec![Some(-250.0), Some(80.0)],
+            vec![Some(1e300), Some(-1e300)],
+        ] {
+            let row = BarRow { label: "a<b".to_owned(), values, texts: vec!["1".to_owned()] };
+            let chart = BarChart {
+                title: "t".to_owned(),
+                description: "d".to_owned(),
+                axis: "%".to_owned(),
+                names: vec!["now".to_owned(), "2000".to_owned()],
+                rows: vec![row],
+            };
+            let text = chart.svg().file();
+            assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("a<b"));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! A chart of lines with markers, named at their right ends.
+
+use super::axis::{Kind, Scale, linear_domain, linear_ticks, log_domain, log_ticks};
+use super::palette::{class, light, marker};
+use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use crate::escape;
+
+/// Height of the plot area in user units.
+const PLOT_HEIGHT: f64 = 300.0;
+
+/// Above this many points a line goes without markers.
+const MARKED_POINTS: usize = 40;
+
+/// One axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    /// What it shows, with the unit.
+    pub label: String,
+    /// How values become positions.
+    pub kind: Kind,
+    /// Its ends; from the data when absent.
+    pub domain: Option<(f64, f64)>,
+    /// Ticks with their text; round values when empty.
+    pub ticks: Vec<(f64, String)>,
+    /// The text of a round value.
+    pub show: fn(f64) -> String,
+}
+
+impl Axis {
+    /// An axis whose ends and ticks follow from the data.
+    pub(crate) fn plain(label: &str, kind: Kind, show: fn(f64) -> String) -> Self {
+        Self { label: label.to_owned(), kind, domain: None, ticks: vec![], show }
+    }
+}
+
+/// One line.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    /// Its name at its right end.
+    pub label: String,
+    /// Number of its colour and marker.
+    pub style: usize,
+    /// Points in the order in which they are joined; what is not finite has no place.
+    pub points: Vec<(f64, f64)>,
+    /// Points with a ring around them.
+    pub rings: Vec<(f64, f64)>,
+    /// Dashes instead of a full line, and no markers.
+    pub dashed: bool,
+    /// Joined by steps: level first, then up (a distribution function).
+    pub steps: bool,
+}
+
+/// The whole chart.
+#[derive(Clone, Debug)]
+pub(crate) struct LineChart {
+    /// Over the chart, and its accessible name.
+    pub title: String,
+    /// Its accessible description.
+    pub description: String,
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+    /// Drawn in order.
+    pub series: Vec<Series>,
+}
+
+/// Places of everything, before it is drawn.
+struct Layout {
+    area: Area,
+    x: Scale,
+    y: Scale,
+}
+
+impl LineChart {
+    /// Draws the chart.
+    pub(crate) fn svg(&self) -> Svg {
+        let Some(layout) = self.layout() else {
+            return Canvas::nothing(&self.title, &self.description);
+        };
+        let mut canvas = Canvas::new();
+        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
+        self.draw_y(&mut canvas, &layout);
+        self.draw_x(&mut canvas, &layout);
+        for series in &self.series {
+            draw_series(&mut canvas, &layout, series);
+        }
+        self.draw_labels(&mut canvas, &layout);
+        canvas.finish(&self.title, &self.description, layout.area.bottom + 3.0 * LINE_HEIGHT)
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        let points = || self.series.iter().flat_map(|series| series.points.iter());
+        let both = |(x, y): &&(f64, f64)| {
+            let has_place = |kind: Kind, v: f64| v.is_finite() && (kind == Kind::Linear || v > 0.0);
+            has_place(self.x.kind, *x) && has_place(self.y.kind, *y)
+        };
+        let x_domain = domain(&self.x, points().filter(both).map(|point| point.0))?;
+        let y_domain = domain(&self.y, points().filter(both).map(|point| point.1))?;
+        let named = self.series.iter().map(|series| text_width(&series.label));
+        let right_margin = (named.fold(0.0, f64::max) + 24.0).clamp(30.0, 180.0);
+        let ticks = ticks_of(&self.y, y_domain);
+        let left_margin =
+            ticks.iter().map(|(_, text)| text_width(text)).fold(24.0, f64::max) + 10.0;
+        let area = Area {
+            left: left_margin.min(120.0),
+            top: 3.2 * LINE_HEIGHT,
+            right: WIDTH - right_margin,
+            bottom: 3.2 * LINE_HEIGHT + PLOT_HEIGHT,
+        };
+        // Room on both sides keeps markers clear of the axis.
+        let x = Scale::new(self.x.kind, x_domain, (area.left + 8.0, area.right - 8.0));
+        let y = Scale::new(self.y.kind, y_domain, (area.bottom, area.top));
+        Some(Layout { area, x, y })
+    }
+
+    fn draw_y(&self, canvas: &mut Canvas, layout: &Layout) {
+        let area = layout.area;
+        canvas.text(0.0, area.top - 12.0, Anchor::Start, "soft", &self.y.label);
+        for (value, text) in ticks_of(&self.y, layout.y.domain()) {
+            if let Some(y) = layout.y.at(value) {
+                canvas.line("grid", (area.left, y), (area.right, y));
+                canvas.text(area.left - 6.0, y + 4.5, Anchor::End, "soft", &text);
+            }
+        }
+    }
+
+    fn draw_x(&self, canvas: &mut Canvas, layout: &Layout) {
+        let area = layout.area;
+        canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
+        let mut free_from = f64::MIN;
+        for (value, text) in ticks_of(&self.x, layout.x.domain()) {
+            let Some(x) = layout.x.at(value) else { continue };
+            canvas.line("axis", (x, area.bottom), (x, area.bottom + 4.0));
+            let half = text_width(&text) / 2.0;
+            if x - half >= free_from {
+                let y = area.bottom + LINE_HEIGHT + 2.0;
+                canvas.text(x, y, Anchor::Middle, "soft", &text);
+                free_from = x + half + 6.0;
+            }
+        }
+        let middle = f64::midpoint(area.left, area.right);
+        let y = area.bottom + 2.3 * LINE_HEIGHT;
+        canvas.text(middle, y, Anchor::Middle, "soft", &self.x.label);
+    }
+
+    /// Names at the right ends, moved apart where they would cover each other.
+    fn draw_labels(&self, canvas: &mut Canvas, layout: &Layout) {
+        let last = |series: &Series| {
+            let places = series.points.iter().filter_map(|point| place(layout, *point));
+            places.max_by(|a, b| a.0.total_cmp(&b.0))
+        };
+        let mut ends: Vec<(&Series, (f64, f64))> =
+            self.series.iter().filter_map(|series| Some((series, last(series)?))).collect();
+        ends.sort_by(|a, b| a.1.1.total_cmp(&b.1.1));
+        let wanted: Vec<f64> = ends.iter().map(|(_, end)| end.1).collect();
+        let room = WIDTH - layout.area.right - 24.0;
+        let left = layout.area.right + 22.0;
+        for ((series, end), y) in
+            ends.iter().zip(apart(&wanted, LINE_HEIGHT, layout.area.top, layout.area.bottom))
+        {
+            canvas.line("link", (end.0 + 6.0, end.1), (layout.area.right + 7.0, y));
+            if !series.dashed {
+                canvas.raw(&marker(series.style, (layout.area.right + 13.0, y)));
+            }
+            canvas.text(left, y + 4.5, Anchor::Start, "name", &fitted(&series.label, room));
+        }
+    }
+}
+
+/// Moves sorted heights apart to at least `gap`, and back within the area where they fit.
+fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
+    let mut at: Vec<f64> = Vec::with_capacity(wanted.len());
+    for y in wanted {
+        let lowest = at.last().map_or(top, |above| above + gap);
+        at.push(y.max(lowest));
+    }
+    let mut limit = bottom;
+    for y in at.iter_mut().rev() {
+        *y = y.min(limit);
+        limit = *y - gap;
+    }
+    at
+}
+
+fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let mut values = values.peekable();
+    values.peek()?;
+    axis.domain.or_else(|| match axis.kind {
+        Kind::Log => log_domain(values),
+        Kind::Linear => linear_domain(values, 0.0, 5),
+    })
+}
+
+fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
+    if !axis.ticks.is_empty() {
+        return axis.ticks.clone();
+    }
+    let values = match axis.kind {
+        Kind::Linear => linear_ticks(domain, 6),
+        Kind::Log => log_ticks(domain),
+    };
+    values.into_iter().map(|value| (value, (axis.show)(value))).collect()
+}
+
+fn place(layout: &Layout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+    Some((layout.x.at(x)?, layout.y.at(y)?))
+}
+
+fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
+    let places: Vec<(f64, f64)> =
+        series.points.iter().filter_map(|point| place(layout, *point)).collect();
+    let (n, stroke) = (class(series.style), light(series.style));
+    let dash = if series.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
+    canvas.raw(&format!(
+        "<path class=\"s{n}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"2\"{dash} \
+         d=\"{}\"><title>{}</title></path>",
+        path(&places, series.steps),
+        escape::xml(&series.label)
+    ));
+    if places.len() <= MARKED_POINTS && !series.dashed {
+        places.iter().for_each(|point| canvas.raw(&marker(series.style, *point)));
+    }
+    for (x, y) in series.rings.iter().filter_map(|point| place(layout, *point)) {
+        canvas.raw(&format!(
+            "<circle class=\"s{n}\" cx=\"{}\" cy=\"{}\" r=\"8.5\" fill=\"none\" \
+             stroke=\"{stroke}\" stroke-width=\"1.8\"/>",
+            px(x),
+            px(y)
+        ));
+    }
+}
+
+fn path(places: &[(f64, f64)], steps: bool) -> String {
+    let mut out = String::new();
+    for (index, (x, y)) in places.iter().enumerate() {
+        let lead = match (index, steps) {
+            (0, _) => format!("M{} {}", px(*x), px(*y)),
+            (_, true) => format!("H{}V{}", px(*x), px(*y)),
+            (_, false) => format!("L{} {}", px(*x), px(*y)),
+        };
+        out.push_str(&lead);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::number;
+
+    fn chart(x: Kind, y: Kind, points: &[(f64, f64)]) -> LineChart {
+        let series = Series {
+            label: "a".to_owned(),
+            style: 0,
+            points: points.to_vec(),
+            rings: points.to_vec(),
+            dashed: false,
+            steps: false,
+        };
+        LineChart {
+            title: "t".to_owned(),
+            description: "d".to_owned(),
+            x: Axis::plain("x", x, number::short),
+            y: Axis::plain("y", y, number::short),
+            series: vec![series],
+        }
+    }
+
+    #[test]
+    fn every_point_lies_inside_the_plot_area() {
+        let sets: &[&[(f64, f64)]] = &[
+            &[],
+            &[(f64::NAN, 1.0)],
+            &[(1.0, 1.0)],
+            &[(0.0, 0.0)],
+            &[(56.0, 90_909.0), (1460.0, 421.0), (1500.0, f64::INFINITY)],
+            &[(1e-300, 1e-300), (1e300, 1e300)],
+            &[(f64::MIN, f64::MAX), (f64::MAX, f64::MIN)],
+            &[(-5.0, -7.0), (5.0, 7.0)],
+        ];
+        for points in sets {
+            for (x, y) in
+                [(Kind::Linear, Kind::Linear), (Kind::Linear, Kind::Log), (Kind::Log, Kind::Log)]
+            {
+                let chart = chart(x, y, points);
+                let text = chart.svg().file();
+                assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+                let Some(layout) = chart.layout() else { continue };
+                let area = layout.area;
+                for (x, y) in points.iter().filter_map(|point| place(&layout, *point)) {
+                    assert!(x >= area.left && x <= area.right && y >= area.top && y <= area.bottom);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_keep_their_distance_and_stay_inside() {
+        let at = apart(&[10.0, 11.0, 12.0, 300.0], 16.0, 10.0, 310.0);
+        assert_eq!(at, [10.0, 26.0, 42.0, 300.0]);
+        let at = apart(&[290.0, 300.0, 305.0], 16.0, 10.0, 310.0);
+        assert_eq!(at, [278.0, 294.0, 310.0]);
+    }
+}

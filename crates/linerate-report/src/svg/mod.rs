@@ -1,0 +1,182 @@
+//! Small SVG charts: lines, bars, strips. Deterministic text, no scripts, no outside references.
+//!
+//! Every chart is `role="img"` with a title and a description (SVG 1.1 §5.4), and carries light
+//! colours as attributes, so that a reader without style sheets shows it; a style sheet swaps
+//! them in the dark. The palette is that of Okabe and Ito (2008), told apart by most colour-blind
+//! readers, and each series has a marker shape of its own besides.
+
+mod axis;
+mod bar;
+mod line;
+mod palette;
+mod strip;
+
+pub(crate) use axis::{Kind, linear_domain, log_domain};
+pub(crate) use bar::{BarChart, BarRow};
+pub(crate) use line::{Axis, LineChart, Series};
+pub(crate) use palette::style;
+pub(crate) use strip::{StripChart, StripGroup, StripRow};
+
+use std::fmt::Write;
+
+use crate::escape;
+
+/// Width of every chart in user units; text is set for this width, so that a chart stays legible
+/// on a telephone.
+pub(crate) const WIDTH: f64 = 560.0;
+
+/// Height of a line of text in user units.
+const LINE_HEIGHT: f64 = 16.0;
+
+/// Size of text in user units.
+const TEXT_SIZE: f64 = 13.0;
+
+/// A finished chart, as a file of its own or inside a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Svg {
+    head: String,
+    body: String,
+}
+
+impl Svg {
+    /// A file that brings its style sheet along.
+    pub(crate) fn file(&self) -> String {
+        let style = format!("<style>{}</style>\n", style());
+        format!("{}{style}{}</svg>\n", self.head, self.body)
+    }
+
+    /// For a page that has the style sheet already.
+    pub(crate) fn inline(&self) -> String {
+        format!("{}{}</svg>\n", self.head, self.body)
+    }
+}
+
+/// A rectangle in user units; y grows downwards.
+#[derive(Clone, Copy, Debug)]
+struct Area {
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+}
+
+/// Where a piece of text hangs on its point.
+#[derive(Clone, Copy, Debug)]
+enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// The chart while it is drawn.
+struct Canvas {
+    body: String,
+}
+
+impl Canvas {
+    const fn new() -> Self {
+        Self { body: String::new() }
+    }
+
+    /// Text in ink.
+    fn text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let fill = if class == "soft" { "#595959" } else { "#1a1a1a" };
+        let weight = if class == "strong" { " font-weight=\"600\"" } else { "" };
+        let _ = writeln!(
+            self.body,
+            "<text class=\"{class}\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" \
+             fill=\"{fill}\"{weight}>{}</text>",
+            px(x),
+            px(y),
+            escape::xml(text)
+        );
+    }
+
+    /// A straight line of a class: `grid`, `axis`.
+    fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let stroke = match class {
+            "grid" => "#e3e3e3",
+            "link" => "#9a9a9a",
+            _ => "#707070",
+        };
+        let _ = writeln!(
+            self.body,
+            "<line class=\"{class}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{stroke}\"/>",
+            px(from.0),
+            px(from.1),
+            px(to.0),
+            px(to.1)
+        );
+    }
+
+    /// Anything else, already safe.
+    fn raw(&mut self, markup: &str) {
+        self.body.push_str(markup);
+        self.body.push('\n');
+    }
+
+    fn finish(self, title: &str, description: &str, height: f64) -> Svg {
+        let (width, height) = (px(WIDTH), px(height));
+        let head = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {width} \
+             {height}\" width=\"{width}\" height=\"{height}\" font-family=\"system-ui, sans-serif\" \
+             font-size=\"{TEXT_SIZE}\">\n<title>{}</title>\n<desc>{}</desc>\n",
+            escape::xml(title),
+            escape::xml(description)
+        );
+        Svg { head, body: self.body }
+    }
+
+    /// The sentence that takes the place of a chart without points.
+    fn nothing(title: &str, description: &str) -> Svg {
+        let mut canvas = Self::new();
+        let y = 4.0 * LINE_HEIGHT;
+        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", title);
+        canvas.text(WIDTH / 2.0, y, Anchor::Middle, "soft", "nothing was measured");
+        canvas.finish(title, description, 6.0 * LINE_HEIGHT)
+    }
+}
+
+/// A coordinate with at most one decimal; never `-0`.
+fn px(value: f64) -> String {
+    let tenths = if value.is_finite() { (value * 10.0).round() / 10.0 } else { 0.0 };
+    let tenths = if tenths == 0.0 { 0.0 } else { tenths };
+    tenths.to_string()
+}
+
+/// Mean advance of a character over the size of the text, for the widest of the common sans-serif
+/// faces (DejaVu Sans with capitals and figures).
+const ADVANCE: f64 = 0.62;
+
+/// Estimated width of a text in user units.
+fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * TEXT_SIZE * ADVANCE
+}
+
+/// The text, cut to a width with an ellipsis.
+fn fitted(text: &str, width: f64) -> String {
+    let most = (width / (TEXT_SIZE * ADVANCE)).floor().max(1.0) as usize;
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['\u{2026}']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short_and_never_broken() {
+        let cases: &[(f64, &str)] =
+            &[(1.25, "1.3"), (-0.01, "0"), (f64::NAN, "0"), (300.0, "300"), (0.1 + 0.2, "0.3")];
+        for (value, expected) in cases {
+            assert_eq!(px(*value), *expected);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A chart of repetitions: every run as a dot on the strip of its cell, as a share of the cell's
+//! best run. The spread of a slow path and of a fast one can so be compared at a glance.
+
+use super::axis::{Kind, Scale, linear_ticks};
+use super::palette::{class, light};
+use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use crate::escape;
+
+/// The runs of one cell.
+#[derive(Clone, Debug)]
+pub(crate) struct StripRow {
+    /// Its name: the window.
+    pub label: String,
+    /// Each run over the best one, 0 … 1.
+    pub shares: Vec<f64>,
+    /// The middle run.
+    pub median: Option<f64>,
+    /// What stands at the right: the best run and the median.
+    pub note: String,
+}
+
+/// Cells that belong together: a topology.
+#[derive(Clone, Debug)]
+pub(crate) struct StripGroup {
+    /// Its name.
+    pub label: String,
+    /// Number of its colour.
+    pub style: usize,
+    /// Top to bottom.
+    pub rows: Vec<StripRow>,
+}
+
+/// The whole chart.
+#[derive(Clone, Debug)]
+pub(crate) struct StripChart {
+    /// Over the chart, and its accessible name.
+    pub title: String,
+    /// Its accessible description.
+    pub description: String,
+    /// What the notes at the right are.
+    pub notes: String,
+    /// Under the chart.
+    pub axis: String,
+    /// Top to bottom.
+    pub groups: Vec<StripGroup>,
+}
+
+const ROW: f64 = 17.0;
+const GROUP_GAP: f64 = 10.0;
+
+impl StripChart {
+    /// Draws the chart.
+    pub(crate) fn svg(&self) -> Svg {
+        let rows = || self.groups.iter().flat_map(|group| group.rows.iter());
+        let shares = rows().flat_map(|row| row.shares.iter().copied()).filter(|s| s.is_finite());
+        let Some(lowest) = shares.reduce(f64::min) else {
+            return Canvas::nothing(&self.title, &self.description);
+        };
+        let wide = |texts: Vec<f64>| texts.into_iter().fold(0.0, f64::max);
+        let labels = wide(rows().map(|row| text_width(&row.label)).collect());
+        let notes = wide(rows().map(|row| text_width(&row.note)).collect());
+        let height = |group: &StripGroup| ROW * (group.rows.len() as f64 + 1.0) + GROUP_GAP;
+        let top = 1.8 * LINE_HEIGHT;
+        let area = Area {
+            left: (labels + 14.0).min(110.0),
+            top,
+            right: WIDTH - (notes + 10.0).min(220.0),
+            bottom: top + self.groups.iter().map(height).sum::<f64>(),
+        };
+        let floor = (lowest.clamp(0.0, 0.9) * 10.0).floor() * 10.0;
+        let scale = Scale::new(Kind::Linear, (floor, 100.0), (area.left + 6.0, area.right - 6.0));
+        let mut canvas = Canvas::new();
+        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
+        canvas.text(area.right + 8.0, top + ROW - 1.0, Anchor::Start, "soft", &self.notes);
+        self.draw_axis(&mut canvas, area, &scale);
+        let mut y = top;
+        for group in &self.groups {
+            draw_group(&mut canvas, area, &scale, group, y);
+            y += height(group);
+        }
+        canvas.finish(&self.title, &self.description, area.bottom + 3.0 * LINE_HEIGHT)
+    }
+
+    fn draw_axis(&self, canvas: &mut Canvas, area: Area, scale: &Scale) {
+        for tick in linear_ticks(scale.domain(), 5) {
+            let Some(x) = scale.at(tick) else { continue };
+            canvas.line("grid", (x, area.top + 4.0), (x, area.bottom));
+            let y = area.bottom + LINE_HEIGHT;
+            canvas.text(x, y, Anchor::Middle, "soft", &format!("{tick:.0} %"));
+        }
+        let middle = f64::midpoint(area.left, area.right);
+        let y = area.bottom + 2.3 * LINE_HEIGHT;
+        canvas.text(middle, y, Anchor::Middle, "soft", &self.axis);
+    }
+}
+
+fn draw_group(canvas: &mut Canvas, area: Area, scale: &Scale, group: &StripGroup, top: f64) {
+    let name = fitted(&group.label, WIDTH);
+    // The ground behind the name keeps grid lines out of it.
+    canvas.raw(&format!(
+        "<rect class=\"ground\" x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"#ffffff\"/>",
+        px(top + 3.0),
+        px(text_width(&name) * 1.1 + 4.0),
+        px(ROW)
+    ));
+    canvas.text(0.0, top + ROW - 1.0, Anchor::Start, "strong", &name);
+    for (index, row) in group.rows.iter().enumerate() {
+        let y = top + ROW * (index as f64 + 1.5);
+        canvas.text(area.left - 4.0, y + 4.5, Anchor::End, "soft", &fitted(&row.label, 100.0));
+        canvas.text(area.right + 8.0, y + 4.5, Anchor::Start, "name", &fitted(&row.note, 212.0));
+        draw_row(canvas, scale, row, group.style, y);
+    }
+}
+
+fn draw_row(canvas: &mut Canvas, scale: &Scale, row: &StripRow, style: usize, y: f64) {
+    let (n, colour) = (class(style), light(style));
+    let mut places: Vec<f64> =
+        row.shares.iter().filter_map(|share| scale.at(share * 100.0)).collect();
+    places.sort_by(f64::total_cmp);
+    if let (Some(first), Some(last)) = (places.first(), places.last()) {
+        canvas.line("link", (*first, y), (*last, y));
+    }
+    if let Some(x) = row.median.and_then(|share| scale.at(share * 100.0)) {
+        canvas.raw(&format!(
+            "<line class=\"s{n}\" x1=\"{x}\" x2=\"{x}\" y1=\"{}\" y2=\"{}\" stroke=\"{colour}\" \
+             stroke-width=\"2.4\"/>",
+            px(y - 6.5),
+            px(y + 6.5),
+            x = px(x)
+        ));
+    }
+    let best = places.pop();
+    for x in places {
+        canvas.raw(&format!(
+            "<circle class=\"s{n}\" cx=\"{}\" cy=\"{}\" r=\"3.4\" fill=\"none\" \
+             stroke=\"{colour}\" stroke-width=\"1.4\"/>",
+            px(x),
+            px(y)
+        ));
+    }
+    if let Some(x) = best {
+        canvas.raw(&format!(
+            "<circle class=\"f{n}\" cx=\"{}\" cy=\"{}\" r=\"4.4\" fill=\"{colour}\">\
+             <title>{}</title></circle>",
+            px(x),
+            px(y),
+            escape::xml(&row.note)
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strips_never_break_whatever_the_runs() {
+        for shares in [vec![], vec![f64::NAN], vec![1.0], vec![0.0, 1.0], vec![0.97, 1.0, 2.0]] {
+            let row = StripRow {
+                label: "16K".to_owned(),
+                median: shares.first().copied(),
+                shares,
+                note: "best".to_owned(),
+            };
+            let group = StripGroup { label: "a".to_owned(), style: 9, rows: vec![row] };
+            let chart = StripChart {
+                title: "t".to_owned(),
+                description: "d".to_owned(),
+                notes: "best, median".to_owned(),
+                axis: "% of best".to_owned(),
+                groups: vec![group],
+            };
+            let text = chart.svg().file();
+            assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        }
+    }
+}

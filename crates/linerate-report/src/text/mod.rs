@@ -1,0 +1,83 @@
+//! Records as terminal text.
+//!
+//! The order is fixed: what was measured, what the instrument itself spoiled, the figures, the
+//! ceiling, the other caveats, the failure, one plain sentence. Colour and width are left to the
+//! terminal; nothing here asks for them.
+
+mod ping;
+mod tcp;
+
+use linerate_core::record::{Caveat, Plan, Record, Status};
+
+pub(crate) use ping::{
+    from_average as ping_from_average, title as ping_title, value as ping_value,
+};
+pub use tcp::tcp_summary;
+pub(crate) use tcp::{processors as tcp_processors, table as tcp_table, title as tcp_title};
+
+use crate::{escape, number, words};
+
+/// The final text of any record; lines are ended, the last one too.
+pub fn record(record: &Record) -> String {
+    match &record.plan {
+        Plan::Tcp(_) => tcp_summary(record),
+        Plan::Ping(plan) => ping::summary(record, plan),
+    }
+}
+
+/// One plain sentence on what the record says.
+pub(crate) fn sentence(record: &Record) -> String {
+    match &record.plan {
+        Plan::Tcp(plan) => tcp::sentence(record, plan),
+        Plan::Ping(plan) => ping::sentence(record, plan),
+    }
+}
+
+/// Start, length, program, ends: the lines under the title.
+fn facts(record: &Record) -> String {
+    let mut out = format!(
+        "  started {}, took {}, {} {}\n",
+        record.started_at,
+        number::seconds(record.duration_ns as f64),
+        escape::line(&record.tool.name),
+        escape::line(&record.tool.version),
+    );
+    for end in &record.ends {
+        let about = words::end(end);
+        if !about.is_empty() {
+            out.push_str(&format!("  {:<6}  {}\n", end.role, escape::line(&about)));
+        }
+    }
+    out
+}
+
+/// The caveats that come before the figures: the instrument was the limit.
+fn own_limits(record: &Record) -> String {
+    let (own, _) = words::caveats(record);
+    own.iter().map(|caveat| caveat_line("limited by this host", caveat)).collect()
+}
+
+/// The ceiling, the other caveats, the failure, the sentence.
+fn tail(record: &Record) -> String {
+    let mut out = String::new();
+    if let Some(ceiling) = &record.ceiling {
+        out.push_str(&format!("  {}\n", escape::line(&words::ceiling(ceiling))));
+    }
+    let (_, others) = words::caveats(record);
+    others.iter().for_each(|caveat| out.push_str(&caveat_line("note", caveat)));
+    if let Some(failure) = &record.failure {
+        let how = match record.status {
+            Status::Partial => "ended early",
+            Status::Interrupted => "interrupted",
+            Status::Ok | Status::Error => "failed",
+        };
+        out.push_str(&format!("  {how}: {}\n", escape::line(&failure.to_string())));
+    }
+    out.push_str(&escape::line(&sentence(record)));
+    out.push('\n');
+    out
+}
+
+fn caveat_line(label: &str, caveat: &Caveat) -> String {
+    format!("  {label}: {}\n", escape::line(&caveat.to_string()))
+}

@@ -1,0 +1,200 @@
+//! The final text of a TCP throughput test.
+
+use linerate_core::record::{
+    Asked, Direction, Flow, MetricId, Plan, Record, Stat, Status, TcpPlan,
+};
+
+use super::{facts, own_limits, tail};
+use crate::number::{self, NONE, or_dash};
+use crate::table::Table;
+use crate::{escape, words};
+
+/// The final text of `linerate tcp`: header, a table per direction, processor use, ceiling,
+/// caveats, failure, one plain sentence. A record of another kind gives its own text.
+pub fn tcp_summary(record: &Record) -> String {
+    let Plan::Tcp(plan) = &record.plan else {
+        return super::record(record);
+    };
+    let mut out = escape::line(&title(plan));
+    out.push('\n');
+    out.push_str(&facts(record));
+    out.push_str(&own_limits(record));
+    for &direction in words::each_direction(plan.directions) {
+        out.push_str(&format!("{}\n", words::direction(direction)));
+        out.push_str(&table(record, direction).text(2));
+        out.push_str(&processors(record, direction));
+    }
+    out.push_str(&tail(record));
+    out
+}
+
+/// The one line that says what was asked.
+pub(crate) fn title(plan: &TcpPlan) -> String {
+    let mut text = format!(
+        "TCP with {} port {}: {}, {}, {}, writes of {}",
+        plan.host,
+        plan.port,
+        words::directions(plan.directions),
+        words::counted(plan.streams.into(), "stream"),
+        words::finish(plan.finish),
+        number::memory(plan.buffer_bytes.into()),
+    );
+    if let Some(pace) = plan.pace {
+        let pace = number::rate_nominal(pace.bits_per_sec() as f64);
+        text.push_str(&format!(", paced at {pace} a stream"));
+    }
+    text
+}
+
+/// One row per stream, and the sum where there are several.
+pub(crate) fn table(record: &Record, direction: Direction) -> Table {
+    let mut table = Table::new([
+        "stream",
+        "bytes",
+        "goodput",
+        "retransmits",
+        "RTT ms",
+        "cwnd",
+        "window asked/set/advertised",
+        "cc asked/got",
+    ]);
+    let flows: Vec<&Flow> =
+        record.flows.iter().filter(|flow| flow.direction == direction).collect();
+    for flow in &flows {
+        table.row(stream_row(record, flow));
+    }
+    if flows.len() != 1 {
+        table.row(sum_row(record, direction, &flows));
+    }
+    table
+}
+
+fn stream_row(record: &Record, flow: &Flow) -> Vec<String> {
+    let receiver = flow.receiver.as_ref();
+    let info = flow.sender.as_ref().and_then(|end| end.tcp_info);
+    let of_flow = |metric, stat| flow_value(record, flow, metric, stat);
+    let goodput = of_flow(MetricId::Goodput, Stat::Value).or_else(|| {
+        let end = receiver.filter(|end| end.span_ns > 0)?;
+        Some(end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
+    });
+    let rtt = of_flow(MetricId::TcpRtt, Stat::Mean)
+        .or_else(|| info?.rtt_us.map(|us| f64::from(us) * 1e3));
+    let cwnd = of_flow(MetricId::Cwnd, Stat::Mean)
+        .map(|bytes| bytes as u64)
+        .or_else(|| info?.cwnd_bytes());
+    vec![
+        flow.flow.to_string(),
+        or_dash(receiver.map(|end| end.bytes_measured), number::amount),
+        or_dash(goodput, number::rate),
+        or_dash(info.and_then(|info| info.total_retrans), |n| n.to_string()),
+        or_dash(rtt, number::ms),
+        or_dash(cwnd, number::memory),
+        windows(flow),
+        congestion_control(flow),
+    ]
+}
+
+fn flow_value(record: &Record, flow: &Flow, metric: MetricId, stat: Stat) -> Option<f64> {
+    let mut rows = record.summary.iter().filter(|row| row.metric == metric && row.stat == stat);
+    rows.find(|row| row.flow == Some(flow.flow) && row.direction == Some(flow.direction))
+        .map(|row| row.value)
+}
+
+fn sum_row(record: &Record, direction: Direction, flows: &[&Flow]) -> Vec<String> {
+    let value = |metric, stat| record.value(metric, stat, Some(direction));
+    let bytes = value(MetricId::Bytes, Stat::Value).map(|bytes| bytes as u64).or_else(|| {
+        let each = flows.iter().map(|flow| Some(flow.receiver.as_ref()?.bytes_measured));
+        each.collect::<Option<Vec<u64>>>().filter(|all| !all.is_empty()).map(|b| b.iter().sum())
+    });
+    vec![
+        "sum".to_owned(),
+        or_dash(bytes, number::amount),
+        or_dash(value(MetricId::Goodput, Stat::Value), number::rate),
+        or_dash(value(MetricId::Retransmits, Stat::Value), |n| format!("{n:.0}")),
+        or_dash(value(MetricId::TcpRtt, Stat::Mean), number::ms),
+        NONE.to_owned(),
+        NONE.to_owned(),
+        NONE.to_owned(),
+    ]
+}
+
+/// The receiver's window: SO_RCVBUF asked and set, and the most that it advertised.
+fn windows(flow: &Flow) -> String {
+    let receiver = flow.receiver.as_ref();
+    let asked = receiver.map(|end| &end.rcvbuf_bytes);
+    let sender = flow.sender.as_ref();
+    let advertised = receiver
+        .and_then(|end| end.window_advertised_bytes_max)
+        .or_else(|| sender?.window_offered_bytes_max);
+    let show = |bytes: Option<u64>| or_dash(bytes, number::memory);
+    format!(
+        "{}/{}/{}",
+        asked.and_then(|window| window.asked).map_or_else(|| "auto".to_owned(), number::memory),
+        show(asked.and_then(|window| window.got)),
+        show(advertised)
+    )
+}
+
+fn congestion_control(flow: &Flow) -> String {
+    let none = Asked::default();
+    let name = flow.sender.as_ref().map_or(&none, |end| &end.congestion_control);
+    format!(
+        "{}/{}",
+        name.asked.as_deref().unwrap_or("default"),
+        name.got.as_deref().unwrap_or(NONE)
+    )
+}
+
+/// Processor time of both ends for one direction, in one line.
+pub(crate) fn processors(record: &Record, direction: Direction) -> String {
+    let value = |metric| record.value(metric, Stat::Value, Some(direction));
+    let end = |cost, share| {
+        let cost = or_dash(value(cost), |s| format!("{} s/GB", number::significant(s, 3)));
+        let share = or_dash(value(share), number::percent);
+        format!("{cost} ({share} of a core)")
+    };
+    format!(
+        "  CPU: sender {}, receiver {}\n",
+        end(MetricId::CpuSender, MetricId::CpuShareSender),
+        end(MetricId::CpuReceiver, MetricId::CpuShareReceiver),
+    )
+}
+
+/// What the test says, in one plain sentence.
+pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
+    let goodput = |direction| record.value(MetricId::Goodput, Stat::Value, Some(direction));
+    let flows: Vec<String> = words::each_direction(plan.directions)
+        .iter()
+        .filter_map(|&direction| {
+            let rate = number::rate(goodput(direction)?);
+            Some(match direction {
+                Direction::Up => format!("{} took in {rate} from this host", plan.host),
+                Direction::Down => format!("this host took in {rate} from {}", plan.host),
+            })
+        })
+        .collect();
+    if flows.is_empty() {
+        return match &record.failure {
+            Some(_) => format!("Nothing was measured with {}.", plan.host),
+            None => format!("No data arrived in the test with {}.", plan.host),
+        };
+    }
+    let mut text = words::listed(&flows);
+    if let Some(first) = text.get(..1).map(str::to_uppercase).filter(|_| text.starts_with("this")) {
+        text.replace_range(..1, &first);
+    }
+    match record.ceiling.as_ref().and_then(|ceiling| ceiling.share) {
+        Some(share) => {
+            text.push_str(&format!(
+                ": {} of what the path's framing allows",
+                number::percent(share)
+            ));
+        }
+        None => text.push_str("; no ceiling is known for this path"),
+    }
+    if record.status != Status::Ok {
+        text.push_str(", until it was cut short");
+    }
+    text.push('.');
+    text
+}
