@@ -121,15 +121,17 @@ fn schema(document: Document) -> anyhow::Result<String> {
     serde_json::to_string_pretty(&schema).context("print the schema")
 }
 
-/// `linerate tcp --time`, one line for each flag that a user may see.
+/// `linerate tcp --time: End after this time`, a line for each flag that a user may see.
 fn flag_list() -> String {
     let mut list = String::new();
     for (name, command) in commands(&visible()) {
-        let flags = command.get_arguments().filter(|flag| !flag.is_hide_set());
-        for long in flags.filter_map(clap::Arg::get_long) {
-            if !matches!(long, "help" | "version") {
-                let _ = writeln!(list, "{name} --{long}");
-            }
+        for flag in command.get_arguments().filter(|flag| !flag.is_hide_set()) {
+            let Some(long) = flag.get_long().filter(|long| !matches!(*long, "help" | "version"))
+            else {
+                continue;
+            };
+            let help = flag.get_help().map_or_else(String::new, ToString::to_string);
+            let _ = writeln!(list, "{name} --{long}: {help}");
         }
     }
     list
