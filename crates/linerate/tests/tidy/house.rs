@@ -70,20 +70,49 @@ pub(crate) fn changelog(text: &str) -> Vec<String> {
     vec!["CHANGELOG.md: no section ## Unreleased; add it on top".to_owned()]
 }
 
-/// Folders of linerate-proto without a page in `spec/`.
+/// Folders of linerate-proto whose files each cite a standard, so that no page is needed.
+const STANDARD: &[&str] = &["frame"];
+
+/// Folders of linerate-proto without a page in `spec/`: neither of the folder's name nor one that
+/// its files point to.
 pub(crate) fn protocol_pages(files: &[Text]) -> Vec<String> {
-    let folders: BTreeSet<&str> = files
-        .iter()
-        .filter_map(|file| file.path.strip_prefix("crates/linerate-proto/src/")?.split_once('/'))
-        .map(|(folder, _)| folder)
-        .collect();
+    let proto = files.iter().filter_map(|file| {
+        let (folder, _) = file.path.strip_prefix("crates/linerate-proto/src/")?.split_once('/')?;
+        Some((folder, file))
+    });
+    let folders: BTreeSet<&str> = proto.clone().map(|(folder, _)| folder).collect();
+    let pointed: BTreeSet<&str> =
+        proto.filter(|(_, file)| !pages(&file.text).is_empty()).map(|(folder, _)| folder).collect();
     folders
-        .into_iter()
+        .difference(&pointed)
+        .filter(|folder| !STANDARD.contains(folder))
         .map(|folder| format!("spec/{folder}.md"))
         .filter(|page| !files.iter().any(|file| file.path == *page))
         .map(|page| {
             format!("{page}: missing; describe the bytes, their source and where we deviate")
         })
+        .collect()
+}
+
+/// Pages that a file points to and that are not there.
+pub(crate) fn lost_pages(files: &[Text]) -> Vec<String> {
+    let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    let readers = files.iter().filter(|file| !file.path.starts_with("crates/linerate/tests/tidy/"));
+    let pointers =
+        readers.flat_map(|file| pages(&file.text).into_iter().map(move |page| (file, page)));
+    pointers
+        .filter(|(_, page)| !paths.contains(page.as_str()))
+        .map(|(file, page)| format!("{}: points to {page}, which is not there", file.path))
+        .collect()
+}
+
+/// Every `spec/name.md` and `docs/name.md` that a text names. Capitals stand for any name.
+fn pages(text: &str) -> BTreeSet<String> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && !"/._-".contains(c))
+        .map(|word| word.trim_end_matches('.'))
+        .filter(|word| word.starts_with("spec/") || word.starts_with("docs/"))
+        .filter(|word| word.ends_with(".md") && !word.contains(|c: char| c.is_ascii_uppercase()))
+        .map(str::to_owned)
         .collect()
 }
 
@@ -119,4 +148,15 @@ fn a_protocol_without_a_page_is_found() {
     assert_eq!(protocol_pages(&files).len(), 1);
     files.push(file("spec/stamp.md"));
     assert_eq!(protocol_pages(&files).len(), 0);
+}
+
+#[test]
+fn a_page_that_is_named_but_absent_is_found() {
+    let file = |path: &str, text: &str| Text { path: path.to_owned(), text: text.to_owned() };
+    let code = file("crates/linerate-proto/src/echo/a.rs", "//! As `spec/udp-echo.md` says.\n");
+    let mut files = vec![code, file("docs/a.md", "See spec/NAME.md.\n")];
+    assert_eq!(protocol_pages(&files), Vec::<String>::new());
+    assert_eq!(lost_pages(&files).len(), 1);
+    files.push(file("spec/udp-echo.md", ""));
+    assert_eq!(lost_pages(&files), Vec::<String>::new());
 }

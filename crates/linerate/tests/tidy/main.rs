@@ -148,6 +148,7 @@ fn the_changelog_is_open() {
 }
 
 #[test]
-fn every_protocol_has_a_page() {
-    hold(&house::protocol_pages(&tree::texts()));
+fn every_protocol_has_a_page_and_every_page_that_is_named_exists() {
+    let texts = tree::texts();
+    hold(&[house::protocol_pages(&texts), house::lost_pages(&texts)].concat());
 }

@@ -12,7 +12,8 @@ pub(crate) struct Source {
     pub(crate) code: String,
     /// The text with everything but comments as spaces; line ends stay.
     pub(crate) comments: String,
-    /// For each line, whether it belongs to an item under `#[cfg(test)]` or to a test program.
+    /// For each line, whether it belongs to an item under `#[cfg(test)]`, to a test program or to
+    /// a file of tests (`tests.rs`, `drive_tests.rs`).
     pub(crate) is_test: Vec<bool>,
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct Function {
 impl Source {
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let (code, comments) = separate(text);
-        let whole = path.contains("/tests/") || path.ends_with("/tests.rs");
+        let whole = path.contains("/tests/") || path.ends_with("tests.rs");
         let mut is_test = vec![whole; text.lines().count()];
         for (first, last) in test_items(&code) {
             let end = is_test.len().min(last + 1);
