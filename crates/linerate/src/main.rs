@@ -22,6 +22,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is moved once")]
 enum Command {
     /// Measure TCP throughput to a server
     Tcp(command::tcp::Args),

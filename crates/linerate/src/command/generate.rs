@@ -1,14 +1,14 @@
 //! `linerate generate`: what is made from the flags and the types, so that nobody writes it twice.
 //!
-//! Man pages, shell completions, JSON schemas, the table of metrics and the list of flags. The
-//! subcommand is hidden: packagers and the tests call it. Measuring commands do not come here.
+//! Man pages, shell completions, JSON schemas and the list of flags. The subcommand is hidden:
+//! packagers and the tests call it. Measuring commands do not come here.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::CommandFactory;
-use linerate_core::record::{Failure, Fault, METRICS, Metric, Record};
+use linerate_core::record::{Failure, Fault, Record};
 
 use crate::exit::Outcome;
 use crate::output;
@@ -39,8 +39,6 @@ enum What {
         #[arg(value_enum, default_value_t = Document::Record)]
         document: Document,
     },
-    /// Print the table of metrics as Markdown
-    Metrics,
     /// Print every long flag, one a line, after its command
     Flags,
 }
@@ -62,7 +60,6 @@ pub(crate) fn run(args: Args) -> Outcome {
         What::Man { directory } => write_man_pages(&directory)?,
         What::Completions { shell } => output::text(&completions(shell)),
         What::Schema { document } => output::line(&schema(document)?),
-        What::Metrics => output::text(&metrics_page()),
         What::Flags => output::text(&flag_list()),
     }
     Ok(0)
@@ -135,34 +132,4 @@ fn flag_list() -> String {
         }
     }
     list
-}
-
-fn metrics_page() -> String {
-    let mut page = String::from(
-        "# Metrics\n\n\
-         Every number that linerate stores or prints carries one of these names. The page is made\n\
-         from the table in `crates/linerate-core/src/record/metric.rs` by `linerate generate\n\
-         metrics`; a test holds it current. `layer` says what a rate or a size includes: `payload`\n\
-         is what the application gave or took, `ip` adds the transport and IP headers, `frame` the\n\
-         Ethernet header and checksum, `wire` the preamble and the gap. A unit of 1 is a ratio\n\
-         from 0 to 1. The statistic that a value is (mean, minimum, percentile) stands beside it in\n\
-         the record.\n",
-    );
-    for row in METRICS {
-        page.push_str(&metric_section(row));
-    }
-    page
-}
-
-fn metric_section(row: &Metric) -> String {
-    let layer = row.layer.map_or_else(String::new, |layer| {
-        let name = format!("{layer:?}").to_lowercase();
-        format!(" · layer: {name}")
-    });
-    let better = format!("{:?}", row.better).to_lowercase();
-    let layer_and_better = format!("{layer} · better: {better}");
-    format!(
-        "\n## `{}`\n{} · unit: {}{layer_and_better}\n\n{}\nSource: {}.\n",
-        row.id, row.title, row.unit, row.definition, row.source
-    )
 }
