@@ -1,5 +1,6 @@
 //! What a thread cost: processor time (getrusage(2), RUSAGE_THREAD) and the time that it waited
-//! for a processor (/proc/thread-self/schedstat, second field, nanoseconds; needs CONFIG_SCHED_INFO).
+//! for a processor (/proc/thread-self/schedstat, second field, nanoseconds; needs
+//! CONFIG_SCHED_INFO).
 
 use std::mem::MaybeUninit;
 

@@ -22,6 +22,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is moved once")]
 enum Command {
     /// Measure TCP throughput to a server
     Tcp(command::tcp::Args),
@@ -41,10 +42,16 @@ enum Command {
     History(command::history::Args),
     /// Check this host
     Doctor(command::doctor::Args),
+    /// Make man pages, completions, schemas and tables from the code
+    #[command(hide = true)]
+    Generate(command::generate::Args),
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
     exit::code(match cli.command {
         Command::Tcp(args) => command::tcp::run(args),
         Command::Ping(args) => command::ping::run(args),
@@ -55,5 +62,6 @@ fn main() -> std::process::ExitCode {
         Command::Report(args) => command::report::run(args),
         Command::History(args) => command::history::run(args),
         Command::Doctor(args) => command::doctor::run(args),
+        Command::Generate(args) => command::generate::run(args),
     })
 }

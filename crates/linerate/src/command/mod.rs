@@ -1,5 +1,6 @@
 //! One file per subcommand: flags in, plan out, and what to print.
 pub(crate) mod doctor;
+pub(crate) mod generate;
 pub(crate) mod history;
 pub(crate) mod lab;
 pub(crate) mod measure;

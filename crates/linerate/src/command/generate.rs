@@ -1,0 +1,135 @@
+//! `linerate generate`: what is made from the flags and the types, so that nobody writes it twice.
+//!
+//! Man pages, shell completions, JSON schemas and the list of flags. The subcommand is hidden:
+//! packagers and the tests call it. Measuring commands do not come here.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::CommandFactory;
+use linerate_core::record::{Failure, Fault, Record};
+
+use crate::exit::Outcome;
+use crate::output;
+
+/// Flags of `linerate generate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What to make.
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Write one man page per command into a directory
+    Man {
+        /// Directory; it is made when absent
+        directory: PathBuf,
+    },
+    /// Print a completion script
+    Completions {
+        /// The shell that is to complete
+        shell: clap_complete::Shell,
+    },
+    /// Print the JSON Schema of a stored document
+    Schema {
+        /// Which document
+        #[arg(value_enum, default_value_t = Document::Record)]
+        document: Document,
+    },
+    /// Print every long flag, one a line, after its command
+    Flags,
+}
+
+/// A document with a schema.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Document {
+    /// One measurement
+    Record,
+    /// The plan of a study
+    Study,
+    /// The plan of a laboratory
+    Lab,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    match args.what {
+        What::Man { directory } => write_man_pages(&directory)?,
+        What::Completions { shell } => output::text(&completions(shell)),
+        What::Schema { document } => output::line(&schema(document)?),
+        What::Flags => output::text(&flag_list()),
+    }
+    Ok(0)
+}
+
+/// The command as a user sees it: without the hidden parts, each command with its full name.
+fn visible() -> clap::Command {
+    let mut root = crate::Cli::command().term_width(100).disable_help_subcommand(true);
+    root.build();
+    root
+}
+
+fn write_man_pages(directory: &Path) -> anyhow::Result<()> {
+    let cannot = |error: std::io::Error, object: &Path| {
+        Failure::new(Fault::System, "write man page", object.display().to_string(), error)
+    };
+    std::fs::create_dir_all(directory).map_err(|error| cannot(error, directory))?;
+    for (name, command) in commands(&visible()) {
+        let file = directory.join(format!("{}.1", name.replace(' ', "-")));
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command)
+            .source(concat!("linerate ", env!("CARGO_PKG_VERSION")))
+            .manual("User Commands")
+            .render(&mut page)
+            .map_err(|error| cannot(error, &file))?;
+        std::fs::write(&file, page).map_err(|error| cannot(error, &file))?;
+    }
+    Ok(())
+}
+
+/// The root, its visible commands and theirs, each with its full name.
+fn commands(root: &clap::Command) -> Vec<(String, clap::Command)> {
+    let mut all = vec![(root.get_name().to_owned(), root.clone())];
+    let mut at = 0;
+    while let Some((name, command)) = all.get(at).cloned() {
+        for child in command.get_subcommands().filter(|child| !child.is_hide_set()) {
+            all.push((format!("{name} {}", child.get_name()), child.clone()));
+        }
+        at += 1;
+    }
+    all
+}
+
+fn completions(shell: clap_complete::Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut crate::Cli::command(), "linerate", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+fn schema(document: Document) -> anyhow::Result<String> {
+    let schema = match document {
+        Document::Record => schemars::schema_for!(Record),
+        Document::Study => schemars::schema_for!(linerate_core::study::StudyPlan),
+        Document::Lab => schemars::schema_for!(linerate_core::lab::LabPlan),
+    };
+    serde_json::to_string_pretty(&schema).context("print the schema")
+}
+
+/// `linerate tcp --time: End after this time`, a line for each flag that a user may see.
+fn flag_list() -> String {
+    let mut list = String::new();
+    for (name, command) in commands(&visible()) {
+        for flag in command.get_arguments().filter(|flag| !flag.is_hide_set()) {
+            let Some(long) = flag.get_long().filter(|long| !matches!(*long, "help" | "version"))
+            else {
+                continue;
+            };
+            let help = flag.get_help().map_or_else(String::new, ToString::to_string);
+            let _ = writeln!(list, "{name} --{long}: {help}");
+        }
+    }
+    list
+}

@@ -1,0 +1,121 @@
+//! The command line as a shell sees it: help, version, wrong use, exit codes, which stream says
+//! what. Nothing here sends a packet. Commands with a network have test files of their own.
+
+use std::process::{Command, Output};
+
+/// Runs the built program without a terminal and without the caller's store.
+fn linerate(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(arguments)
+        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("results are UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("messages are UTF-8")
+}
+
+/// The names of the commands that the help of `path` lists.
+fn commands(path: &[&str]) -> Vec<String> {
+    let help = stdout(&linerate(&[path, &["--help"]].concat()));
+    help.lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.starts_with("  "))
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Wrong use: nothing on standard output, one line on standard error with each of `parts`, code 2.
+fn check_wrong_use(arguments: &[&str], parts: &[&str]) {
+    let output = linerate(arguments);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?} said {said}");
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+    assert_eq!(said.lines().count(), 1, "{arguments:?} said {said}");
+    assert!(said.starts_with("linerate: "), "{arguments:?} said {said}");
+    for part in parts {
+        assert!(said.contains(part), "{arguments:?} said {said}, without {part}");
+    }
+}
+
+#[test]
+fn the_program_alone_prints_its_help_and_exits_2() {
+    let output = linerate(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("Usage: linerate"));
+    assert_eq!(stdout(&output), "");
+}
+
+#[test]
+fn version_is_one_line_on_standard_output() {
+    let output = linerate(&["--version"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stdout(&output), format!("linerate {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn every_command_prints_its_help_and_exits_0() {
+    let names = commands(&[]);
+    assert!(names.len() >= 9, "{names:?}");
+    for name in &names {
+        let mut paths = vec![vec![name.as_str()]];
+        let below = commands(&[name]);
+        paths.extend(below.iter().map(|child| vec![name.as_str(), child.as_str()]));
+        for path in paths {
+            let output = linerate(&[path.as_slice(), &["--help"]].concat());
+            assert_eq!(output.status.code(), Some(0), "{path:?}");
+            assert_eq!(stderr(&output), "", "{path:?}");
+            let usage = format!("Usage: linerate {}", path.join(" "));
+            assert!(stdout(&output).contains(&usage), "{path:?}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_flag_is_one_line_that_names_it_and_the_help() {
+    for name in commands(&[]) {
+        let help = format!("linerate {name}");
+        check_wrong_use(&[&name, "--no-such-flag"], &["'--no-such-flag'", &help, "--help"]);
+    }
+}
+
+#[test]
+fn a_misspelt_command_is_answered_with_the_nearest_one() {
+    check_wrong_use(&["pong"], &["'pong'", "'ping'"]);
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = linerate(&["generate", "completions", shell]);
+        assert_eq!(output.status.code(), Some(0));
+        let script = stdout(&output);
+        for name in commands(&[]) {
+            assert!(script.contains(&name), "{shell} lacks {name}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_went_away_ends_the_output_quietly() {
+    use std::process::Stdio;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(["generate", "schema"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!(stderr(&output), "");
+    assert_eq!(output.status.code(), Some(0));
+}

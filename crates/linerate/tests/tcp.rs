@@ -1,0 +1,290 @@
+//! `linerate tcp` against `linerate serve` over loopback, both as a shell starts them: every flag
+//! reaches the plan and the sockets, the exit codes are those of the manual. Rates are not judged:
+//! the machine is busy with other tests.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A running server, ended when dropped.
+struct Server {
+    child: Child,
+    port: String,
+}
+
+impl Server {
+    /// Starts a server on a free port of loopback with further flags.
+    fn start(flags: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .args(["serve", "--port", "0", "--bind", "127.0.0.1"])
+            .args(flags)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let stderr = child.stderr.take().expect("standard error is a pipe");
+        let mut lines = BufReader::new(stderr).lines();
+        let first = lines.next().expect("the server says something").expect("in UTF-8");
+        let (_, rest) = first.split_once("127.0.0.1:").expect("the first line has the address");
+        let port = rest.chars().take_while(char::is_ascii_digit).collect();
+        // A full pipe would stop the server, so somebody reads on.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { child, port }
+    }
+
+    /// Runs `linerate tcp` against it, keeping nothing.
+    fn tcp(&self, flags: &[&str]) -> Output {
+        tcp(&[&["127.0.0.1", "--port", &self.port], flags].concat())
+    }
+
+    /// The record of a test that ends well.
+    fn record(&self, flags: &[&str]) -> Value {
+        let output = self.tcp(&[flags, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+        serde_json::from_slice(&output.stdout).expect("--json prints one document")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn tcp(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .arg("tcp")
+        .args(arguments)
+        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .expect("the program starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The value of a whole-test summary row.
+fn value(record: &Value, metric: &str, direction: &str) -> f64 {
+    let rows = record["summary"].as_array().expect("a summary");
+    let row = rows.iter().find(|row| {
+        row["metric"] == metric && row["direction"] == direction && row["flow"].is_null()
+    });
+    row.and_then(|row| row["value"].as_f64()).unwrap_or(f64::NAN)
+}
+
+#[test]
+fn every_shaping_flag_reaches_the_plan_and_the_sockets() {
+    let record = Server::start(&[]).record(&[
+        "--time=400ms",
+        "--omit=100ms",
+        "--interval=100ms",
+        "--length=64K",
+        "--window=128K",
+        "--parallel=2",
+        "--reverse",
+        "--congestion=reno",
+        "--set-mss=1000",
+        "--no-delay",
+        "--bitrate=80M",
+        "--ipv4",
+        "--bind=127.0.0.1",
+        "--dscp=8",
+        "--connect-timeout=2s",
+        "--wait=1s",
+    ]);
+    let plan = &record["plan"];
+    assert_eq!(plan["finish"]["time_ns"], 400_000_000);
+    assert_eq!(plan["omit_ns"], 100_000_000);
+    assert_eq!(plan["interval_ns"], 100_000_000);
+    assert_eq!(plan["buffer_bytes"], 65_536);
+    assert_eq!(plan["window_bytes"], 131_072);
+    assert_eq!(plan["streams"], 2);
+    assert_eq!(plan["directions"], "down");
+    assert_eq!(plan["congestion_control"], "reno");
+    assert_eq!(plan["mss_bytes"], 1000);
+    assert_eq!(plan["nodelay"], true);
+    assert_eq!(plan["pace"], 80_000_000);
+    assert_eq!(plan["family"], "v4");
+    assert_eq!(plan["bind"], "127.0.0.1");
+    assert_eq!(plan["dscp"], 8);
+    assert_eq!(plan["connect_timeout_ns"], 2_000_000_000_u64);
+
+    let flows = record["flows"].as_array().expect("flows");
+    assert_eq!(flows.len(), 2);
+    for flow in flows {
+        assert_eq!(flow["direction"], "down");
+        let sender = &flow["sender"];
+        assert_eq!(sender["congestion_control"]["got"], "reno");
+        assert_eq!(sender["nodelay"], true);
+        // The kernel doubles what is asked (socket(7)).
+        assert_eq!(flow["receiver"]["rcvbuf_bytes"]["got"], 262_144);
+        // The segment size counts 12 bytes of timestamps in (RFC 9293 §3.7.1, RFC 6691).
+        assert!([988, 1000].contains(&sender["mss_bytes"]["got"].as_i64().unwrap_or(0)));
+    }
+}
+
+#[test]
+fn an_amount_in_bytes_arrives_to_the_byte_in_both_directions() {
+    let record = Server::start(&[]).record(&["--bytes", "1M", "--bidir", "--zerocopy"]);
+    assert_eq!(record["plan"]["zero_copy"], true);
+    for direction in ["up", "down"] {
+        assert_eq!(value(&record, "payload_bytes", direction), 1_048_576.0);
+    }
+}
+
+#[test]
+fn an_amount_in_buffers_is_their_number_times_their_length() {
+    let record = Server::start(&[]).record(&["--blocks", "10", "--length", "1000"]);
+    assert_eq!(value(&record, "payload_bytes", "up"), 10_000.0);
+}
+
+#[test]
+fn lines_of_json_end_with_the_record_and_a_file_holds_the_same() {
+    let file = tempfile::NamedTempFile::new().expect("a file for the record");
+    let path = file.path().to_string_lossy().into_owned();
+    let flags = ["--bytes=64K", "--jsonl", "--name=first", "--tag=site=b", "--output", &path];
+    let output = Server::start(&[]).tcp(&flags);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("one object a line")).collect();
+    assert_eq!(lines[0]["event"], "plan");
+    let last = lines.last().expect("several lines");
+    assert_eq!(last["event"], "record");
+    assert_eq!(last["data"]["name"], "first");
+    assert_eq!(last["data"]["tags"]["site"], "b");
+    let stored = std::fs::read_to_string(&path).expect("the file was written");
+    let stored: Value = serde_json::from_str(&stored).expect("as JSON");
+    assert_eq!(stored, last["data"]);
+}
+
+#[test]
+fn quiet_prints_the_result_without_the_lines_of_intervals() {
+    let server = Server::start(&[]);
+    let count = |flags: &[&str]| {
+        let output = server.tcp(&[&["--time=300ms", "--interval=100ms"], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        String::from_utf8_lossy(&output.stdout).lines().count() + stderr(&output).lines().count()
+    };
+    assert!(count(&["--quiet"]) < count(&[]));
+}
+
+#[test]
+fn a_refused_connection_exits_3_and_says_what_to_start() {
+    // Port 1 (tcpmux) of loopback is nobody's.
+    let output = tcp(&["127.0.0.1", "--port", "1"]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = stderr(&output);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for part in ["connect", "127.0.0.1:1", "refused", "linerate serve"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn an_unknown_host_exits_2_and_names_it() {
+    // RFC 6761 §6.4: names under .invalid never resolve.
+    let output = tcp(&["no-such-host.invalid"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no-such-host.invalid"));
+}
+
+#[test]
+fn a_test_above_the_limits_of_the_server_exits_4_and_names_the_limit() {
+    let server = Server::start(&["--max-streams=2", "--max-duration=1s", "--max-tests=1"]);
+    let refused = |flags: &[&str], limit: &str| {
+        let output = server.tcp(flags);
+        assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+        assert!(stderr(&output).contains(limit), "{}", stderr(&output));
+    };
+    refused(&["--parallel=3", "--time=100ms"], "2");
+    refused(&["--time=5s"], "1 s");
+    assert_eq!(server.tcp(&["--time=100ms"]).status.code(), Some(0), "and goes on serving");
+}
+
+#[test]
+fn a_server_of_one_test_ends_after_it() {
+    let mut server = Server::start(&["--one-off"]);
+    assert_eq!(server.tcp(&["--bytes=1K"]).status.code(), Some(0));
+    let status = end_of(&mut server.child).expect("it ends within five seconds");
+    assert_eq!(status.code(), Some(0));
+}
+
+/// How a process ended, or `None` when it has not after five seconds.
+fn end_of(child: &mut Child) -> Option<std::process::ExitStatus> {
+    (0..100).find_map(|_| {
+        linerate_sys::clock::sleep(Duration::from_millis(50));
+        child.try_wait().expect("the process is ours")
+    })
+}
+
+/// A test of 30 s whose first interval has passed, and what it goes on to say.
+fn begin_long_test(server: &Server) -> (Child, impl Iterator<Item = Value> + use<>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(["tcp", "127.0.0.1", "--port", &server.port])
+        .args(["--time=30s", "--interval=100ms", "--bitrate=10M", "--jsonl"])
+        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let stdout = child.stdout.take().expect("standard output is a pipe");
+    let mut lines = BufReader::new(stdout)
+        .lines()
+        .map_while(Result::ok)
+        .map(|line| serde_json::from_str::<Value>(&line).expect("one object a line"));
+    let begun = lines.any(|line| line["event"] == "interval");
+    assert!(begun, "an interval passed");
+    (child, lines)
+}
+
+#[test]
+fn a_busy_server_is_told_from_a_dead_one_and_wait_waits_for_it() {
+    let server = Server::start(&[]);
+    let (mut first, _lines) = begin_long_test(&server);
+    let output = server.tcp(&["--bytes=1K"]);
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    let _ = first.kill();
+    let _ = first.wait();
+    let output = server.tcp(&["--bytes=1K", "--wait=20s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn an_interrupted_test_exits_130_and_its_record_keeps_what_was_measured() {
+    let server = Server::start(&[]);
+    let (mut child, lines) = begin_long_test(&server);
+    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(sent.expect("a shell runs").success());
+    let last = lines.last().expect("the record comes last");
+    assert_eq!(end_of(&mut child).and_then(|status| status.code()), Some(130));
+    assert_eq!(last["event"], "record");
+    assert_eq!(last["data"]["status"], "interrupted");
+    assert!(value(&last["data"], "payload_bytes", "up") > 0.0);
+}
+
+#[test]
+fn a_server_that_dies_leaves_a_record_of_what_came_before_and_exit_code_3() {
+    let mut server = Server::start(&[]);
+    let (mut child, lines) = begin_long_test(&server);
+    server.child.kill().expect("the server runs");
+    let last = lines.last().expect("the record comes last");
+    assert_eq!(end_of(&mut child).and_then(|status| status.code()), Some(3));
+    assert_eq!(last["event"], "record");
+    assert_eq!(last["data"]["failure"]["fault"], "unreachable");
+    assert!(!last["data"]["series"].as_array().expect("series").is_empty());
+}
+
+#[test]
+fn ipv6_is_used_when_asked() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        println!("skipped: this host has no IPv6 loopback");
+        return;
+    }
+    let output = tcp(&["::1", "--ipv6", "--port", "1"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("[::1]:1"), "{}", stderr(&output));
+}

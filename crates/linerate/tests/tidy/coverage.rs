@@ -1,0 +1,227 @@
+//! Nothing is only half there: a metric is defined and used, a caveat is raised and explained, a
+//! flag has a help text and a test. What is not covered yet stands in `exceptions.txt`, a list
+//! that only shrinks: a line that is no longer true is red too.
+
+use std::collections::BTreeSet;
+
+use crate::source::{Source, has_word};
+use crate::tree::in_crate;
+
+/// One kind of thing that must be covered.
+pub(crate) struct Kind {
+    /// First word of its lines in the list.
+    pub(crate) name: &'static str,
+    /// What to do about an uncovered one.
+    pub(crate) fix: &'static str,
+}
+
+pub(crate) const METRIC: Kind = Kind {
+    name: "metric",
+    fix: "no engine fills it and no report reads it; use it, test it, or drop its row",
+};
+pub(crate) const CAVEAT: Kind = Kind {
+    name: "caveat",
+    fix: "no engine raises it; raise it with its threshold, or drop the variant",
+};
+pub(crate) const FLAG: Kind =
+    Kind { name: "flag", fix: "no test of its command names it; add one to crates/linerate/tests" };
+
+/// Holds what is uncovered to the list: nothing missing from it, nothing stale in it.
+pub(crate) fn judge(kind: &Kind, uncovered: &BTreeSet<String>, list: &str) -> Vec<String> {
+    let listed: BTreeSet<String> = listed(kind, list).collect();
+    let new = uncovered.difference(&listed);
+    let stale = listed.difference(uncovered);
+    new.map(|name| format!("{} {name}: {}", kind.name, kind.fix))
+        .chain(stale.map(|name| {
+            format!(
+                "{} {name}: is covered now; take its line out of crates/linerate/tests/tidy/\
+                 exceptions.txt (./dev accept does it)",
+                kind.name
+            )
+        }))
+        .collect()
+}
+
+/// The list without the lines of `kind` that are not true any more.
+pub(crate) fn shrink(kind: &Kind, uncovered: &BTreeSet<String>, list: &str) -> String {
+    let keeps = |line: &&str| match line.split_once(' ') {
+        Some((name, rest)) if name == kind.name => uncovered.contains(rest),
+        _ => true,
+    };
+    list.lines().filter(keeps).map(|line| format!("{line}\n")).collect()
+}
+
+fn listed(kind: &Kind, list: &str) -> impl Iterator<Item = String> {
+    let lines = list.lines().filter_map(|line| line.split_once(' '));
+    lines.filter(|(name, _)| *name == kind.name).map(|(_, rest)| rest.to_owned())
+}
+
+/// Keys of metrics that nothing outside the table uses. `rows` are variant and key.
+pub(crate) fn unused_metrics(rows: &[(String, &str)], sources: &[Source]) -> BTreeSet<String> {
+    let users: Vec<&Source> = sources.iter().filter(|source| uses_metrics(&source.path)).collect();
+    let is_used = |variant: &str, key: &str| {
+        let path = format!("MetricId::{variant}");
+        users.iter().any(|user| has_word(&user.code, &path) || has_word(&user.text, key))
+    };
+    let unused = rows.iter().filter(|(variant, key)| !is_used(variant, key));
+    unused.map(|(_, key)| (*key).to_owned()).collect()
+}
+
+fn uses_metrics(path: &str) -> bool {
+    let crates = ["linerate-engine", "linerate-report", "linerate-server", "linerate"];
+    crates.iter().any(|name| in_crate(path, name)) && !path.contains("/tests/tidy/")
+}
+
+/// The variants of `pub enum NAME` in a file, in order.
+pub(crate) fn variants(source: &Source, name: &str) -> Vec<String> {
+    let head = format!("pub enum {name} {{");
+    source
+        .code
+        .lines()
+        .skip_while(|line| *line != head)
+        .skip(1)
+        .take_while(|line| *line != "}")
+        .filter_map(|line| line.strip_prefix("    ")?.strip_suffix(','))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// `CpuBound` as JSON and the manual write it: `cpu_bound`.
+pub(crate) fn snake(variant: &str) -> String {
+    let mut name = String::new();
+    for c in variant.chars() {
+        if c.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.extend(c.to_lowercase());
+    }
+    name
+}
+
+/// Caveats that no engine, server or command raises.
+pub(crate) fn unraised_caveats(variants: &[String], sources: &[Source]) -> BTreeSet<String> {
+    let raisers = ["linerate-engine", "linerate-server", "linerate"];
+    let code: Vec<String> = sources
+        .iter()
+        .filter(|source| raisers.iter().any(|name| in_crate(&source.path, name)))
+        .map(|source| source.product_lines().map(|(_, line)| format!("{line}\n")).collect())
+        .collect();
+    let is_raised = |variant: &str| {
+        let path = format!("CaveatCode::{variant}");
+        code.iter().any(|text| has_word(text, &path))
+    };
+    variants.iter().filter(|variant| !is_raised(variant)).map(|variant| snake(variant)).collect()
+}
+
+/// Caveats whose name has no heading in the manual, and headings of no caveat.
+pub(crate) fn caveat_headings(variants: &[String], manual: &str) -> Vec<String> {
+    let names: BTreeSet<String> = variants.iter().map(|variant| snake(variant)).collect();
+    let headings: BTreeSet<String> = manual
+        .lines()
+        .filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'))
+        .map(str::to_owned)
+        .collect();
+    let missing = names.difference(&headings).map(|name| {
+        format!(
+            "docs/manual/caveats.md: no heading ## `{name}`; say what is seen, when, what to do"
+        )
+    });
+    let strange = headings.difference(&names).map(|name| {
+        format!("docs/manual/caveats.md: `{name}` is no caveat of record/caveat.rs; remove it")
+    });
+    missing.chain(strange).collect()
+}
+
+/// A long flag as `linerate generate flags` prints it: command, flag, help.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Flag {
+    /// `linerate tcp`.
+    pub(crate) command: String,
+    /// `--time`.
+    pub(crate) long: String,
+    pub(crate) help: String,
+}
+
+/// Takes the list apart: `linerate tcp --time: End after this time`.
+pub(crate) fn flags(list: &str) -> Vec<Flag> {
+    list.lines()
+        .filter_map(|line| {
+            let (name, help) = line.split_once(':')?;
+            let (command, long) = name.rsplit_once(' ')?;
+            let help = help.trim().to_owned();
+            Some(Flag { command: command.to_owned(), long: long.to_owned(), help })
+        })
+        .collect()
+}
+
+/// Flags without a help text: they would stand bare in `--help` and in the man page.
+pub(crate) fn bare_flags(flags: &[Flag]) -> Vec<String> {
+    let bare = flags.iter().filter(|flag| flag.help.is_empty());
+    bare.map(|flag| {
+        format!("{} {}: no help text; write a doc comment above it", flag.command, flag.long)
+    })
+    .collect()
+}
+
+/// Flags that no test names in a file that also names the command.
+pub(crate) fn untested_flags(flags: &[Flag], sources: &[Source]) -> BTreeSet<String> {
+    let tests: Vec<String> = sources
+        .iter()
+        .filter(|source| in_crate(&source.path, "linerate"))
+        .filter(|source| !source.path.contains("/tests/tidy/"))
+        .map(test_text)
+        .collect();
+    let is_tested = |flag: &Flag| {
+        let last = flag.command.rsplit(' ').next().unwrap_or_default();
+        tests.iter().any(|text| has_word(text, &flag.long) && has_word(text, last))
+    };
+    let untested = flags.iter().filter(|flag| !is_tested(flag));
+    untested.map(|flag| format!("{} {}", flag.command, flag.long)).collect()
+}
+
+fn test_text(source: &Source) -> String {
+    let lines = source.text.lines().zip(&source.is_test).filter(|(_, is_test)| **is_test);
+    lines.map(|(line, _)| format!("{line}\n")).collect()
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn the_list_may_neither_lack_nor_keep_a_line() {
+    let list = "# Head.\nmetric a\nflag linerate tcp --b\n";
+    assert_eq!(judge(&METRIC, &set(&["a"]), list), Vec::<String>::new());
+    assert_eq!(judge(&METRIC, &set(&["a", "c"]), list).len(), 1);
+    assert_eq!(judge(&METRIC, &set(&[]), list).len(), 1);
+    assert_eq!(judge(&FLAG, &set(&["linerate tcp --b"]), list), Vec::<String>::new());
+    assert_eq!(shrink(&METRIC, &set(&[]), list), "# Head.\nflag linerate tcp --b\n");
+}
+
+#[test]
+fn a_metric_that_nobody_uses_is_found() {
+    let rows = [("One".to_owned(), "one_ns"), ("Two".to_owned(), "two_ns")];
+    let user = Source::new("crates/linerate-engine/src/a.rs", "let a = MetricId::One;");
+    assert_eq!(unused_metrics(&rows, &[user]), set(&["two_ns"]));
+}
+
+#[test]
+fn a_caveat_that_nobody_raises_or_explains_is_found() {
+    let table = Source::new("c.rs", "pub enum Code {\n    /// One.\n    OneThing,\n    Two,\n}\n");
+    let names = variants(&table, "Code");
+    assert_eq!(names, ["OneThing", "Two"]);
+    let text = "CaveatCode::OneThing;\n#[cfg(test)]\nmod tests {\n    CaveatCode::Two;\n}\n";
+    let raiser = Source::new("crates/linerate-engine/src/a.rs", text);
+    assert_eq!(unraised_caveats(&names, &[raiser]), set(&["two"]));
+    assert_eq!(caveat_headings(&names, "## `one_thing`\n## `three`\n").len(), 2);
+    assert_eq!(caveat_headings(&names, "## `one_thing`\n## `two`\n").len(), 0);
+}
+
+#[test]
+fn a_flag_without_help_or_test_is_found() {
+    let flags = flags("linerate tcp --time: End: after this\nlinerate ping --time:\n");
+    assert_eq!(flags.len(), 2);
+    assert_eq!(bare_flags(&flags).len(), 1);
+    let test = Source::new("crates/linerate/tests/a.rs", "run(&[\"tcp\", \"--time\", \"1\"]);");
+    assert_eq!(untested_flags(&flags, &[test]), set(&["linerate ping --time"]));
+}

@@ -1,0 +1,154 @@
+//! The rules of STYLE.md and ARCHITECTURE.md that a program can hold, as tests over the tree.
+//!
+//! Each message names the file and the fix. Each check has a test of its own with a planted
+//! violation, in the file of the check. What a compiler, clippy or rustfmt holds is left to them.
+
+mod arrows;
+mod calls;
+mod coverage;
+mod files;
+mod house;
+mod size;
+mod source;
+mod tree;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use coverage::Kind;
+use linerate_core::record::METRICS;
+
+const EXCEPTIONS: &str = "crates/linerate/tests/tidy/exceptions.txt";
+
+/// Fails with one line for each violation.
+fn hold(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} to mend:\n{}\n", wrong.len(), wrong.join("\n"));
+}
+
+/// Holds what is uncovered to the list of exceptions, or shrinks the list when accepting.
+fn hold_listed(kind: &Kind, uncovered: &BTreeSet<String>) {
+    static LIST: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = LIST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let list = tree::read(EXCEPTIONS);
+    if std::env::var_os("LINERATE_ACCEPT").is_some_and(|value| value == "1") {
+        let fresh = coverage::shrink(kind, uncovered, &list);
+        std::fs::write(tree::root().join(EXCEPTIONS), fresh).expect("write the list");
+    }
+    hold(&coverage::judge(kind, uncovered, &tree::read(EXCEPTIONS)));
+}
+
+#[test]
+fn functions_and_files_are_short() {
+    hold(&tree::sources().iter().flat_map(size::lengths).collect::<Vec<_>>());
+}
+
+#[test]
+fn lines_fit_a_window() {
+    let sources = tree::sources();
+    let code = sources.iter().flat_map(|file| size::widths(&file.path, &file.text, &file.code));
+    let comments = sources.iter().flat_map(size::comment_widths);
+    let texts = tree::texts();
+    let scripts = texts.iter().filter(|file| file.text.starts_with("#!"));
+    let scripts = scripts.flat_map(|file| size::widths(&file.path, &file.text, &file.text));
+    hold(&code.chain(comments).chain(scripts).collect::<Vec<_>>());
+}
+
+#[test]
+fn arrows_between_crates_point_one_way() {
+    let texts = tree::texts();
+    let manifests = texts.iter().filter_map(|file| {
+        let folder = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
+        Some(arrows::check(folder, &file.text))
+    });
+    hold(&manifests.flatten().collect::<Vec<_>>());
+}
+
+#[test]
+fn clocks_prints_input_and_unsafe_stay_in_their_place() {
+    let sources = tree::sources();
+    let reasons = sources.iter().flat_map(calls::unexplained_unsafe);
+    hold(&sources.iter().flat_map(calls::check).chain(reasons).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_source_begins_by_saying_what_it_is() {
+    hold(&tree::sources().iter().flat_map(files::head).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_source_is_reached() {
+    hold(&files::dead(&tree::sources()));
+}
+
+#[test]
+fn nothing_is_left_over() {
+    let texts = tree::texts();
+    let plain = texts.iter().filter(|file| !file.path.ends_with(".rs"));
+    let plain = plain.flat_map(|file| files::marks(&file.path, &file.text));
+    hold(&tree::sources().iter().flat_map(files::leftovers).chain(plain).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_text_speaks_of_networks_alone() {
+    hold(&tree::texts().iter().flat_map(files::private_words).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_metric_is_defined_and_used() {
+    let page = tree::read("spec/metrics.md");
+    let undefined = METRICS.iter().filter(|row| !page.contains(&format!("`{}`", row.id)));
+    hold(
+        &undefined
+            .map(|row| format!("spec/metrics.md: `{}` is missing; run ./dev accept", row.id))
+            .collect::<Vec<_>>(),
+    );
+    let rows: Vec<_> = METRICS.iter().map(|row| (format!("{:?}", row.id), row.id.key())).collect();
+    hold_listed(&coverage::METRIC, &coverage::unused_metrics(&rows, &tree::sources()));
+}
+
+#[test]
+fn every_caveat_is_raised_and_explained() {
+    let sources = tree::sources();
+    let table = sources.iter().find(|source| source.path.ends_with("record/caveat.rs"));
+    let variants = coverage::variants(table.expect("caveats have a file"), "CaveatCode");
+    assert!(variants.len() > 10, "the enum was found: {variants:?}");
+    hold(&coverage::caveat_headings(&variants, &tree::read("docs/manual/caveats.md")));
+    hold_listed(&coverage::CAVEAT, &coverage::unraised_caveats(&variants, &sources));
+}
+
+#[test]
+fn every_flag_has_a_help_text_and_a_test() {
+    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(["generate", "flags"])
+        .output()
+        .expect("the program starts");
+    let flags = coverage::flags(&String::from_utf8_lossy(&output.stdout));
+    hold(&coverage::bare_flags(&flags));
+    hold_listed(&coverage::FLAG, &coverage::untested_flags(&flags, &tree::sources()));
+}
+
+#[test]
+fn locked_packages_are_few_and_free() {
+    hold(&house::package_count(&tree::read("Cargo.lock")));
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--offline", "--locked"])
+        .arg("--filter-platform=x86_64-unknown-linux-gnu")
+        .current_dir(tree::root())
+        .output()
+        .expect("cargo starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata: {said}");
+    let metadata = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    hold(&house::licences(&metadata));
+}
+
+#[test]
+fn the_changelog_is_open() {
+    hold(&house::changelog(&tree::read("CHANGELOG.md")));
+}
+
+#[test]
+fn every_protocol_has_a_page_and_every_page_that_is_named_exists() {
+    let texts = tree::texts();
+    hold(&[house::protocol_pages(&texts), house::lost_pages(&texts)].concat());
+}
