@@ -89,6 +89,8 @@ pub enum RunState {
     Partial,
     /// The user stopped it.
     Interrupted,
+    /// It could not go on: no laboratory, or no room for records.
+    Failed,
 }
 
 impl RunState {
@@ -99,12 +101,13 @@ impl RunState {
             Self::Finished => "finished",
             Self::Partial => "partial",
             Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
         }
     }
 
     /// The state of a word in the store.
     pub(super) fn from_word(word: &str) -> Option<Self> {
-        [Self::Running, Self::Finished, Self::Partial, Self::Interrupted]
+        [Self::Running, Self::Finished, Self::Partial, Self::Interrupted, Self::Failed]
             .into_iter()
             .find(|state| state.word() == word)
     }
