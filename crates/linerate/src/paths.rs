@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, Fault, Record};
 use linerate_server::store::{Store, default_path};
 
 /// The store that a flag names, else this user's.
@@ -40,4 +40,12 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)
         .map_err(|error| Failure::new(Fault::Usage, "read", path.display().to_string(), error))
+}
+
+/// A record on one line.
+/// # Errors
+/// When it cannot be written as JSON, which no record of this program is.
+pub(crate) fn json(record: &Record) -> Result<String, Failure> {
+    serde_json::to_string(record)
+        .map_err(|error| Failure::new(Fault::System, "write record", record.id.to_string(), error))
 }

@@ -4,10 +4,12 @@
 //! laboratories; tests put one with known answers there. Storing, printing and rendering are the
 //! caller's.
 
+mod laboratory;
 mod shipped;
 #[cfg(test)]
 mod tests;
 
+pub use laboratory::{Laboratory, Serve};
 pub use shipped::{SHIPPED, Shipped, shipped};
 
 use std::collections::BTreeSet;

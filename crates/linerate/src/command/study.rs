@@ -1,9 +1,15 @@
 //! `linerate study`: plans, their runs, and running them.
 
+mod answer;
 mod list;
 mod plan;
+mod progress;
+mod render;
 mod run;
+mod session;
 mod show;
+
+pub(crate) use render::{lines, results, write};
 
 use std::path::PathBuf;
 

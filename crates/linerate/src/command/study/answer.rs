@@ -11,7 +11,7 @@ use linerate_sys::stop::Stop;
 
 /// A measurer whose laboratories have linerate's server.
 pub(super) fn laboratory(stop: &Stop) -> Laboratory {
-    Laboratory::new(crate::tool(), stop.clone(), Arc::new(serve))
+    Laboratory::new(crate::command::measure::tool(), stop.clone(), Arc::new(serve))
 }
 
 /// Answers until it is stopped. Laboratories have IPv4 addresses on every host.

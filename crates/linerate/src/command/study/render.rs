@@ -39,8 +39,8 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<(), Failure> 
     paths::write(&directory.join("records.jsonl"), &lines(results)?)
 }
 
-/// One record a line.
-fn lines(results: &Results) -> Result<String, Failure> {
+/// The records of a run as JSON, one a line.
+pub(crate) fn lines(results: &Results) -> Result<String, Failure> {
     let mut out = String::new();
     for record in &results.records {
         out.push_str(&paths::json(record)?);

@@ -49,7 +49,7 @@ fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Fai
         id: run.clone(),
         plan: chosen.clone(),
         started_at: clock::wall(),
-        host: None,
+        host: Some(linerate_engine::environment::local_end(None)),
     })?;
     let options = Options { run: run.clone(), ..Options::default() };
     Ok(Session { run, plan: chosen, options })
