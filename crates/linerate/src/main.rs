@@ -1,9 +1,11 @@
 //! The program: flags in, plan, engine, record, report out.
 
+mod columns;
 mod command;
 mod exit;
 mod live;
 mod output;
+mod paths;
 
 use clap::{Parser, Subcommand};
 

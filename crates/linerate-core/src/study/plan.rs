@@ -4,6 +4,8 @@
 //! repetitions. The order of cells is the order in the file, repetitions innermost, so that a
 //! resumed run goes on where the last one stopped.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +74,7 @@ pub struct PublishedAs {
 
 /// One test of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "TestTable")]
 pub struct Test {
     /// Identifier within the study: `ping`, `tcp`.
     pub id: String,
@@ -84,7 +86,7 @@ pub struct Test {
 }
 
 /// What a test measures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TestKind {
     /// Flood ping by payload size.
@@ -101,9 +103,70 @@ pub enum TestKind {
         /// Time of each run.
         seconds: f64,
         /// Congestion control at the sender; null is the host's default.
-        #[serde(default)]
         congestion_control: Option<String>,
     },
+}
+
+/// A test as its table in the file has it. A flattened enum would accept any key beside its own,
+/// so the keys are listed once more here, and the kind decides which of them belong.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TestTable {
+    id: String,
+    kind: KindName,
+    repetitions: u32,
+    sizes_bytes: Option<Vec<u32>>,
+    count: Option<u64>,
+    windows_bytes: Option<Vec<u64>>,
+    seconds: Option<f64>,
+    congestion_control: Option<String>,
+}
+
+/// The kinds of test by name.
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum KindName {
+    Ping,
+    Tcp,
+}
+
+impl TryFrom<TestTable> for Test {
+    type Error = String;
+
+    fn try_from(table: TestTable) -> Result<Self, String> {
+        let TestTable { id, repetitions, .. } = table;
+        let name = format!("test '{id}'");
+        let kind = match table.kind {
+            KindName::Ping => {
+                foreign(&name, "ping", "windows_bytes", table.windows_bytes.is_some())?;
+                foreign(&name, "ping", "seconds", table.seconds.is_some())?;
+                let named = table.congestion_control.is_some();
+                foreign(&name, "ping", "congestion_control", named)?;
+                TestKind::Ping {
+                    sizes_bytes: needed(&name, "ping", "sizes_bytes", table.sizes_bytes)?,
+                    count: needed(&name, "ping", "count", table.count)?,
+                }
+            }
+            KindName::Tcp => {
+                foreign(&name, "tcp", "sizes_bytes", table.sizes_bytes.is_some())?;
+                foreign(&name, "tcp", "count", table.count.is_some())?;
+                TestKind::Tcp {
+                    windows_bytes: needed(&name, "tcp", "windows_bytes", table.windows_bytes)?,
+                    seconds: needed(&name, "tcp", "seconds", table.seconds)?,
+                    congestion_control: table.congestion_control,
+                }
+            }
+        };
+        Ok(Self { id, kind, repetitions })
+    }
+}
+
+fn needed<T>(test: &str, kind: &str, key: &str, value: Option<T>) -> Result<T, String> {
+    value.ok_or_else(|| format!("{test} of kind {kind} lacks the key '{key}'"))
+}
+
+fn foreign(test: &str, kind: &str, key: &str, present: bool) -> Result<(), String> {
+    if present { Err(format!("{test} of kind {kind} has no key '{key}'")) } else { Ok(()) }
 }
 
 /// One measurement of the grid.
@@ -115,7 +178,60 @@ pub struct CellPlan {
     pub plan: Plan,
 }
 
+/// The place of a measurement within its run: what a resumed run compares.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellKey {
+    /// Identifier of the topology within the study.
+    pub topology: String,
+    /// Identifier of the test within the study.
+    pub test: String,
+    /// The value of the varied parameter.
+    pub parameter: u64,
+    /// Counted from 1.
+    pub repetition: u32,
+}
+
+impl CellKey {
+    /// The place of `cell` within whatever run it belongs to.
+    pub fn of(cell: &Cell) -> Self {
+        Self {
+            topology: cell.topology.clone(),
+            test: cell.test.clone(),
+            parameter: cell.parameter,
+            repetition: cell.repetition,
+        }
+    }
+}
+
+impl fmt::Display for CellKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { topology, test, parameter, repetition } = self;
+        write!(f, "{topology} {test} {parameter} #{repetition}")
+    }
+}
+
 impl StudyPlan {
+    /// The same study on the topologies named in `only`, in the order of the file; all of them
+    /// when `only` is empty.
+    /// # Errors
+    /// The first name that is no topology of this study.
+    pub fn only(mut self, only: &[String]) -> Result<Self, String> {
+        if let Some(name) = only.iter().find(|id| !self.topologies.iter().any(|t| t.id == **id)) {
+            return Err(name.clone());
+        }
+        if !only.is_empty() {
+            self.topologies.retain(|topology| only.contains(&topology.id));
+        }
+        Ok(self)
+    }
+
+    /// The same study with every test repeated `repetitions` times.
+    #[must_use]
+    pub fn repeated(mut self, repetitions: u32) -> Self {
+        self.tests.iter_mut().for_each(|test| test.repetitions = repetitions);
+        self
+    }
+
     /// Every measurement of the study, in the order in which a run makes them.
     pub fn cells(&self) -> Vec<CellPlan> {
         let mut cells = Vec::new();
@@ -141,6 +257,14 @@ impl StudyPlan {
 }
 
 impl Test {
+    /// How many values its parameter takes.
+    pub const fn values(&self) -> usize {
+        match &self.kind {
+            TestKind::Ping { sizes_bytes, .. } => sizes_bytes.len(),
+            TestKind::Tcp { windows_bytes, .. } => windows_bytes.len(),
+        }
+    }
+
     /// The plan for each value of the parameter, without a target.
     fn plans(&self) -> Vec<(u64, Plan)> {
         match &self.kind {
@@ -179,5 +303,100 @@ fn tcp_plan(window: u64, seconds: f64, congestion_control: Option<String>) -> Tc
         window_bytes: (window > 0).then_some(window),
         congestion_control,
         ..TcpPlan::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Finish, PingMode};
+
+    const TWO_BY_TWO: &str = r#"
+name = "s"
+title = "t"
+[[topology]]
+id = "a"
+title = "A"
+class = "c"
+client = "h"
+server = "h"
+[[topology.lab.host]]
+name = "h"
+[[topology]]
+id = "b"
+title = "B"
+class = "c"
+client = "h"
+server = "g"
+[[topology.lab.host]]
+name = "h"
+[[topology.lab.host]]
+name = "g"
+[[topology.lab.link]]
+ends = ["h", "g"]
+[[test]]
+id = "ping"
+kind = "ping"
+sizes_bytes = [56, 1500]
+count = 10
+repetitions = 1
+[[test]]
+id = "tcp"
+kind = "tcp"
+windows_bytes = [0, 16384]
+seconds = 0.5
+congestion_control = "cubic"
+repetitions = 3
+"#;
+
+    fn plan() -> StudyPlan {
+        StudyPlan::from_toml(TWO_BY_TWO).expect("a sound plan")
+    }
+
+    #[test]
+    fn the_grid_is_in_the_order_of_the_file_with_repetitions_innermost() {
+        // By hand: 2 topologies x (2 sizes x 1 + 2 windows x 3) = 16.
+        let cells = plan().cells();
+        let keys: Vec<String> =
+            cells.iter().map(|cell| CellKey::of(&cell.cell).to_string()).collect();
+        assert_eq!(keys.len(), 16);
+        let first_topology = [
+            "a ping 56 #1",
+            "a ping 1500 #1",
+            "a tcp 0 #1",
+            "a tcp 0 #2",
+            "a tcp 0 #3",
+            "a tcp 16384 #1",
+            "a tcp 16384 #2",
+            "a tcp 16384 #3",
+        ];
+        assert_eq!(keys[..8], first_topology);
+        assert_eq!(keys[8], "b ping 56 #1");
+        let distinct: std::collections::BTreeSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), 16);
+    }
+
+    #[test]
+    fn a_cell_carries_what_its_test_asks_for() {
+        let cells = plan().cells();
+        let Plan::Ping(ping) = &cells[1].plan else { panic!("the second cell is a ping") };
+        assert_eq!((ping.mode, ping.count), (PingMode::Flood, Some(10)));
+        assert_eq!(ping.sizes_bytes, [1500]);
+        let Plan::Tcp(free) = &cells[2].plan else { panic!("the third cell is TCP") };
+        assert_eq!(free.window_bytes, None, "0 leaves autotuning on");
+        let Plan::Tcp(tcp) = &cells[5].plan else { panic!("the sixth cell is TCP") };
+        assert_eq!(tcp.window_bytes, Some(16_384));
+        assert_eq!(tcp.finish, Finish::TimeNs(500_000_000));
+        assert_eq!(tcp.congestion_control.as_deref(), Some("cubic"));
+    }
+
+    #[test]
+    fn a_part_of_a_study_keeps_the_order_of_the_file_and_refuses_strangers() {
+        let one = plan().only(&["b".to_owned()]).expect("b is there").repeated(2);
+        // 1 topology x (2 sizes + 2 windows) x 2.
+        assert_eq!(one.cells().len(), 8);
+        assert!(one.cells().iter().all(|cell| cell.cell.topology == "b"));
+        assert_eq!(plan().only(&[]).expect("all").cells().len(), 16);
+        assert_eq!(plan().only(&["b".to_owned(), "z".to_owned()]), Err("z".to_owned()));
     }
 }

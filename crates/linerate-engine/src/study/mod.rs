@@ -1,1 +1,273 @@
 //! Studies: a grid of measurements over laboratories, resumable.
+//!
+//! [`run`] walks the grid; a [`Measurer`] measures one cell of it. The real one builds
+//! laboratories; tests put one with known answers there. Storing, printing and rendering are the
+//! caller's.
+
+mod laboratory;
+mod shipped;
+#[cfg(test)]
+mod tests;
+
+pub use laboratory::{Laboratory, Serve};
+pub use shipped::{SHIPPED, Shipped, shipped};
+
+use std::collections::BTreeSet;
+
+use linerate_core::record::{Cell, Failure, Record, Status};
+use linerate_core::study::{CellKey, CellPlan, Estimator, StudyPlan, Topology};
+use linerate_core::time::{Clock, MonoTime};
+use linerate_sys::stop::Stop;
+
+/// What makes the measurements of a study.
+pub trait Measurer {
+    /// Builds what the cells of `topology` are measured on; replaces what was built before.
+    /// # Errors
+    /// The reason why none of the topology's cells can be measured.
+    fn prepare(&mut self, topology: &Topology) -> Result<(), Failure>;
+
+    /// Measures one cell of the topology that was prepared last. A record always comes back, with
+    /// its failure where it has one.
+    fn measure(&mut self, cell: &CellPlan) -> Record;
+
+    /// The record of a cell that could not be measured.
+    fn unmeasured(&mut self, cell: &CellPlan, failure: &Failure) -> Record;
+
+    /// Removes what was built.
+    fn clear(&mut self);
+}
+
+/// Which run, and what it already has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Identifier of the run, written into every record.
+    pub run: String,
+    /// Cells that are measured already and are left out.
+    pub done: BTreeSet<CellKey>,
+}
+
+/// What a run works with.
+pub struct Tools<'a> {
+    /// Makes the measurements.
+    pub measurer: &'a mut dyn Measurer,
+    /// For the time left.
+    pub clock: &'a dyn Clock,
+    /// Set when the user wants no more.
+    pub stop: &'a Stop,
+    /// Takes each record as soon as it is there; the run ends when it fails.
+    pub keep: &'a mut dyn FnMut(Record) -> Result<(), Failure>,
+    /// Told of every step.
+    pub progress: &'a mut dyn FnMut(&Progress<'_>),
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress<'a> {
+    /// Cells that have a record, those of earlier sessions among them.
+    pub done: usize,
+    /// Cells of the study.
+    pub total: usize,
+    /// Time since this session began.
+    pub elapsed_ns: u64,
+    /// Time that the rest is expected to take.
+    pub remaining_ns: u64,
+    /// What happens.
+    pub step: Step<'a>,
+}
+
+/// What happens in a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step<'a> {
+    /// A laboratory is about to be built.
+    Building(&'a Topology),
+    /// A cell is about to be measured.
+    Measuring(&'a Cell),
+    /// A cell has a record with a failure.
+    Failed(&'a Cell, &'a Failure),
+    /// A topology could not be built.
+    NotBuilt(&'a Topology, &'a Failure),
+    /// The cells of a topology are through.
+    Through(&'a Topology),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Cells measured well in this session.
+    pub measured: usize,
+    /// Cells that failed in this session.
+    pub failed: usize,
+    /// Cells that this session found measured.
+    pub found: usize,
+    /// Cells not come to, because the user stopped the run.
+    pub left: usize,
+    /// The first failure of this session.
+    pub first_failure: Option<Failure>,
+}
+
+impl Ending {
+    /// Whether the user stopped the run before its end.
+    pub const fn interrupted(&self) -> bool {
+        self.left > 0
+    }
+}
+
+/// Measures every cell of `plan` that `options` does not list, in the order of the plan.
+///
+/// A cell that fails has a record with its failure, and the run goes on. Cells that were under way
+/// when the user stopped the run count as left, though their record is kept.
+/// # Errors
+/// When a record cannot be kept, and when not one laboratory could be built: then nothing is kept.
+pub fn run(plan: &StudyPlan, options: &Options, tools: &mut Tools<'_>) -> Result<Ending, Failure> {
+    let cells: Vec<CellPlan> = plan.cells();
+    let missing: Vec<CellPlan> = cells
+        .iter()
+        .filter(|cell| !options.done.contains(&CellKey::of(&cell.cell)))
+        .map(|cell| in_run(cell, &options.run))
+        .collect();
+    let found = cells.len() - missing.len();
+    let mut walk = Walk {
+        started: tools.clock.now(),
+        total: cells.len(),
+        missing: &missing,
+        next: 0,
+        estimator: Estimator::default(),
+        unkept: Vec::new(),
+        built_any: found > 0,
+        ending: Ending { found, ..Ending::default() },
+        tools,
+    };
+    for topology in &plan.topologies {
+        walk.topology(topology)?;
+    }
+    walk.end()
+}
+
+fn in_run(cell: &CellPlan, run: &str) -> CellPlan {
+    let mut cell = cell.clone();
+    run.clone_into(&mut cell.cell.run);
+    cell
+}
+
+/// The state of a run in this session.
+struct Walk<'a, 'b> {
+    started: MonoTime,
+    total: usize,
+    missing: &'a [CellPlan],
+    next: usize,
+    estimator: Estimator,
+    /// Records of topologies that could not be built, held back until one could: at most one for
+    /// each cell.
+    unkept: Vec<Record>,
+    built_any: bool,
+    ending: Ending,
+    tools: &'a mut Tools<'b>,
+}
+
+impl<'a> Walk<'a, '_> {
+    /// Builds one topology and measures its missing cells.
+    fn topology(&mut self, topology: &Topology) -> Result<(), Failure> {
+        let end = self.next + self.cells_from(self.next, topology);
+        if end == self.next || self.tools.stop.asked() {
+            return Ok(());
+        }
+        self.tell(Step::Building(topology));
+        let before = self.tools.clock.now();
+        if let Err(failure) = self.tools.measurer.prepare(topology) {
+            if self.tools.stop.asked() {
+                return Ok(());
+            }
+            self.not_built(topology, &failure, end);
+            return self.keep_held_back();
+        }
+        self.estimator.prepared(self.tools.clock.now().nanos_since(before));
+        self.built_any = true;
+        self.keep_held_back()?;
+        while self.next < end && !self.tools.stop.asked() {
+            let stopped_within = self.cell(&self.missing[self.next])?;
+            if stopped_within {
+                break;
+            }
+            self.next += 1;
+        }
+        self.tools.measurer.clear();
+        if self.next == end {
+            self.tell(Step::Through(topology));
+        }
+        Ok(())
+    }
+
+    /// How many of the missing cells from `first` on belong to `topology`.
+    fn cells_from(&self, first: usize, topology: &Topology) -> usize {
+        let rest = self.missing.iter().skip(first);
+        rest.take_while(|cell| cell.cell.topology == topology.id).count()
+    }
+
+    /// Measures one cell; true when the user stopped it under way.
+    fn cell(&mut self, cell: &'a CellPlan) -> Result<bool, Failure> {
+        self.tell(Step::Measuring(&cell.cell));
+        let before = self.tools.clock.now();
+        let mut record = self.tools.measurer.measure(cell);
+        self.estimator.measured(cell, self.tools.clock.now().nanos_since(before));
+        record.cell = Some(cell.cell.clone());
+        let (status, failure) = (record.status, record.failure.clone());
+        (self.tools.keep)(record)?;
+        match (status, failure) {
+            (Status::Interrupted, _) => return Ok(true),
+            (Status::Ok, None) => self.ending.measured += 1,
+            (_, failure) => {
+                self.ending.failed += 1;
+                if let Some(failure) = failure {
+                    self.tell(Step::Failed(&cell.cell, &failure));
+                    self.ending.first_failure.get_or_insert(failure);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Gives the missing cells before `end` the failure of their topology.
+    fn not_built(&mut self, topology: &Topology, failure: &Failure, end: usize) {
+        for cell in &self.missing[self.next..end] {
+            let mut record = self.tools.measurer.unmeasured(cell, failure);
+            record.cell = Some(cell.cell.clone());
+            self.unkept.push(record);
+            self.ending.failed += 1;
+        }
+        self.next = end;
+        self.ending.first_failure.get_or_insert_with(|| failure.clone());
+        self.tell(Step::NotBuilt(topology, failure));
+    }
+
+    /// Keeps what was held back, once a laboratory could be built. A host that can build none
+    /// (privilege, a missing facility) has nothing to tell about the study.
+    fn keep_held_back(&mut self) -> Result<(), Failure> {
+        if !self.built_any {
+            return Ok(());
+        }
+        self.unkept.drain(..).try_for_each(|record| (self.tools.keep)(record))
+    }
+
+    fn tell(&mut self, step: Step<'_>) {
+        let rest = &self.missing[self.next..];
+        let mut laboratories: Vec<&str> =
+            rest.iter().map(|cell| cell.cell.topology.as_str()).collect();
+        laboratories.dedup();
+        let progress = Progress {
+            done: self.total - rest.len(),
+            total: self.total,
+            elapsed_ns: self.tools.clock.now().nanos_since(self.started),
+            remaining_ns: self.estimator.remaining_ns(rest.iter(), laboratories.len()),
+            step,
+        };
+        (self.tools.progress)(&progress);
+    }
+
+    fn end(mut self) -> Result<Ending, Failure> {
+        self.ending.left = self.missing.len() - self.next;
+        match self.ending.first_failure.take() {
+            Some(failure) if !self.built_any && !self.ending.interrupted() => Err(failure),
+            first_failure => Ok(Ending { first_failure, ..self.ending }),
+        }
+    }
+}

@@ -1,12 +1,89 @@
-//! `linerate history`.
+//! `linerate history`: what the store has, the newest first.
 
+use std::path::PathBuf;
+
+use linerate_server::store::{Entry, Filter};
+
+use crate::columns::{Stand, lay_out, short_id};
 use crate::exit::Outcome;
+use crate::{output, paths};
 
 /// Flags of `linerate history`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Show at most this many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Only results of this study
+    #[arg(long, value_name = "NAME")]
+    study: Option<String>,
+    /// Only results of this run (the start of its identifier is enough)
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Only results of this kind
+    #[arg(long, value_parser = ["tcp", "ping"])]
+    kind: Option<String>,
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+    /// Read this store
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
 
 /// Runs the command.
-pub(crate) fn run(_args: Args) -> Outcome {
-    anyhow::bail!("linerate history is not built yet")
+pub(crate) fn run(args: Args) -> Outcome {
+    let store = paths::open_store(args.store.as_deref())?;
+    let run = args.run.map(|name| store.run(&name).map(|run| run.id)).transpose()?;
+    let filter = Filter { study: args.study, run, kind: args.kind };
+    let entries = store.list(&filter, args.limit)?;
+    if args.json {
+        output::line(&serde_json::to_string_pretty(&entries)?);
+    } else if entries.is_empty() {
+        output::note(&format!("no results in {}", store.path().display()));
+    } else {
+        output::text(&table(&entries));
+    }
+    Ok(0)
+}
+
+fn table(entries: &[Entry]) -> String {
+    use Stand::{Left, Right};
+    let head = [
+        ("id", Left),
+        ("started", Left),
+        ("kind", Left),
+        ("status", Left),
+        ("study", Left),
+        ("topology", Left),
+        ("value", Right),
+        ("no.", Right),
+        ("name", Left),
+    ];
+    let dash = || "-".to_owned();
+    let rows: Vec<Vec<String>> = entries
+        .iter()
+        .map(|entry| {
+            vec![
+                short_id(&entry.id).to_owned(),
+                to_the_second(&entry.started_at),
+                entry.kind.clone(),
+                entry.status.clone(),
+                entry.study.clone().unwrap_or_else(dash),
+                entry.topology.clone().unwrap_or_else(dash),
+                entry.parameter.map_or_else(dash, |value| value.to_string()),
+                entry.repetition.map_or_else(dash, |value| value.to_string()),
+                entry.name.clone().unwrap_or_else(dash),
+            ]
+        })
+        .collect();
+    lay_out(&head, &rows)
+}
+
+/// `2000-07-01T12:00:00.123Z` without its fraction.
+pub(super) fn to_the_second(rfc3339: &str) -> String {
+    match rfc3339.split_once('.') {
+        Some((whole, _)) => format!("{whole}Z"),
+        None => rfc3339.to_owned(),
+    }
 }

@@ -1,12 +1,138 @@
-//! `linerate report`.
+//! `linerate report`: a stored result or a study's run again, on the terminal or in files.
 
+use std::path::{Path, PathBuf};
+
+use linerate_core::record::{Failure, Fault, Record};
+use linerate_report::study::{self, Results};
+use linerate_server::store::{Filter, Store};
+
+use super::study::results;
 use crate::exit::Outcome;
+use crate::{output, paths};
 
 /// Flags of `linerate report`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// A result: the start of its identifier, last, @-1, @-2, ...; the newest result, or the run
+    /// that it belongs to, when nothing is named
+    #[arg(value_name = "ID", conflicts_with = "run")]
+    id: Option<String>,
+    /// A study's run: the start of its identifier, or last
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write Markdown
+    #[arg(long, value_name = "FILE")]
+    md: Option<PathBuf>,
+    /// Write a table of values
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a run's plots into this directory
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// Write a run's report in every form into this directory
+    #[arg(long, value_name = "DIR")]
+    all: Option<PathBuf>,
+    /// Print the record as JSON; for a run, one record a line
+    #[arg(long)]
+    json: bool,
+    /// Read this store
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
+
+/// What a report is about.
+enum Subject {
+    Single(Box<Record>),
+    Run(Box<Results>),
+}
 
 /// Runs the command.
-pub(crate) fn run(_args: Args) -> Outcome {
-    anyhow::bail!("linerate report is not built yet")
+pub(crate) fn run(args: Args) -> Outcome {
+    let store = paths::open_store(args.store.as_deref())?;
+    let wrote = match subject(&args, &store)? {
+        Subject::Single(record) => single(&args, &record)?,
+        Subject::Run(results) => whole_run(&args, &results)?,
+    };
+    for path in wrote {
+        output::note(&format!("wrote {}", path.display()));
+    }
+    Ok(0)
+}
+
+fn subject(args: &Args, store: &Store) -> Result<Subject, Failure> {
+    if let Some(run) = &args.run {
+        return Ok(Subject::Run(Box::new(results(store, run)?)));
+    }
+    if let Some(id) = &args.id {
+        return Ok(Subject::Single(Box::new(store.get(id)?)));
+    }
+    let newest = store.list(&Filter::default(), 1)?;
+    match newest.first().and_then(|entry| entry.run.as_deref()) {
+        Some(run) => Ok(Subject::Run(Box::new(results(store, run)?))),
+        None => Ok(Subject::Single(Box::new(store.get("last")?))),
+    }
+}
+
+/// Prints or writes one record; gives the files written.
+fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
+    for (flag, given) in [("--svg", &args.svg), ("--all", &args.all)] {
+        if given.is_some() {
+            let reason = "a single result has no files of plots";
+            return Err(Failure::new(Fault::Usage, "use", flag, reason)
+                .advise("use --html, or name a study's run by --run"));
+        }
+    }
+    if args.json {
+        output::line(&paths::json(record)?);
+    }
+    let text = linerate_report::text::record(record);
+    let mut wrote = Vec::new();
+    let mut put = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
+        Some(path) => write(path, &text(), &mut wrote),
+        None => Ok(()),
+    };
+    put(&args.html, &|| linerate_report::html::record(record))?;
+    put(&args.md, &|| format!("```text\n{text}```\n"))?;
+    put(&args.csv, &|| linerate_report::csv::record(record))?;
+    if wrote.is_empty() && !args.json {
+        output::text(&text);
+    }
+    Ok(wrote)
+}
+
+/// Prints or writes a run; gives the files and directories written.
+fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
+    if args.json {
+        output::text(&super::study::lines(results)?);
+    }
+    let mut wrote = Vec::new();
+    let mut put = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
+        Some(path) => write(path, &text(), &mut wrote),
+        None => Ok(()),
+    };
+    put(&args.html, &|| study::html(results))?;
+    put(&args.md, &|| study::markdown(results))?;
+    put(&args.csv, &|| study::csv(results))?;
+    if let Some(directory) = &args.svg {
+        for (name, svg) in study::svgs(results) {
+            write(&directory.join(name), &svg, &mut wrote)?;
+        }
+    }
+    if let Some(directory) = &args.all {
+        super::study::write(results, directory)?;
+        wrote.push(directory.join("index.html"));
+    }
+    if wrote.is_empty() && !args.json {
+        output::text(&study::text(results));
+    }
+    Ok(wrote)
+}
+
+fn write(path: &Path, text: &str, wrote: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    paths::write(path, text)?;
+    wrote.push(path.to_owned());
+    Ok(())
 }

@@ -1,12 +1,63 @@
-//! `linerate study`.
+//! `linerate study`: plans, their runs, and running them.
+
+mod answer;
+mod list;
+mod plan;
+mod progress;
+mod render;
+mod run;
+mod session;
+mod show;
+
+pub(crate) use render::{lines, results, write};
+
+use std::path::PathBuf;
 
 use crate::exit::Outcome;
 
 /// Flags of `linerate study`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List the plans that ship with linerate and the runs in the store
+    List {
+        /// Read this store
+        #[arg(long, value_name = "FILE")]
+        store: Option<PathBuf>,
+    },
+    /// Show what a study measures and how long it takes
+    Show {
+        /// A shipped plan or a file
+        #[arg(value_name = "NAME|FILE")]
+        study: String,
+        /// Print the plan as JSON
+        #[arg(long, conflicts_with = "toml")]
+        json: bool,
+        /// Print the text of its file
+        #[arg(long)]
+        toml: bool,
+    },
+    /// Check a study's file
+    Check {
+        /// The file
+        #[arg(value_name = "FILE")]
+        study: PathBuf,
+    },
+    /// Run a study, or go on with a run
+    Run(run::Args),
+}
 
 /// Runs the command.
-pub(crate) fn run(_args: Args) -> Outcome {
-    anyhow::bail!("linerate study is not built yet")
+pub(crate) fn run(args: Args) -> Outcome {
+    match args.command {
+        Command::List { store } => list::run(store.as_deref()),
+        Command::Show { study, json, toml } => show::run(&study, json, toml),
+        Command::Check { study } => show::check(&study),
+        Command::Run(args) => run::run(args),
+    }
 }

@@ -1,0 +1,149 @@
+//! From the text of a study file to a plan, with the place of whatever does not fit.
+//!
+//! Reading the file is the caller's; this gives line and column, both counted from 1, the column
+//! in characters.
+
+use std::fmt;
+
+use super::{PlanFault, StudyPlan};
+
+/// A study file that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    /// Line and column, where the text has a place for it.
+    pub place: Option<(usize, usize)>,
+    /// What does not fit, on one line.
+    pub reason: String,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some((line, column)) => write!(f, "{line}:{column}: {}", self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl From<PlanFault> for PlanError {
+    fn from(fault: PlanFault) -> Self {
+        Self { place: None, reason: fault.to_string() }
+    }
+}
+
+impl StudyPlan {
+    /// Reads and checks a study.
+    /// # Errors
+    /// Text that is no TOML, an unknown or missing key, or a plan that [`StudyPlan::check`]
+    /// refuses.
+    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
+        let plan: Self = toml::from_str(text).map_err(|error| PlanError {
+            place: error.span().map(|span| line_and_column(text, span.start)),
+            reason: one_line(error.message()),
+        })?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// The plan as TOML text.
+    /// # Errors
+    /// A number beyond what TOML can hold (a window of 2^63 bytes).
+    pub fn to_toml(&self) -> Result<String, PlanError> {
+        toml::to_string(self)
+            .map_err(|error| PlanError { place: None, reason: one_line(&error.to_string()) })
+    }
+}
+
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"name = "s"
+title = "t"
+
+[[topology]]
+id = "a"
+title = "A"
+class = "c"
+client = "h"
+server = "h"
+[[topology.lab.host]]
+name = "h"
+
+[[test]]
+id = "ping"
+kind = "ping"
+sizes_bytes = [56]
+count = 10
+repetitions = 1
+"#;
+
+    fn place(text: &str, needle: &str) -> (usize, usize) {
+        line_and_column(text, text.find(needle).expect("the needle is in the text"))
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected_place: Option<(usize, usize)>, expected_words: &[&str]) {
+        let error = StudyPlan::from_toml(text).expect_err("the text does not fit");
+        assert_eq!(error.place, expected_place, "{error}");
+        for word in expected_words {
+            assert!(error.reason.contains(word), "'{word}' is not in: {error}");
+        }
+        assert!(!error.to_string().contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn a_good_file_survives_the_way_to_toml_and_back() {
+        let plan = StudyPlan::from_toml(GOOD).expect("a good file");
+        let again = StudyPlan::from_toml(&plan.to_toml().expect("small numbers"));
+        assert_eq!(again, Ok(plan));
+    }
+
+    #[test]
+    fn bad_toml_is_shown_by_line_and_column() {
+        let text = GOOD.replace("title = \"A\"", "title = A");
+        // The bare word stands in line 6, after `title = `: column 9.
+        check(&text, Some((6, 9)), &[]);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_at_every_level() {
+        let top = GOOD.replace("title = \"t\"", "titel = \"t\"");
+        check(&top, Some((2, 1)), &["titel"]);
+        let topology = GOOD.replace("client = ", "clyent = ");
+        check(&topology, Some(place(&topology, "clyent")), &["clyent"]);
+        let lab = GOOD.replace("name = \"h\"", "name = \"h\"\nloopback_mtu = 1500");
+        check(&lab, Some(place(&lab, "loopback_mtu")), &["loopback_mtu"]);
+        let test = GOOD.replace("count = 10", "count = 10\ncounts = 10");
+        check(&test, Some(place(&test, "counts")), &["counts"]);
+    }
+
+    #[test]
+    fn a_key_of_the_other_kind_is_refused_at_its_test() {
+        let text = GOOD.replace("count = 10", "count = 10\nseconds = 1.0");
+        check(&text, Some(place(&text, "[[test]]")), &["'ping'", "seconds"]);
+        let text = GOOD.replace("count = 10\n", "");
+        check(&text, Some(place(&text, "[[test]]")), &["'ping'", "lacks", "count"]);
+    }
+
+    #[test]
+    fn a_missing_key_and_a_wrong_type_are_named() {
+        let text = GOOD.replace("class = \"c\"\n", "");
+        check(&text, Some(place(&text, "[[topology]]")), &["class"]);
+        let text = GOOD.replace("repetitions = 1", "repetitions = \"one\"");
+        check(&text, Some(place(&text, "\"one\"")), &["string"]);
+    }
+}

@@ -1,0 +1,148 @@
+//! The measurer of real studies: a laboratory for each topology, a server on its server host, and
+//! the engines on its client host.
+//!
+//! What the server is comes from the program, because servers stand above engines: [`Serve`].
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault, Plan, Record, Status, Tool};
+use linerate_core::study::{CellPlan, Topology};
+use linerate_sys::clock;
+use linerate_sys::stop::Stop;
+
+use super::Measurer;
+use crate::context::Context;
+use crate::lab::Lab;
+use crate::{rtt, throughput};
+
+/// Answers tests on the host where it is called until the flag is set. Tells once whether it is
+/// ready.
+pub type Serve = dyn Fn(&Stop, &dyn Fn(Result<(), Failure>)) + Send + Sync;
+
+/// How long a server may take to be ready.
+const READY_WAIT: Duration = Duration::from_secs(5);
+
+/// Measures the cells of a study in laboratories on this machine.
+pub struct Laboratory {
+    tool: Tool,
+    stop: Stop,
+    serve: Arc<Serve>,
+    site: Option<Site>,
+}
+
+/// A topology that stands, with its server at work.
+struct Site {
+    lab: Lab,
+    client: String,
+    target: IpAddr,
+    server: Option<JoinHandle<()>>,
+    server_stop: Stop,
+}
+
+impl Laboratory {
+    /// A measurer that has built nothing yet. `stop` ends the measurement under way.
+    pub fn new(tool: Tool, stop: Stop, serve: Arc<Serve>) -> Self {
+        Self { tool, stop, serve, site: None }
+    }
+
+    fn measured(&self, cell: &CellPlan) -> Result<Record, Failure> {
+        let site = self.site.as_ref().ok_or_else(|| {
+            Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
+        })?;
+        let target = site.target.to_string();
+        let (tool, stop) = (self.tool.clone(), self.stop.clone());
+        site.lab.run_on(&site.client, move || {
+            let mut context = Context { tool, stop, watch: &mut |_| {} };
+            match &cell.plan {
+                Plan::Tcp(plan) => {
+                    let plan = linerate_core::record::TcpPlan { host: target, ..plan.clone() };
+                    throughput::run(&plan, &mut context)
+                }
+                Plan::Ping(plan) => {
+                    let plan = linerate_core::record::PingPlan { host: target, ..plan.clone() };
+                    rtt::run(&plan, &mut context)
+                }
+            }
+        })
+    }
+}
+
+impl Measurer for Laboratory {
+    fn prepare(&mut self, topology: &Topology) -> Result<(), Failure> {
+        self.clear();
+        self.site = Some(Site::build(topology, &self.serve)?);
+        Ok(())
+    }
+
+    fn measure(&mut self, cell: &CellPlan) -> Record {
+        self.measured(cell).unwrap_or_else(|failure| self.unmeasured(cell, &failure))
+    }
+
+    fn unmeasured(&mut self, cell: &CellPlan, failure: &Failure) -> Record {
+        let (id, now) = (clock::record_id(), clock::wall());
+        let mut record = Record::begin(id, self.tool.clone(), cell.plan.clone(), now);
+        record.status = Status::Error;
+        record.failure = Some(failure.clone());
+        record
+    }
+
+    fn clear(&mut self) {
+        self.site = None;
+    }
+}
+
+impl Site {
+    fn build(topology: &Topology, serve: &Arc<Serve>) -> Result<Self, Failure> {
+        let mut plan = topology.lab.clone();
+        plan.name.get_or_insert_with(|| topology.id.clone());
+        let lab = Lab::build(&plan)?;
+        let target = lab.address_of(&topology.server).ok_or_else(|| {
+            let reason = "it has no address in its laboratory";
+            Failure::new(Fault::Usage, "reach host", &topology.server, reason)
+        })?;
+        // A client that measures itself does so over its loopback.
+        let alone = topology.client == topology.server;
+        let target = if alone { IpAddr::from([127, 0, 0, 1]) } else { target };
+        let mut site = Self {
+            lab,
+            client: topology.client.clone(),
+            target,
+            server: None,
+            server_stop: Stop::new(),
+        };
+        site.start_server(&topology.server, serve)?;
+        Ok(site)
+    }
+
+    fn start_server(&mut self, host: &str, serve: &Arc<Serve>) -> Result<(), Failure> {
+        let (tell, told) = mpsc::channel();
+        let (serve, stop) = (Arc::clone(serve), self.server_stop.clone());
+        self.server = Some(self.lab.spawn_on(host, move || {
+            serve(&stop, &|outcome| {
+                // Nobody listens any more once the wait is over.
+                let _ = tell.send(outcome);
+            });
+        })?);
+        told.recv_timeout(READY_WAIT).unwrap_or_else(|error| {
+            let reason = match error {
+                mpsc::RecvTimeoutError::Timeout => "it was not ready after 5 s",
+                mpsc::RecvTimeoutError::Disconnected => "it ended before it was ready",
+            };
+            Err(Failure::new(Fault::System, "start server on", host, reason))
+        })
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.server_stop.ask();
+        if let Some(server) = self.server.take() {
+            // A server that panicked has ended too.
+            let _ = server.join();
+        }
+    }
+}

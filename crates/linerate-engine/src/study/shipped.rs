@@ -1,0 +1,113 @@
+//! The plans that ship with the program, and the published figures beside them.
+
+use linerate_core::study::{PublishedError, PublishedFigures};
+
+/// A plan that ships with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shipped {
+    /// Its name, as in its file.
+    pub name: &'static str,
+    /// The text of its TOML file.
+    pub toml: &'static str,
+    ping_csv: &'static str,
+    tcp_csv: &'static str,
+}
+
+/// Every plan that ships with the program.
+pub const SHIPPED: &[Shipped] = &[Shipped {
+    name: "pren",
+    toml: include_str!("../../../../studies/pren.toml"),
+    ping_csv: include_str!("../../../../studies/data/pren-2000-ping.csv"),
+    tcp_csv: include_str!("../../../../studies/data/pren-2000-ttcp.csv"),
+}];
+
+/// The shipped plan of this name.
+pub fn shipped(name: &str) -> Option<&'static Shipped> {
+    SHIPPED.iter().find(|plan| plan.name == name)
+}
+
+impl Shipped {
+    /// The figures that the study published.
+    /// # Errors
+    /// [`PublishedError`] when the shipped table is spoilt, which a test rules out.
+    pub fn published(&self) -> Result<PublishedFigures, PublishedError> {
+        PublishedFigures::from_csv(self.ping_csv, self.tcp_csv)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_core::record::{PingMode, Plan};
+    use linerate_core::study::{Estimator, StudyPlan, TestKind};
+
+    fn pren() -> StudyPlan {
+        StudyPlan::from_toml(shipped("pren").expect("it ships").toml).expect("a sound plan")
+    }
+
+    #[test]
+    fn every_shipped_plan_bears_its_name_and_finds_its_published_rows() {
+        for shipped in SHIPPED {
+            let plan = StudyPlan::from_toml(shipped.toml).expect(shipped.name);
+            assert_eq!(plan.name, shipped.name);
+            let published = shipped.published().expect(shipped.name);
+            for topology in &plan.topologies {
+                let Some(of) = &topology.published else { continue };
+                for cell in plan.cells().iter().filter(|cell| cell.cell.topology == topology.id) {
+                    let parameter = cell.cell.parameter;
+                    let there = match &cell.plan {
+                        Plan::Tcp(_) => published.tcp_row(of, parameter).is_some(),
+                        Plan::Ping(ping) => published.ping_row(of, ping.sizes_bytes[0]).is_some(),
+                    };
+                    assert!(there, "{} {parameter}", topology.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pren_measures_what_the_study_of_2000_did() {
+        let plan = pren();
+        // By hand: 8 topologies x (6 sizes + 4 windows x 5 repetitions) = 208.
+        let cells = plan.cells();
+        assert_eq!(cells.len(), 208);
+        let ids: Vec<&str> = plan.topologies.iter().map(|t| t.id.as_str()).collect();
+        let expected = ["c.1", "c.1/1500", "c.2", "c.3", "i.1", "i.1/10", "i.1/1000", "e.2"];
+        assert_eq!(ids, expected);
+        // `ping -f -c 10000 -s 56` and `ttcp -b 16384` for a second.
+        let Plan::Ping(ping) = &cells[0].plan else { panic!("pings come first") };
+        assert_eq!(
+            (ping.mode, ping.count, ping.sizes_bytes[0]),
+            (PingMode::Flood, Some(10_000), 56)
+        );
+        let Plan::Tcp(tcp) = &cells[6].plan else { panic!("then TCP") };
+        assert_eq!(tcp.window_bytes, Some(16_384));
+        assert_eq!(tcp.congestion_control.as_deref(), Some("cubic"));
+        for test in &plan.tests {
+            if let TestKind::Tcp { .. } = test.kind {
+                assert_eq!(test.repetitions, 5, "the study ran each at least five times");
+            }
+        }
+    }
+
+    #[test]
+    fn pren_has_the_hops_that_the_study_counted() {
+        let published = shipped("pren").expect("it ships").published().expect("sound");
+        for topology in &pren().topologies {
+            let lab = &topology.lab;
+            assert_eq!(topology.l2_hops as usize, lab.switches.len(), "{}", topology.id);
+            assert_eq!(topology.l3_hops as usize, lab.routers.len(), "{}", topology.id);
+            let Some(of) = &topology.published else { continue };
+            let row = published.tcp_row(of, 32_768).expect("a printed row");
+            assert_eq!(row.l2_hops, Some(topology.l2_hops), "{}", topology.id);
+            assert_eq!(row.l3_hops, Some(topology.l3_hops), "{}", topology.id);
+        }
+    }
+
+    #[test]
+    fn pren_is_expected_to_take_less_than_four_minutes() {
+        let cells = pren().cells();
+        let expected_s = Estimator::default().remaining_ns(cells.iter(), 8) / 1_000_000_000;
+        assert!((160..240).contains(&expected_s), "{expected_s} s");
+    }
+}

@@ -1,0 +1,86 @@
+//! The memory of linerate: every record and every study run in one SQLite file.
+//!
+//! The document of a record is kept as the JSON it is everywhere else; the columns beside it are
+//! for finding it. What [`Store::put`] returned for survives a killed process and a power cut
+//! (WAL with synchronous=FULL, sqlite.org/pragma.html#pragma_synchronous). `spec/store.md`
+//! describes the file. Comparing and rendering are the report's.
+
+mod entry;
+mod fault;
+mod location;
+mod records;
+mod runs;
+mod schema;
+
+pub use entry::{Entry, Filter, NewRun, Run, RunState};
+pub use location::default_path;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use linerate_core::record::Failure;
+use rusqlite::{Connection, OpenFlags};
+
+/// How long a writer waits for another process that writes.
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens the store of this user: `LINERATE_STORE`, or `linerate/results.db` in the XDG data
+    /// directory. Makes it when it is not there.
+    /// # Errors
+    /// See [`Store::open`]; also when neither variable nor home directory tells where it is.
+    pub fn open_default() -> Result<Self, Failure> {
+        Self::open(&default_path()?)
+    }
+
+    /// Opens the store in the file `path`, makes it and its directory when they are not there,
+    /// and brings an older one to this version's tables.
+    /// # Errors
+    /// One line for a file that cannot be made, read or written, that is no store, or that a newer
+    /// version has written.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        location::make_parent(path)?;
+        let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        Self::open_with(path, create)
+    }
+
+    fn open_with(path: &Path, flags: OpenFlags) -> Result<Self, Failure> {
+        // No SQLITE_OPEN_URI: a file may be called anything.
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)
+            .map_err(|error| fault::storage("open store", path, &error))?;
+        let mut store = Self { connection, path: path.to_owned() };
+        store.configure().map_err(|error| store.fault("open store", &error))?;
+        schema::migrate(&mut store.connection, path)?;
+        Ok(store)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn configure(&self) -> rusqlite::Result<()> {
+        self.connection.busy_timeout(BUSY_WAIT)?;
+        // A file system that cannot do WAL (some network ones) keeps its rollback journal, which
+        // is as safe and only slower.
+        self.connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        self.connection.pragma_update(None, "synchronous", "FULL")?;
+        self.connection.pragma_update(None, "foreign_keys", true)
+    }
+
+    /// A storage error on this file as one line.
+    fn fault(&self, attempt: &str, error: &rusqlite::Error) -> Failure {
+        fault::storage(attempt, &self.path, error)
+    }
+}
+
+#[cfg(test)]
+mod tests;

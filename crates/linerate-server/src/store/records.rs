@@ -1,0 +1,283 @@
+//! Records in and out.
+
+use linerate_core::record::{Failure, Fault, Plan, Record, SCHEMA, Status};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params};
+
+use super::{Entry, Filter, Store};
+
+/// Columns of an [`Entry`], in its order.
+const ENTRY_COLUMNS: &str =
+    "id, kind, started_at, status, name, study, run, topology, test, parameter, repetition";
+
+impl Store {
+    /// Keeps a record; once this returns, it survives a crash. The same record twice is one row.
+    ///
+    /// A record for a cell of a study takes the cell from one that failed or was interrupted: the
+    /// older record stays in the store and no longer counts for its run.
+    /// # Errors
+    /// One line when the file cannot be written, when the record's run is not in the store, or
+    /// when its cell already has a good record.
+    pub fn put(&mut self, record: &Record) -> Result<(), Failure> {
+        let doc = serde_json::to_string(record).map_err(|error| {
+            Failure::new(Fault::System, "write record", record.id.to_string(), error)
+        })?;
+        let id = record.id.to_string();
+        let row = Columns::of(record)?;
+        let held = self.insert(&id, record, &row, &doc).map_err(|error| {
+            let foreign_key = rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY;
+            match error.sqlite_error() {
+                Some(code) if code.extended_code == foreign_key => Failure::new(
+                    Fault::Usage,
+                    "store record",
+                    id.clone(),
+                    format!("run {} is not in {}", row.run.unwrap_or(""), self.path.display()),
+                ),
+                _ => self.fault("store record in", &error),
+            }
+        })?;
+        match held {
+            None => Ok(()),
+            Some(held) => Err(Failure::new(
+                Fault::Usage,
+                "store record",
+                id,
+                format!("its cell already has record {held}"),
+            )
+            .advise("another process may be measuring the same run")),
+        }
+    }
+
+    /// The record called `name`: an identifier, the start of one, `last`, or `@-1` for the last,
+    /// `@-2` for the one before, and so on.
+    /// # Errors
+    /// One line when there is no such record, when several start so, or when it cannot be read.
+    pub fn get(&self, name: &str) -> Result<Record, Failure> {
+        let id = match back(name)? {
+            Some(back) => self.id_from_end(back)?,
+            None => self.id_from_prefix("record", name)?,
+        };
+        let doc: String = self
+            .connection
+            .query_row("SELECT doc FROM record WHERE id = ?1", [&id], |row| row.get(0))
+            .map_err(|error| self.fault("read store", &error))?;
+        parse(&id, &doc)
+    }
+
+    /// Records without their samples, the newest first.
+    /// # Errors
+    /// One line when the file cannot be read.
+    pub fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Entry>, Failure> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = format!(
+            "SELECT {ENTRY_COLUMNS} FROM record
+             WHERE (?1 IS NULL OR study = ?1) AND (?2 IS NULL OR run = ?2)
+               AND (?3 IS NULL OR kind = ?3)
+             ORDER BY id DESC LIMIT ?4"
+        );
+        let values = params![filter.study, filter.run, filter.kind, limit];
+        rows(&self.connection, &sql, values, entry)
+            .map_err(|error| self.fault("read store", &error))
+    }
+
+    /// The records that count for a run, in the order in which they were measured.
+    /// # Errors
+    /// One line when the file or one of the records cannot be read.
+    pub fn run_records(&self, run: &str) -> Result<Vec<Record>, Failure> {
+        let sql = "SELECT id, doc FROM record WHERE run = ?1 AND superseded_by IS NULL ORDER BY id";
+        let pair = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+        let docs = rows(&self.connection, sql, params![run], pair)
+            .map_err(|error| self.fault("read store", &error))?;
+        docs.iter().map(|(id, doc)| parse(id, doc)).collect()
+    }
+
+    /// Writes the row; gives the record that holds the cell when it may not be replaced.
+    fn insert(
+        &mut self,
+        id: &str,
+        record: &Record,
+        row: &Columns<'_>,
+        doc: &str,
+    ) -> rusqlite::Result<Option<String>> {
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let known = "SELECT 1 FROM record WHERE id = ?1";
+        if transaction.query_row(known, [id], |_| Ok(())).optional()?.is_some() {
+            return Ok(None);
+        }
+        if let Some((held, replaceable)) = row.holder(&transaction)? {
+            if !replaceable {
+                return Ok(Some(held));
+            }
+            transaction
+                .execute("UPDATE record SET superseded_by = ?1 WHERE id = ?2", params![id, held])?;
+        }
+        transaction.execute(
+            "INSERT INTO record (id, kind, started_at, status, name, study, run, topology, test,
+                                 parameter, repetition, doc)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            params![
+                id,
+                kind(&record.plan),
+                record.started_at.to_string(),
+                status(record.status),
+                record.name,
+                row.study,
+                row.run,
+                row.topology,
+                row.test,
+                row.parameter,
+                row.repetition,
+                doc,
+            ],
+        )?;
+        transaction.commit()?;
+        Ok(None)
+    }
+
+    fn id_from_end(&self, back: u32) -> Result<String, Failure> {
+        // UUIDv7 sorts by start (RFC 9562 §5.7).
+        let sql = "SELECT id FROM record ORDER BY id DESC LIMIT 1 OFFSET ?1";
+        let found = self.connection.query_row(sql, [back - 1], |row| row.get(0)).optional();
+        found.map_err(|error| self.fault("read store", &error))?.ok_or_else(|| {
+            let object = format!("@-{back} in {}", self.path.display());
+            Failure::new(Fault::Usage, "find record", object, "there are fewer records")
+                .advise("see linerate history")
+        })
+    }
+
+    /// The one identifier in `table` that starts with `prefix`.
+    pub(super) fn id_from_prefix(&self, table: &str, prefix: &str) -> Result<String, Failure> {
+        let what = if table == "record" { "find record" } else { "find run" };
+        let usage = |reason: &str, next_step: &str| {
+            Failure::new(Fault::Usage, what, format!("'{prefix}'"), reason).advise(next_step)
+        };
+        let prefix = prefix.to_ascii_lowercase();
+        if prefix.is_empty() || !prefix.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
+            return Err(usage(
+                "an identifier has digits, a to f and - only",
+                "see linerate history",
+            ));
+        }
+        // 'g' sorts after every character of an identifier.
+        let sql = format!("SELECT id FROM {table} WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2");
+        let found: Vec<String> = rows(&self.connection, &sql, params![prefix], |row| row.get(0))
+            .map_err(|error| self.fault("read store", &error))?;
+        match found.as_slice() {
+            [id] => Ok(id.clone()),
+            [] => Err(usage("nothing in the store starts so", "see linerate history")),
+            _ => Err(usage("several start so", "give more of its characters")),
+        }
+    }
+}
+
+/// The columns of a study's cell; all null outside a study.
+#[derive(Default)]
+struct Columns<'a> {
+    study: Option<&'a str>,
+    run: Option<&'a str>,
+    topology: Option<&'a str>,
+    test: Option<&'a str>,
+    parameter: Option<i64>,
+    repetition: Option<u32>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(record: &'a Record) -> Result<Self, Failure> {
+        let Some(cell) = &record.cell else { return Ok(Self::default()) };
+        // SQLite counts in 63 bits and a sign.
+        let parameter = i64::try_from(cell.parameter).map_err(|_| {
+            let reason = format!("parameter {} is beyond 2^63", cell.parameter);
+            Failure::new(Fault::Usage, "store record", record.id.to_string(), reason)
+        })?;
+        Ok(Self {
+            study: Some(&cell.study),
+            run: Some(&cell.run),
+            topology: Some(&cell.topology),
+            test: Some(&cell.test),
+            parameter: Some(parameter),
+            repetition: Some(cell.repetition),
+        })
+    }
+
+    /// The record that holds this cell, and whether it may be replaced: only what failed or was
+    /// interrupted may.
+    fn holder(&self, connection: &Connection) -> rusqlite::Result<Option<(String, bool)>> {
+        let sql = "SELECT id, status <> 'ok' FROM record
+                   WHERE run = ?1 AND topology = ?2 AND test = ?3 AND parameter = ?4
+                     AND repetition = ?5 AND superseded_by IS NULL";
+        let values = params![self.run, self.topology, self.test, self.parameter, self.repetition];
+        connection.query_row(sql, values, |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    }
+}
+
+/// Every row of a query.
+pub(super) fn rows<T>(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn ToSql],
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(values, read)?.collect()
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let parameter: Option<i64> = row.get(9)?;
+    Ok(Entry {
+        id: row.get(0)?,
+        kind: row.get(1)?,
+        started_at: row.get(2)?,
+        status: row.get(3)?,
+        name: row.get(4)?,
+        study: row.get(5)?,
+        run: row.get(6)?,
+        topology: row.get(7)?,
+        test: row.get(8)?,
+        parameter: parameter.and_then(|value| u64::try_from(value).ok()),
+        repetition: row.get(10)?,
+    })
+}
+
+/// How far back from the end `name` points: `last` and `@-1` are 1.
+fn back(name: &str) -> Result<Option<u32>, Failure> {
+    if name == "last" {
+        return Ok(Some(1));
+    }
+    let Some(count) = name.strip_prefix("@-") else { return Ok(None) };
+    count.parse().ok().filter(|&count| count > 0).map(Some).ok_or_else(|| {
+        let reason = "@- needs a whole number from 1";
+        Failure::new(Fault::Usage, "find record", format!("'{name}'"), reason)
+    })
+}
+
+fn parse(id: &str, doc: &str) -> Result<Record, Failure> {
+    let unreadable = |reason: String| {
+        Failure::new(Fault::System, "read record", id, reason)
+            .advise("use the linerate that wrote it")
+    };
+    let value: serde_json::Value =
+        serde_json::from_str(doc).map_err(|error| unreadable(error.to_string()))?;
+    match value.get("schema").and_then(serde_json::Value::as_str) {
+        Some(SCHEMA) => {}
+        found => {
+            let found = found.unwrap_or("no schema");
+            return Err(unreadable(format!("it is written in {found}, not in {SCHEMA}")));
+        }
+    }
+    serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))
+}
+
+const fn kind(plan: &Plan) -> &'static str {
+    match plan {
+        Plan::Tcp(_) => "tcp",
+        Plan::Ping(_) => "ping",
+    }
+}
+
+const fn status(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "ok",
+        Status::Partial => "partial",
+        Status::Error => "error",
+        Status::Interrupted => "interrupted",
+    }
+}

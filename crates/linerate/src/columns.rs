@@ -1,0 +1,74 @@
+//! Lists in columns for the terminal: text stands left, figures stand right.
+
+/// Where a column's text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// Names.
+    Left,
+    /// Figures.
+    Right,
+}
+
+/// Lays `rows` out under `head`, two spaces between columns, each line ended.
+pub(crate) fn lay_out(head: &[(&str, Stand)], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(String::as_str);
+        let cells = cells.chain(head.get(column).map(|(title, _)| *title));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let titles = head.iter().map(|(title, _)| (*title).to_owned()).collect();
+    let mut out = String::new();
+    for row in std::iter::once(&titles).chain(rows) {
+        let cells =
+            row.iter().zip(head).zip(&widths).map(|((cell, (_, stand)), &width)| match stand {
+                Stand::Left => format!("{cell:<width$}"),
+                Stand::Right => format!("{cell:>width$}"),
+            });
+        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// A span as a person says it: `0.4 s`, `42 s`, `3 min 35 s`, `2 h 5 min`.
+pub(crate) fn spoken(ns: u64) -> String {
+    let seconds = (ns + 500_000_000) / 1_000_000_000;
+    match seconds {
+        0..10 => format!("{:.1} s", ns as f64 / 1e9),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// The start of an identifier that names it among a user's records: its 48 bits of milliseconds.
+pub(crate) fn short_id(id: &str) -> &str {
+    id.get(..13).unwrap_or(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let head = [("name", Stand::Left), ("n", Stand::Right)];
+        let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["längest".to_owned(), "10".into()]];
+        assert_eq!(lay_out(&head, &rows), "name      n\na         1\nlängest  10\n");
+    }
+
+    #[test]
+    fn spans_are_spoken_in_two_units_at_most() {
+        let cases = [
+            (0, "0.0 s"),
+            (440_000_000, "0.4 s"),
+            (41_600_000_000, "42 s"),
+            (215_000_000_000, "3 min 35 s"),
+            (7_500_000_000_000, "2 h 5 min"),
+        ];
+        for (ns, expected) in cases {
+            assert_eq!(spoken(ns), expected);
+        }
+    }
+}

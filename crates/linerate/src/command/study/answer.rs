@@ -1,0 +1,28 @@
+//! Puts linerate's own server on the server host of every laboratory.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use linerate_core::record::{DEFAULT_PORT, Failure};
+use linerate_engine::study::Laboratory;
+use linerate_server::admission::Limits;
+use linerate_server::listen::{ServeOptions, Server};
+use linerate_sys::stop::Stop;
+
+/// A measurer whose laboratories have linerate's server.
+pub(super) fn laboratory(stop: &Stop) -> Laboratory {
+    Laboratory::new(crate::command::measure::tool(), stop.clone(), Arc::new(serve))
+}
+
+/// Answers until it is stopped. Laboratories have IPv4 addresses on every host.
+fn serve(stop: &Stop, ready: &dyn Fn(Result<(), Failure>)) {
+    let local = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), DEFAULT_PORT);
+    match Server::bind(&ServeOptions { local, limits: Limits::default() }) {
+        Ok(server) => {
+            ready(Ok(()));
+            // What clients do is in their records.
+            server.run(stop, &|_| {});
+        }
+        Err(failure) => ready(Err(failure)),
+    }
+}

@@ -1,0 +1,58 @@
+//! From what the user typed to a study's plan and the figures published beside it.
+
+use std::path::Path;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::study::{PublishedFigures, StudyPlan};
+use linerate_engine::study::{SHIPPED, shipped};
+
+use crate::paths;
+
+/// A study that was found.
+pub(super) struct Found {
+    /// Its plan.
+    pub(super) plan: StudyPlan,
+    /// The text of its file.
+    pub(super) text: String,
+}
+
+/// The plan called `study`: a shipped one by its name, anything else is a file.
+pub(super) fn find(study: &str) -> Result<Found, Failure> {
+    if let Some(shipped) = shipped(study) {
+        return parse(shipped.toml, study);
+    }
+    let path = Path::new(study);
+    let looks_like_a_file = study.contains(['/', '.']) || path.exists();
+    if !looks_like_a_file {
+        let names: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
+        let reason = format!("no such file, and the plans that ship are: {}", names.join(", "));
+        return Err(Failure::new(Fault::Usage, "find study", study, reason)
+            .advise("name one of them, or a TOML file"));
+    }
+    parse(&paths::read(path)?, study)
+}
+
+/// Reads a plan's file; a fault in it is shown as `file:line:column: reason`.
+pub(super) fn parse(text: &str, file: &str) -> Result<Found, Failure> {
+    let plan = StudyPlan::from_toml(text).map_err(|error| {
+        let object = match error.place {
+            Some((line, column)) => format!("{file}:{line}:{column}"),
+            None => file.to_owned(),
+        };
+        Failure::new(Fault::Usage, "read study", object, error.reason)
+            .advise("docs/studies.md describes the file")
+    })?;
+    Ok(Found { plan, text: text.to_owned() })
+}
+
+/// The figures that belong beside a plan: those of the shipped study of its name. A plan of
+/// another name that points to published rows means those of the first shipped study.
+pub(super) fn published(plan: &StudyPlan) -> Result<PublishedFigures, Failure> {
+    let points = plan.topologies.iter().any(|topology| topology.published.is_some());
+    let Some(source) = shipped(&plan.name).or_else(|| SHIPPED.first().filter(|_| points)) else {
+        return Ok(PublishedFigures::default());
+    };
+    source
+        .published()
+        .map_err(|error| Failure::new(Fault::System, "read published", source.name, error))
+}

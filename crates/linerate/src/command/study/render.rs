@@ -1,0 +1,50 @@
+//! A run from the store to the terminal and to files.
+
+use std::path::Path;
+
+use linerate_core::record::Failure;
+use linerate_report::study::{self, Results};
+use linerate_server::store::Store;
+
+use super::plan;
+use crate::{output, paths};
+
+/// A run's plan, records and published figures, from the store.
+pub(crate) fn results(store: &Store, run: &str) -> Result<Results, Failure> {
+    let run = store.run(run)?;
+    let published = plan::published(&run.plan)?;
+    let records = store.run_records(&run.id)?;
+    Ok(Results { plan: run.plan, run: run.id, records, published })
+}
+
+/// Prints a run and writes its report into `directory`; ends with the report's path and one
+/// sentence.
+pub(super) fn run(store: &Store, run: &str, directory: &Path) -> Result<(), Failure> {
+    let results = results(store, run)?;
+    output::text(&study::text(&results));
+    write(&results, directory)?;
+    output::line(&format!("\nreport: {}", directory.join("index.html").display()));
+    output::line(&study::summary_sentence(&results));
+    Ok(())
+}
+
+/// Writes the report of a run in every form.
+pub(crate) fn write(results: &Results, directory: &Path) -> Result<(), Failure> {
+    paths::write(&directory.join("index.html"), &study::html(results))?;
+    paths::write(&directory.join("report.md"), &study::markdown(results))?;
+    paths::write(&directory.join("results.csv"), &study::csv(results))?;
+    for (name, svg) in study::svgs(results) {
+        paths::write(&directory.join(name), &svg)?;
+    }
+    paths::write(&directory.join("records.jsonl"), &lines(results)?)
+}
+
+/// The records of a run as JSON, one a line.
+pub(crate) fn lines(results: &Results) -> Result<String, Failure> {
+    let mut out = String::new();
+    for record in &results.records {
+        out.push_str(&paths::json(record)?);
+        out.push('\n');
+    }
+    Ok(out)
+}

@@ -1,0 +1,115 @@
+//! `linerate study run`: measures what a run still lacks, stores each record at once, and renders
+//! the whole.
+
+use std::path::PathBuf;
+
+use linerate_core::record::Failure;
+use linerate_engine::study::{Ending, Tools};
+use linerate_server::store::{RunState, Store};
+use linerate_sys::clock::{self, SystemClock};
+use linerate_sys::stop::Stop;
+
+use super::progress::Display;
+use super::session::{self, Session};
+use super::{answer, render};
+use crate::columns::short_id;
+use crate::exit::Outcome;
+use crate::{output, paths};
+
+/// Flags of `linerate study run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A shipped plan or a file
+    #[arg(value_name = "NAME|FILE", required_unless_present = "resume")]
+    pub(super) study: Option<String>,
+    /// Go on with a run that was stopped; the last unfinished one when RUN is not given
+    #[arg(long, value_name = "RUN", num_args = 0..=1)]
+    pub(super) resume: Option<Option<String>>,
+    /// Only these topologies
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "resume")]
+    pub(super) only: Vec<String>,
+    /// Measure each value this often instead of as often as the plan says
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(super) repetitions: Option<u32>,
+    /// Write the report into this directory [default: reports/STUDY-RUN beside the store]
+    #[arg(long, value_name = "DIR")]
+    pub(super) report: Option<PathBuf>,
+    /// Keep results in this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) store: Option<PathBuf>,
+}
+
+/// Exit code of a run in which some cells failed.
+const SOME_FAILED: u8 = 5;
+
+/// Exit code of a run that the user stopped.
+const INTERRUPTED: u8 = 130;
+
+/// Runs the command.
+pub(super) fn run(args: Args) -> Outcome {
+    let stop = Stop::on_signals()?;
+    let mut store = paths::open_store(args.store.as_deref())?;
+    let session = session::of(&args, &mut store)?;
+    output::note(&session.opening());
+    let ending = match measure(&session, &mut store, &stop) {
+        Ok(ending) => ending,
+        Err(failure) => {
+            // The failure that ended the run is the one to tell, even if this one cannot be kept.
+            let _ = store.finish_run(&session.run, RunState::Failed, clock::wall());
+            return Err(failure.into());
+        }
+    };
+    store.finish_run(&session.run, state(&ending), clock::wall())?;
+    let directory = match &args.report {
+        Some(directory) => directory.clone(),
+        None => {
+            let name = format!("{}-{}", session.plan.name, short_id(&session.run));
+            paths::reports(args.store.as_deref())?.join(name.replace('/', "-"))
+        }
+    };
+    render::run(&store, &session.run, &directory)?;
+    Ok(close(&args, &session, &ending))
+}
+
+fn measure(session: &Session, store: &mut Store, stop: &Stop) -> Result<Ending, Failure> {
+    let mut display = Display::new();
+    let mut measurer = answer::laboratory(stop);
+    linerate_engine::study::run(
+        &session.plan,
+        &session.options,
+        &mut Tools {
+            measurer: &mut measurer,
+            clock: &SystemClock,
+            stop,
+            keep: &mut |record| store.put(&record),
+            progress: &mut |progress| display.show(progress),
+        },
+    )
+}
+
+const fn state(ending: &Ending) -> RunState {
+    if ending.interrupted() {
+        RunState::Interrupted
+    } else if ending.failed > 0 {
+        RunState::Partial
+    } else {
+        RunState::Finished
+    }
+}
+
+/// Says what is left to do, and gives the exit code.
+fn close(args: &Args, session: &Session, ending: &Ending) -> u8 {
+    let again = session.resume_command(args.store.as_deref());
+    if ending.interrupted() {
+        let left = ending.left;
+        output::note(&format!("stopped with {left} not measured; go on with: {again}"));
+        return INTERRUPTED;
+    }
+    if ending.failed > 0 {
+        let failed = ending.failed;
+        let first = ending.first_failure.as_ref().map(ToString::to_string).unwrap_or_default();
+        output::note(&format!("{failed} failed, the first: {first}; again with: {again}"));
+        return SOME_FAILED;
+    }
+    0
+}

@@ -1,0 +1,109 @@
+//! Which run a command is about: a new one, or one that goes on.
+
+use std::path::Path;
+
+use linerate_core::record::{Failure, Fault, Status};
+use linerate_core::study::{CellKey, PlanFault, StudyPlan};
+use linerate_engine::study::Options;
+use linerate_server::store::{NewRun, Run, RunState, Store};
+use linerate_sys::clock;
+
+use super::run::Args;
+use super::{plan, show};
+use crate::columns::short_id;
+
+/// A run that this command measures for.
+pub(super) struct Session {
+    /// Its identifier.
+    pub(super) run: String,
+    /// The plan that it follows.
+    pub(super) plan: StudyPlan,
+    /// What it already has.
+    pub(super) options: Options,
+}
+
+/// Begins the run that the flags ask for, or finds the one to go on with.
+pub(super) fn of(args: &Args, store: &mut Store) -> Result<Session, Failure> {
+    let found = args.study.as_deref().map(plan::find).transpose()?;
+    match (&args.resume, found) {
+        (Some(name), found) => resume(name.as_deref(), found.map(|found| found.plan), store),
+        (None, Some(found)) => begin(args, found.plan, store),
+        (None, None) => Err(Failure::new(Fault::Usage, "run", "study", "no plan is named")),
+    }
+}
+
+fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Failure> {
+    let usage = |fault: PlanFault| Failure::new(Fault::Usage, "run study", &plan.name, fault);
+    let mut chosen = plan.clone().only(&args.only).map_err(|name| {
+        let known: Vec<&str> = plan.topologies.iter().map(|topology| topology.id.as_str()).collect();
+        let reason = format!("study {} has no topology of that name", plan.name);
+        Failure::new(Fault::Usage, "run", format!("--only {name}"), reason)
+            .advise(format!("name some of {}", known.join(", ")))
+    })?;
+    if let Some(repetitions) = args.repetitions {
+        chosen = chosen.repeated(repetitions);
+    }
+    chosen.check().map_err(usage)?;
+    let run = clock::record_id().to_string();
+    store.begin_run(&NewRun {
+        id: run.clone(),
+        plan: chosen.clone(),
+        started_at: clock::wall(),
+        host: Some(linerate_engine::environment::local_end(None)),
+    })?;
+    let options = Options { run: run.clone(), ..Options::default() };
+    Ok(Session { run, plan: chosen, options })
+}
+
+fn resume(
+    name: Option<&str>,
+    plan: Option<StudyPlan>,
+    store: &mut Store,
+) -> Result<Session, Failure> {
+    let run = match name {
+        Some(name) => store.run(name)?,
+        None => unfinished(plan.as_ref(), store)?,
+    };
+    if let Some(plan) = plan.filter(|plan| plan.name != run.study) {
+        let reason = format!("it is a run of study {}, not of {}", run.study, plan.name);
+        return Err(Failure::new(Fault::Usage, "resume run", short_id(&run.id), reason));
+    }
+    // What failed or was interrupted is measured again.
+    let records = store.run_records(&run.id)?;
+    let done = records
+        .iter()
+        .filter(|record| record.status == Status::Ok)
+        .filter_map(|record| record.cell.as_ref().map(CellKey::of))
+        .collect();
+    store.finish_run(&run.id, RunState::Running, clock::wall())?;
+    let options = Options { run: run.id.clone(), done };
+    Ok(Session { run: run.id, plan: run.plan, options })
+}
+
+fn unfinished(plan: Option<&StudyPlan>, store: &Store) -> Result<Run, Failure> {
+    let of_study = |run: &Run| plan.is_none_or(|plan| plan.name == run.study);
+    let open = |run: &Run| run.state != RunState::Finished;
+    store.runs()?.into_iter().find(|run| of_study(run) && open(run)).ok_or_else(|| {
+        let study = plan.map_or_else(|| "any study".to_owned(), |plan| plan.name.clone());
+        Failure::new(Fault::Usage, "resume", study, "no run of it is unfinished")
+            .advise("leave --resume out, or see linerate study list")
+    })
+}
+
+impl Session {
+    /// The line before the first measurement.
+    pub(super) fn opening(&self) -> String {
+        let extent = show::extent(&self.plan);
+        let (study, run) = (&self.plan.name, short_id(&self.run));
+        match self.options.done.len() {
+            0 => format!("study {study}, run {run}: {extent}"),
+            done => format!("study {study}, run {run} goes on: {extent}; {done} are measured"),
+        }
+    }
+
+    /// What the user types to go on.
+    pub(super) fn resume_command(&self, store: Option<&Path>) -> String {
+        let store = store.map(|path| format!(" --store {}", path.display())).unwrap_or_default();
+        format!("linerate study run --resume {}{store}", self.run)
+    }
+}

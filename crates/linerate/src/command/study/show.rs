@@ -1,0 +1,111 @@
+//! `linerate study show` and `linerate study check`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use linerate_core::study::{Estimator, StudyPlan, Test, TestKind, Topology};
+
+use super::plan;
+use crate::columns::{Stand, lay_out, spoken};
+use crate::exit::Outcome;
+use crate::{output, paths};
+
+/// Shows a plan.
+pub(super) fn run(study: &str, json: bool, toml: bool) -> Outcome {
+    let found = plan::find(study)?;
+    if json {
+        output::line(&serde_json::to_string_pretty(&found.plan)?);
+    } else if toml {
+        output::text(&found.text);
+    } else {
+        output::text(&text(&found.plan));
+    }
+    Ok(0)
+}
+
+/// Checks a file.
+pub(super) fn check(file: &Path) -> Outcome {
+    let name = file.display().to_string();
+    let found = plan::parse(&paths::read(file)?, &name)?;
+    output::line(&format!("{name}: {}", extent(&found.plan)));
+    Ok(0)
+}
+
+/// `208 measurements on 8 topologies, about 3 min 35 s`.
+pub(super) fn extent(plan: &StudyPlan) -> String {
+    let cells = plan.cells();
+    let topologies = plan.topologies.len();
+    let expected = Estimator::default().remaining_ns(cells.iter(), topologies);
+    let plural = if topologies == 1 { "topology" } else { "topologies" };
+    format!("{} measurements on {topologies} {plural}, about {}", cells.len(), spoken(expected))
+}
+
+fn text(plan: &StudyPlan) -> String {
+    let mut out = format!("{}: {}\n", plan.name, plan.title);
+    for line in [&plan.source, &plan.purpose].into_iter().flatten() {
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    let rows: Vec<Vec<String>> = plan.topologies.iter().map(topology_row).collect();
+    let head = [
+        ("topology", Stand::Left),
+        ("title", Stand::Left),
+        ("class", Stand::Left),
+        ("path", Stand::Left),
+        ("l2/l3 hops", Stand::Right),
+        ("published", Stand::Left),
+    ];
+    let _ = writeln!(out, "\n{}", lay_out(&head, &rows));
+    let rows: Vec<Vec<String>> = plan.tests.iter().map(test_row).collect();
+    let head = [
+        ("test", Stand::Left),
+        ("values", Stand::Left),
+        ("each", Stand::Left),
+        ("repetitions", Stand::Right),
+    ];
+    let _ = writeln!(out, "{}", lay_out(&head, &rows));
+    let _ = writeln!(out, "{}", extent(plan));
+    out
+}
+
+fn topology_row(topology: &Topology) -> Vec<String> {
+    let path = if topology.client == topology.server {
+        format!("{} alone", topology.client)
+    } else {
+        format!("{} to {}", topology.client, topology.server)
+    };
+    let published = topology.published.as_ref().map_or_else(
+        || "-".to_owned(),
+        |of| match of.mtu_bytes {
+            Some(mtu) => format!("{} at MTU {mtu}", of.test),
+            None => of.test.clone(),
+        },
+    );
+    vec![
+        topology.id.clone(),
+        topology.title.clone(),
+        topology.class.clone(),
+        path,
+        format!("{}/{}", topology.l2_hops, topology.l3_hops),
+        published,
+    ]
+}
+
+fn test_row(test: &Test) -> Vec<String> {
+    let (values, each) = match &test.kind {
+        TestKind::Ping { sizes_bytes, count } => {
+            (format!("{} bytes", joined(sizes_bytes)), format!("{count} pings"))
+        }
+        TestKind::Tcp { windows_bytes, seconds, congestion_control } => (
+            format!("{} bytes of window", joined(windows_bytes)),
+            match congestion_control {
+                Some(name) => format!("{seconds} s, {name}"),
+                None => format!("{seconds} s"),
+            },
+        ),
+    };
+    vec![test.id.clone(), values, each, test.repetitions.to_string()]
+}
+
+fn joined<T: ToString>(values: &[T]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,51 @@
+//! Where the program keeps things, by the XDG Base Directory Specification.
+
+use std::path::{Path, PathBuf};
+
+use linerate_core::record::{Failure, Fault, Record};
+use linerate_server::store::{Store, default_path};
+
+/// The store that a flag names, else this user's.
+/// # Errors
+/// One line when it cannot be opened.
+pub(crate) fn open_store(flag: Option<&Path>) -> Result<Store, Failure> {
+    flag.map_or_else(Store::open_default, Store::open)
+}
+
+/// Where reports go when no flag names a place: `reports` beside the store.
+/// # Errors
+/// When nothing tells where the store is.
+pub(crate) fn reports(store: Option<&Path>) -> Result<PathBuf, Failure> {
+    let store = store.map_or_else(default_path, |path| Ok(path.to_owned()))?;
+    Ok(store.parent().unwrap_or_else(|| Path::new("")).join("reports"))
+}
+
+/// Writes one file of a report.
+/// # Errors
+/// One line when it cannot be written.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failure = |error| {
+        Failure::new(Fault::System, "write", path.display().to_string(), error)
+            .advise("name another place by --report or the format's flag")
+    };
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(failure)?;
+    }
+    std::fs::write(path, text).map_err(failure)
+}
+
+/// Reads a text file that the user named.
+/// # Errors
+/// One line when it cannot be read or is no UTF-8.
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(Fault::Usage, "read", path.display().to_string(), error))
+}
+
+/// A record on one line.
+/// # Errors
+/// When it cannot be written as JSON, which no record of this program is.
+pub(crate) fn json(record: &Record) -> Result<String, Failure> {
+    serde_json::to_string(record)
+        .map_err(|error| Failure::new(Fault::System, "write record", record.id.to_string(), error))
+}
