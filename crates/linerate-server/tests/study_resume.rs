@@ -175,7 +175,7 @@ fn check_complete(store: &Store, all: &[CellKey]) {
 #[ignore = "the child of a_study_killed_twice_has_every_cell_once"]
 fn child_that_runs_a_study() {
     let Some(path) = std::env::var_os(CHILD_STORE) else { return };
-    let limit = std::env::var(CHILD_CELLS).expect("set").parse().expect("a number");
+    let limit: usize = std::env::var(CHILD_CELLS).expect("set").parse().expect("a number");
     let mut store = store(Path::new(&path));
     let mut kept = 0;
     session(&mut store, || {

@@ -121,12 +121,9 @@ fn last_of_each_cell<'a>(records: &[&'a Record]) -> BTreeMap<CellKey<'a>, &'a Re
 /// The last number of four digits in the source that can be a year.
 fn past(plan: &StudyPlan) -> String {
     let source = plan.source.as_deref().unwrap_or_default();
-    let years = source.split(|c: char| !c.is_ascii_digit()).filter(|digits| digits.len() == 4);
-    years
-        .filter(|digits| ("1970".."2100").contains(digits))
-        .next_back()
-        .unwrap_or("published")
-        .to_owned()
+    let is_year = |digits: &&str| digits.len() == 4 && ("1970".."2100").contains(digits);
+    let mut numbers = source.split(|c: char| !c.is_ascii_digit());
+    numbers.rfind(is_year).unwrap_or("published").to_owned()
 }
 
 impl<'a> Row<'a> {

@@ -102,7 +102,7 @@ fn tcp_table(row: &Row<'_>, test: &TcpTest<'_>, past: &str) -> Table {
     table.row(std::iter::once(format!("Mbit/s best of {runs}")).chain(best));
     if !row.published.tcp.is_empty() {
         let bps = figures.iter().map(|figure| row.published.bps(figure.window_bytes));
-        let bps = bps.map(|bps| or_dash(bps, |bps| number::published_mbit(bps)));
+        let bps = bps.map(|bps| or_dash(bps, number::published_mbit));
         table.push(Kind::Published, std::iter::once(format!("  {past}")).chain(bps));
     }
     let spread = figures.iter().map(spread);
