@@ -4,6 +4,7 @@
 
 pub mod context;
 pub mod environment;
+pub mod examine;
 pub mod failure;
 pub mod lab;
 pub mod rtt;

@@ -7,6 +7,7 @@
 
 pub mod csv;
 mod escape;
+pub mod examination;
 pub mod html;
 mod number;
 pub mod study;

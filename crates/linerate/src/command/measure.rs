@@ -1,14 +1,14 @@
 //! What the measuring commands share: output flags, the context, printing and keeping the record.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use linerate_core::record::{Event, Failure, Fault, Record, Tool};
 use linerate_engine::context::Context;
 use linerate_sys::stop::Stop;
+use serde::Serialize;
 
 use crate::exit::Outcome;
-use crate::output;
+use crate::{output, paths};
 
 /// Output flags of a measuring command.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -31,12 +31,36 @@ pub(crate) struct Output {
     /// Label to keep with the result; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
     pub(crate) tags: Vec<(String, String)>,
+    /// Do not keep the result in the store
+    #[arg(long, conflicts_with = "store")]
+    pub(crate) no_save: bool,
+    /// Keep the result in this store instead of the user's own
+    #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
+    pub(crate) store: Option<PathBuf>,
 }
 
 impl Output {
     /// Whether live lines are for people.
     pub(crate) const fn live(&self) -> bool {
         !(self.json || self.jsonl || self.quiet)
+    }
+
+    /// Puts the user's name and labels on a record.
+    pub(crate) fn label(&self, record: &mut Record) {
+        record.name.clone_from(&self.name);
+        record.tags.extend(self.tags.iter().cloned());
+    }
+
+    /// Keeps a record in the store. A result that cannot be kept is shown all the same: the line
+    /// says why, and the measurement stays what it was.
+    pub(crate) fn keep(&self, record: &Record) {
+        if self.no_save {
+            return;
+        }
+        let kept = paths::open_store(self.store.as_deref()).and_then(|mut store| store.put(record));
+        if let Err(failure) = kept {
+            output::error_line(&format!("not kept: {failure}; --no-save leaves it out"));
+        }
     }
 }
 
@@ -66,11 +90,11 @@ pub(crate) fn run(
     };
     let mut context = Context { tool: tool(), stop, watch: &mut watch };
     let mut record = measure(&mut context);
-    record.name.clone_from(&flags.name);
-    record.tags.extend(flags.tags.iter().cloned());
+    flags.label(&mut record);
+    flags.keep(&record);
     print(flags, &record);
     if let Some(path) = &flags.output {
-        write_record(path, &record)?;
+        write_json(path, &record)?;
     }
     Ok(record.exit_code())
 }
@@ -79,8 +103,7 @@ fn print(flags: &Output, record: &Record) {
     if flags.json {
         output::line(&serde_json::to_string_pretty(record).unwrap_or_default());
     } else if flags.jsonl {
-        let last = serde_json::json!({ "event": "record", "data": record });
-        output::line(&last.to_string());
+        output::line(&record_line(record));
     } else {
         output::text(&linerate_report::text::record(record));
     }
@@ -93,11 +116,16 @@ fn json(event: &Event) -> String {
     serde_json::to_string(event).unwrap_or_default()
 }
 
-fn write_record(path: &std::path::Path, record: &Record) -> Result<(), Failure> {
-    let fail = |error: std::io::Error| {
+/// A record as the last line of `--jsonl`.
+pub(crate) fn record_line(record: &Record) -> String {
+    serde_json::json!({ "event": "record", "data": record }).to_string()
+}
+
+/// Writes a document for `-o`.
+pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<(), Failure> {
+    let fail = |error: &dyn std::fmt::Display| {
         Failure::new(Fault::System, "write record to", path.display().to_string(), error)
     };
-    let mut file = std::fs::File::create(path).map_err(fail)?;
-    let text = serde_json::to_string_pretty(record).unwrap_or_default();
-    writeln!(file, "{text}").map_err(fail)
+    let text = serde_json::to_string_pretty(document).map_err(|error| fail(&error))?;
+    paths::write(path, &(text + "\n"))
 }

@@ -1,0 +1,197 @@
+//! The examination of a path as a page of text: round trips by size, TCP by window and by streams,
+//! the ceiling and how far below it the best result is. Naming the cause has its place at the end.
+
+use linerate_core::record::{Direction, MetricId, Plan, Record, Stat, TcpPlan};
+
+use crate::number;
+use crate::table::Table;
+
+/// Everything that the records of one examination say.
+pub fn text(records: &[Record]) -> String {
+    let mut out = String::new();
+    if let Some(table) = round_trips(records) {
+        out.push_str(&format!("Round trips by payload\n{}\n", table.text(2)));
+    }
+    let windows = by(records, |plan| plan.window_bytes);
+    if !windows.is_empty() {
+        let heads = windows.iter().map(|row| number::window(row.parameter)).collect();
+        out.push_str(&format!("TCP by window, one stream\n{}\n", rates(heads, &windows).text(2)));
+    }
+    let streams = by(records, |plan| plan.window_bytes.is_none().then_some(plan.streams.into()));
+    if !streams.is_empty() {
+        let heads = streams.iter().map(|row| row.parameter.to_string()).collect();
+        let table = rates(heads, &streams).text(2);
+        out.push_str(&format!("TCP by streams, the kernel's own window\n{table}\n"));
+    }
+    out.push_str(&conclusion(records));
+    out
+}
+
+fn round_trips(records: &[Record]) -> Option<Table> {
+    let is_ping = |record: &&Record| matches!(record.plan, Plan::Ping(_));
+    let record = records.iter().find(is_ping).filter(|record| !record.summary.is_empty())?;
+    let Plan::Ping(plan) = &record.plan else { return None };
+    let head = plan.sizes_bytes.iter().map(ToString::to_string);
+    let mut table = Table::new(std::iter::once("payload bytes".to_owned()).chain(head));
+    let mut row = |name: &str, metric, stat, show: fn(f64) -> String| {
+        let value = |&size: &u32| number::or_dash(record.value_at(metric, stat, size), show);
+        let cells = plan.sizes_bytes.iter().map(value);
+        table.row(std::iter::once(name.to_owned()).chain(cells));
+    };
+    row("min ms", MetricId::Rtt, Stat::Min, number::ms);
+    row("mean ms", MetricId::Rtt, Stat::Mean, number::ms);
+    row("p99 ms", MetricId::Rtt, Stat::P99, number::ms);
+    row("loss", MetricId::LossRatio, Stat::Value, number::percent);
+    Some(table)
+}
+
+/// Both directions of one value of the varied parameter.
+struct Pair {
+    parameter: u64,
+    up: Option<f64>,
+    down: Option<f64>,
+}
+
+/// The TCP results by a parameter, in the order measured; `None` leaves a record out.
+fn by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pair> {
+    let mut pairs: Vec<Pair> = Vec::new();
+    for record in records {
+        let Plan::Tcp(plan) = &record.plan else { continue };
+        let Some(parameter) = parameter(plan) else { continue };
+        let index = pairs.iter().position(|pair| pair.parameter == parameter);
+        let index = index.unwrap_or_else(|| {
+            pairs.push(Pair { parameter, up: None, down: None });
+            pairs.len() - 1
+        });
+        let goodput = |direction| record.value(MetricId::Goodput, Stat::Value, Some(direction));
+        let pair = &mut pairs[index];
+        pair.up = pair.up.or_else(|| goodput(Direction::Up));
+        pair.down = pair.down.or_else(|| goodput(Direction::Down));
+    }
+    pairs
+}
+
+fn rates(heads: Vec<String>, pairs: &[Pair]) -> Table {
+    let mut table = Table::new(std::iter::once("Mbit/s".to_owned()).chain(heads));
+    let cells = |pick: fn(&Pair) -> Option<f64>| {
+        pairs.iter().map(move |pair| number::or_dash(pick(pair), number::mbit))
+    };
+    table.row(std::iter::once("up".to_owned()).chain(cells(|pair| pair.up)));
+    table.row(std::iter::once("down".to_owned()).chain(cells(|pair| pair.down)));
+    table
+}
+
+/// The ceiling, the best result, and how far apart they are.
+fn conclusion(records: &[Record]) -> String {
+    let goodput = |record: &Record| record.value(MetricId::Goodput, Stat::Value, None);
+    let best = records
+        .iter()
+        .filter_map(|record| Some((record, goodput(record)?)))
+        .max_by(|(_, one), (_, other)| one.total_cmp(other));
+    let Some((record, bps)) = best else {
+        return "No TCP test gave a result.\n".to_owned();
+    };
+    let mut out = format!("Best: {} of TCP payload ({}).\n", number::rate(bps), setting(record));
+    let ceiling = record.ceiling.as_ref();
+    match ceiling.and_then(|ceiling| Some((ceiling, ceiling.value?))) {
+        Some((ceiling, value)) => {
+            let rate = ceiling.inputs.iter().find(|input| input.name == "link_rate_bps");
+            let link = rate.map_or_else(String::new, |input| {
+                format!(" ({}, {})", number::rate_nominal(input.value), input.source)
+            });
+            out.push_str(&format!("Ceiling: {} of payload{link}; ", number::rate(value)));
+            let gap = (1.0 - bps / value).max(0.0);
+            out.push_str(&format!("the best result is {} below it.\n", number::percent(gap)));
+        }
+        None => {
+            let unknown = ceiling.map(|ceiling| ceiling.unknown.join("; ")).unwrap_or_default();
+            out.push_str(&format!("Ceiling: not known ({unknown}).\n"));
+        }
+    }
+    out.push_str("Limited by: not examined by this version.\n");
+    out
+}
+
+fn setting(record: &Record) -> String {
+    let Plan::Tcp(plan) = &record.plan else { return String::new() };
+    let window = plan.window_bytes.map_or_else(
+        || "the kernel's own window".to_owned(),
+        |bytes| format!("a window of {}", number::window(bytes)),
+    );
+    let streams = if plan.streams == 1 { "1 stream" } else { &format!("{} streams", plan.streams) };
+    let control = record.flows.first().and_then(|flow| flow.sender.as_ref());
+    let control = control.and_then(|end| end.congestion_control.got.as_deref());
+    let direction = record.flows.first().map_or("", |flow| match flow.direction {
+        Direction::Up => ", up",
+        Direction::Down => ", down",
+    });
+    let control = control.map_or_else(String::new, |name| format!(", {name}"));
+    format!("{streams}, {window}{control}{direction}")
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{
+        Ceiling, CeilingInput, Layer, PingPlan, RecordId, Summary, TcpDirections, Tool,
+    };
+    use linerate_core::time::WallTime;
+
+    use super::*;
+
+    fn record(plan: Plan) -> Record {
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        let id = RecordId::from_parts(0, [0; 10]);
+        Record::begin(id, tool, plan, WallTime::from_unix_nanos(0))
+    }
+
+    fn tcp(window_bytes: Option<u64>, directions: TcpDirections, bps: f64) -> Record {
+        let mut record =
+            record(Plan::Tcp(TcpPlan { window_bytes, directions, ..TcpPlan::default() }));
+        let direction = match directions {
+            TcpDirections::Down => Direction::Down,
+            _ => Direction::Up,
+        };
+        let row = Summary::of(MetricId::Goodput, Stat::Value, bps).in_direction(direction);
+        record.summary = vec![row];
+        record
+    }
+
+    #[test]
+    fn the_gap_is_one_minus_best_over_ceiling() {
+        let mut best = tcp(None, TcpDirections::Up, 847.3e6);
+        best.ceiling = Some(Ceiling {
+            metric: MetricId::Goodput,
+            layer: Layer::Payload,
+            value: Some(941.48e6),
+            inputs: vec![CeilingInput {
+                name: "link_rate_bps".to_owned(),
+                value: 1e9,
+                source: "speed of eth0 at the local end".to_owned(),
+            }],
+            unknown: Vec::new(),
+            share: None,
+        });
+        let text = text(&[tcp(Some(16_384), TcpDirections::Down, 100e6), best]);
+        // 1 − 847.3 / 941.48 = 0.10003.
+        assert!(text.contains("10.0 % below it"), "{text}");
+        assert!(text.contains("1 Gbit/s, speed of eth0"), "{text}");
+        assert!(text.contains("16K"), "{text}");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_a_dash() {
+        let text = text(&[tcp(Some(65_536), TcpDirections::Up, 5e6)]);
+        let down = text.lines().find(|line| line.trim_start().starts_with("down"));
+        assert!(down.is_some_and(|line| line.contains(number::NONE)), "{text}");
+    }
+
+    #[test]
+    fn round_trips_stand_by_size() {
+        let mut ping =
+            record(Plan::Ping(PingPlan { sizes_bytes: vec![56], ..PingPlan::default() }));
+        ping.summary = vec![Summary::of(MetricId::Rtt, Stat::Min, 6412.0).at_payload(56)];
+        let text = text(&[ping]);
+        assert!(text.contains("0.00641"), "{text}");
+        assert!(text.contains("No TCP test gave a result."), "{text}");
+    }
+}
