@@ -7,6 +7,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
 
+use rustix::process::{PidfdFlags, Signal};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::{Error, Result};
@@ -77,13 +78,48 @@ impl AsFd for Netns {
     }
 }
 
-/// Processes with a thread in one of these namespaces, as far as the caller may look
-/// (proc_pid_ns(5)).
-pub fn processes_inside(namespaces: &[u64]) -> Vec<u32> {
+/// Processes whose first thread is in one of these namespaces, as far as the caller may look
+/// (proc_pid_ns(5)). The caller is left out.
+pub fn processes_inside(namespaces: &[u64]) -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.file_name());
     let pids = names.filter_map(|name| name.to_str().and_then(|name| name.parse().ok()));
-    pids.filter(|&pid| is_inside(pid, namespaces)).collect()
+    let others = pids.filter(|&pid| pid != std::process::id());
+    others.filter_map(|pid| Process::inside(pid, namespaces)).collect()
+}
+
+/// A process, held so that its number cannot pass to another.
+#[derive(Debug)]
+pub struct Process {
+    fd: OwnedFd,
+}
+
+impl Process {
+    fn inside(pid: u32, namespaces: &[u64]) -> Option<Self> {
+        if !is_inside(pid, namespaces) {
+            return None;
+        }
+        let number = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
+        let fd = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
+        // Looked at again now that it is held: the first look may have been at a process gone.
+        is_inside(pid, namespaces).then_some(Self { fd })
+    }
+
+    /// Asks it to end: SIGHUP, and SIGCONT for one that is stopped.
+    pub fn hang_up(&self) {
+        self.send(Signal::HUP);
+        self.send(Signal::CONT);
+    }
+
+    /// Ends it.
+    pub fn kill(&self) {
+        self.send(Signal::KILL);
+    }
+
+    fn send(&self, signal: Signal) {
+        // It may have ended by itself, or belong to another user: both leave nothing to do.
+        let _ = rustix::process::pidfd_send_signal(&self.fd, signal);
+    }
 }
 
 fn is_inside(pid: u32, namespaces: &[u64]) -> bool {

@@ -9,6 +9,7 @@ mod door;
 mod filters;
 mod privilege;
 mod shaper;
+mod sweep;
 
 use std::any::Any;
 use std::io;
@@ -23,6 +24,7 @@ use linerate_sys::netns::Netns;
 
 pub use door::{Door, Entry, Running, running};
 pub use privilege::{Privilege, enter_user_namespace_if_needed};
+pub use sweep::sweep;
 
 /// A running laboratory. Dropping it removes everything that nobody else holds.
 #[derive(Debug)]

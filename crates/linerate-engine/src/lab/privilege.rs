@@ -20,9 +20,8 @@ pub fn enter_user_namespace_if_needed() -> Result<Privilege, Failure> {
     if userns::may_make_networks() {
         return Ok(Privilege::Host);
     }
-    let object = "user namespace";
     let failed = |reason: &dyn std::fmt::Display| {
-        Failure::new(Fault::System, "get privilege for a laboratory by a", object, reason)
+        Failure::new(Fault::System, "get privilege for", "the laboratory", reason)
     };
     if userns::thread_count().is_ok_and(|threads| threads > 1) {
         return Err(failed(&"the process has several threads already")

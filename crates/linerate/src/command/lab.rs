@@ -1,5 +1,7 @@
 //! `linerate lab`: builds a laboratory and holds it, runs commands in it, lets others in.
 
+mod warden;
+
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -11,6 +13,7 @@ use linerate_engine::lab::{self, Door, Entry, Lab, Running, enter_user_namespace
 use linerate_sys::stop::Stop;
 use linerate_sys::{child, clock};
 
+use self::warden::Warden;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -41,6 +44,9 @@ enum Action {
     Shell(ShellArgs),
     /// Check a plan and print its map, building nothing
     Check(PlanArgs),
+    /// Wait for the end of the process that holds standard input, then end what runs inside
+    #[command(hide = true)]
+    Warden(warden::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -81,6 +87,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         Action::Run(args) => hold(&args),
         Action::Shell(args) => shell(&args),
         Action::Check(args) => check(&args.plan),
+        Action::Warden(args) => warden::wait(&args),
     }
 }
 
@@ -101,11 +108,14 @@ fn hold(args: &RunArgs) -> Outcome {
     for note in built.notes() {
         output::note(&format!("note: {note}"));
     }
+    let warden = Warden::start(&built)?;
     let door = Door::open(&built)?;
-    match &args.on {
+    let outcome = match &args.on {
         Some(host) => run_on(&built, host, &args.command),
         None => stay(&built, &door),
-    }
+    };
+    warden.dismiss();
+    outcome
 }
 
 fn stay(built: &Lab, _open: &Door) -> Outcome {
