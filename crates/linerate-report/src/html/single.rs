@@ -177,7 +177,7 @@ fn interval_chart(record: &Record) -> Option<LineChart> {
             number::significant(last, 3)
         ),
         x: Axis::plain("seconds since the start", Kind::Linear, number::short),
-        y: Axis::plain("goodput", Kind::Linear, number::rate_nominal),
+        y: Axis::plain("goodput", Kind::Linear, number::rate),
         series: curves,
     })
 }
