@@ -127,6 +127,11 @@ pub(crate) fn ms(ns: f64) -> String {
     }
 }
 
+/// Milliseconds for axes: no zeros that say nothing.
+pub(crate) fn short_time(ms: f64) -> String {
+    if ms >= 1.0 { short(ms) } else { trimmed(&significant(ms, 3)).to_owned() }
+}
+
 /// A time in milliseconds to the nanosecond: six digits after the point.
 pub(crate) fn ms_exact(ns: f64) -> String {
     if ns.is_finite() { format!("{:.6}", ns / 1e6) } else { NONE.to_owned() }

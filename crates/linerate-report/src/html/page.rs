@@ -93,6 +93,11 @@ pub(super) fn list(items: &[String]) -> String {
     format!("<ul>\n{items}</ul>\n")
 }
 
+/// The title of a page.
+pub(super) fn title(text: &str) -> String {
+    format!("<h1>{}</h1>\n", unparted(text))
+}
+
 /// The lines under a page's title.
 pub(super) fn leads(lines: &[String]) -> String {
     lines.iter().map(|line| format!("<p class=\"lead\">{}</p>\n", unparted(line))).collect()

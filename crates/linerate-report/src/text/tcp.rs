@@ -154,8 +154,8 @@ pub(crate) fn processors(record: &Record, direction: Direction) -> String {
     let value = |metric| whole(record, metric, direction);
     let end = |cost, share| {
         let cost = or_dash(value(cost), |s| format!("{} s/GB", number::significant(s, 3)));
-        let share = or_dash(value(share), number::percent);
-        format!("{cost} ({share} of a core)")
+        let share = value(share).map(|share| format!(" ({} of a core)", number::percent(share)));
+        cost + &share.unwrap_or_default()
     };
     format!(
         "  CPU: sender {}, receiver {}\n",
