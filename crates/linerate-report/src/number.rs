@@ -3,6 +3,8 @@
 //! Rates are decimal and show four significant digits; round-trip times are in milliseconds, as
 //! the studies print them. Nothing here knows a metric; the callers choose.
 
+use linerate_core::units::{BitRate, Bytes};
+
 /// What stands where nothing was measured (the studies print NODATA).
 pub(crate) const NONE: &str = "\u{2014}";
 
@@ -44,27 +46,9 @@ fn step_of(value: f64, digits: i32) -> (f64, &'static str) {
     (value / size, prefix)
 }
 
-/// A measured rate: `941.5 Mbit/s`.
+/// A rate as [`BitRate`] prints it: at most two decimals, `941.48 Mbit/s`.
 pub(crate) fn rate(bps: f64) -> String {
-    rate_digits(bps, 4)
-}
-
-/// A rate with a given number of significant digits.
-pub(crate) fn rate_digits(bps: f64, digits: i32) -> String {
-    if !bps.is_finite() {
-        return NONE.to_owned();
-    }
-    let (value, prefix) = step_of(bps, digits);
-    format!("{} {prefix}bit/s", significant(value, digits))
-}
-
-/// A nominal rate, all digits that it has and no more: `155.52 Mbit/s`, `1 Gbit/s`.
-pub(crate) fn rate_nominal(bps: f64) -> String {
-    if !bps.is_finite() {
-        return NONE.to_owned();
-    }
-    let (value, prefix) = step_of(bps, 9);
-    format!("{} {prefix}bit/s", trimmed(&significant(value, 9)))
+    or_dash(BitRate::from_nearest(bps), |rate| rate.to_string())
 }
 
 /// A rate in Mbit/s without its unit, for table columns.
@@ -112,17 +96,9 @@ pub(crate) fn amount(bytes: u64) -> String {
     format!("{} {prefix}B", significant(value, 4))
 }
 
-/// A piece of memory in steps of 1024: `32 KiB`, `45.6 KiB`, `4 MiB`.
+/// A piece of memory as [`Bytes`] prints it: `32 KiB`, `46720 bytes`.
 pub(crate) fn memory(bytes: u64) -> String {
-    let value = bytes as f64;
-    let (value, unit) = match bytes {
-        0..1024 => return format!("{bytes} B"),
-        1024..1_048_576 => (value / 1024.0, "KiB"),
-        1_048_576..1_073_741_824 => (value / 1_048_576.0, "MiB"),
-        _ => (value / 1_073_741_824.0, "GiB"),
-    };
-    let text = format!("{value:.1}");
-    format!("{} {unit}", trimmed(&text))
+    Bytes::new(bytes).to_string()
 }
 
 /// A window as the studies head their columns: `16K`; 0 leaves the choice to the kernel.
@@ -149,6 +125,11 @@ pub(crate) fn ms(ns: f64) -> String {
         middle if middle < 1000.0 => format!("{ms:.2}"),
         _ => format!("{ms:.0}"),
     }
+}
+
+/// Milliseconds for axes: no zeros that say nothing.
+pub(crate) fn short_time(ms: f64) -> String {
+    if ms >= 1.0 { short(ms) } else { trimmed(&significant(ms, 3)).to_owned() }
 }
 
 /// A time in milliseconds to the nanosecond: six digits after the point.
@@ -211,15 +192,15 @@ mod tests {
     #[test]
     fn digits_are_those_that_a_reader_can_use() {
         let cases: &[(String, &str)] = &[
-            (rate(941_482_000.0), "941.5 Mbit/s"),
-            (rate(999_960_000.0), "1.000 Gbit/s"),
+            (rate(941_482_444.7), "941.48 Mbit/s"),
             (rate(0.0), "0 bit/s"),
-            (rate(12_345_600_000.0), "12.35 Gbit/s"),
-            (rate(1.5e15), "1500 Tbit/s"),
-            (rate_digits(941_482_000.0, 5), "941.48 Mbit/s"),
-            (rate_nominal(155_520_000.0), "155.52 Mbit/s"),
-            (rate_nominal(1e9), "1 Gbit/s"),
-            (rate_nominal(149_760_000.0), "149.76 Mbit/s"),
+            (rate(155_520_000.0), "155.52 Mbit/s"),
+            (rate(f64::NAN), NONE),
+            (rate(-1.0), NONE),
+            (published_mbit(586e6), "586"),
+            (share(0.007_4), "0.74 %"),
+            (share(0.998), "99.8 %"),
+            (published_ms(20_000.0), "0.020"),
             (mbit(12_345_600_000.0), "12350"),
             (mbit(586_000_000.0), "586.0"),
             (short(20_000.0), "20k"),
@@ -227,7 +208,7 @@ mod tests {
             (amount(1_177_000_000), "1.177 GB"),
             (amount(0), "0 B"),
             (memory(32_768), "32 KiB"),
-            (memory(46_720), "45.6 KiB"),
+            (memory(46_720), "46720 bytes"),
             (window(131_072), "128K"),
             (window(0), "auto"),
             (ms(6_412.3), "0.00641"),

@@ -82,10 +82,8 @@ fn interface(interface: &Interface) -> String {
     let mut facts = Vec::new();
     facts.extend(interface.kind.clone().filter(|kind| *kind != interface.name));
     facts.extend(interface.mtu_bytes.map(|mtu| format!("MTU {mtu}")));
-    facts.extend(interface.speed_bps.map(|bps| number::rate_nominal(bps as f64)));
-    facts.extend(
-        interface.shaper_bps.map(|bps| format!("shaped to {}", number::rate_nominal(bps as f64))),
-    );
+    facts.extend(interface.speed_bps.map(|bps| number::rate(bps as f64)));
+    facts.extend(interface.shaper_bps.map(|bps| format!("shaped to {}", number::rate(bps as f64))));
     if !facts.is_empty() {
         text.push_str(&format!(" ({})", facts.join(", ")));
     }
@@ -115,7 +113,7 @@ pub(crate) fn ceiling(ceiling: &Ceiling) -> String {
         return format!("ceiling unknown: this host does not tell {unknown}{inputs}");
     };
     let value = match ceiling.metric.row().unit {
-        "bit/s" => number::rate_digits(value, 5),
+        "bit/s" => number::rate(value),
         unit => format!("{} {unit}", number::significant(value, 5)),
     };
     let reached = number::or_dash(ceiling.share, number::percent);
@@ -131,7 +129,7 @@ fn ceiling_input(input: &CeilingInput) -> String {
         "tcp_header_bytes" if value == 20.0 => "TCP without options".to_owned(),
         "tcp_header_bytes" if value == 32.0 => "TCP with timestamps".to_owned(),
         "tcp_header_bytes" => format!("TCP header of {value} bytes"),
-        name if name.ends_with("_bps") => format!("{}{from}", number::rate_nominal(value)),
+        name if name.ends_with("_bps") => format!("{}{from}", number::rate(value)),
         name => match name.strip_suffix("_bytes") {
             Some(name) => format!("{} {value} bytes", name.replace('_', " ")),
             None => format!("{} {value}", name.replace('_', " ")),

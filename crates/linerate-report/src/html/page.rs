@@ -1,8 +1,9 @@
 //! The frame of a page: head, style, and the small pieces that pages share.
 
+use linerate_core::record::{METRICS, MetricId};
+
 use crate::escape::xml;
 use crate::{number, svg, words};
-use linerate_core::record::{METRICS, MetricId};
 
 /// Style of every page; colours are variables, so that dark and print swap them in one place.
 const STYLE: &str = "
@@ -35,8 +36,9 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.92re
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--rule);text-align:right;
 white-space:nowrap}
 thead th{vertical-align:bottom;white-space:normal;min-width:3.5rem}
-th:first-child{text-align:left}tbody th{font-weight:400}
-.published th,.published td{color:var(--soft);background:var(--past)}
+th:first-child{text-align:left;position:sticky;left:0;background:var(--ground)}
+tbody th{font-weight:400}
+tbody .published th:first-child,.published td{color:var(--soft);background:var(--past)}
 .compare td:nth-child(odd){color:var(--soft);background:var(--past)}
 .compare thead th:nth-child(odd):not(:first-child){color:var(--soft)}
 .columns{display:flex;flex-wrap:wrap;gap:0 2.5rem}.columns>*{flex:0 1 auto;min-width:0}
@@ -46,7 +48,7 @@ pre{overflow-x:auto;background:var(--past);padding:.8rem;font-size:.85rem}
 dt{font-weight:600;margin-top:.6rem}dd{margin:0 0 0 1rem}
 footer{margin-top:3rem;color:var(--soft);font-size:.9rem}
 @media (max-width:40rem){body{padding:.6rem .8rem 2rem}.figure{font-size:1.45rem}
-.tile{flex-basis:9rem}.box{padding:.8rem .9rem}}
+.tile{flex-basis:9rem}th,td{padding:.25rem .45rem}.box{padding:.8rem .9rem}}
 @media print{:root{color-scheme:light;--ground:#fff;--ink:#000;--soft:#444;--rule:#bbb;
 --box:#fff;--past:#fff}body{max-width:none;font-size:11px;padding:0}
 figure,table,.box{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}
@@ -67,18 +69,38 @@ pub(super) fn page(title: &str, body: &str) -> String {
     )
 }
 
+/// Text in which a number is not parted from its unit at the end of a line.
+fn unparted(text: &str) -> String {
+    let units = ["%", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
+    let mut out = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        let bare = word.trim_end_matches([',', ';', '.', ')', ':']);
+        if !out.is_empty() {
+            let after_number = out.ends_with(|c: char| c.is_ascii_digit());
+            out.push(if after_number && units.contains(&bare) { '\u{a0}' } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    xml(&out)
+}
+
 /// A list of remarks; nothing for an empty one.
 pub(super) fn list(items: &[String]) -> String {
     if items.is_empty() {
         return String::new();
     }
-    let items: String = items.iter().map(|item| format!("<li>{}</li>\n", xml(item))).collect();
+    let items: String = items.iter().map(|item| format!("<li>{}</li>\n", unparted(item))).collect();
     format!("<ul>\n{items}</ul>\n")
+}
+
+/// The title of a page.
+pub(super) fn title(text: &str) -> String {
+    format!("<h1>{}</h1>\n", unparted(text))
 }
 
 /// The lines under a page's title.
 pub(super) fn leads(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("<p class=\"lead\">{}</p>\n", xml(line))).collect()
+    lines.iter().map(|line| format!("<p class=\"lead\">{}</p>\n", unparted(line))).collect()
 }
 
 /// Large figures with what they are and what they were, then a sentence.
@@ -90,15 +112,15 @@ pub(super) fn headline(tiles: &[[String; 3]], sentence: &str) -> String {
                 "<div class=\"tile\"><div class=\"figure\">{}</div><div>{}</div>\
                  <div class=\"past\">{}</div></div>\n",
                 xml(figure),
-                xml(label),
-                xml(past)
+                unparted(label),
+                unparted(past)
             )
         })
         .collect();
     format!(
         "<div class=\"box\"><div class=\"tiles\">\n{tiles}</div>\n<p class=\"sentence\">{}</p>\n\
          </div>\n",
-        xml(sentence)
+        unparted(sentence)
     )
 }
 

@@ -27,7 +27,7 @@ pub fn record(record: &Record) -> String {
             PING_METRICS,
         ),
     };
-    let mut out = format!("<h1>{}</h1>\n", xml(&title));
+    let mut out = page::title(&title);
     out.push_str(&page::leads(&facts(record)));
     let (own, others) = words::caveats(record);
     let lines = |caveats: Vec<&linerate_core::record::Caveat>| -> Vec<String> {
@@ -177,7 +177,7 @@ fn interval_chart(record: &Record) -> Option<LineChart> {
             number::significant(last, 3)
         ),
         x: Axis::plain("seconds since the start", Kind::Linear, number::short),
-        y: Axis::plain("goodput", Kind::Linear, number::rate_nominal),
+        y: Axis::plain("goodput", Kind::Linear, number::rate),
         series: curves,
     })
 }
@@ -191,9 +191,10 @@ fn series_name(series: &Series) -> String {
     series.flow.map_or_else(|| way.to_owned(), |flow| format!("{way} {flow}"))
 }
 
+/// Seconds and values; a missing sample has no value and leaves a gap.
 fn points(series: &Series) -> Vec<(f64, f64)> {
     let pairs = series.t_ns.iter().zip(&series.values);
-    pairs.filter_map(|(&t, &value)| Some((t as f64 / 1e9, value?))).collect()
+    pairs.map(|(&t, &value)| (t as f64 / 1e9, value.unwrap_or(f64::NAN))).collect()
 }
 
 fn ping_tiles(record: &Record, plan: &PingPlan) -> Vec<[String; 3]> {
@@ -283,7 +284,7 @@ fn distribution_chart(record: &Record) -> Option<LineChart> {
     (!curves.is_empty()).then(|| LineChart {
         title: "Share of answers within a time".to_owned(),
         description: "Cumulative distribution of round-trip times by payload size".to_owned(),
-        x: Axis::plain("round-trip time, ms", Kind::Log, |ms| number::ms(ms * 1e6)),
+        x: Axis::plain("round-trip time, ms", Kind::Log, number::short_time),
         y: Axis {
             domain: Some((0.0, 100.0)),
             ..Axis::plain("% of answers", Kind::Linear, number::short)

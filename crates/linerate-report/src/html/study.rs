@@ -24,7 +24,7 @@ const SHOWN: [MetricId; 7] = [
 pub(crate) fn page(results: &Results) -> String {
     let grid = Grid::new(results);
     let compared = Comparison::new(&grid);
-    let mut body = format!("<h1>{}</h1>\n", xml(&results.plan.title));
+    let mut body = page::title(&results.plan.title);
     body.push_str(&page::leads(&facts(results, &grid)));
     let tiles: Vec<[String; 3]> = headline::tiles(&grid, &compared)
         .into_iter()

@@ -1,8 +1,9 @@
 //! The table of the PREN study's §5.1 for any study: delay, throughput at one window, what is lost
 //! of localhost's and of the bare cable's, and the hops; now, and as published.
 
-use super::grid::{Grid, Row};
 use linerate_core::study::{StudyPlan, Topology};
+
+use super::grid::{Grid, Row};
 
 /// The payload whose round-trip time stands for that of a full segment.
 const FULL_PAYLOAD: u32 = 1460;

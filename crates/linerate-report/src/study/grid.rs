@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use linerate_core::record::{MetricId, Record, Stat, Status};
+use linerate_core::stats::median;
 use linerate_core::study::{
     PublishedAs, PublishedPing, PublishedTcp, StudyPlan, Test, TestKind, Topology,
 };
@@ -278,18 +279,6 @@ impl TcpFigure {
     }
 }
 
-/// The median of a set: the middle value, or the mean of the two in the middle.
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n.is_multiple_of(2) => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-        _ => Some(sorted[middle]),
-    }
-}
-
 /// The knee of a throughput curve: the window that the last doubling reached which still gained
 /// 10 % or more. There is one only where an earlier doubling gained and a later one no longer
 /// does; a flat curve has none, and one that still rises at its end has not shown it yet.
@@ -334,12 +323,5 @@ mod tests {
         assert_eq!(at([100.0, 200.0, 400.0, 800.0]), None);
         assert_eq!(knee(&[]), None);
         assert_eq!(knee(&[(0, 9.0), (1, 1.0), (2, f64::NAN)]), None);
-    }
-
-    #[test]
-    fn the_median_of_an_even_set_lies_between() {
-        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[]), None);
     }
 }

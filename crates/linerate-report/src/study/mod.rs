@@ -12,7 +12,7 @@ pub(crate) mod sections;
 pub(crate) mod sentence;
 mod table_csv;
 
-use linerate_core::record::Record;
+use linerate_core::record::{End, Record};
 use linerate_core::study::{PublishedFigures, StudyPlan};
 
 pub use sentence::summary_sentence;
@@ -149,7 +149,7 @@ fn host(grid: &Grid<'_>) -> Option<String> {
     let record = grid.records.iter().find(|record| !record.ends.is_empty())?;
     let end = record.ends.first()?;
     // The interface changes with the topology; the machine does not.
-    let machine = linerate_core::record::End { interface: None, ..end.clone() };
+    let machine = End { interface: None, ..end.clone() };
     let about = words::end(&machine);
     (!about.is_empty()).then(|| format!("on {about}"))
 }

@@ -126,7 +126,7 @@ fn windows(grid: &Grid<'_>, test: usize) -> Plot {
             ticks: places.iter().zip(&asked).map(|(&at, &w)| (at, number::window(w))).collect(),
             show: number::short,
         },
-        y: shared_axis("best of the repetitions", None, number::rate_nominal, &now, &past),
+        y: shared_axis("best of the repetitions", None, number::rate, &now, &past),
     };
     let id = test_id(grid, |row| row.tcp.get(test).map(|tcp| tcp.test.id.as_str()));
     Plot {

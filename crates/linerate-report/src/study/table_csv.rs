@@ -1,10 +1,11 @@
 //! The results of a study as one tidy long table.
 
+use linerate_core::record::{MetricId, Record, Stat, Summary};
+use linerate_core::study::Test;
+
 use super::Results;
 use super::grid::{Grid, Row};
 use crate::csv::{lines, value_fields};
-use linerate_core::record::{MetricId, Record, Stat, Summary};
-use linerate_core::study::Test;
 
 const HEAD: [&str; 10] = [
     "study",

@@ -40,7 +40,7 @@ pub(crate) struct Series {
     pub label: String,
     /// Number of its colour and marker.
     pub style: usize,
-    /// Points in the order in which they are joined; what is not finite has no place.
+    /// Points in the order in which they are joined; what is not finite leaves a gap.
     pub points: Vec<(f64, f64)>,
     /// Points with a ring around them.
     pub rings: Vec<(f64, f64)>,
@@ -208,8 +208,8 @@ fn place(layout: &Layout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
 }
 
 fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
-    let places: Vec<(f64, f64)> =
-        series.points.iter().filter_map(|point| place(layout, *point)).collect();
+    let places: Vec<Option<(f64, f64)>> =
+        series.points.iter().map(|point| place(layout, *point)).collect();
     let (n, stroke) = (class(series.style), light(series.style));
     let dash = if series.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
     canvas.raw(&format!(
@@ -218,9 +218,14 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
         path(&places, series.steps),
         escape::xml(&series.label)
     ));
-    if places.len() <= MARKED_POINTS && !series.dashed {
-        places.iter().for_each(|point| canvas.raw(&marker(series.style, *point)));
-    }
+    let marked = places.iter().flatten().rev().take(match series {
+        Series { dashed: true, .. } => 0,
+        // The last point shows which curve it is.
+        Series { steps: true, .. } => 1,
+        _ if places.len() > MARKED_POINTS => 0,
+        _ => MARKED_POINTS,
+    });
+    marked.for_each(|point| canvas.raw(&marker(series.style, *point)));
     for (x, y) in series.rings.iter().filter_map(|point| place(layout, *point)) {
         canvas.raw(&format!(
             "<circle class=\"s{n}\" cx=\"{}\" cy=\"{}\" r=\"8.5\" fill=\"none\" \
@@ -231,15 +236,22 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
     }
 }
 
-fn path(places: &[(f64, f64)], steps: bool) -> String {
+/// Joins what has a place; a point without one ends the line, and the next begins another.
+fn path(places: &[Option<(f64, f64)>], steps: bool) -> String {
     let mut out = String::new();
-    for (index, (x, y)) in places.iter().enumerate() {
-        let lead = match (index, steps) {
-            (0, _) => format!("M{} {}", px(*x), px(*y)),
-            (_, true) => format!("H{}V{}", px(*x), px(*y)),
-            (_, false) => format!("L{} {}", px(*x), px(*y)),
+    let mut drawing = false;
+    for point in places {
+        let Some((x, y)) = point else {
+            drawing = false;
+            continue;
         };
-        out.push_str(&lead);
+        let (x, y) = (px(*x), px(*y));
+        match (drawing, steps) {
+            (false, _) => out.push_str(&format!("M{x} {y}")),
+            (true, true) => out.push_str(&format!("H{x}V{y}")),
+            (true, false) => out.push_str(&format!("L{x} {y}")),
+        }
+        drawing = true;
     }
     out
 }
@@ -293,6 +305,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_missing_sample_is_a_gap_and_not_a_bridge() {
+        let places = [Some((0.0, 1.0)), Some((1.0, 2.0)), None, Some((3.0, 4.0))];
+        assert_eq!(path(&places, false), "M0 1L1 2M3 4");
+        assert_eq!(path(&places, true), "M0 1H1V2M3 4");
     }
 
     #[test]

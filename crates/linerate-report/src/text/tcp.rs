@@ -40,7 +40,7 @@ pub(crate) fn title(plan: &TcpPlan) -> String {
         number::memory(plan.buffer_bytes.into()),
     );
     if let Some(pace) = plan.pace {
-        let pace = number::rate_nominal(pace.bits_per_sec() as f64);
+        let pace = number::rate(pace.bits_per_sec() as f64);
         text.push_str(&format!(", paced at {pace} a stream"));
     }
     text
@@ -72,16 +72,13 @@ pub(crate) fn table(record: &Record, direction: Direction) -> Table {
 fn stream_row(record: &Record, flow: &Flow) -> Vec<String> {
     let receiver = flow.receiver.as_ref();
     let info = flow.sender.as_ref().and_then(|end| end.tcp_info);
-    let of_flow = |metric, stat| flow_value(record, flow, metric, stat);
-    let goodput = of_flow(MetricId::Goodput, Stat::Value).or_else(|| {
+    let of_flow = |metric| flow_value(record, flow, metric);
+    let goodput = of_flow(MetricId::Goodput).or_else(|| {
         let end = receiver.filter(|end| end.span_ns > 0)?;
         Some(end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
     });
-    let rtt = of_flow(MetricId::TcpRtt, Stat::Mean)
-        .or_else(|| info?.rtt_us.map(|us| f64::from(us) * 1e3));
-    let cwnd = of_flow(MetricId::Cwnd, Stat::Mean)
-        .map(|bytes| bytes as u64)
-        .or_else(|| info?.cwnd_bytes());
+    let rtt = of_flow(MetricId::TcpRtt).or_else(|| info?.rtt_us.map(|us| f64::from(us) * 1e3));
+    let cwnd = of_flow(MetricId::Cwnd).map(|bytes| bytes as u64).or_else(|| info?.cwnd_bytes());
     vec![
         flow.flow.to_string(),
         or_dash(receiver.map(|end| end.bytes_measured), number::amount),
@@ -94,25 +91,32 @@ fn stream_row(record: &Record, flow: &Flow) -> Vec<String> {
     ]
 }
 
-fn flow_value(record: &Record, flow: &Flow, metric: MetricId, stat: Stat) -> Option<f64> {
-    let mut rows = record.summary.iter().filter(|row| row.metric == metric && row.stat == stat);
+fn flow_value(record: &Record, flow: &Flow, metric: MetricId) -> Option<f64> {
+    let mut rows = record.summary.iter().filter(|row| row.metric == metric);
     rows.find(|row| row.flow == Some(flow.flow) && row.direction == Some(flow.direction))
         .map(|row| row.value)
 }
 
+/// The row of a metric about a whole direction; how an engine sums streams up is the metric's
+/// business, so any of these statistics will do.
+fn whole(record: &Record, metric: MetricId, direction: Direction) -> Option<f64> {
+    let stats = [Stat::Value, Stat::Mean, Stat::Max];
+    stats.into_iter().find_map(|stat| record.value(metric, stat, Some(direction)))
+}
+
 fn sum_row(record: &Record, direction: Direction, flows: &[&Flow]) -> Vec<String> {
-    let value = |metric, stat| record.value(metric, stat, Some(direction));
-    let bytes = value(MetricId::Bytes, Stat::Value).map(|bytes| bytes as u64).or_else(|| {
+    let value = |metric| whole(record, metric, direction);
+    let bytes = value(MetricId::Bytes).map(|bytes| bytes as u64).or_else(|| {
         let each = flows.iter().map(|flow| Some(flow.receiver.as_ref()?.bytes_measured));
         each.collect::<Option<Vec<u64>>>().filter(|all| !all.is_empty()).map(|b| b.iter().sum())
     });
     vec![
         "sum".to_owned(),
         or_dash(bytes, number::amount),
-        or_dash(value(MetricId::Goodput, Stat::Value), number::rate),
-        or_dash(value(MetricId::Retransmits, Stat::Value), |n| format!("{n:.0}")),
-        or_dash(value(MetricId::TcpRtt, Stat::Mean), number::ms),
-        NONE.to_owned(),
+        or_dash(value(MetricId::Goodput), number::rate),
+        or_dash(value(MetricId::Retransmits), |n| format!("{n:.0}")),
+        or_dash(value(MetricId::TcpRtt), number::ms),
+        or_dash(value(MetricId::Cwnd), |bytes| number::memory(bytes as u64)),
         NONE.to_owned(),
         NONE.to_owned(),
     ]
@@ -147,11 +151,11 @@ fn congestion_control(flow: &Flow) -> String {
 
 /// Processor time of both ends for one direction, in one line.
 pub(crate) fn processors(record: &Record, direction: Direction) -> String {
-    let value = |metric| record.value(metric, Stat::Value, Some(direction));
+    let value = |metric| whole(record, metric, direction);
     let end = |cost, share| {
         let cost = or_dash(value(cost), |s| format!("{} s/GB", number::significant(s, 3)));
-        let share = or_dash(value(share), number::percent);
-        format!("{cost} ({share} of a core)")
+        let share = value(share).map(|share| format!(" ({} of a core)", number::percent(share)));
+        cost + &share.unwrap_or_default()
     };
     format!(
         "  CPU: sender {}, receiver {}\n",

@@ -1,0 +1,218 @@
+//! Texts and pages of single results, held against hand-made records.
+
+mod common;
+
+use linerate_core::record::{
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Flow, FlowEnd, Layer, MetricId,
+    PingMode, PingPlan, Plan, Record, Stat, Status, Summary, TcpDirections, TcpInfo, TcpPlan,
+};
+use linerate_report::{csv, html, text};
+
+fn tcp_plan() -> TcpPlan {
+    TcpPlan {
+        host: "10.0.0.2".to_owned(),
+        streams: 2,
+        window_bytes: Some(32_768),
+        congestion_control: Some("reno".to_owned()),
+        ..TcpPlan::default()
+    }
+}
+
+fn flow(number: u16, direction: Direction) -> Flow {
+    let info = TcpInfo {
+        rtt_us: Some(412),
+        total_retrans: Some(3),
+        snd_cwnd: Some(32),
+        snd_mss_bytes: Some(1448),
+        ..TcpInfo::default()
+    };
+    let sender = FlowEnd {
+        congestion_control: Asked { asked: Some("reno".to_owned()), got: Some("cubic".to_owned()) },
+        tcp_info: Some(info),
+        ..FlowEnd::default()
+    };
+    // 590,000,000 bytes in 10 s are 472 Mbit/s.
+    let receiver = FlowEnd {
+        bytes_measured: 590_000_000,
+        span_ns: 10_000_000_000,
+        rcvbuf_bytes: Asked { asked: Some(32_768), got: Some(65_536) },
+        window_advertised_bytes_max: Some(46_720),
+        ..FlowEnd::default()
+    };
+    Flow {
+        flow: number,
+        direction,
+        client_addr: "10.0.0.1:40000".to_owned(),
+        server_addr: "10.0.0.2:5210".to_owned(),
+        sender: Some(sender),
+        receiver: Some(receiver),
+        syn: None,
+    }
+}
+
+fn tcp_record() -> Record {
+    let mut record = common::bare_record(0, Plan::Tcp(tcp_plan()));
+    record.duration_ns = 10_020_000_000;
+    record.flows = vec![flow(0, Direction::Up), flow(1, Direction::Up)];
+    let row = |metric, stat, value| Summary::of(metric, stat, value).in_direction(Direction::Up);
+    record.summary = vec![
+        row(MetricId::Goodput, Stat::Value, 933_000_000.0),
+        row(MetricId::Bytes, Stat::Value, 1_180_000_000.0),
+        row(MetricId::Retransmits, Stat::Value, 6.0),
+        row(MetricId::CpuSender, Stat::Value, 0.312),
+        row(MetricId::CpuShareSender, Stat::Max, 0.29),
+    ];
+    record.ceiling = Some(Ceiling {
+        metric: MetricId::Goodput,
+        layer: Layer::Payload,
+        value: Some(941_482_444.7),
+        inputs: vec![],
+        unknown: vec![],
+        share: Some(0.991),
+    });
+    record.series = vec![common::intervals(Direction::Up, 933e6)];
+    record
+}
+
+#[test]
+fn a_tcp_text_tells_asked_and_got_and_how_near_the_ceiling_is() {
+    let text = text::tcp_summary(&tcp_record());
+    let has = |part: &str| assert!(text.contains(part), "no {part:?} in:\n{text}");
+    has("TCP with 10.0.0.2 port 5210: client to server, 2 streams, 10.0 s, writes of 512 KiB");
+    has("472 Mbit/s");
+    has("933 Mbit/s");
+    has("32 KiB/64 KiB/46720 bytes");
+    has("reno/cubic");
+    // 32 segments of 1448 bytes are 46,336 bytes: 45.25 times 1024.
+    has("45.25 KiB");
+    has("CPU: sender 0.312 s/GB (29.0 % of a core), receiver \u{2014}");
+    has("ceiling 941.48 Mbit/s payload: reached 99.1 %");
+    let last =
+        "10.0.0.2 took in 933 Mbit/s from this host: 99.1 % of what the path's framing allows.";
+    assert_eq!(text.lines().last(), Some(last));
+    assert_eq!(text, text::record(&tcp_record()));
+}
+
+#[test]
+fn the_instruments_own_limit_comes_before_any_number() {
+    let mut record = tcp_record();
+    let busy = "a sender thread used 99 % of a core";
+    record.caveats = vec![
+        Caveat::new(CaveatCode::SameHost, "both ends run on one kernel", "mind it"),
+        Caveat::new(CaveatCode::CpuBound, busy, "try -P 2"),
+    ];
+    let text = text::record(&record);
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
+    assert!(at("limited by this host: a sender thread") < at("933 Mbit/s"));
+    assert!(at("note: both ends run on one kernel; mind it") > at("933 Mbit/s"));
+    let page = html::record(&record);
+    assert!(page.find(busy) < page.find("933"), "the page keeps the same order");
+}
+
+#[test]
+fn a_failed_test_says_so_and_keeps_what_it_has() {
+    let mut record = common::bare_record(0, Plan::Tcp(tcp_plan()));
+    record.status = Status::Error;
+    record.failure = Some(
+        Failure::new(Fault::Unreachable, "connect", "10.0.0.2:5210", "connection refused")
+            .advise("start linerate serve there"),
+    );
+    let text = text::record(&record);
+    let line = "  failed: connect 10.0.0.2:5210: connection refused; start linerate serve there";
+    assert!(text.lines().any(|it| it == line), "{text}");
+    assert!(text.ends_with("Nothing was measured with 10.0.0.2.\n"), "{text}");
+    assert!(!text.contains(" 0 bit/s"), "what is absent is not 0: {text}");
+    assert!(html::record(&record).contains("connection refused"));
+
+    let mut partial = tcp_record();
+    partial.status = Status::Partial;
+    partial.failure = record.failure;
+    assert!(text::record(&partial).contains("ended early: connect"));
+    assert!(text::record(&partial).ends_with("allows, until it was cut short.\n"));
+}
+
+#[test]
+fn both_directions_have_their_own_table() {
+    let mut record = tcp_record();
+    record.plan = Plan::Tcp(TcpPlan { directions: TcpDirections::Both, ..tcp_plan() });
+    record.flows.push(flow(0, Direction::Down));
+    let down = Summary::of(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
+    record.summary.push(down);
+    record.ceiling = None;
+    let text = text::record(&record);
+    assert!(text.contains("\nclient to server\n") && text.contains("\nserver to client\n"));
+    let last = "10.0.0.2 took in 933 Mbit/s from this host and this host took in 472 Mbit/s from \
+                10.0.0.2; no ceiling is known for this path.";
+    assert_eq!(text.lines().last(), Some(last));
+}
+
+fn ping_record() -> Record {
+    let plan = PingPlan {
+        host: "10.0.0.2".to_owned(),
+        sizes_bytes: vec![56, 1460],
+        count: Some(10_000),
+        mode: PingMode::Flood,
+        ..PingPlan::default()
+    };
+    let mut record = common::bare_record(0, Plan::Ping(plan));
+    for (size, mean) in [(56, 6_412.0), (1460, 145_000.0)] {
+        record.summary.extend(common::ping_summary(size, mean));
+        record.distributions.push(common::distribution(size, mean as u64));
+    }
+    record
+}
+
+#[test]
+fn a_ping_text_has_the_line_of_bsd_with_nanoseconds() {
+    let text = text::record(&ping_record());
+    let has = |part: &str| assert!(text.contains(part), "no {part:?} in:\n{text}");
+    has("ping of 10.0.0.2 by ICMP echo: 56 and 1460 bytes of payload, 10000 probes of each size");
+    has("56 bytes: 10000 sent, 10000 answered, \u{2014} lost");
+    // 0.9, 1, 3 and 0.05 times the mean.
+    has("round-trip min/avg/max/stddev = 0.005771/0.006412/0.019236/0.000321 ms");
+    // 1000/0.145 is 6896.55, which the study cuts to 6896.
+    has("6896 as 1000/avg");
+    // 0.98 times the means.
+    let last = "A typical answer from 10.0.0.2 took 0.00628 ms with 56 bytes and 0.142 ms with \
+                1460; none was lost.";
+    assert_eq!(text.lines().last(), Some(last));
+}
+
+#[test]
+fn lost_probes_are_counted_in_the_sentence() {
+    let mut record = ping_record();
+    let received = |row: &&mut Summary| row.metric == MetricId::Received;
+    record.summary.iter_mut().find(received).expect("a row of it").value = 9_999.0;
+    assert!(text::record(&record).ends_with("; 1 was lost.\n"));
+    record.summary.clear();
+    assert!(text::record(&record).ends_with("No answer came from 10.0.0.2.\n"));
+}
+
+#[test]
+fn a_name_from_outside_reaches_neither_terminal_nor_page_as_a_command() {
+    let mut record = tcp_record();
+    let Plan::Tcp(plan) = &mut record.plan else { panic!("it is a TCP plan") };
+    plan.host = "\u{1b}[2Jhost<img>".to_owned();
+    assert!(!text::record(&record).contains('\u{1b}'));
+    let page = html::record(&record);
+    assert!(!page.contains("<img>") && !page.contains('\u{1b}'));
+}
+
+#[test]
+fn lines_of_values_have_keys_and_units_from_the_metric_table() {
+    let csv = csv::record(&tcp_record());
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 6);
+    assert!(lines[1].ends_with(",goodput_bps,value,up,,,,933000000,bit/s"), "{}", lines[1]);
+}
+
+#[test]
+fn pages_of_single_results_are_written_for_the_eye() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (name, record) in [("tcp", tcp_record()), ("ping", ping_record())] {
+        let page = html::record(&record);
+        assert!(page.contains("<svg") && !page.contains("<script") && !page.contains("src="));
+        std::fs::write(folder.join(format!("{name}.html")), page).expect("a scratch folder");
+        std::fs::write(folder.join(format!("{name}.txt")), text::record(&record)).expect("as well");
+    }
+}
