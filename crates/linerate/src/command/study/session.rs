@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use linerate_core::record::{Failure, Fault, Status};
-use linerate_core::study::{CellKey, PlanFault, StudyPlan};
+use linerate_core::study::{CellKey, Estimator, PlanFault, StudyPlan};
 use linerate_engine::study::Options;
 use linerate_server::store::{NewRun, Run, RunState, Store};
 use linerate_sys::clock;
 
 use super::run::Args;
 use super::{plan, show};
-use crate::columns::short_id;
+use crate::columns::{short_id, spoken};
 
 /// A run that this command measures for.
 pub(super) struct Session {
@@ -94,12 +94,19 @@ fn unfinished(plan: Option<&StudyPlan>, store: &Store) -> Result<Run, Failure> {
 impl Session {
     /// The line before the first measurement.
     pub(super) fn opening(&self) -> String {
-        let extent = show::extent(&self.plan);
         let (study, run) = (&self.plan.name, short_id(&self.run));
-        match self.options.done.len() {
-            0 => format!("study {study}, run {run}: {extent}"),
-            done => format!("study {study}, run {run} goes on: {extent}; {done} are measured"),
+        if self.options.done.is_empty() {
+            return format!("study {study}, run {run}: {}", show::extent(&self.plan));
         }
+        let cells = self.plan.cells();
+        let missing =
+            || cells.iter().filter(|cell| !self.options.done.contains(&CellKey::of(&cell.cell)));
+        let mut topologies: Vec<&str> = missing().map(|cell| cell.cell.topology.as_str()).collect();
+        topologies.dedup();
+        let expected = Estimator::default().remaining_ns(missing(), topologies.len());
+        let (left, total) = (missing().count(), cells.len());
+        let time = spoken(expected);
+        format!("study {study}, run {run} goes on: {left} of {total} left, about {time}")
     }
 
     /// What the user types to go on.
