@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use linerate_core::record::{Failure, Fault, Status};
-use linerate_core::study::{CellKey, Estimator, PlanFault, StudyPlan};
+use linerate_core::study::{CellKey, Estimator, StudyPlan};
 use linerate_engine::study::Options;
 use linerate_server::store::{NewRun, Run, RunState, Store};
 use linerate_sys::clock;
@@ -33,7 +33,6 @@ pub(super) fn of(args: &Args, store: &mut Store) -> Result<Session, Failure> {
 }
 
 fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Failure> {
-    let usage = |fault: PlanFault| Failure::new(Fault::Usage, "run study", &plan.name, fault);
     let mut chosen = plan.clone().only(&args.only).map_err(|name| {
         let known: Vec<&str> =
             plan.topologies.iter().map(|topology| topology.id.as_str()).collect();
@@ -44,7 +43,9 @@ fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Fai
     if let Some(repetitions) = args.repetitions {
         chosen = chosen.repeated(repetitions);
     }
-    chosen.check().map_err(usage)?;
+    chosen
+        .check()
+        .map_err(|problem| Failure::new(Fault::Usage, "run study", &plan.name, problem))?;
     let run = clock::record_id().to_string();
     store.begin_run(&NewRun {
         id: run.clone(),
