@@ -1,5 +1,7 @@
 //! Lists in columns for the terminal: text stands left, figures stand right.
 
+use std::collections::BTreeSet;
+
 /// Where a column's text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stand {
@@ -47,6 +49,16 @@ pub(crate) fn short_id(id: &str) -> &str {
     id.get(..13).unwrap_or(id)
 }
 
+/// How many characters of these identifiers name each of them, from where [`short_id`] ends on.
+pub(crate) fn short_id_len<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> usize {
+    let distinct = |len: usize| {
+        let mut seen = BTreeSet::new();
+        ids.clone().all(|id| seen.insert(id.get(..len).unwrap_or(id)))
+    };
+    // The ends of the groups of a UUID (RFC 9562 §4).
+    [13, 18, 23, 36].into_iter().find(|&len| distinct(len)).unwrap_or(36)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +68,15 @@ mod tests {
         let head = [("name", Stand::Left), ("n", Stand::Right)];
         let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["längest".to_owned(), "10".into()]];
         assert_eq!(lay_out(&head, &rows), "name      n\na         1\nlängest  10\n");
+    }
+
+    #[test]
+    fn identifiers_are_cut_where_they_still_differ() {
+        let ids = ["01a2005b-41e2-7000-8000-000000000001", "01a2005b-41e3-7000-8000-000000000001"];
+        assert_eq!(short_id_len(ids.into_iter()), 13);
+        let ids = ["01a2005b-41e2-7000-8000-000000000001", "01a2005b-41e2-7001-8000-000000000001"];
+        assert_eq!(short_id_len(ids.into_iter()), 18);
+        assert_eq!(short_id_len(["x", "x"].into_iter()), 36);
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub use layout::{
 };
 pub use map::map;
 pub use text::line_and_column;
+pub(crate) use text::{one_line, place_of};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -99,6 +99,20 @@ fn a_router_stands_in_both_segments_and_hosts_route_over_it() {
 }
 
 #[test]
+fn a_switch_beside_a_router_has_no_routes() {
+    let layout = layout(
+        r#"
+host = [{ name = "a" }, { name = "b" }]
+switch = [{ name = "s" }]
+router = [{ name = "r" }]
+link = [{ ends = ["a", "s"] }, { ends = ["s", "r"] }, { ends = ["r", "b"] }]
+"#,
+    );
+    assert_eq!(ipv4_routes(&layout, "a"), ["10.0.2.0/24 10.0.1.2"]);
+    assert!(layout.nodes[layout.node("s").unwrap()].routes.is_empty());
+}
+
+#[test]
 fn routes_take_the_fewest_routers_and_then_the_earlier_interface() {
     let layout = layout(SQUARE);
     // Segments 1..6 are links 0..5. Hosts come before routers in each.

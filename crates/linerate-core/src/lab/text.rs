@@ -43,7 +43,7 @@ pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
 }
 
 /// Offset of the deepest part of the path that the text spells out.
-fn place_of(text: &str, problem: &Problem) -> Option<usize> {
+pub(crate) fn place_of(text: &str, problem: &Problem) -> Option<usize> {
     let root = DeTable::parse(text).ok()?;
     let root = DeValue::Table(root.into_inner());
     let mut value = &root;
@@ -60,6 +60,6 @@ fn place_of(text: &str, problem: &Problem) -> Option<usize> {
     span.map(|span| span.start)
 }
 
-fn one_line(message: &str) -> String {
+pub(crate) fn one_line(message: &str) -> String {
     message.lines().map(str::trim).collect::<Vec<_>>().join("; ")
 }

@@ -1,10 +1,13 @@
-//! What a study must hold beyond its types: names that meet, numbers that can be measured.
+//! What a study must hold beyond its types: names that meet, numbers that can be measured, and
+//! laboratories that can be built.
 //!
-//! Links and rates of a laboratory are the laboratory's own to check, when it is built.
+//! Finds the first problem and where it is; the text of a file turns that into line and column.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use super::{StudyPlan, Test, TestKind, Topology};
+use crate::lab::{Problem, Step};
 
 /// Most cells in one study: at a second each more than a day.
 const CELLS_MAX: usize = 100_000;
@@ -15,152 +18,138 @@ const PING_PAYLOAD_BYTES_MAX: u32 = 65_507;
 /// Longest single run: a day.
 const SECONDS_MAX: f64 = 86_400.0;
 
-/// Why a plan cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanFault {
-    /// A list that must have entries has none.
-    #[error("the study has no {0}")]
-    Nothing(&'static str),
-    /// A name with characters that do not fit a file name or a flag.
-    #[error("{what} '{name}': use letters, digits and . / - _ only, at least one")]
-    Name {
-        /// What bears it.
-        what: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// Two things of one name.
-    #[error("{what} '{name}' is there twice")]
-    Twice {
-        /// What bears it.
-        what: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// A client or server that the laboratory does not have.
-    #[error("topology '{topology}': its {role} '{host}' is no host of its laboratory")]
-    NoHost {
-        /// The topology.
-        topology: String,
-        /// `client` or `server`.
-        role: &'static str,
-        /// The name that is missing.
-        host: String,
-    },
-    /// A number that cannot be measured with.
-    #[error("test '{test}': {reason}")]
-    Test {
-        /// The test.
-        test: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// More measurements than a run takes.
-    #[error("the study has {0} measurements; the most is {CELLS_MAX}")]
-    TooMany(usize),
-}
-
 impl StudyPlan {
-    /// Checks what the types do not.
+    /// Whether the study can be run on a machine that allows its laboratories.
     /// # Errors
-    /// The first [`PlanFault`] found.
-    pub fn check(&self) -> Result<(), PlanFault> {
-        well_named("study", &self.name)?;
+    /// The first problem, with its place.
+    pub fn check(&self) -> Result<(), Problem> {
+        well_named("study", &self.name, &[Step::Key("name")])?;
         if self.topologies.is_empty() {
-            return Err(PlanFault::Nothing("topology"));
+            return problem(&[], "the study has no [[topology]]");
         }
         if self.tests.is_empty() {
-            return Err(PlanFault::Nothing("test"));
+            return problem(&[], "the study has no [[test]]");
         }
-        let topologies = || self.topologies.iter().map(|topology| topology.id.as_str());
-        let tests = || self.tests.iter().map(|test| test.id.as_str());
-        topologies().try_for_each(|id| well_named("topology", id))?;
-        tests().try_for_each(|id| well_named("test", id))?;
-        unique("topology", topologies())?;
-        unique("test", tests())?;
-        self.topologies.iter().try_for_each(check_topology)?;
-        self.tests.iter().try_for_each(check_test)?;
+        let topologies = self.topologies.iter().map(|topology| topology.id.as_str());
+        check_ids("topology", topologies)?;
+        check_ids("test", self.tests.iter().map(|test| test.id.as_str()))?;
+        for (index, topology) in self.topologies.iter().enumerate() {
+            within("topology", index, check_topology(topology))?;
+        }
+        for (index, test) in self.tests.iter().enumerate() {
+            within("test", index, check_test(test))?;
+        }
         self.check_size()
     }
 
-    fn check_size(&self) -> Result<(), PlanFault> {
+    fn check_size(&self) -> Result<(), Problem> {
         let cells_of = |test: &Test| test.values().saturating_mul(test.repetitions as usize);
         let per_topology = self.tests.iter().map(cells_of).fold(0, usize::saturating_add);
         let cells = per_topology.saturating_mul(self.topologies.len());
-        if cells > CELLS_MAX { Err(PlanFault::TooMany(cells)) } else { Ok(()) }
+        if cells <= CELLS_MAX {
+            return Ok(());
+        }
+        problem(&[], format!("the study has {cells} measurements; the most is {CELLS_MAX}"))
     }
 }
 
-fn well_named(what: &'static str, name: &str) -> Result<(), PlanFault> {
+fn problem<T>(path: &[Step], message: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem { path: path.to_vec(), message: message.into() })
+}
+
+/// The same outcome, its place seen from the top of the study.
+fn within(list: &'static str, index: usize, inner: Result<(), Problem>) -> Result<(), Problem> {
+    inner.map_err(|problem| {
+        let mut path = vec![Step::Key(list), Step::Index(index)];
+        path.extend(problem.path);
+        Problem { path, ..problem }
+    })
+}
+
+fn well_named(what: &str, name: &str, path: &[Step]) -> Result<(), Problem> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "./-_".contains(c);
     if !name.is_empty() && name.chars().all(fits) {
         return Ok(());
     }
-    Err(PlanFault::Name { what, name: name.to_owned() })
+    let rule = "use letters, digits and . / - _ only, at least one";
+    problem(path, format!("{what} '{name}': {rule}"))
 }
 
-fn unique<'a>(what: &'static str, names: impl Iterator<Item = &'a str>) -> Result<(), PlanFault> {
+fn check_ids<'a>(list: &'static str, ids: impl Iterator<Item = &'a str>) -> Result<(), Problem> {
     let mut seen = BTreeSet::new();
-    for name in names {
-        if !seen.insert(name) {
-            return Err(PlanFault::Twice { what, name: name.to_owned() });
+    for (index, id) in ids.enumerate() {
+        let path = [Step::Key(list), Step::Index(index), Step::Key("id")];
+        well_named(list, id, &path)?;
+        if !seen.insert(id) {
+            return problem(&path, format!("{list} '{id}' is there twice"));
         }
     }
     Ok(())
 }
 
-fn check_topology(topology: &Topology) -> Result<(), PlanFault> {
+fn check_topology(topology: &Topology) -> Result<(), Problem> {
+    let id = &topology.id;
     for (role, host) in [("client", &topology.client), ("server", &topology.server)] {
         if !topology.lab.hosts.iter().any(|plan| plan.name == *host) {
-            return Err(PlanFault::NoHost {
-                topology: topology.id.clone(),
-                role,
-                host: host.clone(),
-            });
+            let message =
+                format!("topology '{id}': its {role} '{host}' is no host of its laboratory");
+            return problem(&[Step::Key(role)], message);
         }
     }
-    Ok(())
+    topology.lab.check().map_err(|problem| {
+        let mut path = vec![Step::Key("lab")];
+        path.extend(problem.path);
+        Problem { path, message: format!("topology '{id}': {}", problem.message) }
+    })
 }
 
-fn check_test(test: &Test) -> Result<(), PlanFault> {
-    let fault = |reason: String| Err(PlanFault::Test { test: test.id.clone(), reason });
+fn check_test(test: &Test) -> Result<(), Problem> {
+    let fault = |key: &'static str, reason: &str| {
+        problem(&[Step::Key(key)], format!("test '{}': {reason}", test.id))
+    };
     if test.repetitions == 0 {
-        return fault("repetitions is 0; measure at least once".to_owned());
-    }
-    if test.values() == 0 {
-        return fault("its list of values is empty".to_owned());
+        return fault("repetitions", "repetitions is 0; measure at least once");
     }
     match &test.kind {
         TestKind::Ping { sizes_bytes, count } => {
-            if let Some(size) = sizes_bytes.iter().find(|&&size| size > PING_PAYLOAD_BYTES_MAX) {
-                return fault(format!(
-                    "payload of {size} bytes; the most is {PING_PAYLOAD_BYTES_MAX}"
-                ));
-            }
             if *count == 0 {
-                return fault("count is 0; send at least one probe".to_owned());
+                return fault("count", "count is 0; send at least one probe");
             }
-            distinct(test, sizes_bytes)
+            check_values(test, "sizes_bytes", sizes_bytes, PING_PAYLOAD_BYTES_MAX)
         }
         TestKind::Tcp { windows_bytes, seconds, .. } => {
             if !(*seconds > 0.0 && *seconds <= SECONDS_MAX) {
-                return fault(format!("seconds is {seconds}; use more than 0, at most a day"));
+                let reason = format!("seconds is {seconds}; use more than 0, at most a day");
+                return fault("seconds", &reason);
             }
-            distinct(test, windows_bytes)
+            // The socket option is an int (setsockopt(2), SO_RCVBUF).
+            check_values(test, "windows_bytes", windows_bytes, i32::MAX.cast_unsigned().into())
         }
     }
 }
 
 /// A value that is listed twice would fill the same cell twice.
-fn distinct<T: Copy + Ord + std::fmt::Display>(test: &Test, values: &[T]) -> Result<(), PlanFault> {
-    let mut seen = BTreeSet::new();
-    match values.iter().find(|&&value| !seen.insert(value)) {
-        None => Ok(()),
-        Some(value) => Err(PlanFault::Test {
-            test: test.id.clone(),
-            reason: format!("value {value} is there twice"),
-        }),
+fn check_values<T: Copy + Ord + Display>(
+    test: &Test,
+    key: &'static str,
+    values: &[T],
+    max: T,
+) -> Result<(), Problem> {
+    let id = &test.id;
+    if values.is_empty() {
+        return problem(&[Step::Key(key)], format!("test '{id}': {key} is empty"));
     }
+    let mut seen = BTreeSet::new();
+    for (index, &value) in values.iter().enumerate() {
+        let path = [Step::Key(key), Step::Index(index)];
+        if value > max {
+            return problem(&path, format!("test '{id}': {value} bytes; the most is {max}"));
+        }
+        if !seen.insert(value) {
+            return problem(&path, format!("test '{id}': {value} is there twice"));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -202,7 +191,7 @@ mod tests {
     fn refused(spoil: impl Fn(&mut StudyPlan), expected: &str) {
         let mut plan = plan();
         spoil(&mut plan);
-        let fault = plan.check().expect_err("the plan is spoilt").to_string();
+        let fault = plan.check().expect_err("the plan is spoilt").message;
         assert!(fault.contains(expected), "'{expected}' is not in: {fault}");
     }
 
@@ -214,8 +203,8 @@ mod tests {
     #[test]
     fn each_fault_names_its_object() {
         refused(|plan| plan.name.clear(), "study ''");
-        refused(|plan| plan.topologies.clear(), "no topology");
-        refused(|plan| plan.tests.clear(), "no test");
+        refused(|plan| plan.topologies.clear(), "no [[topology]]");
+        refused(|plan| plan.tests.clear(), "no [[test]]");
         refused(|plan| plan.topologies[0].id = "a b".to_owned(), "topology 'a b'");
         refused(|plan| plan.topologies.push(plan.topologies[0].clone()), "'i.1/10' is there twice");
         refused(|plan| plan.tests.push(plan.tests[0].clone()), "test 'tcp' is there twice");
@@ -238,11 +227,12 @@ mod tests {
                 plan.tests[0].kind = TestKind::Ping { sizes_bytes: sizes_bytes.clone(), count };
             }
         };
-        refused(tcp(vec![], 1.0), "list of values is empty");
-        refused(tcp(vec![1, 1], 1.0), "value 1 is there twice");
+        refused(tcp(vec![], 1.0), "windows_bytes is empty");
+        refused(tcp(vec![1 << 31], 1.0), "the most is 2147483647");
+        refused(tcp(vec![1, 1], 1.0), "1 is there twice");
         refused(tcp(vec![1], 0.0), "seconds is 0");
         refused(tcp(vec![1], f64::NAN), "seconds is NaN");
-        refused(ping(vec![65_508], 1), "payload of 65508");
+        refused(ping(vec![65_508], 1), "65508 bytes");
         refused(ping(vec![56], 0), "count is 0");
     }
 }

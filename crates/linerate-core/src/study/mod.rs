@@ -8,7 +8,6 @@ mod plan;
 mod published;
 mod toml_text;
 
-pub use check::PlanFault;
 pub use estimate::{Estimator, expected_ns};
 pub use plan::{CellKey, CellPlan, PublishedAs, StudyPlan, Test, TestKind, Topology};
 pub use published::{PublishedError, PublishedFigures, PublishedPing, PublishedTcp};

@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use super::{PlanFault, StudyPlan};
+use super::StudyPlan;
+use crate::lab::{Problem, line_and_column, one_line, place_of};
 
 /// A study file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +28,6 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-impl From<PlanFault> for PlanError {
-    fn from(fault: PlanFault) -> Self {
-        Self { place: None, reason: fault.to_string() }
-    }
-}
-
 impl StudyPlan {
     /// Reads and checks a study.
     /// # Errors
@@ -43,7 +38,10 @@ impl StudyPlan {
             place: error.span().map(|span| line_and_column(text, span.start)),
             reason: one_line(error.message()),
         })?;
-        plan.check()?;
+        plan.check().map_err(|problem: Problem| PlanError {
+            place: place_of(text, &problem).map(|offset| line_and_column(text, offset)),
+            reason: one_line(&problem.message),
+        })?;
         Ok(plan)
     }
 
@@ -54,17 +52,6 @@ impl StudyPlan {
         toml::to_string(self)
             .map_err(|error| PlanError { place: None, reason: one_line(&error.to_string()) })
     }
-}
-
-fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (line, column)
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -137,6 +124,21 @@ repetitions = 1
         check(&text, Some(place(&text, "[[test]]")), &["'ping'", "seconds"]);
         let text = GOOD.replace("count = 10\n", "");
         check(&text, Some(place(&text, "[[test]]")), &["'ping'", "lacks", "count"]);
+    }
+
+    #[test]
+    fn a_plan_that_cannot_be_run_is_shown_where_it_goes_wrong() {
+        let text = GOOD.replace("server = \"h\"", "server = \"x\"");
+        check(&text, Some(place(&text, "\"x\"")), &["server 'x'", "topology 'a'"]);
+        let text = GOOD.replace("count = 10", "count = 0");
+        check(&text, Some((17, 9)), &["'ping'", "count is 0"]);
+        let text = GOOD.replace("sizes_bytes = [56]", "sizes_bytes = [56, 65508]");
+        check(&text, Some(place(&text, "65508")), &["65508"]);
+        let text = GOOD.replace("id = \"ping\"", "id = \"p g\"");
+        check(&text, Some(place(&text, "\"p g\"")), &["'p g'"]);
+        // A problem of the laboratory within the study.
+        let text = GOOD.replace("name = \"h\"", "name = \"h\"\nloopback_mtu_bytes = 5");
+        check(&text, Some(place(&text, "5")), &["MTU"]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Laboratory {
     tool: Tool,
     stop: Stop,
     serve: Arc<Serve>,
+    /// The server's name in the topology that was prepared last.
+    server: String,
     site: Option<Site>,
 }
 
@@ -46,34 +48,39 @@ struct Site {
 impl Laboratory {
     /// A measurer that has built nothing yet. `stop` ends the measurement under way.
     pub fn new(tool: Tool, stop: Stop, serve: Arc<Serve>) -> Self {
-        Self { tool, stop, serve, site: None }
+        Self { tool, stop, serve, server: String::new(), site: None }
     }
 
     fn measured(&self, cell: &CellPlan) -> Result<Record, Failure> {
         let site = self.site.as_ref().ok_or_else(|| {
             Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
         })?;
-        let target = site.target.to_string();
+        let plan = aimed_at(&cell.plan, &site.target.to_string());
         let (tool, stop) = (self.tool.clone(), self.stop.clone());
         site.lab.run_on(&site.client, move || {
             let mut context = Context { tool, stop, watch: &mut |_| {} };
-            match &cell.plan {
-                Plan::Tcp(plan) => {
-                    let plan = linerate_core::record::TcpPlan { host: target, ..plan.clone() };
-                    throughput::run(&plan, &mut context)
-                }
-                Plan::Ping(plan) => {
-                    let plan = linerate_core::record::PingPlan { host: target, ..plan.clone() };
-                    rtt::run(&plan, &mut context)
-                }
+            match &plan {
+                Plan::Tcp(plan) => throughput::run(plan, &mut context),
+                Plan::Ping(plan) => rtt::run(plan, &mut context),
             }
         })
     }
 }
 
+/// The same plan for this target.
+fn aimed_at(plan: &Plan, host: &str) -> Plan {
+    let mut plan = plan.clone();
+    match &mut plan {
+        Plan::Tcp(tcp) => host.clone_into(&mut tcp.host),
+        Plan::Ping(ping) => host.clone_into(&mut ping.host),
+    }
+    plan
+}
+
 impl Measurer for Laboratory {
     fn prepare(&mut self, topology: &Topology) -> Result<(), Failure> {
         self.clear();
+        self.server.clone_from(&topology.server);
         self.site = Some(Site::build(topology, &self.serve)?);
         Ok(())
     }
@@ -84,7 +91,8 @@ impl Measurer for Laboratory {
 
     fn unmeasured(&mut self, cell: &CellPlan, failure: &Failure) -> Record {
         let (id, now) = (clock::record_id(), clock::wall());
-        let mut record = Record::begin(id, self.tool.clone(), cell.plan.clone(), now);
+        let plan = aimed_at(&cell.plan, &self.server);
+        let mut record = Record::begin(id, self.tool.clone(), plan, now);
         record.status = Status::Error;
         record.failure = Some(failure.clone());
         record

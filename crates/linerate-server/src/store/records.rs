@@ -79,11 +79,12 @@ impl Store {
             .map_err(|error| self.fault("read store", &error))
     }
 
-    /// The records that count for a run, in the order in which they were measured.
+    /// The records that count for a run, in the order in which they were stored.
     /// # Errors
     /// One line when the file or one of the records cannot be read.
     pub fn run_records(&self, run: &str) -> Result<Vec<Record>, Failure> {
-        let sql = "SELECT id, doc FROM record WHERE run = ?1 AND superseded_by IS NULL ORDER BY id";
+        let sql =
+            "SELECT id, doc FROM record WHERE run = ?1 AND superseded_by IS NULL ORDER BY rowid";
         let pair = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
         let docs = rows(&self.connection, sql, params![run], pair)
             .map_err(|error| self.fault("read store", &error))?;

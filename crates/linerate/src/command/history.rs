@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use linerate_server::store::{Entry, Filter};
 
-use crate::columns::{Stand, lay_out, short_id};
+use crate::columns::{Stand, lay_out, short_id_len};
 use crate::exit::Outcome;
 use crate::{output, paths};
 
@@ -61,11 +61,12 @@ fn table(entries: &[Entry]) -> String {
         ("name", Left),
     ];
     let dash = || "-".to_owned();
+    let id_len = short_id_len(entries.iter().map(|entry| entry.id.as_str()));
     let rows: Vec<Vec<String>> = entries
         .iter()
         .map(|entry| {
             vec![
-                short_id(&entry.id).to_owned(),
+                entry.id.chars().take(id_len).collect(),
                 to_the_second(&entry.started_at),
                 entry.kind.clone(),
                 entry.status.clone(),

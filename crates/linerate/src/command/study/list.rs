@@ -36,7 +36,7 @@ pub(super) fn run(store: Option<&Path>) -> Outcome {
         ("study", Stand::Left),
         ("started", Stand::Left),
         ("state", Stand::Left),
-        ("measured", Stand::Right),
+        ("stored", Stand::Right),
     ];
     output::line("");
     output::text(&lay_out(&head, &rows));

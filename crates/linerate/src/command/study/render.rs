@@ -21,10 +21,14 @@ pub(crate) fn results(store: &Store, run: &str) -> Result<Results, Failure> {
 /// sentence.
 pub(super) fn run(store: &Store, run: &str, directory: &Path) -> Result<(), Failure> {
     let results = results(store, run)?;
-    output::text(&study::text(&results));
+    let sentence = study::summary_sentence(&results);
+    let text = study::text(&results);
+    // The text ends with the sentence; here the path stands before it.
+    let tables = text.trim_end().strip_suffix(&sentence).unwrap_or(&text);
+    output::text(tables);
     write(&results, directory)?;
-    output::line(&format!("\nreport: {}", directory.join("index.html").display()));
-    output::line(&study::summary_sentence(&results));
+    output::line(&format!("report: {}", directory.join("index.html").display()));
+    output::line(&sentence);
     Ok(())
 }
 

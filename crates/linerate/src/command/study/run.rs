@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use linerate_core::record::Failure;
+use linerate_engine::lab::enter_user_namespace_if_needed;
 use linerate_engine::study::{Ending, Tools};
 use linerate_server::store::{RunState, Store};
 use linerate_sys::clock::{self, SystemClock};
@@ -47,6 +48,8 @@ const INTERRUPTED: u8 = 130;
 
 /// Runs the command.
 pub(super) fn run(args: Args) -> Outcome {
+    // Before anything that could start a thread.
+    enter_user_namespace_if_needed()?;
     let stop = Stop::on_signals()?;
     let mut store = paths::open_store(args.store.as_deref())?;
     let session = session::of(&args, &mut store)?;

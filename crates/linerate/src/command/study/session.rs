@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use linerate_core::record::{Failure, Fault, Status};
-use linerate_core::study::{CellKey, PlanFault, StudyPlan};
+use linerate_core::study::{CellKey, Estimator, StudyPlan};
 use linerate_engine::study::Options;
 use linerate_server::store::{NewRun, Run, RunState, Store};
 use linerate_sys::clock;
 
 use super::run::Args;
 use super::{plan, show};
-use crate::columns::short_id;
+use crate::columns::{short_id, spoken};
 
 /// A run that this command measures for.
 pub(super) struct Session {
@@ -33,7 +33,6 @@ pub(super) fn of(args: &Args, store: &mut Store) -> Result<Session, Failure> {
 }
 
 fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Failure> {
-    let usage = |fault: PlanFault| Failure::new(Fault::Usage, "run study", &plan.name, fault);
     let mut chosen = plan.clone().only(&args.only).map_err(|name| {
         let known: Vec<&str> =
             plan.topologies.iter().map(|topology| topology.id.as_str()).collect();
@@ -44,7 +43,9 @@ fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Fai
     if let Some(repetitions) = args.repetitions {
         chosen = chosen.repeated(repetitions);
     }
-    chosen.check().map_err(usage)?;
+    chosen
+        .check()
+        .map_err(|problem| Failure::new(Fault::Usage, "run study", &plan.name, problem))?;
     let run = clock::record_id().to_string();
     store.begin_run(&NewRun {
         id: run.clone(),
@@ -94,12 +95,19 @@ fn unfinished(plan: Option<&StudyPlan>, store: &Store) -> Result<Run, Failure> {
 impl Session {
     /// The line before the first measurement.
     pub(super) fn opening(&self) -> String {
-        let extent = show::extent(&self.plan);
         let (study, run) = (&self.plan.name, short_id(&self.run));
-        match self.options.done.len() {
-            0 => format!("study {study}, run {run}: {extent}"),
-            done => format!("study {study}, run {run} goes on: {extent}; {done} are measured"),
+        if self.options.done.is_empty() {
+            return format!("study {study}, run {run}: {}", show::extent(&self.plan));
         }
+        let cells = self.plan.cells();
+        let missing =
+            || cells.iter().filter(|cell| !self.options.done.contains(&CellKey::of(&cell.cell)));
+        let mut topologies: Vec<&str> = missing().map(|cell| cell.cell.topology.as_str()).collect();
+        topologies.dedup();
+        let expected = Estimator::default().remaining_ns(missing(), topologies.len());
+        let (left, total) = (missing().count(), cells.len());
+        let time = spoken(expected);
+        format!("study {study}, run {run} goes on: {left} of {total} left, about {time}")
     }
 
     /// What the user types to go on.
