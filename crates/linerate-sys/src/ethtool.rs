@@ -3,7 +3,7 @@
 //! ```text
 //! struct ethtool_value    0  u32 cmd   4  u32 data
 //! struct ethtool_drvinfo  0  u32 cmd   4  char driver[32]  …  196 bytes
-//! struct ethtool_cmd      0  u32 cmd  12  u16 speed (Mbit/s, low)  28  u16 speed (high) …  44 bytes
+//! struct ethtool_cmd      0  u32 cmd  12  u16 speed (Mbit/s, low)  28  u16 speed (high) … 44 bytes
 //! ```
 
 use std::ffi::c_void;

@@ -1,8 +1,8 @@
 //! Laboratories: hosts, switches and routers in network namespaces.
 //!
-//! Each node is a namespace held by a descriptor of this process, with veth pairs as cables. Nothing
-//! has a name outside and nothing is on disk, so a laboratory ends with the process however it
-//! ends. Leaves out delay and loss: the path emulator makes those.
+//! Each node is a namespace held by a descriptor of this process, with veth pairs as cables.
+//! Nothing has a name outside and nothing is on disk, so a laboratory ends with the process
+//! however it ends. Leaves out delay and loss: the path emulator makes those.
 
 mod build;
 mod door;

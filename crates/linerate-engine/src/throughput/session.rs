@@ -26,7 +26,7 @@ use super::registry::{DataRegistry, Registration};
 
 /// A client has this long for the next step of the set-up.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// After the planned end a test may take this much longer: draining and a slow last acknowledgement.
+/// After the planned end a test may take this much longer: draining, a slow last answer.
 const GRACE: Duration = Duration::from_secs(10);
 /// A test that follows another may find its place not yet given back: a client's last message
 /// and its next connection cross on the way.

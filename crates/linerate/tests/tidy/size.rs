@@ -32,12 +32,13 @@ pub(crate) fn lengths(source: &Source) -> Vec<String> {
     wrong
 }
 
-/// Lines that are too wide, but for links and rows of raw strings, which cannot be broken.
+/// Lines that are too wide, but for links, rows of raw strings, and strings that are a row of a
+/// table.
 pub(crate) fn widths(path: &str, text: &str, code: &str) -> Vec<String> {
     let lines = text.lines().zip(code.lines()).enumerate();
     lines
         .filter(|(_, (line, _))| line.chars().count() > COLUMNS && !line.contains("://"))
-        .filter(|(_, (_, code))| !code.trim().is_empty() || !path.ends_with(".rs"))
+        .filter(|(_, (_, code))| !matches!(code.trim(), "" | ",") || !path.ends_with(".rs"))
         .map(|(at, _)| format!("{path}:{}: wider than {COLUMNS} columns; break the line", at + 1))
         .collect()
 }
@@ -89,4 +90,5 @@ fn a_wide_line_is_found_and_a_link_or_a_row_of_a_string_is_not() {
     assert_eq!(check(&format!("// {wide}\n")), 1);
     assert_eq!(check(&format!("// https://example.org/{wide}\n")), 0);
     assert_eq!(check(&format!("let a = r\"\n{wide}\n\";\n")), 0);
+    assert_eq!(check(&format!("let a = [\n    b\"{wide}\",\n];\n")), 0);
 }
