@@ -1,4 +1,8 @@
 //! Wire formats and protocol machines of linerate, without I/O.
+//!
+//! Bytes become values and values bytes; machines take input and give output and never touch a
+//! socket or a clock. Whatever a peer sends ends as a value or an error, never as a panic.
+#![forbid(unsafe_code)]
 
 pub mod echo;
 pub mod frame;
