@@ -146,8 +146,13 @@ impl SocketWire {
         self.departures.clear();
         self.stamp_origin = origin;
         self.socket.start_stamps().map_err(|error| {
-            Failure::new(Fault::System, "ask for kernel timestamps", self.peer.ip(), error)
-                .advise("go without by --no-kernel-stamps")
+            Failure::new(
+                Fault::System,
+                "ask for kernel timestamps",
+                self.peer.ip().to_string(),
+                error,
+            )
+            .advise("go without by --no-kernel-stamps")
         })
     }
 
@@ -330,8 +335,7 @@ fn udp_probe(len: usize, cookie: u64) -> Result<UdpProbe, Failure> {
 }
 
 fn is_full(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock
-        || error.raw_os_error() == Some(libc_errno::ENOBUFS)
+    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc_errno::ENOBUFS)
 }
 
 /// Errors that the path may get over. EPROTO and ENOPROTOOPT are what the kernel makes of ICMP

@@ -47,12 +47,7 @@ impl StampBook {
     }
 
     /// Notes a receive stamp with the program's round-trip time; returns as above.
-    pub(crate) fn answered(
-        &mut self,
-        sequence: u64,
-        arrived_ns: u64,
-        rtt_ns: u64,
-    ) -> Option<u64> {
+    pub(crate) fn answered(&mut self, sequence: u64, arrived_ns: u64, rtt_ns: u64) -> Option<u64> {
         self.slot(sequence).answered = Some(Answered { arrived_ns, rtt_ns });
         self.pair(sequence)
     }
