@@ -4,19 +4,27 @@
 //! per kernel facility, the manual page and the kernel version in its head.
 #![allow(unsafe_code)]
 
+pub mod answer_socket;
 pub mod child;
 pub mod clock;
+pub mod clock_facts;
+mod control;
+pub mod echo_socket;
 mod error;
 pub mod ethtool;
 pub mod fd_passing;
 pub mod host;
+pub mod icmp;
 pub mod netlink;
 pub mod netns;
 pub mod page_cache;
+pub mod sched;
+mod socket_option;
 pub mod stop;
 pub mod sysctl;
 pub mod tcp;
 pub mod thread;
+pub mod timestamps;
 pub mod userns;
 
 pub use error::{Error, Result};

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct End {
     /// `local` or `remote`.
     pub role: String,
+    /// The IP address that was used.
+    #[serde(default)]
+    pub address: Option<String>,
     /// Kernel name and release.
     pub kernel: Option<String>,
     /// Processor model.
@@ -18,6 +21,9 @@ pub struct End {
     pub version: Option<String>,
     /// Clock behind the monotonic time.
     pub clocksource: Option<String>,
+    /// Step of the monotonic clock, as measured; figures are shown no finer.
+    #[serde(default)]
+    pub clock_tick_ns: Option<f64>,
     /// Default congestion control of the host.
     pub congestion_control_default: Option<String>,
     /// net.ipv4.tcp_rmem: minimum, default, maximum.

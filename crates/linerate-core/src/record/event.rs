@@ -16,6 +16,10 @@ pub enum Event {
     Interval(IntervalRow),
     /// A probe was answered, or given up.
     Reply(PingReply),
+    /// How far a fast run of probes has come, a few times a second.
+    Progress(PingProgress),
+    /// A line for the reader about something on the way: a router's message.
+    Note(String),
     /// Something to know before believing the numbers.
     Caveat(Caveat),
 }
@@ -58,4 +62,19 @@ pub struct PingReply {
     pub ttl: Option<u8>,
     /// True when this answer had come before.
     pub duplicate: bool,
+}
+
+/// The state of a run of probes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PingProgress {
+    /// Payload octets of this run.
+    pub payload_bytes: u32,
+    /// Probes sent so far.
+    pub sent: u64,
+    /// Probes answered in time so far.
+    pub answered: u64,
+    /// Probes to send, or null when there is no end.
+    pub count: Option<u64>,
+    /// Time since the first probe of this run.
+    pub elapsed_ns: u64,
 }

@@ -18,7 +18,7 @@ mod tcp_info;
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput};
 pub use environment::{End, Interface};
-pub use event::{Event, IntervalRow, PingReply};
+pub use event::{Event, IntervalRow, PingProgress, PingReply};
 pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use id::RecordId;

@@ -176,6 +176,9 @@ pub struct PingPlan {
     pub mode: PingMode,
     /// After this long a probe counts as lost.
     pub timeout_ns: u64,
+    /// Each size ends after this long, whatever its count; null has no such end.
+    #[serde(default)]
+    pub deadline_ns: Option<u64>,
     /// Probes sent and thrown away first, so that address resolution is not measured.
     pub warmup: u32,
     /// How to wait for an answer.
@@ -205,6 +208,7 @@ impl Default for PingPlan {
             interval_ns: 1_000_000_000,
             mode: PingMode::Paced,
             timeout_ns: 1_000_000_000,
+            deadline_ns: None,
             warmup: 2,
             wait: WaitMode::Auto,
             kernel_stamps: true,

@@ -1,16 +1,40 @@
 //! Round-trip times: ping by ICMP and UDP, and the host's own clocks.
+//!
+//! `drive` is the loop, over anything that is a `wire`; `socket_wire` is the real one. `collector`
+//! keeps what comes, `session` makes a record of it.
 
-use linerate_core::record::{Failure, Fault, PingPlan, Plan, Record, Status};
+pub mod clock_check;
+mod collector;
+mod drive;
+mod fragments;
+pub mod respond;
+mod samples;
+mod session;
+mod socket_wire;
+mod stamps;
+mod target;
+pub mod tick;
+mod wire;
+
+use linerate_core::record::{Event, MetricId, PingPlan, Plan, Record, Status};
 use linerate_sys::clock;
 
 use crate::context::Context;
 
-/// Says that this build cannot ping yet.
+/// Pings as `plan` says and returns the record: always one, with `failure` set when something
+/// went wrong and the samples so far kept.
 pub fn run(plan: &PingPlan, context: &mut Context<'_>) -> Record {
-    let tool = context.tool.clone();
+    let started = clock::monotonic();
+    let whole_plan = Plan::Ping(plan.clone());
+    (context.watch)(&Event::Plan(whole_plan.clone()));
     let mut record =
-        Record::begin(clock::record_id(), tool, Plan::Ping(plan.clone()), clock::wall());
-    record.status = Status::Error;
-    record.failure = Some(Failure::new(Fault::System, "ping", &plan.host, "not in this build"));
+        Record::begin(clock::record_id(), context.tool.clone(), whole_plan, clock::wall());
+    if let Err(failure) = session::measure(plan, context, &mut record) {
+        let answered =
+            record.summary.iter().any(|row| row.metric == MetricId::Received && row.value > 0.0);
+        record.status = if answered { Status::Partial } else { Status::Error };
+        record.failure = Some(failure);
+    }
+    record.duration_ns = clock::monotonic().nanos_since(started);
     record
 }

@@ -1,0 +1,313 @@
+//! The clock test of the studies of 1995 to 2000, done for today's clocks: what the kernel
+//! claims, the smallest step, the true step, what a reading costs, and how far the host itself
+//! shifts a measurement (late wake-ups, stolen time, an echo on loopback).
+
+use std::time::Duration;
+
+use linerate_core::record::{MetricId, PingMode, PingPlan, Record, Stat, Tool};
+use linerate_core::stats::{Moments, Sorted};
+use linerate_core::time::MonoTime;
+use linerate_sys::clock_facts::{self, SyncState};
+use linerate_sys::stop::Stop;
+use linerate_sys::{clock, sched};
+use serde::Serialize;
+
+use super::tick::{self, Tick};
+use crate::context::Context;
+
+/// Readings for a quick calibration: 4000 at about 60 ns are a quarter of a millisecond.
+const QUICK_READINGS: usize = 4_000;
+/// Readings of the whole test.
+const READINGS: usize = 200_000;
+/// Calls of the old tools' test.
+const CLASSIC_CALLS: usize = 100;
+/// Readings that are timed together to find the cost of one.
+const COST_CALLS: u64 = 20_000;
+const SLEEPS: usize = 100;
+const SLEEP: Duration = Duration::from_micros(100);
+/// A reading later than this after the one before was held up.
+const GAP_NS: u64 = 1_000;
+const LONG_GAP_NS: u64 = 10_000;
+/// A system call costs three times and more what the vDSO costs; between them lies the verdict.
+const VDSO_RATIO: f64 = 0.6;
+const FLOOR_PINGS: u64 = 5_000;
+
+/// How long the test may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// About 0.3 s.
+    Short,
+    /// About 2 s.
+    Whole,
+}
+
+/// What the clock test found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClockReport {
+    /// The hardware behind the clock.
+    pub clocksource: Option<String>,
+    /// clock_getres(2).
+    pub claimed_resolution_ns: u64,
+    /// Smallest difference of successive readings that is not 0.
+    pub step_min_ns: Option<u64>,
+    /// Median difference of successive readings.
+    pub step_p50_ns: Option<u64>,
+    /// 99th percentile.
+    pub step_p99_ns: Option<u64>,
+    /// 99.99th percentile.
+    pub step_p9999_ns: Option<u64>,
+    /// Largest.
+    pub step_max_ns: Option<u64>,
+    /// The true step, and how clearly it shows (0 … 1).
+    pub tick_ns: Option<f64>,
+    /// Length of the mean phase vector at the true step.
+    pub tick_score: Option<f64>,
+    /// Cost of one reading.
+    pub reading_ns: f64,
+    /// Cost of one reading by a real system call.
+    pub syscall_ns: f64,
+    /// Readings stay in user space.
+    pub vdso: bool,
+    /// Differences of successive microsecond readings, as the old tools saw their clock.
+    pub classic: Spread,
+    /// How late a sleep of 100 µs ends, by the usual timer slack.
+    pub oversleep_p50_ns: Option<u64>,
+    /// The same, 99th percentile.
+    pub oversleep_p99_ns: Option<u64>,
+    /// The same with a timer slack of 1 ns.
+    pub oversleep_short_p50_ns: Option<u64>,
+    /// Time that the reading loop was held up, over its span.
+    pub stolen_ratio: f64,
+    /// Hold-ups longer than 1 µs.
+    pub gaps: u64,
+    /// Hold-ups longer than 10 µs.
+    pub gaps_long: u64,
+    /// Longest hold-up.
+    pub gap_max_ns: u64,
+    /// Stop-and-wait echo on loopback.
+    pub floor: Option<Floor>,
+    /// Why there is no floor.
+    pub floor_missing: Option<String>,
+    /// Something keeps civil time right.
+    pub synchronised: Option<bool>,
+    /// Largest possible error of civil time.
+    pub error_max_us: Option<u64>,
+}
+
+/// Differences of [`CLASSIC_CALLS`] successive calls, in µs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// Smallest.
+    pub min_us: u64,
+    /// Arithmetic mean.
+    pub mean_us: f64,
+    /// Largest.
+    pub max_us: u64,
+    /// Differences that are 0: calls within one microsecond.
+    pub zeros: u64,
+}
+
+/// The host's own share of any round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Floor {
+    /// Smallest.
+    pub min_ns: f64,
+    /// Median.
+    pub p50_ns: f64,
+    /// Sample standard deviation.
+    pub stddev_ns: f64,
+    /// Answered probes per second.
+    pub pings_per_s: f64,
+}
+
+/// Finds the step of the monotonic clock in well under 20 ms.
+pub fn calibrate() -> Option<Tick> {
+    tick::find(&irregular_steps(QUICK_READINGS))
+}
+
+/// Runs the test.
+pub fn examine(extent: Extent, tool: &Tool, stop: &Stop) -> ClockReport {
+    let steps = Sorted::new(steps(if extent == Extent::Whole { READINGS } else { 50_000 }));
+    let moving = steps.samples().partition_point(|step| *step == 0);
+    let tick = calibrate();
+    let reading_ns = cost_of(|| clock::monotonic().nanos());
+    let syscall_ns = cost_of(|| clock_facts::monotonic_by_syscall().nanos());
+    let lateness = Sorted::new(oversleeps());
+    let lateness_short = {
+        let _slack = sched::ShortSlack::begin();
+        Sorted::new(oversleeps())
+    };
+    let span = if extent == Extent::Whole { 1_000 } else { 100 };
+    let stolen = Stolen::over(Duration::from_millis(span));
+    let sync = clock_facts::sync_state().ok();
+    let (floor, floor_missing) = floor(tool, stop);
+    ClockReport {
+        clocksource: clock_facts::clocksource(),
+        claimed_resolution_ns: clock_facts::claimed_resolution_ns(),
+        step_min_ns: steps.samples().get(moving).copied(),
+        step_p50_ns: steps.quantile(0.5),
+        step_p99_ns: steps.quantile(0.99),
+        step_p9999_ns: steps.quantile(0.9999),
+        step_max_ns: steps.quantile(1.0),
+        tick_ns: tick.map(|tick| tick.step_ns),
+        tick_score: tick.map(|tick| tick.score),
+        reading_ns,
+        syscall_ns,
+        vdso: reading_ns < syscall_ns * VDSO_RATIO,
+        classic: classic(),
+        oversleep_p50_ns: lateness.quantile(0.5),
+        oversleep_p99_ns: lateness.quantile(0.99),
+        oversleep_short_p50_ns: lateness_short.quantile(0.5),
+        stolen_ratio: stolen.lost_ns as f64 / stolen.span_ns.max(1) as f64,
+        gaps: stolen.gaps,
+        gaps_long: stolen.gaps_long,
+        gap_max_ns: stolen.gap_max_ns,
+        floor,
+        floor_missing,
+        synchronised: sync.map(|sync: SyncState| sync.synchronised),
+        error_max_us: sync.map(|sync| sync.error_max_us),
+    }
+}
+
+/// Differences of readings as fast as they can be made.
+fn steps(count: usize) -> Vec<u64> {
+    let mut times = vec![MonoTime::default(); count + 1];
+    for time in &mut times {
+        *time = clock::monotonic();
+    }
+    differences(&times)
+}
+
+/// Differences of readings with work of irregular length between them, so that all phases of the
+/// clock's step are met.
+fn irregular_steps(count: usize) -> Vec<u64> {
+    let mut times = vec![MonoTime::default(); count + 1];
+    let mut state = 1u32;
+    for time in &mut times {
+        // Knuth's multiplicative generator; its high bits choose 0 to 31 rounds.
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        for round in 0..state >> 27 {
+            std::hint::black_box(round);
+        }
+        *time = clock::monotonic();
+    }
+    differences(&times)
+}
+
+fn differences(times: &[MonoTime]) -> Vec<u64> {
+    times.windows(2).map(|pair| pair[1].nanos_since(pair[0])).collect()
+}
+
+fn cost_of(mut read: impl FnMut() -> u64) -> f64 {
+    let start = clock::monotonic();
+    for _ in 0..COST_CALLS {
+        std::hint::black_box(read());
+    }
+    clock::monotonic().nanos_since(start) as f64 / COST_CALLS as f64
+}
+
+fn classic() -> Spread {
+    let times: Vec<u64> = (0..=CLASSIC_CALLS).map(|_| clock_facts::wall_micros()).collect();
+    let steps: Vec<u64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    let moments: Moments = steps.iter().map(|step| *step as f64).collect();
+    Spread {
+        min_us: steps.iter().copied().min().unwrap_or(0),
+        mean_us: moments.mean().unwrap_or(0.0),
+        max_us: steps.iter().copied().max().unwrap_or(0),
+        zeros: steps.iter().filter(|step| **step == 0).count() as u64,
+    }
+}
+
+fn oversleeps() -> Vec<u64> {
+    (0..SLEEPS)
+        .map(|_| {
+            let end = clock::monotonic() + SLEEP;
+            clock::sleep_until(end);
+            clock::monotonic().nanos_since(end)
+        })
+        .collect()
+}
+
+/// What a loop that does nothing but read the clock saw.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stolen {
+    span_ns: u64,
+    lost_ns: u64,
+    gaps: u64,
+    gaps_long: u64,
+    gap_max_ns: u64,
+}
+
+impl Stolen {
+    fn over(span: Duration) -> Self {
+        let start = clock::monotonic();
+        let end = start + span;
+        let mut stolen = Self::default();
+        let mut before = start;
+        while before < end {
+            let now = clock::monotonic();
+            let step_ns = now.nanos_since(before);
+            if step_ns > GAP_NS {
+                stolen.gaps += 1;
+                stolen.gaps_long += u64::from(step_ns > LONG_GAP_NS);
+                stolen.lost_ns += step_ns;
+                stolen.gap_max_ns = stolen.gap_max_ns.max(step_ns);
+            }
+            before = now;
+        }
+        stolen.span_ns = before.nanos_since(start);
+        stolen
+    }
+}
+
+fn floor(tool: &Tool, stop: &Stop) -> (Option<Floor>, Option<String>) {
+    let plan = PingPlan {
+        host: "127.0.0.1".to_owned(),
+        mode: PingMode::Flood,
+        count: Some(FLOOR_PINGS),
+        kernel_stamps: false,
+        ..PingPlan::default()
+    };
+    let mut watch = |_: &linerate_core::record::Event| {};
+    let mut context = Context { tool: tool.clone(), stop: stop.clone(), watch: &mut watch };
+    let record = super::run(&plan, &mut context);
+    match (floor_of(&record), &record.failure) {
+        (Some(floor), _) => (Some(floor), None),
+        (None, Some(failure)) => (None, Some(failure.to_string())),
+        (None, None) => (None, Some("127.0.0.1 does not answer".to_owned())),
+    }
+}
+
+fn floor_of(record: &Record) -> Option<Floor> {
+    let rtt = |stat| record.value(MetricId::Rtt, stat, None);
+    Some(Floor {
+        min_ns: rtt(Stat::Min)?,
+        p50_ns: rtt(Stat::P50)?,
+        stddev_ns: rtt(Stat::Stddev)?,
+        pings_per_s: record.value(MetricId::Pps, Stat::Value, None)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quick_calibration_finds_a_step_no_coarser_than_a_microsecond() {
+        // Clocks of current hosts step by 0.3 to 84 ns (tsc, arch timer, kvm-clock, hpet 70 ns).
+        let tick = calibrate().expect("4000 readings");
+        assert!((1.0..1000.0).contains(&tick.step_ns), "{tick:?}");
+    }
+
+    #[test]
+    fn the_report_is_consistent_with_itself() {
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let report = examine(Extent::Short, &tool, &Stop::new());
+        assert!(report.step_min_ns <= report.step_p50_ns.max(Some(1)));
+        assert!(report.step_p50_ns <= report.step_p99_ns);
+        assert!(report.step_p99_ns <= report.step_max_ns);
+        assert!(report.reading_ns > 0.0 && report.syscall_ns > 0.0);
+        assert!((0.0..=1.0).contains(&report.stolen_ratio), "{report:?}");
+        assert!(report.floor.is_some() != report.floor_missing.is_some(), "{report:?}");
+    }
+}

@@ -1,0 +1,209 @@
+//! What a run leaves behind: samples, stamp pairs, times of the first send and the last answer,
+//! and what is told while it goes on.
+
+use linerate_core::record::{Event, MetricId, PingProgress, PingReply, Series};
+use linerate_core::time::MonoTime;
+
+use super::drive::Sink;
+use super::samples::Samples;
+use super::stamps::StampBook;
+use super::wire::Arrival;
+
+/// Probes whose samples are kept in order: 80 MB would be too many, these are 48 MB.
+const KEPT_MAX: usize = 1_000_000;
+
+/// Time between two progress events.
+const PROGRESS_NS: u64 = 200_000_000;
+
+/// One probe in order of sending.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    t_ns: u64,
+    rtt_ns: Option<u64>,
+    kernel_ns: Option<u64>,
+}
+
+/// What is told while a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// Nothing: a warm-up.
+    Nothing,
+    /// Each answer and each loss.
+    EachProbe,
+    /// The state a few times a second.
+    Progress,
+}
+
+/// What the collector of one run is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes {
+    pub(crate) payload_bytes: u32,
+    pub(crate) count: Option<u64>,
+    pub(crate) telling: Telling,
+    pub(crate) stamps: bool,
+    pub(crate) keep_samples: bool,
+    /// Origin of times in kept samples.
+    pub(crate) started: MonoTime,
+}
+
+/// Collects one run.
+pub(crate) struct Collector<'a> {
+    wishes: Wishes,
+    watch: &'a mut dyn FnMut(&Event),
+    pub(crate) rtt: Samples,
+    pub(crate) kernel: Samples,
+    pub(crate) book: Option<StampBook>,
+    kept: Option<Vec<Kept>>,
+    first_t1: Option<MonoTime>,
+    last_at: MonoTime,
+    next_progress: MonoTime,
+    sent: u64,
+    answered: u64,
+}
+
+impl<'a> Collector<'a> {
+    pub(crate) fn new(wishes: Wishes, watch: &'a mut dyn FnMut(&Event)) -> Self {
+        let stamped = if wishes.stamps { wishes.count } else { Some(0) };
+        Self {
+            wishes,
+            watch,
+            rtt: Samples::new(wishes.count),
+            kernel: Samples::new(stamped),
+            book: wishes.stamps.then(StampBook::new),
+            kept: wishes.keep_samples.then(Vec::new),
+            first_t1: None,
+            last_at: MonoTime::default(),
+            next_progress: MonoTime::default(),
+            sent: 0,
+            answered: 0,
+        }
+    }
+
+    /// From the first send to the last answer.
+    pub(crate) fn span_ns(&self) -> Option<u64> {
+        Some(self.last_at.nanos_since(self.first_t1?)).filter(|span| *span > 0)
+    }
+
+    /// Probes that were kept of those sent, when not all were.
+    pub(crate) fn kept_short(&self) -> Option<u64> {
+        let kept = self.kept.as_ref()?.len() as u64;
+        (kept < self.sent).then_some(kept)
+    }
+
+    /// The kept samples, probes in order of sending; a lost probe is null.
+    pub(crate) fn series(&self) -> Vec<Series> {
+        let Some(kept) = &self.kept else { return Vec::new() };
+        let series = |metric, value: fn(&Kept) -> Option<u64>| Series {
+            metric,
+            direction: None,
+            flow: None,
+            side: None,
+            payload_bytes: Some(self.wishes.payload_bytes),
+            t_ns: kept.iter().map(|probe| probe.t_ns).collect(),
+            values: kept.iter().map(|probe| value(probe).map(|ns| ns as f64)).collect(),
+        };
+        let mut all = vec![series(MetricId::Rtt, |probe| probe.rtt_ns)];
+        if kept.iter().any(|probe| probe.kernel_ns.is_some()) {
+            all.push(series(MetricId::RttKernel, |probe| probe.kernel_ns));
+        }
+        all
+    }
+
+    fn keep(&mut self, sequence: u64, change: impl FnOnce(&mut Kept)) {
+        let index = usize::try_from(sequence).unwrap_or(usize::MAX);
+        if let Some(probe) = self.kept.as_mut().and_then(|kept| kept.get_mut(index)) {
+            change(probe);
+        }
+    }
+
+    fn kernel_time(&mut self, sequence: u64, kernel_ns: Option<u64>) {
+        if let Some(ns) = kernel_ns {
+            self.kernel.record(ns);
+            self.keep(sequence, |probe| probe.kernel_ns = Some(ns));
+        }
+    }
+
+    fn tell_reply(&mut self, arrival: &Arrival, rtt_ns: Option<u64>, duplicate: bool) {
+        (self.watch)(&Event::Reply(PingReply {
+            sequence: arrival.sequence,
+            payload_bytes: self.wishes.payload_bytes,
+            rtt_ns,
+            ttl: arrival.ttl,
+            duplicate,
+        }));
+    }
+
+    #[cold]
+    fn tell_progress(&mut self, now: MonoTime) {
+        self.next_progress = MonoTime::from_nanos(now.nanos() + PROGRESS_NS);
+        (self.watch)(&Event::Progress(PingProgress {
+            payload_bytes: self.wishes.payload_bytes,
+            sent: self.sent,
+            answered: self.answered,
+            count: self.wishes.count,
+            elapsed_ns: self.first_t1.map_or(0, |first| now.nanos_since(first)),
+        }));
+    }
+}
+
+impl Sink for Collector<'_> {
+    #[inline]
+    fn sent(&mut self, _sequence: u64, t1: MonoTime) {
+        self.sent += 1;
+        if self.first_t1.is_none() {
+            self.first_t1 = Some(t1);
+            self.next_progress = MonoTime::from_nanos(t1.nanos() + PROGRESS_NS);
+        }
+        if let Some(kept) = &mut self.kept
+            && kept.len() < KEPT_MAX
+        {
+            let t_ns = t1.nanos_since(self.wishes.started);
+            kept.push(Kept { t_ns, rtt_ns: None, kernel_ns: None });
+        }
+    }
+
+    #[inline]
+    fn answered(&mut self, arrival: &Arrival, _t1: MonoTime, rtt_ns: u64) {
+        self.answered += 1;
+        self.last_at = arrival.at;
+        self.rtt.record(rtt_ns);
+        if self.kept.is_some() {
+            self.keep(arrival.sequence, |probe| probe.rtt_ns = Some(rtt_ns));
+        }
+        if let (Some(book), Some(stamp)) = (&mut self.book, arrival.stamp_ns) {
+            let kernel_ns = book.answered(arrival.sequence, stamp, rtt_ns);
+            self.kernel_time(arrival.sequence, kernel_ns);
+        }
+        match self.wishes.telling {
+            Telling::Nothing => {}
+            Telling::EachProbe => self.tell_reply(arrival, Some(rtt_ns), false),
+            Telling::Progress if arrival.at >= self.next_progress => self.tell_progress(arrival.at),
+            Telling::Progress => {}
+        }
+    }
+
+    fn duplicate(&mut self, arrival: &Arrival) {
+        if self.wishes.telling == Telling::EachProbe {
+            self.tell_reply(arrival, None, true);
+        }
+    }
+
+    fn lost(&mut self, sequence: u64) {
+        if self.wishes.telling == Telling::EachProbe {
+            let nobody = Arrival { sequence, at: self.last_at, ttl: None, stamp_ns: None };
+            self.tell_reply(&nobody, None, false);
+        }
+    }
+
+    fn departed(&mut self, sequence: u64, stamp_ns: u64) {
+        if let Some(book) = &mut self.book {
+            let kernel_ns = book.departed(sequence, stamp_ns);
+            self.kernel_time(sequence, kernel_ns);
+        }
+    }
+
+    #[inline]
+    fn wants_departures(&self) -> bool {
+        self.book.is_some()
+    }
+}

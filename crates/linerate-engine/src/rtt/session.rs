@@ -1,0 +1,504 @@
+//! One ping from plan to record: socket, clock, stamps and warm-up first, then each size.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use linerate_core::record::{
+    Caveat, CaveatCode, End, Event, Failure, Family, Fault, MetricId, PingMode, PingPlan,
+    PingTransport, Record, Stat, Status, Summary, WaitMode,
+};
+use linerate_core::stats::{Z_95, wilson_interval};
+use linerate_core::time::MonoTime;
+use linerate_core::units::print_span;
+use linerate_proto::echo::Limits;
+use linerate_sys::echo_socket::EchoKind;
+use linerate_sys::{clock, sched, timestamps};
+
+use super::collector::{Collector, Telling, Wishes};
+use super::drive::{Ended, Pace, Rules, Run, Sink, drive};
+use super::fragments::{self, OnPath};
+use super::socket_wire::{SocketWire, Waiting};
+use super::tick::Tick;
+use super::wire::Wire;
+use super::{clock_check, target};
+use crate::context::Context;
+
+/// Remembered probes: at 150,000/s the smallest covers 0.4 s, the largest 7 s.
+const REMEMBERED_MIN: u64 = 1 << 16;
+const REMEMBERED_MAX: u64 = 1 << 20;
+/// Largest payload of an IP packet: 65535 less the IPv4 header; the transport header is ours.
+const PAYLOAD_BYTES_MAX: u32 = 65_535 - 20 - 8;
+/// The kernel's own floor for pacing is its timer, some µs; below this it is a flood.
+const INTERVAL_NS_MIN: u64 = 10_000;
+/// A flood asks again at once for this long, then sleeps: a wake-up costs 12 µs and more, which
+/// matters less above 1 ms.
+const SPIN_NS: u64 = 1_000_000;
+/// Send stamps come by interrupt context within this long after the last answer.
+const LAST_STAMPS: Duration = Duration::from_millis(5);
+/// Share of sends that may be late before it is told.
+const LATE_SHARE: f64 = 0.01;
+/// Size of warm-up probes: the classic ping's.
+const WARMUP_BYTES: u32 = 56;
+
+/// Measures into `record`.
+/// # Errors
+/// What ended it early; `record` keeps what came before.
+pub(crate) fn measure(
+    plan: &PingPlan,
+    context: &mut Context<'_>,
+    record: &mut Record,
+) -> Result<(), Failure> {
+    check(plan)?;
+    let peer = target::resolve(plan)?;
+    let (kind, socket) = target::open(plan, peer)?;
+    let wire = SocketWire::new(socket, kind, peer, waiting(plan));
+    let _slack = sched::ShortSlack::begin();
+    let tick = clock_check::calibrate();
+    record.ends = ends(&wire, peer, tick);
+    let started = clock::monotonic();
+    let mut session = Session { plan, peer, kind, wire, started, stamps: false, context, record };
+    session.tell_target();
+    session.note_setting();
+    session.prepare()?;
+    session.all_sizes(tick)
+}
+
+struct Session<'a, 'c> {
+    plan: &'a PingPlan,
+    peer: SocketAddr,
+    kind: EchoKind,
+    wire: SocketWire,
+    started: MonoTime,
+    stamps: bool,
+    context: &'a mut Context<'c>,
+    record: &'a mut Record,
+}
+
+impl Session<'_, '_> {
+    fn caveat(&mut self, caveat: Caveat) {
+        (self.context.watch)(&Event::Caveat(caveat.clone()));
+        self.record.caveats.push(caveat);
+    }
+
+    fn tell_target(&mut self) {
+        let sizes: Vec<String> = self.plan.sizes_bytes.iter().map(u32::to_string).collect();
+        let line = format!(
+            "PING {} ({}): {} octets of payload, {}, {}",
+            self.plan.host,
+            self.target_name(),
+            sizes.join(", "),
+            kind_words(self.kind),
+            mode_words(self.plan),
+        );
+        (self.context.watch)(&Event::Connected(line));
+    }
+
+    fn target_name(&self) -> String {
+        match self.kind {
+            EchoKind::Udp => self.peer.to_string(),
+            _ => self.peer.ip().to_string(),
+        }
+    }
+
+    /// What is known before the first probe and colours every figure.
+    fn note_setting(&mut self) {
+        if let PingMode::Window(window) = self.plan.mode
+            && window > 1
+        {
+            self.caveat(Caveat::new(
+                CaveatCode::SelfLoad,
+                format!("{window} probes are under way at once: times include their own queue"),
+                "compare with stop and wait (-f) for the path's own delay",
+            ));
+        }
+        if self.peer.ip().is_loopback()
+            || self.wire.socket().local_address() == Some(self.peer.ip())
+        {
+            self.caveat(Caveat::new(
+                CaveatCode::SameHost,
+                "the target is this host: an echo is answered inside the send call".to_owned(),
+                "ping another host to measure a path",
+            ));
+        }
+    }
+
+    /// Starts stamps and sends the warm-up, which also shows whether stamps come.
+    fn prepare(&mut self) -> Result<(), Failure> {
+        if self.plan.kernel_stamps {
+            self.wire.start_stamps()?;
+            clock::sleep(timestamps::START_DELAY);
+            self.stamps = true;
+        }
+        self.wire.take_notes(self.stamps || self.plan.mode == PingMode::Paced);
+        if self.plan.warmup == 0 {
+            return Ok(());
+        }
+        let size = self.plan.sizes_bytes.first().map_or(WARMUP_BYTES, |s| *s.min(&WARMUP_BYTES));
+        let mut pairs = 0;
+        let mut answered = 0;
+        for _ in 0..self.plan.warmup {
+            let (run, paired) = self.one_run(size, Some(1), Telling::Nothing, |collector| {
+                collector.book.as_ref().map_or(0, |book| book.paired)
+            })?;
+            if let Ended::Failed(failure) = run.ended {
+                return Err(failure);
+            }
+            pairs += paired;
+            answered += run.counts.answered;
+            // A silent target costs one time-out here, not one for each.
+            if run.counts.answered == 0 {
+                break;
+            }
+        }
+        if self.stamps && answered > 0 && pairs == 0 {
+            self.without_stamps(&format!("none of {answered} warm-up probes had a usable pair"));
+        }
+        Ok(())
+    }
+
+    fn without_stamps(&mut self, seen: &str) {
+        self.stamps = false;
+        self.wire.stop_stamps();
+        self.wire.take_notes(self.plan.mode == PingMode::Paced);
+        self.caveat(Caveat::new(
+            CaveatCode::StampsMissing,
+            format!("kernel timestamps do not come: {seen}"),
+            "times are the program's own; look at `ethtool -T` of the interface",
+        ));
+    }
+
+    fn all_sizes(&mut self, tick: Option<Tick>) -> Result<(), Failure> {
+        let mut late_sends = 0;
+        let mut sent = 0;
+        for size in self.plan.sizes_bytes.clone() {
+            self.note_fragments(size);
+            let run = self.measure_size(size)?;
+            late_sends += run.late_sends;
+            sent += run.counts.sent;
+            match run.ended {
+                Ended::Complete | Ended::Deadline => {}
+                Ended::Stopped => break,
+                Ended::Failed(failure) => return Err(failure),
+            }
+        }
+        self.note_late_sends(late_sends, sent);
+        self.note_clock(tick);
+        self.verdict_on_silence()
+    }
+
+    /// One size from load to rows.
+    fn measure_size(&mut self, size: u32) -> Result<Run, Failure> {
+        let telling = match self.plan.mode {
+            PingMode::Paced => Telling::EachProbe,
+            PingMode::Flood | PingMode::Window(_) => Telling::Progress,
+        };
+        let (run, outcome) = self.one_run(size, self.plan.count, telling, Outcome::of)?;
+        self.note_end(size, &run, outcome.kept_short);
+        if self.stamps {
+            self.note_missing_stamps(size, run.counts.answered, &outcome);
+        }
+        self.record.summary.extend(rows(&outcome, &run).into_iter().map(|r| r.at_payload(size)));
+        let distributions = outcome.distributions.into_iter();
+        self.record.distributions.extend(distributions.map(|d| d.at_payload(size)));
+        self.record.series.extend(outcome.series);
+        Ok(run)
+    }
+
+    /// Sends one run of probes; `take` picks from the collector what is wanted of it.
+    fn one_run<T>(
+        &mut self,
+        payload_bytes: u32,
+        count: Option<u64>,
+        telling: Telling,
+        take: impl FnOnce(&Collector<'_>) -> T,
+    ) -> Result<(Run, T), Failure> {
+        let warmup = telling == Telling::Nothing;
+        self.wire.load(payload_bytes, u64::from_ne_bytes(clock::random_bytes()))?;
+        let wishes = Wishes {
+            payload_bytes,
+            count,
+            telling,
+            stamps: self.stamps,
+            keep_samples: self.plan.keep_samples && !warmup,
+            started: self.started,
+        };
+        let rules = self.rules(count, warmup);
+        let mut collector = Collector::new(wishes, self.context.watch);
+        let run = drive(&mut self.wire, &rules, &self.context.stop, &mut collector);
+        let last_pairs = collector.book.as_ref().map_or(0, |book| book.paired);
+        if self.stamps && last_pairs < run.counts.answered {
+            clock::sleep(LAST_STAMPS);
+            self.wire.departures(&mut |sequence, stamp| collector.departed(sequence, stamp));
+        }
+        let taken = take(&collector);
+        Ok((run, taken))
+    }
+
+    fn rules(&self, count: Option<u64>, warmup: bool) -> Rules {
+        let pace = match self.plan.mode {
+            _ if warmup => Pace::Window(1),
+            PingMode::Paced => Pace::Every(self.plan.interval_ns),
+            PingMode::Flood => Pace::Window(1),
+            PingMode::Window(window) => Pace::Window(u64::from(window)),
+        };
+        let deadline = self.plan.deadline_ns.filter(|_| !warmup);
+        let deadline = deadline.map(|span| clock::monotonic() + Duration::from_nanos(span));
+        let limits = Limits {
+            timeout_ns: self.plan.timeout_ns,
+            capacity: if warmup { 1 << 4 } else { remembered(self.plan) as usize },
+        };
+        Rules { pace, count, deadline, limits }
+    }
+
+    fn note_fragments(&mut self, payload_bytes: u32) {
+        let Some(mtu_bytes) = self.wire.socket().mtu_bytes() else { return };
+        let family = if self.peer.is_ipv4() { Family::V4 } else { Family::V6 };
+        let count = fragments::count(OnPath { family, payload_bytes, mtu_bytes });
+        if count > 1 && !self.plan.dont_fragment {
+            self.caveat(Caveat::new(
+                CaveatCode::Fragmented,
+                format!(
+                    "a payload of {payload_bytes} octets travels as {count} packets: the path's \
+                     MTU is {mtu_bytes} bytes"
+                ),
+                "compare with sizes that travel whole, or forbid it by --dont-fragment",
+            ));
+        }
+    }
+
+    fn note_end(&mut self, size: u32, run: &Run, kept_short: Option<u64>) {
+        let cut = matches!(run.ended, Ended::Stopped | Ended::Deadline);
+        if cut && let Some(count) = self.plan.count {
+            self.caveat(Caveat::new(
+                CaveatCode::CutShort,
+                format!("{} of {count} probes of {size} octets were settled", run.counts.sent),
+                "run again without interrupting, or with a longer -w",
+            ));
+            if run.ended == Ended::Stopped {
+                self.record.status = Status::Interrupted;
+            }
+        }
+        if let Some(kept) = kept_short {
+            self.caveat(Caveat::new(
+                CaveatCode::CutShort,
+                format!("only the first {kept} samples of {size} octets are kept in order"),
+                "the distribution holds all of them",
+            ));
+        }
+    }
+
+    fn note_missing_stamps(&mut self, size: u32, answered: u64, outcome: &Outcome) {
+        let missing = answered.saturating_sub(outcome.paired);
+        if missing > 0 {
+            self.caveat(Caveat::new(
+                CaveatCode::StampsMissing,
+                format!(
+                    "{missing} of {answered} answers of {size} octets have no usable pair of \
+                     kernel timestamps ({} of them were impossible)",
+                    outcome.impossible
+                ),
+                "the kernel's times rest on fewer samples; no probe was lost by it",
+            ));
+        }
+    }
+
+    fn note_late_sends(&mut self, late: u64, sent: u64) {
+        if late as f64 > sent as f64 * LATE_SHARE {
+            self.caveat(Caveat::new(
+                CaveatCode::LateSends,
+                format!("{late} of {sent} probes left late"),
+                "ask for a longer interval, or for --wait spin",
+            ));
+        }
+    }
+
+    fn note_clock(&mut self, tick: Option<Tick>) {
+        let Some(tick) = tick else { return };
+        let fastest = self.record.summary.iter().filter(|row| row.metric == MetricId::Rtt);
+        let fastest = fastest.filter(|row| row.stat == Stat::P50).map(|row| row.value);
+        let Some(median_ns) = fastest.min_by(f64::total_cmp) else { return };
+        if tick.step_ns * 10.0 > median_ns {
+            self.caveat(Caveat::new(
+                CaveatCode::CoarseClock,
+                format!(
+                    "the clock steps by {:.0} ns, more than a tenth of the median of {median_ns} ns",
+                    tick.step_ns
+                ),
+                "look at `linerate doctor clock`; a tsc clock source steps finer",
+            ));
+        }
+    }
+
+    /// No answer at all with a reason from the network is a failure; without one it is a result.
+    fn verdict_on_silence(&mut self) -> Result<(), Failure> {
+        let mut received = self.record.summary.iter().filter(|r| r.metric == MetricId::Received);
+        if received.any(|row| row.value > 0.0) {
+            return Ok(());
+        }
+        match &self.wire.troubles().last {
+            Some(words) => Err(Failure::new(Fault::Unreachable, "ping", self.target_name(), words)
+                .advise("follow the route there by `ip route get` and a trace")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a run's collector is asked for.
+struct Outcome {
+    distributions: Vec<linerate_core::record::Distribution>,
+    delays: Vec<Summary>,
+    series: Vec<linerate_core::record::Series>,
+    span_ns: Option<u64>,
+    paired: u64,
+    impossible: u64,
+    kept_short: Option<u64>,
+}
+
+impl Outcome {
+    fn of(collector: &Collector<'_>) -> Self {
+        let mut distributions = Vec::new();
+        let mut delays = Vec::new();
+        for (samples, metric) in
+            [(&collector.rtt, MetricId::Rtt), (&collector.kernel, MetricId::RttKernel)]
+        {
+            if let Some(distribution) = samples.distribution(metric) {
+                delays.extend(samples.summary(&distribution));
+                distributions.push(distribution);
+            }
+        }
+        Self {
+            distributions,
+            delays,
+            series: collector.series(),
+            span_ns: collector.span_ns(),
+            paired: collector.book.as_ref().map_or(0, |book| book.paired),
+            impossible: collector.book.as_ref().map_or(0, |book| book.impossible),
+            kept_short: collector.kept_short(),
+        }
+    }
+}
+
+/// The summary of one size.
+fn rows(outcome: &Outcome, run: &Run) -> Vec<Summary> {
+    let counts = run.counts;
+    let total = |metric, value: u64| Summary::of(metric, Stat::Value, value as f64);
+    let mut rows = outcome.delays.clone();
+    let mean = rows.iter().find(|r| r.metric == MetricId::Rtt && r.stat == Stat::Mean);
+    if let Some(mean_ns) = mean.map(|row| row.value).filter(|ns| *ns > 0.0) {
+        rows.push(Summary::of(MetricId::PpsPaper, Stat::Value, 1e9 / mean_ns));
+    }
+    if let Some(span_ns) = outcome.span_ns {
+        let pps = counts.answered as f64 * 1e9 / span_ns as f64;
+        rows.push(Summary::of(MetricId::Pps, Stat::Value, pps).with_n(counts.answered));
+    }
+    rows.push(total(MetricId::Sent, counts.sent));
+    rows.push(total(MetricId::Received, counts.answered));
+    if counts.sent > 0 {
+        let ratio = counts.lost as f64 / counts.sent as f64;
+        rows.push(Summary::of(MetricId::LossRatio, Stat::Value, ratio).with_n(counts.sent));
+    }
+    if let Some(interval) = wilson_interval(counts.lost, counts.sent, Z_95) {
+        let row = Summary::of(MetricId::LossRatioHigh, Stat::Value, interval.high);
+        rows.push(row.with_n(counts.sent));
+    }
+    rows.push(total(MetricId::Duplicates, counts.duplicates));
+    rows.push(total(MetricId::Reordered, counts.reordered));
+    rows.push(total(MetricId::Late, counts.late));
+    rows
+}
+
+fn check(plan: &PingPlan) -> Result<(), Failure> {
+    let refuse = |object: &str, reason: String, advice: &str| {
+        Err(Failure::new(Fault::Usage, "read", object, reason).advise(advice))
+    };
+    if plan.sizes_bytes.is_empty() {
+        return refuse("size", "no size is given".to_owned(), "give -s 56");
+    }
+    if let Some(size) = plan.sizes_bytes.iter().find(|size| **size > PAYLOAD_BYTES_MAX) {
+        let reason = format!("{size} octets do not fit in an IP packet");
+        return refuse("size", reason, &format!("give at most {PAYLOAD_BYTES_MAX}"));
+    }
+    if plan.mode == PingMode::Window(0) {
+        return refuse("window", "0 probes may never be sent".to_owned(), "give 1 or more");
+    }
+    if plan.count == Some(0) {
+        return refuse("count", "there is nothing to send".to_owned(), "give -c 1 or more");
+    }
+    if plan.mode == PingMode::Paced && plan.interval_ns < INTERVAL_NS_MIN {
+        let reason = "below 10 µs the pace cannot be kept".to_owned();
+        return refuse("interval", reason, "flood by -f, or give a longer -i");
+    }
+    if plan.timeout_ns == 0 {
+        return refuse("timeout", "no answer comes in no time".to_owned(), "give -W 1");
+    }
+    if plan.dscp.is_some_and(|dscp| dscp > 63) {
+        return refuse("dscp", "it has 6 bits".to_owned(), "give 0 to 63");
+    }
+    if plan.mode == PingMode::Paced && plan.timeout_ns / plan.interval_ns >= REMEMBERED_MAX / 2 {
+        let reason = "too many probes would be under way within one time-out".to_owned();
+        return refuse("interval", reason, "give a longer -i or a shorter -W");
+    }
+    Ok(())
+}
+
+/// Probes to remember: those that can be under way, twice over for late answers.
+fn remembered(plan: &PingPlan) -> u64 {
+    let under_way = match plan.mode {
+        PingMode::Paced => plan.timeout_ns / plan.interval_ns,
+        PingMode::Flood => 1,
+        PingMode::Window(window) => u64::from(window),
+    };
+    let asked = plan.count.unwrap_or(REMEMBERED_MIN).clamp(16, REMEMBERED_MIN);
+    under_way.saturating_mul(2).max(asked).min(REMEMBERED_MAX)
+}
+
+fn waiting(plan: &PingPlan) -> Waiting {
+    match (plan.wait, plan.mode) {
+        (WaitMode::Spin, _) => Waiting::Spin,
+        (WaitMode::Auto, PingMode::Flood | PingMode::Window(_)) if sched::cpus_allowed() > 1 => {
+            Waiting::SpinThenSleep(SPIN_NS)
+        }
+        (WaitMode::Auto | WaitMode::Block, _) => Waiting::Sleep,
+    }
+}
+
+const fn kind_words(kind: EchoKind) -> &'static str {
+    match kind {
+        EchoKind::IcmpDatagram => "ICMP datagram socket",
+        EchoKind::IcmpRaw => "ICMP raw socket",
+        EchoKind::Udp => "UDP echo",
+    }
+}
+
+fn mode_words(plan: &PingPlan) -> String {
+    let wait = match waiting(plan) {
+        Waiting::Spin => "spinning",
+        Waiting::SpinThenSleep(_) => "spinning up to 1 ms",
+        Waiting::Sleep => "sleeping",
+    };
+    let mode = match plan.mode {
+        PingMode::Paced => {
+            let interval = print_span(Duration::from_nanos(plan.interval_ns));
+            format!("open loop: one every {interval}")
+        }
+        PingMode::Flood | PingMode::Window(1) => "closed loop: stop and wait".to_owned(),
+        PingMode::Window(window) => format!("closed loop: {window} under way"),
+    };
+    let transport = match plan.transport {
+        PingTransport::Icmp => "answered by the peer's kernel",
+        PingTransport::Udp => "answered by linerate serve",
+    };
+    format!("{mode}, {wait}, {transport}")
+}
+
+fn ends(wire: &SocketWire, peer: SocketAddr, tick: Option<Tick>) -> Vec<End> {
+    let local = End {
+        role: "local".to_owned(),
+        address: wire.socket().local_address().map(|address| address.to_string()),
+        clock_tick_ns: tick.map(|tick| tick.step_ns),
+        ..End::default()
+    };
+    let remote =
+        End { role: "remote".to_owned(), address: Some(peer.ip().to_string()), ..End::default() };
+    vec![local, remote]
+}

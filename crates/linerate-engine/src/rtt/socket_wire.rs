@@ -1,0 +1,368 @@
+//! The wire over a real socket: ICMP or UDP, with or without kernel stamps.
+//!
+//! The plain path (no stamps, no TTL) is one send and one recv per probe. The other adds
+//! control messages and, with stamps, one read of the error queue per probe, always after the
+//! answer is in hand so that it lies outside the round trip.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Family, Fault};
+use linerate_core::time::MonoTime;
+use linerate_proto::echo::{IcmpProbe, UdpProbe};
+use linerate_proto::frame::icmp;
+use linerate_proto::frame::ipv4::Ipv4Packet;
+use linerate_sys::clock;
+use linerate_sys::echo_socket::{EchoKind, EchoSocket};
+use linerate_sys::timestamps::Notice;
+
+use super::wire::{Arrival, Wire};
+
+/// IPv4 allows 65535 octets with header; a receive buffer of this size holds any answer.
+const PACKET_BYTES_MAX: usize = 65_536;
+/// Notices read in one go, so that a flood of them cannot hold up the probes.
+const NOTICES_PER_LOOK: usize = 64;
+
+/// What probes are made of.
+#[derive(Debug)]
+enum Probe {
+    Icmp(IcmpProbe),
+    Udp(UdpProbe),
+}
+
+/// How to pass time while no answer is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// Ask again at once.
+    Spin,
+    /// Ask again at once for so many ns after the last send, then sleep.
+    SpinThenSleep(u64),
+    /// Sleep at once.
+    Sleep,
+}
+
+/// A probing socket with the probe that it sends.
+#[derive(Debug)]
+pub(crate) struct SocketWire {
+    socket: EchoSocket,
+    kind: EchoKind,
+    peer: SocketAddr,
+    family: Family,
+    waiting: Waiting,
+    /// Ask for control messages with each answer.
+    notes: bool,
+    stamps: bool,
+    probe: Probe,
+    buffer: Vec<u8>,
+    newest: u64,
+    last_send: MonoTime,
+    /// The probe that the kernel's stamp number 0 belongs to.
+    stamp_origin: u64,
+    departures: Vec<(u64, u64)>,
+    /// Messages about packets that could not be delivered.
+    troubles: Troubles,
+}
+
+/// What was said about undeliverable probes: the last message, and how many.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Troubles {
+    pub(crate) count: u64,
+    pub(crate) last: Option<String>,
+}
+
+impl SocketWire {
+    pub(crate) fn new(
+        socket: EchoSocket,
+        kind: EchoKind,
+        peer: SocketAddr,
+        waiting: Waiting,
+    ) -> Self {
+        let family = if peer.is_ipv4() { Family::V4 } else { Family::V6 };
+        Self {
+            socket,
+            kind,
+            peer,
+            family,
+            waiting,
+            notes: false,
+            stamps: false,
+            probe: Probe::Icmp(IcmpProbe::new(family, None, 0, 0)),
+            buffer: vec![0; PACKET_BYTES_MAX],
+            newest: 0,
+            last_send: MonoTime::default(),
+            stamp_origin: 0,
+            departures: Vec::new(),
+            troubles: Troubles::default(),
+        }
+    }
+
+    /// Makes ready for a run: its size and a fresh name, so that stragglers of the run before do
+    /// not match. Probe numbers start from 0.
+    /// # Errors
+    /// When the size has no room for what a UDP probe must carry, or stamps cannot be restarted.
+    pub(crate) fn load(&mut self, payload_bytes: u32, cookie: u64) -> Result<(), Failure> {
+        let len = payload_bytes as usize;
+        self.probe = match self.kind {
+            EchoKind::Udp => Probe::Udp(udp_probe(len, cookie)?),
+            EchoKind::IcmpDatagram => Probe::Icmp(IcmpProbe::new(self.family, None, len, cookie)),
+            EchoKind::IcmpRaw => {
+                let identifier = (cookie >> 48) as u16;
+                Probe::Icmp(IcmpProbe::new(self.family, Some(identifier), len, cookie))
+            }
+        };
+        self.newest = 0;
+        if self.stamps { self.restart_stamps(0) } else { Ok(()) }
+    }
+
+    /// Whether answers come with their time to live.
+    pub(crate) fn take_notes(&mut self, notes: bool) {
+        self.notes = notes;
+    }
+
+    /// Asks for kernel stamps.
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn start_stamps(&mut self) -> Result<(), Failure> {
+        self.stamps = true;
+        self.restart_stamps(0)
+    }
+
+    pub(crate) fn stop_stamps(&mut self) {
+        self.stamps = false;
+        self.socket.stop_stamps();
+    }
+
+    pub(crate) const fn socket(&self) -> &EchoSocket {
+        &self.socket
+    }
+
+    pub(crate) const fn troubles(&self) -> &Troubles {
+        &self.troubles
+    }
+
+    fn restart_stamps(&mut self, origin: u64) -> Result<(), Failure> {
+        self.read_notices();
+        self.departures.clear();
+        self.stamp_origin = origin;
+        self.socket.start_stamps().map_err(|error| {
+            Failure::new(
+                Fault::System,
+                "ask for kernel timestamps",
+                self.peer.ip().to_string(),
+                error,
+            )
+            .advise("go without by --no-kernel-stamps")
+        })
+    }
+
+    fn read_notices(&mut self) {
+        for _ in 0..NOTICES_PER_LOOK {
+            match self.socket.next_notice() {
+                Some(Notice::Departed { key, at_ns }) => {
+                    self.departures.push((self.stamp_origin + u64::from(key), at_ns));
+                }
+                Some(Notice::Undeliverable { errno, from, kind, code }) => {
+                    self.note_trouble(&describe(self.family, errno, from, kind, code));
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn note_trouble(&mut self, text: &str) {
+        self.troubles.count += 1;
+        if self.troubles.last.as_deref() != Some(text) {
+            self.troubles.last = Some(text.to_owned());
+        }
+    }
+
+    /// The kernel told an error instead of taking or giving a packet. Errors of the network are
+    /// noted and the run goes on, as a path may heal; others end it.
+    fn network_error(&mut self, error: &io::Error) -> Result<(), Failure> {
+        let known = self.troubles.count;
+        self.read_notices();
+        if !is_network_error(error) {
+            return Err(self.failure(error));
+        }
+        if self.troubles.count == known {
+            let words = format!("this host: {}", words_of(error));
+            self.note_trouble(&words);
+        }
+        if error.kind() == io::ErrorKind::ConnectionRefused {
+            return Err(self.failure(error));
+        }
+        Ok(())
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        let (fault, advice) = match (error.raw_os_error(), self.kind) {
+            (Some(libc_errno::EMSGSIZE), _) => {
+                (Fault::Usage, "ask for a smaller size, or allow fragments")
+            }
+            (Some(libc_errno::EPERM | libc_errno::EACCES), _) => {
+                (Fault::System, "look for a firewall rule on output, or a broadcast address")
+            }
+            (_, EchoKind::Udp) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                (Fault::Unreachable, "start `linerate serve` there, or ping by ICMP")
+            }
+            _ => (Fault::System, "see ip(7) and the kernel log"),
+        };
+        let target = match self.kind {
+            EchoKind::Udp => self.peer.to_string(),
+            _ => self.peer.ip().to_string(),
+        };
+        Failure::new(fault, "probe", target, words_of(error)).advise(advice)
+    }
+
+    #[inline]
+    fn parse(&self, len: usize) -> Option<(u64, Option<u8>)> {
+        let bytes = &self.buffer[..len];
+        match (&self.probe, self.kind, self.family) {
+            (Probe::Udp(probe), ..) => Some((probe.answered(bytes)?, None)),
+            (Probe::Icmp(probe), EchoKind::IcmpRaw, Family::V4) => {
+                let packet = Ipv4Packet::parse(bytes)?;
+                Some((probe.answered(packet.payload, self.newest)?, Some(packet.ttl)))
+            }
+            (Probe::Icmp(probe), ..) => Some((probe.answered(bytes, self.newest)?, None)),
+        }
+    }
+}
+
+impl Wire for SocketWire {
+    #[inline]
+    fn now(&self) -> MonoTime {
+        clock::monotonic()
+    }
+
+    #[inline]
+    fn send(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure> {
+        // A pending error of an earlier probe is told instead of sending; then send again. Two
+        // may wait: one from the network, one from the error queue.
+        for _ in 0..3 {
+            let t1 = clock::monotonic();
+            let packet = match &mut self.probe {
+                Probe::Icmp(probe) => probe.request(sequence, t1.nanos()),
+                Probe::Udp(probe) => probe.request(sequence, t1.nanos()),
+            };
+            let Err(error) = self.socket.send(packet) else {
+                self.newest = sequence;
+                self.last_send = t1;
+                return Ok(Some(t1));
+            };
+            if self.stamps {
+                // The kernel may or may not have counted the failed send: number anew.
+                self.restart_stamps(sequence)?;
+            }
+            if is_full(&error) {
+                return Ok(None);
+            }
+            self.network_error(&error)?;
+        }
+        // No route now: the probe is lost, as one dropped further on would be.
+        let t1 = clock::monotonic();
+        self.newest = sequence;
+        self.last_send = t1;
+        Ok(Some(t1))
+    }
+
+    #[inline]
+    fn receive(&mut self) -> Result<Option<Arrival>, Failure> {
+        let taken = if self.notes {
+            self.socket.receive_with_notes(&mut self.buffer)
+        } else {
+            self.socket.receive(&mut self.buffer)
+        };
+        let packet = match taken {
+            Ok(Some(packet)) => packet,
+            Ok(None) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            Err(error) => return self.network_error(&error).map(|()| None),
+        };
+        let at = clock::monotonic();
+        let answer = self.parse(packet.len);
+        Ok(answer.map(|(sequence, ttl)| Arrival {
+            sequence,
+            at,
+            ttl: packet.ttl.or(ttl),
+            stamp_ns: packet.arrived_ns,
+        }))
+    }
+
+    fn wait(&mut self, now: MonoTime, until: MonoTime) {
+        let spin = match self.waiting {
+            Waiting::Spin => true,
+            Waiting::SpinThenSleep(span_ns) => now.nanos_since(self.last_send) < span_ns,
+            Waiting::Sleep => false,
+        };
+        if spin {
+            std::hint::spin_loop();
+            return;
+        }
+        let span = Duration::from_nanos(until.nanos_since(now));
+        if self.socket.wait(span).notices {
+            // Unread notices would end every following wait at once.
+            self.read_notices();
+        }
+    }
+
+    fn departures(&mut self, take: &mut dyn FnMut(u64, u64)) {
+        self.read_notices();
+        for (sequence, at_ns) in self.departures.drain(..) {
+            take(sequence, at_ns);
+        }
+    }
+}
+
+/// errno(3) values of Linux that the standard library has no kind for; the same on all
+/// architectures that Rust supports with this program.
+mod libc_errno {
+    pub(super) const EPERM: i32 = 1;
+    pub(super) const EACCES: i32 = 13;
+    pub(super) const EMSGSIZE: i32 = 90;
+    pub(super) const ENOBUFS: i32 = 105;
+    pub(super) const EHOSTDOWN: i32 = 112;
+    pub(super) const EPROTO: i32 = 71;
+    pub(super) const ENOPROTOOPT: i32 = 92;
+}
+
+fn udp_probe(len: usize, cookie: u64) -> Result<UdpProbe, Failure> {
+    UdpProbe::new(len, cookie as u32).ok_or_else(|| {
+        let reason = "a UDP probe carries at least 16 octets";
+        Failure::new(Fault::Usage, "make probe of", format!("{len} octets"), reason)
+            .advise("give -s 16 or more, or ping by ICMP")
+    })
+}
+
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc_errno::ENOBUFS)
+}
+
+/// Errors that the path may get over. EPROTO and ENOPROTOOPT are what the kernel makes of ICMP
+/// parameter problems and protocol unreachable (Linux icmp_err_convert).
+fn is_network_error(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable};
+    let by_kind = matches!(
+        error.kind(),
+        ConnectionRefused | HostUnreachable | NetworkDown | NetworkUnreachable
+    );
+    by_kind
+        || matches!(
+            error.raw_os_error(),
+            Some(libc_errno::EHOSTDOWN | libc_errno::EPROTO | libc_errno::ENOPROTOOPT)
+        )
+}
+
+/// The kernel's words without the error number.
+pub(crate) fn words_of(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    words.to_lowercase()
+}
+
+fn describe(family: Family, errno: i32, from: Option<IpAddr>, kind: u8, code: u8) -> String {
+    match from {
+        Some(router) => format!("{router}: {}", icmp::reason(family, kind, code)),
+        None => format!("this host: {}", words_of(&io::Error::from_raw_os_error(errno))),
+    }
+}

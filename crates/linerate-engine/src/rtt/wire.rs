@@ -1,0 +1,31 @@
+//! What the driving loop needs of a socket, so that a simulated path can stand in for it.
+
+use linerate_core::record::Failure;
+use linerate_core::time::MonoTime;
+
+/// An answer to one of our probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// The probe that it answers.
+    pub(crate) sequence: u64,
+    /// T4: read right after the answer was taken from the kernel.
+    pub(crate) at: MonoTime,
+    /// Time to live on arrival, where told.
+    pub(crate) ttl: Option<u8>,
+    /// The kernel's time of arrival, where told.
+    pub(crate) stamp_ns: Option<u64>,
+}
+
+/// Carries probes out and answers in.
+pub(crate) trait Wire {
+    /// Now.
+    fn now(&self) -> MonoTime;
+    /// Sends a probe and returns T1, read just before; `None` when the kernel has no room now.
+    fn send(&mut self, sequence: u64) -> Result<Option<MonoTime>, Failure>;
+    /// Takes an answer if one is there.
+    fn receive(&mut self) -> Result<Option<Arrival>, Failure>;
+    /// Passes time until something may be there, `until` at the latest. May return early.
+    fn wait(&mut self, now: MonoTime, until: MonoTime);
+    /// Hands over the kernel's send stamps that came since: probe and time.
+    fn departures(&mut self, take: &mut dyn FnMut(u64, u64));
+}

@@ -1,0 +1,17 @@
+//! Probes that come back: their payload, their numbers, and what became of each.
+//!
+//! The machine here decides nothing about sockets: `linerate-engine` sends and receives.
+
+mod icmp_probe;
+mod marks;
+mod sequence;
+mod tracker;
+mod udp;
+
+pub use icmp_probe::IcmpProbe;
+pub use marks::{MARKS_BYTES, Marks};
+pub use sequence::extend;
+pub use tracker::{Counts, Limits, Tracker, Verdict};
+pub use udp::{
+    UDP_ECHO_BYTES_MIN, UDP_HEADER_BYTES, UdpAnswer, UdpProbe, answer_in_place, read_answer,
+};

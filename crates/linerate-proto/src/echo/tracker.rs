@@ -1,0 +1,318 @@
+//! What became of each probe: answered, lost, late, duplicate, reordered. Times come in as
+//! arguments; nothing is sent or received here.
+//!
+//! # Source
+//! Loss and lateness RFC 7680 §2.8 (one time-out, fixed before the run), duplicates RFC 5560 §4,
+//! reordering RFC 4737 §4.1 (NextExp; duplicates and late answers removed first).
+
+use linerate_core::time::MonoTime;
+
+/// The fixed bounds of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// An answer that takes longer counts as lost.
+    pub timeout_ns: u64,
+    /// Probes that are remembered, rounded up to a power of two. An answer to an older one
+    /// counts as late.
+    pub capacity: usize,
+}
+
+/// Totals of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Probes given to the kernel.
+    pub sent: u64,
+    /// Probes answered in time.
+    pub answered: u64,
+    /// Probes not answered in time.
+    pub lost: u64,
+    /// Further answers to a probe that had its answer.
+    pub duplicates: u64,
+    /// Answers below one that came before.
+    pub reordered: u64,
+    /// Answers after the time-out; their probes are among the lost.
+    pub late: u64,
+}
+
+/// What an answer turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The first answer, in time.
+    Answered {
+        /// When its probe was sent.
+        t1: MonoTime,
+        /// Round-trip time.
+        rtt_ns: u64,
+    },
+    /// The probe had its answer before.
+    Duplicate,
+    /// The probe had been given up.
+    Late,
+    /// No such probe was sent.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Outstanding,
+    GivenUp,
+    Done,
+}
+
+/// The book of one run. Probes are numbered from 0 in the order of sending.
+#[derive(Clone, Debug)]
+pub struct Tracker {
+    timeout_ns: u64,
+    mask: u64,
+    t1: Vec<MonoTime>,
+    state: Vec<State>,
+    next: u64,
+    /// No probe below is outstanding.
+    oldest: u64,
+    next_expected: u64,
+    counts: Counts,
+}
+
+impl Tracker {
+    /// An empty book.
+    pub fn new(limits: Limits) -> Self {
+        let capacity = limits.capacity.max(2).next_power_of_two();
+        Self {
+            timeout_ns: limits.timeout_ns,
+            mask: capacity as u64 - 1,
+            t1: vec![MonoTime::default(); capacity],
+            state: vec![State::Done; capacity],
+            next: 0,
+            oldest: 0,
+            next_expected: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The number that the next probe gets.
+    #[inline]
+    pub const fn next_sequence(&self) -> u64 {
+        self.next
+    }
+
+    /// Probes that may still be answered.
+    #[inline]
+    pub const fn outstanding(&self) -> u64 {
+        self.counts.sent - self.counts.answered - self.counts.lost
+    }
+
+    /// The totals so far.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Notes that probe [`Self::next_sequence`] left at `t1`. A probe so old that its place is
+    /// needed is given up first; the caller sizes `capacity` so that this does not happen.
+    #[inline]
+    pub fn sent(&mut self, t1: MonoTime) {
+        let slot = self.slot(self.next);
+        if self.state[slot] == State::Outstanding {
+            self.counts.lost += 1;
+            self.oldest = self.next - self.mask;
+        }
+        self.t1[slot] = t1;
+        self.state[slot] = State::Outstanding;
+        self.next += 1;
+        self.counts.sent += 1;
+    }
+
+    /// Notes that an answer to probe `sequence` came at `at`.
+    #[inline]
+    pub fn arrived(&mut self, sequence: u64, at: MonoTime) -> Verdict {
+        if sequence >= self.next {
+            return Verdict::Unknown;
+        }
+        if self.next - sequence > self.mask + 1 {
+            self.counts.late += 1;
+            return Verdict::Late;
+        }
+        let slot = self.slot(sequence);
+        let before = std::mem::replace(&mut self.state[slot], State::Done);
+        match before {
+            State::Done => {
+                self.counts.duplicates += 1;
+                Verdict::Duplicate
+            }
+            State::GivenUp => {
+                self.counts.late += 1;
+                Verdict::Late
+            }
+            State::Outstanding => self.first_answer(sequence, at),
+        }
+    }
+
+    #[inline]
+    fn first_answer(&mut self, sequence: u64, at: MonoTime) -> Verdict {
+        let t1 = self.t1[self.slot(sequence)];
+        let rtt_ns = at.nanos_since(t1);
+        self.advance();
+        if rtt_ns > self.timeout_ns {
+            self.counts.lost += 1;
+            self.counts.late += 1;
+            return Verdict::Late;
+        }
+        self.counts.answered += 1;
+        if sequence < self.next_expected {
+            self.counts.reordered += 1;
+        } else {
+            self.next_expected = sequence + 1;
+        }
+        Verdict::Answered { t1, rtt_ns }
+    }
+
+    /// Gives up every probe whose time is over at `now` and names each to `lost`.
+    pub fn expire(&mut self, now: MonoTime, mut lost: impl FnMut(u64)) {
+        self.advance();
+        while self.oldest < self.next {
+            let slot = self.slot(self.oldest);
+            if now.nanos_since(self.t1[slot]) <= self.timeout_ns {
+                return;
+            }
+            self.state[slot] = State::GivenUp;
+            self.counts.lost += 1;
+            lost(self.oldest);
+            self.advance();
+        }
+    }
+
+    /// When the next probe is to be given up, if one is outstanding.
+    pub fn next_expiry(&mut self) -> Option<MonoTime> {
+        self.advance();
+        let t1 = (self.oldest < self.next).then(|| self.t1[self.slot(self.oldest)])?;
+        Some(MonoTime::from_nanos(t1.nanos().saturating_add(self.timeout_ns).saturating_add(1)))
+    }
+
+    /// Ends a run that was stopped: probes that had not had their time are neither answered nor
+    /// lost and leave the count of probes sent. When nothing was ever answered they count as
+    /// lost, so that a dead path shows as one.
+    pub fn close(&mut self) {
+        let outstanding = self.outstanding();
+        if self.counts.answered == 0 {
+            self.counts.lost += outstanding;
+        } else {
+            self.counts.sent -= outstanding;
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        while self.oldest < self.next && self.state[self.slot(self.oldest)] != State::Outstanding {
+            self.oldest += 1;
+        }
+    }
+
+    #[inline]
+    const fn slot(&self, sequence: u64) -> usize {
+        (sequence & self.mask) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at(ns: u64) -> MonoTime {
+        MonoTime::from_nanos(ns)
+    }
+
+    fn tracker(timeout_ns: u64) -> Tracker {
+        Tracker::new(Limits { timeout_ns, capacity: 16 })
+    }
+
+    /// Ten probes every 10 ms with delays in ms {0: 5.0, 1: 5.2, 3: 25.0, 4: 5.1, 5: 4.9,
+    /// 6: 5.3 and again 0.6 later, 9: 6.0}; 2, 7 and 8 do not return. By hand: arrivals in the
+    /// order 0 1 4 5 3 6 6' 9 (3 at 55.0, after 5 at 54.9 and before 6 at 65.3), so loss 3/10,
+    /// one duplicate, one reordered (3 after 4 and 5).
+    #[test]
+    fn loss_duplicates_and_reordering_are_counted_as_by_hand() {
+        let mut tracker = tracker(1000 * MS);
+        (0..10).for_each(|i| tracker.sent(at(i * 10 * MS)));
+        let arrivals =
+            [(0, 50), (1, 152), (4, 451), (5, 549), (3, 550), (6, 653), (6, 659), (9, 960)];
+        let mut rtts = Vec::new();
+        for (sequence, tenths) in arrivals {
+            match tracker.arrived(sequence, at(tenths * MS / 10)) {
+                Verdict::Answered { rtt_ns, .. } => rtts.push(rtt_ns / (MS / 10)),
+                verdict => assert_eq!((sequence, verdict), (6, Verdict::Duplicate)),
+            }
+        }
+        assert_eq!(rtts, [50, 52, 51, 49, 250, 53, 60]);
+        let mut lost = Vec::new();
+        tracker.expire(at(10_000 * MS), |sequence| lost.push(sequence));
+        assert_eq!(lost, [2, 7, 8]);
+        let expected =
+            Counts { sent: 10, answered: 7, lost: 3, duplicates: 1, reordered: 1, late: 0 };
+        assert_eq!(tracker.counts(), expected);
+    }
+
+    #[test]
+    fn an_answer_at_the_time_out_counts_and_one_after_it_is_late() {
+        let mut tracker = tracker(100);
+        tracker.sent(at(0));
+        tracker.sent(at(0));
+        tracker.sent(at(0));
+        assert_eq!(tracker.next_expiry(), Some(at(101)));
+        assert!(matches!(tracker.arrived(0, at(100)), Verdict::Answered { rtt_ns: 100, .. }));
+        assert_eq!(tracker.arrived(1, at(101)), Verdict::Late);
+        tracker.expire(at(101), |sequence| assert_eq!(sequence, 2));
+        assert_eq!(tracker.arrived(2, at(102)), Verdict::Late);
+        assert_eq!(tracker.arrived(2, at(103)), Verdict::Duplicate);
+        let expected =
+            Counts { sent: 3, answered: 1, lost: 2, duplicates: 1, reordered: 0, late: 2 };
+        assert_eq!(tracker.counts(), expected);
+        assert_eq!((tracker.outstanding(), tracker.next_expiry()), (0, None));
+    }
+
+    #[test]
+    fn a_number_that_was_never_sent_is_unknown_and_counts_nowhere() {
+        let mut tracker = tracker(100);
+        assert_eq!(tracker.arrived(0, at(1)), Verdict::Unknown);
+        tracker.sent(at(1));
+        assert_eq!(tracker.arrived(1, at(2)), Verdict::Unknown);
+        assert_eq!(tracker.arrived(u64::MAX, at(2)), Verdict::Unknown);
+        assert_eq!(tracker.counts(), Counts { sent: 1, ..Counts::default() });
+    }
+
+    #[test]
+    fn a_run_of_many_rounds_of_the_ring_keeps_its_counts() {
+        let mut tracker = tracker(1000);
+        for i in 0..200_000 {
+            tracker.sent(at(i * 10));
+            assert!(matches!(tracker.arrived(i, at(i * 10 + 5)), Verdict::Answered { .. }));
+        }
+        assert_eq!(tracker.arrived(0, at(3_000_000)), Verdict::Late, "older than the memory");
+        let expected = Counts { sent: 200_000, answered: 200_000, late: 1, ..Counts::default() };
+        assert_eq!(tracker.counts(), expected);
+    }
+
+    #[test]
+    fn a_full_memory_gives_up_the_oldest_probe() {
+        let mut tracker = tracker(u64::MAX);
+        (0..20).for_each(|i| tracker.sent(at(i)));
+        assert_eq!((tracker.counts().lost, tracker.outstanding()), (4, 16));
+        assert!(matches!(tracker.arrived(19, at(30)), Verdict::Answered { .. }));
+        assert!(matches!(tracker.arrived(5, at(30)), Verdict::Answered { .. }));
+        assert_eq!(tracker.counts().reordered, 1);
+    }
+
+    #[test]
+    fn a_stopped_run_leaves_out_what_is_under_way_unless_nothing_ever_came() {
+        let mut answered = tracker(100);
+        answered.sent(at(0));
+        answered.sent(at(1));
+        answered.arrived(0, at(2));
+        answered.close();
+        assert_eq!(answered.counts(), Counts { sent: 1, answered: 1, ..Counts::default() });
+        let mut dead = tracker(100);
+        dead.sent(at(0));
+        dead.close();
+        assert_eq!(dead.counts(), Counts { sent: 1, lost: 1, ..Counts::default() });
+    }
+}

@@ -1,0 +1,145 @@
+//! UDP echo of linerate: a probe that `linerate serve` sends back. Layout in `spec/udp-echo.md`.
+//!
+//! ```text
+//!  0  "LRE"           magic
+//!  3  'q' or 'r'      question or response: a response is never answered, so two responders
+//!                     cannot keep each other busy (the echo loop of RFC 862)
+//!  4  run cookie      32 bits, random for each run and size
+//!  8  sequence        64 bits
+//! 16  T1              the asker's monotonic clock in ns, when the probe has room for it
+//! 24  filler
+//! ```
+
+const MAGIC: [u8; 3] = *b"LRE";
+const QUESTION: u8 = b'q';
+const RESPONSE: u8 = b'r';
+
+/// Smallest probe: magic, cookie and sequence.
+pub const UDP_ECHO_BYTES_MIN: usize = 16;
+
+/// Octets of the UDP header (RFC 768).
+pub const UDP_HEADER_BYTES: usize = 8;
+
+/// The probe of one run: one size, one cookie.
+#[derive(Clone, Debug)]
+pub struct UdpProbe {
+    datagram: Vec<u8>,
+    cookie: u32,
+}
+
+impl UdpProbe {
+    /// A probe of `payload_bytes` octets, or `None` below [`UDP_ECHO_BYTES_MIN`].
+    pub fn new(payload_bytes: usize, cookie: u32) -> Option<Self> {
+        if payload_bytes < UDP_ECHO_BYTES_MIN {
+            return None;
+        }
+        let mut datagram: Vec<u8> = (0..=255u8).cycle().take(payload_bytes).collect();
+        datagram[..3].copy_from_slice(&MAGIC);
+        datagram[3] = QUESTION;
+        datagram[4..8].copy_from_slice(&cookie.to_be_bytes());
+        Some(Self { datagram, cookie })
+    }
+
+    /// The datagram for probe `sequence`, sent at `t1_ns`.
+    #[inline]
+    pub fn request(&mut self, sequence: u64, t1_ns: u64) -> &[u8] {
+        self.datagram[8..16].copy_from_slice(&sequence.to_be_bytes());
+        if let Some(room) = self.datagram.get_mut(16..24) {
+            room.copy_from_slice(&t1_ns.to_be_bytes());
+        }
+        &self.datagram
+    }
+
+    /// The probe that `datagram` answers, or `None` when it is no answer to this run.
+    #[inline]
+    pub fn answered(&self, datagram: &[u8]) -> Option<u64> {
+        let answer = read_answer(datagram)?;
+        let ours = answer.cookie == self.cookie && datagram.len() == self.datagram.len();
+        ours.then_some(answer.sequence)
+    }
+}
+
+/// What an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpAnswer {
+    /// Names the run.
+    pub cookie: u32,
+    /// Names the probe.
+    pub sequence: u64,
+}
+
+/// Reads an answer, or `None` when the datagram is anything else.
+#[inline]
+pub fn read_answer(datagram: &[u8]) -> Option<UdpAnswer> {
+    let (head, _) = datagram.split_first_chunk::<UDP_ECHO_BYTES_MIN>()?;
+    let (words, _) = head.as_chunks::<4>();
+    let (long_words, _) = head.as_chunks::<8>();
+    (head[..3] == MAGIC && head[3] == RESPONSE).then(|| UdpAnswer {
+        cookie: u32::from_be_bytes(words[1]),
+        sequence: u64::from_be_bytes(long_words[1]),
+    })
+}
+
+/// Turns a question into its answer where it lies; the length stays, so nothing is amplified.
+/// False when the datagram is no question, and then it is not to be answered.
+#[inline]
+pub fn answer_in_place(datagram: &mut [u8]) -> bool {
+    if datagram.len() < UDP_ECHO_BYTES_MIN || datagram[..3] != MAGIC || datagram[3] != QUESTION {
+        return false;
+    }
+    datagram[3] = RESPONSE;
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_has_the_layout_of_the_specification() {
+        let mut probe = UdpProbe::new(25, 0x0A0B_0C0D).expect("room enough");
+        let datagram = probe.request(0x0102, 3);
+        let expected = [
+            b'L', b'R', b'E', b'q', 0x0A, 0x0B, 0x0C, 0x0D, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0,
+            0, 0, 3, 24,
+        ];
+        assert_eq!(datagram, expected);
+    }
+
+    #[test]
+    fn an_answer_differs_in_one_octet_and_is_never_answered() {
+        for size in [16, 20, 24, 56, 1500] {
+            let mut probe = UdpProbe::new(size, 7).expect("room enough");
+            let question = probe.request(70_000, 3).to_vec();
+            assert_eq!(probe.answered(&question), None, "a question is no answer");
+            let mut datagram = question.clone();
+            assert!(answer_in_place(&mut datagram));
+            let changed = question.iter().zip(&datagram).filter(|(a, b)| a != b).count();
+            assert_eq!((datagram.len(), changed), (size, 1));
+            assert_eq!(probe.answered(&datagram), Some(70_000));
+            assert!(!answer_in_place(&mut datagram), "no loop between responders");
+        }
+    }
+
+    #[test]
+    fn foreign_cut_and_flipped_datagrams_are_left_alone() {
+        assert!(UdpProbe::new(15, 0).is_none());
+        let mut probe = UdpProbe::new(16, 7).expect("room enough");
+        let question = probe.request(1, 0).to_vec();
+        for len in 0..question.len() {
+            assert!(!answer_in_place(&mut question[..len].to_vec()), "length {len}");
+        }
+        for bit in 0..32 {
+            let mut datagram = question.clone();
+            datagram[bit / 8] ^= 1 << (bit % 8);
+            assert!(!answer_in_place(&mut datagram), "bit {bit}");
+        }
+        let mut answer = question;
+        assert!(answer_in_place(&mut answer));
+        for bit in 0..64 {
+            let mut datagram = answer.clone();
+            datagram[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(probe.answered(&datagram), None, "bit {bit}");
+        }
+    }
+}

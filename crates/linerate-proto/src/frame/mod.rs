@@ -1,0 +1,5 @@
+//! Headers of the Internet protocols, as far as probes need them.
+
+pub mod checksum;
+pub mod icmp;
+pub mod ipv4;

@@ -1,0 +1,105 @@
+//! recvmsg(2) with its control messages (cmsg(3)), taken apart without pointers.
+//!
+//! Only what the probing sockets need; data sockets read with plain recv(2).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Room for control messages: three timestamps, an extended error with its address, a TTL and a
+/// packet information need 48 + 44 + 4 + 20 octets and four headers of 16.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+pub(crate) struct Control(pub(crate) [u8; 256]);
+
+impl Control {
+    pub(crate) const fn new() -> Self {
+        Self([0; 256])
+    }
+}
+
+/// What one call took in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// Octets written to the data buffer.
+    pub(crate) len: usize,
+    /// Octets written to the control buffer.
+    pub(crate) control_len: usize,
+}
+
+/// One non-blocking recvmsg(2), or `None` when nothing is there.
+pub(crate) fn receive(
+    fd: BorrowedFd<'_>,
+    data: &mut [u8],
+    control: &mut Control,
+    flags: i32,
+) -> io::Result<Option<Taken>> {
+    let mut piece = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
+    // SAFETY: all-zero is a valid msghdr (null pointers with zero lengths).
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    // SAFETY: `message` points to `piece`, `data` and `control`, which outlive the call; the
+    // kernel writes at most the given lengths.
+    let len =
+        unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags | libc::MSG_DONTWAIT) };
+    if len < 0 {
+        let error = io::Error::last_os_error();
+        return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+    }
+    Ok(Some(Taken { len: len.cast_unsigned(), control_len: message.msg_controllen as usize }))
+}
+
+/// Hands each control message to `each` as level, type and data.
+pub(crate) fn messages(mut control: &[u8], mut each: impl FnMut(i32, i32, &[u8])) {
+    const WORD: usize = size_of::<usize>();
+    /// cmsghdr: a length of one word, then level and type (cmsg(3)).
+    const HEADER: usize = WORD + 8;
+    while let Some((header, _)) = control.split_first_chunk::<HEADER>() {
+        let len = usize::from_ne_bytes(header[..WORD].try_into().expect("a word is a word"));
+        let level = int(&header[WORD..]);
+        let kind = int(&header[WORD + 4..]);
+        let Some(data) = control.get(HEADER..len) else { return };
+        each(level, kind, data);
+        control = control.get(len.next_multiple_of(WORD)..).unwrap_or(&[]);
+    }
+}
+
+/// The first four octets as a native int; 0 when there are fewer.
+pub(crate) fn int(data: &[u8]) -> i32 {
+    data.first_chunk().map_or(0, |octets| i32::from_ne_bytes(*octets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(len: usize, level: i32, kind: i32) -> Vec<u8> {
+        let mut octets = len.to_ne_bytes().to_vec();
+        octets.extend_from_slice(&level.to_ne_bytes());
+        octets.extend_from_slice(&kind.to_ne_bytes());
+        octets
+    }
+
+    #[test]
+    fn two_messages_are_found_and_padding_is_skipped() {
+        let mut control = header(size_of::<usize>() + 12, 1, 2);
+        control.extend_from_slice(&7i32.to_ne_bytes());
+        control.resize(control.len().next_multiple_of(size_of::<usize>()), 0);
+        control.extend(header(size_of::<usize>() + 9, 3, 4));
+        control.push(9);
+        let mut seen = Vec::new();
+        messages(&control, |level, kind, data| seen.push((level, kind, data.to_vec())));
+        assert_eq!(seen, [(1, 2, 7i32.to_ne_bytes().to_vec()), (3, 4, vec![9])]);
+    }
+
+    #[test]
+    fn a_length_that_lies_ends_the_walk() {
+        for len in [0, 1, 15, 17, usize::MAX] {
+            let mut count = 0;
+            messages(&header(len, 1, 2), |_, _, _| count += 1);
+            assert_eq!(count, 0, "length {len}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The socket of a prober: connected, non-blocking by call, for ICMP (datagram or raw) or UDP.
+//!
+//! Connecting saves the route lookup of every send (0.25 µs of 6 µs on veth) and keeps other
+//! hosts' packets away. Extended errors are on, so that a router's message is told with its
+//! sender. Payloads are the caller's business.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_core::record::Family;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::control::{self, Control};
+use crate::socket_option::{get_int, set_int};
+use crate::timestamps::{self, Notice};
+use crate::{Error, Result, icmp};
+
+/// Which kind of socket carries the probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EchoKind {
+    /// ICMP without privilege.
+    IcmpDatagram,
+    /// ICMP with CAP_NET_RAW. In IPv4 received packets start with the IP header.
+    IcmpRaw,
+    /// UDP.
+    Udp,
+}
+
+/// Where probes leave from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// This address.
+    Address(IpAddr),
+    /// This interface.
+    Interface(String),
+}
+
+/// What the socket is to be.
+#[derive(Clone, Debug)]
+pub struct EchoOptions {
+    /// The target; the port counts for UDP only.
+    pub peer: SocketAddr,
+    /// Where probes leave from, or the kernel's choice.
+    pub source: Option<Source>,
+    /// Time to live or hop limit.
+    pub ttl: Option<u8>,
+    /// Differentiated services code point.
+    pub dscp: Option<u8>,
+    /// Forbid fragmentation, here and on the way.
+    pub dont_fragment: bool,
+    /// Tell the time to live of received packets.
+    pub receive_ttl: bool,
+    /// Receive buffer to ask for, where many answers may wait.
+    pub receive_buffer_bytes: Option<usize>,
+}
+
+/// A received packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// Octets written to the buffer.
+    pub len: usize,
+    /// Time to live, where asked for and told.
+    pub ttl: Option<u8>,
+    /// The kernel's time of arrival on CLOCK_REALTIME, where asked for and told.
+    pub arrived_ns: Option<u64>,
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// A packet, or a pending error, can be taken.
+    pub readable: bool,
+    /// The error queue holds something.
+    pub notices: bool,
+}
+
+/// A connected probing socket.
+#[derive(Debug)]
+pub struct EchoSocket {
+    socket: Socket,
+    family: Family,
+}
+
+impl EchoSocket {
+    /// Opens and connects the socket.
+    /// # Errors
+    /// The failing call, its object and the kernel's reason.
+    pub fn open(kind: EchoKind, options: &EchoOptions) -> Result<Self> {
+        let family = if options.peer.is_ipv4() { Family::V4 } else { Family::V6 };
+        let socket = open(kind, family)
+            .map_err(|source| Error::new("open socket for", kind_name(kind), source))?;
+        let socket = Self { socket, family };
+        socket.configure(options)?;
+        socket
+            .socket
+            .connect(&SockAddr::from(options.peer))
+            .map_err(|source| Error::new("connect to", options.peer.ip(), source))?;
+        Ok(socket)
+    }
+
+    fn configure(&self, options: &EchoOptions) -> Result<()> {
+        match &options.source {
+            Some(Source::Address(address)) => self
+                .socket
+                .bind(&SockAddr::from(SocketAddr::new(*address, 0)))
+                .map_err(|source| Error::new("bind", address, source))?,
+            Some(Source::Interface(name)) => self
+                .socket
+                .bind_device(Some(name.as_bytes()))
+                .map_err(|source| Error::new("bind to interface", name, source))?,
+            None => {}
+        }
+        if let Some(bytes) = options.receive_buffer_bytes {
+            self.socket
+                .set_recv_buffer_size(bytes)
+                .map_err(|source| Error::new("set receive buffer", bytes, source))?;
+        }
+        match self.family {
+            Family::V4 => self.configure_v4(options),
+            Family::V6 => self.configure_v6(options),
+        }
+    }
+
+    fn configure_v4(&self, options: &EchoOptions) -> Result<()> {
+        let set = |what, name, value| {
+            set_int(self.socket.as_fd(), libc::SOL_IP, name, value)
+                .map_err(|source| Error::new("set", what, source))
+        };
+        set("IP_RECVERR", libc::IP_RECVERR, 1)?;
+        if let Some(ttl) = options.ttl {
+            set("IP_TTL", libc::IP_TTL, i32::from(ttl))?;
+        }
+        if let Some(dscp) = options.dscp {
+            set("IP_TOS", libc::IP_TOS, i32::from(dscp) << 2)?;
+        }
+        if options.dont_fragment {
+            set("IP_MTU_DISCOVER", libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
+        }
+        if options.receive_ttl {
+            set("IP_RECVTTL", libc::IP_RECVTTL, 1)?;
+        }
+        Ok(())
+    }
+
+    fn configure_v6(&self, options: &EchoOptions) -> Result<()> {
+        let set = |what, name, value| {
+            set_int(self.socket.as_fd(), libc::SOL_IPV6, name, value)
+                .map_err(|source| Error::new("set", what, source))
+        };
+        set("IPV6_RECVERR", libc::IPV6_RECVERR, 1)?;
+        if let Some(ttl) = options.ttl {
+            set("IPV6_UNICAST_HOPS", libc::IPV6_UNICAST_HOPS, i32::from(ttl))?;
+        }
+        if let Some(dscp) = options.dscp {
+            set("IPV6_TCLASS", libc::IPV6_TCLASS, i32::from(dscp) << 2)?;
+        }
+        if options.dont_fragment {
+            set("IPV6_MTU_DISCOVER", libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)?;
+            set("IPV6_DONTFRAG", libc::IPV6_DONTFRAG, 1)?;
+        }
+        if options.receive_ttl {
+            set("IPV6_RECVHOPLIMIT", libc::IPV6_RECVHOPLIMIT, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Sends one packet: one system call.
+    /// # Errors
+    /// The kernel's reason; an error of an earlier packet may be told here instead of sending.
+    #[inline]
+    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
+        rustix::net::send(&self.socket, packet, SendFlags::DONTWAIT)?;
+        Ok(())
+    }
+
+    /// Takes a packet if one is there: one system call, no control messages.
+    /// # Errors
+    /// The kernel's reason; errors of earlier packets are told here too.
+    #[inline]
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
+        match rustix::net::recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
+            Ok((len, _)) => Ok(Some(Packet { len, ttl: None, arrived_ns: None })),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes a packet if one is there, with its time to live and its stamp.
+    /// # Errors
+    /// As [`Self::receive`].
+    pub fn receive_with_notes(&self, buffer: &mut [u8]) -> io::Result<Option<Packet>> {
+        let mut control = Control::new();
+        let Some(taken) = control::receive(self.socket.as_fd(), buffer, &mut control, 0)? else {
+            return Ok(None);
+        };
+        let mut packet = Packet { len: taken.len, ttl: None, arrived_ns: None };
+        control::messages(&control.0[..taken.control_len], |level, kind, data| {
+            match (level, kind) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+                    packet.arrived_ns = timestamps::software_stamp(data);
+                }
+                (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
+                    packet.ttl = u8::try_from(control::int(data)).ok();
+                }
+                _ => {}
+            }
+        });
+        Ok(Some(packet))
+    }
+
+    /// Sleeps until something can be taken, `span` is over, or a signal comes.
+    pub fn wait(&self, span: Duration) -> Ready {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: span.subsec_nanos().into(),
+        };
+        let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+        // An interrupted poll reports nothing; the caller's loop looks at its stop flag.
+        let _ = rustix::event::poll(&mut fds, Some(&timeout));
+        let seen = fds[0].revents();
+        Ready { readable: seen.contains(PollFlags::IN), notices: seen.contains(PollFlags::ERR) }
+    }
+
+    /// Largest IP packet of the path, as the kernel knows it now.
+    pub fn mtu_bytes(&self) -> Option<u32> {
+        let (level, name) = match self.family {
+            Family::V4 => (libc::SOL_IP, libc::IP_MTU),
+            Family::V6 => (libc::SOL_IPV6, libc::IPV6_MTU),
+        };
+        let mtu = get_int(self.socket.as_fd(), level, name).ok()?;
+        u32::try_from(mtu).ok().filter(|mtu| *mtu > 0)
+    }
+
+    /// The address that probes leave from.
+    pub fn local_address(&self) -> Option<IpAddr> {
+        Some(self.socket.local_addr().ok()?.as_socket()?.ip())
+    }
+
+    /// Asks for kernel timestamps; they start within [`timestamps::START_DELAY`]. Sends are
+    /// numbered from 0 from here on, also when stamps were on before.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn start_stamps(&self) -> Result<()> {
+        // The number starts anew only when the option was off.
+        timestamps::switch_off(self.socket.as_fd())
+            .and_then(|()| timestamps::switch_on(self.socket.as_fd()))
+            .map_err(|source| Error::new("set", "SO_TIMESTAMPING", source))
+    }
+
+    /// Ends kernel timestamps.
+    pub fn stop_stamps(&self) {
+        // Switching off an option of an open socket has no failure to handle.
+        let _ = timestamps::switch_off(self.socket.as_fd());
+    }
+
+    /// Takes one notice from the error queue, if there is one.
+    pub fn next_notice(&self) -> Option<Notice> {
+        timestamps::next_notice(self.socket.as_fd())
+    }
+}
+
+fn open(kind: EchoKind, family: Family) -> io::Result<Socket> {
+    match kind {
+        EchoKind::IcmpDatagram => icmp::open_datagram(family),
+        EchoKind::IcmpRaw => icmp::open_raw(family),
+        EchoKind::Udp => {
+            let domain = if family == Family::V4 { Domain::IPV4 } else { Domain::IPV6 };
+            Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
+        }
+    }
+}
+
+const fn kind_name(kind: EchoKind) -> &'static str {
+    match kind {
+        EchoKind::IcmpDatagram => "ICMP (datagram)",
+        EchoKind::IcmpRaw => "ICMP (raw)",
+        EchoKind::Udp => "UDP",
+    }
+}

@@ -1,0 +1,40 @@
+//! Socket options that are one int (setsockopt(2)) and have no typed face elsewhere.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Sets an option.
+pub(crate) fn set_int(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+    set_octets(fd, level, name, &value.to_ne_bytes())
+}
+
+/// Sets an option that is a small structure.
+pub(crate) fn set_octets(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    octets: &[u8],
+) -> io::Result<()> {
+    // SAFETY: the kernel reads exactly `octets.len()` octets during the call.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            octets.as_ptr().cast(),
+            octets.len() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads an option.
+pub(crate) fn get_int(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i32> {
+    let mut value: i32 = 0;
+    let mut len = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` octets to `value` during the call.
+    let result = unsafe {
+        libc::getsockopt(fd.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut len)
+    };
+    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
