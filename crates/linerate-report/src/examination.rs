@@ -97,7 +97,7 @@ fn conclusion(records: &[Record]) -> String {
         Some((ceiling, value)) => {
             let rate = ceiling.inputs.iter().find(|input| input.name == "link_rate_bps");
             let link = rate.map_or_else(String::new, |input| {
-                format!(" ({}, {})", number::rate_nominal(input.value), input.source)
+                format!(" ({}, {})", number::rate(input.value), input.source)
             });
             out.push_str(&format!("Ceiling: {} of payload{link}; ", number::rate(value)));
             let gap = (1.0 - bps / value).max(0.0);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
+use linerate_engine::rtt::respond::UdpResponder;
 use linerate_engine::throughput::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
 };
@@ -38,6 +39,8 @@ pub struct Server {
     registry: DataRegistry,
     connections: AtomicUsize,
     limits: Limits,
+    /// Answers UDP probes at the same address and port; absent where that is taken.
+    echo: Option<UdpResponder>,
 }
 
 /// What a client did.
@@ -74,8 +77,10 @@ impl Server {
         listener.set_nonblocking(true).map_err(|error| {
             Failure::new(Fault::System, "set up", options.local.to_string(), error)
         })?;
+        let local = listener.local_addr().unwrap_or(options.local);
         Ok(Self {
             listener,
+            echo: UdpResponder::bind(local).ok(),
             gate: Gate::new(options.limits),
             registry: DataRegistry::default(),
             connections: AtomicUsize::new(0),
@@ -92,9 +97,17 @@ impl Server {
             .map_err(|error| Failure::new(Fault::System, "address of", "the listener", error))
     }
 
+    /// Whether UDP probes are answered: not when another program has the port.
+    pub const fn echoes(&self) -> bool {
+        self.echo.is_some()
+    }
+
     /// Answers clients until `stop` is asked, then lets running tests end.
     pub fn run(&self, stop: &Stop, log: Log<'_>) {
         std::thread::scope(|scope| {
+            if let Some(echo) = &self.echo {
+                scope.spawn(|| echo.run(stop));
+            }
             while !stop.asked() {
                 let Some((stream, peer)) = self.accept(log) else { continue };
                 if self.connections.fetch_add(1, Ordering::AcqRel) >= self.limits.connections {

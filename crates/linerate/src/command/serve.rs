@@ -46,7 +46,11 @@ pub(crate) fn run(args: Args) -> Outcome {
     let address = args.bind.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
     let server = bind(SocketAddr::new(address, args.port), limits, args.bind.is_none())?;
     let local = server.local_addr()?;
-    output::note(&format!("linerate: serving on {local}, TCP tests and UDP echo"));
+    let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
+    output::note(&format!("linerate: serving on {local}, {echo}"));
+    if !server.echoes() {
+        output::note("linerate: no UDP echo: another program has that UDP port");
+    }
     output::note(&format!(
         "linerate: from another host: linerate tcp HOST -p {port}, linerate ping --udp HOST",
         port = local.port()
