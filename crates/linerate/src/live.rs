@@ -32,7 +32,8 @@ impl TcpLines {
                 }
                 output::line(&interval_line(row));
             }
-            Event::Plan(_) | Event::Reply(_) | Event::Caveat(_) => {}
+            Event::Note(line) => output::note(line),
+            Event::Plan(_) | Event::Reply(_) | Event::Caveat(_) | Event::Progress(_) => {}
         }
     }
 }
