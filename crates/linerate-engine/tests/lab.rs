@@ -2,6 +2,7 @@
 //!
 //! Needs the privilege to make network namespaces; says so and passes when it is absent. All
 //! traffic stays in namespaces that the tests make. Waits are bounded by socket timeouts.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

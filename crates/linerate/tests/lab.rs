@@ -2,6 +2,7 @@
 //!
 //! Needs the privilege to make network namespaces, its own or that of a user namespace; says so
 //! and passes when both are absent. Waits are loops with an end.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
