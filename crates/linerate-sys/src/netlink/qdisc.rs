@@ -12,7 +12,7 @@
 //! The bucket counts frames without preamble, FCS and gap. A super-packet larger than the burst
 //! is cut into its segments, each held against the bucket (net/sched/sch_tbf.c).
 
-use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE, Nla};
+use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE, Nla, NlasIterator};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 
@@ -25,6 +25,8 @@ const TCA_TBF_BURST: u16 = 6;
 /// With Ethernet named, the kernel computes lengths itself and asks for no rate table.
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 const PARMS_BYTES: usize = 36;
+/// A tick of the packet scheduler: 1 << PSCHED_SHIFT nanoseconds (net/pkt_sched.h).
+const TICK_NS: u128 = 64;
 
 /// A token bucket filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +76,7 @@ fn root_tbf_of(reply: &RouteNetlinkMessage, index: u32) -> Option<Tbf> {
         return None;
     }
     qdisc.attributes.iter().find_map(|attribute| match attribute {
-        TcAttribute::Options(options) => from_options(options),
+        TcAttribute::Options(options) => from_bytes(&inner_bytes(options)?),
         _ => None,
     })
 }
@@ -94,58 +96,90 @@ fn options(tbf: &Tbf) -> Vec<TcOption> {
     ]
 }
 
-/// Reads what the kernel dumps: the burst comes back in ticks of 64 ns (PSCHED_SHIFT is 6).
-fn from_options(options: &[TcOption]) -> Option<Tbf> {
-    let parms: [u8; PARMS_BYTES] = value_of(options, TCA_TBF_PARMS)?.try_into().ok()?;
+/// The attributes inside TCA_OPTIONS. For a discipline that it does not know, the decoder gives
+/// TCA_OPTIONS itself as the only option.
+fn inner_bytes(options: &[TcOption]) -> Option<Vec<u8>> {
+    let whole = options.first()?;
+    let mut value = vec![0; whole.value_len()];
+    whole.emit_value(&mut value);
+    Some(value)
+}
+
+/// Reads what the kernel dumps: the burst comes back in ticks.
+fn from_bytes(attributes: &[u8]) -> Option<Tbf> {
+    let parms: [u8; PARMS_BYTES] = value_of(attributes, TCA_TBF_PARMS)?.try_into().ok()?;
     let word =
         |at: usize| u32::from_ne_bytes([parms[at], parms[at + 1], parms[at + 2], parms[at + 3]]);
-    let rate64 = value_of(options, TCA_TBF_RATE64)
+    let rate64 = value_of(attributes, TCA_TBF_RATE64)
         .and_then(|value| value.try_into().ok())
         .map(u64::from_ne_bytes);
     let bytes_per_sec = rate64.unwrap_or_else(|| u64::from(word(8)));
-    let burst_ns = u128::from(word(28)) * 64;
+    let burst_ns = u128::from(word(28)) * TICK_NS;
     let burst = burst_ns * u128::from(bytes_per_sec) / 1_000_000_000;
     Some(Tbf {
-        rate_bps: bytes_per_sec * 8,
+        rate_bps: bytes_per_sec.saturating_mul(8),
         burst_bytes: u32::try_from(burst).unwrap_or(u32::MAX),
         limit_bytes: word(24),
     })
 }
 
-fn value_of(options: &[TcOption], kind: u16) -> Option<Vec<u8>> {
-    let option = options.iter().find(|option| option.kind() == kind)?;
-    let mut value = vec![0; option.value_len()];
-    option.emit_value(&mut value);
-    Some(value)
+fn value_of(attributes: &[u8], kind: u16) -> Option<Vec<u8>> {
+    let mut nlas = NlasIterator::new(attributes).map_while(|nla| nla.ok());
+    nlas.find(|nla| nla.kind() == kind).map(|nla| nla.value().to_vec())
 }
 
 #[cfg(test)]
 mod tests {
+    use netlink_packet_core::Emitable;
+
     use super::*;
+
+    fn bytes_of(tbf: &Tbf) -> Vec<u8> {
+        let options = options(tbf);
+        let mut bytes = vec![0; options.as_slice().buffer_len()];
+        options.as_slice().emit(&mut bytes);
+        bytes
+    }
 
     #[test]
     fn the_rate_is_sent_in_bytes_per_second_at_its_place() {
         // 155.52 Mbit/s is 19_440_000 bytes/s.
         let tbf = Tbf { rate_bps: 155_520_000, burst_bytes: 20_000, limit_bytes: 1_000_000 };
-        let options = options(&tbf);
-        let parms = value_of(&options, TCA_TBF_PARMS).unwrap();
+        let bytes = bytes_of(&tbf);
+        let parms = value_of(&bytes, TCA_TBF_PARMS).unwrap();
         assert_eq!(parms.len(), 36);
         assert_eq!(parms[8..12], 19_440_000_u32.to_ne_bytes());
         assert_eq!(parms[24..28], 1_000_000_u32.to_ne_bytes());
-        assert_eq!(value_of(&options, TCA_TBF_BURST).unwrap(), 20_000_u32.to_ne_bytes());
-        assert_eq!(value_of(&options, TCA_TBF_RATE64).unwrap(), 19_440_000_u64.to_ne_bytes());
+        assert_eq!(value_of(&bytes, TCA_TBF_BURST).unwrap(), 20_000_u32.to_ne_bytes());
+        assert_eq!(value_of(&bytes, TCA_TBF_RATE64).unwrap(), 19_440_000_u64.to_ne_bytes());
+    }
+
+    #[test]
+    fn a_dump_of_the_kernel_is_read() {
+        // Linux 6.18, `rate 155.52mbit burst 77760 limit 972000`, without the rate's 64-bit form.
+        let dump = [
+            40, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 128, 161, 40, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            0, 224, 212, 14, 0, 35, 244, 0, 0, 0, 0, 0, 0,
+        ];
+        let tbf = from_bytes(&dump).unwrap();
+        assert_eq!((tbf.rate_bps, tbf.limit_bytes), (155_520_000, 972_000));
+        // 0xf423 ticks of 64 ns are 3.999936 ms: 77_758 whole bytes at 19_440_000 a second.
+        assert_eq!(tbf.burst_bytes, 77_758);
     }
 
     #[test]
     fn a_rate_above_32_bits_of_bytes_is_read_from_its_64_bit_form() {
         // 100 Gbit/s is 12.5e9 bytes/s, more than 2^32.
         let tbf = Tbf { rate_bps: 100_000_000_000, burst_bytes: 1, limit_bytes: 1 };
-        assert_eq!(from_options(&options(&tbf)).unwrap().rate_bps, 100_000_000_000);
+        assert_eq!(from_bytes(&bytes_of(&tbf)).unwrap().rate_bps, 100_000_000_000);
     }
 
     #[test]
-    fn options_of_another_size_are_no_tbf() {
-        let short = vec![TcOption::Other(DefaultNla::new(TCA_TBF_PARMS, vec![0; 35]))];
-        assert_eq!(from_options(&short), None);
+    fn attributes_cut_anywhere_are_no_tbf_and_no_panic() {
+        let tbf = Tbf { rate_bps: 8000, burst_bytes: 1, limit_bytes: 1 };
+        let bytes = bytes_of(&tbf);
+        for length in 0..4 + PARMS_BYTES {
+            assert_eq!(from_bytes(&bytes[..length]), None, "{length} bytes");
+        }
     }
 }
