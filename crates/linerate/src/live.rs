@@ -32,7 +32,11 @@ impl TcpLines {
                 }
                 output::line(&interval_line(row));
             }
-            Event::Plan(_) | Event::Reply(_) | Event::Caveat(_) => {}
+            Event::Plan(_)
+            | Event::Reply(_)
+            | Event::Progress(_)
+            | Event::Note(_)
+            | Event::Caveat(_) => {}
         }
     }
 }

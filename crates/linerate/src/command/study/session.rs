@@ -35,7 +35,8 @@ pub(super) fn of(args: &Args, store: &mut Store) -> Result<Session, Failure> {
 fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Failure> {
     let usage = |fault: PlanFault| Failure::new(Fault::Usage, "run study", &plan.name, fault);
     let mut chosen = plan.clone().only(&args.only).map_err(|name| {
-        let known: Vec<&str> = plan.topologies.iter().map(|topology| topology.id.as_str()).collect();
+        let known: Vec<&str> =
+            plan.topologies.iter().map(|topology| topology.id.as_str()).collect();
         let reason = format!("study {} has no topology of that name", plan.name);
         Failure::new(Fault::Usage, "run", format!("--only {name}"), reason)
             .advise(format!("name some of {}", known.join(", ")))
