@@ -9,6 +9,8 @@ use linerate_sys::{host, netlink};
 pub fn local_end(peer: Option<IpAddr>) -> End {
     End {
         role: "local".to_owned(),
+        address: None,
+        clock_tick_ns: None,
         kernel: Some(host::kernel()),
         cpu_model: host::cpu_model(),
         cpus: host::cpus(),

@@ -22,6 +22,7 @@ use super::tick::Tick;
 use super::wire::Wire;
 use super::{clock_check, target};
 use crate::context::Context;
+use crate::environment;
 
 /// Remembered probes: at 150,000/s the smallest covers 0.4 s, the largest 7 s.
 const REMEMBERED_MIN: u64 = 1 << 16;
@@ -493,10 +494,9 @@ fn mode_words(plan: &PingPlan) -> String {
 
 fn ends(wire: &SocketWire, peer: SocketAddr, tick: Option<Tick>) -> Vec<End> {
     let local = End {
-        role: "local".to_owned(),
         address: wire.socket().local_address().map(|address| address.to_string()),
         clock_tick_ns: tick.map(|tick| tick.step_ns),
-        ..End::default()
+        ..environment::local_end(Some(peer.ip()))
     };
     let remote =
         End { role: "remote".to_owned(), address: Some(peer.ip().to_string()), ..End::default() };

@@ -1,12 +1,232 @@
-//! `linerate doctor`.
+//! `linerate doctor`: what this host can tell, and what stands in the way of a measurement.
 
+use std::fmt::Write as _;
+
+use linerate_engine::rtt::clock_check::{self, ClockReport, Extent};
+use linerate_engine::rtt::tick::decimals_of_ms;
+use linerate_sys::stop::Stop;
+
+use super::{doctor_checks, measure};
 use crate::exit::Outcome;
+use crate::output;
 
 /// Flags of `linerate doctor`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    #[command(subcommand)]
+    part: Option<Part>,
+    /// Print one JSON document
+    #[arg(short = 'J', long, global = true)]
+    json: bool,
+}
+
+/// A part of the examination, in full.
+#[derive(Clone, Copy, Debug, clap::Subcommand)]
+enum Part {
+    /// The clock test of the studies: resolution, steps, cost, and what the host itself adds
+    Clock,
+}
 
 /// Runs the command.
-pub(crate) fn run(_args: Args) -> Outcome {
-    anyhow::bail!("linerate doctor is not built yet")
+pub(crate) fn run(args: Args) -> Outcome {
+    let stop = Stop::on_signals()?;
+    let extent = if args.part.is_some() { Extent::Whole } else { Extent::Short };
+    let clock = clock_check::examine(extent, &measure::tool(), &stop);
+    let checks = if args.part.is_none() { doctor_checks::all() } else { Vec::new() };
+    if args.json {
+        let document = serde_json::json!({ "clock": clock, "checks": checks });
+        output::line(&format!("{document:#}"));
+        return Ok(0);
+    }
+    match args.part {
+        Some(Part::Clock) => output::text(&clock_table(&clock)),
+        None => {
+            output::line(&doctor_checks::line(&clock_verdict(&clock)));
+            checks.iter().for_each(|check| output::line(&doctor_checks::line(check)));
+        }
+    }
+    output::line(&sentence(&clock));
+    Ok(0)
+}
+
+/// The clock in one line: fit for microseconds or not.
+fn clock_verdict(clock: &ClockReport) -> doctor_checks::Check {
+    let source = clock.clocksource.as_deref().unwrap_or("unknown source");
+    let found = format!(
+        "{source}, step {} ns, a reading {:.0} ns, stolen {:.1} %",
+        clock.tick_ns.map_or_else(|| "?".to_owned(), |step| format!("{step:.0}")),
+        clock.reading_ns,
+        clock.stolen_ratio * 100.0
+    );
+    let good = clock.vdso && clock.tick_ns.is_some_and(|step| step < 1000.0);
+    let remedy = "boot with clocksource=tsc where the processor has an invariant tsc";
+    doctor_checks::Check::of("clock", found, good, remedy)
+}
+
+/// What the digits of this host are worth.
+fn sentence(clock: &ClockReport) -> String {
+    let Some(step_ns) = clock.tick_ns else {
+        return "the clock's step could not be found; figures are printed as read".to_owned();
+    };
+    let unit_ns = 10f64.powi(6 - i32::try_from(decimals_of_ms(step_ns)).unwrap_or(6));
+    format!("figures on this host are printed no finer than {unit_ns:.0} ns")
+}
+
+/// The whole clock test as a table.
+fn clock_table(clock: &ClockReport) -> String {
+    let mut out = String::new();
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(out, "{name:<28}{value}");
+    };
+    row("clock source", clock.clocksource.clone().unwrap_or_else(|| "not told".to_owned()));
+    row("claimed resolution", format!("{} ns", clock.claimed_resolution_ns));
+    let whole = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
+    row("smallest step", format!("{} ns", whole(clock.step_min_ns)));
+    row(
+        "steps 50/99/99.99/100 %",
+        format!(
+            "{}/{}/{}/{} ns",
+            whole(clock.step_p50_ns),
+            whole(clock.step_p99_ns),
+            whole(clock.step_p9999_ns),
+            whole(clock.step_max_ns)
+        ),
+    );
+    row("true step", true_step(clock));
+    row("cost of a reading", cost(clock));
+    row("100 calls in microseconds", classic(clock));
+    row(
+        "a sleep of 100 us ends late",
+        format!(
+            "{} us (p50), {} us (p99); {} us with a timer slack of 1 ns",
+            micros(clock.oversleep_p50_ns),
+            micros(clock.oversleep_p99_ns),
+            micros(clock.oversleep_short_p50_ns)
+        ),
+    );
+    row("stolen time", stolen(clock));
+    row("echo on 127.0.0.1", floor(clock));
+    row("civil time", civil(clock));
+    out
+}
+
+fn true_step(clock: &ClockReport) -> String {
+    match (clock.tick_ns, clock.tick_score) {
+        (Some(step_ns), Some(_)) if step_ns < 2.0 => {
+            format!("{step_ns:.0} ns, no coarser one shows")
+        }
+        (Some(step_ns), Some(score)) => format!("{step_ns:.2} ns (clarity {score:.2})"),
+        _ => "too few readings differ".to_owned(),
+    }
+}
+
+fn cost(clock: &ClockReport) -> String {
+    let way = if clock.vdso { "vDSO" } else { "system call" };
+    format!("{:.0} ns by {way}; a system call {:.0} ns", clock.reading_ns, clock.syscall_ns)
+}
+
+fn classic(clock: &ClockReport) -> String {
+    let spread = clock.classic;
+    format!(
+        "{}/{:.2}/{} us apart (min/avg/max), {} within one microsecond",
+        spread.min_us, spread.mean_us, spread.max_us, spread.zeros
+    )
+}
+
+fn micros(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.1}", ns as f64 / 1e3))
+}
+
+fn stolen(clock: &ClockReport) -> String {
+    format!(
+        "{:.2} % in {} gaps over 1 us, {} over 10 us, longest {:.0} us",
+        clock.stolen_ratio * 100.0,
+        clock.gaps,
+        clock.gaps_long,
+        clock.gap_max_ns as f64 / 1e3
+    )
+}
+
+fn floor(clock: &ClockReport) -> String {
+    match (&clock.floor, &clock.floor_missing) {
+        (Some(floor), _) => format!(
+            "min {:.2} us, median {:.2} us, stddev {:.2} us, {:.0}/s: the host's own share",
+            floor.min_ns / 1e3,
+            floor.p50_ns / 1e3,
+            floor.stddev_ns / 1e3,
+            floor.pings_per_s
+        ),
+        (None, Some(reason)) => format!("not measured: {reason}"),
+        (None, None) => "not measured".to_owned(),
+    }
+}
+
+fn civil(clock: &ClockReport) -> String {
+    match (clock.synchronised, clock.error_max_us) {
+        (Some(true), Some(error_us)) => format!("synchronised, error at most {error_us} us"),
+        (Some(false), _) => {
+            "not synchronised; one-way delays between hosts mean nothing".to_owned()
+        }
+        _ => "not told".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(tick_ns: Option<f64>) -> ClockReport {
+        ClockReport {
+            clocksource: Some("tsc".to_owned()),
+            claimed_resolution_ns: 1,
+            step_min_ns: Some(20),
+            step_p50_ns: Some(30),
+            step_p99_ns: Some(31),
+            step_p9999_ns: Some(190),
+            step_max_ns: Some(38_000),
+            tick_ns,
+            tick_score: tick_ns.map(|_| 0.99),
+            reading_ns: 25.2,
+            syscall_ns: 250.4,
+            vdso: true,
+            classic: clock_check::Spread { min_us: 0, mean_us: 0.03, max_us: 1, zeros: 97 },
+            oversleep_p50_ns: Some(73_000),
+            oversleep_p99_ns: Some(90_000),
+            oversleep_short_p50_ns: Some(22_000),
+            stolen_ratio: 0.0091,
+            gaps: 900,
+            gaps_long: 380,
+            gap_max_ns: 235_000,
+            floor: None,
+            floor_missing: Some("no socket".to_owned()),
+            synchronised: Some(false),
+            error_max_us: Some(16_000_000),
+        }
+    }
+
+    #[test]
+    fn the_sentence_rounds_the_step_to_a_decade() {
+        let last = |tick| sentence(&report(tick));
+        assert!(last(Some(10.04)).ends_with("no finer than 10 ns"));
+        assert!(last(Some(9.98)).ends_with("no finer than 10 ns"));
+        assert!(last(Some(1.0)).ends_with("no finer than 1 ns"));
+        assert!(last(None).contains("could not be found"));
+    }
+
+    #[test]
+    fn the_table_says_what_is_missing_and_why() {
+        let text = clock_table(&report(Some(10.04)));
+        assert!(text.contains("claimed resolution          1 ns\n"), "{text}");
+        assert!(text.contains("true step                   10.04 ns (clarity 0.99)\n"), "{text}");
+        assert!(text.contains("steps 50/99/99.99/100 %     30/31/190/38000 ns\n"), "{text}");
+        assert!(text.contains("echo on 127.0.0.1           not measured: no socket\n"), "{text}");
+        assert!(text.contains("stolen time                 0.91 % in 900 gaps"), "{text}");
+    }
+
+    #[test]
+    fn a_clock_read_by_system_call_is_a_warning() {
+        let slow = ClockReport { vdso: false, ..report(Some(10.0)) };
+        assert!(doctor_checks::line(&clock_verdict(&slow)).starts_with("WARN"));
+        assert!(doctor_checks::line(&clock_verdict(&report(Some(10.0)))).starts_with("OK"));
+    }
 }

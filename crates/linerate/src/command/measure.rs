@@ -80,6 +80,16 @@ pub(crate) fn run(
     measure: impl FnOnce(&mut Context<'_>) -> Record,
     live: &mut dyn FnMut(&Event),
 ) -> Outcome {
+    Ok(run_printing(flags, measure, live, linerate_report::text::record)?.exit_code())
+}
+
+/// As [`run`], with the text for people that `text` makes, and the record for the caller to judge.
+pub(crate) fn run_printing(
+    flags: &Output,
+    measure: impl FnOnce(&mut Context<'_>) -> Record,
+    live: &mut dyn FnMut(&Event),
+    text: fn(&Record) -> String,
+) -> Result<Record, anyhow::Error> {
     let stop = Stop::on_signals()?;
     let mut watch = |event: &Event| {
         if flags.jsonl {
@@ -92,20 +102,20 @@ pub(crate) fn run(
     let mut record = measure(&mut context);
     flags.label(&mut record);
     flags.keep(&record);
-    print(flags, &record);
+    print(flags, &record, text);
     if let Some(path) = &flags.output {
         write_json(path, &record)?;
     }
-    Ok(record.exit_code())
+    Ok(record)
 }
 
-fn print(flags: &Output, record: &Record) {
+fn print(flags: &Output, record: &Record, text: fn(&Record) -> String) {
     if flags.json {
         output::line(&serde_json::to_string_pretty(record).unwrap_or_default());
     } else if flags.jsonl {
         output::line(&record_line(record));
     } else {
-        output::text(&linerate_report::text::record(record));
+        output::text(&text(record));
     }
     if let Some(failure) = &record.failure {
         output::error_line(&failure.to_string());

@@ -1,10 +1,12 @@
 //! One file per subcommand: flags in, plan out, and what to print.
 pub(crate) mod doctor;
+mod doctor_checks;
 pub(crate) mod generate;
 pub(crate) mod history;
 pub(crate) mod lab;
 pub(crate) mod measure;
 pub(crate) mod ping;
+mod ping_text;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod study;

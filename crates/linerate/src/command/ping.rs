@@ -1,12 +1,214 @@
-//! `linerate ping`.
+//! `linerate ping`: round-trip times to any host by ICMP, or by UDP to `linerate serve`.
 
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use linerate_core::record::{
+    DEFAULT_PORT, Event, Family, MetricId, PingMode, PingPlan, PingTransport, Record, WaitMode,
+};
+use linerate_core::units::parse_span;
+use linerate_engine::rtt;
+
+use super::measure::{self, Output};
+use super::ping_text::{self, Digits};
 use crate::exit::Outcome;
+use crate::output;
 
-/// Flags of `linerate ping`.
+/// Flags of `linerate ping`. Letters mean what they mean for ping.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Name or address of the target
+    host: String,
+    /// Probes of each size; goes on until Ctrl-C when absent
+    #[arg(short, long, value_name = "N")]
+    count: Option<u64>,
+    /// Payload octets, one or several: 56,250,500,1024,1500
+    #[arg(
+        short,
+        long = "size",
+        value_name = "OCTETS",
+        value_delimiter = ',',
+        default_value = "56"
+    )]
+    sizes: Vec<u32>,
+    /// Time between probes
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    interval: Duration,
+    /// Flood: send the next probe when the last is answered (stop and wait)
+    #[arg(short, long)]
+    flood: bool,
+    /// Flood with this many probes under way
+    #[arg(long, value_name = "N")]
+    window: Option<u16>,
+    /// A probe without answer after this long is lost
+    #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    timeout: Duration,
+    /// End each size after this long
+    #[arg(short = 'w', long, value_name = "TIME", value_parser = parse_span)]
+    deadline: Option<Duration>,
+    /// Local address or interface to send from
+    #[arg(short = 'I', long, visible_short_alias = 'B', value_name = "ADDRESS|INTERFACE")]
+    bind: Option<String>,
+    /// Time to live of the probes
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    ttl: Option<u8>,
+    /// Differentiated services code point, 0 to 63
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    dscp: Option<u8>,
+    /// Forbid fragmentation, here and on the way
+    #[arg(long)]
+    dont_fragment: bool,
+    /// The same in ping's words: do forbids fragmentation, want and dont allow it
+    #[arg(short = 'M', long, value_name = "do|want|dont", conflicts_with = "dont_fragment")]
+    pmtudisc: Option<Fragmentation>,
+    /// Use IPv4
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Use IPv6
+    #[arg(short = '6', long)]
+    ipv6: bool,
+    /// Probe by UDP; linerate serve answers
+    #[arg(long)]
+    udp: bool,
+    /// Port of linerate serve
+    #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// How to wait for an answer: auto spins while flooding and sleeps while pacing
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    wait: Wait,
+    /// Ask for the kernel's timestamps when flooding too, which slows the flood by a third
+    #[arg(long, conflicts_with = "no_kernel_stamps")]
+    kernel_stamps: bool,
+    /// Do not ask for the kernel's timestamps
+    #[arg(long)]
+    no_kernel_stamps: bool,
+    /// Probes sent first and not counted, so that address resolution is not measured
+    #[arg(long, value_name = "N", default_value_t = PingPlan::default().warmup)]
+    warmup: u32,
+    /// Keep every sample in order in the record
+    #[arg(long)]
+    samples: bool,
+    #[command(flatten)]
+    output: Output,
+}
 
-/// Runs the command.
-pub(crate) fn run(_args: Args) -> Outcome {
-    anyhow::bail!("linerate ping is not built yet")
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Wait {
+    Auto,
+    Spin,
+    Block,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Fragmentation {
+    Do,
+    Want,
+    Dont,
+}
+
+/// Runs the command. As ping: 0 when anything was answered, 1 when nothing was.
+pub(crate) fn run(args: Args) -> Outcome {
+    let plan = plan(&args);
+    let mut lines = Lines::new();
+    let bar = lines.bar.clone();
+    let record = measure::run_printing(
+        &args.output,
+        |context| {
+            let record = rtt::run(&plan, context);
+            bar.finish_and_clear();
+            record
+        },
+        &mut |event| lines.event(event),
+        ping_text::summary,
+    )?;
+    Ok(exit_code(&record))
+}
+
+fn exit_code(record: &Record) -> u8 {
+    let answered =
+        record.summary.iter().any(|row| row.metric == MetricId::Received && row.value > 0.0);
+    match &record.failure {
+        Some(failure) => failure.exit_code(),
+        None if answered => 0,
+        None => 1,
+    }
+}
+
+fn plan(args: &Args) -> PingPlan {
+    let mode = match (args.window, args.flood) {
+        (Some(window), _) => PingMode::Window(window),
+        (None, true) => PingMode::Flood,
+        (None, false) => PingMode::Paced,
+    };
+    // Stamps cost a flood a third of its speed, so there they are for the asking.
+    let kernel_stamps = args.kernel_stamps || (mode == PingMode::Paced && !args.no_kernel_stamps);
+    PingPlan {
+        host: args.host.clone(),
+        transport: if args.udp { PingTransport::Udp } else { PingTransport::Icmp },
+        port: args.port,
+        family: match (args.ipv4, args.ipv6) {
+            (true, _) => Some(Family::V4),
+            (_, true) => Some(Family::V6),
+            _ => None,
+        },
+        bind: args.bind.clone(),
+        sizes_bytes: args.sizes.clone(),
+        count: args.count,
+        interval_ns: nanos(args.interval),
+        mode,
+        timeout_ns: nanos(args.timeout),
+        deadline_ns: args.deadline.map(nanos),
+        warmup: args.warmup,
+        wait: match args.wait {
+            Wait::Auto => WaitMode::Auto,
+            Wait::Spin => WaitMode::Spin,
+            Wait::Block => WaitMode::Block,
+        },
+        kernel_stamps,
+        ttl: args.ttl,
+        dscp: args.dscp,
+        dont_fragment: args.dont_fragment || args.pmtudisc == Some(Fragmentation::Do),
+        keep_samples: args.samples,
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What people see while a ping runs.
+struct Lines {
+    target: String,
+    digits: Digits,
+    /// The state of a flood, on standard error when that is a terminal.
+    bar: ProgressBar,
+}
+
+impl Lines {
+    fn new() -> Self {
+        let step_ns = rtt::clock_check::calibrate().map(|tick| tick.step_ns);
+        Self {
+            target: String::new(),
+            digits: Digits::of_step(step_ns),
+            bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(
+                ProgressStyle::with_template("{msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            ),
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Plan(linerate_core::record::Plan::Ping(plan)) => {
+                self.target.clone_from(&plan.host);
+            }
+            Event::Connected(line) => output::line(line),
+            Event::Reply(reply) => {
+                output::line(&ping_text::reply(reply, &self.target, self.digits));
+            }
+            Event::Progress(progress) => self.bar.set_message(ping_text::progress(progress)),
+            Event::Note(line) => output::note(line),
+            Event::Plan(_) | Event::Interval(_) | Event::Caveat(_) => {}
+        }
+    }
 }
