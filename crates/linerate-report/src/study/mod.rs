@@ -36,19 +36,21 @@ pub struct Results {
     pub published: PublishedFigures,
 }
 
+/// Remarks in text are broken at this width; the widest table is a little wider.
+const COLUMNS: usize = 100;
+
 /// The whole report for a terminal; lines are ended, the last one too.
 pub fn text(results: &Results) -> String {
     let grid = Grid::new(results);
     let mut out = format!("{}\n", escape::line(&results.plan.title));
     for line in facts(results, &grid) {
-        out.push_str(&format!("  {}\n", escape::line(&line)));
+        out.push_str(&words::wrapped(&escape::line(&line), 2, COLUMNS));
     }
     for section in sections(&grid) {
         out.push_str(&section_text(&section));
     }
     out.push('\n');
-    out.push_str(&escape::line(&sentence::of(&grid)));
-    out.push('\n');
+    out.push_str(&words::wrapped(&escape::line(&sentence::of(&grid)), 0, COLUMNS));
     out
 }
 
@@ -61,7 +63,7 @@ fn section_text(section: &Section) -> String {
         out.push_str(&table.text(2));
     }
     for note in &section.notes {
-        out.push_str(&format!("  {}\n", escape::line(note)));
+        out.push_str(&words::wrapped(&escape::line(note), 2, COLUMNS));
     }
     out
 }
