@@ -137,8 +137,9 @@ pub(crate) fn ms_exact(ns: f64) -> String {
     if ns.is_finite() { format!("{:.6}", ns / 1e6) } else { NONE.to_owned() }
 }
 
-/// A published time in milliseconds, with the three decimals that were printed.
-pub(crate) fn published_ms(ns: f64) -> String {
+/// A time in milliseconds that is known to the microsecond: what the studies printed, what the
+/// kernel tells of TCP.
+pub(crate) fn ms_to_microsecond(ns: f64) -> String {
     if ns.is_finite() { format!("{:.3}", ns / 1e6) } else { NONE.to_owned() }
 }
 
@@ -200,7 +201,7 @@ mod tests {
             (published_mbit(586e6), "586"),
             (share(0.007_4), "0.74 %"),
             (share(0.998), "99.8 %"),
-            (published_ms(20_000.0), "0.020"),
+            (ms_to_microsecond(20_000.0), "0.020"),
             (mbit(12_345_600_000.0), "12350"),
             (mbit(586_000_000.0), "586.0"),
             (short(20_000.0), "20k"),

@@ -104,13 +104,13 @@ pub(crate) const fn layer(layer: Layer) -> &'static str {
 pub(crate) fn ceiling(ceiling: &Ceiling) -> String {
     let inputs: Vec<String> = ceiling.inputs.iter().map(ceiling_input).collect();
     let inputs =
-        if inputs.is_empty() { String::new() } else { format!(" ({})", inputs.join(", ")) };
+        if inputs.is_empty() { String::new() } else { format!(" ({})", inputs.join("; ")) };
     let Some(value) = ceiling.value else {
         let unknown = match ceiling.unknown.as_slice() {
             [] => "an input".to_owned(),
-            names => names.join(", "),
+            names => names.join("; "),
         };
-        return format!("ceiling unknown: this host does not tell {unknown}{inputs}");
+        return format!("ceiling unknown{inputs}, for want of {unknown}");
     };
     let value = match ceiling.metric.row().unit {
         "bit/s" => number::rate(value),
@@ -122,13 +122,14 @@ pub(crate) fn ceiling(ceiling: &Ceiling) -> String {
 
 fn ceiling_input(input: &CeilingInput) -> String {
     let value = input.value;
-    let from =
-        if input.source.is_empty() { String::new() } else { format!(" from {}", input.source) };
+    let from = if input.source.is_empty() { String::new() } else { format!(", {}", input.source) };
     match input.name.as_str() {
         "mtu_bytes" => format!("MTU {value}"),
         "tcp_header_bytes" if value == 20.0 => "TCP without options".to_owned(),
         "tcp_header_bytes" if value == 32.0 => "TCP with timestamps".to_owned(),
         "tcp_header_bytes" => format!("TCP header of {value} bytes"),
+        "packet_bytes" => format!("packets of {value} bytes"),
+        "header_bytes" => format!("headers of {value} bytes{from}"),
         name if name.ends_with("_bps") => format!("{}{from}", number::rate(value)),
         name => match name.strip_suffix("_bytes") {
             Some(name) => format!("{} {value} bytes", name.replace('_', " ")),
@@ -162,6 +163,25 @@ pub(crate) fn caveats(record: &Record) -> (Vec<&Caveat>, Vec<&Caveat>) {
     record.caveats.iter().partition(|caveat| is_own_limit(caveat.code))
 }
 
+/// Text broken into lines of at most `width` columns where there is a space to break at; every
+/// line starts with `indent` spaces and is ended.
+pub(crate) fn wrapped(text: &str, indent: usize, width: usize) -> String {
+    let mut out = String::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let longer = indent + line.chars().count() + 1 + word.chars().count();
+        if !line.is_empty() && longer > width {
+            out.push_str(&format!("{:indent$}{line}\n", ""));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    out + &format!("{:indent$}{line}\n", "")
+}
+
 /// Words joined as in a sentence: `a, b and c`.
 pub(crate) fn listed(words: &[String]) -> String {
     match words {
@@ -190,22 +210,29 @@ mod tests {
             layer: Layer::Payload,
             value: Some(941_482_444.7),
             inputs: vec![
-                input("link_rate_bps", 1e9, "ethtool speed of eth0"),
-                input("mtu_bytes", 1500.0, "interface"),
-                input("tcp_header_bytes", 32.0, "SYN options"),
+                input("link_rate_bps", 1e9, "speed of eth0"),
+                input("packet_bytes", 1500.0, "the sender's segments"),
+                input("header_bytes", 52.0, "IP and TCP with timestamps"),
             ],
             unknown: vec![],
             share: Some(0.991),
         };
         assert_eq!(
             ceiling(&it),
-            "ceiling 941.48 Mbit/s payload (1 Gbit/s from ethtool speed of eth0, MTU 1500, TCP \
-             with timestamps): reached 99.1 %"
+            "ceiling 941.48 Mbit/s payload (1 Gbit/s, speed of eth0; packets of 1500 bytes; headers \
+             of 52 bytes, IP and TCP with timestamps): reached 99.1 %"
         );
         it.value = None;
         it.inputs.clear();
         it.unknown = vec!["the rate of the link".to_owned()];
-        assert_eq!(ceiling(&it), "ceiling unknown: this host does not tell the rate of the link");
+        assert_eq!(ceiling(&it), "ceiling unknown, for want of the rate of the link");
+    }
+
+    #[test]
+    fn long_text_is_broken_at_spaces_and_loses_nothing() {
+        assert_eq!(wrapped("aa bb cc", 2, 7), "  aa bb\n  cc\n");
+        assert_eq!(wrapped("aaaaaaaaaa b", 0, 4), "aaaaaaaaaa\nb\n");
+        assert_eq!(wrapped("", 2, 7), "  \n");
     }
 
     #[test]

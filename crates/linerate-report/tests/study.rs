@@ -90,10 +90,18 @@ fn the_sentence_follows_from_the_data() {
     // Shares: 422/586 = 72.01 %, 360/586 = 61.4 %, 247/586 = 42.2 %, 82/586 = 13.99 %.
     assert_eq!(
         summary_sentence(&common::as_published()),
-        "At a 32K window localhost carries 586 Mbit/s (586 Mbit/s in 2000); of that, a bare \
-         cable keeps 72 % (72 % in 2000), one switch 61 % (61 %), a path with a router 42 % \
+        "At a 32K window localhost carries 586 Mbit/s (586 Mbit/s in 2000); a bare cable \
+         carries 72 % of that (72 % in 2000), one switch 61 % (61 %), a path with a router 42 % \
          (42 %) and a 155.52 Mbit/s link 14 % (14 %)."
     );
+}
+
+#[test]
+fn a_link_of_the_plan_is_the_ceiling_of_its_topology() {
+    // The ends see no shaper in the middle. 155.52 Mbit/s over frames of 1514 bytes with 1448 of
+    // payload is 148.74 Mbit/s, of which 122 Mbit/s are 82.0 %.
+    let text = study::text(&common::as_published());
+    assert_eq!(line_of(&text, "e.2 OGI to Pittock", "best, of ceiling")[1], "82.0 %");
 }
 
 #[test]
@@ -105,7 +113,7 @@ fn a_run_that_failed_is_listed_and_does_not_count() {
         Some(Failure::new(Fault::Unreachable, "connect", "10.0.0.2:5210", "connection refused"));
     last.summary[0].value = 1.0;
     let text = study::text(&results);
-    assert!(text.contains("e.5 tcp 131072 run 5: connect 10.0.0.2:5210: connection refused"));
+    assert!(text.contains("1 run of e.5 tcp: connect 10.0.0.2:5210: connection refused"));
     assert!(text.contains("1 measurement of the plan has no result here"));
     let best = line_of(&text, "e.5 PSU to OHSU", "median [min\u{2013}max]");
     assert!(!best[3].contains("[0.0"), "{best:?}");

@@ -179,6 +179,7 @@ fn interval_chart(record: &Record) -> Option<LineChart> {
         x: Axis::plain("seconds since the start", Kind::Linear, number::short),
         y: Axis::plain("goodput", Kind::Linear, number::rate),
         series: curves,
+        room: 0.0,
     })
 }
 
@@ -290,6 +291,7 @@ fn distribution_chart(record: &Record) -> Option<LineChart> {
             ..Axis::plain("% of answers", Kind::Linear, number::short)
         },
         series: curves,
+        room: 0.0,
     })
 }
 

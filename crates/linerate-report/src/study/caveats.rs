@@ -51,6 +51,8 @@ fn line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String 
         format!("{} of {} runs", found.len(), grid.well.len())
     };
     // The first one stands for all of its kind.
-    let example = found.first().map_or_else(String::new, |(_, caveat)| caveat.to_string());
-    format!("{} ({runs}; {places}): {example}", words::caveat_code(code))
+    let first = found.first().map_or_else(String::new, |(_, caveat)| caveat.to_string());
+    let same = found.iter().all(|(_, caveat)| caveat.to_string() == first);
+    let lead = if same { "" } else { "for example, " };
+    format!("{} ({runs}; {places}): {lead}{first}", words::caveat_code(code))
 }

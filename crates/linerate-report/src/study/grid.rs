@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::record::{MetricId, Record, Stat, Status};
+use linerate_core::record::{Family, MetricId, Record, Stat, Status};
 use linerate_core::stats::median;
 use linerate_core::study::{
     PublishedAs, PublishedPing, PublishedTcp, StudyPlan, Test, TestKind, Topology,
 };
+use linerate_core::theory::framing::{Segment, ShapedLink, Transport, shaped_ceiling};
 
 use super::Results;
 
@@ -24,6 +25,9 @@ pub(crate) struct Grid<'a> {
     /// One entry per topology, in the plan's order.
     pub topologies: Vec<Row<'a>>,
 }
+
+/// MTU of a link whose plan names none (RFC 894).
+const ETHERNET_MTU_BYTES: u32 = 1500;
 
 /// The figures of one topology.
 pub(crate) struct Row<'a> {
@@ -80,8 +84,8 @@ pub(crate) struct TcpFigure {
     pub window_bytes: u64,
     /// Goodput of each run in bit/s, by repetition.
     pub runs_bps: Vec<f64>,
-    /// Share of the ceiling that the best run reached.
-    pub ceiling_share: Option<f64>,
+    /// Share of the ceiling that the record of the best run names.
+    ceiling_share: Option<f64>,
 }
 
 impl<'a> Grid<'a> {
@@ -156,6 +160,25 @@ impl<'a> Row<'a> {
         let published = topology.published.as_ref();
         let published = published.map(|rows| Published::new(rows, results)).unwrap_or_default();
         Self { topology, ping, tcp, published }
+    }
+
+    /// Share of the ceiling that the best run reached: of the slowest link of the plan, or of what
+    /// the record itself knew, where the plan limits no link.
+    ///
+    /// The ends of a path do not see a shaper in its middle; the plan does. Its ceiling is that of
+    /// TCP over IPv4 with timestamps, which Linux sends unless told otherwise.
+    pub(crate) fn ceiling_share(&self, figure: &TcpFigure) -> Option<f64> {
+        let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+        let limits = self.topology.lab.links.iter().filter_map(|link| {
+            let rate = link.rate.as_deref()?.parse().ok()?;
+            let mtu_bytes = link.mtu_bytes.unwrap_or(ETHERNET_MTU_BYTES);
+            let ceiling = shaped_ceiling(&ShapedLink { rate, mtu_bytes }, &segment).ok()?;
+            Some(ceiling.payload_bps)
+        });
+        match limits.reduce(f64::min) {
+            Some(limit) => figure.best().map(|best| best / limit),
+            None => figure.ceiling_share,
+        }
     }
 
     /// The lowest published hop counts, which are the same in every row of a topology.

@@ -62,7 +62,7 @@ fn limited(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     let figures = &row.tcp.first()?.figures;
     let figure = figures.iter().find(|figure| figure.window_bytes == compared.window_bytes)?;
     let best = figure.best()?;
-    let ceiling = figure.ceiling_share.map_or_else(String::new, |share| {
+    let ceiling = row.ceiling_share(figure).map_or_else(String::new, |share| {
         format!(", {} of what its framing allows", number::percent(share))
     });
     let rate = slowest_rate(row.topology).unwrap_or("slowest");
@@ -77,7 +77,8 @@ fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     let index = compared.roles.bare.or(compared.roles.localhost)?;
     let over = if compared.roles.bare.is_some() { "a bare cable" } else { "localhost" };
     let now = compared.now[index].rtt_ns?;
-    let then = compared.past[index].rtt_ns.map(|ns| format!("{} ms", number::published_ms(ns)));
+    let then =
+        compared.past[index].rtt_ns.map(|ns| format!("{} ms", number::ms_to_microsecond(ns)));
     Some(Tile {
         figure: format!("{} ms", number::ms(now)),
         label: format!("a ping of {} bytes over {over}", compared.payload_bytes),

@@ -13,7 +13,7 @@ pub(crate) mod sentence;
 mod table_csv;
 
 use linerate_core::record::{End, Record};
-use linerate_core::study::{PublishedFigures, StudyPlan};
+use linerate_core::study::{PublishedFigures, StudyPlan, TestKind};
 
 pub use sentence::summary_sentence;
 
@@ -36,19 +36,21 @@ pub struct Results {
     pub published: PublishedFigures,
 }
 
+/// Remarks in text are broken at this width; the widest table is a little wider.
+const COLUMNS: usize = 100;
+
 /// The whole report for a terminal; lines are ended, the last one too.
 pub fn text(results: &Results) -> String {
     let grid = Grid::new(results);
     let mut out = format!("{}\n", escape::line(&results.plan.title));
     for line in facts(results, &grid) {
-        out.push_str(&format!("  {}\n", escape::line(&line)));
+        out.push_str(&words::wrapped(&escape::line(&line), 2, COLUMNS));
     }
     for section in sections(&grid) {
         out.push_str(&section_text(&section));
     }
     out.push('\n');
-    out.push_str(&escape::line(&sentence::of(&grid)));
-    out.push('\n');
+    out.push_str(&words::wrapped(&escape::line(&sentence::of(&grid)), 0, COLUMNS));
     out
 }
 
@@ -61,7 +63,7 @@ fn section_text(section: &Section) -> String {
         out.push_str(&table.text(2));
     }
     for note in &section.notes {
-        out.push_str(&format!("  {}\n", escape::line(note)));
+        out.push_str(&words::wrapped(&escape::line(note), 2, COLUMNS));
     }
     out
 }
@@ -140,16 +142,35 @@ pub(crate) fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
     let ns: u64 = records.iter().map(|record| record.duration_ns).sum();
     line.push_str(&format!(", measuring for {}", number::seconds(ns as f64)));
     out.push(line);
+    out.extend(tests(&results.plan));
     out.extend(host(grid));
     out
 }
 
-/// The machine that measured, from the first record that knows it.
+/// What was asked of each topology: one line for all tests.
+fn tests(plan: &StudyPlan) -> Option<String> {
+    let each: Vec<String> = plan
+        .tests
+        .iter()
+        .map(|test| match &test.kind {
+            TestKind::Ping { count, .. } => format!("flood ping, {count} probes of each size"),
+            TestKind::Tcp { seconds, congestion_control, .. } => format!(
+                "TCP, {} of {} at each window, congestion control {}",
+                words::counted(test.repetitions.into(), "run"),
+                number::seconds(seconds * 1e9),
+                congestion_control.as_deref().unwrap_or("as the host has it")
+            ),
+        })
+        .collect();
+    (!each.is_empty()).then(|| format!("asked: {}", each.join("; ")))
+}
+
+/// The machine that measured, from the first record that tells of it.
 fn host(grid: &Grid<'_>) -> Option<String> {
-    let record = grid.records.iter().find(|record| !record.ends.is_empty())?;
-    let end = record.ends.first()?;
-    // The interface changes with the topology; the machine does not.
-    let machine = End { interface: None, ..end.clone() };
-    let about = words::end(&machine);
-    (!about.is_empty()).then(|| format!("on {about}"))
+    grid.records.iter().find_map(|record| {
+        // The interface changes with the topology; the machine does not.
+        let machine = End { interface: None, ..record.ends.first()?.clone() };
+        let about = words::end(&machine);
+        (machine.kernel.is_some() && !about.is_empty()).then(|| format!("on {about}"))
+    })
 }

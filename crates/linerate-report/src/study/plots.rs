@@ -12,7 +12,7 @@ use super::grid::{Grid, Row, TcpFigure, knee};
 use crate::number;
 use crate::svg::{
     Axis, BarChart, BarRow, Kind, LineChart, Series, StripChart, StripGroup, StripRow,
-    linear_domain, log_domain,
+    linear_domain, log_domain, text_width,
 };
 use crate::words;
 
@@ -271,12 +271,15 @@ fn panels(
     grid: &Grid<'_>,
 ) -> Vec<(String, crate::svg::Svg)> {
     let has_past = !past.is_empty();
+    let names = now.iter().chain(&past).map(|curve| text_width(&curve.label));
+    let room = names.fold(0.0, f64::max);
     let chart = |when: &str, series: Vec<Series>| LineChart {
         title: format!("{title}, {when}"),
         description: described(&series),
         x: axes.x.clone(),
         y: axes.y.clone(),
         series,
+        room,
     };
     let mut out = vec![(format!("{file}-now.svg"), chart("now", now).svg())];
     if has_past {
@@ -383,7 +386,7 @@ fn spread(grid: &Grid<'_>, test: usize) -> Plot {
             })
             .collect::<Vec<String>>()
             .join("; "),
-        notes: "best, median".to_owned(),
+        notes: "best, median bit/s".to_owned(),
         axis: "% of the best run of the same topology and window".to_owned(),
         groups,
     };
@@ -404,6 +407,6 @@ fn strip_row(figure: &TcpFigure) -> Option<StripRow> {
         label: number::window(figure.window_bytes),
         shares: figure.runs_bps.iter().map(|bps| bps / best).collect(),
         median: Some(median / best),
-        note: format!("{}, {}", number::rate(best), number::rate(median)),
+        note: format!("{}, {}", number::short(best), number::short(median)),
     })
 }

@@ -75,7 +75,8 @@ fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
     let has_past = !row.published.ping.is_empty();
     let sizes = || figures.iter().map(|figure| figure.payload_bytes);
     if has_past {
-        let rtt = sizes().map(|size| or_dash(row.published.rtt_ns(size), number::published_ms));
+        let rtt =
+            sizes().map(|size| or_dash(row.published.rtt_ns(size), number::ms_to_microsecond));
         add(Kind::Published, format!("  {past}"), rtt.collect());
     }
     let pps = figures.iter().map(|figure| whole(figure.pps_from_mean())).collect();
@@ -99,7 +100,8 @@ fn tcp_table(row: &Row<'_>, test: &TcpTest<'_>, past: &str) -> Table {
     let mut table = Table::new(std::iter::once(head).chain(windows));
     let runs = figures.iter().map(|figure| figure.runs_bps.len()).max().unwrap_or(0);
     let best = figures.iter().map(|figure| or_dash(figure.best(), number::mbit));
-    table.row(std::iter::once(format!("Mbit/s best of {runs}")).chain(best));
+    let name = if runs == 0 { "Mbit/s best".to_owned() } else { format!("Mbit/s best of {runs}") };
+    table.row(std::iter::once(name).chain(best));
     if !row.published.tcp.is_empty() {
         let bps = figures.iter().map(|figure| row.published.bps(figure.window_bytes));
         let bps = bps.map(|bps| or_dash(bps, number::published_mbit));
@@ -107,8 +109,9 @@ fn tcp_table(row: &Row<'_>, test: &TcpTest<'_>, past: &str) -> Table {
     }
     let spread = figures.iter().map(spread);
     table.row(std::iter::once("  median [min\u{2013}max]".to_owned()).chain(spread));
-    if figures.iter().any(|figure| figure.ceiling_share.is_some()) {
-        let share = figures.iter().map(|figure| or_dash(figure.ceiling_share, number::percent));
+    if figures.iter().any(|figure| row.ceiling_share(figure).is_some()) {
+        let share =
+            figures.iter().map(|figure| or_dash(row.ceiling_share(figure), number::percent));
         table.row(std::iter::once("  best, of ceiling".to_owned()).chain(share));
     }
     table
@@ -173,8 +176,11 @@ struct Digits {
 
 const NOW: Digits = Digits { ms: number::ms, mbit: number::mbit, loss: number::loss };
 
-const PAST: Digits =
-    Digits { ms: number::published_ms, mbit: number::published_mbit, loss: number::published_loss };
+const PAST: Digits = Digits {
+    ms: number::ms_to_microsecond,
+    mbit: number::published_mbit,
+    loss: number::published_loss,
+};
 
 fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits) -> Vec<String> {
     let point = points[index];
@@ -194,20 +200,35 @@ fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits)
     ]
 }
 
-/// Runs that failed or stopped early, with their reason; none when all ended well.
-pub(crate) fn unfinished(grid: &Grid<'_>) -> Option<Section> {
-    let mut notes = Vec::new();
+/// The records that do not count, gathered by their reason: how many, and on which topologies.
+fn failures(grid: &Grid<'_>) -> Vec<String> {
+    let mut reasons: Vec<(String, u64, Vec<String>)> = Vec::new();
     for record in grid.records.iter().filter(|record| record.status != Status::Ok) {
         let Some(cell) = &record.cell else { continue };
-        let why = record
-            .failure
-            .as_ref()
-            .map_or_else(|| "it was stopped".to_owned(), ToString::to_string);
-        notes.push(format!(
-            "{} {} {} run {}: {why}",
-            cell.topology, cell.test, cell.parameter, cell.repetition
-        ));
+        let stopped = || "stopped before the end".to_owned();
+        let why = record.failure.as_ref().map_or_else(stopped, ToString::to_string);
+        let place = format!("{} {}", cell.topology, cell.test);
+        match reasons.iter_mut().find(|(reason, ..)| *reason == why) {
+            Some((_, count, places)) => {
+                *count += 1;
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+            None => reasons.push((why, 1, vec![place])),
+        }
     }
+    reasons
+        .into_iter()
+        .map(|(why, count, places)| {
+            format!("{} of {}: {why}", words::counted(count, "run"), words::listed(&places))
+        })
+        .collect()
+}
+
+/// Runs that failed or stopped early, with their reason; none when all ended well.
+pub(crate) fn unfinished(grid: &Grid<'_>) -> Option<Section> {
+    let mut notes = failures(grid);
     let missing = grid.plan.cells().len().saturating_sub(grid.well.len());
     if missing > 0 {
         notes.push(format!(

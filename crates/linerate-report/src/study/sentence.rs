@@ -1,4 +1,4 @@
-//! The plain sentence at the end of a study: what each kind of path keeps of localhost's TCP, now
+//! The plain sentence at the end of a study: what each kind of path carries of localhost's TCP, now
 //! and as published. Every figure and every name comes from the data and the plan.
 
 use super::Results;
@@ -44,15 +44,16 @@ pub(crate) fn of(grid: &Grid<'_>) -> String {
         .into_iter()
         .enumerate()
         .map(|(index, (name, now, past))| {
-            let verb = if index == 0 { " keeps" } else { "" };
+            let verb = if index == 0 { " carries" } else { "" };
+            let of_that = if index == 0 { " of that" } else { "" };
             let past = past.map_or_else(String::new, |past| {
                 // The year is named once, at the first figure of the past.
                 format!(" ({}{})", number::share(past), std::mem::take(&mut year))
             });
-            format!("{name}{verb} {}{past}", number::share(now))
+            format!("{name}{verb} {}{of_that}{past}", number::share(now))
         })
         .collect();
-    format!("{text}; of that, {}.", words::listed(&kept))
+    format!("{text}; {}.", words::listed(&kept))
 }
 
 /// One topology of each kind, with its name in the sentence.

@@ -45,7 +45,7 @@ impl BarChart {
         let labels = self.rows.iter().map(|row| text_width(&row.label));
         let top = 3.6 * LINE_HEIGHT;
         let area = Area {
-            left: (labels.fold(0.0, f64::max) + 12.0).clamp(60.0, 200.0),
+            left: (labels.fold(0.0, f64::max) + 12.0).clamp(60.0, 230.0),
             top,
             right: WIDTH - 64.0,
             bottom: top + self.rows.len() as f64 * row_height,

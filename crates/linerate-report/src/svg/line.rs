@@ -63,6 +63,8 @@ pub(crate) struct LineChart {
     pub y: Axis,
     /// Drawn in order.
     pub series: Vec<Series>,
+    /// Room for names at the least, so that panels beside each other have axes of one length.
+    pub room: f64,
 }
 
 /// Places of everything, before it is drawn.
@@ -98,7 +100,7 @@ impl LineChart {
         let x_domain = domain(&self.x, points().filter(both).map(|point| point.0))?;
         let y_domain = domain(&self.y, points().filter(both).map(|point| point.1))?;
         let named = self.series.iter().map(|series| text_width(&series.label));
-        let right_margin = (named.fold(0.0, f64::max) + 24.0).clamp(30.0, 180.0);
+        let right_margin = (named.fold(self.room, f64::max) + 24.0).clamp(30.0, 220.0);
         let ticks = ticks_of(&self.y, y_domain);
         let left_margin =
             ticks.iter().map(|(_, text)| text_width(text)).fold(24.0, f64::max) + 10.0;
@@ -276,6 +278,7 @@ mod tests {
             x: Axis::plain("x", x, number::short),
             y: Axis::plain("y", y, number::short),
             series: vec![series],
+            room: 0.0,
         }
     }
 

@@ -151,16 +151,17 @@ fn px(value: f64) -> String {
 
 /// Mean advance of a character over the size of the text, for the widest of the common sans-serif
 /// faces (DejaVu Sans with capitals and figures).
-const ADVANCE: f64 = 0.62;
+const ADVANCE: f64 = 0.6;
 
 /// Estimated width of a text in user units.
-fn text_width(text: &str) -> f64 {
+pub(crate) fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * TEXT_SIZE * ADVANCE
 }
 
 /// The text, cut to a width with an ellipsis.
 fn fitted(text: &str, width: f64) -> String {
-    let most = (width / (TEXT_SIZE * ADVANCE)).floor().max(1.0) as usize;
+    // The small term keeps a text in the room that was made for it.
+    let most = (width / (TEXT_SIZE * ADVANCE) + 0.01).floor().max(1.0) as usize;
     if text.chars().count() <= most {
         return text.to_owned();
     }

@@ -59,6 +59,7 @@ impl StripChart {
         let wide = |texts: Vec<f64>| texts.into_iter().fold(0.0, f64::max);
         let labels = wide(rows().map(|row| text_width(&row.label)).collect());
         let notes = wide(rows().map(|row| text_width(&row.note)).collect());
+        let notes = notes.max(text_width(&self.notes));
         let height = |group: &StripGroup| ROW * (group.rows.len() as f64 + 1.0) + GROUP_GAP;
         let top = 1.8 * LINE_HEIGHT;
         let area = Area {
