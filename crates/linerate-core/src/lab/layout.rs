@@ -40,6 +40,8 @@ pub struct Node {
     pub role: Role,
     /// MTU of its loopback; the kernel's when absent.
     pub loopback_mtu_bytes: Option<u32>,
+    /// Whether its loopback carries segments larger than its MTU.
+    pub loopback_offload: bool,
     /// Its interfaces in the order of the links: `eth0`, `eth1`, …
     pub interfaces: Vec<Interface>,
     /// One static route for each segment that it reaches over a router.
@@ -223,17 +225,21 @@ fn ipv6_host(network: Ipv6Addr, host: u8) -> Ipv6Addr {
 }
 
 fn nodes_of(plan: &LabPlan) -> Vec<Node> {
-    let node = |name: &str, role, loopback_mtu_bytes| Node {
+    let node = |name: &str, role| Node {
         name: name.to_owned(),
         role,
-        loopback_mtu_bytes,
+        loopback_mtu_bytes: None,
+        loopback_offload: true,
         interfaces: Vec::new(),
         routes: Vec::new(),
     };
-    let hosts = plan.hosts.iter().map(|h| node(&h.name, Role::Host, h.loopback_mtu_bytes));
-    let routers =
-        plan.routers.iter().map(|r| node(&r.name, Role::Router { filters: r.filters }, None));
-    let switches = plan.switches.iter().map(|s| node(&s.name, Role::Switch, None));
+    let hosts = plan.hosts.iter().map(|h| Node {
+        loopback_mtu_bytes: h.loopback_mtu_bytes,
+        loopback_offload: h.loopback_offload.unwrap_or(true),
+        ..node(&h.name, Role::Host)
+    });
+    let routers = plan.routers.iter().map(|r| node(&r.name, Role::Router { filters: r.filters }));
+    let switches = plan.switches.iter().map(|s| node(&s.name, Role::Switch));
     hosts.chain(routers).chain(switches).collect()
 }
 

@@ -57,7 +57,7 @@ pub struct LabPlan {
 }
 
 /// An end system.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostPlan {
     /// Unique among nodes.
@@ -65,6 +65,10 @@ pub struct HostPlan {
     /// MTU of its loopback interface; the kernel's 65536 when absent.
     #[serde(default)]
     pub loopback_mtu_bytes: Option<u32>,
+    /// Segmentation offload of its loopback interface; on when absent. Off makes every segment a
+    /// real packet.
+    #[serde(default)]
+    pub loopback_offload: Option<bool>,
 }
 
 /// A learning bridge.

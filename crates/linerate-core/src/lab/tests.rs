@@ -136,6 +136,7 @@ fn a_host_without_a_link_is_reached_over_its_loopback() {
     let layout = layout("host = [{ name = \"alone\", loopback_mtu_bytes = 1500 }]");
     assert_eq!(layout.address_of("alone"), ipv4("127.0.0.1"));
     assert_eq!(layout.nodes[0].loopback_mtu_bytes, Some(1500));
+    assert!(layout.nodes[0].loopback_offload, "on unless the plan says otherwise");
 }
 
 #[test]

@@ -158,7 +158,7 @@ mod tests {
     use crate::lab::{HostPlan, LabPlan};
 
     fn plan() -> StudyPlan {
-        let host = HostPlan { name: "h".to_owned(), loopback_mtu_bytes: None };
+        let host = HostPlan { name: "h".to_owned(), ..HostPlan::default() };
         StudyPlan {
             name: "s".to_owned(),
             title: "t".to_owned(),

@@ -180,6 +180,9 @@ fn write(setting: &Setting) -> linerate_sys::Result<()> {
 }
 
 fn loopback(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+    if !plan.loopback_offload {
+        offloads_off(node, plan, "lo")?;
+    }
     node.ask(plan, |socket| {
         if let Some(mtu_bytes) = plan.loopback_mtu_bytes {
             socket.set_mtu(LOOPBACK, mtu_bytes)?;
@@ -221,8 +224,7 @@ fn set_up_end(
     index: u32,
 ) -> Result<(), Failure> {
     if !link.offload {
-        let off = run_inside(&node.netns, &plan.name, || ethtool::offloads_off(ifname))?;
-        off.map_err(|error| system("build node", &plan.name, error))?;
+        offloads_off(node, plan, ifname)?;
     }
     node.ask(plan, |socket| {
         if let Some(rate) = link.rate {
@@ -230,6 +232,11 @@ fn set_up_end(
         }
         socket.set_up(index)
     })
+}
+
+fn offloads_off(node: &Node, plan: &lab::Node, ifname: &str) -> Result<(), Failure> {
+    let off = run_inside(&node.netns, &plan.name, || ethtool::offloads_off(ifname))?;
+    off.map_err(|error| system("build node", &plan.name, error))
 }
 
 fn add_bridge(node: &Node, plan: &lab::Node) -> Result<(), Failure> {

@@ -37,6 +37,7 @@ pub fn plan() -> StudyPlan {
         let host = |name: &str| HostPlan {
             name: name.to_owned(),
             loopback_mtu_bytes: local.then_some(row.mtu_bytes),
+            ..HostPlan::default()
         };
         let link = LinkPlan {
             ends: ["a".to_owned(), "b".to_owned()],

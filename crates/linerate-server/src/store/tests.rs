@@ -44,7 +44,7 @@ fn failed(mut record: Record, status: Status) -> Record {
 }
 
 fn new_run(id: &str) -> NewRun {
-    let host = HostPlan { name: "h".to_owned(), loopback_mtu_bytes: None };
+    let host = HostPlan { name: "h".to_owned(), ..HostPlan::default() };
     let plan = StudyPlan {
         name: "s".to_owned(),
         title: "t".to_owned(),

@@ -1,0 +1,301 @@
+//! Plans, stored results and their reports by the command line. Nothing here sends a packet: the
+//! stores are filled by hand. Runs in laboratories are in `netns_study.rs`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use linerate_core::record::{
+    Direction, MetricId, PingPlan, Plan, Record, RecordId, Stat, Summary, TcpPlan, Tool,
+};
+use linerate_core::study::{CellKey, StudyPlan};
+use linerate_core::time::WallTime;
+use linerate_server::store::{NewRun, RunState, Store};
+use tempfile::TempDir;
+
+const PLAN: &str = r#"name = "tiny"
+title = "A tiny study"
+
+[[topology]]
+id = "self"
+title = "localhost"
+class = "calibration"
+client = "a"
+server = "a"
+lab.host = [{ name = "a" }]
+
+[[test]]
+id = "ping"
+kind = "ping"
+sizes_bytes = [56, 1500]
+count = 10
+repetitions = 1
+
+[[test]]
+id = "tcp"
+kind = "tcp"
+windows_bytes = [16384]
+seconds = 0.5
+repetitions = 3
+"#;
+
+const RUN: &str = "01900000-0000-7000-8000-000000000000";
+
+/// Runs the built program in `directory`, with the store there.
+fn linerate(directory: &TempDir, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(arguments)
+        .current_dir(directory.path())
+        .env_remove("LINERATE_STORE")
+        .env("XDG_DATA_HOME", directory.path().join("data"))
+        .output()
+        .expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("results are UTF-8")
+}
+
+/// Runs it, checks its exit code, gives what it printed.
+#[track_caller]
+fn printed(directory: &TempDir, arguments: &[&str]) -> String {
+    let output = linerate(directory, arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?} said {said}");
+    stdout(&output)
+}
+
+/// Wrong use or an unusable file: one line with each of `parts`, code 2, nothing printed.
+#[track_caller]
+fn refused(directory: &TempDir, arguments: &[&str], parts: &[&str]) {
+    let output = linerate(directory, arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?} said {said}");
+    assert_eq!(said.lines().count(), 1, "{arguments:?} said {said}");
+    for part in parts {
+        assert!(said.contains(part), "{arguments:?} said {said}, without {part}");
+    }
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+}
+
+fn file(directory: &TempDir, name: &str, text: &str) -> PathBuf {
+    let path = directory.path().join(name);
+    std::fs::write(&path, text).expect("room");
+    path
+}
+
+fn record(n: u8, plan: Plan) -> Record {
+    let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
+    let id = RecordId::from_parts(1_700_000_000_000 + u64::from(n), [n; 10]);
+    let at = WallTime::from_unix_nanos((1_700_000_000_000 + u128::from(n)) * 1_000_000);
+    Record::begin(id, tool, plan, at)
+}
+
+/// A store at its usual place with one run of the tiny study, all measured, and one ping beside.
+fn filled() -> TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("data/linerate/results.db");
+    let mut store = Store::open(&path).expect("a store");
+    let plan = StudyPlan::from_toml(PLAN).expect("a sound plan");
+    let started_at = WallTime::from_unix_nanos(0);
+    store
+        .begin_run(&NewRun { id: RUN.to_owned(), plan: plan.clone(), started_at, host: None })
+        .expect("room");
+    for (n, cell) in (1..).zip(plan.cells()) {
+        let mut record = record(n, cell.plan);
+        record.cell = Some(cell.cell);
+        record.cell.as_mut().expect("just set").run = RUN.to_owned();
+        record.summary.push(match record.plan {
+            Plan::Ping(ref ping) => {
+                let row = Summary::of(MetricId::Rtt, Stat::Mean, 20_000.0);
+                row.at_payload(ping.sizes_bytes[0])
+            }
+            Plan::Tcp(_) => Summary::of(MetricId::Goodput, Stat::Value, f64::from(n) * 1e9)
+                .in_direction(Direction::Up),
+        });
+        store.put(&record).expect("room");
+    }
+    store.finish_run(RUN, RunState::Finished, started_at).expect("room");
+    let mut alone = record(0, Plan::Ping(PingPlan::default()));
+    alone.name = Some("before".to_owned());
+    store.put(&alone).expect("room");
+    directory
+}
+
+#[test]
+fn the_list_shows_shipped_plans_and_runs() {
+    let directory = filled();
+    let list = printed(&directory, &["study", "list"]);
+    assert!(list.contains("pren"), "{list}");
+    // By hand: 2 sizes + 1 window x 3 repetitions = 5 cells.
+    assert!(list.contains("01900000-0000  tiny"), "{list}");
+    assert!(list.contains("finished  5 of 5"), "{list}");
+    let elsewhere = printed(&directory, &["study", "list", "--store", "other.db"]);
+    assert!(elsewhere.contains("no runs in other.db"), "{elsewhere}");
+}
+
+#[test]
+fn a_plan_is_shown_as_text_as_its_file_and_as_json() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let text = printed(&directory, &["study", "show", "pren"]);
+    // By hand: 8 topologies x (6 + 4 x 5) = 208.
+    assert!(text.contains("208 measurements on 8 topologies, about 3 min"), "{text}");
+    let json = printed(&directory, &["study", "show", "pren", "--json"]);
+    let plan: StudyPlan = serde_json::from_str(&json).expect("a plan");
+    let toml = printed(&directory, &["study", "show", "pren", "--toml"]);
+    assert_eq!(StudyPlan::from_toml(&toml).expect("a plan"), plan);
+    file(&directory, "tiny.toml", PLAN);
+    let text = printed(&directory, &["study", "show", "tiny.toml"]);
+    assert!(text.contains("5 measurements on 1 topology"), "{text}");
+}
+
+#[test]
+fn a_plan_with_a_mistake_is_refused_by_file_line_and_column() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    file(&directory, "good.toml", PLAN);
+    let said = printed(&directory, &["study", "check", "good.toml"]);
+    assert!(said.starts_with("good.toml: 5 measurements on 1 topology"), "{said}");
+    let cases: &[(&str, &str, &[&str])] = &[
+        // No TOML: line 2 breaks off after the equals sign.
+        ("title = \"A tiny study\"", "title = ", &["bad.toml:2:"]),
+        ("class = ", "klass = ", &["bad.toml:7:1", "klass"]),
+        ("count = 10", "count = 10\ncont = 5", &["bad.toml:", "cont"]),
+        ("server = \"a\"", "server = \"b\"", &["bad.toml:9:10", "server 'b'"]),
+        ("repetitions = 3", "repetitions = 0", &["bad.toml:24:15", "repetitions is 0"]),
+    ];
+    for (from, to, parts) in cases {
+        file(&directory, "bad.toml", &PLAN.replacen(from, to, 1));
+        for command in [["study", "check"], ["study", "show"], ["study", "run"]] {
+            refused(&directory, &[&command[..], &["bad.toml"]].concat(), parts);
+        }
+    }
+    refused(&directory, &["study", "check", "none.toml"], &["read none.toml", "No such file"]);
+    refused(&directory, &["study", "show", "prem"], &["find study prem", "pren"]);
+}
+
+#[test]
+fn a_run_that_cannot_begin_says_why_and_keeps_nothing() {
+    let directory = filled();
+    file(&directory, "tiny.toml", PLAN);
+    refused(
+        &directory,
+        &["study", "run", "pren", "--only", "c.1,x"],
+        &["--only x", "c.1, c.1/1500"],
+    );
+    refused(&directory, &["study", "run", "tiny.toml", "--repetitions", "0"], &["repetitions"]);
+    refused(&directory, &["study", "run", "tiny.toml", "--resume"], &["resume tiny", "unfinished"]);
+    refused(&directory, &["study", "run", "pren", "--resume", "0190"], &["of study tiny"]);
+    refused(&directory, &["study", "run", "--resume", "0b"], &["find run '0b'", "history"]);
+    let list = printed(&directory, &["study", "list"]);
+    assert_eq!(list.lines().filter(|line| line.contains("  tiny  ")).count(), 1, "{list}");
+}
+
+#[test]
+fn a_complete_run_is_reported_again_without_measuring() {
+    let directory = filled();
+    let arguments = ["study", "run", "--resume", RUN, "--report", "again"];
+    let output = linerate(&directory, &arguments);
+    // Measuring needs privilege to make namespaces; a complete run builds none, but asks first.
+    if output.status.code() != Some(0) {
+        println!("skipped: {}", String::from_utf8_lossy(&output.stderr).trim());
+        return;
+    }
+    assert!(stdout(&output).contains("report: again/index.html"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("0 of 5 left"), "{said}");
+    check_report(&directory.path().join("again"));
+}
+
+#[track_caller]
+fn check_report(report: &Path) {
+    let read = |name: &str| std::fs::read_to_string(report.join(name)).expect(name);
+    assert!(read("index.html").contains("A tiny study"));
+    assert!(read("report.md").starts_with("# A tiny study"));
+    assert!(read("results.csv").lines().count() > 5);
+    let lines = read("records.jsonl");
+    let records: Vec<Record> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    let keys: Vec<CellKey> =
+        records.iter().filter_map(|record| record.cell.as_ref().map(CellKey::of)).collect();
+    let expected: Vec<CellKey> = StudyPlan::from_toml(PLAN)
+        .expect("a sound plan")
+        .cells()
+        .iter()
+        .map(|cell| CellKey::of(&cell.cell))
+        .collect();
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn the_history_is_limited_and_filtered() {
+    let directory = filled();
+    let count = |arguments: &[&str]| {
+        let arguments = [&["history", "--json"], arguments].concat();
+        let json = printed(&directory, &arguments);
+        let entries: Vec<serde_json::Value> = serde_json::from_str(&json).expect("an array");
+        entries.len()
+    };
+    assert_eq!(count(&[]), 6);
+    assert_eq!(count(&["--limit", "4"]), 4);
+    assert_eq!(count(&["--study", "tiny"]), 5);
+    assert_eq!(count(&["--run", "0190"]), 5);
+    assert_eq!(count(&["--kind", "tcp"]), 3);
+    assert_eq!(count(&["--kind", "ping", "--study", "tiny"]), 2);
+    assert_eq!(count(&["--store", "other.db"]), 0);
+    let table = printed(&directory, &["history"]);
+    assert_eq!(table.lines().count(), 7, "a heading and six rows: {table}");
+    // 2023-11-14T22:13:20Z is 1,700,000,000 s.
+    assert!(table.contains("2023-11-14T22:13:20Z  ping  ok"), "{table}");
+    assert!(table.trim_end().ends_with("before"), "the oldest is last: {table}");
+}
+
+#[test]
+fn a_report_is_of_the_newest_run_or_of_what_is_named() {
+    let directory = filled();
+    let newest = printed(&directory, &["report"]);
+    assert!(newest.starts_with("A tiny study"), "{newest}");
+    let run = printed(&directory, &["report", "--run", "last", "--json"]);
+    assert_eq!(run.lines().count(), 5);
+    let last = printed(&directory, &["report", "last", "--json"]);
+    let last: Record = serde_json::from_str(&last).expect("a record");
+    assert!(matches!(last.plan, Plan::Tcp(TcpPlan { .. })));
+    let first = printed(&directory, &["report", "@-6", "--json"]);
+    let first: Record = serde_json::from_str(&first).expect("a record");
+    assert_eq!(first.name.as_deref(), Some("before"));
+    refused(&directory, &["report", "@-7"], &["fewer records", "history"]);
+    refused(&directory, &["report", "--store", "other.db"], &["other.db"]);
+}
+
+#[test]
+fn a_report_is_written_in_each_form() {
+    let directory = filled();
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).expect(name);
+    let one = ["report", "last", "--html", "a.html", "--md", "a.md", "--csv", "a.csv"];
+    assert_eq!(printed(&directory, &one), "", "files instead of text");
+    assert!(read("a.html").contains("<html") && read("a.md").contains("TCP"));
+    assert!(read("a.csv").contains("goodput_bps"));
+    let run = ["report", "--html", "b.html", "--md", "b.md", "--csv", "b.csv", "--svg", "plots"];
+    assert_eq!(printed(&directory, &run), "");
+    assert!(read("b.html").contains("A tiny study"));
+    let plots = std::fs::read_dir(directory.path().join("plots")).expect("plots").count();
+    assert!(plots > 0);
+    printed(&directory, &["report", "--run", "last", "--all", "whole"]);
+    check_report(&directory.path().join("whole"));
+    refused(&directory, &["report", "last", "--svg", "plots"], &["--svg", "--html"]);
+    refused(&directory, &["report", "last", "--all", "whole"], &["--all"]);
+    refused(&directory, &["report", "--html", "/proc/none/x.html"], &["write /proc/none/x.html"]);
+}
+
+#[test]
+fn a_file_that_is_no_store_is_one_line_and_left_alone() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = file(&directory, "notes.txt", &"these are notes ".repeat(64));
+    for command in [&["history"][..], &["report"], &["study", "list"], &["study", "run", "pren"]] {
+        let arguments = [command, &["--store", "notes.txt"]].concat();
+        let output = linerate(&directory, &arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    refused(&directory, &["history", "--store", "notes.txt"], &["notes.txt", "not a database"]);
+    assert_eq!(std::fs::read(path).expect("still there").len(), 1024);
+}
