@@ -2,11 +2,13 @@
 //! reaches the plan and the sockets, the exit codes are those of the manual. Rates are not judged:
 //! the machine is busy with other tests.
 
+mod support;
+
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
+use support::{command, end_of, interrupt, linerate, stderr};
 
 /// A running server, ended when dropped.
 struct Server {
@@ -17,8 +19,7 @@ struct Server {
 impl Server {
     /// Starts a server on a free port of loopback with further flags.
     fn start(flags: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args(["serve", "--port", "0", "--bind", "127.0.0.1"])
+        let mut child = command(&["serve", "--port", "0", "--bind", "127.0.0.1"])
             .args(flags)
             .stderr(Stdio::piped())
             .spawn()
@@ -54,16 +55,7 @@ impl Drop for Server {
 }
 
 fn tcp(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .arg("tcp")
-        .args(arguments)
-        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
-        .output()
-        .expect("the program starts")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    linerate(&[&["tcp"], arguments].concat())
 }
 
 /// The value of a whole-test summary row.
@@ -209,24 +201,14 @@ fn a_test_above_the_limits_of_the_server_exits_4_and_names_the_limit() {
 fn a_server_of_one_test_ends_after_it() {
     let mut server = Server::start(&["--one-off"]);
     assert_eq!(server.tcp(&["--bytes=1K"]).status.code(), Some(0));
-    let status = end_of(&mut server.child).expect("it ends within five seconds");
+    let status = end_of(&mut server.child).expect("it ends in time");
     assert_eq!(status.code(), Some(0));
-}
-
-/// How a process ended, or `None` when it has not after five seconds.
-fn end_of(child: &mut Child) -> Option<std::process::ExitStatus> {
-    (0..100).find_map(|_| {
-        linerate_sys::clock::sleep(Duration::from_millis(50));
-        child.try_wait().expect("the process is ours")
-    })
 }
 
 /// A test of 30 s whose first interval has passed, and what it goes on to say.
 fn begin_long_test(server: &Server) -> (Child, impl Iterator<Item = Value> + use<>) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .args(["tcp", "127.0.0.1", "--port", &server.port])
+    let mut child = command(&["tcp", "127.0.0.1", "--port", &server.port])
         .args(["--time=30s", "--interval=100ms", "--bitrate=10M", "--jsonl"])
-        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -257,8 +239,7 @@ fn a_busy_server_is_told_from_a_dead_one_and_wait_waits_for_it() {
 fn an_interrupted_test_exits_130_and_its_record_keeps_what_was_measured() {
     let server = Server::start(&[]);
     let (mut child, lines) = begin_long_test(&server);
-    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
-    assert!(sent.expect("a shell runs").success());
+    interrupt(&child);
     let last = lines.last().expect("the record comes last");
     assert_eq!(end_of(&mut child).and_then(|status| status.code()), Some(130));
     assert_eq!(last["event"], "record");
