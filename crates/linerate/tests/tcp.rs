@@ -8,35 +8,12 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
-use support::{command, end_of, interrupt, linerate, stderr};
-
-/// A running server, ended when dropped.
-struct Server {
-    child: Child,
-    port: String,
-}
+use support::{Server, command, end_of, ends_with, interrupt, linerate, stderr};
 
 impl Server {
-    /// Starts a server on a free port of loopback with further flags.
-    fn start(flags: &[&str]) -> Self {
-        let mut child = command(&["serve", "--port", "0", "--bind", "127.0.0.1"])
-            .args(flags)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
-        let stderr = child.stderr.take().expect("standard error is a pipe");
-        let mut lines = BufReader::new(stderr).lines();
-        let first = lines.next().expect("the server says something").expect("in UTF-8");
-        let (_, rest) = first.split_once("127.0.0.1:").expect("the first line has the address");
-        let port = rest.chars().take_while(char::is_ascii_digit).collect();
-        // A full pipe would stop the server, so somebody reads on.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Self { child, port }
-    }
-
     /// Runs `linerate tcp` against it, keeping nothing.
     fn tcp(&self, flags: &[&str]) -> Output {
-        tcp(&[&["127.0.0.1", "--port", &self.port], flags].concat())
+        tcp(&[&["127.0.0.1", "--no-save", "--port", &self.port], flags].concat())
     }
 
     /// The record of a test that ends well.
@@ -44,13 +21,6 @@ impl Server {
         let output = self.tcp(&[flags, &["--json"]].concat());
         assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
         serde_json::from_slice(&output.stdout).expect("--json prints one document")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -151,6 +121,21 @@ fn lines_of_json_end_with_the_record_and_a_file_holds_the_same() {
     let stored = std::fs::read_to_string(&path).expect("the file was written");
     let stored: Value = serde_json::from_str(&stored).expect("as JSON");
     assert_eq!(stored, last["data"]);
+}
+
+#[test]
+fn a_result_is_kept_in_the_store_that_is_named_unless_told_otherwise() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = directory.path().join("db").to_string_lossy().into_owned();
+    let server = Server::start(&[]);
+    let flags = ["127.0.0.1", "--port", &server.port, "--bytes=1K"];
+    for further in [&["--name=kept", "--store", &store][..], &["--no-save", "--name=lost"]] {
+        let mut tcp = command(&[&["tcp"], &flags[..], further].concat());
+        let output = tcp.env("LINERATE_STORE", &store).output().expect("the program starts");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let listed = ends_with(0, &["history", "--store", &store]);
+    assert!(listed.contains("kept") && !listed.contains("lost"), "{listed}");
 }
 
 #[test]

@@ -21,7 +21,8 @@ const PROGRAMS: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
 const HOSTS: u32 = 254;
 /// Rules of one transaction, about 100 KB of netlink messages. `nft` sends a transaction whole, and
 /// without privilege outside its user namespace it keeps the default send buffer
-/// (net.core.wmem_default), 208 KiB on most hosts. nftables 1.0.6 failed so with 1000 rules (EMSGSIZE).
+/// (net.core.wmem_default), 208 KiB on most hosts. nftables 1.0.6 failed so with 1000 rules
+/// (EMSGSIZE).
 const RULES_AT_ONCE: u32 = 250;
 
 /// Loads `count` rules into a namespace and checks that they are there.

@@ -2,13 +2,15 @@
 //! a laboratory be built.
 #![allow(dead_code, reason = "each test program uses a part")]
 
-use std::process::{Child, Command, ExitStatus, Output};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 /// The built program, with a store of its own.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(arguments).env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.env_remove("LINERATE_STORE");
     command
 }
 
@@ -63,4 +65,36 @@ pub(crate) fn end_of(child: &mut Child) -> Option<ExitStatus> {
 pub(crate) fn no_laboratory() -> Option<String> {
     let output = linerate(&["lab", "run", "cable", "--on", "a", "--", "true"]);
     (!output.status.success()).then(|| stderr(&output).trim_end().to_owned())
+}
+
+/// A running server on loopback, ended when dropped.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) port: String,
+}
+
+impl Server {
+    /// Starts a server on a free port with further flags.
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        let mut child = command(&["serve", "--port", "0", "--bind", "127.0.0.1"])
+            .args(flags)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let pipe = child.stderr.take().expect("standard error is a pipe");
+        let mut lines = BufReader::new(pipe).lines();
+        let first = lines.next().expect("the server says something").expect("in UTF-8");
+        let (_, rest) = first.split_once("127.0.0.1:").expect("the first line has the address");
+        let port = rest.chars().take_while(char::is_ascii_digit).collect();
+        // A full pipe would stop the server, so somebody reads on.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { child, port }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
