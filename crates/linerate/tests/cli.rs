@@ -1,24 +1,9 @@
 //! The command line as a shell sees it: help, version, wrong use, exit codes, which stream says
 //! what. Nothing here sends a packet. Commands with a network have test files of their own.
 
-use std::process::{Command, Output};
+mod support;
 
-/// Runs the built program without a terminal and without the caller's store.
-fn linerate(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .args(arguments)
-        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
-        .output()
-        .expect("the program starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("results are UTF-8")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("messages are UTF-8")
-}
+use support::{check_wrong_use, linerate, stderr, stdout};
 
 /// The names of the commands that the help of `path` lists.
 fn commands(path: &[&str]) -> Vec<String> {
@@ -32,19 +17,6 @@ fn commands(path: &[&str]) -> Vec<String> {
         .filter(|name| *name != "help")
         .map(str::to_owned)
         .collect()
-}
-
-/// Wrong use: nothing on standard output, one line on standard error with each of `parts`, code 2.
-fn check_wrong_use(arguments: &[&str], parts: &[&str]) {
-    let output = linerate(arguments);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?} said {said}");
-    assert_eq!(stdout(&output), "", "{arguments:?}");
-    assert_eq!(said.lines().count(), 1, "{arguments:?} said {said}");
-    assert!(said.starts_with("linerate: "), "{arguments:?} said {said}");
-    for part in parts {
-        assert!(said.contains(part), "{arguments:?} said {said}, without {part}");
-    }
 }
 
 #[test]
@@ -108,8 +80,7 @@ fn completions_know_every_command() {
 #[test]
 fn a_reader_that_went_away_ends_the_output_quietly() {
     use std::process::Stdio;
-    let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .args(["generate", "schema"])
+    let mut child = support::command(&["generate", "schema"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

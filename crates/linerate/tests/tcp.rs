@@ -2,40 +2,18 @@
 //! reaches the plan and the sockets, the exit codes are those of the manual. Rates are not judged:
 //! the machine is busy with other tests.
 
+mod support;
+
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
-
-/// A running server, ended when dropped.
-struct Server {
-    child: Child,
-    port: String,
-}
+use support::{Server, command, end_of, ends_with, interrupt, linerate, stderr};
 
 impl Server {
-    /// Starts a server on a free port of loopback with further flags.
-    fn start(flags: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
-            .args(["serve", "--port", "0", "--bind", "127.0.0.1"])
-            .args(flags)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
-        let stderr = child.stderr.take().expect("standard error is a pipe");
-        let mut lines = BufReader::new(stderr).lines();
-        let first = lines.next().expect("the server says something").expect("in UTF-8");
-        let (_, rest) = first.split_once("127.0.0.1:").expect("the first line has the address");
-        let port = rest.chars().take_while(char::is_ascii_digit).collect();
-        // A full pipe would stop the server, so somebody reads on.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Self { child, port }
-    }
-
     /// Runs `linerate tcp` against it, keeping nothing.
     fn tcp(&self, flags: &[&str]) -> Output {
-        tcp(&[&["127.0.0.1", "--port", &self.port], flags].concat())
+        tcp(&[&["127.0.0.1", "--no-save", "--port", &self.port], flags].concat())
     }
 
     /// The record of a test that ends well.
@@ -46,24 +24,8 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn tcp(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .arg("tcp")
-        .args(arguments)
-        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
-        .output()
-        .expect("the program starts")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    linerate(&[&["tcp"], arguments].concat())
 }
 
 /// The value of a whole-test summary row.
@@ -162,6 +124,21 @@ fn lines_of_json_end_with_the_record_and_a_file_holds_the_same() {
 }
 
 #[test]
+fn a_result_is_kept_in_the_store_that_is_named_unless_told_otherwise() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = directory.path().join("db").to_string_lossy().into_owned();
+    let server = Server::start(&[]);
+    let flags = ["127.0.0.1", "--port", &server.port, "--bytes=1K"];
+    for further in [&["--name=kept", "--store", &store][..], &["--no-save", "--name=lost"]] {
+        let mut tcp = command(&[&["tcp"], &flags[..], further].concat());
+        let output = tcp.env("LINERATE_STORE", &store).output().expect("the program starts");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let listed = ends_with(0, &["history", "--store", &store]);
+    assert!(listed.contains("kept") && !listed.contains("lost"), "{listed}");
+}
+
+#[test]
 fn quiet_prints_the_result_without_the_lines_of_intervals() {
     let server = Server::start(&[]);
     let count = |flags: &[&str]| {
@@ -209,24 +186,14 @@ fn a_test_above_the_limits_of_the_server_exits_4_and_names_the_limit() {
 fn a_server_of_one_test_ends_after_it() {
     let mut server = Server::start(&["--one-off"]);
     assert_eq!(server.tcp(&["--bytes=1K"]).status.code(), Some(0));
-    let status = end_of(&mut server.child).expect("it ends within five seconds");
+    let status = end_of(&mut server.child).expect("it ends in time");
     assert_eq!(status.code(), Some(0));
-}
-
-/// How a process ended, or `None` when it has not after five seconds.
-fn end_of(child: &mut Child) -> Option<std::process::ExitStatus> {
-    (0..100).find_map(|_| {
-        linerate_sys::clock::sleep(Duration::from_millis(50));
-        child.try_wait().expect("the process is ours")
-    })
 }
 
 /// A test of 30 s whose first interval has passed, and what it goes on to say.
 fn begin_long_test(server: &Server) -> (Child, impl Iterator<Item = Value> + use<>) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .args(["tcp", "127.0.0.1", "--port", &server.port])
+    let mut child = command(&["tcp", "127.0.0.1", "--port", &server.port])
         .args(["--time=30s", "--interval=100ms", "--bitrate=10M", "--jsonl"])
-        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -257,8 +224,7 @@ fn a_busy_server_is_told_from_a_dead_one_and_wait_waits_for_it() {
 fn an_interrupted_test_exits_130_and_its_record_keeps_what_was_measured() {
     let server = Server::start(&[]);
     let (mut child, lines) = begin_long_test(&server);
-    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
-    assert!(sent.expect("a shell runs").success());
+    interrupt(&child);
     let last = lines.last().expect("the record comes last");
     assert_eq!(end_of(&mut child).and_then(|status| status.code()), Some(130));
     assert_eq!(last["event"], "record");

@@ -284,7 +284,7 @@ fn a_full_disk_is_one_line_and_loses_nothing_stored() {
     let directory = directory();
     let mut store = open(&directory);
     store.put(&record(1)).expect("room");
-    // A limit on pages gives the error of a full disk (sqlite.org/pragma.html#pragma_max_page_count).
+    // A limit on pages gives the error of a full disk (SQLite, PRAGMA max_page_count).
     store.connection.pragma_update_and_check(None, "max_page_count", 1, |_| Ok(())).expect("set");
     let path = store.path().to_owned();
     let failure = (2..=200).find_map(|n| store.put(&record(n)).err()).expect("it fills");

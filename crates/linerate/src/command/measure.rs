@@ -32,7 +32,7 @@ pub(crate) struct Output {
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
     pub(crate) tags: Vec<(String, String)>,
     /// Do not keep the result in the store
-    #[arg(long, conflicts_with = "store")]
+    #[arg(long)]
     pub(crate) no_save: bool,
     /// Keep the result in this store instead of the user's own
     #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]

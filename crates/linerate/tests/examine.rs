@@ -1,0 +1,54 @@
+//! `linerate test` against `linerate serve` over loopback: every flag reaches the plans, each part
+//! of the examination is there and is kept. Figures are not judged: other tests share the machine.
+
+mod support;
+
+use serde_json::Value;
+use support::{Server, ends_with, linerate, stderr};
+
+#[test]
+fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = directory.path().join("db").to_string_lossy().into_owned();
+    let server = Server::start(&[]);
+    let flags = ["--time=50ms", "--count=5", "--congestion=reno", "--ipv4", "--tag=site=b"];
+    let fixed = ["test", "127.0.0.1", "--port", &server.port, "--store", &store];
+    let text = ends_with(0, &[&fixed[..], &flags].concat());
+    for part in ["Round trips", "TCP by window", "TCP by streams", "Ceiling"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    let rows = ends_with(0, &["history", "--json", "--limit=100", "--store", &store]);
+    let rows: Value = serde_json::from_str(&rows).expect("one JSON array");
+    let kinds = |kind: &str| {
+        let rows = rows.as_array().expect("one JSON array");
+        rows.iter().filter(|row| row["kind"] == kind).count()
+    };
+    assert!(kinds("tcp") >= 6, "windows and streams: {rows}");
+}
+
+#[test]
+fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
+    let server = Server::start(&[]);
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let path = file.path().to_string_lossy().into_owned();
+    let fixed = ["test", "127.0.0.1", "--port", &server.port, "--time=50ms", "--count=5"];
+    let further = ["--no-save", "--quiet", "--name=n", "--output", &path];
+    let json = ends_with(0, &[&fixed[..], &further, &["--json"]].concat());
+    assert!(!json.trim().is_empty());
+    let lines = ends_with(0, &[&fixed[..], &further, &["--jsonl"]].concat());
+    for line in lines.lines() {
+        let _: Value = serde_json::from_str(line).expect("one object a line");
+    }
+}
+
+#[test]
+fn a_host_without_a_server_is_a_failure_that_says_what_to_start() {
+    // Port 1 (tcpmux) of loopback is nobody's. ICMP may be answered all the same: part of the
+    // examination is then done.
+    for host in [&["127.0.0.1"][..], &["::1", "--ipv6"]] {
+        let output = linerate(&[&["test", "--no-save", "--port=1", "--count=5"], host].concat());
+        let code = output.status.code();
+        assert!(matches!(code, Some(3 | 5)), "{code:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("linerate serve"), "{}", stderr(&output));
+    }
+}

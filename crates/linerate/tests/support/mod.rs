@@ -1,0 +1,100 @@
+//! What the test programs share: running the built program, and asking whether this machine lets
+//! a laboratory be built.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+/// The built program, with a store of its own.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(arguments).env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.env_remove("LINERATE_STORE");
+    command
+}
+
+/// Runs the built program without a terminal.
+pub(crate) fn linerate(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the program starts")
+}
+
+/// Runs the built program, which must end with `code`; gives what it printed as a result.
+pub(crate) fn ends_with(code: i32, arguments: &[&str]) -> String {
+    let output = linerate(arguments);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("results are UTF-8")
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("messages are UTF-8")
+}
+
+/// Wrong use: nothing on standard output, one line on standard error with each of `parts`, code 2.
+pub(crate) fn check_wrong_use(arguments: &[&str], parts: &[&str]) {
+    let output = linerate(arguments);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?} said {said}");
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+    assert_eq!(said.lines().count(), 1, "{arguments:?} said {said}");
+    assert!(said.starts_with("linerate: "), "{arguments:?} said {said}");
+    for part in parts {
+        assert!(said.contains(part), "{arguments:?} said {said}, without {part}");
+    }
+}
+
+/// Sends SIGINT, as Ctrl-C does.
+pub(crate) fn interrupt(child: &Child) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(sent.expect("a shell runs").success());
+}
+
+/// How a process ended, or `None` when it has not after ten seconds.
+pub(crate) fn end_of(child: &mut Child) -> Option<ExitStatus> {
+    (0..200).find_map(|_| {
+        linerate_sys::clock::sleep(Duration::from_millis(50));
+        child.try_wait().expect("the process is ours")
+    })
+}
+
+/// Why no laboratory can be built on this machine, if so.
+pub(crate) fn no_laboratory() -> Option<String> {
+    let output = linerate(&["lab", "run", "cable", "--on", "a", "--", "true"]);
+    (!output.status.success()).then(|| stderr(&output).trim_end().to_owned())
+}
+
+/// A running server on loopback, ended when dropped.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) port: String,
+}
+
+impl Server {
+    /// Starts a server on a free port with further flags.
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        let mut child = command(&["serve", "--port", "0", "--bind", "127.0.0.1"])
+            .args(flags)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let pipe = child.stderr.take().expect("standard error is a pipe");
+        let mut lines = BufReader::new(pipe).lines();
+        let first = lines.next().expect("the server says something").expect("in UTF-8");
+        let (_, rest) = first.split_once("127.0.0.1:").expect("the first line has the address");
+        let port = rest.chars().take_while(char::is_ascii_digit).collect();
+        // A full pipe would stop the server, so somebody reads on.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { child, port }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
