@@ -24,7 +24,6 @@ pub fn local_end(peer: Option<IpAddr>) -> End {
         rmem_max_bytes: host::read_number("/proc/sys/net/core/rmem_max"),
         wmem_max_bytes: host::read_number("/proc/sys/net/core/wmem_max"),
         interface: peer.and_then(interface_to),
-        ..End::default()
     }
 }
 
