@@ -113,7 +113,7 @@ fn clock_table(clock: &ClockReport) -> String {
 fn true_step(clock: &ClockReport) -> String {
     match (clock.tick_ns, clock.tick_score) {
         (Some(step_ns), Some(_)) if step_ns < 2.0 => {
-            format!("{step_ns:.0} ns, no coarser one shows")
+            "1 ns or finer: readings fall on every whole ns".to_owned()
         }
         (Some(step_ns), Some(score)) => format!("{step_ns:.2} ns (clarity {score:.2})"),
         _ => "too few readings differ".to_owned(),
