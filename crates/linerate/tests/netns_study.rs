@@ -172,10 +172,14 @@ fn a_study_measures_every_cell_and_writes_its_report() {
     assert_eq!(keys(&records), all_keys());
     records.iter().for_each(check_record);
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut last = out.lines().rev();
-    let sentence = last.next().expect("a sentence");
-    assert!(sentence.contains("localhost"), "{sentence}");
-    assert_eq!(last.next(), Some("report: report/index.html"));
+    // The tables, the path, and one plain sentence on the lines after it.
+    let (tables, sentence) = out.split_once("\nreport: report/index.html\n").expect("the path");
+    assert!(tables.starts_with("A small study"), "{tables}");
+    let sentence: Vec<&str> = sentence.split_whitespace().collect();
+    let sentence = sentence.join(" ");
+    assert!(sentence.contains("localhost") && sentence.ends_with('.'), "{sentence}");
+    let unbroken: Vec<&str> = tables.split_whitespace().collect();
+    assert!(!unbroken.join(" ").contains(&sentence), "said once");
     assert!(place.directory.path().join("report/index.html").exists());
     let store = place.store();
     assert_eq!(store.runs().expect("readable")[0].state, RunState::Finished);
