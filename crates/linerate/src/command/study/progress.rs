@@ -16,7 +16,7 @@ impl Display {
     /// A bar when standard error is a terminal.
     pub(super) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("[{wide_bar}] {pos}/{len}  {msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
         Self { bar }

@@ -21,15 +21,24 @@ pub(crate) fn results(store: &Store, run: &str) -> Result<Results, Failure> {
 /// sentence.
 pub(super) fn run(store: &Store, run: &str, directory: &Path) -> Result<(), Failure> {
     let results = results(store, run)?;
-    let sentence = study::summary_sentence(&results);
     let text = study::text(&results);
-    // The text ends with the sentence; here the path stands before it.
-    let tables = text.trim_end().strip_suffix(&sentence).unwrap_or(&text);
-    output::text(tables);
+    let (tables, sentence) = apart(&text, &study::summary_sentence(&results));
+    output::line(tables);
     write(&results, directory)?;
-    output::line(&format!("report: {}", directory.join("index.html").display()));
+    output::line(&format!("\nreport: {}", directory.join("index.html").display()));
     output::line(&sentence);
     Ok(())
+}
+
+/// The text without the sentence that it ends with, and that sentence as the text breaks it; here
+/// the report's path stands between the two.
+fn apart<'a>(text: &'a str, sentence: &str) -> (&'a str, String) {
+    let text = text.trim_end();
+    let is_sentence = |part: &str| part.split_whitespace().eq(sentence.split_whitespace());
+    match text.rsplit_once("\n\n") {
+        Some((tables, last)) if is_sentence(last) => (tables, last.to_owned()),
+        _ => (text, sentence.to_owned()),
+    }
 }
 
 /// Writes the report of a run in every form.
@@ -51,4 +60,17 @@ pub(crate) fn lines(results: &Results) -> Result<String, Failure> {
         out.push('\n');
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_sentence_is_taken_off_as_the_text_breaks_it() {
+        let broken = ("a\n\nb", "One plain\nsentence.".to_owned());
+        assert_eq!(apart("a\n\nb\n\nOne plain\nsentence.\n", "One plain sentence."), broken);
+        let kept = ("a\n\nb", "Another.".to_owned());
+        assert_eq!(apart("a\n\nb\n", "Another."), kept);
+    }
 }

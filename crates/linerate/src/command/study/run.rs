@@ -59,6 +59,10 @@ pub(super) fn run(args: Args) -> Outcome {
         Err(failure) => {
             // The failure that ended the run is the one to tell, even if this one cannot be kept.
             let _ = store.finish_run(&session.run, RunState::Failed, clock::wall());
+            if store.run(&session.run).is_ok_and(|run| run.stored > 0) {
+                let again = session.resume_command(args.store.as_deref());
+                output::note(&format!("what is measured is stored; go on with: {again}"));
+            }
             return Err(failure.into());
         }
     };

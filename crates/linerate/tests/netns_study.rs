@@ -1,0 +1,257 @@
+//! Studies in laboratories of network namespaces, by the built program: measured whole, with cells
+//! that fail, stopped by Ctrl-C and by a kill, and gone on with.
+//!
+//! Needs root, or a kernel that lets users make namespaces; says `skipped: reason` without.
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use linerate_core::record::{MetricId, Plan, Record, Stat, Status};
+use linerate_core::study::{CellKey, StudyPlan};
+use linerate_server::store::{RunState, Store};
+use linerate_sys::clock;
+use tempfile::TempDir;
+
+/// A host alone and a cable: 2 topologies x (2 sizes + 1 window x 2) = 8 cells.
+const PLAN: &str = r#"name = "small"
+title = "A small study"
+
+[[topology]]
+id = "self"
+title = "localhost"
+class = "calibration"
+client = "a"
+server = "a"
+lab.host = [{ name = "a", loopback_mtu_bytes = 1500, loopback_offload = false }]
+
+[[topology]]
+id = "cable"
+title = "cable"
+class = "calibration"
+client = "a"
+server = "b"
+lab.host = [{ name = "a" }, { name = "b" }]
+lab.link = [{ ends = ["a", "b"], mtu_bytes = 1500, offload = false }]
+
+[[test]]
+id = "ping"
+kind = "ping"
+sizes_bytes = [56, 1400]
+count = 100
+repetitions = 1
+
+[[test]]
+id = "tcp"
+kind = "tcp"
+windows_bytes = [65536]
+seconds = 0.2
+congestion_control = "reno"
+repetitions = 2
+"#;
+
+const CELLS: usize = 8;
+
+/// A directory with the plan and a store of its own; none where namespaces cannot be made.
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new(plan: &str) -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        std::fs::write(directory.path().join("small.toml"), plan).expect("room");
+        let lab = ["lab", "run", "cable", "--on", "a", "--", "true"];
+        let attempt = Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .args(lab)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program starts");
+        if attempt.status.success() {
+            return Some(Self { directory });
+        }
+        println!("skipped: {}", said(&attempt).trim());
+        None
+    }
+
+    fn store_path(&self) -> PathBuf {
+        self.directory.path().join("results.db")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command
+            .args(["study", "run"])
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("LINERATE_STORE", self.store_path());
+        command
+    }
+
+    /// Runs to the end.
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the program starts")
+    }
+
+    fn spawn(&self, arguments: &[&str]) -> Running {
+        let mut command = self.command(arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        Running(Some(child.expect("the program starts")))
+    }
+
+    fn store(&self) -> Store {
+        Store::open(&self.store_path()).expect("a store")
+    }
+
+    /// The records that count for the newest run.
+    fn records(&self) -> Vec<Record> {
+        let store = self.store();
+        let run = store.last_run(None).expect("readable").expect("a run");
+        store.run_records(&run).expect("readable")
+    }
+
+    /// Waits until the newest run has `count` records; at most half a minute.
+    fn wait_for(&self, count: usize) {
+        for _ in 0..600 {
+            let store = self.store();
+            let run = store.last_run(None).expect("readable");
+            if run.is_some_and(|run| store.run_records(&run).expect("readable").len() >= count) {
+                return;
+            }
+            clock::sleep(Duration::from_millis(50));
+        }
+        panic!("{count} records did not come");
+    }
+}
+
+/// A run under way; ends with the test, however that ends.
+struct Running(Option<Child>);
+
+impl Running {
+    fn interrupt(&self) {
+        let pid = self.0.as_ref().expect("it runs").id().to_string();
+        let status = Command::new("kill").args(["-INT", &pid]).status().expect("kill starts");
+        assert!(status.success());
+    }
+
+    fn output(mut self) -> Output {
+        let child = self.0.take().expect("it runs");
+        child.wait_with_output().expect("it ends")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn keys(records: &[Record]) -> Vec<CellKey> {
+    records.iter().map(|record| CellKey::of(record.cell.as_ref().expect("in a study"))).collect()
+}
+
+fn all_keys() -> Vec<CellKey> {
+    let plan = StudyPlan::from_toml(PLAN).expect("a sound plan");
+    plan.cells().iter().map(|cell| CellKey::of(&cell.cell)).collect()
+}
+
+#[test]
+fn a_study_measures_every_cell_and_writes_its_report() {
+    let Some(place) = Place::new(PLAN) else { return };
+    let output = place.run(&["small.toml", "--report", "report"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let records = place.records();
+    assert_eq!(keys(&records), all_keys());
+    records.iter().for_each(check_record);
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    // The tables, the path, and one plain sentence on the lines after it.
+    let (tables, sentence) = out.split_once("\nreport: report/index.html\n").expect("the path");
+    assert!(tables.starts_with("A small study"), "{tables}");
+    let sentence: Vec<&str> = sentence.split_whitespace().collect();
+    let sentence = sentence.join(" ");
+    assert!(sentence.contains("localhost") && sentence.ends_with('.'), "{sentence}");
+    let unbroken: Vec<&str> = tables.split_whitespace().collect();
+    assert!(!unbroken.join(" ").contains(&sentence), "said once");
+    assert!(place.directory.path().join("report/index.html").exists());
+    let store = place.store();
+    assert_eq!(store.runs().expect("readable")[0].state, RunState::Finished);
+    assert!(store.runs().expect("readable")[0].host.is_some());
+}
+
+#[track_caller]
+fn check_record(record: &Record) {
+    assert_eq!((record.status, &record.failure), (Status::Ok, &None));
+    match &record.plan {
+        Plan::Ping(ping) => {
+            let size = ping.sizes_bytes[0];
+            assert_eq!(record.value_at(MetricId::Sent, Stat::Value, size), Some(100.0));
+            assert_eq!(record.value_at(MetricId::LossRatio, Stat::Value, size), Some(0.0));
+        }
+        Plan::Tcp(_) => {
+            let goodput = record.value(MetricId::Goodput, Stat::Value, None);
+            assert!(goodput.is_some_and(|bps| bps > 1e6), "{goodput:?}");
+            let sender = record.flows[0].sender.as_ref().expect("the sender told");
+            assert_eq!(sender.congestion_control.got.as_deref(), Some("reno"));
+        }
+    }
+}
+
+#[test]
+fn cells_that_fail_are_kept_and_measured_again_on_request() {
+    let Some(place) = Place::new(&PLAN.replace("\"reno\"", "\"nosuch\"")) else { return };
+    let output = place.run(&["small.toml", "--only", "self", "--repetitions", "1"]);
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    let records = place.records();
+    assert_eq!(records.len(), 3);
+    let failed: Vec<&Record> = records.iter().filter(|record| record.failure.is_some()).collect();
+    assert_eq!(failed.len(), 1);
+    assert!(matches!(failed[0].plan, Plan::Tcp(_)));
+    assert!(said(&output).contains("1 failed, the first: "), "{}", said(&output));
+    assert_eq!(place.store().runs().expect("readable")[0].state, RunState::Partial);
+    let output = place.run(&["--resume"]);
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(said(&output).contains("goes on: 1 of 3 left"), "{}", said(&output));
+    assert_eq!(place.records().len(), 3, "the new record took the cell of the old one");
+}
+
+#[test]
+fn ctrl_c_ends_with_the_summary_so_far_and_says_how_to_go_on() {
+    let Some(place) = Place::new(&PLAN.replace("seconds = 0.2", "seconds = 60.0")) else { return };
+    let child = place.spawn(&["small.toml"]);
+    // The two pings are stored; the first TCP run, of a minute, is under way.
+    place.wait_for(2);
+    child.interrupt();
+    let output = child.output();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(out.contains("A small study") && out.contains("report: "), "{out}");
+    let run = &place.store().runs().expect("readable")[0];
+    assert_eq!(run.state, RunState::Interrupted);
+    assert!(said(&output).contains(&format!("linerate study run --resume {}", run.id)));
+    assert_eq!(keys(&place.records())[..2], all_keys()[..2]);
+}
+
+#[test]
+fn a_killed_run_goes_on_and_has_every_cell_once() {
+    let Some(place) = Place::new(PLAN) else { return };
+    let child = place.spawn(&["small.toml"]);
+    place.wait_for(3);
+    // SIGKILL.
+    drop(child);
+    let before = place.records();
+    assert!(before.len() >= 3);
+    let output = place.run(&["small.toml", "--resume"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let after = place.records();
+    assert_eq!(keys(&after), all_keys());
+    assert_eq!(after.len(), CELLS);
+    assert_eq!(after[..before.len()], before, "what was stored is as it was");
+}
