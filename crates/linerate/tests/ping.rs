@@ -1,0 +1,221 @@
+//! `linerate ping` and `linerate doctor` as a shell starts them, over loopback. Every flag reaches
+//! the plan; figures are only held to what cannot be otherwise. Where neither ICMP socket is
+//! allowed, the tests of ICMP are skipped.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::{Server, command, end_of, ends_with, interrupt, linerate, stderr, stdout};
+
+/// Why ICMP cannot be sent here, if so.
+fn no_icmp() -> Option<String> {
+    let output = linerate(&["ping", "127.0.0.1", "--no-save", "--count", "1", "--quiet"]);
+    (output.status.code() == Some(2)).then(|| stderr(&output).trim_end().to_owned())
+}
+
+/// The record of a ping to loopback that ends well.
+fn record(flags: &[&str]) -> Value {
+    let text = ends_with(0, &[&["ping", "127.0.0.1", "--no-save", "--json"], flags].concat());
+    serde_json::from_str(&text).expect("--json prints one document")
+}
+
+/// The value of a summary row for one payload size.
+fn value(record: &Value, metric: &str, stat: &str, size: u64) -> f64 {
+    let rows = record["summary"].as_array().expect("a summary");
+    let row = rows
+        .iter()
+        .find(|row| row["metric"] == metric && row["stat"] == stat && row["payload_bytes"] == size);
+    row.and_then(|row| row["value"].as_f64()).unwrap_or(f64::NAN)
+}
+
+#[test]
+fn every_flag_reaches_the_plan() {
+    if let Some(reason) = no_icmp() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let record = record(&[
+        "--count=3",
+        "--size=56,100",
+        "--interval=20ms",
+        "--timeout=2s",
+        "--deadline=5s",
+        "--bind=127.0.0.1",
+        "--ttl=9",
+        "--dscp=8",
+        "--dont-fragment",
+        "--ipv4",
+        "--wait=block",
+        "--no-kernel-stamps",
+        "--warmup=1",
+        "--samples",
+        "--name=n",
+        "--tag=site=b",
+        "--quiet",
+    ]);
+    let plan = &record["plan"];
+    assert_eq!(plan["count"], 3);
+    assert_eq!(plan["sizes_bytes"], serde_json::json!([56, 100]));
+    assert_eq!(plan["interval_ns"], 20_000_000);
+    assert_eq!(plan["timeout_ns"], 2_000_000_000_u64);
+    assert_eq!(plan["deadline_ns"], 5_000_000_000_u64);
+    assert_eq!(plan["bind"], "127.0.0.1");
+    assert_eq!(plan["ttl"], 9);
+    assert_eq!(plan["dscp"], 8);
+    assert_eq!(plan["dont_fragment"], true);
+    assert_eq!(plan["family"], "v4");
+    assert_eq!(plan["wait"], "block");
+    assert_eq!(plan["kernel_stamps"], false);
+    assert_eq!(plan["warmup"], 1);
+    assert_eq!(plan["keep_samples"], true);
+    assert_eq!(plan["mode"], "paced");
+    assert_eq!(record["name"], "n");
+    assert_eq!(record["tags"]["site"], "b");
+    for size in [56, 100] {
+        assert_eq!(value(&record, "probes_sent", "value", size), 3.0);
+        assert_eq!(value(&record, "probes_answered", "value", size), 3.0);
+    }
+}
+
+#[test]
+fn a_flood_waits_for_each_answer_and_a_window_does_not() {
+    if let Some(reason) = no_icmp() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let flood = record(&["--flood", "--count=200", "--kernel-stamps"]);
+    assert_eq!(flood["plan"]["mode"], "flood");
+    assert_eq!(flood["plan"]["kernel_stamps"], true);
+    assert_eq!(value(&flood, "probes_answered", "value", 56), 200.0);
+    let window = record(&["--window=4", "--count=200", "-M", "do"]);
+    assert_eq!(window["plan"]["mode"], serde_json::json!({ "window": 4 }));
+    assert_eq!(window["plan"]["dont_fragment"], true);
+    let caveats = window["caveats"].as_array().expect("caveats");
+    assert!(caveats.iter().any(|caveat| caveat["code"] == "self_load"), "{caveats:?}");
+    let allowed = record(&["--count=1", "--pmtudisc=dont"]);
+    assert_eq!(allowed["plan"]["dont_fragment"], false);
+}
+
+#[test]
+fn the_smallest_mean_and_largest_times_are_in_order_and_above_zero() {
+    if let Some(reason) = no_icmp() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let record = record(&["--flood", "--count=500", "--size=56"]);
+    let rtt = |stat| value(&record, "rtt_ns", stat, 56);
+    let (min, mean, max) = (rtt("min"), rtt("mean"), rtt("max"));
+    assert!(0.0 < min && min <= mean && mean <= max, "{min} {mean} {max}");
+    assert!(min <= rtt("p50") && rtt("p50") <= rtt("p99") && rtt("p99") <= max);
+}
+
+#[test]
+fn a_line_for_each_answer_and_a_summary_are_printed() {
+    if let Some(reason) = no_icmp() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let ping = ["ping", "127.0.0.1", "--no-save", "--count=3", "--interval=10ms"];
+    let text = ends_with(0, &ping);
+    assert!(text.lines().filter(|line| line.contains("127.0.0.1")).count() >= 3, "{text}");
+    let quiet = ends_with(0, &[&ping[..], &["--quiet"]].concat());
+    assert!(quiet.lines().count() < text.lines().count());
+}
+
+#[test]
+fn lines_of_json_end_with_the_record_and_a_file_holds_the_same() {
+    if let Some(reason) = no_icmp() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let file = tempfile::NamedTempFile::new().expect("a file for the record");
+    let path = file.path().to_string_lossy().into_owned();
+    let ping = [
+        "ping",
+        "127.0.0.1",
+        "--no-save",
+        "--count=2",
+        "--interval=10ms",
+        "--jsonl",
+        "--output",
+        &path,
+    ];
+    let text = ends_with(0, &ping);
+    let last = text.lines().last().expect("several lines");
+    let last: Value = serde_json::from_str(last).expect("one object a line");
+    assert_eq!(last["event"], "record");
+    let stored = std::fs::read_to_string(&path).expect("the file was written");
+    let stored: Value = serde_json::from_str(&stored).expect("as JSON");
+    assert_eq!(stored, last["data"]);
+}
+
+#[test]
+fn udp_probes_are_answered_by_serve_without_any_privilege() {
+    let server = Server::start(&[]);
+    let record = record(&["--udp", "--port", &server.port, "--flood", "--count=100"]);
+    assert_eq!(record["plan"]["transport"], "udp");
+    assert_eq!(value(&record, "probes_answered", "value", 56), 100.0);
+}
+
+#[test]
+fn no_answer_at_all_exits_1() {
+    // Port 1 of loopback is nobody's, so no answer can come.
+    let flags = ["--udp", "--port=1", "--count=2", "--interval=10ms", "--timeout=100ms"];
+    let output = linerate(&[&["ping", "127.0.0.1", "--no-save"], &flags[..]].concat());
+    let code = output.status.code();
+    assert!(matches!(code, Some(1 | 3)), "{code:?}: {}", stderr(&output));
+}
+
+#[test]
+fn an_unknown_host_exits_2_and_names_it() {
+    // RFC 6761 §6.4: names under .invalid never resolve.
+    let output = linerate(&["ping", "no-such-host.invalid"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no-such-host.invalid"));
+}
+
+#[test]
+fn ipv6_is_used_when_asked() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() || no_icmp().is_some() {
+        println!("skipped: this host has no IPv6 loopback, or no ICMP socket is allowed");
+        return;
+    }
+    let text = ends_with(0, &["ping", "::1", "--ipv6", "--count=1", "--json"]);
+    let record: Value = serde_json::from_str(&text).expect("one document");
+    assert_eq!(record["plan"]["family"], "v6");
+}
+
+#[test]
+fn an_endless_ping_ends_with_its_summary_when_interrupted() {
+    if let Some(reason) = no_icmp() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let mut child = command(&["ping", "127.0.0.1", "--no-save", "--interval=10ms", "--jsonl"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let pipe = child.stdout.take().expect("standard output is a pipe");
+    let mut lines = BufReader::new(pipe).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("\"reply\"")), "an answer came");
+    interrupt(&child);
+    let last = lines.last().expect("the record comes last");
+    assert!(end_of(&mut child).is_some(), "it ends");
+    let last: Value = serde_json::from_str(&last).expect("one object a line");
+    assert_eq!(last["event"], "record");
+    assert!(value(&last["data"], "probes_answered", "value", 56) >= 1.0);
+}
+
+#[test]
+fn the_doctor_tests_the_clock_and_the_host() {
+    let clock = ends_with(0, &["doctor", "clock"]);
+    assert!(clock.contains("step") || clock.contains("resolution"), "{clock}");
+    let output = linerate(&["doctor", "--json"]);
+    let document: Value = serde_json::from_str(&stdout(&output)).expect("one document");
+    // A reading takes some time, whatever the clock.
+    assert!(document["clock"]["reading_ns"].as_f64().unwrap_or(0.0) > 0.0, "{document}");
+    assert!(!document["checks"].as_array().expect("a list of checks").is_empty());
+}
