@@ -3,7 +3,6 @@
 //! and never holds up another.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -13,14 +12,17 @@ use linerate_engine::throughput::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
 };
 use linerate_proto::native::HelloKind;
+use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::admission::{Gate, Limits};
 
 /// A client has this long for its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often an idle listener looks at its stop flag.
+const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 
 /// Where and how to listen.
 #[derive(Clone, Copy, Debug)]
@@ -140,11 +142,9 @@ impl Server {
         });
     }
 
-    /// The next connection, waiting a tenth of a second at most.
+    /// The next connection, waiting no longer than [`ACCEPT_WAIT`].
     fn accept(&self, log: Log<'_>) -> Option<(TcpStream, SocketAddr)> {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-        let fd = self.listener.as_fd();
-        poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).ok().filter(|&n| n > 0)?;
+        readable(&self.listener, ACCEPT_WAIT).ok().filter(|ready| *ready)?;
         match self.listener.accept() {
             Ok((stream, peer)) => {
                 let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());

@@ -18,6 +18,7 @@ pub mod icmp;
 pub mod netlink;
 pub mod netns;
 pub mod page_cache;
+pub mod poll;
 pub mod sched;
 mod socket_option;
 pub mod stop;

@@ -103,7 +103,8 @@ impl Test {
         test.connect_streams(&accept, local, plan, account)?;
         account.server_host_id = accept.host_id.clone();
         account.ends.push(accept.end);
-        let line = format!("{} streams to {server}", plan.streams);
+        let noun = if plan.streams == 1 { "stream" } else { "streams" };
+        let line = format!("{} {noun} to {server}", plan.streams);
         (context.watch)(&Event::Connected(line));
         match test.next_event(ANSWER_TIMEOUT, context)? {
             ClientEvent::Ready => Ok(test),

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
@@ -12,7 +11,7 @@ use linerate_proto::native::{
     WireError, encode,
 };
 use linerate_sys::clock::monotonic;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use linerate_sys::poll::readable;
 
 /// A peer that does not read its control connection for this long is gone.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
@@ -71,18 +70,8 @@ impl Control {
     }
 
     fn wait_readable(&self, until: MonoTime) -> Result<bool, Failure> {
-        let fd = self.stream.as_fd();
-        let left = until.nanos_since(monotonic());
-        let timeout = Timespec {
-            tv_sec: i64::try_from(left / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: (left % 1_000_000_000).cast_signed(),
-        };
-        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
-            Ok(ready) => Ok(ready > 0),
-            // A signal: the caller looks at its stop flag.
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(errno) => Err(self.gone("wait for", &errno.into())),
-        }
+        readable(&self.stream, until.since(monotonic()))
+            .map_err(|error| self.gone("wait for", &error))
     }
 
     /// The peer broke the protocol.

@@ -7,7 +7,6 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -16,8 +15,8 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::page_cache::PageCacheFile;
+use linerate_sys::poll::readable;
 use linerate_sys::thread::{ThreadCost, cost, tighten_timer_slack};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::pace::Pacer;
 use super::span::{Measured, SpanMeter};
@@ -87,10 +86,8 @@ impl Receiver {
 
     /// The time when the first byte is there; `None` when the test is over before.
     fn await_first_byte(&self) -> io::Result<Option<MonoTime>> {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         while !self.switches.halt.load(Ordering::Relaxed) {
-            let fd = self.stream.as_fd();
-            if poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout))? > 0 {
+            if readable(&*self.stream, CALL_TIMEOUT)? {
                 return Ok(Some(monotonic()));
             }
         }

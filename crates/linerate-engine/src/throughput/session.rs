@@ -16,9 +16,9 @@ use linerate_proto::native::{
     Token,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
+use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::{Control, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
@@ -116,7 +116,8 @@ impl Session {
         self.control.send(&Message::Result { reports })?;
         self.machine.reported();
         self.await_bye()?;
-        Ok(format!("{} streams, {bytes} bytes", request.streams))
+        let noun = if request.streams == 1 { "stream" } else { "streams" };
+        Ok(format!("{} {noun}, {bytes} bytes", request.streams))
     }
 
     fn await_request(&mut self) -> Result<Option<Request>, Failure> {
@@ -302,11 +303,7 @@ impl Arrivals {
         match self {
             Self::Shared(registration) => registration.arrivals.recv_timeout(LOOK).ok(),
             Self::Own(listener, token) => {
-                let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
-                let fd = listener.as_fd();
-                poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout))
-                    .ok()
-                    .filter(|&n| n > 0)?;
+                readable(listener, LOOK).ok().filter(|ready| *ready)?;
                 let (socket, _) = listener.accept().ok()?;
                 let left = deadline.since(monotonic()).min(Duration::from_secs(1));
                 let common = read_hello(&socket, left).ok()?;

@@ -1,0 +1,39 @@
+//! Waiting for one descriptor (poll(2)).
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Whether `fd` has something to read, or has ended, within `timeout`. A signal ends the wait early
+/// with `false`, so that the caller can look at its stop flag.
+/// # Errors
+/// As poll(2).
+pub fn readable(fd: &impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let timeout = Timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    };
+    let fd = fd.as_fd();
+    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_readable_once_it_holds_a_byte() {
+        let (read, mut write) = io::pipe().expect("a pipe");
+        assert!(!readable(&read, Duration::ZERO).expect("poll"));
+        write.write_all(&[1]).expect("room for a byte");
+        assert!(readable(&read, Duration::from_secs(5)).expect("poll"));
+    }
+}
