@@ -152,6 +152,7 @@ pub(crate) const fn is_own_limit(code: CaveatCode) -> bool {
         code,
         CaveatCode::CpuBound
             | CaveatCode::RunQueueWait
+            | CaveatCode::ReceiveDrops
             | CaveatCode::LateSends
             | CaveatCode::CoarseClock
             | CaveatCode::PaceNotKept

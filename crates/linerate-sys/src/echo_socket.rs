@@ -16,7 +16,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::control::{self, Control};
-use crate::socket_option::{get_int, set_int};
+use crate::socket_option::{self, get_int, set_int};
 use crate::timestamps::{self, Notice};
 use crate::{Error, Result, icmp};
 
@@ -239,6 +239,20 @@ impl EchoSocket {
     /// The address that probes leave from.
     pub fn local_address(&self) -> Option<IpAddr> {
         Some(self.socket.local_addr().ok()?.as_socket()?.ip())
+    }
+
+    /// Packets that came and found no room in the receive buffer, where the kernel tells. With
+    /// [`Self::show_only`] also those that were kept away.
+    pub fn drops(&self) -> Option<u32> {
+        socket_option::drops(self.socket.as_fd())
+    }
+
+    /// Keeps answers with another identifier away from a raw ICMP socket.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn show_only(&self, identifier: u16) -> Result<()> {
+        icmp::show_only(self.socket.as_fd(), self.family, identifier)
+            .map_err(|source| Error::new("set", "SO_ATTACH_FILTER", source))
     }
 
     /// Asks for kernel timestamps; they start within [`timestamps::START_DELAY`]. Sends are

@@ -4,7 +4,7 @@
 //! kernel chooses the identifier and the checksum. A raw socket needs CAP_NET_RAW.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use linerate_core::record::Family;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -41,6 +41,59 @@ pub(crate) fn open_raw(family: Family) -> io::Result<Socket> {
         }
     }
     Ok(socket)
+}
+
+/// Shows a raw socket only messages with this identifier, so that answers to other programs do
+/// not fill its buffer. A later call replaces the filter.
+///
+/// Classic BPF (Linux Documentation/networking/filter.rst): a raw IPv4 socket's packets start with
+/// the IP header, whose length in words is the low half of its first octet; an ICMPv6 socket's
+/// start with the message. The identifier is at 4 of the message (RFC 792, RFC 4443 §4.1).
+pub(crate) fn show_only(fd: BorrowedFd<'_>, family: Family, identifier: u16) -> io::Result<()> {
+    let identifier = u32::from(identifier);
+    match family {
+        Family::V4 => attach(
+            fd,
+            &mut [
+                step(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0),
+                step(libc::BPF_LD | libc::BPF_H | libc::BPF_IND, 0, 4),
+                step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, identifier),
+                step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+                step(libc::BPF_RET | libc::BPF_K, 0, 0),
+            ],
+        ),
+        Family::V6 => attach(
+            fd,
+            &mut [
+                step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, 4),
+                step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, identifier),
+                step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+                step(libc::BPF_RET | libc::BPF_K, 0, 0),
+            ],
+        ),
+    }
+}
+
+/// One instruction; a comparison that fails skips `skip` instructions.
+const fn step(code: u32, skip: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: skip, k }
+}
+
+fn attach(fd: BorrowedFd<'_>, program: &mut [libc::sock_filter]) -> io::Result<()> {
+    let program =
+        libc::sock_fprog { len: program.len() as libc::c_ushort, filter: program.as_mut_ptr() };
+    // SAFETY: the kernel copies `program` and the instructions that it points to, which outlive
+    // the call; `len` is their number.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of_val(&program) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 const fn names(family: Family) -> (Domain, Protocol) {

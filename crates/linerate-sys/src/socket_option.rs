@@ -38,3 +38,24 @@ pub(crate) fn get_int(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i
     };
     if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
+
+/// SK_MEMINFO_DROPS of linux/sock_diag.h: its place in what SO_MEMINFO gives.
+const DROPS: usize = 8;
+
+/// Packets that the socket did not take, since it was opened (SO_MEMINFO, Linux 4.12): for want of
+/// room, or by its filter.
+pub(crate) fn drops(fd: BorrowedFd<'_>) -> Option<u32> {
+    let mut info = [0u32; DROPS + 1];
+    let mut len = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` octets to `info` during the call.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    (result == 0 && len as usize == size_of_val(&info)).then_some(info[DROPS])
+}

@@ -33,6 +33,8 @@ pub enum CaveatCode {
     SelfLoad,
     /// A probe was larger than the path's MTU and travelled as fragments.
     Fragmented,
+    /// Answers came that the prober's receive buffer had no room for: some losses are this host's.
+    ReceiveDrops,
     /// Probes left late by the instrument's own doing.
     LateSends,
     /// The clock is coarser than a tenth of what was measured.

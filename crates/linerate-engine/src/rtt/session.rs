@@ -171,11 +171,13 @@ impl Session<'_, '_> {
     fn all_sizes(&mut self, tick: Option<Tick>) -> Result<(), Failure> {
         let mut late_sends = 0;
         let mut sent = 0;
+        let mut lost = 0;
         for size in self.plan.sizes_bytes.clone() {
             self.note_fragments(size);
             let run = self.measure_size(size)?;
             late_sends += run.late_sends;
             sent += run.counts.sent;
+            lost += run.counts.lost;
             match run.ended {
                 Ended::Complete | Ended::Deadline => {}
                 Ended::Stopped => break,
@@ -183,6 +185,7 @@ impl Session<'_, '_> {
             }
         }
         self.note_late_sends(late_sends, sent);
+        self.note_drops(lost);
         self.note_clock(tick);
         self.verdict_on_silence()
     }
@@ -309,6 +312,19 @@ impl Session<'_, '_> {
                 CaveatCode::LateSends,
                 format!("{late} of {sent} probes left late"),
                 "ask for a longer interval, or for --wait spin",
+            ));
+        }
+    }
+
+    /// A raw socket's count holds what its filter keeps away too (seen on Linux 6.18), so it says
+    /// nothing there.
+    fn note_drops(&mut self, lost: u64) {
+        let drops = u64::from(self.wire.socket().drops().unwrap_or(0)).min(lost);
+        if drops > 0 && self.kind != EchoKind::IcmpRaw {
+            self.caveat(Caveat::new(
+                CaveatCode::ReceiveDrops,
+                format!("{drops} of {lost} lost answers found no room in this host's buffer"),
+                "ask for a smaller --window, or raise net.core.rmem_max",
             ));
         }
     }

@@ -108,11 +108,18 @@ impl SocketWire {
             EchoKind::IcmpDatagram => Probe::Icmp(IcmpProbe::new(self.family, None, len, cookie)),
             EchoKind::IcmpRaw => {
                 let identifier = (cookie >> 48) as u16;
+                self.show_only(identifier)?;
                 Probe::Icmp(IcmpProbe::new(self.family, Some(identifier), len, cookie))
             }
         };
         self.newest = 0;
         if self.stamps { self.restart_stamps(0) } else { Ok(()) }
+    }
+
+    fn show_only(&self, identifier: u16) -> Result<(), Failure> {
+        self.socket.show_only(identifier).map_err(|error| {
+            Failure::new(Fault::System, "set up socket for", self.peer.ip().to_string(), error)
+        })
     }
 
     /// Whether answers come with their time to live.
