@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
+use linerate_engine::failure::words_of;
 use linerate_engine::rtt::respond::UdpResponder;
 use linerate_engine::throughput::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
@@ -65,7 +66,8 @@ impl Server {
     /// When the address is taken or not this host's.
     pub fn bind(options: &ServeOptions) -> Result<Self, Failure> {
         let listener = tcp::listen(options.local, &TcpOptions::default()).map_err(|error| {
-            let failure = Failure::new(Fault::System, error.call, &error.object, &error.source);
+            let failure =
+                Failure::new(Fault::System, error.call, &error.object, words_of(&error.source));
             match error.source.kind() {
                 std::io::ErrorKind::AddrInUse => {
                     failure.advise("another server is running; choose a port with -p")

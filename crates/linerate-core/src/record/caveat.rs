@@ -43,8 +43,6 @@ pub enum CaveatCode {
     PaceNotKept,
     /// Stopped before the planned end.
     CutShort,
-    /// An input of the ceiling is not known on this host.
-    CeilingUnknown,
 }
 
 /// One caveat of a record.

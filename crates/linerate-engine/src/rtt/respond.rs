@@ -36,7 +36,7 @@ impl UdpResponder {
     /// When the address is not ours or the port is taken.
     pub fn bind(address: SocketAddr) -> Result<Self, Failure> {
         let socket = AnswerSocket::bind(address).map_err(|error| {
-            let reason = super::socket_wire::words_of(&error.source);
+            let reason = crate::failure::words_of(&error.source);
             Failure::new(Fault::System, "bind UDP", address.to_string(), reason)
                 .advise("another server may hold the port: see `ss -ulpn`")
         })?;

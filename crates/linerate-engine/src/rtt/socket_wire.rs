@@ -18,6 +18,7 @@ use linerate_sys::echo_socket::{EchoKind, EchoSocket};
 use linerate_sys::timestamps::Notice;
 
 use super::wire::{Arrival, Wire};
+use crate::failure::words_of;
 
 /// IPv4 allows 65535 octets with header; a receive buffer of this size holds any answer.
 const PACKET_BYTES_MAX: usize = 65_536;
@@ -358,13 +359,6 @@ fn is_network_error(error: &io::Error) -> bool {
             error.raw_os_error(),
             Some(libc_errno::EHOSTDOWN | libc_errno::EPROTO | libc_errno::ENOPROTOOPT)
         )
-}
-
-/// The kernel's words without the error number.
-pub(crate) fn words_of(error: &io::Error) -> String {
-    let text = error.to_string();
-    let words = text.split(" (os error").next().unwrap_or(&text);
-    words.to_lowercase()
 }
 
 fn describe(family: Family, errno: i32, from: Option<IpAddr>, kind: u8, code: u8) -> String {

@@ -8,7 +8,7 @@ use linerate_core::record::{Failure, Family, Fault, PingMode, PingPlan, PingTran
 use linerate_sys::Error;
 use linerate_sys::echo_socket::{EchoKind, EchoOptions, EchoSocket, Source};
 
-use super::socket_wire::words_of;
+use crate::failure::words_of;
 
 /// Room for answers that wait while a window of probes is under way.
 const WINDOW_BUFFER_BYTES: usize = 4 * 1024 * 1024;

@@ -20,6 +20,7 @@ use super::endpoint::{Endpoint, socket_options};
 use super::fold::fold;
 use super::session::{LOOK_AT_END, planned_span};
 use crate::context::Context;
+use crate::failure::words_of;
 
 /// After the planned end the server has this long to report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -282,7 +283,7 @@ fn connect_control(
     let stream = tcp::connect(server, local, &TcpOptions::default(), timeout)
         .map_err(|error| connect_failure(&error))?;
     send_hello(&stream, HelloKind::Control).map_err(|error| {
-        Failure::new(Fault::Unreachable, "send hello to", server.to_string(), error)
+        Failure::new(Fault::Unreachable, "send hello to", server.to_string(), words_of(&error))
     })?;
     read_hello(&stream, timeout)?.accept().map_err(|error| {
         Failure::new(Fault::PeerIncompatible, "talk to", server.to_string(), error)
@@ -292,7 +293,8 @@ fn connect_control(
 }
 
 fn connect_failure(error: &linerate_sys::Error) -> Failure {
-    let failure = Failure::new(Fault::Unreachable, error.call, &error.object, &error.source);
+    let failure =
+        Failure::new(Fault::Unreachable, error.call, &error.object, words_of(&error.source));
     match error.source.kind() {
         std::io::ErrorKind::ConnectionRefused => {
             failure.advise("start linerate serve there, or name its port with -p")

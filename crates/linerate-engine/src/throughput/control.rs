@@ -13,6 +13,8 @@ use linerate_proto::native::{
 use linerate_sys::clock::monotonic;
 use linerate_sys::poll::readable;
 
+use crate::failure::words_of;
+
 /// A peer that does not read its control connection for this long is gone.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -84,7 +86,7 @@ impl Control {
     }
 
     fn gone(&self, attempt: &str, error: &io::Error) -> Failure {
-        Failure::new(Fault::Unreachable, attempt, &self.peer, error)
+        Failure::new(Fault::Unreachable, attempt, &self.peer, words_of(error))
             .advise("what was measured before is kept")
     }
 
@@ -114,7 +116,7 @@ pub fn read_hello(stream: &TcpStream, timeout: Duration) -> Result<Hello, Failur
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 format!("no hello within {timeout:?}")
             }
-            _ => error.to_string(),
+            _ => words_of(&error),
         };
         Failure::new(Fault::PeerMisbehaved, "read hello of", &peer, reason)
             .advise("is it linerate serve?")

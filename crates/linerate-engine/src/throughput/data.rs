@@ -2,7 +2,10 @@
 //!
 //! Floor per iteration: one write() or recv() and one clock reading (vDSO, about 25 ns). At the
 //! default of 512 KiB a write, 40 Gbit/s are 9,500 calls a second; the copies in the kernel are
-//! what costs. Receivers read up to 1 MiB at a time: fewer wake-ups, still within a core's cache.
+//! what costs. Receivers read up to 256 KiB at a time. On a machine with 2 MiB of second-level cache
+//! a core (Linux 6.18, loopback, CUBIC, November 2026) writes of 512 KiB gave 52 Gbit/s where
+//! 64 KiB gave 36 to 45; reads of 1 MiB were no faster than 256 KiB on two cores and a quarter
+//! slower when both ends shared one.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -22,7 +25,7 @@ use super::pace::Pacer;
 use super::span::{Measured, SpanMeter};
 
 /// Bytes that one recv() may take.
-pub(super) const READ_BYTES: usize = 1 << 20;
+pub(super) const READ_BYTES: usize = 256 << 10;
 
 /// How long a receiver goes on reading what is still on the way after its span ended.
 const DRAIN_NS: u64 = 2_000_000_000;
