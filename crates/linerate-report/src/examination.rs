@@ -27,6 +27,24 @@ pub fn text(records: &[Record]) -> String {
     out
 }
 
+/// One measurement in a line, for the reader who watches.
+pub fn line(record: &Record) -> String {
+    if let Some(failure) = &record.failure {
+        return failure.to_string();
+    }
+    match &record.plan {
+        Plan::Ping(plan) => {
+            let size = plan.sizes_bytes.first().copied().unwrap_or_default();
+            let mean = record.value_at(MetricId::Rtt, Stat::Mean, size);
+            format!("round trip of {size} bytes: {} ms", number::or_dash(mean, number::ms))
+        }
+        Plan::Tcp(_) => {
+            let goodput = record.value(MetricId::Goodput, Stat::Value, None);
+            format!("TCP, {}: {}", setting(record), number::or_dash(goodput, number::rate))
+        }
+    }
+}
+
 fn round_trips(records: &[Record]) -> Option<Table> {
     let is_ping = |record: &&Record| matches!(record.plan, Plan::Ping(_));
     let record = records.iter().find(is_ping).filter(|record| !record.summary.is_empty())?;
@@ -174,6 +192,9 @@ mod tests {
         let text = text(&[tcp(Some(16_384), TcpDirections::Down, 100e6), best]);
         // 1 − 847.3 / 941.48 = 0.10003.
         assert!(text.contains("10.0 % below it"), "{text}");
+        let line = line(&tcp(Some(16_384), TcpDirections::Down, 100e6));
+        assert!(line.starts_with("TCP, 1 stream, a window of 16K"), "{line}");
+        assert!(line.ends_with("100 Mbit/s"), "{line}");
         assert!(text.contains("1 Gbit/s, speed of eth0"), "{text}");
         assert!(text.contains("16K"), "{text}");
     }

@@ -2,8 +2,8 @@
 //!
 //! Floor per iteration: one write() or recv() and one clock reading (vDSO, about 25 ns). At the
 //! default of 512 KiB a write, 40 Gbit/s are 9,500 calls a second; the copies in the kernel are
-//! what costs. Receivers read up to 256 KiB at a time. On a machine with 2 MiB of second-level cache
-//! a core (Linux 6.18, loopback, CUBIC, November 2026) writes of 512 KiB gave 52 Gbit/s where
+//! what costs. Receivers read up to 256 KiB at a time. On a machine with 2 MiB of second-level
+//! cache a core (Linux 6.18, loopback, CUBIC, November 2026) writes of 512 KiB gave 52 Gbit/s where
 //! 64 KiB gave 36 to 45; reads of 1 MiB were no faster than 256 KiB on two cores and a quarter
 //! slower when both ends shared one.
 

@@ -59,9 +59,10 @@ pub(crate) fn run(args: Args) -> Outcome {
         }
     };
     let mut context = Context { tool: measure::tool(), stop, watch: &mut watch };
-    let mut done = |count: usize, _: &Record| {
+    let mut done = |count: usize, record: &Record| {
         if flags.live() {
-            output::note(&format!("{count} of {total} measured"));
+            let line = linerate_report::examination::line(record);
+            output::note(&format!("{count}/{total} {line}"));
         }
     };
     let mut records = examination.run(&mut context, &mut done);
