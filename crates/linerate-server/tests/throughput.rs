@@ -298,6 +298,8 @@ fn fake_server(version: u16, intervals: u64) -> SocketAddr {
                 send_window_bytes: None,
                 receive_window_bytes: None,
                 delivery_rate_bps: None,
+                cpu_ns: None,
+                run_queue_wait_ns: None,
             };
             send(&mut control, &Message::Interval { samples: vec![sample] });
         }

@@ -52,8 +52,24 @@ fn nanos(time: libc::timeval) -> u64 {
 }
 
 fn run_queue_wait() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
+    schedule("/proc/thread-self/schedstat").map(|(_, wait)| wait)
+}
+
+/// The kernel's number of the calling thread, by which another thread can follow it.
+pub fn id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Processor time and time ready to run without a processor, in nanoseconds, of a thread of this
+/// process; absent once it has ended.
+pub fn schedule_of(thread: u32) -> Option<(u64, u64)> {
+    schedule(&format!("/proc/self/task/{thread}/schedstat"))
+}
+
+fn schedule(path: &str) -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut fields = text.split_ascii_whitespace().map(str::parse);
+    Some((fields.next()?.ok()?, fields.next()?.ok()?))
 }
 
 #[cfg(test)]
@@ -73,5 +89,7 @@ mod tests {
             cost.user_ns.expect("getrusage works") + cost.system_ns.expect("getrusage works")
         };
         assert!(spent(after) > spent(before), "{before:?} {after:?}");
+        let (ran, _) = schedule_of(id()).expect("this thread lives");
+        assert!(ran >= 20_000_000, "30 ms of work, {ran} ns told");
     }
 }

@@ -124,6 +124,10 @@ metrics! {
     CpuShareReceiver = "cpu_receiver_ratio", "receiver CPU share", "1", None, Lower,
         "User and system time of the busiest receiving thread over the test's duration.",
         "getrusage(2), RUSAGE_THREAD";
+    RunQueueWait = "run_queue_wait_ratio", "waiting for a core", "1", None, Lower,
+        "Time that a data thread was ready to run but had no processor, over the same span; the \
+         busiest thread's for the whole test.",
+        "Linux /proc/PID/schedstat, second field";
     Fairness = "fairness_ratio", "fairness of streams", "1", None, Higher,
         "Jain's index of the streams' goodputs: 1 when all are equal, 1/n when one has all.",
         "RFC 5166 §2.3.1";

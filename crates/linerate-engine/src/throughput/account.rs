@@ -188,6 +188,8 @@ mod tests {
             send_window_bytes: None,
             receive_window_bytes: None,
             delivery_rate_bps: None,
+            cpu_ns: None,
+            run_queue_wait_ns: None,
         }
     }
 

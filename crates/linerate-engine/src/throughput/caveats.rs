@@ -5,7 +5,7 @@ use linerate_core::record::{
 };
 
 use super::account::Account;
-use super::fold::cpu_share;
+use super::fold::{cpu_share, run_queue_share};
 
 /// A data thread above this share of a core may be what limits the result.
 const CPU_BOUND_RATIO: f64 = 0.95;
@@ -61,12 +61,7 @@ fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
 
 fn run_queue_wait(flows: &[Flow], side: Side) -> Option<Caveat> {
     let ends = flows.iter().filter_map(|flow| end_of(flow, side));
-    let share = ends
-        .filter_map(|end| {
-            let span = end.span_start_ns + end.span_ns;
-            (span > 0).then_some(end.run_queue_wait_ns? as f64 / span as f64)
-        })
-        .reduce(f64::max)?;
+    let share = ends.filter_map(run_queue_share).reduce(f64::max)?;
     (share >= RUN_QUEUE_WAIT_RATIO).then(|| {
         Caveat::new(
             CaveatCode::RunQueueWait,

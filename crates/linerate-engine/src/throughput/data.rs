@@ -11,7 +11,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use linerate_core::record::Finish;
 use linerate_core::time::MonoTime;
@@ -19,7 +19,7 @@ use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::page_cache::PageCacheFile;
 use linerate_sys::poll::readable;
-use linerate_sys::thread::{ThreadCost, cost, tighten_timer_slack};
+use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slack};
 
 use super::pace::Pacer;
 use super::span::{Measured, SpanMeter};
@@ -40,6 +40,18 @@ pub(super) struct Progress {
     pub(super) bytes: AtomicU64,
     /// The thread has left its loop.
     pub(super) done: AtomicBool,
+    /// The kernel's number of the thread; 0 before it runs.
+    pub(super) thread: AtomicU32,
+}
+
+impl Progress {
+    /// Processor time and waiting for a processor so far, while the thread runs.
+    pub(super) fn schedule(&self) -> Option<(u64, u64)> {
+        match self.thread.load(Ordering::Relaxed) {
+            0 => None,
+            thread => schedule_of(thread),
+        }
+    }
 }
 
 /// Flags of a whole test at one end.
@@ -73,6 +85,7 @@ impl Receiver {
     /// Reads until the sender is done.
     pub(super) fn run(self) -> Outcome {
         let before = cost();
+        self.progress.thread.store(id(), Ordering::Relaxed);
         let mut meter = SpanMeter::new(self.finish, self.omit_ns);
         let (io_calls, failure) = match self.await_first_byte() {
             Ok(Some(now)) => {
@@ -172,6 +185,7 @@ impl Sender {
     /// Writes until the time, the bytes or the patience is over, then closes this direction.
     pub(super) fn run(self) -> Outcome {
         let before = cost();
+        self.progress.thread.store(id(), Ordering::Relaxed);
         let begin = monotonic();
         if self.pace.is_some() {
             tighten_timer_slack();

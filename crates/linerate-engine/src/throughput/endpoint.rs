@@ -179,6 +179,7 @@ impl Stream {
     fn sample(&mut self, t_ns: u64) -> FlowSample {
         let info = tcp::tcp_info(self.socket.as_fd()).unwrap_or_default();
         self.windows.see(&info);
+        let schedule = self.progress.schedule();
         let micros = |us: Option<u32>| us.map(|us| u64::from(us) * 1000);
         FlowSample {
             direction: self.direction,
@@ -191,6 +192,8 @@ impl Stream {
             send_window_bytes: info.snd_wnd_bytes.map(u64::from),
             receive_window_bytes: info.rcv_wnd_bytes.map(u64::from),
             delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
+            cpu_ns: schedule.map(|(ran, _)| ran),
+            run_queue_wait_ns: schedule.map(|(_, waited)| waited),
         }
     }
 

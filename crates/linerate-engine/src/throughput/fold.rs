@@ -167,6 +167,9 @@ fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {
         let busiest = ends.iter().filter_map(|end| cpu_share(end)).reduce(f64::max);
         rows.extend(busiest.map(|value| Summary::of(share, Stat::Max, value)));
     }
+    let ends = flows.iter().flat_map(|flow| [&flow.sender, &flow.receiver]).flatten();
+    let waited = ends.filter_map(run_queue_share).reduce(f64::max);
+    rows.extend(waited.map(|value| Summary::of(MetricId::RunQueueWait, Stat::Max, value)));
     rows
 }
 
@@ -179,6 +182,12 @@ pub(super) fn cpu_ns(end: &FlowEnd) -> Option<u64> {
 pub(super) fn cpu_share(end: &FlowEnd) -> Option<f64> {
     let span = end.span_start_ns + end.span_ns;
     (span > 0).then_some(cpu_ns(end)? as f64 / span as f64)
+}
+
+/// Time without a processor of a stream's data thread over its span.
+pub(super) fn run_queue_share(end: &FlowEnd) -> Option<f64> {
+    let span = end.span_start_ns + end.span_ns;
+    (span > 0).then_some(end.run_queue_wait_ns? as f64 / span as f64)
 }
 
 /// Values over time of every stream, from the end that knows them best.
@@ -210,10 +219,21 @@ fn series(account: &Account) -> Vec<Series> {
             (MetricId::SendWindow, Side::Sender, |sample| sample.send_window_bytes),
             (MetricId::DeliveryRate, Side::Sender, |sample| sample.delivery_rate_bps),
         ];
-        for (metric, side, pick) in picks {
+        let shares: [(MetricId, Side, Pick); 4] = [
+            (MetricId::CpuShareSender, Side::Sender, |sample| sample.cpu_ns),
+            (MetricId::CpuShareReceiver, Side::Receiver, |sample| sample.cpu_ns),
+            (MetricId::RunQueueWait, Side::Sender, |sample| sample.run_queue_wait_ns),
+            (MetricId::RunQueueWait, Side::Receiver, |sample| sample.run_queue_wait_ns),
+        ];
+        let levels = picks.map(|(metric, side, pick)| (metric, side, pick, false));
+        let shares = shares.map(|(metric, side, pick)| (metric, side, pick, true));
+        for (metric, side, pick, share) in levels.into_iter().chain(shares) {
             let samples = if side == Side::Sender { &sent } else { &received };
-            let values: Vec<_> =
-                samples.iter().map(|sample| pick(sample).map(|value| value as f64)).collect();
+            let values: Vec<_> = if share {
+                interval_shares(samples, pick)
+            } else {
+                samples.iter().map(|sample| pick(sample).map(|value| value as f64)).collect()
+            };
             if values.iter().any(Option::is_some) {
                 all.push(build(metric, side, samples, values));
             }
@@ -228,6 +248,24 @@ fn samples_of<'a>(place: &Connection, samples: &'a [Vec<FlowSample>]) -> Vec<&'a
     samples.iter().flat_map(|interval| interval.iter().filter(same)).collect()
 }
 
+/// What a counter of nanoseconds grew by in each interval, over the interval; absent where the
+/// counter is.
+fn interval_shares(
+    samples: &[&FlowSample],
+    pick: fn(&FlowSample) -> Option<u64>,
+) -> Vec<Option<f64>> {
+    let mut before = (0, Some(0));
+    samples
+        .iter()
+        .map(|sample| {
+            let now = (sample.t_ns, pick(sample));
+            let (t_ns, spent) = std::mem::replace(&mut before, now);
+            let span = sample.t_ns.checked_sub(t_ns).filter(|span| *span > 0)?;
+            Some(now.1?.saturating_sub(spent?) as f64 / span as f64)
+        })
+        .collect()
+}
+
 fn interval_rates(samples: &[&FlowSample]) -> Vec<Option<f64>> {
     let mut before = (0, 0);
     samples
@@ -238,4 +276,62 @@ fn interval_rates(samples: &[&FlowSample]) -> Vec<Option<f64>> {
             (span > 0).then(|| rate_bps(sample.bytes.saturating_sub(bytes), span))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(t_ns: u64, bytes: u64, cpu_ns: Option<u64>) -> FlowSample {
+        FlowSample {
+            direction: Direction::Up,
+            flow: 0,
+            t_ns,
+            bytes,
+            retransmits: None,
+            cwnd_bytes: None,
+            rtt_ns: None,
+            send_window_bytes: None,
+            receive_window_bytes: None,
+            delivery_rate_bps: None,
+            cpu_ns,
+            run_queue_wait_ns: None,
+        }
+    }
+
+    #[test]
+    fn shares_and_rates_are_differences_over_their_own_intervals() {
+        let samples =
+            [sample(100, 50, Some(80)), sample(300, 100, Some(130)), sample(400, 100, None)];
+        let samples: Vec<&FlowSample> = samples.iter().collect();
+        // 80 of 100, then 50 of 200, then the thread has ended.
+        let shares = interval_shares(&samples, |sample| sample.cpu_ns);
+        assert_eq!(shares, [Some(0.8), Some(0.25), None]);
+        // 50 bytes in 100 ns are 4 Gbit/s, 50 in 200 ns are 2, then nothing.
+        assert_eq!(interval_rates(&samples), [Some(4e9), Some(2e9), Some(0.0)]);
+    }
+
+    #[test]
+    fn streams_together_are_their_bytes_from_the_first_begin_to_the_last_end() {
+        let end = |span_start_ns, span_ns, bytes_measured| FlowEnd {
+            span_start_ns,
+            span_ns,
+            bytes_measured,
+            ..FlowEnd::default()
+        };
+        let flow = |receiver| Flow {
+            flow: 0,
+            direction: Direction::Up,
+            client_addr: String::new(),
+            server_addr: String::new(),
+            sender: None,
+            receiver: Some(receiver),
+            syn: None,
+        };
+        let flows =
+            [flow(end(0, 1_000_000_000, 1000)), flow(end(500_000_000, 1_500_000_000, 3000))];
+        let rows = totals(&flows.iter().collect::<Vec<_>>());
+        // 4000 bytes in 2 s are 16 kbit/s.
+        assert_eq!((rows[0].metric, rows[0].value), (MetricId::Goodput, 16_000.0));
+    }
 }

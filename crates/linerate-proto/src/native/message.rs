@@ -204,6 +204,12 @@ pub struct FlowSample {
     pub receive_window_bytes: Option<u64>,
     /// Delivery rate.
     pub delivery_rate_bps: Option<u64>,
+    /// Processor time of the stream's data thread so far.
+    #[serde(default)]
+    pub cpu_ns: Option<u64>,
+    /// Time so far that this thread waited for a processor.
+    #[serde(default)]
+    pub run_queue_wait_ns: Option<u64>,
 }
 
 /// One stream at one end after the test.
