@@ -56,8 +56,8 @@ pub(crate) fn run(args: Args) -> Outcome {
         port = local.port()
     ));
     output::note(&format!(
-        "linerate: limits: {} tests at once, {} streams, {} s a test; Ctrl-C ends",
-        limits.tests,
+        "linerate: limits: {} at once, {} streams, {} s a test; Ctrl-C ends",
+        if limits.tests == 1 { "1 test".to_owned() } else { format!("{} tests", limits.tests) },
         limits.streams,
         limits.duration.as_secs()
     ));
