@@ -209,7 +209,12 @@ fn series(account: &Account) -> Vec<Series> {
             t_ns: samples.iter().map(|sample| sample.t_ns).collect(),
             values,
         };
-        all.push(build(MetricId::Goodput, Side::Receiver, &received, interval_rates(&received)));
+        all.push(build(
+            MetricId::Goodput,
+            Side::Receiver,
+            &received,
+            interval_rates(&received, account.row_ns_min),
+        ));
         type Pick = fn(&FlowSample) -> Option<u64>;
         let picks: [(MetricId, Side, Pick); 6] = [
             (MetricId::ReceiveWindow, Side::Receiver, |sample| sample.receive_window_bytes),
@@ -266,14 +271,17 @@ fn interval_shares(
         .collect()
 }
 
-fn interval_rates(samples: &[&FlowSample]) -> Vec<Option<f64>> {
+/// The rate of each interval; absent in the rest after the last whole one, which is too short to
+/// stand beside the others.
+fn interval_rates(samples: &[&FlowSample], span_ns_min: u64) -> Vec<Option<f64>> {
     let mut before = (0, 0);
     samples
         .iter()
         .map(|sample| {
             let (t_ns, bytes) = std::mem::replace(&mut before, (sample.t_ns, sample.bytes));
             let span = sample.t_ns.saturating_sub(t_ns);
-            (span > 0).then(|| rate_bps(sample.bytes.saturating_sub(bytes), span))
+            let comparable = span > 0 && span >= span_ns_min;
+            comparable.then(|| rate_bps(sample.bytes.saturating_sub(bytes), span))
         })
         .collect()
 }
@@ -308,7 +316,8 @@ mod tests {
         let shares = interval_shares(&samples, |sample| sample.cpu_ns);
         assert_eq!(shares, [Some(0.8), Some(0.25), None]);
         // 50 bytes in 100 ns are 4 Gbit/s, 50 in 200 ns are 2, then nothing.
-        assert_eq!(interval_rates(&samples), [Some(4e9), Some(2e9), Some(0.0)]);
+        assert_eq!(interval_rates(&samples, 0), [Some(4e9), Some(2e9), Some(0.0)]);
+        assert_eq!(interval_rates(&samples, 150), [None, Some(2e9), None]);
     }
 
     #[test]
