@@ -132,9 +132,9 @@ pub(crate) fn short_time(ms: f64) -> String {
     if ms >= 1.0 { short(ms) } else { trimmed(&significant(ms, 3)).to_owned() }
 }
 
-/// A time in milliseconds to the nanosecond: six digits after the point.
-pub(crate) fn ms_exact(ns: f64) -> String {
-    if ns.is_finite() { format!("{:.6}", ns / 1e6) } else { NONE.to_owned() }
+/// A time in milliseconds with as many decimals as its clock justifies.
+pub(crate) fn ms_exact(ns: f64, decimals: usize) -> String {
+    if ns.is_finite() { format!("{:.decimals$}", ns / 1e6) } else { NONE.to_owned() }
 }
 
 /// A time in milliseconds that is known to the microsecond: what the studies printed, what the
@@ -216,7 +216,8 @@ mod tests {
             (ms(145_000.0), "0.145"),
             (ms(1_570_000.0), "1.570"),
             (ms(23_456_000.0), "23.46"),
-            (ms_exact(6_412.0), "0.006412"),
+            (ms_exact(6_412.0, 6), "0.006412"),
+            (ms_exact(6_412.0, 5), "0.00641"),
             (percent(0.991), "99.1 %"),
             (percent(1.0), "100 %"),
             (percent(0.000_4), "0.0400 %"),

@@ -42,9 +42,25 @@ fn a_paced_ping_prints_a_line_for_each_answer_and_the_summary() {
 fn several_sizes_stand_in_one_table() {
     let server = Server::start(&[]);
     let text = udp(&server, 0, &["-f", "-c50", "-s56,500,1500", "--quiet"]);
-    assert!(text.starts_with("--- 127.0.0.1 ping statistics by payload ---\n"), "{text}");
-    assert!(text.contains("payload, octets           56         500        1500\n"), "{text}");
-    assert!(text.contains("sent                      50          50          50\n"), "{text}");
+    let row = |name: &str| {
+        let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name));
+        line.unwrap_or_default().split_whitespace().collect::<Vec<_>>()
+    };
+    assert!(text.starts_with("ping of 127.0.0.1 by UDP echo: "), "{text}");
+    assert_eq!(row("payload, bytes"), ["56", "500", "1500"], "{text}");
+    assert_eq!(row("sent"), ["50", "50", "50"], "{text}");
+}
+
+#[test]
+fn a_report_prints_the_summary_again() {
+    let server = Server::start(&[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = directory.path().join("db").to_string_lossy().into_owned();
+    let fixed = ["ping", "--udp", "127.0.0.1", "-q", "-p", &server.port, "--store", &store];
+    for flags in [&["-c2", "-i5ms"][..], &["-f", "-c5", "-s56,500"]] {
+        let said = ends_with(0, &[&fixed[..], flags].concat());
+        assert_eq!(ends_with(0, &["report", "last", "--store", &store]), said);
+    }
 }
 
 #[test]

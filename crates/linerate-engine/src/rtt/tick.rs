@@ -71,13 +71,6 @@ fn score(counts: &BTreeMap<u64, u64>, step_ns: f64) -> f64 {
     re.hypot(im) / total
 }
 
-/// Decimals of a figure in ms that the step justifies: 6 at 1 ns, 5 at 10 ns, 3 at 1 µs.
-pub fn decimals_of_ms(step_ns: f64) -> usize {
-    // A tenth of a decade of leave, so that a measured 9.9 ns counts as 10.
-    let coarser = (step_ns.max(1.0).log10() + 0.1).floor();
-    6usize.saturating_sub(coarser as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,13 +115,5 @@ mod tests {
         assert_eq!(find(&[]), None);
         assert_eq!(find(&[0; 100]), None);
         assert_eq!(find(&[10; 15]), None);
-    }
-
-    #[test]
-    fn decimals_follow_the_step() {
-        let cases = [(1.0, 6), (1.9, 6), (9.9, 5), (10.04, 5), (69.8, 5), (100.0, 4), (4e6, 0)];
-        for (step, decimals) in cases {
-            assert_eq!(decimals_of_ms(step), decimals, "{step} ns");
-        }
     }
 }

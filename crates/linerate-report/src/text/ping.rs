@@ -1,10 +1,14 @@
-//! The final text of a ping: counts, the min/avg/max/stddev line that BSD's ping prints, with
-//! nanoseconds, percentiles, and pings per second both ways.
+//! The final text of a ping: the lines that BSD's ping prints for one size, a table for several,
+//! with as many digits as the clock justifies. The lines of single probes are the program's.
 
-use linerate_core::record::{MetricId, PingPlan, Record, Stat, Status};
+use std::fmt::Write as _;
+
+use linerate_core::record::{MetricId, PingMode, PingPlan, Record, Stat, Status};
+use linerate_core::time::decimals_of_ms;
 
 use super::{facts, own_limits, tail};
 use crate::number::{self, or_dash};
+use crate::table::Table;
 use crate::{escape, words};
 
 /// The final text of `linerate ping`.
@@ -13,9 +17,7 @@ pub(super) fn summary(record: &Record, plan: &PingPlan) -> String {
     out.push('\n');
     out.push_str(&facts(record));
     out.push_str(&own_limits(record));
-    for &size in &plan.sizes_bytes {
-        out.push_str(&of_size(record, size));
-    }
+    out.push_str(&figures(record, plan));
     out.push_str(&tail(record));
     out
 }
@@ -49,62 +51,206 @@ pub(crate) fn value(record: &Record, metric: MetricId, stat: Stat, size: u32) ->
     })
 }
 
-fn of_size(record: &Record, size: u32) -> String {
-    let mut out = format!("{size} bytes: {}\n", counts(record, size));
-    for (label, metric) in [("round-trip", MetricId::Rtt), ("kernel's own", MetricId::RttKernel)] {
-        let stats = [Stat::Min, Stat::Mean, Stat::Max, Stat::Stddev];
-        if let Some(line) = slashed(record, metric, &stats, size) {
-            out.push_str(&format!("  {label} min/avg/max/stddev = {line} ms\n"));
-        }
-    }
-    let stats = [Stat::P50, Stat::P90, Stat::P95, Stat::P99, Stat::P999];
-    if let Some(line) = slashed(record, MetricId::Rtt, &stats, size) {
-        out.push_str(&format!("  percentiles 50/90/95/99/99.9 = {line} ms\n"));
-    }
-    out.push_str(&per_second(record, size));
-    out
-}
-
-/// Values joined by slashes; nothing when none of them was measured.
-fn slashed(record: &Record, metric: MetricId, stats: &[Stat], size: u32) -> Option<String> {
-    let values: Vec<Option<f64>> =
-        stats.iter().map(|&stat| value(record, metric, stat, size)).collect();
-    values.iter().any(Option::is_some).then(|| {
-        let texts: Vec<String> =
-            values.iter().map(|&value| or_dash(value, number::ms_exact)).collect();
-        texts.join("/")
-    })
-}
-
-fn counts(record: &Record, size: u32) -> String {
-    let get = |metric| value(record, metric, Stat::Value, size);
-    let count = |metric| or_dash(get(metric), |n| format!("{n:.0}"));
-    let bound = get(MetricId::LossRatioHigh)
-        .map_or_else(String::new, |ratio| format!(" (at most {})", number::percent(ratio)));
-    format!(
-        "{} sent, {} answered, {} lost{bound}, {} duplicates, {} reordered, {} late",
-        count(MetricId::Sent),
-        count(MetricId::Received),
-        or_dash(get(MetricId::LossRatio), number::percent),
-        count(MetricId::Duplicates),
-        count(MetricId::Reordered),
-        count(MetricId::Late),
-    )
-}
-
-fn per_second(record: &Record, size: u32) -> String {
-    let whole = |n: f64| format!("{n:.0}");
-    let measured = or_dash(value(record, MetricId::Pps, Stat::Value, size), whole);
-    let paper = or_dash(from_average(record, size), |n| whole(n.trunc()));
-    format!("  pings/s {measured} measured, {paper} as 1000/avg\n")
-}
-
 /// Pings per second as the studies of 2000 compute them, from the stored row or the mean.
 pub(crate) fn from_average(record: &Record, size: u32) -> Option<f64> {
     value(record, MetricId::PpsPaper, Stat::Value, size).or_else(|| {
         let mean = value(record, MetricId::Rtt, Stat::Mean, size)?;
         (mean > 0.0).then(|| 1e9 / mean)
     })
+}
+
+/// The figures of the sizes that were measured, and what their digits are worth.
+fn figures(record: &Record, plan: &PingPlan) -> String {
+    let view = View { record, decimals: decimals(record), rates: plan.mode != PingMode::Paced };
+    let measured = |size: &u32| view.value(MetricId::Sent, Stat::Value, *size).is_some();
+    let sizes: Vec<u32> = plan.sizes_bytes.iter().copied().filter(measured).collect();
+    let mut out = match sizes.as_slice() {
+        [] => return String::new(),
+        [size] => view.lines(*size),
+        sizes => view.table(sizes).text(2),
+    };
+    if let Some(step_ns) = step_ns(record) {
+        let _ = writeln!(out, "  the clock steps by {step_ns:.0} ns; no figure is printed finer");
+    }
+    out
+}
+
+/// The step of the clock that read the times: the first end is the one that measured.
+fn step_ns(record: &Record) -> Option<f64> {
+    record.ends.first().and_then(|end| end.clock_tick_ns)
+}
+
+/// The decimals of a time in ms that this clock justifies; all of them where it is not known.
+fn decimals(record: &Record) -> usize {
+    decimals_of_ms(step_ns(record).unwrap_or(1.0))
+}
+
+/// A record as its figures are printed.
+struct View<'a> {
+    record: &'a Record,
+    /// Decimals of a time in ms that the clock justifies.
+    decimals: usize,
+    /// Whether pings per second tell of the path: a paced ping's are those that were asked for.
+    rates: bool,
+}
+
+impl View<'_> {
+    fn value(&self, metric: MetricId, stat: Stat, size: u32) -> Option<f64> {
+        value(self.record, metric, stat, size)
+    }
+
+    fn ms(&self, ns: f64) -> String {
+        number::ms_exact(ns, self.decimals)
+    }
+
+    fn count(&self, metric: MetricId, size: u32) -> String {
+        or_dash(self.value(metric, Stat::Value, size), whole)
+    }
+
+    /// One size as ping prints it.
+    fn lines(&self, size: u32) -> String {
+        let lines = [
+            Some(self.counts(size)),
+            self.round_trip(size),
+            self.percentiles(size),
+            self.kernel_split(size),
+        ];
+        lines.into_iter().flatten().map(|line| format!("  {line}\n")).collect()
+    }
+
+    fn counts(&self, size: u32) -> String {
+        let count = |metric| self.count(metric, size);
+        let percent = |metric| self.value(metric, Stat::Value, size).map(percent);
+        let bound = percent(MetricId::LossRatioHigh)
+            .map_or_else(String::new, |high| format!(" (95 %: at most {high} %)"));
+        format!(
+            "{} sent, {} answered, {} % lost{bound}, {} duplicates, {} reordered, {} late",
+            count(MetricId::Sent),
+            count(MetricId::Received),
+            or_dash(percent(MetricId::LossRatio), |percent| percent),
+            count(MetricId::Duplicates),
+            count(MetricId::Reordered),
+            count(MetricId::Late),
+        )
+    }
+
+    /// Values joined by slashes; `None` when none of them was measured.
+    fn slashed(&self, metric: MetricId, stats: &[Stat], size: u32) -> Option<String> {
+        let values: Vec<Option<f64>> =
+            stats.iter().map(|&stat| self.value(metric, stat, size)).collect();
+        values.iter().any(Option::is_some).then(|| {
+            let texts: Vec<String> =
+                values.into_iter().map(|value| or_dash(value, |ns| self.ms(ns))).collect();
+            texts.join("/")
+        })
+    }
+
+    /// One answer has no standard deviation, and then the line does without.
+    fn spread(&self, metric: MetricId, size: u32) -> Option<String> {
+        let names = ["min", "avg", "max", "stddev"];
+        let stats = [Stat::Min, Stat::Mean, Stat::Max, Stat::Stddev];
+        let count = if self.value(metric, Stat::Stddev, size).is_some() { 4 } else { 3 };
+        let values = self.slashed(metric, &stats[..count], size)?;
+        Some(format!("{} = {values} ms", names[..count].join("/")))
+    }
+
+    fn round_trip(&self, size: u32) -> Option<String> {
+        let mut line = format!("round-trip {}", self.spread(MetricId::Rtt, size)?);
+        if self.rates {
+            if let Some(pps) = self.value(MetricId::Pps, Stat::Value, size) {
+                let _ = write!(line, ", {pps:.0} pings/s");
+            }
+            if let Some(paper) = from_average(self.record, size) {
+                let _ = write!(line, " (1000/avg: {})", whole(paper.trunc()));
+            }
+        }
+        Some(line)
+    }
+
+    fn percentiles(&self, size: u32) -> Option<String> {
+        let stats = [Stat::P50, Stat::P90, Stat::P95, Stat::P99, Stat::P999];
+        let values = self.slashed(MetricId::Rtt, &stats, size)?;
+        Some(format!("percentiles 50/90/95/99/99.9 = {values} ms"))
+    }
+
+    /// The kernel's own round trip and, by the means, what the rest of this host adds.
+    fn kernel_split(&self, size: u32) -> Option<String> {
+        let mut line = format!("kernel {}", self.spread(MetricId::RttKernel, size)?);
+        let mean = |metric| self.value(metric, Stat::Mean, size);
+        if let (Some(kernel), Some(all)) = (mean(MetricId::RttKernel), mean(MetricId::Rtt)) {
+            let share = 100.0 * kernel / all;
+            let _ = write!(
+                line,
+                "; path and peer {} ms ({share:.0} %), this host {} ms ({:.0} %)",
+                self.ms(kernel),
+                self.ms(all - kernel),
+                100.0 - share,
+            );
+        }
+        Some(line)
+    }
+
+    /// Sizes as columns.
+    fn table(&self, sizes: &[u32]) -> Table {
+        let head = sizes.iter().map(u32::to_string);
+        let mut table = Table::new(std::iter::once("payload, bytes".to_owned()).chain(head));
+        for (name, metric, stat) in TIMES {
+            let cell = |size| self.value(metric, stat, size).map(|ns| self.ms(ns));
+            row(&mut table, name, sizes, cell);
+        }
+        if self.rates {
+            let pps = |size| self.value(MetricId::Pps, Stat::Value, size).map(whole);
+            row(&mut table, "pings/s", sizes, pps);
+            let paper = |size| from_average(self.record, size).map(|pps| whole(pps.trunc()));
+            row(&mut table, "1000/avg", sizes, paper);
+        }
+        let of = |metric| move |size| self.value(metric, Stat::Value, size);
+        row(&mut table, "sent", sizes, |size| of(MetricId::Sent)(size).map(whole));
+        for (name, metric) in
+            [("lost, %", MetricId::LossRatio), ("lost at most, %", MetricId::LossRatioHigh)]
+        {
+            row(&mut table, name, sizes, |size| of(metric)(size).map(percent));
+        }
+        for (name, metric) in [
+            ("duplicates", MetricId::Duplicates),
+            ("reordered", MetricId::Reordered),
+            ("late", MetricId::Late),
+        ] {
+            if sizes.iter().any(|&size| of(metric)(size).is_some_and(|count| count > 0.0)) {
+                row(&mut table, name, sizes, |size| of(metric)(size).map(whole));
+            }
+        }
+        table
+    }
+}
+
+/// The times in the table by size.
+const TIMES: [(&str, MetricId, Stat); 7] = [
+    ("min, ms", MetricId::Rtt, Stat::Min),
+    ("avg, ms", MetricId::Rtt, Stat::Mean),
+    ("max, ms", MetricId::Rtt, Stat::Max),
+    ("stddev, ms", MetricId::Rtt, Stat::Stddev),
+    ("median, ms", MetricId::Rtt, Stat::P50),
+    ("99 %, ms", MetricId::Rtt, Stat::P99),
+    ("kernel avg, ms", MetricId::RttKernel, Stat::Mean),
+];
+
+/// A row of the table; none when no size has a value.
+fn row(table: &mut Table, name: &str, sizes: &[u32], cell: impl Fn(u32) -> Option<String>) {
+    let cells: Vec<Option<String>> = sizes.iter().map(|&size| cell(size)).collect();
+    if cells.iter().any(Option::is_some) {
+        let texts = cells.into_iter().map(|cell| or_dash(cell, |text| text));
+        table.row(std::iter::once(name.to_owned()).chain(texts));
+    }
+}
+
+fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// A share as a percentage without its sign, to the thousandth that a bound on few losses needs.
+fn percent(ratio: f64) -> String {
+    format!("{:.3}", ratio * 100.0)
 }
 
 /// What the ping says, in one plain sentence.
@@ -119,11 +265,11 @@ pub(super) fn sentence(record: &Record, plan: &PingPlan) -> String {
             (Some(a), Some(b)) if first != last => format!(
                 "A typical answer from {} took {} ms with {first} bytes and {} ms with {last}",
                 plan.host,
-                number::ms(a),
-                number::ms(b)
+                short_ms(record, a),
+                short_ms(record, b)
             ),
             (Some(a), _) | (_, Some(a)) => {
-                format!("A typical answer from {} took {} ms", plan.host, number::ms(a))
+                format!("A typical answer from {} took {} ms", plan.host, short_ms(record, a))
             }
             (None, None) => return format!("No answer came from {}.", plan.host),
         },
@@ -145,6 +291,155 @@ pub(super) fn sentence(record: &Record, plan: &PingPlan) -> String {
     }
 }
 
+/// A time in ms for a sentence: three digits, fewer where the clock justifies fewer.
+fn short_ms(record: &Record, ns: f64) -> String {
+    let (short, exact) = (number::ms(ns), number::ms_exact(ns, decimals(record)));
+    if exact.len() < short.len() { exact } else { short }
+}
+
 fn lost_words(lost: f64) -> String {
     format!("{lost:.0} {} lost", if lost == 1.0 { "was" } else { "were" })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{Caveat, CaveatCode, End, Plan, RecordId, Summary, Tool};
+    use linerate_core::time::WallTime;
+
+    use super::*;
+
+    fn record(sizes: &[u32], mode: PingMode) -> Record {
+        let plan = PingPlan {
+            host: "192.0.2.1".to_owned(),
+            sizes_bytes: sizes.to_vec(),
+            count: Some(10_000),
+            mode,
+            ..PingPlan::default()
+        };
+        let tool = Tool { name: "linerate".to_owned(), version: "0.1.0".to_owned() };
+        let id = RecordId::from_parts(0, [0; 10]);
+        let mut record = Record::begin(id, tool, Plan::Ping(plan), WallTime::from_unix_nanos(0));
+        record.duration_ns = 67_000_000;
+        record.ends = vec![End { clock_tick_ns: Some(10.04), ..End::default() }];
+        record
+    }
+
+    fn fill(record: &mut Record, size: u32) {
+        let value = |metric, value| Summary::of(metric, Stat::Value, value).at_payload(size);
+        let rtt = |stat, ns| Summary::of(MetricId::Rtt, stat, ns).at_payload(size);
+        let kernel = |stat, ns| Summary::of(MetricId::RttKernel, stat, ns).at_payload(size);
+        record.summary.extend([
+            rtt(Stat::Min, 5_988.0),
+            rtt(Stat::Mean, 6_412.0),
+            rtt(Stat::Max, 83_210.0),
+            rtt(Stat::Stddev, 1_944.0),
+            rtt(Stat::P50, 6_300.0),
+            rtt(Stat::P90, 6_400.0),
+            rtt(Stat::P95, 6_500.0),
+            rtt(Stat::P99, 9_100.0),
+            rtt(Stat::P999, 31_000.0),
+            kernel(Stat::Min, 2_010.0),
+            kernel(Stat::Mean, 2_130.0),
+            kernel(Stat::Max, 9_000.0),
+            kernel(Stat::Stddev, 110.0),
+            value(MetricId::Pps, 149_731.2),
+            value(MetricId::PpsPaper, 155_957.6),
+            value(MetricId::Sent, 10_000.0),
+            value(MetricId::Received, 9_999.0),
+            value(MetricId::LossRatio, 0.0001),
+            value(MetricId::LossRatioHigh, 0.000_566),
+            value(MetricId::Duplicates, 0.0),
+            value(MetricId::Reordered, 0.0),
+            value(MetricId::Late, 1.0),
+        ]);
+    }
+
+    fn text(record: &Record) -> String {
+        crate::text::record(record)
+    }
+
+    #[test]
+    fn one_size_reads_like_ping_with_the_clocks_digits() {
+        let mut record = record(&[56], PingMode::Flood);
+        fill(&mut record, 56);
+        record.caveats.push(Caveat::new(CaveatCode::SameHost, "seen", "do"));
+        let expected = "\
+ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop and wait)
+  started 1970-01-01T00:00:00.000Z, took 0.0670 s, linerate 0.1.0
+  10000 sent, 9999 answered, 0.010 % lost (95 %: at most 0.057 %), 0 duplicates, 0 reordered, 1 late
+  round-trip min/avg/max/stddev = 0.00599/0.00641/0.08321/0.00194 ms, 149731 pings/s (1000/avg: 155957)
+  percentiles 50/90/95/99/99.9 = 0.00630/0.00640/0.00650/0.00910/0.03100 ms
+  kernel min/avg/max/stddev = 0.00201/0.00213/0.00900/0.00011 ms; path and peer 0.00213 ms (33 %), this host 0.00428 ms (67 %)
+  the clock steps by 10 ns; no figure is printed finer
+  note: seen; do
+A typical answer from 192.0.2.1 took 0.00630 ms; 1 was lost.
+";
+        assert_eq!(text(&record), expected);
+    }
+
+    #[test]
+    fn a_paced_ping_has_no_rate_for_it_was_asked_for() {
+        for sizes in [&[56][..], &[56, 1500]] {
+            for (mode, told) in
+                [(PingMode::Paced, false), (PingMode::Flood, true), (PingMode::Window(4), true)]
+            {
+                let mut record = record(sizes, mode);
+                sizes.iter().for_each(|&size| fill(&mut record, size));
+                let text = text(&record);
+                assert_eq!(text.contains("pings/s"), told, "{text}");
+                assert_eq!(text.contains("1000/avg"), told, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_sizes_are_columns_and_rows_without_values_are_left_out() {
+        let mut record = record(&[56, 1500, 9000], PingMode::Flood);
+        fill(&mut record, 56);
+        fill(&mut record, 1500);
+        record.summary.retain(|row| row.metric != MetricId::RttKernel);
+        record.summary.push(Summary::of(MetricId::Sent, Stat::Value, 3.0).at_payload(9000));
+        let text = text(&record);
+        let has = |line: &str| assert!(text.lines().any(|it| it == line), "no {line:?} in {text}");
+        has("  payload, bytes        56     1500  9000");
+        has("  min, ms          0.00599  0.00599     \u{2014}");
+        has("  1000/avg          155957   155957     \u{2014}");
+        has("  sent               10000    10000     3");
+        has("  lost, %            0.010    0.010     \u{2014}");
+        has("  lost at most, %    0.057    0.057     \u{2014}");
+        has("  late                   1        1     \u{2014}");
+        assert!(!text.contains("kernel"), "{text}");
+        assert!(!text.contains("duplicates"), "{text}");
+    }
+
+    #[test]
+    fn one_answer_has_no_deviation_and_none_has_no_times() {
+        let mut record = record(&[56], PingMode::Paced);
+        fill(&mut record, 56);
+        record.summary.retain(|row| row.stat != Stat::Stddev);
+        assert!(text(&record).contains("round-trip min/avg/max = 0.00599/0.00641/0.08321 ms\n"));
+        record.summary.retain(|row| row.stat == Stat::Value);
+        assert!(!text(&record).contains("round-trip"));
+        record.summary.clear();
+        assert_eq!(figures(&record, &PingPlan::default()), "");
+    }
+
+    #[test]
+    fn no_figure_is_finer_than_a_coarse_clock() {
+        let mut record = record(&[56], PingMode::Flood);
+        fill(&mut record, 56);
+        record.ends[0].clock_tick_ns = Some(1_000.0);
+        let text = text(&record);
+        assert!(text.contains("min/avg/max/stddev = 0.006/0.006/0.083/0.002 ms"), "{text}");
+        assert!(text.contains("A typical answer from 192.0.2.1 took 0.006 ms; "), "{text}");
+    }
+
+    #[test]
+    fn what_was_not_counted_is_not_0() {
+        let mut record = record(&[56], PingMode::Paced);
+        record.summary.push(Summary::of(MetricId::Sent, Stat::Value, 2.0).at_payload(56));
+        let line = "  2 sent, \u{2014} answered, \u{2014} % lost, \u{2014} duplicates, \
+                    \u{2014} reordered, \u{2014} late\n";
+        assert!(text(&record).contains(line), "{}", text(&record));
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use linerate_core::time::decimals_of_ms;
 use linerate_engine::rtt::clock_check::{self, ClockReport, Extent};
-use linerate_engine::rtt::tick::decimals_of_ms;
 use linerate_sys::stop::Stop;
 
 use super::{doctor_checks, measure};

@@ -7,7 +7,6 @@ use linerate_engine::context::Context;
 use linerate_sys::stop::Stop;
 use serde::Serialize;
 
-use crate::exit::Outcome;
 use crate::{output, paths};
 
 /// Output flags of a measuring command.
@@ -74,21 +73,11 @@ pub(crate) fn tool() -> Tool {
     Tool { name: "linerate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
-/// Measures, prints, keeps; the exit code is the record's.
+/// Measures, prints, keeps; the exit code is for the command to make of the record.
 pub(crate) fn run(
     flags: &Output,
     measure: impl FnOnce(&mut Context<'_>) -> Record,
     live: &mut dyn FnMut(&Event),
-) -> Outcome {
-    Ok(run_printing(flags, measure, live, linerate_report::text::record)?.exit_code())
-}
-
-/// As [`run`], with the text for people that `text` makes, and the record for the caller to judge.
-pub(crate) fn run_printing(
-    flags: &Output,
-    measure: impl FnOnce(&mut Context<'_>) -> Record,
-    live: &mut dyn FnMut(&Event),
-    text: fn(&Record) -> String,
 ) -> Result<Record, anyhow::Error> {
     let stop = Stop::on_signals()?;
     let mut watch = |event: &Event| {
@@ -102,20 +91,20 @@ pub(crate) fn run_printing(
     let mut record = measure(&mut context);
     flags.label(&mut record);
     flags.keep(&record);
-    print(flags, &record, text);
+    print(flags, &record);
     if let Some(path) = &flags.output {
         write_json(path, &record)?;
     }
     Ok(record)
 }
 
-fn print(flags: &Output, record: &Record, text: fn(&Record) -> String) {
+fn print(flags: &Output, record: &Record) {
     if flags.json {
         output::line(&serde_json::to_string_pretty(record).unwrap_or_default());
     } else if flags.jsonl {
         output::line(&record_line(record));
     } else {
-        output::text(&text(record));
+        output::text(&linerate_report::text::record(record));
     }
     if let Some(failure) = &record.failure {
         output::error_line(&failure.to_string());

@@ -6,11 +6,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::record::{
     DEFAULT_PORT, Event, Family, MetricId, PingMode, PingPlan, PingTransport, Record, WaitMode,
 };
+use linerate_core::time::decimals_of_ms;
 use linerate_core::units::parse_span;
 use linerate_engine::rtt;
 
 use super::measure::{self, Output};
-use super::ping_text::{self, Digits};
+use super::ping_text;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -111,7 +112,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args);
     let mut lines = Lines::new();
     let bar = lines.bar.clone();
-    let record = measure::run_printing(
+    let record = measure::run(
         &args.output,
         |context| {
             let record = rtt::run(&plan, context);
@@ -119,7 +120,6 @@ pub(crate) fn run(args: Args) -> Outcome {
             record
         },
         &mut |event| lines.event(event),
-        ping_text::summary,
     )?;
     Ok(exit_code(&record))
 }
@@ -179,17 +179,18 @@ fn nanos(span: Duration) -> u64 {
 /// What people see while a ping runs.
 struct Lines {
     target: String,
-    digits: Digits,
+    /// Decimals of a time in ms that the clock justifies.
+    decimals: usize,
     /// The state of a flood, on standard error when that is a terminal.
     bar: ProgressBar,
 }
 
 impl Lines {
     fn new() -> Self {
-        let step_ns = rtt::clock_check::calibrate().map(|tick| tick.step_ns);
+        let step_ns = rtt::clock_check::calibrate().map_or(1.0, |tick| tick.step_ns);
         Self {
             target: String::new(),
-            digits: Digits::of_step(step_ns),
+            decimals: decimals_of_ms(step_ns),
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(
                 ProgressStyle::with_template("{msg}")
                     .unwrap_or_else(|_| ProgressStyle::default_spinner()),
@@ -204,7 +205,7 @@ impl Lines {
             }
             Event::Connected(line) => output::line(line),
             Event::Reply(reply) => {
-                output::line(&ping_text::reply(reply, &self.target, self.digits));
+                output::line(&ping_text::reply(reply, &self.target, self.decimals));
             }
             Event::Progress(progress) => self.bar.set_message(ping_text::progress(progress)),
             Event::Note(line) => output::note(line),

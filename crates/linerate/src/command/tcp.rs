@@ -93,7 +93,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
     let mut lines = TcpLines::new(&args.output);
     let until = linerate_sys::clock::monotonic() + args.wait;
-    measure::run(
+    let record = measure::run(
         &args.output,
         |context| {
             loop {
@@ -106,7 +106,8 @@ pub(crate) fn run(args: Args) -> Outcome {
             }
         },
         &mut |event: &Event| lines.event(event),
-    )
+    )?;
+    Ok(record.exit_code())
 }
 
 fn is_busy(failure: &Failure) -> bool {
