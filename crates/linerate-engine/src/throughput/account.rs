@@ -34,6 +34,8 @@ pub(super) struct Account {
     pub(super) row_ns_min: u64,
     /// End of the span that does not count.
     pub(super) omit_ns: u64,
+    /// Intervals whose rows have been told.
+    pub(super) intervals_told: usize,
 }
 
 type Watch<'a> = &'a mut dyn FnMut(&Event);
@@ -63,23 +65,28 @@ impl Account {
         moved(&self.local_samples) || moved(&self.remote_samples)
     }
 
-    /// Takes the client's samples of an interval; the streams that it receives make rows.
+    /// Takes the client's samples of an interval.
     pub(super) fn local_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
         self.local_samples.push(samples);
-        let rows = self.rows(Direction::Down, &self.local_samples, &self.remote_samples);
-        rows.into_iter().for_each(|row| watch(&Event::Interval(row)));
+        self.tell(watch);
     }
 
-    /// Takes the server's samples of an interval; the streams that it receives make rows.
+    /// Takes the server's samples of an interval.
     pub(super) fn remote_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
         self.remote_samples.push(samples);
-        let rows = self.rows(Direction::Up, &self.remote_samples, &self.local_samples);
-        rows.into_iter().for_each(|row| watch(&Event::Interval(row)));
+        self.tell(watch);
     }
 
-    /// Takes the client's last samples, which end no interval.
-    pub(super) fn local_last(&mut self, samples: Vec<FlowSample>) {
-        self.local_samples.push(samples);
+    /// Tells the rows of every interval that both ends have sampled. A row needs the receiver's
+    /// count and the sender's retransmits of the same interval, whichever comes last.
+    fn tell(&mut self, watch: Watch<'_>) {
+        let known = self.local_samples.len().min(self.remote_samples.len());
+        for at in self.intervals_told..known {
+            let up = self.rows(Direction::Up, at, &self.remote_samples, &self.local_samples);
+            let down = self.rows(Direction::Down, at, &self.local_samples, &self.remote_samples);
+            up.into_iter().chain(down).for_each(|row| watch(&Event::Interval(row)));
+        }
+        self.intervals_told = self.intervals_told.max(known);
     }
 
     /// The first stream that did not end well.
@@ -93,20 +100,21 @@ impl Account {
         })
     }
 
-    /// The rows of the newest interval of `direction`: every stream, when there are several, and
-    /// their sum. `received` are the receiving end's samples, `sent` the sending end's.
+    /// The rows of interval `at` of `direction`: every stream, when there are several, and their
+    /// sum. `received` are the receiving end's samples, `sent` the sending end's.
     fn rows(
         &self,
         direction: Direction,
+        at: usize,
         received: &[Vec<FlowSample>],
         sent: &[Vec<FlowSample>],
     ) -> Vec<IntervalRow> {
         let mut rows = Vec::new();
-        let Some((last, before)) = received.split_last() else { return rows };
-        for sample in last.iter().filter(|sample| sample.direction == direction) {
-            let earlier = before.last().and_then(|samples| same_flow(samples, sample));
-            let newest = sent.last().and_then(|samples| same_flow(samples, sample));
-            let older = sent.len().checked_sub(2).and_then(|i| same_flow(&sent[i], sample));
+        let before = at.checked_sub(1);
+        for sample in received[at].iter().filter(|sample| sample.direction == direction) {
+            let earlier = before.and_then(|i| same_flow(&received[i], sample));
+            let newest = same_flow(&sent[at], sample);
+            let older = before.and_then(|i| same_flow(&sent[i], sample));
             let row = self.row(sample, earlier, newest, older);
             if row.end_ns - row.start_ns >= self.row_ns_min {
                 rows.push(row);
@@ -203,7 +211,10 @@ mod tests {
             }
         };
         let second = 1_000_000_000;
-        account.local_samples.push(vec![sample(0, second, 1000), sample(1, second, 5000)]);
+        account.local_samples = vec![
+            vec![sample(0, second, 1000), sample(1, second, 5000)],
+            vec![sample(0, 2 * second, 4000), sample(1, 2 * second, 5000)],
+        ];
         account.remote_interval(vec![sample(0, second, 1000), sample(1, second, 2000)], &mut watch);
         account.remote_interval(
             vec![sample(0, 2 * second, 4000), sample(1, 2 * second, 2000)],
@@ -225,10 +236,32 @@ mod tests {
     }
 
     #[test]
+    fn retransmits_of_the_rows_add_up_to_the_senders_count() {
+        // The sender has retransmitted 3, 5 and, with the rest after the last interval, 6 times.
+        let mut account = Account::default();
+        let mut counts = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                counts.push(row.retransmits);
+            }
+        };
+        let second = 1_000_000_000;
+        account.local_interval(vec![sample(0, second, 3000)], &mut watch);
+        account.remote_interval(vec![sample(0, second, 3000)], &mut watch);
+        account.remote_interval(vec![sample(0, 2 * second, 5000)], &mut watch);
+        account.local_interval(vec![sample(0, 2 * second, 5000)], &mut watch);
+        account.remote_interval(vec![sample(0, 5 * second / 2, 6000)], &mut watch);
+        account.local_interval(vec![sample(0, 5 * second / 2, 6000)], &mut watch);
+        assert_eq!(counts, [Some(3), Some(2), Some(1)]);
+    }
+
+    #[test]
     fn the_rest_after_the_last_interval_makes_no_row() {
         let mut account = Account { row_ns_min: 250_000_000, ..Account::default() };
         let mut count = 0;
         let mut watch = |_: &Event| count += 1;
+        account.local_samples =
+            vec![vec![sample(0, 1_000_000_000, 10)], vec![sample(0, 1_000_400_000, 12)]];
         account.remote_interval(vec![sample(0, 1_000_000_000, 10)], &mut watch);
         account.remote_interval(vec![sample(0, 1_000_400_000, 12)], &mut watch);
         assert_eq!(count, 1);

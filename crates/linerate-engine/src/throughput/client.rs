@@ -220,7 +220,7 @@ impl Test {
                 }
                 Ok(ClientEvent::Reported(reports)) => {
                     let samples = self.endpoint.sample(monotonic());
-                    account.local_last(samples);
+                    account.local_interval(samples, context.watch);
                     return Ok(reports);
                 }
                 Ok(event) => return Err(self.refusal(event)),
