@@ -169,6 +169,8 @@ impl Test {
 
     /// Starts, follows and ends the test.
     fn measure(mut self, context: &mut Context<'_>, account: &mut Account) -> Result<(), Failure> {
+        let prepared = self.endpoint.prepare();
+        prepared.map_err(|error| crate::failure::system(&error))?;
         self.control.send(&Message::Start)?;
         account.begin = monotonic();
         let started = self.endpoint.start(account.begin);

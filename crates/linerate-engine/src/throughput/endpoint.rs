@@ -20,6 +20,7 @@ pub(super) struct Endpoint {
     request: Request,
     streams: Vec<Stream>,
     switches: Arc<Switches>,
+    payload: Option<Arc<Payload>>,
     started: MonoTime,
 }
 
@@ -57,7 +58,8 @@ pub(super) fn socket_options(request: &Request) -> TcpOptions {
 impl Endpoint {
     pub(super) fn new(request: Request) -> Self {
         let switches = Arc::new(Switches::default());
-        Self { request, streams: Vec::new(), switches, started: MonoTime::default() }
+        let (streams, started) = (Vec::new(), MonoTime::default());
+        Self { request, streams, switches, payload: None, started }
     }
 
     /// Takes over a connected data stream. `client_addr` is the client's address.
@@ -81,15 +83,22 @@ impl Endpoint {
         });
     }
 
-    /// Starts every stream's thread.
+    /// Makes what the senders of this end send. It takes a while, so it goes before the start:
+    /// the first interval would otherwise show less than the path carries.
+    pub(super) fn prepare(&mut self) -> linerate_sys::Result<()> {
+        if self.streams.iter().any(|stream| stream.side == Side::Sender) {
+            self.payload = Some(Arc::new(payload(&self.request)?));
+        }
+        Ok(())
+    }
+
+    /// Starts every stream's thread; senders must be prepared.
     pub(super) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
         self.started = now;
-        let sends = self.streams.iter().any(|stream| stream.side == Side::Sender);
-        let payload = if sends { Some(Arc::new(payload(&self.request)?)) } else { None };
         let budget = self.request.byte_budget().map(|bytes| Arc::new(AtomicU64::new(bytes)));
         for stream in &mut self.streams {
             tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
-            stream.thread = Some(match (stream.side, &payload) {
+            stream.thread = Some(match (stream.side, &self.payload) {
                 (Side::Sender, Some(payload)) => {
                     let sender = Sender {
                         stream: Arc::clone(&stream.socket),

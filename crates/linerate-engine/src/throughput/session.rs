@@ -148,7 +148,8 @@ impl Session {
         let accept = Accept { token: token.to_hex(), data_port, host_id, end };
         self.control.send(&Message::Accept(Box::new(accept)))?;
         self.machine.accepted();
-        let endpoint = self.gather(request, &arrivals)?;
+        let mut endpoint = self.gather(request, &arrivals)?;
+        endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
         self.control.send(&Message::Ready)?;
         self.machine.streams_ready();
         Ok(endpoint)
