@@ -115,10 +115,10 @@ fn a_failed_test_says_so_and_keeps_what_it_has() {
     record.status = Status::Error;
     record.failure = Some(
         Failure::new(Fault::Unreachable, "connect", "10.0.0.2:5210", "connection refused")
-            .advise("start linerate serve there"),
+            .advise("start `linerate serve` there"),
     );
     let text = text::record(&record);
-    let line = "  failed: connect 10.0.0.2:5210: connection refused; start linerate serve there";
+    let line = "  failed: connect 10.0.0.2:5210: connection refused; start `linerate serve` there";
     assert!(text.lines().any(|it| it == line), "{text}");
     assert!(text.ends_with("Nothing was measured with 10.0.0.2.\n"), "{text}");
     assert!(!text.contains(" 0 bit/s"), "what is absent is not 0: {text}");

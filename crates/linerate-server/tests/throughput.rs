@@ -337,7 +337,7 @@ fn a_refused_connection_says_what_to_start() {
     drop(free);
     let (record, _) = measure(&plan(address));
     let failure = record.failure.as_ref().expect("nobody listens");
-    assert!(failure.to_string().contains("start linerate serve"), "{failure}");
+    assert!(failure.to_string().contains("start `linerate serve`"), "{failure}");
     assert_eq!(record.exit_code(), 3);
 }
 

@@ -21,6 +21,7 @@ use super::socket_wire::{SocketWire, Waiting};
 use super::tick::Tick;
 use super::wire::Wire;
 use super::{clock_check, target};
+use crate::address::resolve;
 use crate::context::Context;
 use crate::environment;
 
@@ -50,7 +51,7 @@ pub(crate) fn measure(
     record: &mut Record,
 ) -> Result<(), Failure> {
     check(plan)?;
-    let peer = target::resolve(plan)?;
+    let peer = resolve(&plan.host, plan.port, plan.family)?;
     let (kind, socket) = target::open(plan, peer)?;
     let wire = SocketWire::new(socket, kind, peer, waiting(plan));
     let _slack = sched::ShortSlack::begin();
@@ -112,12 +113,17 @@ impl Session<'_, '_> {
                 "compare with stop and wait (-f) for the path's own delay",
             ));
         }
-        if self.peer.ip().is_loopback()
-            || self.wire.socket().local_address() == Some(self.peer.ip())
-        {
+        let target = self.peer.ip();
+        // The kernel takes the address 0 for this host.
+        let own = target.is_loopback() || target.is_unspecified();
+        if own || self.wire.socket().local_address() == Some(target) {
+            let how = match self.plan.transport {
+                PingTransport::Icmp => "an echo is answered inside the send call",
+                PingTransport::Udp => "linerate serve shares its cores with the ping",
+            };
             self.caveat(Caveat::new(
                 CaveatCode::SameHost,
-                "the target is this host: an echo is answered inside the send call".to_owned(),
+                format!("the target is this host: {how}"),
                 "ping another host to measure a path",
             ));
         }
@@ -444,6 +450,10 @@ fn check(plan: &PingPlan) -> Result<(), Failure> {
     if plan.mode == PingMode::Paced && plan.interval_ns < INTERVAL_NS_MIN {
         let reason = "below 10 µs the pace cannot be kept".to_owned();
         return refuse("interval", reason, "flood by -f, or give a longer -i");
+    }
+    if plan.deadline_ns == Some(0) {
+        let reason = "nothing is sent in no time".to_owned();
+        return refuse("deadline", reason, "give a longer -w, or none");
     }
     if plan.timeout_ns == 0 {
         return refuse("timeout", "no answer comes in no time".to_owned(), "give -W 1");

@@ -1,10 +1,10 @@
-//! From a name and flags to an address and an open socket, with one line of advice for each way
-//! in which that fails.
+//! From flags and an address to an open socket, with one line of advice for each way in which
+//! that fails.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 
-use linerate_core::record::{Failure, Family, Fault, PingMode, PingPlan, PingTransport};
+use linerate_core::record::{Failure, Fault, PingMode, PingPlan, PingTransport};
 use linerate_sys::Error;
 use linerate_sys::echo_socket::{EchoKind, EchoOptions, EchoSocket, Source};
 
@@ -12,44 +12,6 @@ use crate::failure::words_of;
 
 /// Room for answers that wait while a window of probes is under way.
 const WINDOW_BUFFER_BYTES: usize = 4 * 1024 * 1024;
-
-/// Resolves the host once, in the asked family.
-/// # Errors
-/// When the name is not known, or has no address in that family.
-pub(crate) fn resolve(plan: &PingPlan) -> Result<SocketAddr, Failure> {
-    let fail = |reason: String| Failure::new(Fault::Usage, "resolve", &plan.host, reason);
-    let advice = "check the spelling, or give an IP address";
-    let addresses: Vec<SocketAddr> = (plan.host.as_str(), plan.port)
-        .to_socket_addrs()
-        .map_err(|error| fail(resolver_words(&error)).advise(advice))?
-        .collect();
-    addresses.iter().copied().find(|address| family_fits(plan.family, *address)).ok_or_else(|| {
-        let other = addresses.first().map_or_else(|| "nothing".to_owned(), ToString::to_string);
-        fail(format!("no {} address, only {other}", family_name(plan.family)))
-            .advise("drop -4 or -6")
-    })
-}
-
-fn resolver_words(error: &std::io::Error) -> String {
-    let text = words_of(error);
-    text.rsplit(": ").next().unwrap_or(&text).to_owned()
-}
-
-const fn family_fits(family: Option<Family>, address: SocketAddr) -> bool {
-    match family {
-        None => true,
-        Some(Family::V4) => address.is_ipv4(),
-        Some(Family::V6) => address.is_ipv6(),
-    }
-}
-
-const fn family_name(family: Option<Family>) -> &'static str {
-    match family {
-        Some(Family::V4) => "IPv4",
-        Some(Family::V6) => "IPv6",
-        None => "IP",
-    }
-}
 
 /// Opens the best socket that this process may open: ICMP datagram, else ICMP raw; or UDP.
 /// # Errors
@@ -126,34 +88,31 @@ fn explain(error: &Error, peer: SocketAddr) -> Failure {
         }
         ErrorKind::AddrNotAvailable => Failure::new(Fault::Usage, error.call, &error.object, words)
             .advise("give an address of this host, see `ip address`"),
+        // What connect(2) says of a broadcast address.
+        ErrorKind::PermissionDenied if error.call == "connect to" => {
+            let advice = "a broadcast address takes no ping; name one host";
+            Failure::new(Fault::Usage, error.call, &error.object, words).advise(advice)
+        }
+        // What connect(2) says of a link-local address without its interface.
+        ErrorKind::InvalidInput if needs_zone(peer.ip()) => {
+            let advice = format!("name its link: {}%INTERFACE", peer.ip());
+            Failure::new(Fault::Usage, error.call, &error.object, words).advise(advice)
+        }
+        _ if error.call == "bind to interface" => {
+            Failure::new(Fault::Usage, error.call, &error.object, words)
+                .advise("give an interface of this host, see `ip link`")
+        }
         _ => Failure::new(Fault::System, error.call, &error.object, words),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan(host: &str, family: Option<Family>) -> PingPlan {
-        PingPlan { host: host.to_owned(), family, ..PingPlan::default() }
-    }
-
-    #[test]
-    fn an_address_resolves_to_itself_in_its_family_only() {
-        let v4 = resolve(&plan("127.0.0.1", None)).expect("an address");
-        assert_eq!(v4.ip(), IpAddr::from([127, 0, 0, 1]));
-        let failure = resolve(&plan("127.0.0.1", Some(Family::V6))).expect_err("no IPv6 address");
-        assert_eq!(failure.exit_code(), 2);
-        assert!(failure.next_step.is_some(), "{failure}");
-    }
-
-    #[test]
-    fn an_unknown_name_is_a_usage_failure_of_one_line() {
-        // RFC 6761 §6.4: `invalid.` never resolves.
-        let failure = resolve(&plan("nobody.invalid", None)).expect_err("never resolves");
-        let text = failure.to_string();
-        assert!(text.starts_with("resolve nobody.invalid: "), "{text}");
-        assert!(!text.contains('\n') && !text.contains("os error"), "{text}");
-        assert_eq!(failure.exit_code(), 2);
+/// Whether an address means something on one link only.
+fn needs_zone(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(address) => {
+            address.is_unicast_link_local()
+                || (address.is_multicast() && address.segments()[0] & 15 <= 2)
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! The client's side of one test: from a plan to a record.
 
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Family, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan,
+    Direction, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan,
 };
 use linerate_proto::native::{
     Accept, ClientEvent, ClientMachine, DataHello, EndReport, HelloKind, Message, Refuse,
@@ -19,6 +19,7 @@ use super::control::{Control, read_hello, send_hello};
 use super::endpoint::{Endpoint, socket_options};
 use super::fold::fold;
 use super::session::{LOOK_AT_END, planned_span};
+use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
 
@@ -295,38 +296,26 @@ fn connect_control(
 }
 
 fn connect_failure(error: &linerate_sys::Error) -> Failure {
-    let failure =
-        Failure::new(Fault::Unreachable, error.call, &error.object, words_of(&error.source));
-    match error.source.kind() {
-        std::io::ErrorKind::ConnectionRefused => {
-            failure.advise("start linerate serve there, or name its port with -p")
+    use std::io::ErrorKind;
+    let (call, kind) = (error.call, error.source.kind());
+    let (fault, advice) = match (call, kind) {
+        (_, ErrorKind::ConnectionRefused) => {
+            (Fault::Unreachable, "start `linerate serve` there, or name its port with -p")
         }
-        std::io::ErrorKind::TimedOut => {
-            failure.advise("is the host up and the port open on the way?")
+        (_, ErrorKind::TimedOut) => {
+            (Fault::Unreachable, "is the host up and the port open on the way?")
         }
-        _ if error.call != "connect" => Failure { fault: Fault::System, ..failure },
-        _ => failure,
-    }
-}
-
-/// The first address of `host` in the wanted family.
-pub(crate) fn resolve(
-    host: &str,
-    port: u16,
-    family: Option<Family>,
-) -> Result<SocketAddr, Failure> {
-    let unknown = |reason: String| {
-        Failure::new(Fault::Usage, "resolve", host, reason)
-            .advise("check the name, or use an address")
+        ("connect", ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable) => {
+            (Fault::Unreachable, "look for a missing route by `ip route get`")
+        }
+        ("connect", _) => (Fault::Unreachable, "look at the address and the route to it"),
+        ("bind TCP", _) => (Fault::System, "give -B an address of this host in the host's family"),
+        ("set congestion control", _) => {
+            (Fault::System, "see net.ipv4.tcp_available_congestion_control on this host")
+        }
+        _ => (Fault::System, "see tcp(7)"),
     };
-    let mut addresses =
-        (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let wanted = |address: &SocketAddr| match family {
-        None => true,
-        Some(Family::V4) => address.is_ipv4(),
-        Some(Family::V6) => address.is_ipv6(),
-    };
-    addresses.find(wanted).ok_or_else(|| unknown("it has no address of that family".to_owned()))
+    Failure::new(fault, call, &error.object, words_of(&error.source)).advise(advice)
 }
 
 fn bind_address(plan: &TcpPlan) -> Result<Option<IpAddr>, Failure> {

@@ -1,7 +1,7 @@
 //! The control connection: hellos and messages over a socket, with limits in time.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
@@ -28,7 +28,7 @@ pub(super) struct Control {
 impl Control {
     /// Wraps a connection whose hellos are done.
     pub(super) fn new(stream: TcpStream) -> Result<Self, Failure> {
-        let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), |a| a.to_string());
+        let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
         let ready =
             stream.set_nodelay(true).and_then(|()| stream.set_write_timeout(Some(SEND_TIMEOUT)));
         ready.map_err(|error| Failure::new(Fault::System, "set up control to", &peer, error))?;
@@ -167,4 +167,9 @@ pub(super) fn read_exactly(
         }
     }
     stream.set_read_timeout(None)
+}
+
+/// An address as people write it: IPv4 peers of a socket for both families are IPv4.
+pub(super) fn plain(address: SocketAddr) -> String {
+    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }

@@ -20,7 +20,7 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::control::{Control, read_data_hello_rest, read_hello};
+use super::control::{Control, plain, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
 use super::registry::{DataRegistry, Registration};
 
@@ -360,11 +360,6 @@ fn prepare(socket: &TcpStream, request: &Request, side: Side) -> Result<(), Fail
         set.map_err(|error| Failure::new(Fault::System, "set", "TCP_NODELAY", error))?;
     }
     Ok(())
-}
-
-/// An address as people write it: IPv4 peers of a socket for both families are IPv4.
-fn plain(address: SocketAddr) -> String {
-    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }
 
 /// How long senders are planned to send, where time ends the test.

@@ -1,6 +1,9 @@
 //! Control messages. Fields are added, never renamed; unknown ones are ignored.
 
+use std::time::Duration;
+
 use linerate_core::record::{Direction, End, Finish, FlowEnd, SynOptions, TcpDirections};
+use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
 /// One control message.
@@ -93,8 +96,8 @@ pub struct Request {
 pub struct RequestError {
     /// Which field.
     pub field: &'static str,
-    /// What was asked.
-    pub value: u64,
+    /// What was asked, with its unit.
+    pub value: String,
     /// What is allowed.
     pub bounds: &'static str,
 }
@@ -106,6 +109,11 @@ impl Request {
     pub fn check(&self) -> Result<(), RequestError> {
         let within = |field, value: u64, low: u64, high: u64, bounds| {
             let fits = (low..=high).contains(&value);
+            let spans = ["interval", "omitted span", "time"];
+            let value = match spans.contains(&field) {
+                true => print_span(Duration::from_nanos(value)),
+                false => value.to_string(),
+            };
             if fits { Ok(()) } else { Err(RequestError { field, value, bounds }) }
         };
         const DAY_NS: u64 = 86_400_000_000_000;
@@ -116,7 +124,7 @@ impl Request {
         within("window", self.window_bytes.unwrap_or(1), 1, 2 << 30, "1 byte … 2 GiB")?;
         within("segment size", self.mss_bytes.unwrap_or(536).into(), 48, 65_495, "48 … 65495")?;
         within("code point", self.dscp.unwrap_or(0).into(), 0, 63, "0 … 63")?;
-        within("pace", self.pace_bps.unwrap_or(1), 1, u64::MAX, "1 bit/s and more")?;
+        within("pace", self.pace_bps.unwrap_or(1), 1, u64::MAX, "1 bit/s … 18 Ebit/s")?;
         match self.finish {
             Finish::TimeNs(ns) => within("time", ns, 1_000_000, DAY_NS, "1 ms … 1 day"),
             Finish::Bytes(bytes) => within("bytes", bytes, 1, 1 << 60, "1 byte … 1 EiB"),

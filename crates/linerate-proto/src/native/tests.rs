@@ -169,6 +169,19 @@ fn a_request_out_of_bounds_names_the_field() {
 }
 
 #[test]
+fn a_refused_span_is_said_with_its_unit() {
+    let wrong = Request { interval_ns: 1_000_000, ..request() };
+    let said = wrong.check().expect_err("below 10 ms").to_string();
+    assert_eq!(said, "interval of 1ms is outside 10 ms … 1 day");
+}
+
+#[test]
+fn another_protocols_greeting_is_quoted() {
+    let said = WireError::Magic(*b"SSH-2.0-").to_string();
+    assert_eq!(said, "not a linerate peer: it begins with \"SSH-2.0-\"");
+}
+
+#[test]
 fn a_token_survives_hexadecimal_and_nothing_else_does() {
     let token = Token([0x0f; 16]);
     assert_eq!(Token::from_hex(&token.to_hex()), Some(token));

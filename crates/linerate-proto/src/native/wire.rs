@@ -28,7 +28,7 @@ const MAGIC: &[u8; 8] = b"LINERATE";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The first bytes are of another protocol.
-    #[error("not a linerate peer: the first bytes are {0:02x?}")]
+    #[error("not a linerate peer: it begins with \"{}\"", .0.escape_ascii())]
     Magic([u8; 8]),
     /// The peer speaks another version of this protocol.
     #[error("the peer speaks version {0} of the protocol, this program version {VERSION}")]
