@@ -21,7 +21,7 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
 
 /// Ends a command line that clap did not turn into flags: help and version go out as asked, a
 /// mistake is one line, with the nearest name where there is one.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn usage(error: &clap::Error, command: &clap::Command) -> ExitCode {
     if !error.use_stderr() {
         crate::output::text(&error.render().to_string());
         return ExitCode::SUCCESS;
@@ -30,20 +30,32 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         crate::output::note(text.trim_end());
     } else {
-        crate::output::error_line(&mistake(&text));
+        crate::output::error_line(&mistake(&text, &asked(command, std::env::args().skip(1))));
     }
     ExitCode::from(2)
 }
 
-/// Clap's paragraphs as one line: what is wrong, its tips, where to read on.
-fn mistake(text: &str) -> String {
+/// The command that the arguments name, for mistakes of which clap does not say where they were.
+fn asked(command: &clap::Command, args: impl Iterator<Item = String>) -> String {
+    let (mut at, mut words) = (command, command.get_name().to_owned());
+    for arg in args {
+        let Some(next) = at.find_subcommand(&arg) else { break };
+        words.push_str(&format!(" {}", next.get_name()));
+        at = next;
+    }
+    words
+}
+
+/// Clap's paragraphs as one line: what is wrong, its tips, where to read on. `asked` is the
+/// command where clap's usage line does not name it.
+fn mistake(text: &str, asked: &str) -> String {
     let mut lines = text.lines().map(str::trim);
     let mut what: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
     if let Some(first) = what.first_mut() {
         *first = first.trim_start_matches("error: ");
     }
     let mut said = what.join(" ");
-    let mut command = "linerate".to_owned();
+    let mut command = asked.to_owned();
     for line in lines {
         if let Some(tip) = line.strip_prefix("tip: ") {
             said.push_str(&format!("; {tip}"));
@@ -57,7 +69,20 @@ fn mistake(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::mistake;
+    use super::{asked, mistake};
+
+    #[test]
+    fn a_bad_value_points_at_the_help_of_its_own_command() {
+        let lab = clap::Command::new("lab").subcommand(clap::Command::new("run"));
+        let all = clap::Command::new("linerate").subcommand(lab);
+        let args = ["lab", "run", "lab", "-x"].map(str::to_owned);
+        assert_eq!(asked(&all, args.into_iter()), "linerate lab run");
+        // As clap 4.6 prints it: without a usage.
+        let text = "error: invalid value '1X' for '--window <SIZE>': no size\n\nFor more \
+                    information, try '--help'.\n";
+        let line = mistake(text, "linerate tcp");
+        assert!(line.ends_with("; see 'linerate tcp --help'"), "{line}");
+    }
 
     #[test]
     fn a_mistake_in_several_paragraphs_becomes_one_line() {
@@ -66,7 +91,7 @@ mod tests {
                     '--json'\n\nUsage: linerate tcp --json <HOST>\n\nFor more information, try \
                     '--help'.\n";
         assert_eq!(
-            mistake(text),
+            mistake(text, "linerate"),
             "unexpected argument '--jsn' found; a similar argument exists: '--json'; see \
              'linerate tcp --help'"
         );
@@ -77,7 +102,7 @@ mod tests {
         let text = "error: the following required arguments were not provided:\n  <HOST>\n\n\
                     Usage: linerate tcp <HOST>\n\nFor more information, try '--help'.\n";
         assert_eq!(
-            mistake(text),
+            mistake(text, "linerate"),
             "the following required arguments were not provided: <HOST>; see 'linerate tcp --help'"
         );
     }

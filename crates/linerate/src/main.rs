@@ -7,7 +7,7 @@ mod live;
 mod output;
 mod paths;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Measures a network path or device and says what limits it.
 #[derive(Debug, Parser)]
@@ -52,7 +52,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return exit::usage(&error, &Cli::command()),
     };
     exit::code(match cli.command {
         Command::Tcp(args) => command::tcp::run(args),
