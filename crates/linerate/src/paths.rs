@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use linerate_core::record::{Failure, Fault, Record};
+use linerate_engine::failure::words_of;
 use linerate_server::store::{Store, default_path};
 
 /// The store that a flag names, else this user's.
@@ -24,9 +25,9 @@ pub(crate) fn reports(store: Option<&Path>) -> Result<PathBuf, Failure> {
 /// # Errors
 /// One line when it cannot be written.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failure = |error| {
-        Failure::new(Fault::System, "write", path.display().to_string(), error)
-            .advise("name another place by --report or the format's flag")
+    let failure = |error: std::io::Error| {
+        Failure::new(Fault::System, "write", path.display().to_string(), words_of(&error))
+            .advise("make room or name another place")
     };
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(failure)?;
@@ -38,8 +39,9 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 /// # Errors
 /// One line when it cannot be read or is no UTF-8.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(Fault::Usage, "read", path.display().to_string(), error))
+    std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(Fault::Usage, "read", path.display().to_string(), words_of(&error))
+    })
 }
 
 /// A record on one line.

@@ -156,6 +156,7 @@ fn a_refused_connection_exits_3_and_says_what_to_start() {
     assert_eq!(output.status.code(), Some(3));
     let said = stderr(&output);
     assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(output.stdout.is_empty(), "no table of nothing");
     for part in ["connect", "127.0.0.1:1", "refused", "linerate serve"] {
         assert!(said.contains(part), "{said}");
     }

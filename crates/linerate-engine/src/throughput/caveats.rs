@@ -27,7 +27,9 @@ pub(super) fn caveats(record: &Record, plan: &TcpPlan, account: &Account) -> Vec
     caveats.extend(congestion_control(&record.flows));
     caveats.extend(mss(&record.flows));
     caveats.extend(same_host(account));
-    caveats.extend(short_run(plan));
+    if account.has_samples() {
+        caveats.extend(short_run(plan));
+    }
     caveats.extend(pace(&record.flows, plan));
     caveats.extend(cut_short(record));
     caveats

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::record::{Event, Failure, Fault, Record, Tool};
+use linerate_core::record::{Event, Failure, Fault, Record, Status, Tool};
 use linerate_engine::context::Context;
 use linerate_sys::stop::Stop;
 use serde::Serialize;
@@ -98,12 +98,13 @@ pub(crate) fn run(
     Ok(record)
 }
 
+/// A run that measured nothing has no figures to show: people get the line of its failure alone.
 fn print(flags: &Output, record: &Record) {
     if flags.json {
         output::line(&serde_json::to_string_pretty(record).unwrap_or_default());
     } else if flags.jsonl {
         output::line(&record_line(record));
-    } else {
+    } else if record.status != Status::Error {
         output::text(&linerate_report::text::record(record));
     }
     if let Some(failure) = &record.failure {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{DEFAULT_PORT, Event, Record};
+use linerate_core::record::{DEFAULT_PORT, Event, Record, Status};
 use linerate_core::units::parse_span;
 use linerate_engine::context::Context;
 use linerate_engine::examine::Examination;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     };
     let mut context = Context { tool: measure::tool(), stop, watch: &mut watch };
     let mut done = |count: usize, record: &Record| {
-        if flags.live() {
+        if flags.live() && record.status != Status::Error {
             let line = linerate_report::examination::line(record);
             output::note(&format!("{count}/{total} {line}"));
         }
@@ -81,7 +81,7 @@ fn print(flags: &Output, records: &[Record]) -> anyhow::Result<()> {
         for record in records {
             output::line(&measure::record_line(record));
         }
-    } else {
+    } else if records.iter().any(|record| record.status != Status::Error) {
         output::text(&linerate_report::examination::text(records));
     }
     if let Some(path) = &flags.output {
