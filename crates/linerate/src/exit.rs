@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use linerate_core::record::Failure;
+use linerate_core::record::{Failure, Fault};
+use linerate_engine::failure::words_of;
 
 /// How a command ended: a code of the table, or a failure to print.
 pub(crate) type Outcome = Result<u8, anyhow::Error>;
@@ -10,13 +11,22 @@ pub(crate) type Outcome = Result<u8, anyhow::Error>;
 /// Prints the failure, if any, as one line and returns its exit code.
 pub(crate) fn code(outcome: Outcome) -> ExitCode {
     match outcome {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => ExitCode::from(written(code)),
         Err(error) => {
             crate::output::error_line(&format!("{error:#}"));
             let code = error.downcast_ref::<Failure>().map_or(2, Failure::exit_code);
             ExitCode::from(code)
         }
     }
+}
+
+/// The code of a run that went well, unless its results could not be written.
+fn written(code: u8) -> u8 {
+    let Some(error) = crate::output::trouble() else { return code };
+    let failure = Failure::new(Fault::System, "write", "standard output", words_of(error))
+        .advise("make room; a stored result is shown again by linerate report");
+    crate::output::error_line(&failure.to_string());
+    if code == 0 { failure.exit_code() } else { code }
 }
 
 /// Ends a command line that clap did not turn into flags: help and version go out as asked, a

@@ -1,26 +1,47 @@
 //! The only place that prints. Results go to standard output, everything else to standard error.
-//! A reader that went away (a closed pipe) ends the output quietly.
+//! A reader that went away (a closed pipe) ends the output quietly; results that could not be
+//! written for another reason, no space above all, are a failure of the run.
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
+use std::sync::OnceLock;
+
+/// The first error of standard output.
+static TROUBLE: OnceLock<io::Error> = OnceLock::new();
 
 /// One line of results.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+    note_trouble(writeln!(io::stdout().lock(), "{text}"));
 }
 
 /// Results that bring their own line ends.
 pub(crate) fn text(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+    let mut out = io::stdout().lock();
+    note_trouble(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
 /// One line that is not a result: progress, a note.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// The one line of a failure.
 pub(crate) fn error_line(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "linerate: {text}");
+    let _ = writeln!(io::stderr().lock(), "linerate: {text}");
+}
+
+/// Whether the reader of the results went away, so that going on has no purpose.
+pub(crate) fn reader_left() -> bool {
+    TROUBLE.get().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}
+
+/// Why results are missing from standard output, unless nobody wanted them.
+pub(crate) fn trouble() -> Option<&'static io::Error> {
+    TROUBLE.get().filter(|error| error.kind() != ErrorKind::BrokenPipe)
+}
+
+fn note_trouble(result: io::Result<()>) {
+    if let Err(error) = result {
+        // The first error tells; later ones follow from it.
+        let _ = TROUBLE.set(error);
+    }
 }

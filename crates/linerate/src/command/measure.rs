@@ -80,11 +80,15 @@ pub(crate) fn run(
     live: &mut dyn FnMut(&Event),
 ) -> Result<Record, anyhow::Error> {
     let stop = Stop::on_signals()?;
+    let without_reader = stop.clone();
     let mut watch = |event: &Event| {
         if flags.jsonl {
             output::line(&json(event));
         } else if flags.live() {
             live(event);
+        }
+        if output::reader_left() {
+            without_reader.ask();
         }
     };
     let mut context = Context { tool: tool(), stop, watch: &mut watch };

@@ -51,11 +51,15 @@ pub(crate) fn run(args: Args) -> Outcome {
         ping_count: args.count,
     };
     let stop = Stop::on_signals()?;
+    let without_reader = stop.clone();
     let total = examination.plans().len();
     let flags = &args.output;
     let mut watch = |event: &Event| {
         if flags.jsonl {
             output::line(&serde_json::to_string(event).unwrap_or_default());
+        }
+        if output::reader_left() {
+            without_reader.ask();
         }
     };
     let mut context = Context { tool: measure::tool(), stop, watch: &mut watch };
