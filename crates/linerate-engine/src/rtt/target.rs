@@ -86,6 +86,10 @@ fn explain(error: &Error, peer: SocketAddr) -> Failure {
             Failure::new(Fault::Unreachable, "reach", peer.ip().to_string(), words)
                 .advise("look for a missing route by `ip route get`")
         }
+        ErrorKind::AddrNotAvailable if error.call == "connect to" => {
+            let advice = "this host has no address to send from there; see `ip address`";
+            Failure::new(Fault::Unreachable, error.call, &error.object, words).advise(advice)
+        }
         ErrorKind::AddrNotAvailable => Failure::new(Fault::Usage, error.call, &error.object, words)
             .advise("give an address of this host, see `ip address`"),
         // What connect(2) says of a broadcast address.

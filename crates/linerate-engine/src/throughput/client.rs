@@ -288,7 +288,9 @@ fn connect_control(
     send_hello(&stream, HelloKind::Control).map_err(|error| {
         Failure::new(Fault::Unreachable, "send hello to", server.to_string(), words_of(&error))
     })?;
-    read_hello(&stream, timeout)?.accept().map_err(|error| {
+    let hello = read_hello(&stream, timeout);
+    let hello = hello.map_err(|failure| failure.advise("is it `linerate serve`?"))?;
+    hello.accept().map_err(|error| {
         Failure::new(Fault::PeerIncompatible, "talk to", server.to_string(), error)
             .advise("install the same version at both ends")
     })?;

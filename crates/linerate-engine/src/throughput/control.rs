@@ -108,7 +108,7 @@ pub fn send_hello(stream: &TcpStream, kind: HelloKind) -> io::Result<()> {
 /// # Errors
 /// When it does not come whole in time, or is no hello.
 pub fn read_hello(stream: &TcpStream, timeout: Duration) -> Result<Hello, Failure> {
-    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), |addr| addr.to_string());
+    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
     let mut bytes = [0; CONTROL_HELLO_BYTES];
     read_exactly(stream, &mut bytes, timeout).map_err(|error| {
         let reason = match error.kind() {
@@ -119,12 +119,9 @@ pub fn read_hello(stream: &TcpStream, timeout: Duration) -> Result<Hello, Failur
             _ => words_of(&error),
         };
         Failure::new(Fault::PeerMisbehaved, "read hello of", &peer, reason)
-            .advise("is it linerate serve?")
     })?;
-    Hello::parse(&bytes).map_err(|error| {
-        Failure::new(Fault::PeerMisbehaved, "read hello of", &peer, error)
-            .advise("is it linerate serve?")
-    })
+    Hello::parse(&bytes)
+        .map_err(|error| Failure::new(Fault::PeerMisbehaved, "read hello of", &peer, error))
 }
 
 /// Reads what follows the common part of a data hello.
@@ -135,7 +132,7 @@ pub fn read_data_hello_rest(
     common: Hello,
     timeout: Duration,
 ) -> Result<DataHello, Failure> {
-    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), |addr| addr.to_string());
+    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
     let fail = |reason: String| {
         Failure::new(Fault::PeerMisbehaved, "read data hello of", peer.clone(), reason)
     };
