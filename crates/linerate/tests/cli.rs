@@ -3,7 +3,9 @@
 
 mod support;
 
-use support::{check_wrong_use, linerate, stderr, stdout};
+use std::fs::File;
+
+use support::{check_wrong_use, command, linerate, stderr, stdout};
 
 /// The names of the commands that the help of `path` lists.
 fn commands(path: &[&str]) -> Vec<String> {
@@ -80,7 +82,7 @@ fn completions_know_every_command() {
 #[test]
 fn a_reader_that_went_away_ends_the_output_quietly() {
     use std::process::Stdio;
-    let mut child = support::command(&["generate", "schema"])
+    let mut child = command(&["generate", "schema"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -89,4 +91,17 @@ fn a_reader_that_went_away_ends_the_output_quietly() {
     let output = child.wait_with_output().expect("the program ends");
     assert_eq!(stderr(&output), "");
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn results_that_could_not_be_written_fail_the_run_in_one_line() {
+    // full(4): every write to it ends with ENOSPC.
+    let Ok(full) = File::options().write(true).open("/dev/full") else {
+        eprintln!("skipped: no /dev/full on this machine");
+        return;
+    };
+    let output = command(&["doctor", "--json"]).stdout(full).output().expect("the program starts");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("write standard output: no space left"), "{said}");
 }
