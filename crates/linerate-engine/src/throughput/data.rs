@@ -19,8 +19,10 @@ use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::page_cache::PageCacheFile;
 use linerate_sys::poll::readable;
+use linerate_sys::tcp::set_receive_low_water;
 use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slack};
 
+use super::low_water::LowWater;
 use super::pace::Pacer;
 use super::span::{Measured, SpanMeter};
 
@@ -70,6 +72,8 @@ pub(super) struct Outcome {
     pub(super) io_calls: u64,
     pub(super) cost: ThreadCost,
     pub(super) failure: Option<String>,
+    /// How data was moved, for the record.
+    pub(super) technique: &'static str,
 }
 
 /// A receiving stream.
@@ -77,6 +81,8 @@ pub(super) struct Receiver {
     pub(super) stream: Arc<TcpStream>,
     pub(super) finish: Finish,
     pub(super) omit_ns: u64,
+    /// The kernel chooses the window; one that was asked for is not to be disturbed.
+    pub(super) autotuned: bool,
     pub(super) switches: Arc<Switches>,
     pub(super) progress: Arc<Progress>,
 }
@@ -87,17 +93,20 @@ impl Receiver {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
         let mut meter = SpanMeter::new(self.finish, self.omit_ns);
+        let mut low_water = LowWater::starting_at(monotonic());
         let (io_calls, failure) = match self.await_first_byte() {
             Ok(Some(now)) => {
                 meter.readable(now);
-                self.read_all(&mut meter)
+                low_water = LowWater::starting_at(now);
+                self.read_all(&mut meter, &mut low_water)
             }
             Ok(None) => (0, None),
             Err(error) => (0, Some(error.to_string())),
         };
         let measured = meter.finish(monotonic());
         self.progress.done.store(true, Ordering::Release);
-        Outcome { measured, io_calls, cost: cost_since(before), failure }
+        let technique = if low_water.used() { "read, low-water mark" } else { "read" };
+        Outcome { measured, io_calls, cost: cost_since(before), failure, technique }
     }
 
     /// The time when the first byte is there; `None` when the test is over before.
@@ -110,7 +119,7 @@ impl Receiver {
         Ok(None)
     }
 
-    fn read_all(&self, meter: &mut SpanMeter) -> (u64, Option<String>) {
+    fn read_all(&self, meter: &mut SpanMeter, low_water: &mut LowWater) -> (u64, Option<String>) {
         let mut buffer = vec![MaybeUninit::<u8>::uninit(); READ_BYTES];
         let mut calls = 0;
         let mut total = 0;
@@ -123,6 +132,11 @@ impl Receiver {
                 Ok(0) => return (calls, None),
                 Ok(count) => {
                     meter.read(now, count);
+                    if self.autotuned
+                        && let Some(mark) = low_water.read(now, count)
+                    {
+                        set_receive_low_water(&self.stream, mark.cast_signed());
+                    }
                     total += count as u64;
                     self.progress.bytes.store(total, Ordering::Relaxed);
                 }
@@ -173,6 +187,13 @@ impl Payload {
         }
     }
 
+    const fn technique(&self) -> &'static str {
+        match self {
+            Self::Memory(_) => "write",
+            Self::PageCache { .. } => "sendfile",
+        }
+    }
+
     fn send(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         match self {
             Self::Memory(buffer) => io::Write::write(&mut &*stream, &buffer[..length]),
@@ -195,7 +216,8 @@ impl Sender {
         let span_ns = monotonic().nanos_since(begin);
         self.progress.done.store(true, Ordering::Release);
         let measured = Measured { begin, span_ns, bytes: total, bytes_total: total };
-        Outcome { measured, io_calls, cost: cost_since(before), failure }
+        let technique = self.payload.technique();
+        Outcome { measured, io_calls, cost: cost_since(before), failure, technique }
     }
 
     fn write_all(&self, begin: MonoTime) -> (u64, u64, Option<String>) {

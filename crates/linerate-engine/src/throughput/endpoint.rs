@@ -117,6 +117,7 @@ impl Endpoint {
                         stream: Arc::clone(&stream.socket),
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
+                        autotuned: self.request.window_bytes.is_none(),
                         switches: Arc::clone(&self.switches),
                         progress: Arc::clone(&stream.progress),
                     };
@@ -236,12 +237,6 @@ impl Stream {
     ) -> FlowEnd {
         let (sndbuf, rcvbuf) = tcp::buffers(&self.socket);
         let measured = outcome.measured;
-        let sends = self.side == Side::Sender;
-        let technique = match (sends, request.zero_copy) {
-            (true, true) => "sendfile",
-            (true, false) => "write",
-            (false, _) => "read",
-        };
         FlowEnd {
             bytes: measured.bytes_total,
             bytes_measured: measured.bytes,
@@ -262,7 +257,7 @@ impl Stream {
             },
             mss_bytes: Asked { asked: request.mss_bytes, got: tcp::mss(self.socket.as_fd()) },
             nodelay: request.nodelay,
-            technique: technique.to_owned(),
+            technique: outcome.technique.to_owned(),
             tcp_info,
         }
     }

@@ -12,6 +12,7 @@ mod control;
 mod data;
 mod endpoint;
 mod fold;
+mod low_water;
 mod pace;
 mod registry;
 mod session;
