@@ -158,8 +158,9 @@ pub fn saved_syn(socket: BorrowedFd<'_>) -> Option<SynOptions> {
     SynOptions::from_ip_packet(&bytes[..length])
 }
 
-/// A blocking read sleeps until this many bytes are there, the peer is done, or the call's time is
-/// over (SO_RCVLOWAT, socket(7)). The kernel holds it to half of a receive buffer that was asked for.
+/// A blocking read sleeps until this many bytes are there, the peer is done, or the call's time
+/// is over (SO_RCVLOWAT, socket(7)). The kernel holds it to half of a receive buffer that was
+/// asked for.
 pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) {
     // A kernel that refuses leaves the mark at one byte: more wake-ups, the same bytes.
     let _ = set_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
