@@ -168,7 +168,7 @@ fn a_plan_with_a_mistake_is_refused_by_file_line_and_column() {
             refused(&directory, &[&command[..], &["bad.toml"]].concat(), parts);
         }
     }
-    refused(&directory, &["study", "check", "none.toml"], &["read none.toml", "No such file"]);
+    refused(&directory, &["study", "check", "none.toml"], &["read none.toml", "no such file"]);
     refused(&directory, &["study", "show", "prem"], &["find study prem", "pren"]);
 }
 
