@@ -25,6 +25,7 @@ use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slac
 use super::low_water::LowWater;
 use super::pace::Pacer;
 use super::span::{Measured, SpanMeter};
+use crate::failure::words_of;
 
 /// Bytes that one recv() may take.
 pub(super) const READ_BYTES: usize = 256 << 10;
@@ -101,7 +102,7 @@ impl Receiver {
                 self.read_all(&mut meter, &mut low_water)
             }
             Ok(None) => (0, None),
-            Err(error) => (0, Some(error.to_string())),
+            Err(error) => (0, Some(format!("wait: {}", words_of(&error)))),
         };
         let measured = meter.finish(monotonic());
         self.progress.done.store(true, Ordering::Release);
@@ -141,7 +142,7 @@ impl Receiver {
                     self.progress.bytes.store(total, Ordering::Relaxed);
                 }
                 Err(error) if is_pause(&error) => {}
-                Err(error) => return (calls, Some(format!("read: {error}"))),
+                Err(error) => return (calls, Some(format!("read: {}", words_of(&error)))),
             }
             let drained = give_up.is_some_and(|end| now.nanos() > end);
             if drained || self.switches.halt.load(Ordering::Relaxed) {
@@ -253,7 +254,7 @@ impl Sender {
             if let Err(error) = result
                 && !is_pause(&error)
             {
-                return (total, calls, Some(format!("write: {error}")));
+                return (total, calls, Some(format!("write: {}", words_of(&error))));
             }
         }
     }
