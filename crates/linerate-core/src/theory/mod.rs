@@ -1,4 +1,4 @@
-//! What links, windows and encapsulations allow. Each formula gives its source and range.
-
+//! What links, windows, losses and queues allow. Each formula gives its source and range.
 pub mod framing;
+pub mod sheet;
 pub mod window;
