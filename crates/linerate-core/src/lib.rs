@@ -6,6 +6,7 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 pub mod lab;
+pub mod path;
 pub mod record;
 pub mod stats;
 pub mod study;

@@ -1,0 +1,231 @@
+//! A link: a queue that ends, and a line that sends one packet after another at its rate.
+
+use std::collections::VecDeque;
+
+use super::element::Backlog;
+use super::{Element, LossCause, Outlet, Packet};
+use crate::time::MonoTime;
+use crate::units::BitRate;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// What a packet takes on the line besides its own bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Nothing: the rate counts IP packets.
+    Ip,
+    /// Header, FCS, preamble and gap: 38 bytes, and 84 at the least (IEEE 802.3 §3, §4.4).
+    Ethernet,
+    /// Cells of 53 bytes for 48 of the AAL5 frame: packet, header of `header_bytes` (8 with
+    /// LLC/SNAP), trailer of 8, and padding (ITU-T I.363.5 §9, RFC 2684).
+    Aal5 {
+        /// Encapsulation header: 8 for LLC/SNAP, 0 for VC multiplexing.
+        header_bytes: u32,
+    },
+    /// A fixed number of bytes a packet: 9 for PPP in HDLC-like framing (RFC 1662, RFC 2615).
+    Fixed {
+        /// Bytes added to each packet.
+        extra_bytes: u32,
+    },
+}
+
+impl Framing {
+    /// Bytes that a packet takes on the line.
+    pub const fn line_bytes(self, ip_bytes: u32) -> u32 {
+        match self {
+            Self::Ip => ip_bytes,
+            Self::Ethernet => {
+                let frame = ip_bytes + 18;
+                20 + if frame < 64 { 64 } else { frame }
+            }
+            Self::Aal5 { header_bytes } => (ip_bytes + header_bytes + 8).div_ceil(48) * 53,
+            Self::Fixed { extra_bytes } => ip_bytes + extra_bytes,
+        }
+    }
+}
+
+/// How much may wait before the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Bytes of IP packets.
+    Bytes(u64),
+    /// Packets.
+    Packets(u64),
+}
+
+impl Limit {
+    const fn admits(self, waiting: Backlog, packet: &Packet) -> bool {
+        match self {
+            Self::Bytes(bytes) => waiting.bytes + packet.ip_bytes as u64 <= bytes,
+            Self::Packets(packets) => waiting.packets < packets,
+        }
+    }
+}
+
+/// A line with a rate and a first-in first-out queue with tail drop. The packet that is being
+/// sent does not count as waiting.
+#[derive(Debug)]
+pub struct Link {
+    rate: BitRate,
+    framing: Framing,
+    limit: Limit,
+    waiting: VecDeque<Packet>,
+    waiting_bytes: u64,
+    sending: Option<Sending>,
+    /// What was left of the last division, in bits times 10^9: the line's clock is exact over any
+    /// number of packets sent back to back.
+    remainder: u64,
+}
+
+/// The packet on the line and the time at which its last bit leaves.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    packet: Packet,
+    until: MonoTime,
+}
+
+impl Link {
+    /// A line of `rate`, which must not be 0, that counts what `framing` says.
+    pub const fn new(rate: BitRate, framing: Framing, limit: Limit) -> Self {
+        Self {
+            rate,
+            framing,
+            limit,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            sending: None,
+            remainder: 0,
+        }
+    }
+
+    /// Puts a packet on the line at `at`.
+    fn send(&mut self, at: MonoTime, packet: Packet) {
+        let bits = u64::from(self.framing.line_bytes(packet.ip_bytes)) * 8;
+        // At most 64 KiB in cells: 6 * 10^5 bits * 10^9 < 2^50.
+        let work = bits * NANOS_PER_SECOND + self.remainder;
+        let rate = self.rate.bits_per_sec();
+        self.remainder = work % rate;
+        let until = MonoTime::from_nanos(at.nanos().saturating_add(work / rate));
+        self.sending = Some(Sending { packet, until });
+    }
+}
+
+impl Element for Link {
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        if self.sending.is_none() {
+            self.remainder = 0;
+            self.send(at, packet);
+        } else if self.limit.admits(self.backlog(at), &packet) {
+            self.waiting_bytes += u64::from(packet.ip_bytes);
+            self.waiting.push_back(packet);
+        } else {
+            out.lose(at, packet, LossCause::QueueFull);
+        }
+    }
+
+    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+        while let Some(sending) = self.sending.filter(|sending| sending.until <= now) {
+            out.forward(sending.until, sending.packet);
+            self.sending = None;
+            if let Some(packet) = self.waiting.pop_front() {
+                self.waiting_bytes -= u64::from(packet.ip_bytes);
+                self.send(sending.until, packet);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<MonoTime> {
+        self.sending.map(|sending| sending.until)
+    }
+
+    fn backlog(&self, _: MonoTime) -> Backlog {
+        Backlog { packets: self.waiting.len() as u64, bytes: self.waiting_bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::{Delay, Ecn, Pipeline};
+    use std::time::Duration;
+
+    fn packet(ip_bytes: u32) -> Packet {
+        Packet {
+            number: 0,
+            ip_bytes,
+            flow: 0,
+            ecn: Ecn::NotCapable,
+            dont_fragment: true,
+            corrupted: false,
+            tag: 0,
+        }
+    }
+
+    fn at(ns: u64) -> MonoTime {
+        MonoTime::from_nanos(ns)
+    }
+
+    #[test]
+    fn framings_take_what_their_standards_say() {
+        // 1500 + 38; 46 + 38 = 84; 9180 + 8 + 8 = 9196 in 192 cells; 40 + 16 in 2, 40 + 8 in 1.
+        assert_eq!(Framing::Ethernet.line_bytes(1500), 1538);
+        assert_eq!(Framing::Ethernet.line_bytes(28), 84);
+        assert_eq!(Framing::Aal5 { header_bytes: 8 }.line_bytes(9180), 192 * 53);
+        assert_eq!(Framing::Aal5 { header_bytes: 8 }.line_bytes(40), 2 * 53);
+        assert_eq!(Framing::Aal5 { header_bytes: 0 }.line_bytes(40), 53);
+        assert_eq!(Framing::Fixed { extra_bytes: 9 }.line_bytes(1500), 1509);
+    }
+
+    #[test]
+    fn a_million_packets_back_to_back_take_their_time_to_the_nanosecond() {
+        // 10^6 x 1538 x 8 bits at 622.08 Mbit/s: 19.778806584… s.
+        let rate = BitRate::from_bits_per_sec(622_080_000);
+        let mut link = Link::new(rate, Framing::Ethernet, Limit::Packets(1_000_000));
+        let mut out = Outlet::default();
+        for _ in 0..1_000_000 {
+            link.take(at(0), packet(1500), &mut out);
+        }
+        link.due(at(u64::MAX), &mut out);
+        assert_eq!(out.departures.len(), 1_000_000);
+        let bits: u128 = 1_000_000 * 1538 * 8;
+        let expected = bits * 1_000_000_000 / 622_080_000;
+        assert_eq!(u128::from(out.departures[999_999].at.nanos()), expected);
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_last_to_come() {
+        let rate = BitRate::from_bits_per_sec(1_000_000);
+        let mut link = Link::new(rate, Framing::Ip, Limit::Bytes(3000));
+        let mut out = Outlet::default();
+        for number in 0..5 {
+            link.take(at(0), Packet { number, ..packet(1500) }, &mut out);
+        }
+        // One on the line, two in the queue, two lost.
+        assert_eq!(out.lost.iter().map(|lost| lost.packet.number).collect::<Vec<_>>(), [3, 4]);
+        assert!(out.lost.iter().all(|lost| lost.cause == LossCause::QueueFull));
+        link.due(at(u64::MAX), &mut out);
+        // 12,000 bits at 1 Mbit/s: 12 ms each.
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        assert_eq!(times, [12_000_000, 24_000_000, 36_000_000]);
+    }
+
+    #[test]
+    fn a_pipeline_gives_exact_times_however_late_it_is_asked() {
+        let rate = BitRate::from_bits_per_sec(12_000_000);
+        let elements: [Box<dyn Element>; 2] = [
+            Box::new(Link::new(rate, Framing::Ip, Limit::Packets(10))),
+            Box::new(Delay::new(Duration::from_millis(5))),
+        ];
+        let mut pipeline = Pipeline::new(elements.into());
+        let mut out = Outlet::default();
+        for _ in 0..3 {
+            pipeline.take(at(0), packet(1500), &mut out);
+        }
+        assert_eq!(pipeline.next(), Some(at(1_000_000)));
+        pipeline.due(at(60_000_000_000), &mut out);
+        // 1 ms each on the line, then 5 ms.
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        assert_eq!(times, [6_000_000, 7_000_000, 8_000_000]);
+        assert_eq!(pipeline.next(), None);
+    }
+}
