@@ -1,9 +1,7 @@
 //! A link: a queue that ends, and a line that sends one packet after another at its rate.
 
-use std::collections::VecDeque;
-
-use super::element::Backlog;
-use super::{Element, LossCause, Outlet, Packet};
+use super::queue::Queue;
+use super::{Backlog, Element, Outlet, Packet};
 use crate::time::MonoTime;
 use crate::units::BitRate;
 
@@ -44,37 +42,12 @@ impl Framing {
     }
 }
 
-/// How much may wait before the line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Bytes of IP packets.
-    Bytes(u64),
-    /// Packets.
-    Packets(u64),
-}
-
-impl Limit {
-    const fn admits(self, waiting: Backlog, packet: &Packet) -> bool {
-        match self {
-            Self::Bytes(bytes) => waiting.bytes + packet.ip_bytes as u64 <= bytes,
-            Self::Packets(packets) => waiting.packets < packets,
-        }
-    }
-}
-
-/// A line with a rate and a first-in first-out queue with tail drop. The packet that is being
-/// sent does not count as waiting.
-#[derive(Debug)]
+/// A line with a rate and a queue before it. The packet that is being sent does not count as
+/// waiting.
 pub struct Link {
-    rate: BitRate,
-    framing: Framing,
-    limit: Limit,
-    waiting: VecDeque<Packet>,
-    waiting_bytes: u64,
+    line: Line,
+    queue: Box<dyn Queue>,
     sending: Option<Sending>,
-    /// What was left of the last division, in bits times 10^9: the line's clock is exact over any
-    /// number of packets sent back to back.
-    remainder: u64,
 }
 
 /// The packet on the line and the time at which its last bit leaves.
@@ -86,40 +59,23 @@ struct Sending {
 
 impl Link {
     /// A line of `rate`, which must not be 0, that counts what `framing` says.
-    pub const fn new(rate: BitRate, framing: Framing, limit: Limit) -> Self {
-        Self {
-            rate,
-            framing,
-            limit,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            sending: None,
-            remainder: 0,
-        }
+    pub fn new(rate: BitRate, framing: Framing, queue: impl Queue + 'static) -> Self {
+        Self { line: Line::new(rate, framing), queue: Box::new(queue), sending: None }
     }
 
-    /// Puts a packet on the line at `at`.
     fn send(&mut self, at: MonoTime, packet: Packet) {
-        let bits = u64::from(self.framing.line_bytes(packet.ip_bytes)) * 8;
-        // At most 64 KiB in cells: 6 * 10^5 bits * 10^9 < 2^50.
-        let work = bits * NANOS_PER_SECOND + self.remainder;
-        let rate = self.rate.bits_per_sec();
-        self.remainder = work % rate;
-        let until = MonoTime::from_nanos(at.nanos().saturating_add(work / rate));
+        let until = self.line.send(at, &packet);
         self.sending = Some(Sending { packet, until });
     }
 }
 
 impl Element for Link {
     fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        if self.sending.is_none() {
-            self.remainder = 0;
+        if self.sending.is_some() {
+            self.queue.put(at, packet, out);
+        } else if let Some(packet) = self.queue.pass(at, packet, out) {
+            self.line.rest();
             self.send(at, packet);
-        } else if self.limit.admits(self.backlog(at), &packet) {
-            self.waiting_bytes += u64::from(packet.ip_bytes);
-            self.waiting.push_back(packet);
-        } else {
-            out.lose(at, packet, LossCause::QueueFull);
         }
     }
 
@@ -127,8 +83,7 @@ impl Element for Link {
         while let Some(sending) = self.sending.filter(|sending| sending.until <= now) {
             out.forward(sending.until, sending.packet);
             self.sending = None;
-            if let Some(packet) = self.waiting.pop_front() {
-                self.waiting_bytes -= u64::from(packet.ip_bytes);
+            if let Some(packet) = self.queue.get(sending.until, out) {
                 self.send(sending.until, packet);
             }
         }
@@ -139,31 +94,54 @@ impl Element for Link {
     }
 
     fn backlog(&self, _: MonoTime) -> Backlog {
-        Backlog { packets: self.waiting.len() as u64, bytes: self.waiting_bytes }
+        self.queue.backlog()
+    }
+}
+
+/// A line's clock: how long each packet takes on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    rate: BitRate,
+    framing: Framing,
+    /// What was left of the last division, in bits times 10^9: the clock is exact over any number
+    /// of packets sent back to back.
+    remainder: u64,
+}
+
+impl Line {
+    pub(super) const fn new(rate: BitRate, framing: Framing) -> Self {
+        Self { rate, framing, remainder: 0 }
+    }
+
+    /// When the last bit of a packet leaves that begins at `at`.
+    pub(super) const fn send(&mut self, at: MonoTime, packet: &Packet) -> MonoTime {
+        let bits = self.framing.line_bytes(packet.ip_bytes) as u64 * 8;
+        // At most 64 KiB in cells: 6 * 10^5 bits * 10^9 < 2^50.
+        let work = bits * NANOS_PER_SECOND + self.remainder;
+        let rate = self.rate.bits_per_sec();
+        self.remainder = work % rate;
+        MonoTime::from_nanos(at.nanos().saturating_add(work / rate))
+    }
+
+    /// The line was idle: the next packet begins at a time of its own.
+    pub(super) const fn rest(&mut self) {
+        self.remainder = 0;
+    }
+
+    /// Another rate from the next packet on.
+    pub(super) const fn set_rate(&mut self, rate: BitRate) {
+        self.rate = rate;
+        self.remainder = 0;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::path::{Delay, Ecn, Pipeline};
     use std::time::Duration;
 
-    fn packet(ip_bytes: u32) -> Packet {
-        Packet {
-            number: 0,
-            ip_bytes,
-            flow: 0,
-            ecn: Ecn::NotCapable,
-            dont_fragment: true,
-            corrupted: false,
-            tag: 0,
-        }
-    }
-
-    fn at(ns: u64) -> MonoTime {
-        MonoTime::from_nanos(ns)
-    }
+    use super::super::testing::{at, packet};
+    use super::*;
+    use crate::path::{Delay, Limit, LossCause, Pipeline, TailDrop};
 
     #[test]
     fn framings_take_what_their_standards_say() {
@@ -180,7 +158,7 @@ mod tests {
     fn a_million_packets_back_to_back_take_their_time_to_the_nanosecond() {
         // 10^6 x 1538 x 8 bits at 622.08 Mbit/s: 19.778806584… s.
         let rate = BitRate::from_bits_per_sec(622_080_000);
-        let mut link = Link::new(rate, Framing::Ethernet, Limit::Packets(1_000_000));
+        let mut link = Link::new(rate, Framing::Ethernet, TailDrop::new(Limit::Packets(1_000_000)));
         let mut out = Outlet::default();
         for _ in 0..1_000_000 {
             link.take(at(0), packet(1500), &mut out);
@@ -195,7 +173,7 @@ mod tests {
     #[test]
     fn a_full_queue_drops_the_last_to_come() {
         let rate = BitRate::from_bits_per_sec(1_000_000);
-        let mut link = Link::new(rate, Framing::Ip, Limit::Bytes(3000));
+        let mut link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Bytes(3000)));
         let mut out = Outlet::default();
         for number in 0..5 {
             link.take(at(0), Packet { number, ..packet(1500) }, &mut out);
@@ -213,7 +191,7 @@ mod tests {
     fn a_pipeline_gives_exact_times_however_late_it_is_asked() {
         let rate = BitRate::from_bits_per_sec(12_000_000);
         let elements: [Box<dyn Element>; 2] = [
-            Box::new(Link::new(rate, Framing::Ip, Limit::Packets(10))),
+            Box::new(Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)))),
             Box::new(Delay::new(Duration::from_millis(5))),
         ];
         let mut pipeline = Pipeline::new(elements.into());

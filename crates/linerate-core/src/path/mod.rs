@@ -5,18 +5,28 @@
 //! Times are exact: a packet leaves at the time that the model says, whenever the caller asks.
 //! Left out: bytes (the caller keeps them under the packet's tag), sockets and clocks.
 
+mod codel;
 mod delay;
 mod element;
+mod fq_codel;
 mod link;
 mod loss;
 mod packet;
 mod pipeline;
+mod queue;
 mod random;
+mod red;
+#[cfg(test)]
+mod testing;
 
+pub use codel::{Codel, CodelSettings};
 pub use delay::Delay;
 pub use element::{Backlog, Departure, Element, LossCause, Lost, Outlet};
-pub use link::{Framing, Limit, Link};
+pub use fq_codel::{FLOW_QUEUES, FqCodel};
+pub use link::{Framing, Link};
 pub use loss::Bernoulli;
 pub use packet::{Ecn, Packet};
 pub use pipeline::Pipeline;
+pub use queue::{Limit, Queue, TailDrop};
 pub use random::Random;
+pub use red::{Red, RedSettings};
