@@ -5,10 +5,14 @@
 //! Times are exact: a packet leaves at the time that the model says, whenever the caller asks.
 //! Left out: bytes (the caller keeps them under the packet's tag), sockets and clocks.
 
+mod burst_loss;
 mod codel;
+mod damage;
 mod delay;
 mod element;
+mod events;
 mod fq_codel;
+mod jitter;
 mod link;
 mod loss;
 mod packet;
@@ -19,10 +23,14 @@ mod red;
 #[cfg(test)]
 mod testing;
 
+pub use burst_loss::{BurstLoss, BurstLossSettings};
 pub use codel::{Codel, CodelSettings};
+pub use damage::{BitErrors, CellLoss, CellLossSettings};
 pub use delay::Delay;
 pub use element::{Backlog, Departure, Element, LossCause, Lost, Outlet};
+pub use events::{Corruption, Duplication, ListedLoss, MtuLimit, Outages};
 pub use fq_codel::{FLOW_QUEUES, FqCodel};
+pub use jitter::{Jitter, Spread};
 pub use link::{Framing, Link};
 pub use loss::Bernoulli;
 pub use packet::{Ecn, Packet};
