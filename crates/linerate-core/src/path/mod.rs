@@ -7,6 +7,7 @@
 
 mod burst_loss;
 mod codel;
+mod cross;
 mod damage;
 mod delay;
 mod element;
@@ -16,15 +17,20 @@ mod jitter;
 mod link;
 mod loss;
 mod packet;
+mod packet_rate;
 mod pipeline;
 mod queue;
 mod random;
 mod red;
 #[cfg(test)]
 mod testing;
+mod token_bucket;
+mod trace;
+mod trunk;
 
 pub use burst_loss::{BurstLoss, BurstLossSettings};
 pub use codel::{Codel, CodelSettings};
+pub use cross::{Arrivals, CrossSettings, CrossTraffic};
 pub use damage::{BitErrors, CellLoss, CellLossSettings};
 pub use delay::Delay;
 pub use element::{Backlog, Departure, Element, LossCause, Lost, Outlet};
@@ -34,7 +40,11 @@ pub use jitter::{Jitter, Spread};
 pub use link::{Framing, Link};
 pub use loss::Bernoulli;
 pub use packet::{Ecn, Packet};
+pub use packet_rate::PacketRate;
 pub use pipeline::Pipeline;
 pub use queue::{Limit, Queue, TailDrop};
 pub use random::Random;
 pub use red::{Red, RedSettings};
+pub use token_bucket::{Bucket, Policer, Shaper};
+pub use trace::{OPPORTUNITIES_MAX, OPPORTUNITY_BYTES, Trace, TraceError, TraceLink};
+pub use trunk::Trunk;
