@@ -58,12 +58,12 @@ impl Control {
                 let first = packet?;
                 self.count += 1;
                 if let Some(marked) = refuse(settings, first, now, out) {
-                    self.drop_next = self.drop_next + self.spacing(settings);
+                    self.drop_next += self.spacing(settings);
                     return Some(marked);
                 }
                 (packet, late) = self.next(settings, fifo, now);
                 if late {
-                    self.drop_next = self.drop_next + self.spacing(settings);
+                    self.drop_next += self.spacing(settings);
                 } else {
                     self.dropping = false;
                 }

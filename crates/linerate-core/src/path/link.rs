@@ -1,5 +1,7 @@
 //! A link: a queue that ends, and a line that sends one packet after another at its rate.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::queue::Queue;
 use super::{Backlog, Element, Outlet, Packet};
 use crate::time::MonoTime;
@@ -48,6 +50,24 @@ pub struct Link {
     line: Line,
     queue: Box<dyn Queue>,
     sending: Option<Sending>,
+    /// Rates to come, the earliest last.
+    steps: Vec<(MonoTime, BitRate)>,
+    medium: Option<Medium>,
+}
+
+/// What two directions of a half-duplex link share: only one of them sends at a time. Whoever is
+/// asked first after the medium is free has it, so each direction's turn is a packet long when
+/// both are asked often.
+#[derive(Clone, Debug, Default)]
+pub struct Medium(Arc<Mutex<MonoTime>>);
+
+impl Medium {
+    /// Begins at `at` or when the medium is free, and has it until what `send` says.
+    fn occupy(&self, at: MonoTime, send: impl FnOnce(MonoTime) -> MonoTime) -> MonoTime {
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *free = send(at.max(*free));
+        *free
+    }
 }
 
 /// The packet on the line and the time at which its last bit leaves.
@@ -60,11 +80,34 @@ struct Sending {
 impl Link {
     /// A line of `rate`, which must not be 0, that counts what `framing` says.
     pub fn new(rate: BitRate, framing: Framing, queue: impl Queue + 'static) -> Self {
-        Self { line: Line::new(rate, framing), queue: Box::new(queue), sending: None }
+        let line = Line::new(rate, framing);
+        Self { line, queue: Box::new(queue), sending: None, steps: Vec::new(), medium: None }
+    }
+
+    /// The same link with other rates, none of them 0, from given times on. A packet that is being
+    /// sent keeps its rate.
+    pub fn with_steps(mut self, mut steps: Vec<(MonoTime, BitRate)>) -> Self {
+        steps.sort_unstable_by_key(|&(from, _)| std::cmp::Reverse(from));
+        self.steps = steps;
+        self
+    }
+
+    /// The same link on a medium that another link shares.
+    pub fn on_medium(mut self, medium: Medium) -> Self {
+        self.medium = Some(medium);
+        self
     }
 
     fn send(&mut self, at: MonoTime, packet: Packet) {
-        let until = self.line.send(at, &packet);
+        while let Some(&(_, rate)) = self.steps.last().filter(|(from, _)| *from <= at) {
+            self.line.set_rate(rate);
+            self.steps.pop();
+        }
+        let line = &mut self.line;
+        let until = match &self.medium {
+            Some(medium) => medium.occupy(at, |begin| line.send(begin, &packet)),
+            None => line.send(at, &packet),
+        };
         self.sending = Some(Sending { packet, until });
     }
 }
@@ -205,5 +248,46 @@ mod tests {
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
         assert_eq!(times, [6_000_000, 7_000_000, 8_000_000]);
         assert_eq!(pipeline.next(), None);
+    }
+
+    #[test]
+    fn a_rate_that_steps_down_holds_from_the_next_packet_on() {
+        let rate = BitRate::from_bits_per_sec(12_000_000);
+        let slow = BitRate::from_bits_per_sec(6_000_000);
+        let link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)));
+        let mut link = link.with_steps(vec![(at(1_500_000), slow)]);
+        let mut out = Outlet::default();
+        for _ in 0..4 {
+            link.take(at(0), packet(1500), &mut out);
+        }
+        link.due(at(u64::MAX), &mut out);
+        // 1 ms each until the packet that begins at 2 ms; then 2 ms each.
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos() / 1000).collect();
+        assert_eq!(times, [1000, 2000, 4000, 6000]);
+    }
+
+    #[test]
+    fn two_directions_of_one_medium_never_send_at_once() {
+        let medium = Medium::default();
+        let side = || {
+            let rate = BitRate::from_bits_per_sec(12_000_000);
+            let queue = TailDrop::new(Limit::Packets(1000));
+            Link::new(rate, Framing::Ip, queue).on_medium(medium.clone())
+        };
+        let (mut there, mut back) = (side(), side());
+        let (mut out_there, mut out_back) = (Outlet::default(), Outlet::default());
+        for _ in 0..100 {
+            there.take(at(0), packet(1500), &mut out_there);
+            back.take(at(0), packet(1500), &mut out_back);
+        }
+        for now in 0..300 {
+            there.due(at(now * 1_000_000), &mut out_there);
+            back.due(at(now * 1_000_000), &mut out_back);
+        }
+        let mut times: Vec<_> = out_there.departures.iter().chain(&out_back.departures).collect();
+        times.sort_by_key(|left| left.at);
+        // 200 packets of 1 ms each, none beside another.
+        let times: Vec<_> = times.iter().map(|left| left.at.nanos() / 1_000_000).collect();
+        assert_eq!(times, (1..=200).collect::<Vec<_>>());
     }
 }

@@ -37,7 +37,7 @@ pub use element::{Backlog, Departure, Element, LossCause, Lost, Outlet};
 pub use events::{Corruption, Duplication, ListedLoss, MtuLimit, Outages};
 pub use fq_codel::{FLOW_QUEUES, FqCodel};
 pub use jitter::{Jitter, Spread};
-pub use link::{Framing, Link};
+pub use link::{Framing, Link, Medium};
 pub use loss::Bernoulli;
 pub use packet::{Ecn, Packet};
 pub use packet_rate::PacketRate;
