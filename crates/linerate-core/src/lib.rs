@@ -8,6 +8,7 @@
 pub mod lab;
 pub mod path;
 pub mod record;
+pub mod simulate;
 pub mod stats;
 pub mod study;
 pub mod theory;
