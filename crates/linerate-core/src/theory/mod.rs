@@ -7,6 +7,7 @@ pub mod esp;
 pub mod framing;
 pub mod link;
 pub mod ppp;
+pub mod propagation;
 pub mod sheet;
 pub mod sonet;
 pub mod stack;

@@ -1,7 +1,7 @@
 //! What SONET/SDH and the plesiochronous hierarchy leave of a line's rate for packets or cells.
 //!
 //! Left out: virtual concatenation, channelised lines and forward error correction (G.709).
-//! Rules: ITU-T G.707 §6 and ANSI T1.105 (SONET/SDH), ITU-T G.704, G.751, G.804, G.832 and
+//! Rules: ITU-T G.707 §6 and §11, ANSI T1.105 (SONET/SDH), ITU-T G.704, G.751, G.804, G.832 and
 //! ANSI T1.107 (DS1, E1, E3, DS3), IEEE 802.3 clause 50 (10GBASE-W).
 
 /// Frames a second, of SONET/SDH as of a 64 kbit/s channel (ITU-T G.707 §6.2).
@@ -12,7 +12,7 @@ pub const ROWS: u32 = 9;
 pub const STS1_COLUMNS: u32 = 90;
 /// Columns of section and line overhead of an STS-1 frame (ANSI T1.105).
 pub const STS1_TRANSPORT_COLUMNS: u32 = 3;
-/// Columns of fixed stuff of an STS-1 payload (ANSI T1.105; ITU-T G.707 §8.1 for C-3).
+/// Columns of fixed stuff of an STS-1 payload (ANSI T1.105; ITU-T G.707 §7.1.3).
 pub const STS1_STUFF_COLUMNS: u32 = 2;
 
 /// A SONET line that is one concatenated payload; OC-3N is STM-N.
@@ -69,7 +69,7 @@ impl Sonet {
     ///
     /// OC-12: 1080, of which 1040 carry payload.
     /// # Source
-    /// ANSI T1.105; ITU-T G.707 §6.2 and §8.1.
+    /// ANSI T1.105; ITU-T G.707 §6.2 and §11.1.
     pub const fn columns(self) -> Columns {
         let n = self.n();
         let total = STS1_COLUMNS * n;
@@ -95,7 +95,7 @@ impl Sonet {
     /// assert_eq!(Sonet::Oc12.payload_bps(), 599_040_000);
     /// ```
     /// # Source
-    /// ANSI T1.105; ITU-T G.707 §6.2 and §8.1.
+    /// ANSI T1.105; ITU-T G.707 §6.2 and §11.1.
     pub const fn payload_bps(self) -> u64 {
         columns_bps(self.columns().payload)
     }
@@ -127,9 +127,9 @@ pub enum Pdh {
     E1,
     /// 34.368 Mbit/s.
     E3,
-    /// 44.736 Mbit/s; T3. Cells in it are found by their header check (ITU-T G.804 §9).
+    /// 44.736 Mbit/s; T3. Cells in it are found by their header check (ITU-T G.804 §7.3).
     Ds3,
-    /// 44.736 Mbit/s with cells in the physical layer convergence protocol.
+    /// 44.736 Mbit/s with cells in the physical layer convergence protocol (ITU-T G.804 §7.2).
     Ds3Plcp,
 }
 
@@ -178,7 +178,7 @@ impl Pdh {
                 payload: 1524,
                 total: 1536,
                 taker: "frame alignment, alarm and national bits",
-                source: "ITU-T G.751 §1.5.3",
+                source: "ITU-T G.751 (frame at 34,368 kbit/s)",
             },
             Self::Ds3 | Self::Ds3Plcp => Framing {
                 payload: 84,
@@ -199,19 +199,19 @@ impl Pdh {
                 payload: 30,
                 total: 32,
                 taker: "time slots 0 and 16",
-                source: "ITU-T G.804 §7",
+                source: "ITU-T G.804 §3.1",
             },
             Self::E3 => Framing {
                 payload: 530,
                 total: 537,
                 taker: "7 bytes of overhead in each frame of 537",
-                source: "ITU-T G.832 §2.1; G.804 §8",
+                source: "ITU-T G.832 §2.1; G.804 §6.1",
             },
             Self::Ds3Plcp => Framing {
                 payload: 40_704,
                 total: 44_736,
                 taker: "DS3 framing and the convergence protocol around 12 cells each 125 us",
-                source: "ITU-T G.804 §9; ATM Forum UNI 3.1 §2.2",
+                source: "ITU-T G.804 §7.2",
             },
             Self::Ds1 | Self::Ds3 => self.packet_framing(),
         }

@@ -133,7 +133,7 @@ fn sonet_rows(link: Link, line: Sonet, rows: Vec<Row>) -> Vec<Row> {
     let (total, taken) = (columns.total, columns.total - columns.payload);
     let payload_bytes = rows.first().map_or(0.0, |row| row.bytes);
     let line_bytes = payload_bytes * f64::from(total) / f64::from(columns.payload);
-    let source = "ITU-T G.707 §6.2 and §8.1; ANSI T1.105";
+    let source = "ITU-T G.707 §6.2 and §11.1; ANSI T1.105";
     let rule = format!(
         "{taken} of every {total} columns: section and line overhead {}, path overhead {}, fixed \
          stuff {}",
