@@ -14,7 +14,7 @@ pub const CELL_PAYLOAD_BYTES: u32 = CELL_BYTES - CELL_HEADER_BYTES;
 pub const AAL5_TRAILER_BYTES: u32 = 8;
 /// Longest payload of an AAL5 frame, bytes (ITU-T I.363.5 §9.2.1: a length of 16 bits).
 pub const AAL5_PAYLOAD_MAX_BYTES: u32 = 65_535;
-/// MTU of IP over AAL5 unless agreed otherwise, bytes (RFC 2225 §4).
+/// MTU of IP over AAL5 unless agreed otherwise, bytes (RFC 2225 §7).
 pub const IP_MTU_BYTES: u32 = 9180;
 
 /// What stands between the AAL5 frame and the packet.

@@ -9,7 +9,7 @@ pub const FLAG_BYTES: u32 = 1;
 pub const ADDRESS_CONTROL_BYTES: u32 = 2;
 /// Protocol field, bytes (RFC 1661 §2).
 pub const PROTOCOL_BYTES: u32 = 2;
-/// Frame check sequence of SONET lines, bytes (RFC 2615 §4: 32 bits).
+/// Frame check sequence of SONET lines, bytes (RFC 2615: 32 bits).
 pub const FCS32_BYTES: u32 = 4;
 /// Frame check sequence of other lines, bytes (RFC 1662 §3.1: 16 bits unless agreed).
 pub const FCS16_BYTES: u32 = 2;

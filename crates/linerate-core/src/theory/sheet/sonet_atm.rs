@@ -180,7 +180,7 @@ const POS: Formula = Formula {
     ],
     range: "Back-to-back full packets, one flag between two of them, no byte that needs escaping: \
             the best case. The next formula says what escaping costs on random content.",
-    source: "RFC 1662 §3; RFC 2615 §4",
+    source: "RFC 1662 §3; RFC 2615",
     estimate: false,
     examples: &[
         example("OC-12, MTU 1500", || packets_per_s("oc12", 1500), 49_622.3, "packets/s", BY_HAND),

@@ -203,7 +203,7 @@ fn ppp_rows(stuffing: Stuffing, stuffed: bool, packet_bytes: u32) -> Vec<Row> {
         stuffing.frame_bytes(),
         stuffing.fcs_bytes()
     );
-    rows.push(row("PPP payload", f64::from(packet_bytes), rule, "RFC 1662 §3.1; RFC 2615 §4"));
+    rows.push(row("PPP payload", f64::from(packet_bytes), rule, "RFC 1662 §3.1; RFC 2615"));
     rows
 }
 

@@ -249,6 +249,16 @@ fn a_tunnel_may_carry_frames_with_tags_of_their_own() {
 }
 
 #[test]
+fn the_pppoe_of_a_carrier_stands_inside_of_the_tags() {
+    // 1492 + 8 + 4 + 22 = 1526 before the code, 1526 × 65/64 on the line.
+    let stack = stacked("vdsl2:50m ptm-pppoe vlan", 1500, V4);
+    assert_eq!(stack.payload_bytes, 1452);
+    close("line", stack.layers[0].bytes_per_packet, 1526.0 * 65.0 / 64.0);
+    let rules: Vec<&str> = stack.layers.iter().map(|layer| layer.rule.as_str()).collect();
+    assert_eq!(rules[4..6], ["4 of 1504 bytes: 802.1Q tag", "8 of 1500 bytes: PPPoE 6, PPP 2"]);
+}
+
+#[test]
 fn short_frames_are_padded() {
     // 41 + 18 = 59, padded to 64, 84 on the wire; 1 byte of payload.
     let stack = stacked("1g", 41, V4);
