@@ -1,4 +1,7 @@
 //! What links, windows, losses and queues allow. Each formula gives its source and range.
+pub mod buffer;
 pub mod framing;
+pub mod loss;
 pub mod sheet;
+pub mod slow_start;
 pub mod window;
