@@ -148,3 +148,120 @@ pub fn burst_limited_bps(burst: Bytes, rtt: Duration) -> Result<f64, BufferError
 fn valid(beta: f64) -> Result<f64, BufferError> {
     if beta > 0.0 && beta < 1.0 { Ok(beta) } else { Err(BufferError::BetaOutOfRange { beta }) }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rate(text: &str) -> BitRate {
+        text.parse().expect("a rate")
+    }
+
+    /// `got` rounds to `want`, whose last digit stands for `unit`.
+    fn close(got: Result<f64, BufferError>, want: f64, unit: f64) {
+        let got = got.expect("a possible buffer");
+        assert!((got - want).abs() <= unit * 0.501, "got {got}, want {want}");
+    }
+
+    #[test]
+    fn many_flows_need_a_smaller_buffer() {
+        // 10e9 · 0.25 / 8 = 312.5 MB, over sqrt(50,000) = 223.607.
+        let rtt = Duration::from_millis(250);
+        close(full_link_bytes(rate("10G"), rtt, 1), 312.5e6, 1e-3);
+        close(full_link_bytes(rate("10G"), rtt, 50_000), 1.398e6, 1e3);
+        let rtt = Duration::from_millis(21);
+        close(full_link_bytes(rate("1G"), rtt, 1), 2.625e6, 1e-3);
+        close(full_link_bytes(rate("1G"), rtt, 100), 262.5e3, 1e-3);
+    }
+
+    #[test]
+    fn a_smooth_flow_fills_a_link_behind_a_large_enough_buffer() {
+        // By hand for b = 0.5, β = 0.5: l = 0.75, ((1 − 0.5625)/2 + 0.625) / (0.25 + 0.625).
+        let table = [(0.0, 0.75), (0.1, 0.8176), (0.25, 0.8929), (0.5, 0.9643), (1.0, 1.0)];
+        for (share, want) in table {
+            close(aimd_utilization(share, 0.5), want, 1e-4);
+        }
+        for (share, want) in [(0.0, 0.85), (0.1, 0.9210), (0.25, 0.9808), (0.4286, 1.0)] {
+            close(aimd_utilization(share, 0.7), want, 1e-4);
+        }
+        close(full_utilization_share(0.5), 1.0, 1e-12);
+        close(full_utilization_share(0.7), 0.4286, 1e-4);
+        assert_eq!(aimd_utilization(0.0, 0.5), Ok(0.75));
+        assert_eq!(aimd_utilization(5.0, 0.5), Ok(1.0));
+    }
+
+    #[test]
+    fn one_burst_in_each_round_trip_is_slower_than_its_queue_drains() {
+        let burst = Bytes::new(1000 * 1500);
+        close(burst_limited_bps(burst, Duration::from_millis(20)), 600e6, 1.0);
+        close(burst_limited_bps(burst, Duration::from_millis(175)), 68.57e6, 1e4);
+    }
+
+    #[test]
+    fn a_full_queue_adds_its_length_over_the_rate() {
+        // 250,000 bytes at 50 Mbit/s: 40 ms.
+        close(queue_delay_s(Bytes::new(250_000), rate("50M")), 0.04, 1e-12);
+        assert!((queue_bytes(Duration::from_millis(40), rate("50M")) - 250_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_cannot_be_gets_a_line() {
+        let cases = [
+            (full_link_bytes(rate("1G"), Duration::ZERO, 0), BufferError::ZeroFlows),
+            (queue_delay_s(Bytes::new(1), rate("0")), BufferError::ZeroRate),
+            (burst_limited_bps(Bytes::new(1), Duration::ZERO), BufferError::ZeroRtt),
+            (aimd_utilization(-0.1, 0.5), BufferError::NotASize { share: -0.1 }),
+            (aimd_utilization(0.1, 1.0), BufferError::BetaOutOfRange { beta: 1.0 }),
+            (full_utilization_share(0.0), BufferError::BetaOutOfRange { beta: 0.0 }),
+            (
+                share_for_utilization(0.5, 0.5),
+                BufferError::UtilizationOutOfRange { utilization: 0.5, least: 0.75 },
+            ),
+        ];
+        for (got, want) in cases {
+            assert_eq!(got, Err(want));
+            assert!(!want.to_string().contains('\n'));
+        }
+        assert!(aimd_utilization(f64::NAN, 0.5).is_err());
+        assert!(aimd_utilization(0.1, f64::NAN).is_err());
+        assert!(share_for_utilization(f64::NAN, 0.5).is_err());
+        let error = share_for_utilization(0.5, 0.5).expect_err("too little");
+        let text = "a utilisation of 0.5 is not from 0.75, which no buffer gives, to 1";
+        assert_eq!(error.to_string(), text);
+    }
+
+    proptest! {
+        #[test]
+        fn the_buffer_for_a_utilisation_is_the_inverse(
+            part in 0.001_f64..0.99,
+            beta in 0.1_f64..0.95,
+        ) {
+            let share = part * full_utilization_share(beta)?;
+            let back = share_for_utilization(aimd_utilization(share, beta)?, beta)?;
+            // Near the full link the utilisation is flat: a bit of it is a root of b.
+            prop_assert!((back - share).abs() < 1e-5 * (1.0 + share), "{back} {share}");
+        }
+
+        #[test]
+        fn a_larger_buffer_and_a_smaller_backoff_never_use_less(
+            share in 0.0_f64..3.0,
+            more in 0.0_f64..1.0,
+            beta in 0.1_f64..0.9,
+        ) {
+            let here = aimd_utilization(share, beta)?;
+            prop_assert!((0.5..=1.0).contains(&here), "{here}");
+            prop_assert!(aimd_utilization(share + more, beta)? >= here - 1e-12);
+            prop_assert!(aimd_utilization(share, beta + 0.05)? >= here - 1e-12);
+        }
+
+        #[test]
+        fn a_queue_and_its_delay_are_inverses(ms in 0_u64..10_000, mbps in 1_u64..100_000) {
+            let rate = BitRate::from_bits_per_sec(mbps * 1_000_000);
+            let bytes = queue_bytes(Duration::from_millis(ms), rate);
+            let back = queue_delay_s(Bytes::new(bytes.round() as u64), rate)?;
+            prop_assert!((back - ms as f64 / 1e3).abs() < 1e-5);
+        }
+    }
+}

@@ -274,3 +274,177 @@ impl SlowStart {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn start(size: u64, rate: &str, rtt_ms: u64, mss_bytes: u32) -> SlowStart {
+        SlowStart {
+            size: Bytes::new(size),
+            rate: rate.parse().expect("a rate"),
+            rtt: Duration::from_millis(rtt_ms),
+            mss_bytes,
+            initial_window: INITIAL_WINDOW,
+            growth: GROWTH_BYTES_COUNTED,
+        }
+    }
+
+    /// `got` rounds to `want`, whose last digit stands for `unit`.
+    fn close(got: f64, want: f64, unit: f64) {
+        assert!((got - want).abs() <= unit * 0.501, "got {got}, want {want}");
+    }
+
+    fn check(start: &SlowStart, rounds: u32, time_s: f64, mbps: f64, unit: f64) {
+        let got = transfer(start).expect("a possible transfer");
+        assert_eq!(got.rounds, rounds, "{start:?}");
+        close(got.time_s, time_s, 1e-4);
+        close(got.mean_bps / 1e6, mbps, unit);
+    }
+
+    #[test]
+    fn short_transfers_pay_the_round_trips() {
+        // By hand for the first: 691 segments, 172.7 fill the path, 10 · 2⁵ = 320 do; 310 sent
+        // before, 381 · 1448 · 8 / 50e6 = 88.27 ms after, and 6 round trips of 40 ms.
+        check(&start(1_000_000, "50M", 40, 1448), 5, 0.3283, 24.37, 0.01);
+        check(&start(100_000, "50M", 40, 1448), 2, 0.1293, 6.19, 0.01);
+        check(&start(1_000_000, "1G", 21, 1448), 6, 0.1477, 54.16, 0.01);
+        check(&start(100_000_000, "1G", 21, 1448), 8, 0.9595, 833.8, 0.1);
+        check(&start(1_000_000_000, "10G", 100, 8948), 11, 1.8535, 4316.2, 0.1);
+        check(&start(14_600, "1G", 100, 1460), 0, 0.1001, 1.17, 0.01);
+    }
+
+    #[test]
+    fn a_transfer_that_ends_in_a_round_does_not_fill_the_path() {
+        assert!(!transfer(&start(100_000, "50M", 40, 1448)).expect("possible").filled);
+        assert!(transfer(&start(1_000_000, "50M", 40, 1448)).expect("possible").filled);
+        // One segment more than the first window costs another round trip.
+        let two = transfer(&start(14_601, "1G", 100, 1460)).expect("possible");
+        assert_eq!(two.rounds, 1);
+        close(two.time_s, 0.2, 1e-3);
+    }
+
+    #[test]
+    fn the_table_of_the_oc12_study_comes_out_at_452_megabit() {
+        let rtt = Duration::from_millis(45);
+        let rate = "451.9M".parse().expect("a rate");
+        // Size, seconds printed and their last digit, share printed and its last digit.
+        let table = [
+            (10_000_000_000, 178.0, 1.0, 0.30, 0.01),
+            (1_000_000_000, 18.2, 0.1, 2.9, 0.1),
+            (100_000_000, 2.31, 0.01, 23.4, 0.1),
+        ];
+        for (size, printed_s, unit, printed_share, share_unit) in table {
+            let time_s = flat_time_s(Bytes::new(size), rate, rtt, 12).expect("a rate");
+            close(time_s, printed_s, unit);
+            // Table 3 prints 2.96 as 2.9: it cuts where it does not round.
+            let share = 54.0 / time_s;
+            assert!((share - printed_share).abs() < share_unit, "{share} {printed_share}");
+        }
+    }
+
+    #[test]
+    fn the_oc12_study_used_between_451_72_and_452_08_megabit() {
+        // What rounds to 178, 18.2 and 2.31 s after 0.54 s: 80e9/176.96 bounds it from above,
+        // 8e9/17.71 from below.
+        let rtt = Duration::from_millis(45);
+        let rate = |size, ms| {
+            flat_rate_bps(Bytes::new(size), Duration::from_millis(ms), rtt, 12).expect("long") / 1e6
+        };
+        close(rate(10_000_000_000, 177_500), 452.08, 0.01);
+        close(rate(1_000_000_000, 18_250), 451.72, 0.01);
+        // The third line allows both: 450.70 to 453.26.
+        close(rate(100_000_000, 2_315), 450.70, 0.01);
+        close(rate(100_000_000, 2_305), 453.26, 0.01);
+    }
+
+    #[test]
+    fn twelve_round_trips_open_the_window_of_the_oc12_study() {
+        // 452 Mbit/s · 45 ms / (8 · 9140) = 278.2 segments from 2, by a half each round: 12.17.
+        let rounds = round_trips_to_grow(278.2 / 2.0, GROWTH_DELAYED_ACKS).expect("it grows");
+        close(rounds, 12.17, 0.01);
+        // Today's hosts need 5: 10 · 2⁵ = 320.
+        let today = transfer(&start(1_000_000_000, "452M", 45, 9140)).expect("possible");
+        assert_eq!(today.rounds, 5);
+    }
+
+    #[test]
+    fn what_cannot_be_gets_a_line() {
+        let good = start(1_000_000, "50M", 40, 1448);
+        let cases = [
+            (SlowStart { size: Bytes::new(0), ..good }, SlowStartError::ZeroSize),
+            (SlowStart { rate: BitRate::default(), ..good }, SlowStartError::ZeroRate),
+            (SlowStart { rtt: Duration::ZERO, ..good }, SlowStartError::ZeroRtt),
+            (SlowStart { mss_bytes: 0, ..good }, SlowStartError::ZeroMss),
+            (SlowStart { initial_window: 0, ..good }, SlowStartError::ZeroInitialWindow),
+            (SlowStart { growth: 1.0, ..good }, SlowStartError::NoGrowth { growth: 1.0 }),
+            (SlowStart { growth: -2.0, ..good }, SlowStartError::NoGrowth { growth: -2.0 }),
+        ];
+        for (start, want) in cases {
+            assert_eq!(transfer(&start), Err(want));
+            assert!(!want.to_string().contains('\n'));
+        }
+        assert!(transfer(&SlowStart { growth: f64::NAN, ..good }).is_err());
+        assert!(transfer(&SlowStart { growth: f64::INFINITY, ..good }).is_err());
+        let late = flat_rate_bps(good.size, Duration::from_millis(540), good.rtt, 14);
+        let error = late.expect_err("0.56 s of rounds");
+        assert_eq!(error.to_string(), "0.54 s is no more than 14 round trips take");
+    }
+
+    #[test]
+    fn the_smallest_growth_ends_without_a_loop() {
+        let slow = SlowStart { growth: 1.0 + f64::EPSILON, ..start(1 << 40, "800G", 100, 1460) };
+        assert!(transfer(&slow).expect("possible").time_s.is_finite());
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_within_a_time_is_the_inverse(
+            mbps in 1_u64..100_000,
+            rtt_us in 100_u64..500_000,
+            mss_bytes in 500_u32..9000,
+            initial_window in 1_u32..50,
+            growth in 1.2_f64..2.0,
+            segments in 1_u64..1_000_000,
+        ) {
+            let start = SlowStart {
+                size: Bytes::new(segments * u64::from(mss_bytes)),
+                rate: BitRate::from_bits_per_sec(mbps * 1_000_000),
+                rtt: Duration::from_micros(rtt_us),
+                mss_bytes,
+                initial_window,
+                growth,
+            };
+            let done = transfer(&start)?;
+            // A clock of whole nanoseconds may miss the end of the last segment.
+            let time = Duration::from_secs_f64(done.time_s) + Duration::from_nanos(2);
+            let got = bytes_within(&start, time)? / f64::from(mss_bytes);
+            let extra = 4e-9 / start.segment_s() + 1e-6 * segments as f64;
+            prop_assert!(got >= segments as f64 - extra, "{got} {segments}");
+            prop_assert!(got <= segments as f64 + 1.0 + extra, "{got} {segments}");
+        }
+
+        #[test]
+        fn more_data_takes_longer_and_a_shorter_path_less(
+            size in 1_u64..1_000_000_000,
+            more in 1_u64..1_000_000,
+            rtt_us in 100_u64..500_000,
+            mss_bytes in 500_u32..9000,
+        ) {
+            let rtt = Duration::from_micros(rtt_us);
+            let here = SlowStart { rtt, ..start(size, "1G", 1, mss_bytes) };
+            let time_s = |start: &SlowStart| transfer(start).map(|transfer| transfer.time_s);
+            let here_s = time_s(&here)?;
+            let larger_s = time_s(&SlowStart { size: Bytes::new(size + more), ..here })?;
+            prop_assert!(larger_s >= here_s);
+            let longer_s = time_s(&SlowStart { rtt: rtt * 2, ..here })?;
+            prop_assert!(longer_s > here_s);
+            prop_assert!(here_s >= size as f64 * 8.0 / 1e9 + rtt.as_secs_f64() * 0.999);
+            let flat = flat_time_s(here.size, here.rate, rtt, transfer(&here)?.rounds + 1)?;
+            let segment_s = f64::from(mss_bytes) * 8.0 / 1e9;
+            prop_assert!(here_s <= flat + segment_s, "the flat sum is an upper bound");
+        }
+    }
+}
