@@ -260,8 +260,11 @@ mod tests {
         fn a_queue_and_its_delay_are_inverses(ms in 0_u64..10_000, mbps in 1_u64..100_000) {
             let rate = BitRate::from_bits_per_sec(mbps * 1_000_000);
             let bytes = queue_bytes(Duration::from_millis(ms), rate);
-            let back = queue_delay_s(Bytes::new(bytes.round() as u64), rate)?;
-            prop_assert!((back - ms as f64 / 1e3).abs() < 1e-5);
+            // A megabit per second is 125 bytes per millisecond.
+            let whole = ms * mbps * 125;
+            prop_assert!((bytes - whole as f64).abs() <= 1e-9 * whole as f64);
+            let back = queue_delay_s(Bytes::new(whole), rate)?;
+            prop_assert!((back - ms as f64 / 1e3).abs() < 1e-9);
         }
     }
 }

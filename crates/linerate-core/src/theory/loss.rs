@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::units::{BitRate, Bytes};
 
-/// CUBIC's C, segments per second cubed (RFC 9438 §5).
+/// CUBIC's C, segments per second cubed (RFC 9438 §5.1).
 pub const CUBIC_C: f64 = 0.4;
 /// What CUBIC keeps of its window at a loss (RFC 9438 §4.6).
 pub const CUBIC_BETA: f64 = 0.7;
@@ -145,7 +145,7 @@ pub enum LossError {
 /// A round trip or segment of 0, p not above 0 and below 1.
 /// # Source
 /// M. Mathis, J. Semke, J. Mahdavi, T. Ott, "The macroscopic behavior of the TCP congestion
-/// avoidance algorithm", CCR 27(3), 1997, eq. 3 and table 1.
+/// avoidance algorithm", CCR 27(3), 1997, §2 and table 1.
 pub fn mathis_rate(path: &Path, acks: Acks, p: f64) -> Result<f64, LossError> {
     let segment_bps = path.segment_bps()?;
     Ok(segment_bps * acks.mathis_constant() / loss(p)?.sqrt())
@@ -168,7 +168,7 @@ pub fn mathis_budget(path: &Path, acks: Acks, rate: BitRate) -> Result<f64, Loss
 /// # Errors
 /// A round trip, segment, timeout or window of 0, p not above 0 and below 1.
 /// # Source
-/// J. Padhye, V. Firoiu, D. Towsley, J. Kurose, "Modeling TCP throughput", SIGCOMM 1998, eq. 30.
+/// J. Padhye, V. Firoiu, D. Towsley, J. Kurose, "Modeling TCP throughput", SIGCOMM 1998, §2.3.
 /// RFC 5348 §3.1 leaves out the window and the minimum ([`tfrc_rate`]).
 pub fn pftk_rate(path: &Path, model: &Pftk, p: f64) -> Result<f64, LossError> {
     let segment_bits = path.segment_bits()?;

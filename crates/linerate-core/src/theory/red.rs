@@ -6,9 +6,9 @@
 
 use thiserror::Error;
 
-/// Weight of a new queue length in the average that the paper recommends (§IV).
+/// Weight of a new queue length in the average, as in the paper's simulations (§V).
 pub const WEIGHT: f64 = 0.002;
-/// Largest early chance of a mark that the paper recommends (§IV).
+/// Largest early chance of a mark, as in the paper's simulations (§V).
 pub const MARK_MAX: f64 = 0.02;
 
 /// Settings of a queue. Lengths are in bytes or in packets, all alike.

@@ -55,7 +55,7 @@ pub fn round_trips_per_minute(times: &LoadedRoundTrips) -> Result<f64, Responsiv
 /// # Errors
 /// A round trip of 0.
 /// # Source
-/// draft-ietf-ippm-responsiveness-01 §4.4.
+/// draft-ietf-ippm-responsiveness-01.
 pub fn round_trips_per_minute_of_mean(
     times: &LoadedRoundTrips,
 ) -> Result<f64, ResponsivenessError> {

@@ -140,11 +140,11 @@ mod tests {
         #[test]
         fn metrics_stay_in_their_ranges(
             sent in 1_u64..1 << 50,
-            again in 0.0_f64..=1.0,
+            percent in 0_u64..=100,
             base_us in 1_u64..1_000_000,
             more_us in 0_u64..1_000_000,
         ) {
-            let again = Bytes::new((sent as f64 * again) as u64);
+            let again = Bytes::new(sent / 100 * percent);
             let share = efficiency(Bytes::new(sent), again)?;
             prop_assert!((0.0..=1.0).contains(&share));
             let back = sent as f64 * (1.0 - share);

@@ -104,8 +104,8 @@ pub fn target_window_packets(target: &Target) -> Result<f64, SequentialError> {
 /// # Errors
 /// As [`target_window_packets`].
 /// # Source
-/// RFC 8337 §5.2: a window between W and 2 W grows by one in each round trip, which sends 3/2 W²
-/// packets … twice that, because one acknowledgement answers two.
+/// RFC 8337 §5.2. A window that swings between W and 2 W, and grows by one segment in every second
+/// round trip for delayed acknowledgements, sends 1.5 W in each of 2 W rounds.
 pub fn target_run_packets(target: &Target) -> Result<f64, SequentialError> {
     Ok(3.0 * target_window_packets(target)?.powi(2))
 }
