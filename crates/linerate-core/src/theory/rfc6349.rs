@@ -149,9 +149,10 @@ mod tests {
             prop_assert!((0.0..=1.0).contains(&share));
             let back = sent as f64 * (1.0 - share);
             prop_assert!((back - again.count() as f64).abs() <= sent as f64 * 1e-12 + 1e-9);
-            let (base, mean) = (Duration::from_micros(base_us), Duration::from_micros(base_us + more_us));
-            let rise = buffer_delay(mean, base)?;
-            prop_assert!((rise * base_us as f64 - more_us as f64).abs() < 1e-6 * (base_us + more_us) as f64);
+            let all_us = base_us + more_us;
+            let rise = buffer_delay(Duration::from_micros(all_us), Duration::from_micros(base_us))?;
+            let more = rise * base_us as f64;
+            prop_assert!((more - more_us as f64).abs() < 1e-6 * all_us as f64, "{more}");
         }
     }
 }

@@ -43,7 +43,7 @@ pub enum WindowError {
         bytes: u64,
     },
     /// Not a count.
-    #[error("the bytes in flight at {rate} over {seconds} s do not fit")]
+    #[error("the bytes in flight at {rate} over {seconds} s are too many to count")]
     TooLarge {
         /// The rate.
         rate: BitRate,
@@ -182,7 +182,9 @@ mod tests {
         assert_eq!(bdp("599.04M", 45), 3_369_600);
         assert_eq!(bdp("1G", 0), 0);
         let error = bdp_bytes(BitRate::from_bits_per_sec(u64::MAX), Duration::from_secs(9));
-        assert!(error.expect_err("too large").to_string().ends_with("over 9 s do not fit"));
+        assert!(
+            error.expect_err("too large").to_string().ends_with("over 9 s are too many to count")
+        );
     }
 
     #[test]
