@@ -192,6 +192,14 @@ pub fn flat_rate_bps(
     Ok(size.count() as f64 * 8.0 / sending_s)
 }
 
+/// Rise of the round trip that ends slow start early: clamp(RTT / 8, 4 ms, 16 ms). 12.5 ms at
+/// 100 ms. A path whose delay varies by more leaves slow start without a loss.
+/// # Source
+/// RFC 9406 §4.2, §4.3.
+pub fn hystart_rise(rtt: Duration) -> Duration {
+    (rtt / HYSTART_RTT_DIVISOR).clamp(HYSTART_DELAY_MIN, HYSTART_DELAY_MAX)
+}
+
 /// Round trips in which a window grows by `factor`, a real number: ln(factor) / ln(g).
 /// # Errors
 /// A growth not above 1.
@@ -368,6 +376,16 @@ mod tests {
         // Today's hosts need 5: 10 · 2⁵ = 320.
         let today = transfer(&start(1_000_000_000, "452M", 45, 9140)).expect("possible");
         assert_eq!(today.rounds, 5);
+    }
+
+    #[test]
+    fn slow_start_ends_at_a_rise_of_an_eighth_between_4_and_16_ms() {
+        for (rtt_ms, rise_us) in
+            [(1, 4_000), (32, 4_000), (100, 12_500), (128, 16_000), (500, 16_000)]
+        {
+            let rise = hystart_rise(Duration::from_millis(rtt_ms));
+            assert_eq!(rise, Duration::from_micros(rise_us), "{rtt_ms} ms");
+        }
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! The formulas of start-up: rounds, the time of a short transfer, and what the start wastes.
 
-use super::parts::{bytes, curve, decades, mbps, ms, number, symbol};
+use super::parts::{bytes, curve, decades, evenly, mbps, ms, number, symbol};
 use super::{Curve, Example, Formula, Plot, PlotAxis, Section, Symbol};
 use crate::theory::slow_start::{
     GROWTH_BYTES_COUNTED, GROWTH_DELAYED_ACKS, INITIAL_WINDOW, SlowStart, SlowStartError, Transfer,
-    bytes_within, flat_rate_bps, flat_time_s, round_trips_to_grow, transfer,
+    bytes_within, flat_rate_bps, flat_time_s, hystart_rise, round_trips_to_grow, transfer,
 };
 
 pub(super) const SECTION: Section = Section {
     title: "Start-up",
     purpose: "How long slow start takes to fill a path, and what it costs a transfer. Also the \
               slow-start table of the OC-12 study, with the rate that it must have used.",
-    formulas: &[ROUNDS, TRANSFER, WITHIN, FLAT, FLAT_RATE],
+    formulas: &[ROUNDS, HYSTART, TRANSFER, WITHIN, FLAT, FLAT_RATE],
 };
 
 const SIZE: Symbol = symbol("S", "payload of the transfer", "bytes");
@@ -50,6 +50,40 @@ const ROUNDS: Formula = Formula {
         },
     ],
     plot: &ROUNDS_PLOT,
+};
+
+const HYSTART: Formula = Formula {
+    id: "hystart-rise",
+    title: "Rise of the round trip that ends slow start early",
+    formula: "η = min(max(RTT / 8, 4 ms), 16 ms)",
+    symbols: &[
+        symbol("η", "rise of a round's smallest round trip over that of the round before", "s"),
+        RTT,
+    ],
+    range: "After 8 measured round trips in a round. A path whose delay varies by more ends slow \
+            start without a loss, and the transfer then grows slowly. HyStart++ first goes on for 5 \
+            rounds with a quarter of the growth.",
+    source: "RFC 9406 §4.2, §4.3; Linux's HyStart has the same bounds",
+    estimate: false,
+    examples: &[
+        Example {
+            given: "21 ms",
+            computed: || hystart_rise(ms(21.0)).as_secs_f64() * 1e3,
+            expected: 4.0,
+            tolerance: 1e-9,
+            unit: "ms",
+            origin: "21 / 8 = 2.6 is below the least",
+        },
+        Example {
+            given: "100 ms",
+            computed: || hystart_rise(ms(100.0)).as_secs_f64() * 1e3,
+            expected: 12.5,
+            tolerance: 1e-9,
+            unit: "ms",
+            origin: "100 / 8",
+        },
+    ],
+    plot: &RISE_PLOT,
 };
 
 const TRANSFER: Formula = Formula {
@@ -261,6 +295,19 @@ static ROUNDS_PLOT: Plot = Plot {
         ]
         .map(curve)
         .to_vec()
+    },
+};
+
+static RISE_PLOT: Plot = Plot {
+    id: "hystart-rise-by-rtt",
+    title: "Rise of the round trip that ends slow start early",
+    x: PlotAxis { label: "round trip (ms)", log: false },
+    y: PlotAxis { label: "rise (ms)", log: false },
+    curves: || {
+        let rise = |rtt: f64| -> Result<f64, SlowStartError> {
+            Ok(hystart_rise(ms(rtt)).as_secs_f64() * 1e3)
+        };
+        vec![curve("RFC 9406", evenly(0.0, 200.0, 50), rise)]
     },
 };
 
