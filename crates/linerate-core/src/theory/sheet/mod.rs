@@ -8,9 +8,16 @@ mod access;
 mod distance;
 mod encapsulation;
 mod ethernet;
+mod loss;
+mod model_based;
+mod parts;
 mod plans;
 mod published;
+mod queue;
+mod slow_start;
 mod sonet_atm;
+mod speed_record;
+mod window;
 
 /// A part of the sheet.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +123,12 @@ pub const SHEET: &[Section] = &[
     encapsulation::SECTION,
     access::SECTION,
     distance::SECTION,
+    window::SECTION,
+    loss::SECTION,
+    slow_start::SECTION,
+    queue::SECTION,
+    model_based::SECTION,
+    speed_record::SECTION,
     published::SECTION,
 ];
 

@@ -3,7 +3,8 @@
 //! Left out: anything that is not about a stack. A plan that is not possible gives NaN, which no
 //! example accepts.
 
-use super::{Curve, Example, PlotAxis, Symbol};
+pub(super) use super::parts::symbol;
+use super::{Curve, Example, PlotAxis};
 use crate::record::Family;
 use crate::theory::framing::{Segment, Transport};
 use crate::theory::stack::{Stack, StackPlan, stack};
@@ -18,15 +19,6 @@ pub(super) const TCP6_TIMESTAMPS: Segment =
     Segment { family: Family::V6, transport: Transport::TcpWithTimestamps };
 /// UDP over IPv4: 28.
 pub(super) const UDP: Segment = Segment { family: Family::V4, transport: Transport::Udp };
-
-/// A symbol of a formula.
-pub(super) const fn symbol(
-    symbol: &'static str,
-    meaning: &'static str,
-    unit: &'static str,
-) -> Symbol {
-    Symbol { symbol, meaning, unit }
-}
 
 /// An example that agrees to a ten thousandth.
 pub(super) const fn example(
