@@ -112,6 +112,24 @@ impl Element for CrossTraffic {
     }
 }
 
+/// The place where cross traffic leaves the path.
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEnd;
+
+impl Element for CrossEnd {
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        if !packet.is_cross() {
+            out.forward(at, packet);
+        }
+    }
+
+    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
+
+    fn next(&self) -> Option<MonoTime> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::at;

@@ -3,46 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::queue::Queue;
-use super::{Backlog, Element, Outlet, Packet};
+use super::{Backlog, Element, Framing, Outlet, Packet};
 use crate::time::MonoTime;
 use crate::units::BitRate;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
-
-/// What a packet takes on the line besides its own bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// Nothing: the rate counts IP packets.
-    Ip,
-    /// Header, FCS, preamble and gap: 38 bytes, and 84 at the least (IEEE 802.3 §3, §4.4).
-    Ethernet,
-    /// Cells of 53 bytes for 48 of the AAL5 frame: packet, header of `header_bytes` (8 with
-    /// LLC/SNAP), trailer of 8, and padding (ITU-T I.363.5 §9, RFC 2684).
-    Aal5 {
-        /// Encapsulation header: 8 for LLC/SNAP, 0 for VC multiplexing.
-        header_bytes: u32,
-    },
-    /// A fixed number of bytes a packet: 9 for PPP in HDLC-like framing (RFC 1662, RFC 2615).
-    Fixed {
-        /// Bytes added to each packet.
-        extra_bytes: u32,
-    },
-}
-
-impl Framing {
-    /// Bytes that a packet takes on the line.
-    pub const fn line_bytes(self, ip_bytes: u32) -> u32 {
-        match self {
-            Self::Ip => ip_bytes,
-            Self::Ethernet => {
-                let frame = ip_bytes + 18;
-                20 + if frame < 64 { 64 } else { frame }
-            }
-            Self::Aal5 { header_bytes } => (ip_bytes + header_bytes + 8).div_ceil(48) * 53,
-            Self::Fixed { extra_bytes } => ip_bytes + extra_bytes,
-        }
-    }
-}
 
 /// A line with a rate and a queue before it. The packet that is being sent does not count as
 /// waiting.
@@ -187,21 +152,10 @@ mod tests {
     use crate::path::{Delay, Limit, LossCause, Pipeline, TailDrop};
 
     #[test]
-    fn framings_take_what_their_standards_say() {
-        // 1500 + 38; 46 + 38 = 84; 9180 + 8 + 8 = 9196 in 192 cells; 40 + 16 in 2, 40 + 8 in 1.
-        assert_eq!(Framing::Ethernet.line_bytes(1500), 1538);
-        assert_eq!(Framing::Ethernet.line_bytes(28), 84);
-        assert_eq!(Framing::Aal5 { header_bytes: 8 }.line_bytes(9180), 192 * 53);
-        assert_eq!(Framing::Aal5 { header_bytes: 8 }.line_bytes(40), 2 * 53);
-        assert_eq!(Framing::Aal5 { header_bytes: 0 }.line_bytes(40), 53);
-        assert_eq!(Framing::Fixed { extra_bytes: 9 }.line_bytes(1500), 1509);
-    }
-
-    #[test]
     fn a_million_packets_back_to_back_take_their_time_to_the_nanosecond() {
         // 10^6 x 1538 x 8 bits at 622.08 Mbit/s: 19.778806584… s.
         let rate = BitRate::from_bits_per_sec(622_080_000);
-        let mut link = Link::new(rate, Framing::Ethernet, TailDrop::new(Limit::Packets(1_000_000)));
+        let mut link = Link::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Packets(1_000_000)));
         let mut out = Outlet::default();
         for _ in 0..1_000_000 {
             link.take(at(0), packet(1500), &mut out);

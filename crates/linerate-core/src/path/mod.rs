@@ -5,6 +5,7 @@
 //! Times are exact: a packet leaves at the time that the model says, whenever the caller asks.
 //! Left out: bytes (the caller keeps them under the packet's tag), sockets and clocks.
 
+mod build;
 mod burst_loss;
 mod codel;
 mod cross;
@@ -13,12 +14,14 @@ mod delay;
 mod element;
 mod events;
 mod fq_codel;
+mod framing;
 mod jitter;
 mod link;
 mod loss;
 mod packet;
 mod packet_rate;
 mod pipeline;
+pub mod plan;
 mod queue;
 mod random;
 mod red;
@@ -28,20 +31,23 @@ mod token_bucket;
 mod trace;
 mod trunk;
 
+pub use build::{DirectionFacts, PathProblem};
 pub use burst_loss::{BurstLoss, BurstLossSettings};
 pub use codel::{Codel, CodelSettings};
-pub use cross::{Arrivals, CrossSettings, CrossTraffic};
+pub use cross::{Arrivals, CrossEnd, CrossSettings, CrossTraffic};
 pub use damage::{BitErrors, CellLoss, CellLossSettings};
 pub use delay::Delay;
 pub use element::{Backlog, Departure, Element, LossCause, Lost, Outlet};
 pub use events::{Corruption, Duplication, ListedLoss, MtuLimit, Outages};
 pub use fq_codel::{FLOW_QUEUES, FqCodel};
+pub use framing::Framing;
 pub use jitter::{Jitter, Spread};
-pub use link::{Framing, Link, Medium};
+pub use link::{Link, Medium};
 pub use loss::Bernoulli;
 pub use packet::{Ecn, Packet};
 pub use packet_rate::PacketRate;
 pub use pipeline::Pipeline;
+pub use plan::PathPlan;
 pub use queue::{Limit, Queue, TailDrop};
 pub use random::Random;
 pub use red::{Red, RedSettings};

@@ -25,6 +25,24 @@ pub trait Queue: Send {
     }
 }
 
+impl Queue for Box<dyn Queue> {
+    fn put(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        (**self).put(at, packet, out);
+    }
+
+    fn get(&mut self, at: MonoTime, out: &mut Outlet) -> Option<Packet> {
+        (**self).get(at, out)
+    }
+
+    fn backlog(&self) -> Backlog {
+        (**self).backlog()
+    }
+
+    fn pass(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) -> Option<Packet> {
+        (**self).pass(at, packet, out)
+    }
+}
+
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {

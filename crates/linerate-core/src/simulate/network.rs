@@ -380,8 +380,8 @@ mod tests {
         let congestion_control = CongestionControl::RENO;
         let tcp = TcpModel { congestion_control, recovery, growth_per_ack: 1, ..plain(1448) };
         let path = Path { loss, ..FAST };
-        let result = run(path, &[flow(tcp, None)], 600);
-        let rate = result.flows[0].acked_bytes as f64 * 8.0 / 600.0;
+        let result = run(path, &[flow(tcp, None)], 200);
+        let rate = result.flows[0].acked_bytes as f64 * 8.0 / 200.0;
         rate / (1448.0 * 8.0 / 0.021 * 1.5_f64.sqrt() / loss.sqrt())
     }
 
