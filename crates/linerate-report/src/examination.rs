@@ -150,7 +150,7 @@ fn setting(record: &Record) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        Ceiling, CeilingInput, Layer, PingPlan, RecordId, Summary, TcpDirections, Tool,
+        Ceiling, CeilingInput, PingPlan, RecordId, Summary, TcpDirections, Tool,
     };
     use linerate_core::time::WallTime;
 
@@ -178,16 +178,14 @@ mod tests {
     fn the_gap_is_one_minus_best_over_ceiling() {
         let mut best = tcp(None, TcpDirections::Up, 847.3e6);
         best.ceiling = Some(Ceiling {
-            metric: MetricId::Goodput,
-            layer: Layer::Payload,
             value: Some(941.48e6),
             inputs: vec![CeilingInput {
                 name: "link_rate_bps".to_owned(),
                 value: 1e9,
                 source: "speed of eth0 at the local end".to_owned(),
             }],
-            unknown: Vec::new(),
             share: None,
+            ..Ceiling::of_goodput(Direction::Up)
         });
         let text = text(&[tcp(Some(16_384), TcpDirections::Down, 100e6), best]);
         // 1 − 847.3 / 941.48 = 0.10003.

@@ -3,7 +3,7 @@
 mod common;
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Flow, FlowEnd, Layer, MetricId,
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Flow, FlowEnd, MetricId,
     PingMode, PingPlan, Plan, Record, Stat, Status, Summary, TcpDirections, TcpInfo, TcpPlan,
 };
 use linerate_report::{csv, html, text};
@@ -63,12 +63,9 @@ fn tcp_record() -> Record {
         row(MetricId::CpuShareSender, Stat::Max, 0.29),
     ];
     record.ceiling = Some(Ceiling {
-        metric: MetricId::Goodput,
-        layer: Layer::Payload,
         value: Some(941_482_444.7),
-        inputs: vec![],
-        unknown: vec![],
         share: Some(0.991),
+        ..Ceiling::of_goodput(Direction::Up)
     });
     record.series = vec![common::intervals(Direction::Up, 933e6)];
     record
@@ -205,7 +202,9 @@ fn lines_of_values_have_keys_and_units_from_the_metric_table() {
     let csv = csv::record(&tcp_record());
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 6);
-    assert!(lines[1].ends_with(",goodput_bps,value,up,,,,933000000,bit/s"), "{}", lines[1]);
+    let goodput = ",goodput_bps,value,up,,,,933000000,bit/s,payload,941482444.7,0.991,";
+    assert!(lines[1].ends_with(goodput), "{}", lines[1]);
+    assert!(lines[3].ends_with(",segments,,,,"), "{}", lines[3]);
 }
 
 #[test]

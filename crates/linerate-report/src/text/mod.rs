@@ -1,7 +1,7 @@
 //! Records as terminal text.
 //!
-//! The order is fixed: what was measured, what the instrument itself spoiled, the figures, the
-//! ceiling, the other caveats, the failure, one plain sentence. Colour and width are left to the
+//! The order is fixed: what was measured, what the instrument itself spoiled, the figures with
+//! their ceilings, the other caveats, the failure, one plain sentence. Colour and width are left to the
 //! terminal; nothing here asks for them.
 
 mod ping;
@@ -13,7 +13,9 @@ pub(crate) use ping::{
     from_average as ping_from_average, title as ping_title, value as ping_value,
 };
 pub use tcp::tcp_summary;
-pub(crate) use tcp::{processors as tcp_processors, table as tcp_table, title as tcp_title};
+pub(crate) use tcp::{
+    ceilings as tcp_ceilings, processors as tcp_processors, table as tcp_table, title as tcp_title,
+};
 
 use crate::{escape, number, words};
 
@@ -57,12 +59,9 @@ fn own_limits(record: &Record) -> String {
     own.iter().map(|caveat| caveat_line("limited by this host", caveat)).collect()
 }
 
-/// The ceiling, the other caveats, the failure, the sentence.
+/// The other caveats, the failure, the sentence.
 fn tail(record: &Record) -> String {
     let mut out = String::new();
-    if let Some(ceiling) = &record.ceiling {
-        out.push_str(&format!("  {}\n", escape::line(&words::ceiling(ceiling))));
-    }
     let (_, others) = words::caveats(record);
     others.iter().for_each(|caveat| out.push_str(&caveat_line("note", caveat)));
     if let Some(failure) = &record.failure {

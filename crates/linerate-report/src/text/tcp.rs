@@ -1,13 +1,13 @@
 //! The final text of a TCP throughput test.
 
 use linerate_core::record::{
-    Asked, Direction, Flow, MetricId, Plan, Record, Stat, Status, TcpPlan,
+    Asked, Ceiling, Direction, Flow, MetricId, Plan, Record, SHARE_MAX, Stat, Status, TcpPlan,
 };
 
 use super::{facts, own_limits, tail};
 use crate::number::{self, NONE, or_dash};
 use crate::table::Table;
-use crate::{escape, words};
+use crate::{ceiling, escape, words};
 
 /// The final text of `linerate tcp`: header, a table per direction, processor use, ceiling,
 /// caveats, failure, one plain sentence. A record of another kind gives its own text.
@@ -23,6 +23,9 @@ pub fn tcp_summary(record: &Record) -> String {
         out.push_str(&format!("{}\n", words::direction(direction)));
         out.push_str(&table(record, direction).text(2));
         out.push_str(&processors(record, direction));
+        for line in ceilings(record, direction) {
+            out.push_str(&words::remark(&escape::line(&line)));
+        }
     }
     out.push_str(&tail(record));
     out
@@ -164,6 +167,13 @@ pub(crate) fn processors(record: &Record, direction: Direction) -> String {
     )
 }
 
+/// The ceiling of one direction and its further bounds, one remark each.
+pub(crate) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
+    let measured = ceiling::measured(record, direction);
+    let found = record.ceiling_of(direction);
+    found.map(|found| ceiling::lines(found, measured)).unwrap_or_default()
+}
+
 /// What the test says, in one plain sentence.
 pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
     let goodput = |direction| record.value(MetricId::Goodput, Stat::Value, Some(direction));
@@ -187,18 +197,42 @@ pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
     if let Some(first) = text.get(..1).map(str::to_uppercase).filter(|_| text.starts_with("this")) {
         text.replace_range(..1, &first);
     }
-    match record.ceiling.as_ref().and_then(|ceiling| ceiling.share) {
-        Some(share) => {
-            text.push_str(&format!(
-                ": {} of what the path's framing allows",
-                number::percent(share)
-            ));
-        }
-        None => text.push_str("; no ceiling is known for this path"),
-    }
+    text.push_str(&reached(record, plan));
     if record.status != Status::Ok {
         text.push_str(", until it was cut short");
     }
     text.push('.');
     text
+}
+
+/// How near the ceilings are, at the end of the sentence.
+fn reached(record: &Record, plan: &TcpPlan) -> String {
+    let ways = words::each_direction(plan.directions);
+    let found: Vec<Option<&Ceiling>> = ways.iter().map(|&way| record.ceiling_of(way)).collect();
+    let share = |ceiling: &Option<&Ceiling>| ceiling.and_then(|ceiling| ceiling.share);
+    let mut text = if found.iter().flatten().any(|ceiling| ceiling.is_exceeded()) {
+        ": more than the ceiling, so one of the two is wrong".to_owned()
+    } else if found.iter().all(|ceiling| share(ceiling).is_none()) {
+        match found.iter().flatten().any(|ceiling| ceiling.no_link.is_some()) {
+            true => "; no link bounds loopback".to_owned(),
+            false => "; no ceiling is known for this path".to_owned(),
+        }
+    } else {
+        let shares: Vec<String> =
+            found.iter().map(|it| or_dash(share(it), number::percent)).collect();
+        format!(": {} of what the path's framing allows", words::listed(&shares))
+    };
+    if let [Some(ceiling)] = found.as_slice() {
+        text.push_str(&by_smallest(record, ceiling).unwrap_or_default());
+    }
+    text
+}
+
+/// The share of the smallest bound, where that is not the link and is near enough to matter.
+fn by_smallest(record: &Record, ceiling: &Ceiling) -> Option<String> {
+    let bound = ceiling.expected().filter(|bound| bound.name != "link" && bound.value > 0.0)?;
+    let share = ceiling::measured(record, ceiling.direction?)? / bound.value;
+    (0.5..=SHARE_MAX).contains(&share).then(|| {
+        format!(", {} of what the {} allows", number::percent(share), ceiling::spoken(bound.name))
+    })
 }
