@@ -7,6 +7,9 @@ use linerate_core::record::{
 
 use crate::{number, words};
 
+/// A bound this many times above the smallest one is left to the JSON.
+const FAR: f64 = 10.0;
+
 /// The goodput of a whole direction, which its ceiling bounds.
 pub(crate) fn measured(record: &Record, direction: Direction) -> Option<f64> {
     record.value(MetricId::Goodput, Stat::Value, Some(direction))
@@ -16,8 +19,8 @@ pub(crate) fn measured(record: &Record, direction: Direction) -> Option<f64> {
 pub(crate) fn lines(ceiling: &Ceiling, measured: Option<f64>) -> Vec<String> {
     let mut out = vec![link(ceiling)];
     out.extend(other_layers(ceiling));
-    if !ceiling.rungs.is_empty() {
-        let rungs: Vec<String> = ceiling.rungs.iter().map(|it| rung(ceiling, it)).collect();
+    let rungs: Vec<String> = near(ceiling).map(|it| rung(ceiling, it)).collect();
+    if !rungs.is_empty() {
         out.push(format!("further bounds: {}", rungs.join("; ")));
     }
     out.extend(expected(ceiling, measured));
@@ -26,15 +29,10 @@ pub(crate) fn lines(ceiling: &Ceiling, measured: Option<f64>) -> Vec<String> {
 
 /// The ceiling in one line, with the share reached or the inputs that are not known.
 pub(crate) fn link(ceiling: &Ceiling) -> String {
-    if let Some(why) = &ceiling.no_link {
-        return format!("no ceiling by a link: {why}");
+    let mut text = bound(ceiling);
+    if ceiling.value.is_none() {
+        return text;
     }
-    let inputs = in_brackets(&ceiling.inputs);
-    let Some(value) = ceiling.value else {
-        return format!("ceiling unknown{inputs}, for want of {}", unknown(&ceiling.unknown));
-    };
-    let mut text =
-        format!("ceiling {} {}{inputs}", shown(ceiling, value), words::layer(ceiling.layer));
     let share = number::or_dash(ceiling.share, number::percent);
     if ceiling.is_exceeded() {
         text.push_str(&format!(": {share} of it was measured, so one of the two is wrong"));
@@ -45,6 +43,20 @@ pub(crate) fn link(ceiling: &Ceiling) -> String {
         text.push_str(&format!("; not known: {}", ceiling.unknown.join("; ")));
     }
     text
+}
+
+/// The ceiling with its layer and inputs, or what is missing; without what was measured.
+pub(crate) fn bound(ceiling: &Ceiling) -> String {
+    if let Some(why) = &ceiling.no_link {
+        return format!("no ceiling by a link: {why}");
+    }
+    let inputs = in_brackets(&ceiling.inputs);
+    match ceiling.value {
+        Some(value) => {
+            format!("ceiling {} {}{inputs}", shown(ceiling, value), words::layer(ceiling.layer))
+        }
+        None => format!("ceiling unknown{inputs}, for want of {}", unknown(&ceiling.unknown)),
+    }
 }
 
 /// The share of the ceiling for a narrow place: `99.1 % of the ceiling 941.48 Mbit/s`, or why
@@ -78,6 +90,14 @@ fn other_layers(ceiling: &Ceiling) -> Option<String> {
         })
         .collect();
     (!each.is_empty()).then(|| format!("that is {}", words::listed(&each)))
+}
+
+/// The further bounds worth a place: those unknown, and those within ten times the smallest. A
+/// window over the microseconds of a laboratory's cable is terabits, and says nothing.
+fn near(ceiling: &Ceiling) -> impl Iterator<Item = &Rung> {
+    let least = ceiling.expected().map_or(f64::INFINITY, |bound| bound.value);
+    let far = move |rung: &&Rung| rung.value.is_some_and(|value| value > FAR * least);
+    ceiling.rungs.iter().filter(move |rung| !far(rung))
 }
 
 fn rung(ceiling: &Ceiling, rung: &Rung) -> String {
@@ -240,7 +260,8 @@ mod tests {
                 "expected at most 52.43 Mbit/s by the window: reached 95.4 %",
             ]
         );
-        ceiling.rungs = vec![window(Some(2e9))];
+        ceiling.rungs = vec![window(Some(9.5e9))];
+        assert_eq!(super::lines(&ceiling, None).len(), 2, "ten times the link is left out");
         assert!(expected(&ceiling, Some(50e6)).is_none(), "the link is the smallest");
         ceiling.rungs = vec![Rung { unknown: vec!["the window".to_owned()], ..window(None) }];
         assert!(rung(&ceiling, &ceiling.rungs[0]).ends_with("for want of the window"));

@@ -53,7 +53,7 @@ pub fn record(record: &Record) -> String {
 /// The layer of a summary row, and for the value that a ceiling bounds also that ceiling, the
 /// share of it, and its inputs that are not known (or why there is none).
 pub(crate) fn bound_fields(record: &Record, row: &Summary) -> [String; 4] {
-    let layer = row.metric.row().layer.map(layer).unwrap_or_default().to_owned();
+    let [layer, ..] = layer_alone(row);
     let bounded = |ceiling: &&Ceiling| {
         ceiling.metric == row.metric && row.stat == Stat::Value && row.flow.is_none()
     };
@@ -67,6 +67,12 @@ pub(crate) fn bound_fields(record: &Record, row: &Summary) -> [String; 4] {
         number(ceiling.and_then(|it| it.share)),
         ceiling.map(unknown).unwrap_or_default(),
     ]
+}
+
+/// The layer of a row that nothing is known to bound.
+pub(crate) fn layer_alone(row: &Summary) -> [String; 4] {
+    let layer = row.metric.row().layer.map(layer).unwrap_or_default().to_owned();
+    [layer, String::new(), String::new(), String::new()]
 }
 
 /// The name of a layer, as in JSON.
