@@ -2,7 +2,7 @@
 //! same bound at other layers, the further bounds, the smallest of them. What is unknown is named.
 
 use linerate_core::record::{
-    Ceiling, CeilingInput, Direction, Layer, MetricId, Record, Rung, SHARE_MAX, Stat,
+    Ceiling, CeilingInput, Direction, LINK, Layer, MetricId, Record, Rung, SHARE_MAX, Stat,
 };
 
 use crate::{number, words};
@@ -101,7 +101,7 @@ fn near(ceiling: &Ceiling) -> impl Iterator<Item = &Rung> {
 }
 
 fn rung(ceiling: &Ceiling, rung: &Rung) -> String {
-    let name = spoken(&rung.name);
+    let name = spoken(&rung.kind);
     let inputs = in_brackets(&rung.inputs);
     match rung.value {
         Some(value) => format!("{name} {}{inputs}", shown(ceiling, value)),
@@ -110,9 +110,9 @@ fn rung(ceiling: &Ceiling, rung: &Rung) -> String {
 }
 
 /// The smallest bound, where it is not the link.
-fn expected(ceiling: &Ceiling, measured: Option<f64>) -> Option<String> {
-    let bound = ceiling.expected().filter(|bound| bound.name != "link")?;
-    let name = spoken(bound.name);
+pub(crate) fn expected(ceiling: &Ceiling, measured: Option<f64>) -> Option<String> {
+    let bound = ceiling.expected().filter(|bound| bound.kind != LINK)?;
+    let name = spoken(bound.kind);
     let mut text = format!("expected at most {} by the {name}", shown(ceiling, bound.value));
     if let Some(measured) = measured.filter(|_| bound.value > 0.0) {
         let share = number::percent(measured / bound.value);
@@ -125,9 +125,13 @@ fn expected(ceiling: &Ceiling, measured: Option<f64>) -> Option<String> {
     Some(text)
 }
 
-/// A rung's name in words.
-pub(crate) fn spoken(name: &str) -> String {
-    name.replace('_', " ")
+/// A rung's kind in words.
+pub(crate) fn spoken(kind: &str) -> String {
+    match kind {
+        LINK => "link".to_owned(),
+        "application" => "pace".to_owned(),
+        kind => kind.replace('_', " "),
+    }
 }
 
 fn shown(ceiling: &Ceiling, value: f64) -> String {
@@ -193,7 +197,7 @@ mod tests {
 
     fn window(value: Option<f64>) -> Rung {
         Rung {
-            name: "window".to_owned(),
+            kind: "receive_window".to_owned(),
             value,
             inputs: vec![
                 CeilingInput::of("window_bytes", 65_536.0, "largest receive window seen"),
@@ -255,9 +259,9 @@ mod tests {
             lines[1..],
             [
                 "that is 1 Gbit/s on the wire",
-                "further bounds: window 52.43 Mbit/s (64 KiB, largest receive window seen; \
+                "further bounds: receive window 52.43 Mbit/s (64 KiB, largest receive window seen; \
                  smallest round trip 10.000 ms)",
-                "expected at most 52.43 Mbit/s by the window: reached 95.4 %",
+                "expected at most 52.43 Mbit/s by the receive window: reached 95.4 %",
             ]
         );
         ceiling.rungs = vec![window(Some(9.5e9))];

@@ -13,6 +13,9 @@ use super::{Direction, Layer, MetricId};
 /// hundredth that clocks and the ends of a span explain.
 pub const SHARE_MAX: f64 = 1.01;
 
+/// The kind of the bound that the ceiling itself is, in the ladder's words.
+pub const LINK: &str = "local_link";
+
 /// An upper bound of one metric, with the inputs it was computed from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
@@ -54,8 +57,8 @@ pub struct LayerRate {
 /// One further bound of a ceiling's metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rung {
-    /// What bounds: `window`, `send_buffer`, `pace`.
-    pub name: String,
+    /// What bounds, in the ladder's words: `receive_window`, `send_buffer`, `application`.
+    pub kind: String,
     /// The bound in the metric's unit at the ceiling's layer; null when an input is unknown.
     pub value: Option<f64>,
     /// What it was computed from.
@@ -81,8 +84,8 @@ pub struct CeilingInput {
 /// The smallest of several bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected<'a> {
-    /// The rung's name; `link` is the ceiling itself.
-    pub name: &'a str,
+    /// The rung's kind; [`LINK`] is the ceiling itself.
+    pub kind: &'a str,
     /// In the metric's unit.
     pub value: f64,
 }
@@ -107,9 +110,9 @@ impl Ceiling {
     /// The smallest bound that is known, the link's among them: no more than this is to be
     /// expected. `None` when no bound is known.
     pub fn expected(&self) -> Option<Expected<'_>> {
-        let link = self.value.map(|value| Expected { name: "link", value });
+        let link = self.value.map(|value| Expected { kind: LINK, value });
         let rungs = self.rungs.iter();
-        let rungs = rungs.filter_map(|it| Some(Expected { name: &it.name, value: it.value? }));
+        let rungs = rungs.filter_map(|it| Some(Expected { kind: &it.kind, value: it.value? }));
         link.into_iter().chain(rungs).min_by(|one, other| one.value.total_cmp(&other.value))
     }
 
@@ -135,19 +138,19 @@ impl CeilingInput {
 mod tests {
     use super::*;
 
-    fn rung(name: &str, value: Option<f64>) -> Rung {
+    fn rung(kind: &str, value: Option<f64>) -> Rung {
         let (inputs, unknown, source) = (Vec::new(), Vec::new(), String::new());
-        Rung { name: name.to_owned(), value, inputs, unknown, source }
+        Rung { kind: kind.to_owned(), value, inputs, unknown, source }
     }
 
     #[test]
     fn the_smallest_known_bound_is_expected_and_has_its_name() {
         let mut ceiling = Ceiling::of_goodput(Direction::Up);
         assert_eq!(ceiling.expected(), None);
-        ceiling.rungs = vec![rung("window", Some(40e6)), rung("pace", None)];
-        assert_eq!(ceiling.expected(), Some(Expected { name: "window", value: 40e6 }));
+        ceiling.rungs = vec![rung("receive_window", Some(40e6)), rung("application", None)];
+        assert_eq!(ceiling.expected(), Some(Expected { kind: "receive_window", value: 40e6 }));
         ceiling.value = Some(30e6);
-        assert_eq!(ceiling.expected(), Some(Expected { name: "link", value: 30e6 }));
+        assert_eq!(ceiling.expected(), Some(Expected { kind: LINK, value: 30e6 }));
     }
 
     #[test]

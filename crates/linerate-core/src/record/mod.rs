@@ -16,7 +16,7 @@ mod sample;
 mod tcp_info;
 
 pub use caveat::{Caveat, CaveatCode};
-pub use ceiling::{Ceiling, CeilingInput, Expected, LayerRate, Rung, SHARE_MAX};
+pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
 pub use environment::{End, Interface};
 pub use event::{Event, IntervalRow, PingProgress, PingReply};
 pub use failure::{Failure, Fault};

@@ -1,7 +1,7 @@
 //! What a reader has to know before believing a throughput figure, each with its threshold.
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Ceiling, Direction, Finish, Flow, FlowEnd, MetricId, Record,
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Finish, Flow, FlowEnd, LINK, MetricId, Record,
     SHARE_MAX, Side, Stat, TcpPlan,
 };
 
@@ -172,23 +172,28 @@ fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
         Direction::Down => "server to client",
     };
     let source = ceiling.input("link_rate_bps").map_or("", |input| input.source.as_str());
-    let reasons = match bound.name {
-        "link" if source.starts_with("token bucket") => {
+    let reasons = match bound.kind {
+        LINK if source.starts_with("token bucket") => {
             "a burst of the token bucket in a short test, or a filter that counts other bytes"
         }
-        "link" => {
+        LINK => {
             "a driver that tells a wrong speed, as virtual ones do, several links under one name, \
              or another way of the packets than the route's"
         }
-        "pace" => "a late start of the measured span, or a burst after a stall",
+        "application" => "a late start of the measured span, or a burst after a stall",
         _ => "a window that grew between two samples, or a path whose round trip became shorter",
+    };
+    let allowing = match bound.kind {
+        LINK => "link".to_owned(),
+        "application" => "pace".to_owned(),
+        kind => kind.replace('_', " "),
     };
     Some(Caveat::new(
         CaveatCode::AboveCeiling,
         format!(
             "{way}: {:.1} % of what the {} allows was measured, so one of the two is wrong",
             goodput / bound.value * 100.0,
-            bound.name.replace('_', " ")
+            allowing
         ),
         format!("likely {reasons}"),
     ))
@@ -224,7 +229,7 @@ mod tests {
         ceiling.value = link_bps;
         ceiling.inputs = vec![CeilingInput::of("link_rate_bps", 1.0, source)];
         ceiling.rungs = vec![Rung {
-            name: "window".to_owned(),
+            kind: "receive_window".to_owned(),
             value: window_bps,
             inputs: Vec::new(),
             unknown: Vec::new(),
@@ -242,8 +247,8 @@ mod tests {
         assert!(caveat.advice.contains("driver"), "{caveat}");
         let caveat = of(Some(90e6), "token bucket filter on a-b", Some(120e6)).expect("111 %");
         assert!(caveat.advice.contains("burst"), "{caveat}");
-        let caveat = of(Some(200e6), "", Some(90e6)).expect("more than the window allows");
-        assert!(caveat.detail.contains("the window allows"), "{caveat}");
+        let caveat = of(Some(200e6), "", Some(90e6)).expect("more than the receive window allows");
+        assert!(caveat.detail.contains("the receive window allows"), "{caveat}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The page of one result: a TCP test with its intervals, a ping with its distribution.
 
 use linerate_core::record::{
-    Ceiling, Direction, Distribution, MetricId, PingMode, PingPlan, Plan, Record, Series, Stat,
-    TcpPlan,
+    Ceiling, Direction, Distribution, LINK, MetricId, PingMode, PingPlan, Plan, Record, Series,
+    Stat, TcpPlan,
 };
 
 use super::page;
@@ -195,11 +195,11 @@ fn bounds(record: &Record, highest: f64) -> Vec<(String, usize, f64)> {
         };
         let style = 5 + index;
         out.extend(ceiling.value.map(|value| (format!("ceiling{way}"), style, value)));
-        let bound = ceiling.expected().filter(|bound| bound.name != "link");
+        let bound = ceiling.expected().filter(|bound| bound.kind != LINK);
         out.extend(
             bound
                 .filter(|bound| bound.value <= 2.0 * highest)
-                .map(|bound| (format!("{}{way}", ceiling::spoken(bound.name)), style, bound.value)),
+                .map(|bound| (format!("{}{way}", ceiling::spoken(bound.kind)), style, bound.value)),
         );
     }
     out

@@ -176,7 +176,7 @@ fn window_lines(grid: &Grid<'_>, test: usize, asked: &[u64], top: f64) -> Vec<Se
         let figures = row.tcp.get(test)?.figures.iter();
         let point = |it: &TcpFigure| {
             let rungs = &it.ceiling.as_ref()?.rungs;
-            let bps = rungs.iter().find(|rung| rung.name == "window")?.value?;
+            let bps = rungs.iter().find(|rung| rung.kind == "receive_window")?.value?;
             (bps <= top).then_some((place_of(asked, it.window_bytes), bps))
         };
         dashed(format!("window/RTT, {}", row.topology.title), style, figures.filter_map(point))

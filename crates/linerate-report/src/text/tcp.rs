@@ -1,7 +1,7 @@
 //! The final text of a TCP throughput test.
 
 use linerate_core::record::{
-    Asked, Ceiling, Direction, Flow, MetricId, Plan, Record, SHARE_MAX, Stat, Status, TcpPlan,
+    Asked, Ceiling, Direction, Flow, LINK, MetricId, Plan, Record, SHARE_MAX, Stat, Status, TcpPlan,
 };
 
 use super::{facts, own_limits, tail};
@@ -230,9 +230,9 @@ fn reached(record: &Record, plan: &TcpPlan) -> String {
 
 /// The share of the smallest bound, where that is not the link and is near enough to matter.
 fn by_smallest(record: &Record, ceiling: &Ceiling) -> Option<String> {
-    let bound = ceiling.expected().filter(|bound| bound.name != "link" && bound.value > 0.0)?;
+    let bound = ceiling.expected().filter(|bound| bound.kind != LINK && bound.value > 0.0)?;
     let share = ceiling::measured(record, ceiling.direction?)? / bound.value;
     (0.5..=SHARE_MAX).contains(&share).then(|| {
-        format!(", {} of what the {} allows", number::percent(share), ceiling::spoken(bound.name))
+        format!(", {} of what the {} allows", number::percent(share), ceiling::spoken(bound.kind))
     })
 }

@@ -13,13 +13,14 @@ const BUFFER_SOURCE: &str =
 
 /// Every bound of the streams of one direction together.
 pub(super) fn rungs(flows: &[&Flow], plan: &TcpPlan) -> Vec<Rung> {
-    let window = over_round_trip("window", WINDOW_SOURCE, windows(flows), rtt_min_ns(flows));
+    let window =
+        over_round_trip("receive_window", WINDOW_SOURCE, windows(flows), rtt_min_ns(flows));
     // A buffer that the kernel tunes grows with what is in flight and bounds nothing.
     let buffer = plan.window_bytes.map(|_| {
         over_round_trip("send_buffer", BUFFER_SOURCE, send_buffers(flows), rtt_min_ns(flows))
     });
     let pace = plan.pace.map(|pace| Rung {
-        name: "pace".to_owned(),
+        kind: "application".to_owned(),
         value: Some(pace.bits_per_sec() as f64 * flows.len() as f64),
         inputs: vec![
             CeilingInput::of("pace_bps", pace.bits_per_sec() as f64, "asked by -b, of each stream"),
@@ -34,7 +35,7 @@ pub(super) fn rungs(flows: &[&Flow], plan: &TcpPlan) -> Vec<Rung> {
 /// Bytes over the smallest round trip: rate = 8 × bytes / RTT. One window of 65,536 bytes over
 /// 10 ms is 52.43 Mbit/s.
 fn over_round_trip(
-    name: &str,
+    kind: &str,
     source: &str,
     bytes: Option<CeilingInput>,
     rtt_min_ns: Option<u64>,
@@ -42,7 +43,7 @@ fn over_round_trip(
     let value = bytes.as_ref().zip(rtt_min_ns).map(|(bytes, ns)| bytes.value * 8e9 / ns as f64);
     let mut unknown = Vec::new();
     if bytes.is_none() {
-        unknown.push(format!("the {}", name.replace('_', " ")));
+        unknown.push(format!("the {}", kind.replace('_', " ")));
     }
     if rtt_min_ns.is_none() {
         unknown.push("the smallest round-trip time".to_owned());
@@ -50,7 +51,7 @@ fn over_round_trip(
     let rtt = rtt_min_ns
         .map(|ns| CeilingInput::of("rtt_min_ns", ns as f64, "tcpi_min_rtt of the sender"));
     let inputs = bytes.into_iter().chain(rtt).collect();
-    Rung { name: name.to_owned(), value, inputs, unknown, source: source.to_owned() }
+    Rung { kind: kind.to_owned(), value, inputs, unknown, source: source.to_owned() }
 }
 
 /// The largest windows that were seen, of all streams together.
@@ -105,8 +106,8 @@ mod tests {
         }
     }
 
-    fn value(rungs: &[Rung], name: &str) -> Option<f64> {
-        rungs.iter().find(|rung| rung.name == name).and_then(|rung| rung.value)
+    fn value(rungs: &[Rung], kind: &str) -> Option<f64> {
+        rungs.iter().find(|rung| rung.kind == kind).and_then(|rung| rung.value)
     }
 
     #[test]
@@ -114,9 +115,9 @@ mod tests {
         // 65,536 × 8 / 0.010 = 52,428,800; the second stream's round trip is longer.
         let (one, other) = (flow(Some(65_536), Some(10_000)), flow(Some(65_536), Some(12_000)));
         let single = rungs(&[&one], &TcpPlan::default());
-        assert_eq!(value(&single, "window"), Some(52_428_800.0));
+        assert_eq!(value(&single, "receive_window"), Some(52_428_800.0));
         let both = rungs(&[&one, &other], &TcpPlan::default());
-        assert_eq!(value(&both, "window"), Some(104_857_600.0));
+        assert_eq!(value(&both, "receive_window"), Some(104_857_600.0));
         assert_eq!(single.len(), 1, "neither a buffer nor a pace was asked for");
     }
 
@@ -133,13 +134,13 @@ mod tests {
         let pace = Some(BitRate::from_bits_per_sec(10_000_000));
         let plan = TcpPlan { pace, ..TcpPlan::default() };
         let flow = flow(None, None);
-        assert_eq!(value(&rungs(&[&flow, &flow], &plan), "pace"), Some(20e6));
+        assert_eq!(value(&rungs(&[&flow, &flow], &plan), "application"), Some(20e6));
     }
 
     #[test]
     fn what_is_not_known_is_named_and_bounds_nothing() {
         for (flow, unknown) in [
-            (flow(None, Some(5)), "the window"),
+            (flow(None, Some(5)), "the receive window"),
             (flow(Some(5), None), "the smallest round-trip time"),
             (flow(Some(5), Some(0)), "the smallest round-trip time"),
         ] {
