@@ -131,7 +131,7 @@ fn best(records: &[Record], name: &str, direction: Direction) -> Option<String> 
     let mut out = format!("{name}: best {rate} of TCP payload ({})\n", setting(record));
     let known = record.ceiling_of(direction);
     let lines = known.map(|known| against(known, bps)).unwrap_or_default();
-    lines.iter().for_each(|line| out.push_str(&words::remark(&escape::line(line))));
+    lines.iter().for_each(|line| out.push_str(&words::remark(&escape::line(line), None)));
     Some(out)
 }
 

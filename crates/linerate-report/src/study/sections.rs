@@ -166,7 +166,8 @@ pub(crate) fn comparison(grid: &Grid<'_>, compared: &Comparison) -> Section {
     ] {
         head.extend([name, past.clone()]);
     }
-    let mut table = Table::new(head);
+    // Hops and the second loss repeat what the plan and the first one say.
+    let mut table = Table::new(head).dropping(&[10, 9, 8, 7, 6]);
     for (index, row) in grid.topologies.iter().enumerate() {
         let now = cells(compared, &compared.now, index, &NOW);
         let then = cells(compared, &compared.past, index, &PAST);

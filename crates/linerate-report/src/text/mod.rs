@@ -21,8 +21,14 @@ use crate::{escape, number, words};
 
 /// The final text of any record; lines are ended, the last one too.
 pub fn record(record: &Record) -> String {
+    record_within(record, None)
+}
+
+/// The final text of any record for a terminal of `width` columns: a wide table loses the columns
+/// that tell least, remarks are broken earlier.
+pub fn record_within(record: &Record, width: Option<usize>) -> String {
     match &record.plan {
-        Plan::Tcp(_) => tcp_summary(record),
+        Plan::Tcp(plan) => tcp::summary(record, plan, width),
         Plan::Ping(plan) => ping::summary(record, plan),
     }
 }

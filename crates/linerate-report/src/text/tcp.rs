@@ -12,19 +12,24 @@ use crate::{ceiling, escape, words};
 /// The final text of `linerate tcp`: header, a table per direction, processor use, ceiling,
 /// caveats, failure, one plain sentence. A record of another kind gives its own text.
 pub fn tcp_summary(record: &Record) -> String {
-    let Plan::Tcp(plan) = &record.plan else {
-        return super::record(record);
-    };
+    match &record.plan {
+        Plan::Tcp(plan) => summary(record, plan, None),
+        Plan::Ping(_) => super::record(record),
+    }
+}
+
+/// The same for a terminal of some width.
+pub(super) fn summary(record: &Record, plan: &TcpPlan, width: Option<usize>) -> String {
     let mut out = escape::line(&title(plan));
     out.push('\n');
     out.push_str(&facts(record));
     out.push_str(&own_limits(record));
     for &direction in words::each_direction(plan.directions) {
         out.push_str(&format!("{}\n", words::direction(direction)));
-        out.push_str(&table(record, direction).text(2));
+        out.push_str(&short_table(record, direction).text_within(2, width));
         out.push_str(&processors(record, direction));
         for line in ceilings(record, direction) {
-            out.push_str(&words::remark(&escape::line(&line)));
+            out.push_str(&words::remark(&escape::line(&line), width));
         }
     }
     out.push_str(&tail(record));
@@ -49,20 +54,35 @@ pub(crate) fn title(plan: &TcpPlan) -> String {
     text
 }
 
+/// More streams than this are shown as their sum and the two ends of their goodputs.
+const STREAMS_MAX: usize = 16;
+
+/// One row per stream and their sum; of many streams the slowest, the fastest and the sum.
+fn short_table(record: &Record, direction: Direction) -> Table {
+    let flows = flows(record, direction);
+    if flows.len() <= STREAMS_MAX {
+        return table(record, direction);
+    }
+    let mut sorted: Vec<(f64, &Flow)> =
+        flows.iter().filter_map(|flow| Some((goodput(record, flow)?, *flow))).collect();
+    sorted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let mut table = empty_table();
+    for (name, found) in [("slowest", sorted.first()), ("fastest", sorted.last())] {
+        let Some((_, flow)) = found else { continue };
+        let mut row = stream_row(record, flow);
+        row[0] = format!("{name} ({})", row[0]);
+        table.row(row);
+    }
+    let mut sum = sum_row(record, direction, &flows);
+    sum[0] = format!("sum of {}", flows.len());
+    table.row(sum);
+    table
+}
+
 /// One row per stream, and the sum where there are several.
 pub(crate) fn table(record: &Record, direction: Direction) -> Table {
-    let mut table = Table::new([
-        "stream",
-        "bytes",
-        "goodput",
-        "retransmits",
-        "RTT ms",
-        "cwnd",
-        "window asked/set/advertised",
-        "cc asked/got",
-    ]);
-    let flows: Vec<&Flow> =
-        record.flows.iter().filter(|flow| flow.direction == direction).collect();
+    let mut table = empty_table();
+    let flows = flows(record, direction);
     for flow in &flows {
         table.row(stream_row(record, flow));
     }
@@ -72,14 +92,37 @@ pub(crate) fn table(record: &Record, direction: Direction) -> Table {
     table
 }
 
+fn flows(record: &Record, direction: Direction) -> Vec<&Flow> {
+    record.flows.iter().filter(|flow| flow.direction == direction).collect()
+}
+
+fn empty_table() -> Table {
+    let table = Table::new([
+        "stream",
+        "bytes",
+        "goodput",
+        "retransmits",
+        "RTT ms",
+        "cwnd",
+        "window asked/set/advertised",
+        "cc asked/got",
+    ]);
+    table.dropping(&[7, 5, 6, 1])
+}
+
+/// A stream's goodput: its summary row, or its count over its span.
+fn goodput(record: &Record, flow: &Flow) -> Option<f64> {
+    flow_value(record, flow, MetricId::Goodput).or_else(|| {
+        let end = flow.receiver.as_ref().filter(|end| end.span_ns > 0)?;
+        Some(end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
+    })
+}
+
 fn stream_row(record: &Record, flow: &Flow) -> Vec<String> {
     let receiver = flow.receiver.as_ref();
     let info = flow.sender.as_ref().and_then(|end| end.tcp_info);
     let of_flow = |metric| flow_value(record, flow, metric);
-    let goodput = of_flow(MetricId::Goodput).or_else(|| {
-        let end = receiver.filter(|end| end.span_ns > 0)?;
-        Some(end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
-    });
+    let goodput = goodput(record, flow);
     let rtt = of_flow(MetricId::TcpRtt).or_else(|| info?.rtt_us.map(|us| f64::from(us) * 1e3));
     let cwnd = of_flow(MetricId::Cwnd).map(|bytes| bytes as u64).or_else(|| info?.cwnd_bytes());
     vec![
