@@ -1,5 +1,6 @@
 //! The examination of a path as a page of text: round trips by size, TCP by window and by streams,
-//! the ceiling of each direction and how far below it the best result is. Naming the cause has its place at the end.
+//! the ceiling of each direction and how far below it the best result is. Naming the cause has its
+//! place at the end.
 
 use linerate_core::record::{Ceiling, Direction, MetricId, Plan, Record, SHARE_MAX, Stat, TcpPlan};
 

@@ -1,8 +1,8 @@
 //! Records as terminal text.
 //!
 //! The order is fixed: what was measured, what the instrument itself spoiled, the figures with
-//! their ceilings, the other caveats, the failure, one plain sentence. Colour and width are left to the
-//! terminal; nothing here asks for them.
+//! their ceilings, the other caveats, the failure, one plain sentence. Colour is left to the
+//! terminal, and its width is the caller's to tell; nothing here asks for them.
 
 mod ping;
 mod tcp;

@@ -1,3 +1,5 @@
+//! Ceilings of hand-made records, held against sums over the bytes of one packet.
+
 use linerate_core::record::{
     End, FlowEnd, Plan, RecordId, Summary, SynOptions, TcpDirections, TcpInfo, Tool,
 };

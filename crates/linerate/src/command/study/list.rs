@@ -12,11 +12,11 @@ use crate::{output, paths};
 
 /// Runs the command.
 pub(super) fn run(store: Option<&Path>) -> Outcome {
-    output::text(&plans()?);
     let (runs, path) = match paths::stored(store)? {
         Ok(store) => (store.runs()?, store.path().to_owned()),
         Err(path) => (Vec::new(), path),
     };
+    output::text(&plans()?);
     if runs.is_empty() {
         output::line(&format!("\nno runs in {}", path.display()));
         return Ok(0);
