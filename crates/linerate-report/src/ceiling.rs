@@ -9,6 +9,8 @@ use crate::{number, words};
 
 /// A bound this many times above the smallest one is left to the JSON.
 const FAR: f64 = 10.0;
+/// And so is one this many times above what was measured.
+const FAR_ABOVE_MEASURED: f64 = 100.0;
 
 /// The goodput of a whole direction, which its ceiling bounds.
 pub(crate) fn measured(record: &Record, direction: Direction) -> Option<f64> {
@@ -19,7 +21,9 @@ pub(crate) fn measured(record: &Record, direction: Direction) -> Option<f64> {
 pub(crate) fn lines(ceiling: &Ceiling, measured: Option<f64>) -> Vec<String> {
     let mut out = vec![link(ceiling)];
     out.extend(other_layers(ceiling));
-    let rungs: Vec<String> = near(ceiling).map(|it| rung(ceiling, it)).collect();
+    let near = |rung: &&Rung| rung.value.is_none_or(|value| is_near(ceiling, value, measured));
+    let rungs = ceiling.rungs.iter().filter(near);
+    let rungs: Vec<String> = rungs.map(|it| rung(ceiling, it)).collect();
     if !rungs.is_empty() {
         out.push(format!("further bounds: {}", rungs.join("; ")));
     }
@@ -92,12 +96,11 @@ fn other_layers(ceiling: &Ceiling) -> Option<String> {
     (!each.is_empty()).then(|| format!("that is {}", words::listed(&each)))
 }
 
-/// The further bounds worth a place: those unknown, and those within ten times the smallest. A
-/// window over the microseconds of a laboratory's cable is terabits, and says nothing.
-fn near(ceiling: &Ceiling) -> impl Iterator<Item = &Rung> {
+/// Whether a further bound is worth a place. A window over the microseconds of a laboratory's cable
+/// is terabits, and says nothing.
+fn is_near(ceiling: &Ceiling, value: f64, measured: Option<f64>) -> bool {
     let least = ceiling.expected().map_or(f64::INFINITY, |bound| bound.value);
-    let far = move |rung: &&Rung| rung.value.is_some_and(|value| value > FAR * least);
-    ceiling.rungs.iter().filter(move |rung| !far(rung))
+    value <= FAR * least && measured.is_none_or(|measured| value <= FAR_ABOVE_MEASURED * measured)
 }
 
 fn rung(ceiling: &Ceiling, rung: &Rung) -> String {
@@ -112,6 +115,9 @@ fn rung(ceiling: &Ceiling, rung: &Rung) -> String {
 /// The smallest bound, where it is not the link.
 pub(crate) fn expected(ceiling: &Ceiling, measured: Option<f64>) -> Option<String> {
     let bound = ceiling.expected().filter(|bound| bound.kind != LINK)?;
+    if !is_near(ceiling, bound.value, measured) {
+        return None;
+    }
     let name = spoken(bound.kind);
     let mut text = format!("expected at most {} by the {name}", shown(ceiling, bound.value));
     if let Some(measured) = measured.filter(|_| bound.value > 0.0) {
@@ -266,6 +272,9 @@ mod tests {
         );
         ceiling.rungs = vec![window(Some(9.5e9))];
         assert_eq!(super::lines(&ceiling, None).len(), 2, "ten times the link is left out");
+        let loopback = Ceiling { value: None, rungs: vec![window(Some(60e9))], ..gigabit() };
+        assert_eq!(super::lines(&loopback, Some(1e9)).len(), 3, "60 times what was measured");
+        assert_eq!(super::lines(&loopback, Some(0.5e9)).len(), 1, "120 times");
         assert!(expected(&ceiling, Some(50e6)).is_none(), "the link is the smallest");
         ceiling.rungs = vec![Rung { unknown: vec!["the window".to_owned()], ..window(None) }];
         assert!(rung(&ceiling, &ceiling.rungs[0]).ends_with("for want of the window"));

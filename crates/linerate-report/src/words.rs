@@ -121,7 +121,6 @@ pub(crate) const fn is_own_limit(code: CaveatCode) -> bool {
             | CaveatCode::ReceiveDrops
             | CaveatCode::LateSends
             | CaveatCode::CoarseClock
-            | CaveatCode::StolenTime
             | CaveatCode::PaceNotKept
     )
 }
