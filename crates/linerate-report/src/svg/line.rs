@@ -6,7 +6,7 @@ use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_widt
 use crate::escape;
 
 /// Height of the plot area in user units.
-const PLOT_HEIGHT: f64 = 300.0;
+pub(super) const PLOT_HEIGHT: f64 = 300.0;
 
 /// Above this many points a line goes without markers.
 const MARKED_POINTS: usize = 40;
@@ -68,10 +68,10 @@ pub(crate) struct LineChart {
 }
 
 /// Places of everything, before it is drawn.
-struct Layout {
-    area: Area,
-    x: Scale,
-    y: Scale,
+pub(super) struct Layout {
+    pub(super) area: Area,
+    pub(super) x: Scale,
+    pub(super) y: Scale,
 }
 
 impl LineChart {
@@ -82,8 +82,7 @@ impl LineChart {
         };
         let mut canvas = Canvas::new();
         canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
-        self.draw_y(&mut canvas, &layout);
-        self.draw_x(&mut canvas, &layout);
+        draw_axes(&mut canvas, &layout, &self.x, &self.y);
         for series in &self.series {
             draw_series(&mut canvas, &layout, series);
         }
@@ -116,36 +115,6 @@ impl LineChart {
         Some(Layout { area, x, y })
     }
 
-    fn draw_y(&self, canvas: &mut Canvas, layout: &Layout) {
-        let area = layout.area;
-        canvas.text(0.0, area.top - 12.0, Anchor::Start, "soft", &self.y.label);
-        for (value, text) in ticks_of(&self.y, layout.y.domain()) {
-            if let Some(y) = layout.y.at(value) {
-                canvas.line("grid", (area.left, y), (area.right, y));
-                canvas.text(area.left - 6.0, y + 4.5, Anchor::End, "soft", &text);
-            }
-        }
-    }
-
-    fn draw_x(&self, canvas: &mut Canvas, layout: &Layout) {
-        let area = layout.area;
-        canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
-        let mut free_from = f64::MIN;
-        for (value, text) in ticks_of(&self.x, layout.x.domain()) {
-            let Some(x) = layout.x.at(value) else { continue };
-            canvas.line("axis", (x, area.bottom), (x, area.bottom + 4.0));
-            let half = text_width(&text) / 2.0;
-            if x - half >= free_from {
-                let y = area.bottom + LINE_HEIGHT + 2.0;
-                canvas.text(x, y, Anchor::Middle, "soft", &text);
-                free_from = x + half + 6.0;
-            }
-        }
-        let middle = f64::midpoint(area.left, area.right);
-        let y = area.bottom + 2.3 * LINE_HEIGHT;
-        canvas.text(middle, y, Anchor::Middle, "soft", &self.x.label);
-    }
-
     /// Names at the right ends, moved apart where they would cover each other.
     fn draw_labels(&self, canvas: &mut Canvas, layout: &Layout) {
         let last = |series: &Series| {
@@ -170,8 +139,44 @@ impl LineChart {
     }
 }
 
+/// Both axes with their grid, ticks and labels.
+pub(super) fn draw_axes(canvas: &mut Canvas, layout: &Layout, x: &Axis, y: &Axis) {
+    draw_y(canvas, layout, y);
+    draw_x(canvas, layout, x);
+}
+
+fn draw_y(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
+    let area = layout.area;
+    canvas.text(0.0, area.top - 12.0, Anchor::Start, "soft", &axis.label);
+    for (value, text) in ticks_of(axis, layout.y.domain()) {
+        if let Some(y) = layout.y.at(value) {
+            canvas.line("grid", (area.left, y), (area.right, y));
+            canvas.text(area.left - 6.0, y + 4.5, Anchor::End, "soft", &text);
+        }
+    }
+}
+
+fn draw_x(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
+    let area = layout.area;
+    canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
+    let mut free_from = f64::MIN;
+    for (value, text) in ticks_of(axis, layout.x.domain()) {
+        let Some(x) = layout.x.at(value) else { continue };
+        canvas.line("axis", (x, area.bottom), (x, area.bottom + 4.0));
+        let half = text_width(&text) / 2.0;
+        if x - half >= free_from {
+            let y = area.bottom + LINE_HEIGHT + 2.0;
+            canvas.text(x, y, Anchor::Middle, "soft", &text);
+            free_from = x + half + 6.0;
+        }
+    }
+    let middle = f64::midpoint(area.left, area.right);
+    let y = area.bottom + 2.3 * LINE_HEIGHT;
+    canvas.text(middle, y, Anchor::Middle, "soft", &axis.label);
+}
+
 /// Moves sorted heights apart to at least `gap`, and back within the area where they fit.
-fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
+pub(super) fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut at: Vec<f64> = Vec::with_capacity(wanted.len());
     for y in wanted {
         let lowest = at.last().map_or(top, |above| above + gap);
@@ -185,7 +190,7 @@ fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     at
 }
 
-fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+pub(super) fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let mut values = values.peekable();
     values.peek()?;
     axis.domain.or_else(|| match axis.kind {
@@ -194,7 +199,7 @@ fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> 
     })
 }
 
-fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
+pub(super) fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
     if !axis.ticks.is_empty() {
         return axis.ticks.clone();
     }
@@ -205,7 +210,7 @@ fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
     values.into_iter().map(|value| (value, (axis.show)(value))).collect()
 }
 
-fn place(layout: &Layout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+pub(super) fn place(layout: &Layout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
     Some((layout.x.at(x)?, layout.y.at(y)?))
 }
 

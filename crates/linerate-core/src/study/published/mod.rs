@@ -80,6 +80,13 @@ impl PublishedTable {
         theory::of(self, row)
     }
 
+    /// How a row's published figure compares with theory; `None` where either is absent and for a
+    /// figure that is a range.
+    pub fn compared(&self, row: usize) -> Option<Comparison> {
+        let (published, rounding) = theory::published(self, row)?;
+        Some(self.theory(row)?.compare(published, rounding))
+    }
+
     /// The milestones of the table; none where it has rows of another kind.
     pub fn milestones(&self) -> &[Milestone] {
         match &self.rows {

@@ -4,6 +4,7 @@
 //! Where the two differ by more than the printed rounding, the reason is beside them; the reader
 //! of a table need not find it again.
 
+use super::printed::rounding;
 use super::{PublishedItem, PublishedRouter, PublishedRows, PublishedTable, PublishedTcp};
 use crate::record::Family;
 use crate::theory::framing::{EthernetLink, Segment, Transport, ceiling, whole_frame_rate};
@@ -77,11 +78,36 @@ pub(super) fn of(table: &PublishedTable, row: usize) -> Option<Theory> {
     }
 }
 
+/// The published figure that theory stands beside, and what it is good to.
+pub(super) fn published(table: &PublishedTable, row: usize) -> Option<(f64, f64)> {
+    match &table.rows {
+        PublishedRows::Routers(rows) => Some((rows.get(row)?.theoretical_fps? as f64, 0.5)),
+        PublishedRows::Tcp(rows) => {
+            let column = table.columns.iter().position(|name| name == "throughput_mbit_s")?;
+            let printed = table.cells.get(row)?.get(column)?;
+            Some((rows.get(row)?.throughput_mbit_s?, rounding(printed)))
+        }
+        PublishedRows::Items(rows) => {
+            let value = rows.get(row)?.value.as_ref()?;
+            Some((value.value()?, value.rounding()))
+        }
+        PublishedRows::Ping(_) | PublishedRows::Milestones(_) => None,
+    }
+}
+
 /// Ethernet of 10 Mbit/s, as the routers of 1990 had it.
 fn of_router(row: &PublishedRouter) -> Option<Theory> {
     let len = FrameLen::from_bytes(row.frame_bytes).ok()?;
     let fps = whole_frame_rate(BitRate::from_bits_per_sec(10_000_000), len);
-    Some(Theory::same(fps as f64, "whole frames a second at 10 Mbit/s, preamble and gap counted"))
+    let rule = "whole frames a second at 10 Mbit/s, preamble and gap counted";
+    let theory = Theory::same(fps as f64, rule);
+    let measured = [row.max_rate_fps, row.flood_rate_fps];
+    if measured.into_iter().flatten().any(|rate| rate > fps) {
+        return Some(theory.because(
+            "the posting prints a measured rate above what the link carries; it is kept as printed",
+        ));
+    }
+    Some(theory)
 }
 
 /// TCP over IPv4 without options at 1 Gbit/s.
