@@ -107,15 +107,15 @@ pub fn json(milestones: &[Milestone]) -> Value {
 
 /// Both charts: name of the file and its content.
 pub fn svgs(milestones: &[Milestone]) -> Vec<(String, String)> {
-    let rates = milestones.iter().filter_map(|milestone| {
+    let rates = milestones.iter().zip(1..).filter_map(|(milestone, number)| {
         let ends = (milestone.rate_mbit_s.low()? * 1e6, milestone.rate_mbit_s.high()? * 1e6);
         let label = format!("{} Mbit/s", milestone.rate_mbit_s);
-        point(milestone, ends, false, &label)
+        point((milestone, number), ends, false, &label)
     });
-    let packets = milestones.iter().filter_map(|milestone| {
+    let packets = milestones.iter().zip(1..).filter_map(|(milestone, number)| {
         let packets = milestone.packets()?;
         let label = format!("{} packets/s, {}", packet_text(packets), origin(&packets));
-        point(milestone, (packets.low, packets.high), packets.derived, &label)
+        point((milestone, number), (packets.low, packets.high), packets.derived, &label)
     });
     let rates = chart("TCP throughput by year", "TCP throughput, bit/s", rates.collect());
     let packets = chart("Packets per second by year", "packets/s", packets.collect());
@@ -125,8 +125,15 @@ pub fn svgs(milestones: &[Milestone]) -> Vec<(String, String)> {
     ]
 }
 
-fn point(milestone: &Milestone, y: (f64, f64), open: bool, what: &str) -> Option<ScatterPoint> {
+/// A point with its number in [`view`], so that both charts and the table speak of the same.
+fn point(
+    (milestone, number): (&Milestone, usize),
+    y: (f64, f64),
+    open: bool,
+    what: &str,
+) -> Option<ScatterPoint> {
     Some(ScatterPoint {
+        number,
         group: match milestone.set {
             MilestoneSet::Paper => 0,
             MilestoneSet::Later => 1,

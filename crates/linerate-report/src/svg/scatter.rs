@@ -4,16 +4,31 @@
 //! coordinates are ranges. Nothing stands in the middle of a range.
 
 use super::axis::Scale;
-use super::line::{Layout, PLOT_HEIGHT, apart, domain, draw_axes, ticks_of};
+use super::line::{Layout, PLOT_HEIGHT, domain, draw_axes, ticks_of};
 use super::palette::{OPEN, class, light, marker};
 use super::{Anchor, Area, Axis, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
 use crate::escape;
 
-/// Points closer than this in x share a column of numbers, user units.
-const SAME_COLUMN: f64 = 12.0;
+/// Size of the text of a number, and the room that one of its digits takes, user units.
+const NUMBER_SIZE: f64 = 11.0;
+const DIGIT_WIDTH: f64 = 6.6;
 
-/// Least distance of two numbers in a column, user units.
-const NUMBER_GAP: f64 = 12.0;
+/// Where a number may stand: offsets of its near edge and of its base line from the point, the
+/// nearest and most usual first. A negative first offset puts it to the left.
+const PLACES: [(f64, f64); 12] = [
+    (7.0, 4.0),
+    (-7.0, 4.0),
+    (5.0, -6.0),
+    (-5.0, -6.0),
+    (5.0, 14.0),
+    (-5.0, 14.0),
+    (14.0, -12.0),
+    (-14.0, -12.0),
+    (14.0, 20.0),
+    (-14.0, 20.0),
+    (26.0, 4.0),
+    (-26.0, 4.0),
+];
 
 /// A family of points.
 #[derive(Clone, Debug)]
@@ -27,6 +42,8 @@ pub(crate) struct ScatterGroup {
 /// One point, or one range.
 #[derive(Clone, Debug)]
 pub(crate) struct ScatterPoint {
+    /// Beside it, and in the list.
+    pub number: usize,
     /// Which group it belongs to.
     pub group: usize,
     /// Lower and upper end; equal for a value.
@@ -52,22 +69,34 @@ pub(crate) struct ScatterChart {
     pub y: Axis,
     /// Families of points.
     pub groups: Vec<ScatterGroup>,
-    /// Numbered from 1 in this order.
+    /// In the order of the list.
     pub points: Vec<ScatterPoint>,
 }
 
 /// A point with its places: left and right, bottom and top.
 struct Placed<'a> {
-    number: usize,
     point: &'a ScatterPoint,
     x: (f64, f64),
     y: (f64, f64),
 }
 
 impl Placed<'_> {
-    /// Where its number is wanted.
-    const fn middle(&self) -> f64 {
-        f64::midpoint(self.y.0, self.y.1)
+    /// What its markers take.
+    fn boxes(&self) -> [Area; 2] {
+        [(self.x.0, self.y.0), (self.x.1, self.y.1)].map(|(x, y)| Area {
+            left: x - 5.0,
+            top: y - 5.0,
+            right: x + 5.0,
+            bottom: y + 5.0,
+        })
+    }
+
+    /// What its number would take at an offset from its right or its left edge.
+    fn number_at(&self, (dx, dy): (f64, f64), text: &str) -> Area {
+        let width = text.len() as f64 * DIGIT_WIDTH;
+        let left = if dx > 0.0 { self.x.1 + dx } else { self.x.0 + dx - width };
+        let bottom = f64::midpoint(self.y.0, self.y.1) + dy;
+        Area { left, top: bottom - 0.75 * NUMBER_SIZE, right: left + width, bottom }
     }
 }
 
@@ -109,13 +138,11 @@ impl ScatterChart {
 
     fn placed(&self, layout: &Layout) -> Vec<Placed<'_>> {
         let both = |scale: &Scale, (low, high)| Some((scale.at(low)?, scale.at(high)?));
-        let points = self.points.iter().zip(1..);
-        let place = |(point, number): (_, usize)| {
-            let point: &ScatterPoint = point;
+        let places = self.points.iter().map(|point| {
             let (x, y) = (both(&layout.x, point.x)?, both(&layout.y, point.y)?);
-            Some(Placed { number, point, x, y })
-        };
-        points.filter_map(place).collect()
+            Some(Placed { point, x, y })
+        });
+        places.flatten().collect()
     }
 
     fn style(&self, point: &ScatterPoint) -> usize {
@@ -128,14 +155,16 @@ impl ScatterChart {
         let (left, right) = place.x;
         let (bottom, top) = place.y;
         if left != right || bottom != top {
+            // A box without width or without height is not drawn (SVG 1.1 §9.2); a path is.
             canvas.raw(&format!(
-                "<rect class=\"s{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" \
-                 fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"><title>{}</title></rect>",
+                "<path class=\"s{}\" d=\"M{} {}H{}V{}H{}Z\" fill=\"none\" stroke=\"{}\" \
+                 stroke-width=\"1.6\"><title>{}</title></path>",
                 class(style),
                 px(left),
+                px(bottom),
+                px(right),
                 px(top),
-                px(right - left),
-                px(bottom - top),
+                px(left),
                 light(style),
                 escape::xml(&place.point.label)
             ));
@@ -164,7 +193,7 @@ impl ScatterChart {
         let mut y = from;
         for place in placed {
             canvas.raw(&marker(self.style(place.point), (38.0, y - 4.5)));
-            canvas.text(24.0, y, Anchor::End, "soft", &place.number.to_string());
+            canvas.text(24.0, y, Anchor::End, "soft", &place.point.number.to_string());
             let label = fitted(&place.point.label, WIDTH - 60.0);
             canvas.text(50.0, y, Anchor::Start, "name", &label);
             y += LINE_HEIGHT;
@@ -173,28 +202,36 @@ impl ScatterChart {
     }
 }
 
-/// Numbers right of their points, moved apart where they would cover each other.
+/// Numbers beside their points, each where it covers the least of what is there already.
 fn draw_numbers(canvas: &mut Canvas, layout: &Layout, placed: &[Placed<'_>]) {
-    let mut rest: Vec<&Placed<'_>> = placed.iter().collect();
-    rest.sort_by(|a, b| a.x.1.total_cmp(&b.x.1));
-    while let Some(first) = rest.first() {
-        let edge = first.x.1 + SAME_COLUMN;
-        let mut column: Vec<&Placed<'_>> =
-            rest.iter().copied().take_while(|place| place.x.1 < edge).collect();
-        rest.drain(..column.len());
-        column.sort_by(|a, b| a.middle().total_cmp(&b.middle()));
-        let wanted: Vec<f64> = column.iter().map(|place| place.middle()).collect();
-        let heights = apart(&wanted, NUMBER_GAP, layout.area.top, layout.area.bottom);
-        for (place, y) in column.iter().zip(heights) {
-            canvas.raw(&format!(
-                "<text class=\"soft\" x=\"{}\" y=\"{}\" font-size=\"11\" \
-                 fill=\"#595959\">{}</text>",
-                px(place.x.1 + 7.0),
-                px(y + 4.0),
-                place.number
-            ));
-        }
+    let mut taken: Vec<Area> = placed.iter().flat_map(Placed::boxes).collect();
+    for place in placed {
+        let text = place.point.number.to_string();
+        let covers = |at: &Area| {
+            let others: f64 = taken.iter().map(|other| overlap(at, other)).sum();
+            let inside = overlap(at, &layout.area);
+            others + (at.right - at.left) * (at.bottom - at.top) - inside
+        };
+        let best = PLACES
+            .iter()
+            .map(|offset| place.number_at(*offset, &text))
+            .min_by(|a, b| covers(a).total_cmp(&covers(b)));
+        let Some(at) = best else { continue };
+        canvas.raw(&format!(
+            "<text class=\"soft\" x=\"{}\" y=\"{}\" font-size=\"{NUMBER_SIZE}\" \
+             fill=\"#595959\">{text}</text>",
+            px(at.left),
+            px(at.bottom)
+        ));
+        taken.push(at);
     }
+}
+
+/// The area that two rectangles share.
+fn overlap(a: &Area, b: &Area) -> f64 {
+    let width = a.right.min(b.right) - a.left.max(b.left);
+    let height = a.bottom.min(b.bottom) - a.top.max(b.top);
+    width.max(0.0) * height.max(0.0)
 }
 
 #[cfg(test)]
@@ -207,6 +244,7 @@ mod tests {
 
     fn chart(points: &[(Ends, Ends)]) -> String {
         let point = |&(x, y): &(Ends, Ends)| ScatterPoint {
+            number: 1,
             group: 0,
             x,
             y,
@@ -228,11 +266,11 @@ mod tests {
     fn a_range_is_a_box_and_a_value_is_a_marker() {
         let text = chart(&[((1999.0, 1999.0), (1e6, 1e6))]);
         // One on the plot, one in the key, one in the list.
-        assert_eq!((text.matches("<circle").count(), text.matches("<rect").count()), (3, 0));
+        assert_eq!((text.matches("<circle").count(), text.matches("<path").count()), (3, 0));
         let text = chart(&[((1999.0, 1999.0), (1e6, 2e6))]);
-        assert_eq!((text.matches("<circle").count(), text.matches("<rect").count()), (4, 1));
+        assert_eq!((text.matches("<circle").count(), text.matches("<path").count()), (4, 1));
         let text = chart(&[((1990.0, 1993.0), (1e6, 2e6))]);
-        assert_eq!((text.matches("<circle").count(), text.matches("<rect").count()), (2, 1));
+        assert_eq!((text.matches("<circle").count(), text.matches("<path").count()), (2, 1));
         assert!(text.contains("a&lt;b") && !text.contains("a<b"));
     }
 
@@ -247,15 +285,26 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_one_year_keep_their_distance() {
+    fn numbers_of_one_place_do_not_cover_each_other() {
         let same = ((2004.0, 2004.0), (4.3e9, 4.3e9));
-        let text = chart(&[same, same, ((1990.0, 1990.0), (7.8e8, 7.8e8))]);
-        let heights: Vec<f64> = text
+        let text = chart(&[same, same, same, ((1990.0, 1990.0), (7.8e8, 7.8e8))]);
+        let places: Vec<(f64, f64)> = text
             .lines()
             .filter(|line| line.contains("font-size=\"11\""))
-            .filter_map(|line| line.split("y=\"").nth(1)?.split('"').next()?.parse().ok())
+            .map(|line| {
+                let of = |name: &str| {
+                    let value = line.split(name).nth(1).and_then(|rest| rest.split('"').next());
+                    value.and_then(|value| value.parse().ok()).expect("a place")
+                };
+                (of(" x=\""), of(" y=\""))
+            })
             .collect();
-        assert_eq!(heights.len(), 3);
-        assert!((heights[1] - heights[2]).abs() >= NUMBER_GAP, "{heights:?}");
+        assert_eq!(places.len(), 4);
+        for (at, a) in places.iter().enumerate() {
+            for b in &places[..at] {
+                let apart = (a.0 - b.0).abs() >= DIGIT_WIDTH || (a.1 - b.1).abs() >= 8.0;
+                assert!(apart, "{places:?}");
+            }
+        }
     }
 }

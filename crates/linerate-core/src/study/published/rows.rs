@@ -198,8 +198,8 @@ mod tests {
     fn packets_follow_from_the_rate_and_the_payload() {
         // 400e6 and 513e6 over 8 x (9180 - 40); 2380e6 over 8 x 8948.
         let packets = milestone("400-513", Some(9180), None).packets().expect("a known size");
-        assert!((packets.low - 5470.459_5).abs() < 1e-3, "{packets:?}");
-        assert!((packets.high - 7015.864_3).abs() < 1e-3, "{packets:?}");
+        assert!((packets.low - 5_470.459_5).abs() < 1e-3, "{packets:?}");
+        assert!((packets.high - 7_015.864_3).abs() < 1e-3, "{packets:?}");
         let packets = milestone("2380", Some(9000), Some(8948)).packets().expect("a known size");
         assert!((packets.low - 33_247.65).abs() < 0.01, "{packets:?}");
         assert!(packets.derived && packets.low == packets.high);

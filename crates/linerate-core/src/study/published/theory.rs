@@ -110,6 +110,8 @@ fn of_router(row: &PublishedRouter) -> Option<Theory> {
     Some(theory)
 }
 
+const GIGABIT: BitRate = BitRate::from_bits_per_sec(1_000_000_000);
+
 /// TCP over IPv4 without options at 1 Gbit/s.
 fn gigabit_mbit(mtu_bytes: u32) -> Option<f64> {
     let link =
@@ -131,11 +133,24 @@ fn of_tcp(row: &PublishedTcp) -> Option<Theory> {
 fn of_item(table: &str, row: &PublishedItem) -> Option<Theory> {
     match (table, row.item.as_str()) {
         ("gigasunet-2004", "throughput") => Some(
-            Theory::ceiling(gigabit_mbit(1500)?, "TCP over IPv4 without options, MTU 1500")
-                .because(
-                    "the text does not tell the MTU; 1500 bytes carry at most 949.28 Mbit/s, so \
+            Theory::ceiling(
+                gigabit_mbit(1500)?,
+                "TCP over IPv4 without options, gigabit Ethernet, MTU 1500",
+            )
+            .because(
+                "the text does not tell the MTU; 1500 bytes carry at most 949.28 Mbit/s, so \
                  longer packets must have been in use (an MTU of 2291 or more has room for 966.5)",
-                ),
+            ),
+        ),
+        ("gigasunet-2004", "packet_rate") => Some(
+            Theory::ceiling(
+                whole_frame_rate(GIGABIT, FrameLen::from_bytes(1518).ok()?) as f64,
+                "whole frames of 1518 bytes a second at 1 Gbit/s",
+            )
+            .because(
+                "the text says about 83000: 1 Gbit/s over packets of 1500 bytes is 83333, without \
+                 the 38 bytes that Ethernet adds to each",
+            ),
         ),
         _ => None,
     }
