@@ -16,6 +16,7 @@ pub mod study;
 mod svg;
 mod table;
 pub mod text;
+pub mod theory;
 mod words;
 
 pub use study::summary_sentence;

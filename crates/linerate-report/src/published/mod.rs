@@ -131,7 +131,7 @@ fn notes(table: &PublishedTable) -> Vec<String> {
 }
 
 /// How many of the first columns name a row.
-const fn named(table: &PublishedTable) -> usize {
+pub(crate) const fn named(table: &PublishedTable) -> usize {
     match &table.rows {
         PublishedRows::Routers(_) => 7,
         PublishedRows::Ping(_) | PublishedRows::Tcp(_) | PublishedRows::Milestones(_) => 2,

@@ -11,6 +11,10 @@ pub(super) const PLOT_HEIGHT: f64 = 300.0;
 /// Above this many points a line goes without markers.
 const MARKED_POINTS: usize = 40;
 
+/// A point of a line without markers may be left out where that moves the line by less than this,
+/// user units.
+const UNSEEN: f64 = 0.15;
+
 /// One axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
@@ -222,7 +226,7 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
     canvas.raw(&format!(
         "<path class=\"s{n}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"2\"{dash} \
          d=\"{}\"><title>{}</title></path>",
-        path(&places, series.steps),
+        path(&without_unseen(&places, series), series.steps),
         escape::xml(&series.label)
     ));
     let marked = places.iter().flatten().rev().take(match series {
@@ -241,6 +245,38 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
             px(y)
         ));
     }
+}
+
+/// A line of many points without those that nobody would miss: those that lie on the line between
+/// their neighbours (Ramer 1972, Douglas and Peucker 1973). Steps and gaps stay as they are.
+fn without_unseen(places: &[Option<(f64, f64)>], series: &Series) -> Vec<Option<(f64, f64)>> {
+    let points: Vec<(f64, f64)> = places.iter().copied().flatten().collect();
+    if series.steps || points.len() <= MARKED_POINTS || points.len() < places.len() {
+        return places.to_vec();
+    }
+    let mut kept = vec![false; points.len()];
+    let last = points.len() - 1;
+    (kept[0], kept[last]) = (true, true);
+    // Each span is split at most once for every point in it, so the work has an end.
+    let mut spans = vec![(0, last)];
+    while let Some((from, to)) = spans.pop() {
+        let farthest = (from + 1..to)
+            .map(|at| (at, distance(points[at], points[from], points[to])))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((at, _)) = farthest.filter(|(_, distance)| *distance > UNSEEN) {
+            kept[at] = true;
+            spans.extend([(from, at), (at, to)]);
+        }
+    }
+    points.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(point, _)| Some(point)).collect()
+}
+
+/// From a point to the line through two others; to the first of them when they are one.
+fn distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let (px, py) = (point.0 - from.0, point.1 - from.1);
+    let length = dx.hypot(dy);
+    if length == 0.0 { px.hypot(py) } else { (dx * py - dy * px).abs() / length }
 }
 
 /// Joins what has a place; a point without one ends the line, and the next begins another.
@@ -320,6 +356,25 @@ mod tests {
         let places = [Some((0.0, 1.0)), Some((1.0, 2.0)), None, Some((3.0, 4.0))];
         assert_eq!(path(&places, false), "M0 1L1 2M3 4");
         assert_eq!(path(&places, true), "M0 1H1V2M3 4");
+    }
+
+    #[test]
+    fn a_line_of_many_points_keeps_its_bends_alone() {
+        let mut chart = chart(Kind::Linear, Kind::Linear, &[]);
+        let places: Vec<Option<(f64, f64)>> = (0..101)
+            .map(f64::from)
+            .map(|x| Some((x, if x < 50.0 { x } else { 100.0 - x })))
+            .collect();
+        let kept = without_unseen(&places, &chart.series[0]);
+        assert_eq!(kept, [Some((0.0, 0.0)), Some((50.0, 50.0)), Some((100.0, 0.0))]);
+        // Few points have markers, and steps and gaps mean something.
+        assert_eq!(without_unseen(&places[..40], &chart.series[0]).len(), 40);
+        chart.series[0].steps = true;
+        assert_eq!(without_unseen(&places, &chart.series[0]).len(), 101);
+        chart.series[0].steps = false;
+        let mut gap = places.clone();
+        gap[10] = None;
+        assert_eq!(without_unseen(&gap, &chart.series[0]).len(), 101);
     }
 
     #[test]

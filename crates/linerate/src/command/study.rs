@@ -12,6 +12,7 @@ mod run;
 mod session;
 mod show;
 
+pub(crate) use published::read;
 pub(crate) use render::{lines, results, write};
 
 use std::path::PathBuf;
