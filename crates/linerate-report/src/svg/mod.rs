@@ -1,4 +1,5 @@
-//! Small SVG charts: lines, bars, strips, numbered points. Deterministic text, no scripts, no outside references.
+//! Small SVG charts: lines, bars, strips, numbered points. Deterministic text, no scripts, no
+//! outside references.
 //!
 //! Every chart is `role="img"` with a title and a description (SVG 1.1 §5.4), and carries light
 //! colours as attributes, so that a reader without style sheets shows it; a style sheet swaps

@@ -22,7 +22,7 @@ pub(super) fn section(tables: &[PublishedTable]) -> String {
             (0..table.cells.len()).filter(|row| table.theory(*row).is_some()).collect();
         if !rows.is_empty() {
             out.push_str(&format!("\n### {}\n\n", table.about.id));
-            out.push_str(&format!("{} ({}).\n\n", safe(table.about.source), table.about.year));
+            out.push_str(&format!("{}.\n\n", safe(table.about.source)));
             out.push_str(&body(table, &rows));
             out.push_str(&remarks(table, &rows));
         }
@@ -76,8 +76,9 @@ fn summary(table: &PublishedTable, rows: &[usize]) -> String {
         ));
     } else {
         let all = comparisons.len();
+        let which = if same == all { "all".to_owned() } else { format!("of which {same} are") };
         out.push_str(&format!(
-            "{all} computed figures, of which {same} are the same within their printed rounding.\n"
+            "{all} computed figures, {which} the same within their printed rounding.\n"
         ));
     }
     let mut rules: Vec<&str> =

@@ -1,7 +1,7 @@
 //! `linerate generate`: what is made from the flags and the types, so that nobody writes it twice.
 //!
-//! Man pages, shell completions, JSON schemas, the list of flags and the page of formulas. The subcommand is hidden:
-//! packagers and the tests call it. Measuring commands do not come here.
+//! Man pages, shell completions, JSON schemas, the list of flags and the page of formulas. The
+//! subcommand is hidden: packagers and the tests call it. Measuring commands do not come here.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
