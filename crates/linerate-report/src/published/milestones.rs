@@ -49,7 +49,7 @@ fn packet_text(packets: PacketsPerSecond) -> String {
     }
 }
 
-/// Head of [`csv`].
+/// Head of [`csv()`].
 const HEAD: [&str; 11] = [
     "year",
     "label",
