@@ -79,8 +79,18 @@ pub(super) struct Layout {
 }
 
 impl LineChart {
-    /// Draws the chart.
+    /// Draws the chart; lines of few points have a marker on each.
     pub(crate) fn svg(&self) -> Svg {
+        self.draw(MARKED_POINTS)
+    }
+
+    /// Draws the chart of formulas: their points are not measured, and have no markers.
+    pub(crate) fn formula_svg(&self) -> Svg {
+        self.draw(0)
+    }
+
+    /// Lines of up to `marked` points have a marker on each.
+    fn draw(&self, marked: usize) -> Svg {
         let Some(layout) = self.layout() else {
             return Canvas::nothing(&self.title, &self.description);
         };
@@ -88,7 +98,7 @@ impl LineChart {
         canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
         draw_axes(&mut canvas, &layout, &self.x, &self.y);
         for series in &self.series {
-            draw_series(&mut canvas, &layout, series);
+            draw_series(&mut canvas, &layout, series, marked);
         }
         self.draw_labels(&mut canvas, &layout);
         canvas.finish(&self.title, &self.description, layout.area.bottom + 3.0 * LINE_HEIGHT)
@@ -218,7 +228,7 @@ pub(super) fn place(layout: &Layout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
     Some((layout.x.at(x)?, layout.y.at(y)?))
 }
 
-fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
+fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series, most: usize) {
     let places: Vec<Option<(f64, f64)>> =
         series.points.iter().map(|point| place(layout, *point)).collect();
     let (n, stroke) = (class(series.style), light(series.style));
@@ -226,15 +236,15 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
     canvas.raw(&format!(
         "<path class=\"s{n}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"2\"{dash} \
          d=\"{}\"><title>{}</title></path>",
-        path(&without_unseen(&places, series), series.steps),
+        path(&without_unseen(&places, series, most), series.steps),
         escape::xml(&series.label)
     ));
     let marked = places.iter().flatten().rev().take(match series {
         Series { dashed: true, .. } => 0,
         // The last point shows which curve it is.
         Series { steps: true, .. } => 1,
-        _ if places.len() > MARKED_POINTS => 0,
-        _ => MARKED_POINTS,
+        _ if places.len() > most => 0,
+        _ => most,
     });
     marked.for_each(|point| canvas.raw(&marker(series.style, *point)));
     for (x, y) in series.rings.iter().filter_map(|point| place(layout, *point)) {
@@ -247,11 +257,15 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
     }
 }
 
-/// A line of many points without those that nobody would miss: those that lie on the line between
-/// their neighbours (Ramer 1972, Douglas and Peucker 1973). Steps and gaps stay as they are.
-fn without_unseen(places: &[Option<(f64, f64)>], series: &Series) -> Vec<Option<(f64, f64)>> {
+/// A line of more than `most` points without those that nobody would miss: those that lie on the
+/// line between their neighbours (Ramer 1972, Douglas and Peucker 1973). Steps and gaps stay.
+fn without_unseen(
+    places: &[Option<(f64, f64)>],
+    series: &Series,
+    most: usize,
+) -> Vec<Option<(f64, f64)>> {
     let points: Vec<(f64, f64)> = places.iter().copied().flatten().collect();
-    if series.steps || points.len() <= MARKED_POINTS || points.len() < places.len() {
+    if series.steps || points.len() <= most.max(2) || points.len() < places.len() {
         return places.to_vec();
     }
     let mut kept = vec![false; points.len()];
@@ -365,16 +379,16 @@ mod tests {
             .map(f64::from)
             .map(|x| Some((x, if x < 50.0 { x } else { 100.0 - x })))
             .collect();
-        let kept = without_unseen(&places, &chart.series[0]);
+        let kept = without_unseen(&places, &chart.series[0], MARKED_POINTS);
         assert_eq!(kept, [Some((0.0, 0.0)), Some((50.0, 50.0)), Some((100.0, 0.0))]);
         // Few points have markers, and steps and gaps mean something.
-        assert_eq!(without_unseen(&places[..40], &chart.series[0]).len(), 40);
+        assert_eq!(without_unseen(&places[..40], &chart.series[0], MARKED_POINTS).len(), 40);
         chart.series[0].steps = true;
-        assert_eq!(without_unseen(&places, &chart.series[0]).len(), 101);
+        assert_eq!(without_unseen(&places, &chart.series[0], MARKED_POINTS).len(), 101);
         chart.series[0].steps = false;
         let mut gap = places.clone();
         gap[10] = None;
-        assert_eq!(without_unseen(&gap, &chart.series[0]).len(), 101);
+        assert_eq!(without_unseen(&gap, &chart.series[0], MARKED_POINTS).len(), 101);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Figures of the page: as many digits as say something, powers of ten where zeros would not.
+//! Figures of the page: as many digits as say something, a comma at each thousand from 10,000 on,
+//! powers of ten where zeros would say nothing.
 
 /// Significant digits that a computed figure has at least.
 const DIGITS: usize = 6;
@@ -11,7 +12,7 @@ const LARGE: f64 = 1e15;
 
 /// A figure that was stated: all its digits.
 pub(super) fn stated(value: f64) -> String {
-    if is_plain(value) { value.to_string() } else { format!("{value:e}") }
+    if is_plain(value) { grouped(&value.to_string()) } else { format!("{value:e}") }
 }
 
 /// A computed figure with six significant digits, or as many as the stated one beside it has.
@@ -31,7 +32,24 @@ pub(super) fn computed(value: f64, stated_value: f64) -> String {
     }
     let before = if value == 0.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
     let decimals = usize::try_from(digits as i32 - before).unwrap_or(0);
-    trimmed(&format!("{value:.decimals$}")).to_owned()
+    grouped(trimmed(&format!("{value:.decimals$}")))
+}
+
+/// A decimal with commas.
+fn grouped(text: &str) -> String {
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let (sign, digits) = whole.split_at(usize::from(whole.starts_with('-')));
+    if digits.len() < 5 {
+        return text.to_owned();
+    }
+    let mut out = sign.to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + fraction
 }
 
 fn is_plain(value: f64) -> bool {
@@ -51,15 +69,17 @@ mod tests {
         let cases = [
             (599.04, 599.04, "599.04", "599.04"),
             (949.284_785, 949.285, "949.285", "949.285"),
-            (14_880_952.38, 14_880_952.38, "14880952.38", "14880952.38"),
-            (14_880_952.0, 14_880_952.0, "14880952", "14880952"),
+            (14_880_952.38, 14_880_952.38, "14,880,952.38", "14,880,952.38"),
+            (14_880_952.0, 14_880_952.0, "14,880,952", "14,880,952"),
             (178.218_3, 178.0, "178", "178.218"),
             (0.0, 0.0, "0", "0"),
             (-2.5, -2.5, "-2.5", "-2.5"),
+            (-12_345.5, -12_345.5, "-12,345.5", "-12,345.5"),
+            (9999.0, 9999.0, "9999", "9999"),
             (0.005_967_1, 0.005_967_1, "0.0059671", "0.0059671"),
             (1.249e17, 1.249e17, "1.249e17", "1.249e17"),
             (1e-7, 1e-7, "1e-7", "1e-7"),
-            (1_234_567.891, 1_234_568.0, "1234568", "1234568"),
+            (1_234_567.891, 1_234_568.0, "1,234,568", "1,234,568"),
         ];
         for (value, beside, first, second) in cases {
             assert_eq!((stated(beside), computed(value, beside)), (first.into(), second.into()));

@@ -20,7 +20,7 @@ pub(super) fn svg(plot: &Plot) -> String {
         series: (plot.curves)().into_iter().enumerate().map(series).collect(),
         room: 0.0,
     };
-    chart.svg().file()
+    chart.formula_svg().file()
 }
 
 fn axis(axis: &PlotAxis) -> Axis {

@@ -66,7 +66,7 @@ fn an_entry_has_formula_symbols_range_source_examples_and_plot() {
         "| `\\|W\\|` | window \\| scaled | byte |\n",
         "**Range**: RTT > 0; no loss, \\<nothing> else\n",
         "**Source**: RFC 6349 §3.3\n",
-        "| 65535 bytes, 21 ms | 24965714.3 | 24965714.3 | bit/s | hand sum |\n",
+        "| 65535 bytes, 21 ms | 24,965,714.3 | 24,965,714.3 | bit/s | hand sum |\n",
         "![Rate by round-trip time](theory/rate-by-rtt.svg)\n",
     ] {
         assert!(page.contains(part), "{part:?} is not in\n{page}");
