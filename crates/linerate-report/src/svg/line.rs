@@ -11,6 +11,9 @@ pub(super) const PLOT_HEIGHT: f64 = 300.0;
 /// Above this many points a line goes without markers.
 const MARKED_POINTS: usize = 40;
 
+/// Up to this many points of a formula's chart are single results.
+const SINGLE_RESULTS: usize = 12;
+
 /// A point of a line without markers may be left out where that moves the line by less than this,
 /// user units.
 const UNSEEN: f64 = 0.15;
@@ -84,9 +87,10 @@ impl LineChart {
         self.draw(MARKED_POINTS)
     }
 
-    /// Draws the chart of formulas: their points are not measured, and have no markers.
+    /// Draws the chart of formulas: only a line of very few points has markers, for it joins
+    /// single results; the points of the others are no more than places at which it was computed.
     pub(crate) fn formula_svg(&self) -> Svg {
-        self.draw(0)
+        self.draw(SINGLE_RESULTS)
     }
 
     /// Lines of up to `marked` points have a marker on each.
@@ -265,7 +269,7 @@ fn without_unseen(
     most: usize,
 ) -> Vec<Option<(f64, f64)>> {
     let points: Vec<(f64, f64)> = places.iter().copied().flatten().collect();
-    if series.steps || points.len() <= most.max(2) || points.len() < places.len() {
+    if series.steps || points.len() <= most || points.len() < places.len() {
         return places.to_vec();
     }
     let mut kept = vec![false; points.len()];
