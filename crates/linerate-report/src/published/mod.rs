@@ -149,7 +149,7 @@ pub fn csv(table: &PublishedTable) -> String {
     if items.is_some() {
         head.extend(["low", "high"]);
     }
-    head.extend(["theory", "theory_relation", "theory_rule", "theory_remark"]);
+    head.extend(["theory", "theory_relation", "theory_rule", "theory_remark", "theory_formula"]);
     let rows = table.cells.iter().enumerate().map(|(at, cells)| {
         let mut row = cells.clone();
         if let Some(items) = items {
@@ -164,13 +164,14 @@ pub fn csv(table: &PublishedTable) -> String {
     csv::lines(&head, rows)
 }
 
-fn theory_fields(theory: Option<Theory>) -> [String; 4] {
+fn theory_fields(theory: Option<Theory>) -> [String; 5] {
     theory.map_or_else(Default::default, |theory| {
         [
             theory.value.to_string(),
             relation(theory.relation).to_owned(),
             theory.rule.to_owned(),
             theory.remark.unwrap_or_default().to_owned(),
+            theory.formula.unwrap_or_default().to_owned(),
         ]
     })
 }
@@ -192,6 +193,7 @@ pub fn json(table: &PublishedTable) -> Value {
                 "relation": relation(theory.relation),
                 "rule": theory.rule,
                 "remark": theory.remark,
+                "formula": theory.formula,
             })
         });
     }

@@ -7,15 +7,15 @@ use crate::published::{compared, named, value};
 use crate::table::markdown_cell as safe;
 
 /// Its heading.
-pub(super) const TITLE: &str = "Published figures and theory";
+pub(super) const TITLE: &str = "Published tables beside theory";
 
 /// The section; tables of which theory says nothing are left out.
 pub(super) fn section(tables: &[PublishedTable]) -> String {
     let mut out = format!(
-        "\n## {TITLE}\n\nFigures that earlier studies printed, beside the formulas above. A figure \
-         that a study computed should come out the same within its printed rounding; a figure that \
-         it measured should be below its ceiling. Where neither holds, the reason is given. \
-         `linerate study published` shows the tables whole.\n"
+        "\n## {TITLE}\n\nThe tables of `studies/data`, row by row: a figure that a study computed \
+         should come out the same within its printed rounding, and one that it measured should be \
+         below its ceiling. Where neither holds, the reason is given. `linerate study published` \
+         shows the tables whole.\n"
     );
     for table in tables {
         let rows: Vec<usize> =
@@ -91,10 +91,12 @@ fn summary(table: &PublishedTable, rows: &[usize]) -> String {
 /// Why figures differ.
 fn remarks(table: &PublishedTable, rows: &[usize]) -> String {
     let remark = |row: &usize| {
-        let why = table.theory(*row)?.remark?;
+        let theory = table.theory(*row)?;
+        let why = theory.remark?;
+        let more = theory.formula.map(|id| format!(" ([more](#{id}))")).unwrap_or_default();
         let name: Vec<&str> =
             table.cells[*row].iter().map(String::as_str).take(named(table)).collect();
-        Some(format!("- {}: {}.\n", safe(&name.join(", ")), safe(why)))
+        Some(format!("- {}: {}{more}.\n", safe(&name.join(", ")), safe(why)))
     };
     let lines: String = rows.iter().filter_map(remark).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }

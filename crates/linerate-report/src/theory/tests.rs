@@ -148,9 +148,9 @@ fn published_figures_stand_beside_theory_with_the_reason_for_a_difference() {
     let text = "item,value,unit,note\nrtt,21,ms,\nthroughput,966.5,Mbit/s,\n";
     let table = PublishedTable::from_csv(about, text).expect("a sound table");
     let page = page(&[], &[table]);
-    assert!(page.contains("- [Published figures and theory](#published-figures-and-theory)\n"));
+    assert!(page.contains("- [Published tables beside theory](#published-tables-beside-theory)\n"));
     let row = "| throughput | 966.5 | 949.285 | Mbit/s | 102 % of it | TCP over IPv4";
     assert!(page.contains(row), "{page}");
-    assert!(page.contains("\n- throughput: the text does not tell the MTU"), "{page}");
+    assert!(page.contains("\n- throughput: either the packets were longer"), "{page}");
     assert!(!page.contains("| rtt |"), "{page}");
 }

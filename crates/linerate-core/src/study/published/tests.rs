@@ -174,6 +174,54 @@ fn no_measured_figure_but_the_explained_one_is_above_its_ceiling() {
 }
 
 #[test]
+fn the_oc12_study_comes_out_within_its_printed_rounding_or_the_reason_is_there() {
+    let table = table("oc12-1999");
+    let rows = items("oc12-1999");
+    let stands = |item: &str| {
+        let at = rows.iter().position(|row| row.item == item).expect(item);
+        let theory = table.theory(at).expect(item);
+        (table.compared(at).expect(item), theory.value, theory.remark.is_some())
+    };
+    // 622.08 x 26/27; 12 x 45 ms; the table of transfers at 451.9 Mbit/s.
+    for item in
+        ["after_sonet", "slow_start_waste", "transfer_10GB", "transfer_1GB", "transfer_100MB"]
+    {
+        let (compared, _, remark) = stands(item);
+        assert!(compared == Comparison::Equal && !remark, "{item}: {compared:?}");
+    }
+    // 599.04 x 48/53; 599.04 x 9180/10176; 572 x 9180/10176.
+    let differ =
+        [("after_atm", 542.527_4), ("after_aal5_snap", 540.407_5), ("ip_available", 516.014_2)];
+    for (item, expected) in differ {
+        let (compared, value, remark) = stands(item);
+        assert!((value - expected).abs() < 1e-3, "{item}: {value}");
+        assert!(matches!(compared, Comparison::Differs(_)) && remark, "{item}: {compared:?}");
+    }
+    // 513 of 599.04 x 9140/10176.
+    let (compared, value, _) = stands("tcp_local_through_router_max");
+    assert!((value - 538.052_8).abs() < 1e-3, "{value}");
+    assert!(matches!(compared, Comparison::Share(share) if (share - 0.953_44).abs() < 1e-4));
+}
+
+#[test]
+fn every_formula_that_a_figure_points_to_is_in_the_sheet() {
+    let ids: Vec<&str> = crate::theory::sheet::SHEET
+        .iter()
+        .flat_map(|section| section.formulas)
+        .map(|formula| formula.id)
+        .collect();
+    let tables =
+        ["bradner-1990-routers", "nap-1995", "oc12-1999", "pren-2000-ttcp", "gigasunet-2004"];
+    for id in tables {
+        let table = table(id);
+        let formulas = (0..table.cells.len()).filter_map(|at| table.theory(at)?.formula);
+        let named: Vec<&str> = formulas.collect();
+        assert!(!named.is_empty(), "{id}");
+        assert!(named.iter().all(|name| ids.contains(name)), "{id}: {named:?}");
+    }
+}
+
+#[test]
 fn gigasunets_throughput_is_above_what_1500_bytes_carry() {
     let table = table("gigasunet-2004");
     let theory = table.theory(2).expect("a ceiling");
