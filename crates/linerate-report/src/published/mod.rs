@@ -105,8 +105,10 @@ pub(crate) fn value(value: f64) -> String {
 pub(crate) fn compared(comparison: Comparison) -> String {
     match comparison {
         Comparison::Equal => "the same".to_owned(),
-        Comparison::Differs(by) if by < 0.0 => format!("{} less", value(-by)),
-        Comparison::Differs(by) => format!("{} more", value(by)),
+        Comparison::Differs(by) => {
+            let size = number::trimmed(&number::significant(by.abs(), 3)).to_owned();
+            format!("{size} {}", if by < 0.0 { "less" } else { "more" })
+        }
         Comparison::Share(share) => format!("{} of it", number::percent(share)),
     }
 }
