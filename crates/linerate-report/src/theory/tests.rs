@@ -113,6 +113,19 @@ fn plots_are_small_and_the_same_each_time() {
 }
 
 #[test]
+fn names_on_the_shipped_plots_fit() {
+    // As wide as text is taken to be: 71 characters over a chart, 25 beside it.
+    for plot in formulas(SHEET).map(|formula| formula.plot) {
+        let title = plot.title.chars().count();
+        assert!(title <= 71, "{}: its title has {title} characters, at most 71", plot.id);
+        for curve in (plot.curves)() {
+            let label = curve.label.chars().count();
+            assert!(label <= 25, "{}: '{}' has {label}, at most 25", plot.id, curve.label);
+        }
+    }
+}
+
+#[test]
 fn the_shipped_sheet_makes_a_sound_page() {
     check_plots(SHEET);
     let page = page(SHEET, &[]);
