@@ -1,0 +1,1 @@
+//! Cutting and keeping, without a kernel.
