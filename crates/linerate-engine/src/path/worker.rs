@@ -12,7 +12,7 @@ use linerate_sys::timer::{self, Bell};
 use linerate_sys::tun::Tun;
 use linerate_sys::{clock, realtime, thread};
 
-use super::lane::{Lane, gone};
+use super::lane::{Lane, Wake, gone};
 use super::report::Counters;
 
 /// Packets read from one device before the other has its turn: four super-packets take some 40 µs.
@@ -104,7 +104,7 @@ impl Worker {
         let busy = admit_some(forward, one, other)? | admit_some(backward, other, one)?;
         if !busy {
             let then = [forward.wake(), backward.wake()].into_iter().flatten().min();
-            if then.is_none_or(|then| then.since(now) > PUBLISH_EVERY) {
+            if then.is_none_or(|then| then.at.since(now) > PUBLISH_EVERY) {
                 self.publish(now, shared);
             }
             return self.wait(then, shared, spin);
@@ -115,10 +115,11 @@ impl Worker {
         Ok(())
     }
 
-    fn wait(&self, then: Option<MonoTime>, shared: &Shared, spin: Duration) -> Result<(), Failure> {
+    fn wait(&self, then: Option<Wake>, shared: &Shared, spin: Duration) -> Result<(), Failure> {
         let [one, other] = &self.tuns;
         let fds = [one.as_fd(), other.as_fd(), shared.bell.as_fd()];
-        let ready = timer::wait(fds, then, spin).map_err(|error| {
+        let spin = if then.is_some_and(|then| then.exact) { spin } else { Duration::ZERO };
+        let ready = timer::wait(fds, then.map(|then| then.at), spin).map_err(|error| {
             Failure::new(Fault::System, "wait for packets of", one.name(), error)
         })?;
         match ready {
