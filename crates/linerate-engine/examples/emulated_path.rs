@@ -11,7 +11,7 @@ use std::error::Error;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use linerate_core::path::{Delay, Element, Framing, Limit, Link, Pipeline};
+use linerate_core::path::{Delay, Element, Framing, Limit, Link, Pipeline, TailDrop};
 use linerate_core::units::BitRate;
 use linerate_engine::path::{Direction, DirectionReport, Emulator, EmulatorPlan, End};
 use linerate_sys::netns::Netns;
@@ -57,7 +57,11 @@ fn direction(rate_bps: u64, delay: Duration, queue_bytes: u64) -> Direction {
     let rate = (rate_bps > 0).then(|| BitRate::from_bits_per_sec(rate_bps));
     let mut elements: Vec<Box<dyn Element>> = Vec::new();
     if let Some(rate) = rate {
-        elements.push(Box::new(Link::new(rate, Framing::Ethernet, Limit::Bytes(queue_bytes))));
+        elements.push(Box::new(Link::new(
+            rate,
+            Framing::Ethernet,
+            TailDrop::new(Limit::Bytes(queue_bytes)),
+        )));
     }
     if !delay.is_zero() {
         elements.push(Box::new(Delay::new(delay)));

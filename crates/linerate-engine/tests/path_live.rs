@@ -12,7 +12,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_core::path::{
-    Bernoulli, Delay, Element, Framing, Limit, Link, LossCause, Outlet, Packet, Pipeline, Random,
+    Bernoulli, Delay, Duplication, Element, Framing, Limit, Link, LossCause, Outlet, Packet,
+    Pipeline, Random, TailDrop,
 };
 use linerate_core::record::Fault;
 use linerate_core::time::MonoTime;
@@ -127,7 +128,7 @@ fn delay(span: Duration) -> Direction {
 
 fn link(rate_bps: u64, queue_bytes: u64) -> Box<dyn Element> {
     let rate = BitRate::from_bits_per_sec(rate_bps);
-    Box::new(Link::new(rate, Framing::Ethernet, Limit::Bytes(queue_bytes)))
+    Box::new(Link::new(rate, Framing::Ethernet, TailDrop::new(Limit::Bytes(queue_bytes))))
 }
 
 /// Everything that was taken was delivered or is accounted for.
@@ -137,8 +138,10 @@ fn assert_complete(report: &EmulatorReport) {
         let counters = &direction.counters;
         let known = counters.delivered_packets + counters.lost_packets();
         let waiting: u64 = counters.backlog.iter().map(|one| one.packets).sum();
-        assert!(counters.taken_packets >= known, "{counters:?}");
-        assert!(counters.taken_packets - known <= waiting + 2, "{counters:?}");
+        let all = counters.taken_packets + counters.copied_packets;
+        assert!(all >= known, "{counters:?}");
+        // Those on the lines are in no queue.
+        assert!(all - known <= waiting + 2, "{counters:?}");
         assert_eq!((counters.no_room_packets, counters.orphaned_packets), (0, 0));
         assert_eq!(direction.lateness_ns.count(), counters.delivered_packets);
     }
@@ -251,6 +254,26 @@ fn a_damaged_packet_is_found_by_the_checksum_of_the_host() {
     let report = emulator.stop();
     assert_complete(&report);
     assert_eq!(report.directions[0].counters.corrupted_packets, 3);
+}
+
+#[test]
+fn a_copy_that_leaves_after_its_original_has_its_bytes_too() {
+    let Some(hosts) = Hosts::new() else { return };
+    let twice = Duplication::new(1.0, Random::new(1, 0));
+    let elements: Vec<Box<dyn Element>> = vec![Box::new(twice), link(1_000_000, 100_000)];
+    let emulator = hosts.start(1500, [direction(elements), direction(Vec::new())]);
+    let (one, two) = hosts.datagrams();
+    let mut buffer = [0; 2000];
+    for length in [100, 1400] {
+        one.send(&pattern(length)).unwrap();
+        for _ in 0..2 {
+            let got = two.recv(&mut buffer).unwrap();
+            assert!(buffer[..got] == pattern(length), "{got} bytes of {length}");
+        }
+    }
+    let report = emulator.stop();
+    assert_complete(&report);
+    assert!(report.directions[0].counters.copied_packets >= 2);
 }
 
 #[test]

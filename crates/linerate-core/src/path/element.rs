@@ -78,12 +78,20 @@ pub struct Outlet {
     pub departures: Vec<Departure>,
     /// What is lost.
     pub lost: Vec<Lost>,
+    /// Packets of which the path made one more: the caller keeps their bytes for that one too.
+    pub copied: Vec<Packet>,
 }
 
 impl Outlet {
     /// A packet leaves at `at`.
     pub fn forward(&mut self, at: MonoTime, packet: Packet) {
         self.departures.push(Departure { at, packet });
+    }
+
+    /// One more of a packet leaves at `at`.
+    pub fn copy(&mut self, at: MonoTime, packet: Packet) {
+        self.copied.push(packet);
+        self.forward(at, packet);
     }
 
     /// A packet is lost at `at`.

@@ -80,6 +80,7 @@ impl Pipeline {
             stage.due(now, &mut self.leaving);
             std::mem::swap(&mut self.entering, &mut self.leaving);
             out.lost.append(&mut self.entering.lost);
+            out.copied.append(&mut self.entering.copied);
         }
         let leaving = self.entering.departures.drain(..);
         out.departures.extend(leaving.filter(|departure| !departure.packet.is_cross()));

@@ -109,7 +109,7 @@ impl Lane {
         }
         self.pipeline.due(now, &mut self.outlet);
         self.released = now;
-        self.settle_lost();
+        self.settle();
         self.flush(to)
     }
 
@@ -138,8 +138,8 @@ impl Lane {
         }
         if !self.outlet.lost.is_empty() {
             self.trim(tag, &frame);
-            self.settle_lost();
         }
+        self.settle();
     }
 
     /// Gives back the memory of the last segments when a full queue lost them.
@@ -156,7 +156,12 @@ impl Lane {
         }
     }
 
-    fn settle_lost(&mut self) {
+    /// Keeps the bytes of what the path copied, lets go of those of what it lost.
+    fn settle(&mut self) {
+        for copied in self.outlet.copied.drain(..).filter(|copied| !copied.is_cross()) {
+            self.counters.copied_packets += 1;
+            self.hold.retain(copied.tag);
+        }
         for lost in self.outlet.lost.drain(..).filter(|lost| !lost.packet.is_cross()) {
             self.counters.lose(lost.cause);
             self.hold.release(lost.packet.tag, 1);

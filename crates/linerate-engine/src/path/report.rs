@@ -28,6 +28,8 @@ pub struct DirectionCounters {
     pub delivered_bytes: u64,
     /// Writes: a run of segments counts once.
     pub writes: u64,
+    /// Packets that the path made of others, which it sent as well.
+    pub copied_packets: u64,
     /// Packets that the path lost, by cause. Cross traffic is not among them.
     pub lost: Vec<(LossCause, u64)>,
     /// Packets that the path damaged and delivered.
