@@ -38,6 +38,13 @@ impl Transport {
         }
     }
 
+    const fn header_bytes_min(self) -> usize {
+        match self {
+            Self::Tcp => 20,
+            Self::Udp => 8,
+        }
+    }
+
     /// The number in the IP header.
     pub(super) const fn protocol(self) -> u8 {
         match self {
@@ -134,12 +141,19 @@ impl Frame {
             Transport::Udp => Some(8),
         };
         let Some(payload_at) = header.map(|header| transport_at + header) else { return };
-        let usable = segment_bytes > 0 && bytes[0] & NEEDS_CSUM != 0;
-        if !usable || payload_at > MAX_HEADER_BYTES || payload_at >= bytes.len() {
+        let ip_header = if self.version == 6 { 40 } else { 20 };
+        let usable = segment_bytes > 0
+            && bytes[0] & NEEDS_CSUM != 0
+            && transport_at >= usize::from(self.ip_at) + ip_header
+            && payload_at >= transport_at + transport.header_bytes_min()
+            && payload_at <= MAX_HEADER_BYTES
+            && payload_at < bytes.len();
+        if !usable {
             return;
         }
         let segments = (bytes.len() - payload_at).div_ceil(usize::from(segment_bytes));
-        self.segments = segments as u16;
+        let Ok(segments) = u16::try_from(segments) else { return };
+        self.segments = segments;
         self.super_packet = Some(Super {
             transport,
             transport_at: transport_at as u16,
@@ -150,7 +164,9 @@ impl Frame {
 
     /// Length of segment `index` as an IP packet.
     pub(super) fn ip_bytes(&self, index: u16) -> u32 {
-        let Some(parts) = self.super_packet else { return self.length - u32::from(self.ip_at) };
+        let Some(parts) = self.super_packet else {
+            return self.length.saturating_sub(self.ip_at.into());
+        };
         let payload = self.payload(&parts, index, index);
         u32::from(parts.payload_at - self.ip_at) + payload.len() as u32
     }

@@ -125,7 +125,7 @@ impl Lane {
         self.counters.taken_packets += u64::from(frame.segments);
         let header = frame.super_packet.map_or(0, |parts| parts.payload_at - frame.ip_at);
         let headers = u64::from(header) * u64::from(frame.segments - 1);
-        let whole = u64::from(frame.length) - u64::from(frame.ip_at);
+        let whole = u64::from(frame.length).saturating_sub(u64::from(frame.ip_at));
         self.counters.taken_bytes += whole + headers;
     }
 
