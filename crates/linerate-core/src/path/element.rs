@@ -1,5 +1,7 @@
 //! The three questions that every element answers, and where its packets go.
 
+use std::time::Duration;
+
 use super::Packet;
 use crate::time::MonoTime;
 
@@ -15,6 +17,11 @@ pub trait Element: Send {
 
     /// When the next packet leaves, as far as is known now; `None` while nothing waits.
     fn next(&self) -> Option<MonoTime>;
+
+    /// The shortest time that a packet spends here.
+    fn transit_min(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Packets and bytes that wait here at `now`, for a plot of the queue.
     fn backlog(&self, now: MonoTime) -> Backlog {

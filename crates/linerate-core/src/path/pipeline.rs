@@ -1,5 +1,7 @@
 //! The elements of one direction in a row.
 
+use std::time::Duration;
+
 use super::{Element, Outlet, Packet};
 use crate::time::MonoTime;
 
@@ -61,6 +63,19 @@ impl Pipeline {
     /// The earliest time at which any element has something to do.
     pub fn next(&self) -> Option<MonoTime> {
         self.stages.iter().filter_map(|stage| stage.next).min()
+    }
+
+    /// A time before which nothing leaves the path, as far as is known now: what an element has
+    /// ready spends its time in those behind it.
+    pub fn next_departure(&self) -> Option<MonoTime> {
+        let mut rest = Duration::ZERO;
+        let mut earliest: Option<MonoTime> = None;
+        for stage in self.stages.iter().rev() {
+            let leaves = stage.next.map(|next| next + rest);
+            earliest = earliest.into_iter().chain(leaves).min();
+            rest += stage.element.transit_min();
+        }
+        earliest
     }
 
     /// The elements, for their counters.

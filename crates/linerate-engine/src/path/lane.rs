@@ -70,12 +70,15 @@ impl Lane {
         self.quantum
     }
 
-    /// When it wants to be asked again: when the next packet is due, but not within a quantum of
-    /// the last release. So a packet that comes alone leaves on time, and a train leaves in runs.
+    /// When it wants to be asked again: when the next packet leaves, but not within a quantum of
+    /// the last. So a packet that comes alone leaves on time, and a train leaves in runs. What
+    /// goes from element to element has a quantum's time: elements know the exact time of it.
     pub(super) fn wake(&self) -> Option<Wake> {
-        let next = self.pipeline.next()?;
+        let leaves = self.pipeline.next_departure()?;
+        let inside = self.pipeline.next()? + self.quantum;
         let again = self.released + self.quantum;
-        Some(Wake { at: next.max(again), exact: next >= again })
+        let at = leaves.max(again).min(inside);
+        Some(Wake { at, exact: at == leaves })
     }
 
     /// Reads one packet and puts it on the path; what is due leaves on the way. False: there was
@@ -95,22 +98,23 @@ impl Lane {
         self.count_taken(&frame);
         if has_room {
             self.take(now, frame);
-            self.flush(to)?;
+            self.flush(now, to)?;
         } else {
             self.counters.no_room_packets += u64::from(frame.segments);
         }
         Ok(true)
     }
 
-    /// Writes what is due at `now`, unless the quantum has not passed.
+    /// Does what there is to do at `now`, unless it can wait.
     pub(super) fn release(&mut self, now: MonoTime, to: &Tun) -> Result<(), Failure> {
-        if self.wake().is_none_or(|wake| wake.at > now) {
-            return Ok(());
-        }
+        let Some(wake) = self.wake().filter(|wake| wake.at <= now) else { return Ok(()) };
         self.pipeline.due(now, &mut self.outlet);
-        self.released = now;
         self.settle();
-        self.flush(to)
+        if wake.exact {
+            // Even if nothing leaves: cross traffic comes as a train, too.
+            self.released = now;
+        }
+        self.flush(now, to)
     }
 
     /// What waits in the elements, into the counters.
@@ -169,7 +173,11 @@ impl Lane {
     }
 
     /// Writes what has left the path, in runs.
-    fn flush(&mut self, to: &Tun) -> Result<(), Failure> {
+    fn flush(&mut self, now: MonoTime, to: &Tun) -> Result<(), Failure> {
+        if self.outlet.departures.is_empty() {
+            return Ok(());
+        }
+        self.released = now;
         let mut departures = std::mem::take(&mut self.outlet.departures);
         let mut rest = &departures[..];
         while let Some(length) = run_length(rest) {

@@ -23,7 +23,10 @@ const RATE_MAX: BitRate = BitRate::from_bits_per_sec(40_000_000_000);
 /// faster: 200 µs at 1 Gbit/s kept the rate to 1.000 of the ceiling at 0.3 of a processor, 1 µs
 /// took a whole one (Linux 6.18 guest).
 const QUANTUM_FAST: Duration = Duration::from_micros(200);
-/// Below [`FAST`], and for directions that have no rate.
+/// The quantum is at most this part of the delay, so that it changes no round trip by more than
+/// a fiftieth.
+const QUANTUMS_OF_DELAY: u32 = 50;
+/// Below [`FAST`], for directions that have no rate, and for short delays.
 const QUANTUM_SLOW: Duration = Duration::from_micros(50);
 /// From here on a packet of 1500 bytes takes less than 200 µs.
 const FAST: BitRate = BitRate::from_bits_per_sec(60_000_000);
@@ -146,11 +149,13 @@ impl Direction {
 
     /// The release quantum. A packet that comes alone never waits for it.
     pub fn release_quantum(&self) -> Duration {
-        let by_rate = match self.rate {
-            Some(rate) if rate >= FAST => QUANTUM_FAST,
+        let usual = match self.rate {
+            Some(rate) if rate >= FAST => {
+                (self.delay_max / QUANTUMS_OF_DELAY).clamp(QUANTUM_SLOW, QUANTUM_FAST)
+            }
             _ => QUANTUM_SLOW,
         };
-        self.quantum.unwrap_or(by_rate)
+        self.quantum.unwrap_or(usual)
     }
 }
 
@@ -187,9 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn the_quantum_follows_the_rate_unless_it_is_given() {
+    fn the_quantum_follows_rate_and_delay_unless_it_is_given() {
         assert_eq!(direction(10, 1, 0).release_quantum(), Duration::from_micros(50));
-        assert_eq!(direction(1000, 1, 0).release_quantum(), Duration::from_micros(200));
+        assert_eq!(direction(1000, 1, 0).release_quantum(), Duration::from_micros(50));
+        // 5 ms / 50.
+        assert_eq!(direction(1000, 5, 0).release_quantum(), Duration::from_micros(100));
+        assert_eq!(direction(1000, 100, 0).release_quantum(), Duration::from_micros(200));
         let given = Direction { quantum: Some(Duration::ZERO), ..direction(1000, 1, 0) };
         assert_eq!(given.release_quantum(), Duration::ZERO);
     }
