@@ -30,26 +30,56 @@ impl Ready {
     }
 }
 
-/// Waits until `then` or until something is to be read; for ever without `then`. Within `spin`
-/// of `then` it does not sleep. A signal ends the wait early.
-/// # Errors
-/// As ppoll(2).
-pub fn wait<const N: usize>(
-    fds: [BorrowedFd<'_>; N],
-    then: Option<MonoTime>,
+/// Waits to the microsecond. It learns how late sleeps end and wakes that much sooner.
+#[derive(Clone, Copy, Debug)]
+pub struct HybridTimer {
     spin: Duration,
-) -> io::Result<[Ready; N]> {
-    let mut fds = fds.each_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
-    loop {
-        let left = then.map(|then| then.since(clock::monotonic()));
-        let sleep = left.map(|left| timespec(left.saturating_sub(spin)));
-        match poll(&mut fds, sleep.as_ref()) {
-            Ok(0) if left.is_some_and(|left| !left.is_zero()) => {}
-            Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(fds.each_ref().map(ready)),
-            Err(errno) => return Err(errno.into()),
+    spin_max: Duration,
+}
+
+impl HybridTimer {
+    /// A timer that spins at most `spin_max` before each point in time.
+    pub const fn new(spin_max: Duration) -> Self {
+        Self { spin: spin_max, spin_max }
+    }
+
+    /// Waits until `then` or until something is to be read; for ever without `then`. It spins for
+    /// the end of the wait only where that has to be `exact`. A signal ends the wait early.
+    /// # Errors
+    /// As ppoll(2).
+    pub fn wait<const N: usize>(
+        &mut self,
+        fds: [BorrowedFd<'_>; N],
+        then: Option<MonoTime>,
+        exact: bool,
+    ) -> io::Result<[Ready; N]> {
+        let mut fds = fds.each_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
+        let spin = if exact { self.spin } else { Duration::ZERO };
+        loop {
+            let left = then.map(|then| then.since(clock::monotonic()));
+            let sleep = left.map(|left| left.saturating_sub(spin));
+            match poll(&mut fds, sleep.map(timespec).as_ref()) {
+                Ok(0) if left.is_some_and(|left| !left.is_zero()) => self.learn(then, sleep, spin),
+                Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(fds.each_ref().map(ready)),
+                Err(errno) => return Err(errno.into()),
+            }
         }
     }
+
+    /// Twice as long as the sleep ended late, and something; less only bit by bit.
+    fn learn(&mut self, then: Option<MonoTime>, sleep: Option<Duration>, spin: Duration) {
+        let Some(then) = then.filter(|_| sleep.is_some_and(|sleep| !sleep.is_zero())) else {
+            return;
+        };
+        let late = (clock::monotonic() + spin).since(then);
+        let wanted = (2 * late + SPIN_MIN).min(self.spin_max);
+        let less = self.spin.saturating_sub(wanted) / 16;
+        self.spin = wanted.max(self.spin - less);
+    }
 }
+
+/// Shortest spin: what a look at three descriptors and the clock takes, several times.
+const SPIN_MIN: Duration = Duration::from_micros(10);
 
 fn timespec(span: Duration) -> Timespec {
     Timespec {
@@ -103,16 +133,32 @@ mod tests {
     fn a_wait_ends_at_its_time_and_not_before() {
         let bell = Bell::new().expect("a descriptor");
         let then = clock::monotonic() + Duration::from_millis(3);
-        let [ready] = wait([bell.as_fd()], Some(then), SPIN).expect("ppoll");
+        let mut timer = HybridTimer::new(SPIN);
+        let [ready] = timer.wait([bell.as_fd()], Some(then), true).expect("ppoll");
         assert!(clock::monotonic() >= then);
         assert!(!ready.any());
+    }
+
+    #[test]
+    fn a_timer_that_wakes_early_enough_spins_less_and_one_that_wakes_late_more() {
+        let mut timer = HybridTimer { spin: SPIN, spin_max: SPIN };
+        let sleep = Some(Duration::from_millis(1));
+        // Sleeps that end long before their time are not late at all.
+        let far = clock::monotonic() + Duration::from_secs(60);
+        for _ in 0..200 {
+            timer.learn(Some(far), sleep, timer.spin);
+        }
+        assert!(timer.spin < 2 * SPIN_MIN, "{:?}", timer.spin);
+        timer.learn(Some(MonoTime::default()), sleep, timer.spin);
+        assert_eq!(timer.spin, SPIN);
     }
 
     #[test]
     fn a_bell_ends_a_wait_without_end() {
         let bell = Bell::new().expect("a descriptor");
         bell.ring();
-        let [ready] = wait([bell.as_fd()], None, SPIN).expect("ppoll");
+        let mut timer = HybridTimer::new(SPIN);
+        let [ready] = timer.wait([bell.as_fd()], None, true).expect("ppoll");
         assert!(ready.readable && !ready.failed);
     }
 }

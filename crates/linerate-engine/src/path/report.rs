@@ -121,10 +121,11 @@ impl EmulatorReport {
 }
 
 impl DirectionReport {
-    /// Whether it fell behind its own schedule.
+    /// Whether it fell behind its own schedule: more than one packet, and more than
+    /// [`LATE_SHARE_MAX`] of all, were late.
     pub fn fell_behind(&self) -> bool {
         let late = self.counters.late_packets as f64;
-        late > self.counters.delivered_packets as f64 * LATE_SHARE_MAX
+        late > (self.counters.delivered_packets as f64 * LATE_SHARE_MAX).max(1.0)
     }
 
     fn faults(&self) -> impl Iterator<Item = String> + use<> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_sys::sched::ShortSlack;
-use linerate_sys::timer::{self, Bell};
+use linerate_sys::timer::{Bell, HybridTimer};
 use linerate_sys::tun::Tun;
 use linerate_sys::{clock, realtime, thread};
 
@@ -17,10 +17,10 @@ use super::report::Counters;
 
 /// Packets read from one device before the other has its turn: four super-packets take some 40 µs.
 const BURST: u32 = 4;
-/// Sleep ends this long before something is due; the rest is spent looking. An ordinary thread is
-/// woken some 50 µs late, a real-time thread may wait longer at the cost of nobody but itself.
-const SPIN: Duration = Duration::from_micros(60);
-const SPIN_REAL_TIME: Duration = Duration::from_micros(120);
+/// Sleep ends at most this long before something is due; the rest is spent looking. A real-time
+/// thread may look longer.
+const SPIN_MAX: Duration = Duration::from_micros(60);
+const SPIN_MAX_REAL_TIME: Duration = Duration::from_micros(120);
 /// Shortest time between two looks at the counters from outside while packets flow.
 const PUBLISH_EVERY: Duration = Duration::from_millis(1);
 
@@ -71,11 +71,12 @@ impl Worker {
     pub(super) fn run(mut self, shared: &Shared) -> Ended {
         let _slack = ShortSlack::begin();
         self.real_time = self.real_time && realtime::begin().is_ok();
-        let spin = if self.real_time { SPIN_REAL_TIME } else { SPIN };
+        let spin_max = if self.real_time { SPIN_MAX_REAL_TIME } else { SPIN_MAX };
+        let mut timer = HybridTimer::new(spin_max);
         let (start, cost) = (clock::monotonic(), thread::cost());
         let mut failure = None;
         while failure.is_none() && !shared.stop.load(Ordering::Acquire) {
-            failure = self.turn(shared, spin).err();
+            failure = self.turn(shared, &mut timer).err();
         }
         let now = clock::monotonic();
         self.publish(now, shared);
@@ -95,7 +96,7 @@ impl Worker {
         }
     }
 
-    fn turn(&mut self, shared: &Shared, spin: Duration) -> Result<(), Failure> {
+    fn turn(&mut self, shared: &Shared, timer: &mut HybridTimer) -> Result<(), Failure> {
         let now = clock::monotonic();
         let [one, other] = &self.tuns;
         let [forward, backward] = &mut self.lanes;
@@ -107,7 +108,7 @@ impl Worker {
             if then.is_none_or(|then| then.at.since(now) > PUBLISH_EVERY) {
                 self.publish(now, shared);
             }
-            return self.wait(then, shared, spin);
+            return self.wait(then, shared, timer);
         }
         if now.since(self.published) >= PUBLISH_EVERY {
             self.publish(now, shared);
@@ -115,11 +116,16 @@ impl Worker {
         Ok(())
     }
 
-    fn wait(&self, then: Option<Wake>, shared: &Shared, spin: Duration) -> Result<(), Failure> {
+    fn wait(
+        &self,
+        then: Option<Wake>,
+        shared: &Shared,
+        timer: &mut HybridTimer,
+    ) -> Result<(), Failure> {
         let [one, other] = &self.tuns;
         let fds = [one.as_fd(), other.as_fd(), shared.bell.as_fd()];
-        let spin = if then.is_some_and(|then| then.exact) { spin } else { Duration::ZERO };
-        let ready = timer::wait(fds, then.map(|then| then.at), spin).map_err(|error| {
+        let exact = then.is_some_and(|then| then.exact);
+        let ready = timer.wait(fds, then.map(|then| then.at), exact).map_err(|error| {
             Failure::new(Fault::System, "wait for packets of", one.name(), error)
         })?;
         match ready {
