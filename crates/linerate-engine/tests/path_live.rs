@@ -21,12 +21,14 @@ use linerate_core::units::BitRate;
 use linerate_engine::path::{Direction, Emulator, EmulatorPlan, EmulatorReport, End};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::netns::Netns;
-use linerate_sys::{clock, userns};
+use linerate_sys::tun::TunKind;
+use linerate_sys::{clock, sysctl, userns};
 
 /// No step of a test takes this long on a working machine; a busy one may take seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 const ONE: &str = "10.9.0.1";
 const TWO: &str = "10.9.0.2";
+const TWO_IPV6: &str = "fd09::2";
 
 /// Two hosts in namespaces of their own, without a link between them.
 struct Hosts([Netns; 2]);
@@ -56,12 +58,15 @@ impl Hosts {
     }
 
     fn ends(&self, mtu_bytes: u32) -> [End<'_>; 2] {
-        let end = |netns, name, address: &str| End {
+        let end = |netns, name, [ipv4, ipv6]: [&str; 2]| End {
             mtu_bytes,
-            addresses: vec![(address.parse::<IpAddr>().unwrap(), 24)],
+            addresses: vec![
+                (ipv4.parse::<IpAddr>().unwrap(), 24),
+                (ipv6.parse::<IpAddr>().unwrap(), 64),
+            ],
             ..End::new(Some(netns), name)
         };
-        [end(&self.0[0], "path0", ONE), end(&self.0[1], "path1", TWO)]
+        [end(&self.0[0], "path0", [ONE, "fd09::1"]), end(&self.0[1], "path1", [TWO, TWO_IPV6])]
     }
 
     fn start(&self, mtu_bytes: u32, directions: [Direction; 2]) -> Emulator {
@@ -84,7 +89,11 @@ impl Hosts {
     /// Sends `bytes` by TCP from the first host to the second, checks every byte, and tells how
     /// long it took from the connection to the last byte.
     fn transfer(&self, bytes: usize) -> Duration {
-        let listener = self.on(1, || TcpListener::bind((TWO, 0)).unwrap());
+        self.transfer_to(TWO, bytes)
+    }
+
+    fn transfer_to(&self, two: &str, bytes: usize) -> Duration {
+        let listener = self.on(1, || TcpListener::bind((two, 0)).unwrap());
         let address = listener.local_addr().unwrap();
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| self.on(0, || send_pattern(address, bytes)));
@@ -221,6 +230,28 @@ fn an_empty_path_carries_super_packets_whole() {
     assert_eq!(forward.reads, forward.writes);
     assert!(forward.taken_packets > 2 * forward.reads, "{forward:?}");
     assert!(counters[0].taken_packets <= forward.taken_packets);
+}
+
+#[test]
+fn ethernet_devices_and_both_protocols_go_through_a_line_that_cuts_super_packets() {
+    let Some(hosts) = Hosts::new() else { return };
+    for kind in [TunKind::Ip, TunKind::Ethernet] {
+        let line = || direction(vec![link(500_000_000, 1_000_000)]);
+        let mut plan = EmulatorPlan::new(hosts.ends(1500), [line(), line()]);
+        for end in &mut plan.ends {
+            end.kind = kind;
+        }
+        let emulator = Emulator::start(plan).unwrap();
+        hosts.transfer(3_000_000);
+        if sysctl::exists("net/ipv6/conf/all/forwarding") {
+            hosts.transfer_to(TWO_IPV6, 3_000_000);
+        }
+        let report = emulator.stop();
+        assert_complete(&report);
+        let counters = &report.directions[0].counters;
+        assert!(counters.reads < counters.taken_packets, "{kind:?}: {counters:?}");
+        assert!(counters.writes > counters.reads, "nothing was cut: {kind:?}: {counters:?}");
+    }
 }
 
 /// Damages every packet of more than 500 bytes.
