@@ -5,9 +5,9 @@
 //! Rate 0 is no line, delay 0 no delay, both in each direction; a quantum of `-` is the usual one.
 //! Prints the files of the two namespaces (for nsenter(1)) in one line, waits for the end of its
 //! input, and prints a line of JSON on how it went.
-#![allow(clippy::print_stdout, reason = "a program for a script")]
 
 use std::error::Error;
+use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let emulator = Emulator::start(plan)?;
     let pid = std::process::id();
     let [one, two] = hosts.each_ref().map(|host| host.as_fd().as_raw_fd());
-    println!("/proc/{pid}/fd/{one} /proc/{pid}/fd/{two}");
+    let mut output = std::io::stdout();
+    writeln!(output, "/proc/{pid}/fd/{one} /proc/{pid}/fd/{two}")?;
     std::io::read_to_string(std::io::stdin())?;
     let report = emulator.stop();
     let share = report.cpu.map(|cpu| cpu.as_secs_f64() / report.ran.as_secs_f64());
@@ -49,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "real_time": report.real_time, "locked": report.locked,
         "memory_bytes": report.memory_bytes, "faults": report.faults(),
     });
-    println!("{line}");
+    writeln!(output, "{line}")?;
     Ok(())
 }
 
@@ -59,7 +60,7 @@ fn direction(rate_bps: u64, delay: Duration, queue_bytes: u64) -> Direction {
     if let Some(rate) = rate {
         elements.push(Box::new(Link::new(
             rate,
-            Framing::Ethernet,
+            Framing::ETHERNET,
             TailDrop::new(Limit::Bytes(queue_bytes)),
         )));
     }

@@ -137,7 +137,7 @@ fn delay(span: Duration) -> Direction {
 
 fn link(rate_bps: u64, queue_bytes: u64) -> Box<dyn Element> {
     let rate = BitRate::from_bits_per_sec(rate_bps);
-    Box::new(Link::new(rate, Framing::Ethernet, TailDrop::new(Limit::Bytes(queue_bytes))))
+    Box::new(Link::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Bytes(queue_bytes))))
 }
 
 /// Everything that was taken was delivered or is accounted for.

@@ -1,5 +1,5 @@
-//! TUN and TAP devices with the virtio header (Documentation/networking/tuntap.rst, linux/if_tun.h):
-//! the kernel hands over super-packets whole and takes them back whole.
+//! TUN and TAP devices with the virtio header (Documentation/networking/tuntap.rst,
+//! linux/if_tun.h): the kernel hands over super-packets whole and takes them back whole.
 //!
 //! What is read and written is a virtio header of [`HEADER_BYTES`] and then a packet (TUN) or an
 //! Ethernet frame without FCS (TAP). The device lives as long as its descriptor: a process that
@@ -18,7 +18,8 @@ const NODE: &str = "/dev/net/tun";
 
 /// struct virtio_net_hdr (linux/virtio_net.h), in the byte order of this host:
 /// ```text
-/// 0 u8 flags   1 u8 gso_type   2 u16 hdr_len   4 u16 gso_size   6 u16 csum_start   8 u16 csum_offset
+/// 0 u8 flags      2 u16 hdr_len    6 u16 csum_start
+/// 1 u8 gso_type   4 u16 gso_size   8 u16 csum_offset
 /// ```
 pub const HEADER_BYTES: usize = 10;
 

@@ -32,32 +32,38 @@ pub(super) struct Held {
 pub(super) struct Hold {
     arena: Arena,
     held: VecDeque<Held>,
+    /// Most packets at once.
+    entries: usize,
     /// Number of the oldest in the ring.
     oldest: u64,
     tail: usize,
 }
 
-/// Bytes of the ring for paths that have at most `ip_bytes` at once. The smallest packets take a
-/// line each, with their virtio header less than twice their length; four reads are at work.
+/// Bytes of ring for each packet that can be told of: small packets with their virtio header take
+/// one or two lines.
+const ENTRY_BYTES: u64 = 96;
+
+/// Bytes of the ring for paths that have at most `ip_bytes` at once: half more for headers, line
+/// ends and super-packets that are not yet gone whole, and four reads at work.
 pub(super) const fn ring_bytes(ip_bytes: u64) -> u64 {
-    ip_bytes.saturating_mul(2).saturating_add(4 * READ_BYTES as u64)
+    (ip_bytes.saturating_add(ip_bytes / 2)).saturating_add(4 * READ_BYTES as u64)
 }
 
-/// Bytes that tell of the packets in a ring, when all of them are as small as can be: one entry
-/// here and one in the elements.
+/// Bytes that tell of the packets in a ring: one entry here and one in the elements for each.
 pub(super) const fn ledger_bytes(ring_bytes: u64) -> u64 {
     let entry = size_of::<Held>() + size_of::<linerate_core::path::Departure>();
-    ring_bytes / LINE_BYTES as u64 * entry as u64
+    (ring_bytes / ENTRY_BYTES).saturating_mul(entry as u64)
 }
 
 impl Hold {
     pub(super) fn new(bytes: usize) -> Result<Self> {
-        let mut held = VecDeque::with_capacity(bytes / LINE_BYTES);
+        let entries = bytes / ENTRY_BYTES as usize;
+        let mut held = VecDeque::with_capacity(entries);
         // Touches the memory of the entries, so that no page of it comes later.
         let blank = Held { frame: Frame::read(&[0; 64], Default::default()), offset: 0, left: 0 };
-        held.resize(bytes / LINE_BYTES, blank);
+        held.resize(entries, blank);
         held.clear();
-        Ok(Self { arena: Arena::new(bytes)?, held, oldest: 0, tail: 0 })
+        Ok(Self { arena: Arena::new(bytes)?, held, entries, oldest: 0, tail: 0 })
     }
 
     pub(super) const fn locked(&self) -> bool {
@@ -74,7 +80,8 @@ impl Hold {
             self.tail = 0;
         }
         // The tail never reaches the head again: equal would look empty.
-        if self.tail <= head && head - self.tail <= READ_BYTES {
+        let meets = self.tail <= head && head - self.tail <= READ_BYTES;
+        if meets || self.held.len() == self.entries {
             return None;
         }
         self.arena.get_mut(self.tail..self.tail + READ_BYTES)
