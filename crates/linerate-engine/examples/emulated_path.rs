@@ -7,6 +7,7 @@
 //! input, and prints a line of JSON on how it went.
 
 use std::error::Error;
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let emulator = Emulator::start(plan)?;
     let pid = std::process::id();
     let [one, two] = hosts.each_ref().map(|host| host.as_fd().as_raw_fd());
-    let mut output = std::io::stdout();
+    let mut output = File::options().write(true).open("/dev/stdout")?;
     writeln!(output, "/proc/{pid}/fd/{one} /proc/{pid}/fd/{two}")?;
     std::io::read_to_string(std::io::stdin())?;
     let report = emulator.stop();

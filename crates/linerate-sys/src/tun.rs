@@ -23,10 +23,6 @@ const NODE: &str = "/dev/net/tun";
 /// ```
 pub const HEADER_BYTES: usize = 10;
 
-/// Packets that wait in the device until they are read, instead of 500: what 64-byte datagrams
-/// of one fast sender make in the milliseconds that a reader may be kept from its processor.
-const QUEUE_PACKETS: i32 = 2000;
-
 /// What the reader can do itself: checksums, TCP segments, with CWR in the first.
 const OFFLOADS: u32 = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
 /// UDP segments as well (Linux 6.2).
@@ -112,7 +108,6 @@ impl Tun {
         if !udp_segments {
             set_offloads(&fd, OFFLOADS).map_err(failed)?;
         }
-        set_queue(name).map_err(failed)?;
         Ok(Self { fd, name: name.to_owned(), kind, udp_segments })
     }
 
@@ -166,17 +161,6 @@ fn set_offloads(fd: &OwnedFd, offloads: u32) -> io::Result<()> {
     let done =
         unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) };
     checked(done)
-}
-
-/// Sets the length of the transmit queue of a link in the namespace of the calling thread
-/// (netdevice(7), SIOCSIFTXQLEN).
-fn set_queue(name: &str) -> io::Result<()> {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)?;
-    let mut request = request(name)?;
-    // ifr_qlen is the union's int; libc has no name for it.
-    request.ifr_ifru.ifru_metric = QUEUE_PACKETS;
-    // SAFETY: `request` is a struct ifreq and outlives the call, which reads it.
-    checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFTXQLEN as _, &raw mut request) })
 }
 
 /// A struct ifreq for a device of this name.

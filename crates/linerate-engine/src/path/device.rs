@@ -10,6 +10,10 @@ use super::plan::End;
 use crate::failure::system;
 use crate::lab::run_inside;
 
+/// Packets that wait in a device until they are read, instead of 500: what a fast sender of
+/// datagrams makes in the milliseconds that the emulator may be kept from its processor.
+const QUEUE_PACKETS: u32 = 2000;
+
 /// A device and a socket in its namespace, for its counters.
 #[derive(Debug)]
 pub(super) struct Device {
@@ -46,6 +50,7 @@ fn configured(end: &End<'_>) -> linerate_sys::Result<Device> {
     let tun = Tun::make(&end.name, end.kind)?;
     let mut socket = RouteSocket::open()?;
     let index = socket.link_by_name(&end.name)?.index;
+    socket.set_queue_length(index, QUEUE_PACKETS)?;
     socket.set_mtu(index, end.mtu_bytes)?;
     socket.set_up(index)?;
     for &(address, prefix_len) in &end.addresses {
