@@ -28,9 +28,6 @@ pub use link_type::LinkType;
 pub use parser::{Format, Parser, Step};
 pub use stream::{Next, Stream};
 
-#[cfg(test)]
-mod tests;
-
 /// Longest record or block that is read, in bytes; libpcap has the same limit. What is longer is
 /// refused, so that a hostile length costs no memory.
 pub const BLOCK_MAX_BYTES: usize = 16 << 20;

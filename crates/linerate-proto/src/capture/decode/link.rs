@@ -9,7 +9,8 @@
 //! PPP         0 ff 03, if not compressed away, then protocol (1 or 2)  RFC 1661 §2, RFC 1662 §3
 //! Cisco HDLC  0 address  1 control  2 type (2)
 //! SLL         0 packet type (2)  2 ARPHRD (2)  4 address (10)  14 type (2)
-//! SLL2        0 type (2)  2 zero (2)  4 interface (4)  8 ARPHRD (2)  10 packet type  11 address (9)
+//! SLL2        0 type (2)  2 zero (2)  4 interface (4)  8 ARPHRD (2)  10 packet type
+//!             11 address (9)
 //! ```
 
 use super::super::{Direction, LinkType};
