@@ -27,6 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(ip.source.is_ipv4() == ip.destination.is_ipv4());
     for mtu_bytes in [0, 68, 576, 1500, 9000, u32::MAX] {
         let Some(wire) = ip.on_wire(mtu_bytes) else { continue };
-        assert!(wire.packets >= 1 && wire.ip_bytes <= u64::from(mtu_bytes) * u64::from(wire.packets));
+        let most = u64::from(mtu_bytes) * u64::from(wire.packets);
+        assert!(wire.packets >= 1 && wire.ip_bytes <= most);
     }
 });
