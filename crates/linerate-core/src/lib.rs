@@ -6,7 +6,9 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 pub mod lab;
+pub mod path;
 pub mod record;
+pub mod simulate;
 pub mod stats;
 pub mod study;
 pub mod theory;

@@ -6,6 +6,7 @@ pub mod carrier;
 pub mod encapsulation;
 pub mod esp;
 pub mod framing;
+pub mod ladder;
 pub mod link;
 pub mod loss;
 pub mod ppp;

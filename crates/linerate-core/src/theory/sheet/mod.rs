@@ -8,6 +8,7 @@ mod access;
 mod distance;
 mod encapsulation;
 mod ethernet;
+mod ladder;
 mod loss;
 mod model_based;
 mod parts;
@@ -129,6 +130,7 @@ pub const SHEET: &[Section] = &[
     queue::SECTION,
     model_based::SECTION,
     speed_record::SECTION,
+    ladder::SECTION,
     published::SECTION,
 ];
 
