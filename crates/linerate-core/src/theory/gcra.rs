@@ -262,6 +262,23 @@ impl Scale {
             .ok_or(ContractError::TooFine)
     }
 
+    /// The burst tolerance in ticks of the scale of its sustainable rate, rounded up to a tick, so
+    /// that a burst of just the largest size conforms.
+    /// # Errors
+    /// As [`burst_tolerance_ns`], and when it does not fit.
+    pub fn burst_tolerance(&self, burst: &Sustained) -> Result<i128, ContractError> {
+        burst_tolerance_ns(burst)?;
+        let cells = i128::from(burst.burst_cells) - 1;
+        let peak_cell = i128::from(burst.peak.seconds) * NANOS_PER_SECOND;
+        let sustained = cells.checked_mul(self.increment);
+        let at_peak = peak_cell
+            .checked_mul(self.per_ns)
+            .and_then(|ticks| ticks.checked_mul(cells))
+            .map(|ticks| ticks / i128::from(burst.peak.cells));
+        let between = sustained.zip(at_peak).map(|(sustained, at_peak)| sustained - at_peak);
+        between.filter(|ticks| *ticks < 1 << TICK_BITS).ok_or(ContractError::TooFine)
+    }
+
     /// A number of ticks in nanoseconds.
     pub fn nanos(&self, ticks: i128) -> f64 {
         ticks as f64 / self.per_ns as f64
@@ -408,6 +425,11 @@ mod tests {
         assert_eq!(burst_tolerance_ns(&burst), Ok(93e6));
         // In ms: 1 + floor(93 / (4 - 1)) = 32.
         assert_eq!(burst_cells(&Gcra { increment: 4, limit: 93 }, 1), Ok(32));
+        // In ticks of a line of 353,207.55 cells/s: 31 * 3 ms.
+        let scale = Scale::new(burst.sustainable, "149.76 Mbit/s".parse().expect("a rate"));
+        let scale = scale.expect("a scale");
+        let limit = scale.burst_tolerance(&burst).expect("it fits");
+        assert_eq!(limit, scale.ticks(Duration::from_millis(93)).expect("it fits"));
         let mut meter = VirtualScheduling::new(Gcra { increment: 4, limit: 93 });
         assert_eq!((0..40).take_while(|&at| meter.arrive(at)).count(), 32);
     }
@@ -469,6 +491,8 @@ mod tests {
             if let Some((rate, line)) = CellRate::new(a, b).zip(CellRate::new(c, d)) {
                 if let Ok(scale) = Scale::new(rate, line) {
                     let _ = scale.ticks(Duration::from_nanos(ns));
+                    let (peak, sustainable) = (line, rate);
+                    let _ = scale.burst_tolerance(&Sustained { peak, sustainable, burst_cells: ns });
                 }
             }
         }
