@@ -78,6 +78,11 @@ impl Analysis {
         self.last_ns
     }
 
+    /// Whether a packet at `at_ns` comes more than `span_ns` after the first one.
+    pub fn is_beyond(&self, at_ns: u64, span_ns: u64) -> bool {
+        self.first_at_ns.is_some_and(|first| at_ns.saturating_sub(first) > span_ns)
+    }
+
     /// Meters a packet.
     pub fn push(&mut self, arrival: &Arrival) {
         let first = *self.first_at_ns.get_or_insert(arrival.at_ns);

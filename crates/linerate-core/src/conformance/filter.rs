@@ -143,6 +143,14 @@ impl Filter {
         self.terms.is_empty()
     }
 
+    /// Whether a term asks for ports.
+    pub fn asks_ports(&self) -> bool {
+        let is_port = |term: &Term| {
+            matches!(term, Term::Port(_) | Term::SourcePort(_) | Term::DestinationPort(_))
+        };
+        self.terms.iter().any(is_port)
+    }
+
     /// Whether a packet counts. A term about what is not known of it does not hold.
     #[inline]
     pub fn passes(&self, facts: &Facts) -> bool {

@@ -15,6 +15,9 @@ const LOW_SHARE: f64 = 0.3;
 const LOW_PACKETS: f64 = 3.0;
 /// The share of packets that must find it so; those of a first burst do not.
 const EMPTY_SHARE_MIN: f64 = 0.75;
+/// The most that they may ask beyond it, as a share of its depth, beside the same packets. Behind
+/// a bucket this is next to nothing; random traffic asks for half of the depth and more.
+const OVER_SHARE: f64 = 0.1;
 
 /// What packets found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,7 +76,7 @@ impl Follower {
         let empty_share = (self.before.low + self.now.low) as f64 / packets.max(1) as f64;
         let is_borne_out = packets >= FIRST_LOOK
             && empty_share >= EMPTY_SHARE_MIN
-            && over <= 2.0 * self.low_bytes(found.burst_bytes);
+            && over <= OVER_SHARE * found.burst_bytes + LOW_PACKETS * self.packet_bytes_max;
         is_borne_out.then_some(BucketFound {
             rate_bps: found.rate_bps,
             burst_bytes: found.burst_bytes,

@@ -4,11 +4,13 @@
 //! ceiling, the other caveats, the failure, one plain sentence. Colour and width are left to the
 //! terminal; nothing here asks for them.
 
+mod conform;
 mod ping;
 mod tcp;
 
 use linerate_core::record::{Caveat, Plan, Record, Status};
 
+pub use conform::conformance;
 pub(crate) use ping::{
     from_average as ping_from_average, title as ping_title, value as ping_value,
 };
