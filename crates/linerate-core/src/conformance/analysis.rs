@@ -17,9 +17,8 @@ use crate::theory::token_bucket::Colour;
 /// Windows of peak rates, ns: 1 ms to 10 s.
 const WINDOWS_NS: [u64; 5] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000];
 
-/// Packets above this many bytes were joined by offload: no link has longer frames than the jumbo
-/// frames of 9216 bytes that switches take.
-const FRAME_BYTES_MAX: u32 = 9216 + 64;
+/// Largest packet of a link whose MTU is not known, bytes: the jumbo frames that switches take.
+const JUMBO_BYTES: u32 = 9216;
 
 /// The state of a run.
 #[derive(Clone, Debug)]
@@ -36,6 +35,8 @@ pub struct Analysis {
     packet_bytes_max: u32,
     /// When the line of the cells is free, ns.
     free_ns: f64,
+    /// Longer packets were joined by offload.
+    mtu_bytes: u32,
 }
 
 impl Analysis {
@@ -59,6 +60,7 @@ impl Analysis {
             last_ns: 0,
             packet_bytes_max: 0,
             free_ns: f64::NEG_INFINITY,
+            mtu_bytes: plan.mtu_bytes.unwrap_or(JUMBO_BYTES),
             plan: plan.clone(),
         })
     }
@@ -96,7 +98,7 @@ impl Analysis {
         let cells = self.plan.cells.map(|mapping| mapping.cells(arrival.ip_bytes));
         self.total.add(arrival.bytes, cells);
         self.packet_bytes_max = self.packet_bytes_max.max(arrival.bytes);
-        self.unused.joined += u64::from(arrival.ip_bytes > FRAME_BYTES_MAX);
+        self.unused.joined += u64::from(arrival.ip_bytes > self.mtu_bytes);
         for (meter, tally) in &mut self.meters {
             tally.add(&arrival, &meter.arrive(&arrival));
         }
@@ -158,7 +160,7 @@ impl Analysis {
         each.map(|(contract, (_, tally))| ContractResult {
             contract: contract.to_string(),
             green: tally.counts[Colour::Green as usize],
-            yellow: tally.counts[Colour::Yellow as usize],
+            yellow: contract.has_yellow().then_some(tally.counts[Colour::Yellow as usize]),
             red: tally.counts[Colour::Red as usize],
             cells_conforming: tally.cells.map(|(all, outside)| all - outside),
             cells_outside: tally.cells.map(|(_, outside)| outside),
@@ -356,6 +358,7 @@ mod tests {
             cells,
             line: cell_line("oc3").expect("a line"),
             filter: Filter::default(),
+            mtu_bytes: None,
         };
         let mut analysis = Analysis::new(&plan).expect("a plan");
         for (index, (at_ns, bytes)) in packets.iter().enumerate() {

@@ -216,6 +216,7 @@ mod tests {
             cells,
             line: cell_line("oc3").expect("a line"),
             filter: Filter::default(),
+            mtu_bytes: None,
         }
     }
 

@@ -239,9 +239,9 @@ impl Contract {
         Ok(Self::TrTcm { plan, aware: pairs.find("aware").is_some() })
     }
 
-    /// Whether it counts cells.
-    pub const fn counts_cells(&self) -> bool {
-        matches!(self, Self::Gcra { .. })
+    /// Whether it has a colour between conforming and not.
+    pub const fn has_yellow(&self) -> bool {
+        matches!(self, Self::SrTcm { .. } | Self::TrTcm { .. })
     }
 
     /// The rates of its buckets, bit/s; for cells of the whole cell.
@@ -310,6 +310,8 @@ pub struct ConformPlan {
     pub line: CellRate,
     /// Which packets count.
     pub filter: Filter,
+    /// Largest IP packet of the link, where it is known; longer ones were joined by offload.
+    pub mtu_bytes: Option<u32>,
 }
 
 impl ConformPlan {

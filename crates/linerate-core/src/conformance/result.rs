@@ -109,8 +109,8 @@ pub struct Unused {
     pub dropped: Option<u64>,
     /// Stamped earlier than a packet before them; metered at the latest time seen.
     pub out_of_order: u64,
-    /// Longer than any frame of a link: segments that offload joined before the capture. Metered
-    /// as they are, which makes bursts look larger.
+    /// Longer than the link's MTU (9216 bytes where that is not known): segments that offload
+    /// joined before the capture. Metered as they are, which makes bursts look larger.
     pub joined: u64,
 }
 
@@ -121,8 +121,8 @@ pub struct ContractResult {
     pub contract: String,
     /// Within the committed rate; of cells contracts, packets of which every cell conforms.
     pub green: Count,
-    /// Above it, within what the contract tolerates as excess.
-    pub yellow: Count,
+    /// Above it, within what the contract tolerates as excess; null for contracts without excess.
+    pub yellow: Option<Count>,
     /// Outside.
     pub red: Count,
     /// Cells that conform; null when bytes count.

@@ -94,6 +94,7 @@ mod tests {
             cells: None,
             line: cell_line("oc3").expect("a line"),
             filter: Filter::default(),
+            mtu_bytes: None,
         };
         Analysis::new(&plan).expect("a plan")
     }

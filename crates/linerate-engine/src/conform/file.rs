@@ -43,7 +43,7 @@ fn read(
     loop {
         match stream.next_packet() {
             Ok(Next::Packet(packet)) => {
-                if !metering.packet(&packet) {
+                if !metering.packet(&packet, 0) {
                     return Ok(metering.end(Ended::Limit, None));
                 }
                 continue;

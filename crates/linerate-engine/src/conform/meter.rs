@@ -29,9 +29,10 @@ impl Metering {
         })
     }
 
-    /// Meters a packet. False when a limit is reached and no more are wanted.
+    /// Meters a packet, whose capture left out `tag_bytes` of a VLAN tag. False when a limit is
+    /// reached and no more are wanted.
     #[inline]
-    pub(super) fn packet(&mut self, packet: &Packet<'_>) -> bool {
+    pub(super) fn packet(&mut self, packet: &Packet<'_>, tag_bytes: u32) -> bool {
         let decoded = packet.decode();
         let ip = match decoded.ip {
             Ok(ip) => ip,
@@ -51,7 +52,11 @@ impl Metering {
             self.analysis.unused().without_time += 1;
             return true;
         };
-        let bytes = counted_bytes(self.plan.layer, packet, &decoded, &ip);
+        let bytes = counted_bytes(self.plan.layer, packet, &decoded, &ip)
+            + match self.plan.layer {
+                Layer::Ip | Layer::Captured => 0,
+                Layer::Frame | Layer::Wire => tag_bytes,
+            };
         let (number, ip_bytes) = (packet.number, ip.ip_bytes);
         if self.analysis.is_beyond(at_ns, self.span_ns_max) {
             return false;

@@ -38,7 +38,8 @@ pub struct Limits {
 }
 
 /// Meters all packets of `input` until it ends, a limit is reached or `stop` is asked. A source
-/// that fails on its way gives what was found before, with the failure in it.
+/// that fails on its way gives what was found before, with the failure in it. `opened` is called
+/// once an interface is being captured.
 /// # Errors
 /// When the plan is impossible or the source cannot be opened.
 pub fn run(
@@ -46,12 +47,17 @@ pub fn run(
     input: &Input,
     limits: &Limits,
     stop: &Stop,
+    opened: &mut dyn FnMut(),
 ) -> Result<Conformance, Failure> {
-    let metering = Metering::new(plan, limits)
+    let mut plan = plan.clone();
+    if let Input::Live(interface) = input {
+        plan.mtu_bytes = plan.mtu_bytes.or_else(|| live::mtu_bytes(interface));
+    }
+    let metering = Metering::new(&plan, limits)
         .map_err(|error| Failure::new(Fault::Usage, "meter", &plan.source, error))?;
     match input {
         Input::File(path) => file::path(metering, path, stop),
         Input::Stdin => file::stdin(metering, stop),
-        Input::Live(interface) => live::run(metering, interface, limits, stop),
+        Input::Live(interface) => live::run(metering, interface, limits, stop, opened),
     }
 }

@@ -105,7 +105,7 @@ fn not_metered(found: &Conformance) -> String {
     }
     if unused.joined > 0 {
         out.push_str(&format!(
-            "  note: {} longer than any frame; offload joined segments before the capture, so \
+            "  note: {} longer than the link's largest; offload joined segments before the capture, so \
              bursts look larger: ethtool -K INTERFACE gro off tso off gso off\n",
             words::counted(unused.joined, "packet")
         ));
@@ -136,8 +136,12 @@ fn contract_text(found: &Conformance, result: &ContractResult) -> String {
 
 fn counts(found: &Conformance, result: &ContractResult) -> Table {
     let mut table = Table::new(["colour", "packets", "bytes", "share of bytes"]);
-    let rows = [("green", &result.green), ("yellow", &result.yellow), ("red", &result.red)];
-    for (name, count) in rows {
+    let rows = [
+        ("green", Some(&result.green)),
+        ("yellow", result.yellow.as_ref()),
+        ("red", Some(&result.red)),
+    ];
+    for (name, count) in rows.into_iter().filter_map(|(name, count)| Some((name, count?))) {
         let share = (found.total.bytes > 0)
             .then(|| number::percent(count.bytes as f64 / found.total.bytes as f64));
         table.row([

@@ -76,7 +76,8 @@ pub(crate) fn run(args: Args) -> Outcome {
     plan.check().map_err(|error| anyhow::anyhow!(usage(&error)))?;
     let stop = Stop::on_signals()?;
     let limits = Limits { time: args.time, packets: args.packets };
-    let found = match conform::run(&plan, &input, &limits, &stop) {
+    let mut opened = || output::note(&format!("capturing on {}", plan.source));
+    let found = match conform::run(&plan, &input, &limits, &stop, &mut opened) {
         Ok(found) => found,
         Err(failure) => {
             output::error_line(&failure.to_string());
@@ -133,6 +134,7 @@ fn plan(args: &Args) -> (ConformPlan, Input) {
         cells: args.cells,
         line: args.line,
         filter: args.only.clone().unwrap_or_default(),
+        mtu_bytes: None,
     };
     (plan, input)
 }
