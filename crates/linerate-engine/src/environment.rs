@@ -1,9 +1,15 @@
-//! What this host is, for the record.
+//! What this host is, for the record; and what a hypervisor took from it meanwhile.
 
 use std::net::IpAddr;
 
-use linerate_core::record::{End, Interface};
-use linerate_sys::{host, netlink};
+use linerate_core::record::{Caveat, CaveatCode, End, Interface};
+use linerate_sys::host::{self, ProcessorTime};
+use linerate_sys::netlink;
+
+/// Below this many ticks of 10 ms the share of stolen time is coarser than its threshold.
+const WANTED_TICKS_MIN: u64 = 50;
+/// Above this share of the time that processors wanted to run, stolen time weighs in the result.
+const STOLEN_RATIO: f64 = 0.02;
 
 /// The local end; with a peer also the interface that its route leaves by.
 pub fn local_end(peer: Option<IpAddr>) -> End {
@@ -24,6 +30,7 @@ pub fn local_end(peer: Option<IpAddr>) -> End {
         rmem_max_bytes: host::read_number("/proc/sys/net/core/rmem_max"),
         wmem_max_bytes: host::read_number("/proc/sys/net/core/wmem_max"),
         interface: peer.and_then(interface_to),
+        stolen_ratio: None,
     }
 }
 
@@ -35,5 +42,81 @@ fn interface_to(peer: IpAddr) -> Option<Interface> {
         mtu_bytes: Some(route.mtu_bytes),
         speed_bps: route.speed_bps,
         shaper_bps: route.tbf_rate_bps,
+        vlan_tags: Some(route.vlan_tags),
+        lower: route.lower,
     })
+}
+
+/// Measures how much processor time the host of a virtual machine takes from it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StolenTime {
+    begin: Option<ProcessorTime>,
+}
+
+impl StolenTime {
+    /// Starts to measure.
+    pub(crate) fn begin() -> Self {
+        Self { begin: host::processor_time() }
+    }
+
+    /// Stolen over wanted time since the start; `None` where the kernel tells nothing, or too
+    /// little ran to tell.
+    pub(crate) fn ratio(self) -> Option<f64> {
+        ratio(self.begin?, host::processor_time()?)
+    }
+}
+
+fn ratio(begin: ProcessorTime, end: ProcessorTime) -> Option<f64> {
+    let busy = end.busy_ticks.saturating_sub(begin.busy_ticks);
+    let stolen = end.stolen_ticks.saturating_sub(begin.stolen_ticks);
+    let wanted = busy + stolen;
+    (wanted >= WANTED_TICKS_MIN).then(|| stolen as f64 / wanted as f64)
+}
+
+/// The caveat of an end whose processors were taken away for too long.
+pub(crate) fn stolen_time(end: &End) -> Option<Caveat> {
+    let ratio = end.stolen_ratio.filter(|ratio| *ratio > STOLEN_RATIO)?;
+    Some(Caveat::new(
+        CaveatCode::StolenTime,
+        format!(
+            "the {} end is a virtual machine whose host took {:.1} % of its processor time",
+            end.role,
+            ratio * 100.0
+        ),
+        "rates are too low and delays have long tails: repeat, or measure on a host of its own",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(busy_ticks: u64, stolen_ticks: u64) -> ProcessorTime {
+        ProcessorTime { busy_ticks, stolen_ticks }
+    }
+
+    #[test]
+    fn stolen_time_is_held_against_the_time_that_was_wanted() {
+        // 3 of 97 + 3 ticks; idle time is no part of it.
+        assert_eq!(ratio(at(1000, 10), at(1097, 13)), Some(0.03));
+        assert_eq!(ratio(at(1000, 10), at(1100, 10)), Some(0.0));
+    }
+
+    #[test]
+    fn too_little_work_tells_nothing_of_stolen_time() {
+        // One of 49 ticks would be 2 % by the rounding of a tick alone.
+        assert_eq!(ratio(at(0, 0), at(48, 1)), None);
+        assert_eq!(ratio(at(0, 0), at(49, 1)), Some(0.02));
+        assert_eq!(ratio(at(9, 9), at(0, 0)), None, "a counter that went back");
+    }
+
+    #[test]
+    fn the_caveat_begins_above_two_percent() {
+        let end = |stolen_ratio| End { role: "remote".to_owned(), stolen_ratio, ..End::default() };
+        assert_eq!(stolen_time(&end(None)), None);
+        assert_eq!(stolen_time(&end(Some(0.02))), None);
+        let caveat = stolen_time(&end(Some(0.054))).expect("more than a fiftieth");
+        assert_eq!(caveat.code, CaveatCode::StolenTime);
+        assert!(caveat.detail.contains("remote end") && caveat.detail.contains("5.4 %"));
+    }
 }

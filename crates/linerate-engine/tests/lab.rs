@@ -167,6 +167,8 @@ fn mtu_kind_and_rate_are_those_of_the_plan_and_the_route_tells_them() {
             kind: Some("veth".to_owned()),
             speed_bps: None,
             tbf_rate_bps: Some(155_520_000),
+            vlan_tags: 0,
+            lower: None,
         };
         assert_eq!(facts, expected);
     }

@@ -318,7 +318,7 @@ fn a_payload_of_1500_on_an_mtu_of_1500_travels_as_two_packets() {
         .map(|caveat| caveat.detail.as_str())
         .collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    for part in ["1500 octets", "2 packets", "MTU is 1500"] {
+    for part in ["1500 bytes", "2 packets", "MTU is 1500"] {
         assert!(told[0].contains(part), "{told:?}");
     }
     // 200 whole ones, 200 pairs, 2 of warm-up; a few more for address resolution.

@@ -3,10 +3,10 @@
 //! Values are in the metric's stored unit and keep all digits; nothing is rounded here. What the
 //! summary does not hold (series, distributions) stays in the JSON.
 
-use linerate_core::record::{Direction, Record, Stat, Summary};
+use linerate_core::record::{Ceiling, Direction, Layer, Record, Stat, Summary};
 
 /// Head of [`record`].
-const HEAD: [&str; 11] = [
+const HEAD: [&str; 15] = [
     "id",
     "started_at",
     "name",
@@ -18,6 +18,10 @@ const HEAD: [&str; 11] = [
     "n",
     "value",
     "unit",
+    "layer",
+    "ceiling",
+    "ceiling_share",
+    "ceiling_unknown",
 ];
 
 /// Every summary row of one record as a line; an absent qualifier is an empty field.
@@ -27,7 +31,7 @@ pub fn record(record: &Record) -> String {
     let name = record.name.as_deref().unwrap_or_default();
     let rows = record.summary.iter().map(|row| {
         let [metric, stat, value, unit] = value_fields(row);
-        vec![
+        let mut line = vec![
             id.clone(),
             started_at.clone(),
             name.to_owned(),
@@ -39,9 +43,46 @@ pub fn record(record: &Record) -> String {
             row.n.map(|n| n.to_string()).unwrap_or_default(),
             value,
             unit,
-        ]
+        ];
+        line.extend(bound_fields(record, row));
+        line
     });
     lines(&HEAD, rows)
+}
+
+/// The layer of a summary row, and for the value that a ceiling bounds also that ceiling, the
+/// share of it, and its inputs that are not known (or why there is none).
+pub(crate) fn bound_fields(record: &Record, row: &Summary) -> [String; 4] {
+    let [layer, ..] = layer_alone(row);
+    let bounded = |ceiling: &&Ceiling| {
+        ceiling.metric == row.metric && row.stat == Stat::Value && row.flow.is_none()
+    };
+    let ceiling = row.direction.and_then(|way| record.ceiling_of(way)).filter(bounded);
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let unknown =
+        |ceiling: &Ceiling| ceiling.no_link.clone().unwrap_or_else(|| ceiling.unknown.join("; "));
+    [
+        layer,
+        number(ceiling.and_then(|it| it.value)),
+        number(ceiling.and_then(|it| it.share)),
+        ceiling.map(unknown).unwrap_or_default(),
+    ]
+}
+
+/// The layer of a row that nothing is known to bound.
+pub(crate) fn layer_alone(row: &Summary) -> [String; 4] {
+    let layer = row.metric.row().layer.map(layer).unwrap_or_default().to_owned();
+    [layer, String::new(), String::new(), String::new()]
+}
+
+/// The name of a layer, as in JSON.
+const fn layer(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Payload => "payload",
+        Layer::Ip => "ip",
+        Layer::Frame => "frame",
+        Layer::Wire => "wire",
+    }
 }
 
 /// Metric, statistic, value and unit of a summary row.
@@ -95,10 +136,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statistic_is_named_as_in_json() {
+    fn statistics_and_layers_are_named_as_in_json() {
         for each in [Stat::Value, Stat::Stddev, Stat::P50, Stat::P999] {
             let json = serde_json::to_string(&each).expect("a unit variant serialises");
             assert_eq!(json, format!("\"{}\"", stat(each)));
+        }
+        for each in [Layer::Payload, Layer::Ip, Layer::Frame, Layer::Wire] {
+            let json = serde_json::to_string(&each).expect("a unit variant serialises");
+            assert_eq!(json, format!("\"{}\"", layer(each)));
         }
     }
 

@@ -1,10 +1,11 @@
 //! The examination of a path as a page of text: round trips by size, TCP by window and by streams,
-//! the ceiling and how far below it the best result is. Naming the cause has its place at the end.
+//! the ceiling of each direction and how far below it the best result is. Naming the cause has its
+//! place at the end.
 
-use linerate_core::record::{Direction, MetricId, Plan, Record, Stat, TcpPlan};
+use linerate_core::record::{Ceiling, Direction, MetricId, Plan, Record, SHARE_MAX, Stat, TcpPlan};
 
-use crate::number;
 use crate::table::Table;
+use crate::{ceiling, escape, number, words};
 
 /// Everything that the records of one examination say.
 pub fn text(records: &[Record]) -> String {
@@ -66,8 +67,15 @@ fn round_trips(records: &[Record]) -> Option<Table> {
 /// Both directions of one value of the varied parameter.
 struct Pair {
     parameter: u64,
-    up: Option<f64>,
-    down: Option<f64>,
+    up: Way,
+    down: Way,
+}
+
+/// Goodput in one direction, and the share of its ceiling.
+#[derive(Clone, Copy, Debug, Default)]
+struct Way {
+    bps: Option<f64>,
+    share: Option<f64>,
 }
 
 /// The TCP results by a parameter, in the order measured; `None` leaves a record out.
@@ -78,56 +86,73 @@ fn by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pa
         let Some(parameter) = parameter(plan) else { continue };
         let index = pairs.iter().position(|pair| pair.parameter == parameter);
         let index = index.unwrap_or_else(|| {
-            pairs.push(Pair { parameter, up: None, down: None });
+            pairs.push(Pair { parameter, up: Way::default(), down: Way::default() });
             pairs.len() - 1
         });
-        let goodput = |direction| record.value(MetricId::Goodput, Stat::Value, Some(direction));
         let pair = &mut pairs[index];
-        pair.up = pair.up.or_else(|| goodput(Direction::Up));
-        pair.down = pair.down.or_else(|| goodput(Direction::Down));
+        for (way, direction) in [(&mut pair.up, Direction::Up), (&mut pair.down, Direction::Down)] {
+            if way.bps.is_none() {
+                let share = record.ceiling_of(direction).and_then(|ceiling| ceiling.share);
+                *way = Way { bps: ceiling::measured(record, direction), share };
+            }
+        }
     }
     pairs
 }
 
 fn rates(heads: Vec<String>, pairs: &[Pair]) -> Table {
     let mut table = Table::new(std::iter::once("Mbit/s".to_owned()).chain(heads));
-    let cells = |pick: fn(&Pair) -> Option<f64>| {
-        pairs.iter().map(move |pair| number::or_dash(pick(pair), number::mbit))
-    };
-    table.row(std::iter::once("up".to_owned()).chain(cells(|pair| pair.up)));
-    table.row(std::iter::once("down".to_owned()).chain(cells(|pair| pair.down)));
+    for (name, pick) in [("up", (|pair| pair.up) as fn(&Pair) -> Way), ("down", |pair| pair.down)] {
+        let bps = pairs.iter().map(|pair| number::or_dash(pick(pair).bps, number::mbit));
+        table.row(std::iter::once(name.to_owned()).chain(bps));
+        if pairs.iter().any(|pair| pick(pair).share.is_some()) {
+            let share = pairs.iter().map(|pair| number::or_dash(pick(pair).share, number::percent));
+            table.row(std::iter::once("  of its ceiling".to_owned()).chain(share));
+        }
+    }
     table
 }
 
-/// The ceiling, the best result, and how far apart they are.
+/// For each direction the best result, its ceiling, and how far apart they are.
 fn conclusion(records: &[Record]) -> String {
-    let goodput = |record: &Record| record.value(MetricId::Goodput, Stat::Value, None);
-    let best = records
-        .iter()
-        .filter_map(|record| Some((record, goodput(record)?)))
-        .max_by(|(_, one), (_, other)| one.total_cmp(other));
-    let Some((record, bps)) = best else {
+    let ways = [("Up", Direction::Up), ("Down", Direction::Down)];
+    let each: Vec<String> =
+        ways.into_iter().filter_map(|(name, way)| best(records, name, way)).collect();
+    if each.is_empty() {
         return "No TCP test gave a result.\n".to_owned();
-    };
-    let mut out = format!("Best: {} of TCP payload ({}).\n", number::rate(bps), setting(record));
-    let ceiling = record.ceiling.as_ref();
-    match ceiling.and_then(|ceiling| Some((ceiling, ceiling.value?))) {
-        Some((ceiling, value)) => {
-            let rate = ceiling.inputs.iter().find(|input| input.name == "link_rate_bps");
-            let link = rate.map_or_else(String::new, |input| {
-                format!(" ({}, {})", number::rate(input.value), input.source)
-            });
-            out.push_str(&format!("Ceiling: {} of payload{link}; ", number::rate(value)));
-            let gap = (1.0 - bps / value).max(0.0);
-            out.push_str(&format!("the best result is {} below it.\n", number::percent(gap)));
-        }
-        None => {
-            let unknown = ceiling.map(|ceiling| ceiling.unknown.join("; ")).unwrap_or_default();
-            out.push_str(&format!("Ceiling: not known ({unknown}).\n"));
+    }
+    each.concat() + "Limited by: not examined by this version.\n"
+}
+
+fn best(records: &[Record], name: &str, direction: Direction) -> Option<String> {
+    let results = records.iter();
+    let results = results.filter_map(|it| Some((it, ceiling::measured(it, direction)?)));
+    let (record, bps) = results.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let rate = number::rate(bps);
+    let mut out = format!("{name}: best {rate} of TCP payload ({})\n", setting(record));
+    let known = record.ceiling_of(direction);
+    let lines = known.map(|known| against(known, bps)).unwrap_or_default();
+    lines.iter().for_each(|line| out.push_str(&words::remark(&escape::line(line), None)));
+    Some(out)
+}
+
+/// The bounds of the best result, and how far below them it is.
+fn against(known: &Ceiling, bps: f64) -> Vec<String> {
+    let mut link = ceiling::bound(known);
+    if let Some(value) = known.value {
+        let gap = 1.0 - bps / value;
+        link.push_str(&match gap {
+            _ if bps > value * SHARE_MAX => format!(
+                "; the best result is {} above it, so one of the two is wrong",
+                number::percent(-gap)
+            ),
+            _ => format!("; the best result is {} below it", number::percent(gap.max(0.0))),
+        });
+        if !known.unknown.is_empty() {
+            link.push_str(&format!("; not known: {}", known.unknown.join("; ")));
         }
     }
-    out.push_str("Limited by: not examined by this version.\n");
-    out
+    std::iter::once(link).chain(ceiling::expected(known, Some(bps))).collect()
 }
 
 fn setting(record: &Record) -> String {
@@ -150,7 +175,7 @@ fn setting(record: &Record) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        Ceiling, CeilingInput, Layer, PingPlan, RecordId, Summary, TcpDirections, Tool,
+        Ceiling, CeilingInput, PingPlan, RecordId, Summary, TcpDirections, Tool,
     };
     use linerate_core::time::WallTime;
 
@@ -178,16 +203,14 @@ mod tests {
     fn the_gap_is_one_minus_best_over_ceiling() {
         let mut best = tcp(None, TcpDirections::Up, 847.3e6);
         best.ceiling = Some(Ceiling {
-            metric: MetricId::Goodput,
-            layer: Layer::Payload,
             value: Some(941.48e6),
             inputs: vec![CeilingInput {
                 name: "link_rate_bps".to_owned(),
                 value: 1e9,
                 source: "speed of eth0 at the local end".to_owned(),
             }],
-            unknown: Vec::new(),
             share: None,
+            ..Ceiling::of_goodput(Direction::Up)
         });
         let text = text(&[tcp(Some(16_384), TcpDirections::Down, 100e6), best]);
         // 1 − 847.3 / 941.48 = 0.10003.
@@ -197,6 +220,29 @@ mod tests {
         assert!(line.ends_with("100 Mbit/s"), "{line}");
         assert!(text.contains("1 Gbit/s, speed of eth0"), "{text}");
         assert!(text.contains("16K"), "{text}");
+        assert!(text.contains("Up: best 847.3 Mbit/s") && text.contains("Down: best 100 Mbit/s"));
+    }
+
+    #[test]
+    fn each_direction_has_its_share_and_says_what_is_not_known() {
+        let mut up = tcp(Some(65_536), TcpDirections::Up, 50e6);
+        up.ceiling = Some(Ceiling {
+            value: Some(100e6),
+            share: Some(0.5),
+            ..Ceiling::of_goodput(Direction::Up)
+        });
+        let mut down = tcp(Some(65_536), TcpDirections::Down, 40e6);
+        down.ceiling = Some(Ceiling {
+            unknown: vec!["the link's rate: wg0 tells none".to_owned()],
+            ..Ceiling::of_goodput(Direction::Down)
+        });
+        let records = [up, down];
+        let text = text(&records);
+        assert_eq!(text.matches("of its ceiling").count(), 1, "{text}");
+        assert!(text.contains("50.0 %") && text.contains("for want of the link's rate"), "{text}");
+        // 150 of 100 Mbit/s.
+        let above = against(records[0].ceiling.as_ref().expect("given above"), 150e6);
+        assert!(above[0].ends_with("50.0 % above it, so one of the two is wrong"), "{above:?}");
     }
 
     #[test]

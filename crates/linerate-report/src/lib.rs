@@ -5,6 +5,7 @@
 //! shown as a dash, never as 0.
 #![forbid(unsafe_code)]
 
+mod ceiling;
 pub mod csv;
 mod escape;
 pub mod examination;

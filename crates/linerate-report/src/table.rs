@@ -4,13 +4,14 @@
 
 use std::fmt::Write;
 
-use crate::escape;
+use crate::{escape, words};
 
 /// A table with a heading row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     head: Vec<String>,
     rows: Vec<(Kind, Vec<String>)>,
+    dropped: Vec<usize>,
 }
 
 /// Where a row's figures come from.
@@ -25,7 +26,13 @@ pub(crate) enum Kind {
 impl Table {
     /// An empty table with these headings; a line end in one breaks it in text.
     pub(crate) fn new(head: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
+        let head = head.into_iter().map(Into::into).collect();
+        Self { head, rows: Vec::new(), dropped: Vec::new() }
+    }
+
+    /// The same table with the columns that a narrow terminal loses, the least telling first.
+    pub(crate) fn dropping(self, columns: &[usize]) -> Self {
+        Self { dropped: columns.to_vec(), ..self }
     }
 
     /// Adds a measured row.
@@ -62,6 +69,59 @@ impl Table {
             out.push('\n');
         }
         out
+    }
+
+    /// As [`Table::text`], in lines of at most `width` where columns can be left out, and the rest
+    /// folded under each other behind the first one; a last line names what was left out.
+    pub(crate) fn text_within(&self, indent: usize, width: Option<usize>) -> String {
+        let whole = self.text(indent);
+        let Some(width) = width.filter(|width| widest(&whole) > *width) else { return whole };
+        let mut kept: Vec<usize> = (0..self.head.len()).collect();
+        let mut left_out = Vec::new();
+        let mut text = whole;
+        for column in &self.dropped {
+            kept.retain(|it| it != column);
+            left_out.push(*column);
+            text = self.part(&kept).text(indent);
+            if widest(&text) <= width {
+                break;
+            }
+        }
+        if widest(&text) > width {
+            text = self.part(&kept).folded(indent, width);
+        }
+        left_out.sort_unstable();
+        let names: Vec<String> =
+            left_out.iter().map(|&column| self.head[column].replace('\n', " ")).collect();
+        if !names.is_empty() {
+            let line = format!("left out at this width: {}", names.join(", "));
+            text.push_str(&words::wrapped(&escape::line(&line), indent, width));
+        }
+        text
+    }
+
+    /// Groups of columns under each other, each behind the first column.
+    fn folded(&self, indent: usize, width: usize) -> String {
+        let mut out = String::new();
+        let mut group = vec![0];
+        for column in 1..self.head.len() {
+            group.push(column);
+            if group.len() > 2 && widest(&self.part(&group).text(indent)) > width {
+                group.pop();
+                out.push_str(&self.part(&group).text(indent));
+                group = vec![0, column];
+            }
+        }
+        out + &self.part(&group).text(indent)
+    }
+
+    /// The table of some of its columns.
+    fn part(&self, columns: &[usize]) -> Self {
+        let pick = |cells: &Vec<String>| -> Vec<String> {
+            columns.iter().map(|&it| cells.get(it).cloned().unwrap_or_default()).collect()
+        };
+        let rows = self.rows.iter().map(|(kind, cells)| (*kind, pick(cells))).collect();
+        Self { head: pick(&self.head), rows, dropped: Vec::new() }
     }
 
     /// The heading on as many lines as its longest cell asks for; short cells stand at the bottom.
@@ -121,6 +181,10 @@ impl Table {
     }
 }
 
+fn widest(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
 /// A name or remark from outside, safe within Markdown.
 pub(crate) fn markdown_cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -150,6 +214,26 @@ mod tests {
                         \x20 avg        0.00641  0.0112\n\
                         \x20 a|b<c>        .011       \u{2014}\n";
         assert_eq!(table().text(2), expected);
+    }
+
+    #[test]
+    fn a_table_too_wide_loses_its_least_telling_columns_and_says_which() {
+        let mut table = Table::new(["name", "first", "second"]).dropping(&[2]);
+        table.row(["a", "1", "2"]);
+        // 4 + 2 + 5 + 2 + 6 = 19 columns.
+        assert_eq!(table.text_within(0, Some(19)), table.text(0));
+        assert_eq!(table.text_within(0, None), table.text(0));
+        let narrow = "name  first\na         1\nleft out at this\nwidth: second\n";
+        assert_eq!(table.text_within(0, Some(18)), narrow);
+    }
+
+    #[test]
+    fn a_table_whose_columns_all_count_is_folded() {
+        let mut table = Table::new(["name", "first", "second"]);
+        table.row(["a", "1", "2"]);
+        let folded = "name  first\na         1\nname  second\na          2\n";
+        assert_eq!(table.text_within(0, Some(18)), folded);
+        assert_eq!(table.text_within(0, Some(5)), folded, "a column is never cut");
     }
 
     #[test]

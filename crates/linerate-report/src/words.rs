@@ -1,8 +1,8 @@
-//! Words for what a record holds: ends, directions, ceilings, caveats. Used by text and HTML.
+//! Words for what a record holds: ends, directions, caveats. Used by text and HTML.
 
 use linerate_core::record::{
-    Caveat, CaveatCode, Ceiling, CeilingInput, Direction, End, Finish, Interface, Layer, PingMode,
-    PingTransport, Record, TcpDirections,
+    Caveat, CaveatCode, Direction, End, Finish, Interface, Layer, PingMode, PingTransport, Record,
+    TcpDirections,
 };
 
 use crate::number;
@@ -82,6 +82,10 @@ fn interface(interface: &Interface) -> String {
     let mut facts = Vec::new();
     facts.extend(interface.kind.clone().filter(|kind| *kind != interface.name));
     facts.extend(interface.mtu_bytes.map(|mtu| format!("MTU {mtu}")));
+    facts.extend(interface.vlan_tags.filter(|tags| *tags > 0).map(|tags| {
+        let under = interface.lower.as_ref().map_or_else(String::new, |name| format!(" on {name}"));
+        format!("{}{under}", counted(tags.into(), "VLAN tag"))
+    }));
     facts.extend(interface.speed_bps.map(|bps| number::rate(bps as f64)));
     facts.extend(interface.shaper_bps.map(|bps| format!("shaped to {}", number::rate(bps as f64))));
     if !facts.is_empty() {
@@ -97,44 +101,6 @@ pub(crate) const fn layer(layer: Layer) -> &'static str {
         Layer::Ip => "IP packets",
         Layer::Frame => "frames",
         Layer::Wire => "on the wire",
-    }
-}
-
-/// The ceiling in one line, with the share reached or the inputs that are not known.
-pub(crate) fn ceiling(ceiling: &Ceiling) -> String {
-    let inputs: Vec<String> = ceiling.inputs.iter().map(ceiling_input).collect();
-    let inputs =
-        if inputs.is_empty() { String::new() } else { format!(" ({})", inputs.join("; ")) };
-    let Some(value) = ceiling.value else {
-        let unknown = match ceiling.unknown.as_slice() {
-            [] => "an input".to_owned(),
-            names => names.join("; "),
-        };
-        return format!("ceiling unknown{inputs}, for want of {unknown}");
-    };
-    let value = match ceiling.metric.row().unit {
-        "bit/s" => number::rate(value),
-        unit => format!("{} {unit}", number::significant(value, 5)),
-    };
-    let reached = number::or_dash(ceiling.share, number::percent);
-    format!("ceiling {value} {}{inputs}: reached {reached}", layer(ceiling.layer))
-}
-
-fn ceiling_input(input: &CeilingInput) -> String {
-    let value = input.value;
-    let from = if input.source.is_empty() { String::new() } else { format!(", {}", input.source) };
-    match input.name.as_str() {
-        "mtu_bytes" => format!("MTU {value}"),
-        "tcp_header_bytes" if value == 20.0 => "TCP without options".to_owned(),
-        "tcp_header_bytes" if value == 32.0 => "TCP with timestamps".to_owned(),
-        "tcp_header_bytes" => format!("TCP header of {value} bytes"),
-        "packet_bytes" => format!("packets of {value} bytes"),
-        "header_bytes" => format!("headers of {value} bytes{from}"),
-        name if name.ends_with("_bps") => format!("{}{from}", number::rate(value)),
-        name => match name.strip_suffix("_bytes") {
-            Some(name) => format!("{} {value} bytes", name.replace('_', " ")),
-            None => format!("{} {value}", name.replace('_', " ")),
-        },
     }
 }
 
@@ -183,6 +149,15 @@ pub(crate) fn wrapped(text: &str, indent: usize, width: usize) -> String {
     out + &format!("{:indent$}{line}\n", "")
 }
 
+/// Remarks are broken at this width, or at the terminal's where that is less.
+pub(crate) const COLUMNS: usize = 100;
+
+/// A remark of a record's text: the first line stands in by 2, those it is broken into by 4.
+pub(crate) fn remark(text: &str, width: Option<usize>) -> String {
+    let lines = wrapped(text, 4, width.map_or(COLUMNS, |width| width.min(COLUMNS)));
+    lines.get(2..).unwrap_or_default().to_owned()
+}
+
 /// Words joined as in a sentence: `a, b and c`.
 pub(crate) fn listed(words: &[String]) -> String {
     match words {
@@ -194,40 +169,7 @@ pub(crate) fn listed(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::MetricId;
-
     use super::*;
-
-    #[test]
-    fn a_ceiling_names_its_inputs_and_the_share() {
-        // 1500 - 52 bytes of 1538 on the wire: 1448/1538 of 1 Gbit/s is 941.48 Mbit/s.
-        let input = |name: &str, value: f64, source: &str| CeilingInput {
-            name: name.to_owned(),
-            value,
-            source: source.to_owned(),
-        };
-        let mut it = Ceiling {
-            metric: MetricId::Goodput,
-            layer: Layer::Payload,
-            value: Some(941_482_444.7),
-            inputs: vec![
-                input("link_rate_bps", 1e9, "speed of eth0"),
-                input("packet_bytes", 1500.0, "the sender's segments"),
-                input("header_bytes", 52.0, "IP and TCP with timestamps"),
-            ],
-            unknown: vec![],
-            share: Some(0.991),
-        };
-        assert_eq!(
-            ceiling(&it),
-            "ceiling 941.48 Mbit/s payload (1 Gbit/s, speed of eth0; packets of 1500 bytes; headers \
-             of 52 bytes, IP and TCP with timestamps): reached 99.1 %"
-        );
-        it.value = None;
-        it.inputs.clear();
-        it.unknown = vec!["the rate of the link".to_owned()];
-        assert_eq!(ceiling(&it), "ceiling unknown, for want of the rate of the link");
-    }
 
     #[test]
     fn long_text_is_broken_at_spaces_and_loses_nothing() {

@@ -3,7 +3,7 @@
 mod common;
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Flow, FlowEnd, Layer, MetricId,
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Flow, FlowEnd, MetricId,
     PingMode, PingPlan, Plan, Record, Stat, Status, Summary, TcpDirections, TcpInfo, TcpPlan,
 };
 use linerate_report::{csv, html, text};
@@ -63,12 +63,9 @@ fn tcp_record() -> Record {
         row(MetricId::CpuShareSender, Stat::Max, 0.29),
     ];
     record.ceiling = Some(Ceiling {
-        metric: MetricId::Goodput,
-        layer: Layer::Payload,
         value: Some(941_482_444.7),
-        inputs: vec![],
-        unknown: vec![],
         share: Some(0.991),
+        ..Ceiling::of_goodput(Direction::Up)
     });
     record.series = vec![common::intervals(Direction::Up, 933e6)];
     record
@@ -181,6 +178,65 @@ fn a_ping_text_has_a_column_for_each_size() {
 }
 
 #[test]
+fn only_a_flood_has_a_rate_of_pings() {
+    // A paced ping's rate is the one that was asked for.
+    let mut record = ping_record();
+    assert!(html::record(&record).contains("pings per second"));
+    let Plan::Ping(plan) = &mut record.plan else { panic!("it is a ping plan") };
+    plan.mode = PingMode::Paced;
+    let page = html::record(&record);
+    assert!(!page.contains("pings per second") && !page.contains("1000/avg"), "{page}");
+}
+
+#[test]
+fn each_direction_stands_beside_its_own_ceiling() {
+    let mut record = tcp_record();
+    record.plan = Plan::Tcp(TcpPlan { directions: TcpDirections::Both, ..tcp_plan() });
+    record.flows.push(flow(0, Direction::Down));
+    let down = Summary::of(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
+    record.summary.push(down);
+    let unknown = vec!["the link's rate: eth0 (veth) tells none".to_owned()];
+    record.ceiling_reverse = Some(Ceiling { unknown, ..Ceiling::of_goodput(Direction::Down) });
+    let text = text::record(&record);
+    let (up, down) = text.split_once("\nserver to client\n").expect("both have a heading");
+    assert!(up.contains("ceiling 941.48 Mbit/s payload: reached 99.1 %"), "{text}");
+    assert!(down.contains("ceiling unknown, for want of the link's rate: eth0 (veth)"), "{text}");
+    assert!(down.ends_with("99.1 % and \u{2014} of what the path's framing allows.\n"), "{text}");
+    let page = html::record(&record);
+    assert!(page.contains("of the ceiling 941.48") && page.contains("no ceiling is known"));
+    let csv = csv::record(&record);
+    assert!(csv.contains(",payload,,,the link's rate: eth0 (veth) tells none"), "{csv}");
+}
+
+#[test]
+fn more_than_the_ceiling_is_never_a_share_in_silence() {
+    let mut record = tcp_record();
+    if let Some(ceiling) = &mut record.ceiling {
+        ceiling.share = Some(1.07);
+    }
+    let text = text::record(&record);
+    assert!(text.contains(": 107 % of it was measured, so one of the two is wrong"), "{text}");
+    assert!(text.ends_with("more than the ceiling, so one of the two is wrong.\n"), "{text}");
+    assert!(html::record(&record).contains("one of the two is wrong"));
+}
+
+#[test]
+fn many_streams_are_shown_by_their_ends_and_their_sum() {
+    let mut record = tcp_record();
+    record.flows = (0..17).map(|number| flow(number, Direction::Up)).collect();
+    // 200,000,000 bytes in 10 s are 160 Mbit/s.
+    if let Some(receiver) = &mut record.flows[3].receiver {
+        receiver.bytes_measured = 200_000_000;
+    }
+    let text = text::record(&record);
+    let line = |begin: &str| text.lines().find(|line| line.trim_start().starts_with(begin));
+    assert!(line("slowest (3)").is_some_and(|line| line.contains("160 Mbit/s")), "{text}");
+    assert!(line("fastest (").is_some_and(|line| line.contains("472 Mbit/s")), "{text}");
+    assert!(line("sum of 17").is_some_and(|line| line.contains("933 Mbit/s")), "{text}");
+    assert!(line("16 ").is_none(), "{text}");
+}
+
+#[test]
 fn lost_probes_are_counted_in_the_sentence() {
     let mut record = ping_record();
     let received = |row: &&mut Summary| row.metric == MetricId::Received;
@@ -205,7 +261,9 @@ fn lines_of_values_have_keys_and_units_from_the_metric_table() {
     let csv = csv::record(&tcp_record());
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 6);
-    assert!(lines[1].ends_with(",goodput_bps,value,up,,,,933000000,bit/s"), "{}", lines[1]);
+    let goodput = ",goodput_bps,value,up,,,,933000000,bit/s,payload,941482444.7,0.991,";
+    assert!(lines[1].ends_with(goodput), "{}", lines[1]);
+    assert!(lines[3].ends_with(",segments,,,,"), "{}", lines[3]);
 }
 
 #[test]

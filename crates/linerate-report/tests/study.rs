@@ -2,7 +2,7 @@
 
 mod common;
 
-use linerate_core::record::{Failure, Fault, Status};
+use linerate_core::record::{Ceiling, Direction, Failure, Fault, Plan, Status};
 use linerate_core::study::PublishedFigures;
 use linerate_report::study::{self, Results};
 use linerate_report::summary_sentence;
@@ -102,6 +102,33 @@ fn a_link_of_the_plan_is_the_ceiling_of_its_topology() {
     // payload is 148.74 Mbit/s, of which 122 Mbit/s are 82.0 %.
     let text = study::text(&common::as_published());
     assert_eq!(line_of(&text, "e.2 OGI to Pittock", "best, of ceiling")[1], "82.0 %");
+    assert_eq!(line_of(&text, "e.2 OGI to Pittock", "ceiling, payload")[1], "148.7");
+    let inputs =
+        "TCP: ceiling 148.74 Mbit/s payload (slowest link of the plan 155.52 Mbit/s, whose";
+    assert!(text.contains(inputs), "{text}");
+    let csv = study::csv(&common::as_published());
+    // 122 of 148.7404 are 82.022 %.
+    let cell = "pren,run-1,e.2,tcp,32768,1,goodput_bps,value,122000000,bit/s,payload,148740396.3";
+    let line = csv.lines().find(|line| line.starts_with(cell)).expect("the run of e.2");
+    assert!(line.contains(",0.8202"), "{line}");
+}
+
+#[test]
+fn what_the_records_do_not_know_of_a_ceiling_stands_under_the_table() {
+    let mut results = common::as_today();
+    for record in &mut results.records {
+        let local = record.cell.as_ref().is_some_and(|cell| cell.topology.starts_with("c.1"));
+        let mut ceiling = Ceiling::of_goodput(Direction::Up);
+        if local {
+            ceiling.no_link = Some("lo is loopback, whose packets cross no link".to_owned());
+        } else {
+            ceiling.unknown = vec!["the link's rate: eth0 (veth) tells none".to_owned()];
+        }
+        record.ceiling = matches!(record.plan, Plan::Tcp(_)).then_some(ceiling);
+    }
+    let text = study::text(&results);
+    assert!(text.contains("TCP: no ceiling by a link: lo is loopback"), "{text}");
+    assert!(text.contains("for want of the link's rate: eth0 (veth) tells none"), "{text}");
 }
 
 #[test]
@@ -123,10 +150,15 @@ fn a_run_that_failed_is_listed_and_does_not_count() {
 fn the_long_table_names_every_value_once() {
     let csv = study::csv(&common::as_published());
     let mut lines: Vec<&str> = csv.lines().collect();
-    let head = "study,run,topology,test,parameter,repetition,metric,stat,value,unit";
+    let head = "study,run,topology,test,parameter,repetition,metric,stat,value,unit,layer,ceiling,\
+                ceiling_share,ceiling_unknown";
     assert_eq!(lines.remove(0), head);
-    assert!(lines.contains(&"pren,published,c.2,tcp,32768,,goodput_bps,max,422000000,bit/s"));
-    assert!(lines.contains(&"pren,run-1,c.2,tcp,32768,1,goodput_bps,value,422000000,bit/s"));
+    assert!(
+        lines.contains(&"pren,published,c.2,tcp,32768,,goodput_bps,max,422000000,bit/s,payload,,,")
+    );
+    assert!(
+        lines.contains(&"pren,run-1,c.2,tcp,32768,1,goodput_bps,value,422000000,bit/s,payload,,,")
+    );
     let mut keys: Vec<Vec<&str>> =
         lines.iter().map(|line| line.split(',').take(8).collect()).collect();
     keys.sort_unstable();

@@ -45,3 +45,50 @@ pub fn cpus() -> Option<u32> {
 pub fn boot_id() -> Option<String> {
     read_line("/proc/sys/kernel/random/boot_id")
 }
+
+/// What the processors of this machine did since it started, in ticks of USER_HZ, all processors
+/// together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorTime {
+    /// Ran something: user, nice, system, interrupts.
+    pub busy_ticks: u64,
+    /// Wanted to run something while the host of this virtual machine ran another.
+    pub stolen_ticks: u64,
+}
+
+/// The processor time of this machine; `None` where the kernel does not tell.
+pub fn processor_time() -> Option<ProcessorTime> {
+    processor_time_of(&read_line("/proc/stat")?)
+}
+
+/// Reads the first line of /proc/stat (proc_stat(5)): `cpu`, user, nice, system, idle, iowait,
+/// irq, softirq, steal. User time contains guest time.
+fn processor_time_of(line: &str) -> Option<ProcessorTime> {
+    let numbers = line.strip_prefix("cpu ")?.split_ascii_whitespace();
+    let ticks: Vec<u64> = numbers.map_while(|text| text.parse().ok()).collect();
+    let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks.as_slice() else {
+        return None;
+    };
+    Some(ProcessorTime { busy_ticks: user + nice + system + irq + softirq, stolen_ticks: *steal })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_and_stolen_time_are_read_and_idle_time_is_not_busy() {
+        // Linux 6.18: 784836 + 359 + 320018 + 0 + 77963 = 1183176.
+        let line = "cpu  784836 359 320018 1064892 5194 0 77963 31663 0 0";
+        let expected = ProcessorTime { busy_ticks: 1_183_176, stolen_ticks: 31_663 };
+        assert_eq!(processor_time_of(line), Some(expected));
+    }
+
+    #[test]
+    fn a_line_without_stolen_time_tells_nothing() {
+        // Linux before 2.6.11 ended with softirq.
+        for line in ["", "cpu", "cpu  1 2 3 4 5 6 7", "cpu0 1 2 3 4 5 6 7 8", "cpu  a b"] {
+            assert_eq!(processor_time_of(line), None, "{line}");
+        }
+    }
+}

@@ -25,6 +25,7 @@ mod socket_option;
 pub mod stop;
 pub mod sysctl;
 pub mod tcp;
+pub mod terminal;
 pub mod thread;
 pub mod timestamps;
 pub mod userns;

@@ -1,4 +1,5 @@
-//! Live lines of a throughput test: one an interval and stream, and their sum.
+//! Live lines of a throughput test: one an interval and stream, and their sum; the sum alone where
+//! there are too many streams to follow.
 
 use linerate_core::record::{Direction, Event, IntervalRow};
 use linerate_core::units::BitRate;
@@ -6,16 +7,21 @@ use linerate_core::units::BitRate;
 use crate::command::measure::Output;
 use crate::output;
 
+/// More streams than this in a direction are shown as their sum.
+const STREAMS_MAX: u16 = 16;
+
 /// Prints the lines of a TCP test as they come.
 pub(crate) struct TcpLines {
     live: bool,
+    sums_only: bool,
     headed: bool,
 }
 
 impl TcpLines {
     /// Lines for people, or none.
-    pub(crate) const fn new(flags: &Output) -> Self {
-        Self { live: flags.live(), headed: false }
+    pub(crate) const fn new(flags: &Output, streams: u16, verbose: bool) -> Self {
+        let sums_only = streams > STREAMS_MAX && !verbose;
+        Self { live: flags.live(), sums_only, headed: false }
     }
 
     /// Prints what an event says.
@@ -25,6 +31,7 @@ impl TcpLines {
         }
         match event {
             Event::Connected(line) => output::line(line),
+            Event::Interval(row) if self.sums_only && row.flow.is_some() => {}
             Event::Interval(row) => {
                 if !self.headed {
                     self.headed = true;

@@ -29,6 +29,13 @@ pub(crate) fn error_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "linerate: {text}");
 }
 
+/// Columns that results may take: those of the environment variable COLUMNS, else of the terminal;
+/// `None` for files and pipes, whose reader wraps nothing.
+pub(crate) fn width() -> Option<usize> {
+    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    asked.filter(|columns| *columns > 0).or_else(linerate_sys::terminal::columns)
+}
+
 /// Whether the reader of the results went away, so that going on has no purpose.
 pub(crate) fn reader_left() -> bool {
     TROUBLE.get().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)

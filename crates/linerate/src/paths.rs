@@ -13,6 +13,18 @@ pub(crate) fn open_store(flag: Option<&Path>) -> Result<Store, Failure> {
     flag.map_or_else(Store::open_default, Store::open)
 }
 
+/// The store that a flag names, else this user's, to read from it. Nothing is made: without a
+/// result so far this user has no store, and its path comes back instead.
+/// # Errors
+/// One line when it cannot be opened, or when the named one is not there.
+pub(crate) fn stored(flag: Option<&Path>) -> Result<Result<Store, PathBuf>, Failure> {
+    if let Some(named) = flag {
+        return Store::open_existing(named).map(Ok);
+    }
+    let path = default_path()?;
+    if path.exists() { Store::open_existing(&path).map(Ok) } else { Ok(Err(path)) }
+}
+
 /// Where reports go when no flag names a place: `reports` beside the store.
 /// # Errors
 /// When nothing tells where the store is.

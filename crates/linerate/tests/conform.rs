@@ -215,7 +215,7 @@ fn wrong_use_is_one_line_and_ends_with_2() {
     contract("--gcra", "pcr=100,scr=200,mbs=2", "is above the peak rate");
     contract("--gcra", "pcr=100", "--cells llcsnap");
     contract("--cells", "aal1", "llcsnap, vcmux or packet");
-    contract("--line", "oc", "name a line");
+    contract("--line", "oc", "is not a link");
     contract("--only", "vlan=1", "no term of a filter");
     contract("--layer", "payload", "wire");
 }

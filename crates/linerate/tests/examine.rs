@@ -14,7 +14,7 @@ fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
     let flags = ["--time=50ms", "--count=5", "--congestion=reno", "--ipv4", "--tag=site=b"];
     let fixed = ["test", "127.0.0.1", "--port", &server.port, "--store", &store];
     let text = ends_with(0, &[&fixed[..], &flags].concat());
-    for part in ["Round trips", "TCP by window", "TCP by streams", "Ceiling"] {
+    for part in ["Round trips", "TCP by window", "TCP by streams", "no ceiling by a link"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
     let rows = ends_with(0, &["history", "--json", "--limit=100", "--store", &store]);

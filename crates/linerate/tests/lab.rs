@@ -103,7 +103,7 @@ fn a_command_runs_on_its_host_and_its_status_is_passed_on() {
     assert_eq!(output.status.code(), Some(128 + 9));
     let output = linerate(&["lab", "run", "cable", "--on", "b", "--", "/nonexistent"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(error(&output).contains("run /nonexistent: No such file"));
+    assert!(error(&output).contains("run /nonexistent: no such file"));
 }
 
 #[test]
@@ -188,6 +188,17 @@ fn wrong_plans_and_wrong_names_are_one_line_and_exit_2() {
     fails(&on_z, "find host z: the plan has no such host");
     let no_lab = ["lab", "shell", "a", "--lab", "no-such-lab"];
     fails(&no_lab, "none of name or pid no-such-lab runs here");
+}
+
+#[test]
+fn an_unknown_command_is_told_without_an_error_number() {
+    if !labs_are_possible() {
+        return;
+    }
+    let output = linerate(&["lab", "run", "cable", "--on", "a", "--", "no-such-command"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = error(&output);
+    assert!(said.contains("no-such-command") && !said.contains("os error"), "{said}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn a_paced_ping_prints_a_line_for_each_answer_and_the_summary() {
     assert!(lines[0].starts_with("PING 127.0.0.1 (127.0.0.1:"), "{text}");
     assert!(lines[0].contains("open loop: one every 5ms"), "{text}");
     for (sequence, line) in lines[1..4].iter().enumerate() {
-        let start = format!("56 octets from 127.0.0.1: seq={sequence} ttl=64 time=");
+        let start = format!("56 bytes from 127.0.0.1: seq={sequence} ttl=64 time=");
         assert!(line.starts_with(&start), "{text}");
     }
     assert!(text.contains("3 sent, 3 answered, 0.000 % lost"), "{text}");

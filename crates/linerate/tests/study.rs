@@ -129,8 +129,7 @@ fn the_list_shows_shipped_plans_and_runs() {
     // By hand: 2 sizes + 1 window x 3 repetitions = 5 cells.
     assert!(list.contains("01900000-0000  tiny"), "{list}");
     assert!(list.contains("finished  5 of 5"), "{list}");
-    let elsewhere = printed(&directory, &["study", "list", "--store", "other.db"]);
-    assert!(elsewhere.contains("no runs in other.db"), "{elsewhere}");
+    refused(&directory, &["study", "list", "--store", "other.db"], &["other.db", "no such file"]);
 }
 
 #[test]
@@ -240,12 +239,52 @@ fn the_history_is_limited_and_filtered() {
     assert_eq!(count(&["--run", "0190"]), 5);
     assert_eq!(count(&["--kind", "tcp"]), 3);
     assert_eq!(count(&["--kind", "ping", "--study", "tiny"]), 2);
-    assert_eq!(count(&["--store", "other.db"]), 0);
     let table = printed(&directory, &["history"]);
     assert_eq!(table.lines().count(), 7, "a heading and six rows: {table}");
     // 2023-11-14T22:13:20Z is 1,700,000,000 s.
     assert!(table.contains("2023-11-14T22:13:20Z  ping  ok"), "{table}");
     assert!(table.trim_end().ends_with("before"), "the oldest is last: {table}");
+}
+
+#[test]
+fn reading_makes_no_store() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for command in [&["history"][..], &["report"], &["study", "list"]] {
+        let arguments = [command, &["--store", "typo.db"]].concat();
+        let output = linerate(&directory, &arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("open store typo.db: no such file"), "{said}");
+    }
+    // Who has kept nothing so far has no store, which is no mistake.
+    let output = linerate(&directory, &["history"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("no results in "));
+    assert_eq!(printed(&directory, &["history", "--json"]).trim(), "[]");
+    assert!(printed(&directory, &["study", "list"]).contains("no runs in "));
+    refused(&directory, &["report"], &["nothing has been kept"]);
+    let made = std::fs::read_dir(directory.path()).expect("the directory").count();
+    assert_eq!(made, 0, "nothing was made");
+}
+
+#[test]
+fn a_narrow_terminal_gets_narrow_tables() {
+    let directory = filled();
+    let at = |arguments: &[&str], columns: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.args(arguments).current_dir(directory.path()).env_remove("LINERATE_STORE");
+        command.env("XDG_DATA_HOME", directory.path().join("data")).env("COLUMNS", columns);
+        stdout(&command.output().expect("the program starts"))
+    };
+    let widest = |text: &str| text.lines().map(|line| line.chars().count()).max();
+    let wide = printed(&directory, &["history"]);
+    assert!(widest(&wide) > Some(80), "{wide}");
+    let narrow = at(&["history"], "80");
+    assert!(widest(&narrow) <= Some(80) && narrow.contains("name"), "{narrow}");
+    let report = at(&["report"], "72");
+    assert!(widest(&report) <= Some(72), "{report}");
+    assert!(report.contains("left out at this width"), "{report}");
 }
 
 #[test]

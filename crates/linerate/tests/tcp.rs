@@ -150,6 +150,49 @@ fn quiet_prints_the_result_without_the_lines_of_intervals() {
 }
 
 #[test]
+fn above_16_streams_the_sum_alone_is_shown_unless_every_stream_is_asked_for() {
+    let server = Server::start(&[]);
+    let lines = |flags: &[&str]| -> (usize, usize) {
+        let output = server.tcp(&[&["--time=300ms", "--interval=100ms"], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let count =
+            |begin: &str| text.lines().filter(|line| line.trim_start().starts_with(begin)).count();
+        (count("all up"), count("16 up"))
+    };
+    let (sums, singles) = lines(&["--parallel=17"]);
+    assert!(sums >= 1 && singles == 0, "{sums} sums, {singles} lines of the last stream");
+    let (sums, singles) = lines(&["--parallel=17", "--verbose"]);
+    assert!(sums >= 1 && singles >= 1, "{sums} sums, {singles} lines of the last stream");
+    let output = server.tcp(&["--parallel=17", "--bytes=2M", "--quiet"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for row in ["slowest (", "fastest (", "sum of 17"] {
+        assert!(text.contains(row), "{text}");
+    }
+}
+
+#[test]
+fn the_text_says_that_no_link_bounds_loopback_and_how_near_the_pace_is() {
+    let output = Server::start(&[]).tcp(&["--time=300ms", "--bitrate=8M", "--quiet"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("no ceiling by a link: lo is loopback"), "{text}");
+    assert!(text.contains("expected at most 8 Mbit/s by the pace: "), "{text}");
+    assert!(text.contains("no link bounds loopback"), "{text}");
+}
+
+#[test]
+fn a_narrow_terminal_gets_a_narrow_table_that_says_what_it_left_out() {
+    let server = Server::start(&[]);
+    let flags = ["tcp", "127.0.0.1", "--no-save", "--port", &server.port, "--bytes=64K", "-q"];
+    let output = command(&flags).env("COLUMNS", "80").output().expect("the program starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (_, table) = text.split_once("client to server\n").expect("its heading");
+    let width = table.lines().take(3).map(|line| line.chars().count()).max();
+    assert!(width.is_some_and(|width| width <= 80), "{text}");
+    assert!(table.contains("left out at this width: "), "{text}");
+}
+
+#[test]
 fn a_refused_connection_exits_3_and_says_what_to_start() {
     // Port 1 (tcpmux) of loopback is nobody's.
     let output = tcp(&["127.0.0.1", "--port", "1"]);

@@ -11,7 +11,8 @@ use super::result::{
     BurstAtRate, Conformance, ContractResult, Count, Ended, Needed, Peak, Run, Unused, Violation,
 };
 use super::{Arrival, bucket, stretches};
-use crate::theory::gcra::{CELL_BITS, CELL_BYTES, CellRate};
+use crate::theory::atm::CELL_BYTES;
+use crate::theory::gcra::{CELL_BITS, CellRate};
 use crate::theory::token_bucket::Colour;
 
 /// Windows of peak rates, ns: 1 ms to 10 s.

@@ -1,21 +1,22 @@
 //! How IP packets become cells on a line.
 //!
-//! Left out: other traffic on the line. AAL5 per ITU-T I.363.5, encapsulations per RFC 2684, rates
-//! per ITU-T G.707.
+//! Left out: other traffic on the line. The rules stand in `theory::atm` and `theory::link`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::theory::gcra::{CellRate, aal5_cells};
-use crate::units::BitRate;
+use crate::theory::atm::{self, AAL5_TRAILER_BYTES, Aal5, CELL_PAYLOAD_BYTES};
+use crate::theory::gcra::{CELL_BITS, CellRate};
+use crate::theory::link::{Link, ParseNameError};
+use crate::theory::sonet::Framing;
 
 /// How many cells a packet takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CellMapping {
-    /// AAL5 with LLC/SNAP, 8 bytes before the packet (RFC 2684 §5.2).
+    /// AAL5 with LLC/SNAP, 8 bytes before the packet (RFC 2684 §5.1).
     Llcsnap,
     /// AAL5 with VC multiplexing, nothing before the packet (RFC 2684 §6.1).
     Vcmux,
@@ -27,9 +28,20 @@ impl CellMapping {
     /// Cells of an IP packet.
     pub const fn cells(self, ip_bytes: u32) -> u32 {
         match self {
-            Self::Llcsnap => aal5_cells(ip_bytes, 8),
-            Self::Vcmux => aal5_cells(ip_bytes, 0),
+            Self::Llcsnap => aal5_cells(ip_bytes, Aal5::LlcSnap.header_bytes()),
+            Self::Vcmux => aal5_cells(ip_bytes, Aal5::VcMux.header_bytes()),
             Self::Packet => 1,
+        }
+    }
+}
+
+/// Cells of a packet; one that offload made longer than an AAL5 frame counts as if there were no
+/// longest.
+const fn aal5_cells(ip_bytes: u32, header_bytes: u32) -> u32 {
+    match atm::cells(ip_bytes, header_bytes) {
+        Some(train) => train.cells,
+        None => {
+            ip_bytes.saturating_add(header_bytes + AAL5_TRAILER_BYTES).div_ceil(CELL_PAYLOAD_BYTES)
         }
     }
 }
@@ -57,30 +69,30 @@ impl fmt::Display for CellMapping {
     }
 }
 
-/// Payload of a concatenated STS-N, N times 49.92 Mbit/s: 260 of 270 columns (ITU-T G.707 §6).
-const STS_PAYLOAD_BPS: u64 = 49_920_000;
-/// Payload of an STS-1, bit/s: 84 of 90 columns (ANSI T1.105).
-const STS_1_PAYLOAD_BPS: u64 = 48_384_000;
-
-/// Cells per second of a line: a name (`oc3`, `stm1`) or the bit rate of its cells.
+/// Cells per second of a line by its name (`oc3`, `stm1`, `ds3`), or of the bit rate of its cells.
 /// # Errors
 /// One line on what is accepted.
 pub fn cell_line(text: &str) -> Result<CellRate, String> {
-    let named = match text.to_ascii_lowercase().as_str() {
-        "oc1" | "stm0" => Some(STS_1_PAYLOAD_BPS),
-        "oc3" | "stm1" => Some(3 * STS_PAYLOAD_BPS),
-        "oc12" | "stm4" => Some(12 * STS_PAYLOAD_BPS),
-        "oc48" | "stm16" => Some(48 * STS_PAYLOAD_BPS),
-        "oc192" | "stm64" => Some(192 * STS_PAYLOAD_BPS),
-        _ => None,
+    let link: Link = text.parse().map_err(|error: ParseNameError| error.to_string())?;
+    let rate = match link {
+        Link::Sonet(line) => CellRate::new(line.payload_bps(), CELL_BITS),
+        Link::Pdh(line) => {
+            let Framing { payload, total, .. } = line.cell_framing();
+            CellRate::new(line.line_bps() * u64::from(payload), CELL_BITS * u64::from(total))
+        }
+        Link::Ethernet(rate) | Link::Adsl(rate) => CellRate::of_stream(rate),
+        Link::WanPhy
+        | Link::Docsis(_)
+        | Link::Vdsl2(_)
+        | Link::Shaped(_)
+        | Link::Wifi(_)
+        | Link::WifiLegacy(_) => {
+            return Err(format!(
+                "no cells run on {link}; write a SONET, SDH or PDH line, adsl:RATE or the bit rate of the cells"
+            ));
+        }
     };
-    let rate = match named {
-        Some(bps) => BitRate::from_bits_per_sec(bps),
-        None => text.parse().map_err(|error| {
-            format!("{error}; or name a line: oc1, oc3, oc12, oc48, oc192, stm1, stm4, stm16")
-        })?,
-    };
-    CellRate::of_stream(rate).ok_or_else(|| "the line's rate is 0".to_owned())
+    rate.ok_or_else(|| "the line's rate is 0".to_owned())
 }
 
 #[cfg(test)]
@@ -96,12 +108,21 @@ mod tests {
             assert!((got - cells).abs() < 0.01, "{name}: {got}");
         }
         assert_eq!(cell_line("149.76M"), cell_line("oc3"));
+        // DS3 without PLCP: 44,736,000 × 84/85 / 424.
+        assert!((cell_line("ds3").expect("ds3").per_second() - 104_268.147).abs() < 0.01);
+        assert!(cell_line("wifi:54m").is_err());
         assert!(cell_line("0").is_err() && cell_line("t3x").is_err());
     }
 
     #[test]
     fn a_packet_of_40_bytes_takes_two_cells_or_one() {
+        // (40 + 8 + 8) / 48 = 1.17; without LLC/SNAP 48 / 48 = 1.
         assert_eq!(CellMapping::Llcsnap.cells(40), 2);
+        assert_eq!(CellMapping::Vcmux.cells(41), 2);
+        assert_eq!(CellMapping::Llcsnap.cells(9180), 192);
+        // Beyond an AAL5 frame: (100,000 + 16) / 48 = 2083.7.
+        assert_eq!(CellMapping::Llcsnap.cells(100_000), 2084);
+        assert!(CellMapping::Vcmux.cells(u32::MAX) > 0);
         assert_eq!(CellMapping::Vcmux.cells(40), 1);
         assert_eq!(CellMapping::Packet.cells(9180), 1);
         assert_eq!("vcmux".parse(), Ok(CellMapping::Vcmux));

@@ -43,6 +43,10 @@ pub enum CaveatCode {
     PaceNotKept,
     /// Stopped before the planned end.
     CutShort,
+    /// More was measured than a bound of it allows: one of the two is wrong.
+    AboveCeiling,
+    /// The machine is virtual, and its host took processor time from it during the measurement.
+    StolenTime,
 }
 
 /// One caveat of a record.

@@ -36,6 +36,10 @@ pub struct End {
     pub wmem_max_bytes: Option<u64>,
     /// The interface that the route to the peer leaves by.
     pub interface: Option<Interface>,
+    /// Time that a hypervisor took from this end's processors during the measurement, over the
+    /// time that they wanted to run; null where nothing tells or the measurement was too short.
+    #[serde(default)]
+    pub stolen_ratio: Option<f64>,
 }
 
 /// A network interface, as far as the kernel tells.
@@ -47,9 +51,16 @@ pub struct Interface {
     pub kind: Option<String>,
     /// Largest IP packet.
     pub mtu_bytes: Option<u32>,
-    /// Negotiated speed.
+    /// Negotiated speed; of the link under it, where the interface is a VLAN.
     pub speed_bps: Option<u64>,
     /// Rate of a shaping queueing discipline on it, as that discipline counts (frames without FCS
     /// for tbf).
     pub shaper_bps: Option<u64>,
+    /// VLAN tags that its frames have on the wire: 1 for an 802.1Q interface, 2 for one on top of
+    /// another. Null in records that did not ask.
+    #[serde(default)]
+    pub vlan_tags: Option<u8>,
+    /// The interface under a VLAN, whose speed and shaper are told.
+    #[serde(default)]
+    pub lower: Option<String>,
 }

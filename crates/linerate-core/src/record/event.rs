@@ -54,7 +54,7 @@ pub struct IntervalRow {
 pub struct PingReply {
     /// Sequence number, from 0.
     pub sequence: u64,
-    /// Payload octets sent.
+    /// Payload bytes sent.
     pub payload_bytes: u32,
     /// Round-trip time, or null when no answer came in time.
     pub rtt_ns: Option<u64>,
@@ -67,7 +67,7 @@ pub struct PingReply {
 /// The state of a run of probes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PingProgress {
-    /// Payload octets of this run.
+    /// Payload bytes of this run.
     pub payload_bytes: u32,
     /// Probes sent so far.
     pub sent: u64,

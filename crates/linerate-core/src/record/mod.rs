@@ -16,7 +16,7 @@ mod sample;
 mod tcp_info;
 
 pub use caveat::{Caveat, CaveatCode};
-pub use ceiling::{Ceiling, CeilingInput};
+pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
 pub use environment::{End, Interface};
 pub use event::{Event, IntervalRow, PingProgress, PingReply};
 pub use failure::{Failure, Fault};
@@ -79,9 +79,12 @@ pub struct Record {
     pub distributions: Vec<Distribution>,
     /// The results.
     pub summary: Vec<Summary>,
-    /// What theory allows, and the share that was reached.
+    /// What theory allows in the test's first direction, and the share that was reached.
     #[serde(default)]
     pub ceiling: Option<Ceiling>,
+    /// The same for the way back of a test that goes both ways at once.
+    #[serde(default)]
+    pub ceiling_reverse: Option<Ceiling>,
     /// What to know before believing the numbers.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
@@ -110,6 +113,7 @@ impl Record {
             distributions: Vec::new(),
             summary: Vec::new(),
             ceiling: None,
+            ceiling_reverse: None,
             caveats: Vec::new(),
             failure: None,
         }
@@ -132,6 +136,19 @@ impl Record {
             .filter(|row| row.metric == metric && row.stat == stat)
             .find(|row| row.payload_bytes == Some(payload_bytes))
             .map(|row| row.value)
+    }
+
+    /// The ceilings of all directions, the first direction's first.
+    pub fn ceilings(&self) -> impl Iterator<Item = &Ceiling> {
+        self.ceiling.iter().chain(&self.ceiling_reverse)
+    }
+
+    /// The ceiling of one direction. That of a record from before the directions had one each is
+    /// its first direction's.
+    pub fn ceiling_of(&self, direction: Direction) -> Option<&Ceiling> {
+        let first = self.flows.first().map(|flow| flow.direction);
+        let of = |ceiling: &&Ceiling| ceiling.direction.or(first).is_none_or(|of| of == direction);
+        self.ceilings().find(of)
     }
 
     /// The failure's exit code, or 5 for a partial result, or 0.

@@ -166,7 +166,7 @@ pub struct PingPlan {
     pub family: Option<Family>,
     /// Local address to send from.
     pub bind: Option<String>,
-    /// Payload octets, one run for each (as `ping -s`: the ICMP or UDP header is not counted).
+    /// Payload bytes, one run for each (as `ping -s`: the ICMP or UDP header is not counted).
     pub sizes_bytes: Vec<u32>,
     /// Probes of each size; null goes on until stopped.
     pub count: Option<u64>,

@@ -91,7 +91,7 @@ pub struct Test {
 pub enum TestKind {
     /// Flood ping by payload size.
     Ping {
-        /// Payload octets.
+        /// Payload bytes.
         sizes_bytes: Vec<u32>,
         /// Probes of each size.
         count: u64,

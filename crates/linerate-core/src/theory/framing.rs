@@ -21,6 +21,9 @@ pub const FCS_BYTES: u32 = 4;
 pub const VLAN_TAG_BYTES: u32 = 4;
 /// Shortest frame, FCS included, bytes (IEEE 802.3 §4.4.2 minFrameSize).
 pub const FRAME_MIN_BYTES: u32 = 64;
+/// Frame sizes of router tests, FCS included, bytes: those that Bradner took and RFC 2544 §9.1
+/// kept, 1280 for IPv6 (RFC 5180 §5.1.1), and 9018, the frame of a packet of 9000.
+pub const FRAME_SIZES_BYTES: [u32; 8] = [64, 128, 256, 512, 1024, 1280, 1518, 9018];
 /// Longest IP packet, bytes (RFC 791 §3.1: a total length of 16 bits). IPv6 without jumbograms
 /// could reach 40 more; no Ethernet does.
 pub const PACKET_MAX_BYTES: u32 = 65_535;
@@ -154,6 +157,11 @@ pub const fn frame_bytes(packet_bytes: u32, vlan_tags: u8) -> u32 {
 /// Bytes that a frame takes on the wire: preamble and gap added.
 pub const fn wire_bytes(frame_bytes: u32) -> u32 {
     frame_bytes.saturating_add(PREAMBLE_BYTES + GAP_BYTES)
+}
+
+/// [`FRAME_SIZES_BYTES`] as lengths.
+pub fn frame_sizes() -> [FrameLen; FRAME_SIZES_BYTES.len()] {
+    FRAME_SIZES_BYTES.map(|bytes| FrameLen::from_bytes(bytes).expect("all are within 64 to 9242"))
 }
 
 /// Frames of `len` that fill a link, per second: rate / (8 (len + 20)).

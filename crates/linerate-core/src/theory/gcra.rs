@@ -2,7 +2,7 @@
 //!
 //! Time is counted in whole ticks, so that both forms of the algorithm agree exactly. [`Scale`]
 //! makes ticks of which a cell time, an increment and a nanosecond are whole multiples.
-//! Left out: the CLP bit and frame discard. Rules: ITU-T I.371 annex A, ATM Forum Traffic
+//! Left out: the CLP bit, frame discard and how packets become cells (`atm`). Rules: ITU-T I.371 annex A, ATM Forum Traffic
 //! Management 4.0 §4.4 and appendix C.
 
 use std::fmt;
@@ -11,16 +11,11 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::atm::CELL_BYTES;
 use crate::units::BitRate;
 
-/// Bits of a cell: 53 octets (ITU-T I.361 §2).
-pub const CELL_BITS: u64 = 424;
-/// Bytes of a cell.
-pub const CELL_BYTES: u32 = 53;
-/// Bytes of a cell's payload (ITU-T I.361 §2).
-pub const CELL_PAYLOAD_BYTES: u32 = 48;
-/// Trailer of an AAL5 frame, bytes (ITU-T I.363.5 §9).
-pub const AAL5_TRAILER_BYTES: u32 = 8;
+/// Bits of a cell (ITU-T I.361 §2.1).
+pub const CELL_BITS: u64 = CELL_BYTES as u64 * 8;
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
@@ -325,19 +320,6 @@ pub fn burst_cells(rule: &Gcra, line_cell: i128) -> Result<u64, ContractError> {
     u64::try_from(1 + rule.limit / gain).map_err(|_| ContractError::TooFine)
 }
 
-/// Cells of an AAL5 frame: ceil((n + E + 8) / 48), where n is the length of the IP packet and E
-/// the encapsulation before it: 8 bytes of LLC/SNAP, none with VC multiplexing.
-/// # Source
-/// ITU-T I.363.5 §9; RFC 2684 §5.2 and §6.1.
-pub const fn aal5_cells(packet_bytes: u32, encapsulation_bytes: u32) -> u32 {
-    let bytes = packet_bytes as u64 + (encapsulation_bytes + AAL5_TRAILER_BYTES) as u64;
-    // At most 2^32 / 48 + 1 cells.
-    #[allow(clippy::cast_possible_truncation, reason = "a 48th of a 33-bit number")]
-    {
-        bytes.div_ceil(CELL_PAYLOAD_BYTES as u64) as u32
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -446,17 +428,6 @@ mod tests {
         let scale = Scale::new(oc3, oc3).expect("a scale");
         let mut meter = VirtualScheduling::new(Gcra { increment: scale.increment, limit: 0 });
         assert!((0..1000).all(|index| meter.arrive(index * scale.line_cell)));
-    }
-
-    #[test]
-    fn packets_take_whole_cells() {
-        // Sums by hand: (40 + 8 + 8) / 48 = 1.17; without LLC/SNAP 48 / 48 = 1.
-        for (bytes, cells) in [(40, 2), (576, 13), (1492, 32), (1500, 32), (4470, 94), (9180, 192)]
-        {
-            assert_eq!(aal5_cells(bytes, 8), cells, "{bytes}");
-        }
-        assert_eq!(aal5_cells(40, 0), 1);
-        assert_eq!(aal5_cells(41, 0), 2);
     }
 
     #[test]

@@ -1,6 +1,25 @@
 //! What links, windows, losses and queues allow. Each formula gives its source and range.
+pub mod access;
+pub mod atm;
+pub mod buffer;
+pub mod carrier;
+pub mod encapsulation;
+pub mod esp;
 pub mod framing;
 pub mod gcra;
+pub mod link;
+pub mod loss;
+pub mod ppp;
+pub mod propagation;
+pub mod red;
+pub mod responsiveness;
+pub mod rfc6349;
+pub mod sequential;
 pub mod sheet;
+pub mod slow_start;
+pub mod sonet;
+pub mod speed_record;
+pub mod stack;
 pub mod token_bucket;
+pub mod wifi;
 pub mod window;

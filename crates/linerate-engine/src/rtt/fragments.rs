@@ -1,12 +1,12 @@
 //! How many IP packets a probe travels as.
 //!
 //! # Source
-//! RFC 791 §3.2 (fragments carry multiples of 8 octets but for the last), RFC 8200 §4.5 (the
-//! fragment header of 8 octets). Options and extension headers are not counted.
+//! RFC 791 §3.2 (fragments carry multiples of 8 bytes but for the last), RFC 8200 §4.5 (the
+//! fragment header of 8 bytes). Options and extension headers are not counted.
 
 use linerate_core::record::Family;
 
-/// ICMP and UDP headers are both 8 octets.
+/// ICMP and UDP headers are both 8 bytes.
 const TRANSPORT_HEADER_BYTES: u32 = 8;
 
 /// A probe as IP sees it.

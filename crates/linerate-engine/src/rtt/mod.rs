@@ -20,6 +20,7 @@ use linerate_core::record::{Event, MetricId, PingPlan, Plan, Record, Status};
 use linerate_sys::clock;
 
 use crate::context::Context;
+use crate::environment::{StolenTime, stolen_time};
 
 /// Pings as `plan` says and returns the record: always one, with `failure` set when something
 /// went wrong and the samples so far kept.
@@ -29,12 +30,24 @@ pub fn run(plan: &PingPlan, context: &mut Context<'_>) -> Record {
     (context.watch)(&Event::Plan(whole_plan.clone()));
     let mut record =
         Record::begin(clock::record_id(), context.tool.clone(), whole_plan, clock::wall());
+    let stolen = StolenTime::begin();
     if let Err(failure) = session::measure(plan, context, &mut record) {
         let answered =
             record.summary.iter().any(|row| row.metric == MetricId::Received && row.value > 0.0);
         record.status = if answered { Status::Partial } else { Status::Error };
         record.failure = Some(failure);
     }
+    note_stolen_time(&mut record, stolen.ratio(), context);
     record.duration_ns = clock::monotonic().nanos_since(started);
     record
+}
+
+/// The first end is the one that measured; before it was known, nothing was.
+fn note_stolen_time(record: &mut Record, ratio: Option<f64>, context: &mut Context<'_>) {
+    let Some(end) = record.ends.first_mut() else { return };
+    end.stolen_ratio = ratio;
+    if let Some(caveat) = stolen_time(end) {
+        (context.watch)(&Event::Caveat(caveat.clone()));
+        record.caveats.push(caveat);
+    }
 }

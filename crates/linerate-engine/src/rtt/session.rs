@@ -85,7 +85,7 @@ impl Session<'_, '_> {
     fn tell_target(&mut self) {
         let sizes: Vec<String> = self.plan.sizes_bytes.iter().map(u32::to_string).collect();
         let line = format!(
-            "PING {} ({}): {} octets of payload, {}, {}",
+            "PING {} ({}): {} bytes of payload, {}, {}",
             self.plan.host,
             self.target_name(),
             sizes.join(", "),
@@ -268,7 +268,7 @@ impl Session<'_, '_> {
             self.caveat(Caveat::new(
                 CaveatCode::Fragmented,
                 format!(
-                    "a payload of {payload_bytes} octets travels as {count} packets: the path's \
+                    "a payload of {payload_bytes} bytes travels as {count} packets: the path's \
                      MTU is {mtu_bytes} bytes"
                 ),
                 "compare with sizes that travel whole, or forbid it by --dont-fragment",
@@ -281,7 +281,7 @@ impl Session<'_, '_> {
         if cut && let Some(count) = self.plan.count {
             self.caveat(Caveat::new(
                 CaveatCode::CutShort,
-                format!("{} of {count} probes of {size} octets were settled", run.counts.sent),
+                format!("{} of {count} probes of {size} bytes were settled", run.counts.sent),
                 "run again without interrupting, or with a longer -w",
             ));
             if run.ended == Ended::Stopped {
@@ -291,7 +291,7 @@ impl Session<'_, '_> {
         if let Some(kept) = kept_short {
             self.caveat(Caveat::new(
                 CaveatCode::CutShort,
-                format!("only the first {kept} samples of {size} octets are kept in order"),
+                format!("only the first {kept} samples of {size} bytes are kept in order"),
                 "the distribution holds all of them",
             ));
         }
@@ -303,7 +303,7 @@ impl Session<'_, '_> {
             self.caveat(Caveat::new(
                 CaveatCode::StampsMissing,
                 format!(
-                    "{missing} of {answered} answers of {size} octets have no usable pair of \
+                    "{missing} of {answered} answers of {size} bytes have no usable pair of \
                      kernel timestamps ({} of them were impossible)",
                     outcome.impossible
                 ),
@@ -438,7 +438,7 @@ fn check(plan: &PingPlan) -> Result<(), Failure> {
         return refuse("size", "no size is given".to_owned(), "give -s 56");
     }
     if let Some(size) = plan.sizes_bytes.iter().find(|size| **size > PAYLOAD_BYTES_MAX) {
-        let reason = format!("{size} octets do not fit in an IP packet");
+        let reason = format!("{size} bytes do not fit in an IP packet");
         return refuse("size", reason, &format!("give at most {PAYLOAD_BYTES_MAX}"));
     }
     if plan.mode == PingMode::Window(0) {

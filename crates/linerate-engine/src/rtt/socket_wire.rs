@@ -20,7 +20,7 @@ use linerate_sys::timestamps::Notice;
 use super::wire::{Arrival, Wire};
 use crate::failure::words_of;
 
-/// IPv4 allows 65535 octets with header; a receive buffer of this size holds any answer.
+/// IPv4 allows 65535 bytes with header; a receive buffer of this size holds any answer.
 const PACKET_BYTES_MAX: usize = 65_536;
 /// Notices read in one go, so that a flood of them cannot hold up the probes.
 const NOTICES_PER_LOOK: usize = 64;
@@ -336,8 +336,8 @@ mod libc_errno {
 
 fn udp_probe(len: usize, cookie: u64) -> Result<UdpProbe, Failure> {
     UdpProbe::new(len, cookie as u32).ok_or_else(|| {
-        let reason = "a UDP probe carries at least 16 octets";
-        Failure::new(Fault::Usage, "make probe of", format!("{len} octets"), reason)
+        let reason = "a UDP probe carries at least 16 bytes";
+        Failure::new(Fault::Usage, "make probe of", format!("{len} bytes"), reason)
             .advise("give -s 16 or more, or ping by ICMP")
     })
 }

@@ -1,10 +1,13 @@
 //! What a reader has to know before believing a throughput figure, each with its threshold.
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Finish, Flow, FlowEnd, Record, Side, TcpPlan,
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Finish, Flow, FlowEnd, LINK, MetricId, Record,
+    SHARE_MAX, Side, Stat, TcpPlan,
 };
 
 use super::account::Account;
+use crate::environment::stolen_time;
+
 use super::fold::{cpu_share, run_queue_share};
 
 /// A data thread above this share of a core may be what limits the result.
@@ -26,11 +29,16 @@ pub(super) fn caveats(record: &Record, plan: &TcpPlan, account: &Account) -> Vec
     caveats.extend(windows(&record.flows));
     caveats.extend(congestion_control(&record.flows));
     caveats.extend(mss(&record.flows));
-    caveats.extend(same_host(account));
+    let same_host = same_host(account);
+    // One machine is told once.
+    let ends = record.ends.iter().filter(|end| same_host.is_none() || end.role == "local");
+    caveats.extend(ends.filter_map(stolen_time));
+    caveats.extend(same_host);
     if account.has_samples() {
         caveats.extend(short_run(plan));
     }
     caveats.extend(pace(&record.flows, plan));
+    caveats.extend(record.ceilings().filter_map(|ceiling| above_ceiling(record, ceiling)));
     caveats.extend(cut_short(record));
     caveats
 }
@@ -154,6 +162,43 @@ fn pace(flows: &[Flow], plan: &TcpPlan) -> Option<Caveat> {
     })
 }
 
+/// More than a bound allows is measured wrongly, or the bound is wrong.
+fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
+    let direction = ceiling.direction?;
+    let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction))?;
+    let bound = ceiling.expected().filter(|bound| goodput > bound.value * SHARE_MAX)?;
+    let way = match direction {
+        Direction::Up => "client to server",
+        Direction::Down => "server to client",
+    };
+    let source = ceiling.input("link_rate_bps").map_or("", |input| input.source.as_str());
+    let reasons = match bound.kind {
+        LINK if source.starts_with("token bucket") => {
+            "a burst of the token bucket in a short test, or a filter that counts other bytes"
+        }
+        LINK => {
+            "a driver that tells a wrong speed, as virtual ones do, several links under one name, \
+             or another way of the packets than the route's"
+        }
+        "application" => "a late start of the measured span, or a burst after a stall",
+        _ => "a window that grew between two samples, or a path whose round trip became shorter",
+    };
+    let allowing = match bound.kind {
+        LINK => "link".to_owned(),
+        "application" => "pace".to_owned(),
+        kind => kind.replace('_', " "),
+    };
+    Some(Caveat::new(
+        CaveatCode::AboveCeiling,
+        format!(
+            "{way}: {:.1} % of what the {} allows was measured, so one of the two is wrong",
+            goodput / bound.value * 100.0,
+            allowing
+        ),
+        format!("likely {reasons}"),
+    ))
+}
+
 fn cut_short(record: &Record) -> Option<Caveat> {
     let failure = record.failure.as_ref()?;
     (!record.summary.is_empty()).then(|| {
@@ -163,4 +208,52 @@ fn cut_short(record: &Record) -> Option<Caveat> {
             "the figures are those up to the last interval",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{CeilingInput, Plan, RecordId, Rung, Summary, Tool};
+    use linerate_core::time::WallTime;
+
+    use super::*;
+
+    /// The caveat of 100 Mbit/s measured under a link and a window.
+    fn of(link_bps: Option<f64>, source: &str, window_bps: Option<f64>) -> Option<Caveat> {
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        let id = RecordId::from_parts(0, [0; 10]);
+        let plan = Plan::Tcp(TcpPlan::default());
+        let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(0));
+        let row = Summary::of(MetricId::Goodput, Stat::Value, 100e6);
+        record.summary = vec![row.in_direction(Direction::Up)];
+        let mut ceiling = Ceiling::of_goodput(Direction::Up);
+        ceiling.value = link_bps;
+        ceiling.inputs = vec![CeilingInput::of("link_rate_bps", 1.0, source)];
+        ceiling.rungs = vec![Rung {
+            kind: "receive_window".to_owned(),
+            value: window_bps,
+            inputs: Vec::new(),
+            unknown: Vec::new(),
+            source: String::new(),
+        }];
+        above_ceiling(&record, &ceiling)
+    }
+
+    #[test]
+    fn more_than_a_bound_and_a_hundredth_is_a_contradiction_that_names_its_reasons() {
+        let caveat = of(Some(93.5e6), "speed of eth0", None).expect("107 %");
+        assert_eq!(caveat.code, CaveatCode::AboveCeiling);
+        // 100 / 93.5 = 1.0695.
+        assert!(caveat.detail.contains("107.0 % of what the link allows"), "{caveat}");
+        assert!(caveat.advice.contains("driver"), "{caveat}");
+        let caveat = of(Some(90e6), "token bucket filter on a-b", Some(120e6)).expect("111 %");
+        assert!(caveat.advice.contains("burst"), "{caveat}");
+        let caveat = of(Some(200e6), "", Some(90e6)).expect("more than the receive window allows");
+        assert!(caveat.detail.contains("the receive window allows"), "{caveat}");
+    }
+
+    #[test]
+    fn below_a_hundredth_above_the_smallest_bound_nothing_is_said() {
+        assert_eq!(of(Some(99.1e6), "", Some(120e6)), None);
+        assert_eq!(of(None, "", None), None);
+    }
 }

@@ -13,6 +13,8 @@ use linerate_proto::native::{EndReport, FlowSample, Request};
 use linerate_sys::page_cache::PageCacheFile;
 use linerate_sys::tcp::{self, TcpOptions};
 
+use crate::environment::StolenTime;
+
 use super::data::{CALL_TIMEOUT, Outcome, Payload, Progress, Receiver, Sender, Switches};
 
 /// The streams of one end of a test.
@@ -22,6 +24,7 @@ pub(super) struct Endpoint {
     switches: Arc<Switches>,
     payload: Option<Arc<Payload>>,
     started: MonoTime,
+    stolen: Option<StolenTime>,
 }
 
 /// One stream of one end.
@@ -59,7 +62,7 @@ impl Endpoint {
     pub(super) fn new(request: Request) -> Self {
         let switches = Arc::new(Switches::default());
         let (streams, started) = (Vec::new(), MonoTime::default());
-        Self { request, streams, switches, payload: None, started }
+        Self { request, streams, switches, payload: None, started, stolen: None }
     }
 
     /// Takes over a connected data stream. `client_addr` is the client's address.
@@ -95,6 +98,7 @@ impl Endpoint {
     /// Starts every stream's thread; senders must be prepared.
     pub(super) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
         self.started = now;
+        self.stolen = Some(StolenTime::begin());
         let budget = self.request.byte_budget().map(|bytes| Arc::new(AtomicU64::new(bytes)));
         for stream in &mut self.streams {
             tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
@@ -153,7 +157,10 @@ impl Endpoint {
     pub(super) fn finish(mut self) -> Vec<EndReport> {
         let (started, request) = (self.started, self.request.clone());
         let streams = std::mem::take(&mut self.streams);
-        streams.into_iter().map(|stream| stream.report(&request, started)).collect()
+        let reports = streams.into_iter().map(|stream| stream.report(&request, started));
+        let reports: Vec<EndReport> = reports.collect();
+        let stolen_ratio = self.stolen.and_then(StolenTime::ratio);
+        reports.into_iter().map(|report| EndReport { stolen_ratio, ..report }).collect()
     }
 }
 
@@ -225,6 +232,7 @@ impl Stream {
             syn: self.syn,
             client_addr: self.client_addr,
             failure: outcome.failure,
+            stolen_ratio: None,
         }
     }
 

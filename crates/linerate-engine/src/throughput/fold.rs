@@ -1,7 +1,7 @@
 //! From what was gathered to the record: flows, series, summary.
 
 use linerate_core::record::{
-    Direction, Flow, FlowEnd, MetricId, Record, Series, Side, Stat, Summary, TcpPlan,
+    Direction, End, Flow, FlowEnd, MetricId, Record, Series, Side, Stat, Summary, TcpPlan,
 };
 
 use linerate_core::stats::jain_index;
@@ -14,7 +14,7 @@ use super::client::{client_side, has};
 
 /// Fills `record` with everything that `account` knows.
 pub(super) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
-    record.ends.clone_from(&account.ends);
+    record.ends = ends(account);
     record.flows = account.connections.iter().map(|place| flow(place, account)).collect();
     for direction in [Direction::Up, Direction::Down] {
         if has(plan.directions, direction) {
@@ -25,8 +25,20 @@ pub(super) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
         }
     }
     record.series = series(account);
-    record.ceiling = ceiling(record);
+    let ways = [Direction::Up, Direction::Down].into_iter();
+    let mut ceilings = ways.filter_map(|direction| ceiling(record, plan, direction));
+    let (first, second) = (ceilings.next(), ceilings.next());
+    (record.ceiling, record.ceiling_reverse) = (first, second);
     record.caveats = caveats(record, plan, account);
+}
+
+/// Both ends, each with the processor time that was taken from it.
+fn ends(account: &Account) -> Vec<End> {
+    let mut ends = account.ends.clone();
+    for (end, reports) in ends.iter_mut().zip([&account.local, &account.remote]) {
+        end.stolen_ratio = reports.iter().find_map(|report| report.stolen_ratio);
+    }
+    ends
 }
 
 /// One stream with what both ends saw of it.

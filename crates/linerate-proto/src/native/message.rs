@@ -235,4 +235,8 @@ pub struct EndReport {
     pub client_addr: String,
     /// Why the stream ended early.
     pub failure: Option<String>,
+    /// Processor time that a hypervisor took from this end during the test, over the time that
+    /// its processors wanted to run; the same for all streams of an end.
+    #[serde(default)]
+    pub stolen_ratio: Option<f64>,
 }

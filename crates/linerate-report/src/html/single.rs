@@ -1,7 +1,8 @@
 //! The page of one result: a TCP test with its intervals, a ping with its distribution.
 
 use linerate_core::record::{
-    Direction, Distribution, MetricId, PingPlan, Plan, Record, Series, Stat, TcpPlan,
+    Ceiling, Direction, Distribution, LINK, MetricId, PingMode, PingPlan, Plan, Record, Series,
+    Stat, TcpPlan,
 };
 
 use super::page;
@@ -9,7 +10,7 @@ use crate::escape::xml;
 use crate::number::{self, or_dash};
 use crate::svg::{self, Axis, Kind, LineChart};
 use crate::table::Table;
-use crate::{text, words};
+use crate::{ceiling, text, words};
 
 /// Points of a distribution's curve at most; more than a screen can tell apart is left out.
 const CURVE_POINTS: usize = 400;
@@ -18,13 +19,14 @@ const CURVE_POINTS: usize = 400;
 pub fn record(record: &Record) -> String {
     let (title, tiles, body, metrics) = match &record.plan {
         Plan::Tcp(plan) => {
-            (text::tcp_title(plan), tcp_tiles(record, plan), tcp_body(record, plan), TCP_METRICS)
+            let metrics = TCP_METRICS.to_vec();
+            (text::tcp_title(plan), tcp_tiles(record, plan), tcp_body(record, plan), metrics)
         }
         Plan::Ping(plan) => (
             text::ping_title(plan),
             ping_tiles(record, plan),
             ping_body(record, plan),
-            PING_METRICS,
+            ping_metrics(plan),
         ),
     };
     let mut out = page::title(&title);
@@ -50,7 +52,7 @@ pub fn record(record: &Record) -> String {
         out.push_str(&page::list(&lines(others)));
     }
     out.push_str("<h2>How it was measured</h2>\n");
-    out.push_str(&page::methods(metrics));
+    out.push_str(&page::methods(&metrics));
     out.push_str(&page::plan_echo(&record.plan));
     let tool = &record.tool;
     out.push_str(&format!(
@@ -83,6 +85,12 @@ const PING_METRICS: &[MetricId] = &[
     MetricId::Late,
 ];
 
+/// The metrics that the page of a ping shows.
+fn ping_metrics(plan: &PingPlan) -> Vec<MetricId> {
+    let rate = |metric: &MetricId| matches!(metric, MetricId::Pps | MetricId::PpsPaper);
+    PING_METRICS.iter().copied().filter(|metric| rates_tell(plan) || !rate(metric)).collect()
+}
+
 fn facts(record: &Record) -> Vec<String> {
     let span = number::seconds(record.duration_ns as f64);
     let mut out = vec![format!("started {}, took {span}", record.started_at)];
@@ -99,18 +107,9 @@ fn tcp_tiles(record: &Record, plan: &TcpPlan) -> Vec<[String; 3]> {
     let mut tiles = Vec::new();
     for &direction in words::each_direction(plan.directions) {
         let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction));
-        tiles.push([
-            or_dash(goodput, number::rate),
-            words::direction(direction).to_owned(),
-            String::new(),
-        ]);
-    }
-    if let Some(ceiling) = &record.ceiling {
-        tiles.push([
-            or_dash(ceiling.share, number::percent),
-            "of the ceiling".to_owned(),
-            or_dash(ceiling.value, number::rate),
-        ]);
+        let ceiling = ceiling::brief(record.ceiling_of(direction));
+        let way = format!("payload, {}", words::direction(direction));
+        tiles.push([or_dash(goodput, number::rate), way, ceiling]);
     }
     let retransmits = record.value(MetricId::Retransmits, Stat::Value, None);
     tiles.push([
@@ -133,9 +132,7 @@ fn tcp_body(record: &Record, plan: &TcpPlan) -> String {
         out.push_str(&format!("<h3>{}</h3>\n", words::direction(direction)));
         out.push_str(&text::tcp_table(record, direction).html());
         out.push_str(&format!("<p>{}</p>\n", xml(text::tcp_processors(record, direction).trim())));
-    }
-    if let Some(ceiling) = &record.ceiling {
-        out.push_str(&format!("<p>{}</p>\n", xml(&words::ceiling(ceiling))));
+        out.push_str(&page::list(&text::tcp_ceilings(record, direction)));
     }
     out
 }
@@ -160,10 +157,11 @@ fn interval_chart(record: &Record) -> Option<LineChart> {
         .collect();
     let ends = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0));
     let last = ends.reduce(f64::max)?;
-    let ceiling = record.ceiling.as_ref().filter(|ceiling| ceiling.metric == MetricId::Goodput);
-    curves.extend(ceiling.and_then(|ceiling| ceiling.value).map(|value| svg::Series {
-        label: "ceiling".to_owned(),
-        style: 5,
+    let highest = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.1));
+    let highest = highest.fold(0.0, f64::max);
+    curves.extend(bounds(record, highest).into_iter().map(|(label, style, value)| svg::Series {
+        label,
+        style,
         points: vec![(0.0, value), (last, value)],
         rings: vec![],
         dashed: true,
@@ -181,6 +179,30 @@ fn interval_chart(record: &Record) -> Option<LineChart> {
         series: curves,
         room: 0.0,
     })
+}
+
+/// Lines across the chart: each direction's ceiling, and its smallest bound where that is another
+/// one and near enough to leave the curves their room.
+fn bounds(record: &Record, highest: f64) -> Vec<(String, usize, f64)> {
+    let goodput = |ceiling: &&Ceiling| ceiling.metric == MetricId::Goodput;
+    let all: Vec<&Ceiling> = record.ceilings().filter(goodput).collect();
+    let mut out = Vec::new();
+    for (index, ceiling) in all.iter().enumerate() {
+        let way = match ceiling.direction.filter(|_| all.len() > 1) {
+            Some(Direction::Up) => " up",
+            Some(Direction::Down) => " down",
+            None => "",
+        };
+        let style = 5 + index;
+        out.extend(ceiling.value.map(|value| (format!("ceiling{way}"), style, value)));
+        let bound = ceiling.expected().filter(|bound| bound.kind != LINK);
+        out.extend(
+            bound
+                .filter(|bound| bound.value <= 2.0 * highest)
+                .map(|bound| (format!("{}{way}", ceiling::spoken(bound.kind)), style, bound.value)),
+        );
+    }
+    out
 }
 
 fn series_name(series: &Series) -> String {
@@ -203,20 +225,25 @@ fn ping_tiles(record: &Record, plan: &PingPlan) -> Vec<[String; 3]> {
     let value = |metric, stat| text::ping_value(record, metric, stat, size);
     let ms = |stat| or_dash(value(MetricId::Rtt, stat), |ns| format!("{} ms", number::ms(ns)));
     let of = |what: &str| format!("{what}, {size} bytes");
-    vec![
+    let mut tiles = vec![
         [ms(Stat::P50), of("median round trip"), format!("smallest {}", ms(Stat::Min))],
         [ms(Stat::P99), of("99 % are below"), format!("largest {}", ms(Stat::Max))],
-        [
-            or_dash(value(MetricId::Pps, Stat::Value), |n| format!("{n:.0}/s")),
-            of("pings per second"),
-            String::new(),
-        ],
-        [
-            or_dash(value(MetricId::LossRatio, Stat::Value), number::percent),
-            of("lost"),
-            or_dash(value(MetricId::Sent, Stat::Value), |n| format!("of {n:.0} sent")),
-        ],
-    ]
+    ];
+    if rates_tell(plan) {
+        let pps = or_dash(value(MetricId::Pps, Stat::Value), |n| format!("{n:.0}/s"));
+        tiles.push([pps, of("pings per second"), String::new()]);
+    }
+    tiles.push([
+        or_dash(value(MetricId::LossRatio, Stat::Value), number::percent),
+        of("lost"),
+        or_dash(value(MetricId::Sent, Stat::Value), |n| format!("of {n:.0} sent")),
+    ]);
+    tiles
+}
+
+/// Whether pings per second tell of the path: a paced ping's are those that were asked for.
+fn rates_tell(plan: &PingPlan) -> bool {
+    plan.mode != PingMode::Paced
 }
 
 fn ping_body(record: &Record, plan: &PingPlan) -> String {
@@ -247,15 +274,18 @@ fn ping_table(record: &Record, plan: &PingPlan) -> Table {
     ];
     let head = stats.iter().map(|(name, _)| format!("{name} ms"));
     let head = std::iter::once("size".to_owned()).chain(head);
-    let mut table =
-        Table::new(head.chain(["pps".to_owned(), "1000/avg".to_owned(), "loss".to_owned()]));
+    let rates: &[&str] = if rates_tell(plan) { &["pps", "1000/avg"] } else { &[] };
+    let tail = rates.iter().chain(&["loss"]).map(|name| (*name).to_owned());
+    let mut table = Table::new(head.chain(tail));
     for &size in &plan.sizes_bytes {
         let value = |metric, stat| text::ping_value(record, metric, stat, size);
         let mut row = vec![size.to_string()];
         row.extend(stats.iter().map(|(_, stat)| or_dash(value(MetricId::Rtt, *stat), number::ms)));
         let whole = |n: f64| format!("{n:.0}");
-        row.push(or_dash(value(MetricId::Pps, Stat::Value), whole));
-        row.push(or_dash(text::ping_from_average(record, size), |n| whole(n.trunc())));
+        if rates_tell(plan) {
+            row.push(or_dash(value(MetricId::Pps, Stat::Value), whole));
+            row.push(or_dash(text::ping_from_average(record, size), |n| whole(n.trunc())));
+        }
         row.push(or_dash(value(MetricId::LossRatio, Stat::Value), number::percent));
         table.row(row);
     }

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::record::{Family, MetricId, Record, Stat, Status};
+use linerate_core::record::{Ceiling, Family, MetricId, Record, Stat, Status};
 use linerate_core::stats::median;
 use linerate_core::study::{
     PublishedAs, PublishedPing, PublishedTcp, StudyPlan, Test, TestKind, Topology,
 };
 use linerate_core::theory::framing::{Segment, ShapedLink, Transport, shaped_ceiling};
+use linerate_core::units::BitRate;
 
 use super::Results;
 
@@ -60,7 +61,7 @@ pub(crate) struct PingTest<'a> {
 
 /// One ping test on one topology with one payload.
 pub(crate) struct PingFigure {
-    /// Payload octets.
+    /// Payload bytes.
     pub payload_bytes: u32,
     /// Mean round-trip time of each run, in nanoseconds.
     pub means_ns: Vec<f64>,
@@ -84,8 +85,8 @@ pub(crate) struct TcpFigure {
     pub window_bytes: u64,
     /// Goodput of each run in bit/s, by repetition.
     pub runs_bps: Vec<f64>,
-    /// Share of the ceiling that the record of the best run names.
-    ceiling_share: Option<f64>,
+    /// The ceiling that the record of the best run names.
+    pub ceiling: Option<Ceiling>,
 }
 
 impl<'a> Grid<'a> {
@@ -162,28 +163,103 @@ impl<'a> Row<'a> {
         Self { topology, ping, tcp, published }
     }
 
-    /// Share of the ceiling that the best run reached: of the slowest link of the plan, or of what
-    /// the record itself knew, where the plan limits no link.
+    /// The ceiling of a window's runs: that of the slowest link of the plan, or the one that the
+    /// record of the best run knew, where the plan limits no link.
     ///
-    /// The ends of a path do not see a shaper in its middle; the plan does. Its ceiling is that of
-    /// TCP over IPv4 with timestamps, which Linux sends unless told otherwise.
-    pub(crate) fn ceiling_share(&self, figure: &TcpFigure) -> Option<f64> {
-        let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
-        let limits = self.topology.lab.links.iter().filter_map(|link| {
-            let rate = link.rate.as_deref()?.parse().ok()?;
-            let mtu_bytes = link.mtu_bytes.unwrap_or(ETHERNET_MTU_BYTES);
-            let ceiling = shaped_ceiling(&ShapedLink { rate, mtu_bytes }, &segment).ok()?;
-            Some(ceiling.payload_bps)
-        });
-        match limits.reduce(f64::min) {
-            Some(limit) => figure.best().map(|best| best / limit),
-            None => figure.ceiling_share,
+    /// The ends of a path do not see a shaper in its middle; the plan does.
+    pub(crate) fn ceiling_bps(&self, figure: &TcpFigure) -> Option<f64> {
+        match self.slowest_link(figure) {
+            Some(limit) => Some(limit.payload_bps),
+            None => figure.ceiling.as_ref()?.value,
         }
+    }
+
+    /// Share of that ceiling that the best run reached.
+    pub(crate) fn ceiling_share(&self, figure: &TcpFigure) -> Option<f64> {
+        Some(figure.best()? / self.ceiling_bps(figure)?)
+    }
+
+    /// Whether any bound of TCP is known on this topology.
+    pub(crate) fn has_ceiling(&self) -> bool {
+        let mut figures = self.tcp.iter().flat_map(|test| test.figures.iter());
+        figures.any(|figure| self.ceiling_bps(figure).is_some())
+    }
+
+    /// The figure that a record of this topology is a run of.
+    pub(crate) fn figure_of(&self, record: &Record) -> Option<&TcpFigure> {
+        let cell = record.cell.as_ref()?;
+        let test = self.tcp.iter().find(|test| test.test.id == cell.test)?;
+        test.figures.iter().find(|figure| figure.window_bytes == cell.parameter)
+    }
+
+    /// What the slowest link of the plan leaves of its rate for the packets of the best run.
+    pub(crate) fn slowest_link(&self, figure: &TcpFigure) -> Option<PlanLimit> {
+        let packet = Packet::of(figure.ceiling.as_ref());
+        let limits = self.topology.lab.links.iter().filter_map(|link| {
+            let rate: BitRate = link.rate.as_deref()?.parse().ok()?;
+            let mtu_bytes = link.mtu_bytes.unwrap_or(ETHERNET_MTU_BYTES).min(packet.bytes);
+            let link = ShapedLink { rate, mtu_bytes };
+            let ceiling = shaped_ceiling(&link, &packet.segment).ok()?;
+            Some(PlanLimit { payload_bps: ceiling.payload_bps, rate, mtu_bytes, packet })
+        });
+        limits.min_by(|one, other| one.payload_bps.total_cmp(&other.payload_bps))
     }
 
     /// The lowest published hop counts, which are the same in every row of a topology.
     pub(crate) fn published_hops(&self) -> (Option<u32>, Option<u32>) {
         self.published.tcp.first().map_or((None, None), |row| (row.l2_hops, row.l3_hops))
+    }
+}
+
+/// The bound that a link of the plan sets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlanLimit {
+    /// Bits per second of TCP payload.
+    pub payload_bps: f64,
+    /// What the link's shaper is set to.
+    pub rate: BitRate,
+    /// Length of a full IP packet on it.
+    pub mtu_bytes: u32,
+    packet: Packet,
+}
+
+impl PlanLimit {
+    /// IP and TCP headers of a packet.
+    pub(crate) const fn header_bytes(&self) -> u32 {
+        self.packet.segment.header_bytes()
+    }
+
+    /// Whether the headers are those of the runs; else those that Linux sends are taken.
+    pub(crate) const fn headers_seen(&self) -> bool {
+        self.packet.seen
+    }
+}
+
+/// The packets of a run.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    segment: Segment,
+    bytes: u32,
+    seen: bool,
+}
+
+impl Packet {
+    /// As a record's ceiling names them; TCP over IPv4 with timestamps, which Linux sends unless
+    /// told otherwise, where there is none.
+    fn of(ceiling: Option<&Ceiling>) -> Self {
+        let input = |name| Some(ceiling?.input(name)?.value);
+        let families = [Family::V4, Family::V6].into_iter();
+        let segments = families.flat_map(|family| {
+            [Transport::Tcp, Transport::TcpWithTimestamps]
+                .map(|transport| Segment { family, transport })
+        });
+        let header = input("header_bytes");
+        let mut fits = segments.filter(|it| header == Some(f64::from(it.header_bytes())));
+        let usual = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+        match (fits.next(), input("packet_bytes")) {
+            (Some(segment), Some(bytes)) => Self { segment, bytes: bytes as u32, seen: true },
+            _ => Self { segment: usual, bytes: u32::MAX, seen: false },
+        }
     }
 }
 
@@ -282,7 +358,7 @@ impl TcpFigure {
         Self {
             window_bytes,
             runs_bps: runs.iter().filter_map(|run| goodput(run)).collect(),
-            ceiling_share: best.and_then(|(_, run)| run.ceiling.as_ref()?.share),
+            ceiling: best.and_then(|(_, run)| run.ceiling.clone()),
         }
     }
 
@@ -323,7 +399,24 @@ pub(crate) fn knee(points: &[(u64, f64)]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::record::{CeilingInput, Direction};
+
     use super::*;
+
+    #[test]
+    fn packets_are_those_of_the_record_or_those_that_linux_sends() {
+        let mut ceiling = Ceiling::of_goodput(Direction::Up);
+        ceiling.inputs = vec![
+            CeilingInput::of("packet_bytes", 1040.0, ""),
+            CeilingInput::of("header_bytes", 72.0, ""),
+        ];
+        // 40 of IPv6, 20 of TCP, 12 of timestamps.
+        let seen = Packet::of(Some(&ceiling));
+        assert_eq!((seen.bytes, seen.segment.family, seen.seen), (1040, Family::V6, true));
+        assert_eq!(seen.segment.transport, Transport::TcpWithTimestamps);
+        let usual = Packet::of(None);
+        assert_eq!((usual.segment.header_bytes(), usual.seen), (52, false));
+    }
 
     #[test]
     fn the_knee_is_where_doubling_the_window_stops_to_pay() {

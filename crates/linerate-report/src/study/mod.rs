@@ -36,34 +36,39 @@ pub struct Results {
     pub published: PublishedFigures,
 }
 
-/// Remarks in text are broken at this width; the widest table is a little wider.
-const COLUMNS: usize = 100;
-
 /// The whole report for a terminal; lines are ended, the last one too.
 pub fn text(results: &Results) -> String {
+    text_within(results, None)
+}
+
+/// The whole report for a terminal of `width` columns: tables lose the columns that tell least,
+/// then fold; remarks are broken earlier.
+pub fn text_within(results: &Results, width: Option<usize>) -> String {
+    let columns = width.map_or(words::COLUMNS, |width| width.min(words::COLUMNS));
     let grid = Grid::new(results);
     let mut out = format!("{}\n", escape::line(&results.plan.title));
     for line in facts(results, &grid) {
-        out.push_str(&words::wrapped(&escape::line(&line), 2, COLUMNS));
+        out.push_str(&words::wrapped(&escape::line(&line), 2, columns));
     }
     for section in sections(&grid) {
-        out.push_str(&section_text(&section));
+        out.push_str(&section_text(&section, width));
     }
     out.push('\n');
-    out.push_str(&words::wrapped(&escape::line(&sentence::of(&grid)), 0, COLUMNS));
+    out.push_str(&words::wrapped(&escape::line(&sentence::of(&grid)), 0, columns));
     out
 }
 
-fn section_text(section: &Section) -> String {
+fn section_text(section: &Section, width: Option<usize>) -> String {
+    let columns = width.map_or(words::COLUMNS, |width| width.min(words::COLUMNS));
     let mut out = format!("\n{}\n", escape::line(&section.title));
     for (index, table) in section.tables.iter().enumerate() {
         if index > 0 {
             out.push('\n');
         }
-        out.push_str(&table.text(2));
+        out.push_str(&table.text_within(2, width));
     }
     for note in &section.notes {
-        out.push_str(&words::wrapped(&escape::line(note), 2, COLUMNS));
+        out.push_str(&words::wrapped(&escape::line(note), 2, columns));
     }
     out
 }

@@ -113,6 +113,9 @@ fn windows(grid: &Grid<'_>, test: usize) -> Plot {
         Some((row.published.tcp_name()?, points.collect()))
     });
     let (now, past) = (ringed(now), ringed(past));
+    let caption = window_caption(grid, &now, &past);
+    let mut now = now;
+    now.extend(ceiling_lines(grid, test, &asked));
     let places: Vec<f64> = asked.iter().map(|&window| place_of(&asked, window)).collect();
     let axes = Axes {
         x: Axis {
@@ -126,12 +129,14 @@ fn windows(grid: &Grid<'_>, test: usize) -> Plot {
             ticks: places.iter().zip(&asked).map(|(&at, &w)| (at, number::window(w))).collect(),
             show: number::short,
         },
-        y: shared_axis("best of the repetitions", None, number::rate, &now, &past),
+        y: shared_axis("payload, best of the repetitions", None, number::rate, &now, &past),
     };
+    let top = axes.y.domain.map_or(0.0, |domain| domain.1);
+    now.extend(window_lines(grid, test, &asked, top));
     let id = test_id(grid, |row| row.tcp.get(test).map(|tcp| tcp.test.id.as_str()));
     Plot {
         title: "TCP throughput by window".to_owned(),
-        caption: window_caption(grid, &now, &past),
+        caption,
         panels: panels(
             &named("throughput-by-window", id, test),
             "TCP throughput",
@@ -141,6 +146,46 @@ fn windows(grid: &Grid<'_>, test: usize) -> Plot {
             grid,
         ),
     }
+}
+
+/// A dashed line for each ceiling, in the colour of the first topology that has it.
+fn ceiling_lines(grid: &Grid<'_>, test: usize, asked: &[u64]) -> Vec<Series> {
+    let line = |(style, row): (usize, &Row<'_>)| {
+        let figures = row.tcp.get(test)?.figures.iter();
+        let point = |it: &TcpFigure| {
+            it.best()?;
+            Some((place_of(asked, it.window_bytes), row.ceiling_bps(it)?))
+        };
+        let points: Vec<(f64, f64)> = figures.filter_map(point).collect();
+        let level = number::rate(points.first()?.1);
+        dashed(format!("ceiling {level}"), style, points.into_iter())
+    };
+    let rows = grid.topologies.iter().enumerate();
+    rows.filter_map(line).fold(Vec::new(), |mut kept, line| {
+        if !kept.iter().any(|other: &Series| other.points == line.points) {
+            kept.push(line);
+        }
+        kept
+    })
+}
+
+/// A dashed line for the window seen over the smallest round trip, as far as it lies below `top`:
+/// beyond, it bounds nothing that is shown.
+fn window_lines(grid: &Grid<'_>, test: usize, asked: &[u64], top: f64) -> Vec<Series> {
+    let line = |(style, row): (usize, &Row<'_>)| {
+        let figures = row.tcp.get(test)?.figures.iter();
+        let point = |it: &TcpFigure| {
+            let rungs = &it.ceiling.as_ref()?.rungs;
+            let bps = rungs.iter().find(|rung| rung.kind == "receive_window")?.value?;
+            (bps <= top).then_some((place_of(asked, it.window_bytes), bps))
+        };
+        dashed(format!("window/RTT, {}", row.topology.title), style, figures.filter_map(point))
+    };
+    grid.topologies.iter().enumerate().filter_map(line).collect()
+}
+
+fn dashed(label: String, style: usize, points: impl Iterator<Item = (f64, f64)>) -> Option<Series> {
+    Some(Series { dashed: true, ..series(style, (label, points.collect()))? })
 }
 
 /// The window as a place on the axis; the kernel's choice stands one doubling after the largest.
@@ -156,6 +201,12 @@ fn window_caption(grid: &Grid<'_>, now: &[Series], past: &[Series]) -> String {
                     gained 10 % or more, where a later doubling was measured and gained less."
         .to_owned();
     text.push_str(&format!(" Now {}.", knees(now)));
+    if grid.topologies.iter().any(|row| row.has_ceiling()) {
+        text.push_str(
+            " A dashed line is a ceiling of payload, or the window seen over the smallest round \
+             trip, in the colour of a topology that it bounds.",
+        );
+    }
     if !past.is_empty() {
         text.push_str(&format!(" In {} {}.", grid.past, knees(past)));
     }

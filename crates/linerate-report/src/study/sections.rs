@@ -6,7 +6,7 @@ use super::compare::{Comparison, Point};
 use super::grid::{Grid, PingTest, Row, TcpFigure, TcpTest};
 use crate::number::{self, NONE, or_dash};
 use crate::table::{Kind, Table};
-use crate::words;
+use crate::{ceiling, words};
 
 /// A heading with its tables and remarks.
 pub(crate) struct Section {
@@ -40,8 +40,29 @@ pub(crate) fn of_topology(row: &Row<'_>, past: &str) -> Section {
     Section {
         title: format!("{} {} ({hops})", topology.id, topology.title),
         tables,
-        notes: lost(row),
+        notes: ceilings(row).into_iter().chain(lost(row)).collect(),
     }
+}
+
+/// What bounds TCP on a topology, from which inputs; what is not known where nothing does.
+fn ceilings(row: &Row<'_>) -> Vec<String> {
+    let figures = || row.tcp.iter().flat_map(|test| test.figures.iter());
+    let Some(figure) = figures().find(|it| it.ceiling.is_some()).or_else(|| figures().next())
+    else {
+        return Vec::new();
+    };
+    if let Some(limit) = row.slowest_link(figure) {
+        let seen = if limit.headers_seen() { "as the runs had them" } else { "as Linux has them" };
+        return vec![format!(
+            "TCP: ceiling {} payload (slowest link of the plan {}, whose shaper counts the IP \
+             packet and the Ethernet header; packets of {} bytes; headers of {} bytes, {seen})",
+            number::rate(limit.payload_bps),
+            limit.rate,
+            limit.mtu_bytes,
+            limit.header_bytes()
+        )];
+    }
+    figure.ceiling.iter().map(|known| format!("TCP: {}", ceiling::bound(known))).collect()
 }
 
 /// One line per test with lost probes.
@@ -109,7 +130,9 @@ fn tcp_table(row: &Row<'_>, test: &TcpTest<'_>, past: &str) -> Table {
     }
     let spread = figures.iter().map(spread);
     table.row(std::iter::once("  median [min\u{2013}max]".to_owned()).chain(spread));
-    if figures.iter().any(|figure| row.ceiling_share(figure).is_some()) {
+    if figures.iter().any(|figure| row.ceiling_bps(figure).is_some()) {
+        let bps = figures.iter().map(|figure| or_dash(row.ceiling_bps(figure), number::mbit));
+        table.row(std::iter::once("  ceiling, payload".to_owned()).chain(bps));
         let share =
             figures.iter().map(|figure| or_dash(row.ceiling_share(figure), number::percent));
         table.row(std::iter::once("  best, of ceiling".to_owned()).chain(share));
@@ -143,7 +166,8 @@ pub(crate) fn comparison(grid: &Grid<'_>, compared: &Comparison) -> Section {
     ] {
         head.extend([name, past.clone()]);
     }
-    let mut table = Table::new(head);
+    // Hops and the second loss repeat what the plan and the first one say.
+    let mut table = Table::new(head).dropping(&[10, 9, 8, 7, 6]);
     for (index, row) in grid.topologies.iter().enumerate() {
         let now = cells(compared, &compared.now, index, &NOW);
         let then = cells(compared, &compared.past, index, &PAST);

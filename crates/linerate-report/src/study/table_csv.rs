@@ -5,9 +5,9 @@ use linerate_core::study::Test;
 
 use super::Results;
 use super::grid::{Grid, Row};
-use crate::csv::{lines, value_fields};
+use crate::csv::{bound_fields, layer_alone, lines, value_fields};
 
-const HEAD: [&str; 10] = [
+const HEAD: [&str; 14] = [
     "study",
     "run",
     "topology",
@@ -18,6 +18,10 @@ const HEAD: [&str; 10] = [
     "stat",
     "value",
     "unit",
+    "layer",
+    "ceiling",
+    "ceiling_share",
+    "ceiling_unknown",
 ];
 
 /// All summary rows about whole measurements, then the published figures.
@@ -25,16 +29,17 @@ pub(crate) fn csv(results: &Results, grid: &Grid<'_>) -> String {
     let mut well = grid.well.clone();
     // The order of the plan, which is that of the records' start.
     well.sort_by_key(|record| (record.started_at, record.id));
-    let measured = well.iter().flat_map(|record| measured(results, record));
+    let measured = well.iter().flat_map(|record| measured(results, grid, record));
     let published = grid.topologies.iter().flat_map(|row| published(results, row));
     lines(&HEAD, measured.chain(published))
 }
 
-fn measured(results: &Results, record: &Record) -> Vec<Vec<String>> {
+fn measured(results: &Results, grid: &Grid<'_>, record: &Record) -> Vec<Vec<String>> {
     let Some(cell) = &record.cell else { return Vec::new() };
+    let row = grid.topologies.iter().find(|row| row.topology.id == cell.topology);
     let whole = record.summary.iter().filter(|row| row.flow.is_none());
     whole
-        .map(|row| {
+        .map(|value| {
             let mut line = vec![
                 cell.study.clone(),
                 results.run.clone(),
@@ -43,10 +48,26 @@ fn measured(results: &Results, record: &Record) -> Vec<Vec<String>> {
                 cell.parameter.to_string(),
                 cell.repetition.to_string(),
             ];
-            line.extend(value_fields(row));
+            line.extend(value_fields(value));
+            line.extend(bounds(row, record, value));
             line
         })
         .collect()
+}
+
+/// The layer of a value, its ceiling, the share of it, what is not known. The plan's slowest link
+/// goes before what the ends of the path saw.
+fn bounds(row: Option<&Row<'_>>, record: &Record, value: &Summary) -> [String; 4] {
+    let fields = bound_fields(record, value);
+    let limit = row.and_then(|row| row.slowest_link(row.figure_of(record)?));
+    match limit.filter(|_| value.metric == MetricId::Goodput && value.stat == Stat::Value) {
+        Some(limit) => {
+            let share = value.value / limit.payload_bps;
+            let [layer, ..] = fields;
+            [layer, limit.payload_bps.to_string(), share.to_string(), String::new()]
+        }
+        None => fields,
+    }
 }
 
 /// The published figures under the names of the measured ones; they have no repetition.
@@ -61,6 +82,7 @@ fn published(results: &Results, row: &Row<'_>) -> Vec<Vec<String>> {
             String::new(),
         ];
         line.extend(value_fields(&summary));
+        line.extend(layer_alone(&summary));
         line
     };
     let mut out = Vec::new();

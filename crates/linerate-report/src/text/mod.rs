@@ -1,8 +1,8 @@
 //! Records as terminal text.
 //!
-//! The order is fixed: what was measured, what the instrument itself spoiled, the figures, the
-//! ceiling, the other caveats, the failure, one plain sentence. Colour and width are left to the
-//! terminal; nothing here asks for them.
+//! The order is fixed: what was measured, what the instrument itself spoiled, the figures with
+//! their ceilings, the other caveats, the failure, one plain sentence. Colour is left to the
+//! terminal, and its width is the caller's to tell; nothing here asks for them.
 
 mod conform;
 mod ping;
@@ -15,14 +15,22 @@ pub(crate) use ping::{
     from_average as ping_from_average, title as ping_title, value as ping_value,
 };
 pub use tcp::tcp_summary;
-pub(crate) use tcp::{processors as tcp_processors, table as tcp_table, title as tcp_title};
+pub(crate) use tcp::{
+    ceilings as tcp_ceilings, processors as tcp_processors, table as tcp_table, title as tcp_title,
+};
 
 use crate::{escape, number, words};
 
 /// The final text of any record; lines are ended, the last one too.
 pub fn record(record: &Record) -> String {
+    record_within(record, None)
+}
+
+/// The final text of any record for a terminal of `width` columns: a wide table loses the columns
+/// that tell least, remarks are broken earlier.
+pub fn record_within(record: &Record, width: Option<usize>) -> String {
     match &record.plan {
-        Plan::Tcp(_) => tcp_summary(record),
+        Plan::Tcp(plan) => tcp::summary(record, plan, width),
         Plan::Ping(plan) => ping::summary(record, plan),
     }
 }
@@ -59,12 +67,9 @@ fn own_limits(record: &Record) -> String {
     own.iter().map(|caveat| caveat_line("limited by this host", caveat)).collect()
 }
 
-/// The ceiling, the other caveats, the failure, the sentence.
+/// The other caveats, the failure, the sentence.
 fn tail(record: &Record) -> String {
     let mut out = String::new();
-    if let Some(ceiling) = &record.ceiling {
-        out.push_str(&format!("  {}\n", escape::line(&words::ceiling(ceiling))));
-    }
     let (_, others) = words::caveats(record);
     others.iter().for_each(|caveat| out.push_str(&caveat_line("note", caveat)));
     if let Some(failure) = &record.failure {

@@ -1,28 +1,36 @@
 //! The final text of a TCP throughput test.
 
 use linerate_core::record::{
-    Asked, Direction, Flow, MetricId, Plan, Record, Stat, Status, TcpPlan,
+    Asked, Ceiling, Direction, Flow, LINK, MetricId, Plan, Record, SHARE_MAX, Stat, Status, TcpPlan,
 };
 
 use super::{facts, own_limits, tail};
 use crate::number::{self, NONE, or_dash};
 use crate::table::Table;
-use crate::{escape, words};
+use crate::{ceiling, escape, words};
 
 /// The final text of `linerate tcp`: header, a table per direction, processor use, ceiling,
 /// caveats, failure, one plain sentence. A record of another kind gives its own text.
 pub fn tcp_summary(record: &Record) -> String {
-    let Plan::Tcp(plan) = &record.plan else {
-        return super::record(record);
-    };
+    match &record.plan {
+        Plan::Tcp(plan) => summary(record, plan, None),
+        Plan::Ping(_) => super::record(record),
+    }
+}
+
+/// The same for a terminal of some width.
+pub(super) fn summary(record: &Record, plan: &TcpPlan, width: Option<usize>) -> String {
     let mut out = escape::line(&title(plan));
     out.push('\n');
     out.push_str(&facts(record));
     out.push_str(&own_limits(record));
     for &direction in words::each_direction(plan.directions) {
         out.push_str(&format!("{}\n", words::direction(direction)));
-        out.push_str(&table(record, direction).text(2));
+        out.push_str(&short_table(record, direction).text_within(2, width));
         out.push_str(&processors(record, direction));
+        for line in ceilings(record, direction) {
+            out.push_str(&words::remark(&escape::line(&line), width));
+        }
     }
     out.push_str(&tail(record));
     out
@@ -46,20 +54,35 @@ pub(crate) fn title(plan: &TcpPlan) -> String {
     text
 }
 
+/// More streams than this are shown as their sum and the two ends of their goodputs.
+const STREAMS_MAX: usize = 16;
+
+/// One row per stream and their sum; of many streams the slowest, the fastest and the sum.
+fn short_table(record: &Record, direction: Direction) -> Table {
+    let flows = flows(record, direction);
+    if flows.len() <= STREAMS_MAX {
+        return table(record, direction);
+    }
+    let mut sorted: Vec<(f64, &Flow)> =
+        flows.iter().filter_map(|flow| Some((goodput(record, flow)?, *flow))).collect();
+    sorted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let mut table = empty_table();
+    for (name, found) in [("slowest", sorted.first()), ("fastest", sorted.last())] {
+        let Some((_, flow)) = found else { continue };
+        let mut row = stream_row(record, flow);
+        row[0] = format!("{name} ({})", row[0]);
+        table.row(row);
+    }
+    let mut sum = sum_row(record, direction, &flows);
+    sum[0] = format!("sum of {}", flows.len());
+    table.row(sum);
+    table
+}
+
 /// One row per stream, and the sum where there are several.
 pub(crate) fn table(record: &Record, direction: Direction) -> Table {
-    let mut table = Table::new([
-        "stream",
-        "bytes",
-        "goodput",
-        "retransmits",
-        "RTT ms",
-        "cwnd",
-        "window asked/set/advertised",
-        "cc asked/got",
-    ]);
-    let flows: Vec<&Flow> =
-        record.flows.iter().filter(|flow| flow.direction == direction).collect();
+    let mut table = empty_table();
+    let flows = flows(record, direction);
     for flow in &flows {
         table.row(stream_row(record, flow));
     }
@@ -69,14 +92,37 @@ pub(crate) fn table(record: &Record, direction: Direction) -> Table {
     table
 }
 
+fn flows(record: &Record, direction: Direction) -> Vec<&Flow> {
+    record.flows.iter().filter(|flow| flow.direction == direction).collect()
+}
+
+fn empty_table() -> Table {
+    let table = Table::new([
+        "stream",
+        "bytes",
+        "goodput",
+        "retransmits",
+        "RTT ms",
+        "cwnd",
+        "window asked/set/advertised",
+        "cc asked/got",
+    ]);
+    table.dropping(&[7, 5, 6, 1])
+}
+
+/// A stream's goodput: its summary row, or its count over its span.
+fn goodput(record: &Record, flow: &Flow) -> Option<f64> {
+    flow_value(record, flow, MetricId::Goodput).or_else(|| {
+        let end = flow.receiver.as_ref().filter(|end| end.span_ns > 0)?;
+        Some(end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
+    })
+}
+
 fn stream_row(record: &Record, flow: &Flow) -> Vec<String> {
     let receiver = flow.receiver.as_ref();
     let info = flow.sender.as_ref().and_then(|end| end.tcp_info);
     let of_flow = |metric| flow_value(record, flow, metric);
-    let goodput = of_flow(MetricId::Goodput).or_else(|| {
-        let end = receiver.filter(|end| end.span_ns > 0)?;
-        Some(end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
-    });
+    let goodput = goodput(record, flow);
     let rtt = of_flow(MetricId::TcpRtt).or_else(|| info?.rtt_us.map(|us| f64::from(us) * 1e3));
     let cwnd = of_flow(MetricId::Cwnd).map(|bytes| bytes as u64).or_else(|| info?.cwnd_bytes());
     vec![
@@ -164,6 +210,13 @@ pub(crate) fn processors(record: &Record, direction: Direction) -> String {
     )
 }
 
+/// The ceiling of one direction and its further bounds, one remark each.
+pub(crate) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
+    let measured = ceiling::measured(record, direction);
+    let found = record.ceiling_of(direction);
+    found.map(|found| ceiling::lines(found, measured)).unwrap_or_default()
+}
+
 /// What the test says, in one plain sentence.
 pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
     let goodput = |direction| record.value(MetricId::Goodput, Stat::Value, Some(direction));
@@ -187,18 +240,42 @@ pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
     if let Some(first) = text.get(..1).map(str::to_uppercase).filter(|_| text.starts_with("this")) {
         text.replace_range(..1, &first);
     }
-    match record.ceiling.as_ref().and_then(|ceiling| ceiling.share) {
-        Some(share) => {
-            text.push_str(&format!(
-                ": {} of what the path's framing allows",
-                number::percent(share)
-            ));
-        }
-        None => text.push_str("; no ceiling is known for this path"),
-    }
+    text.push_str(&reached(record, plan));
     if record.status != Status::Ok {
         text.push_str(", until it was cut short");
     }
     text.push('.');
     text
+}
+
+/// How near the ceilings are, at the end of the sentence.
+fn reached(record: &Record, plan: &TcpPlan) -> String {
+    let ways = words::each_direction(plan.directions);
+    let found: Vec<Option<&Ceiling>> = ways.iter().map(|&way| record.ceiling_of(way)).collect();
+    let share = |ceiling: &Option<&Ceiling>| ceiling.and_then(|ceiling| ceiling.share);
+    let mut text = if found.iter().flatten().any(|ceiling| ceiling.is_exceeded()) {
+        ": more than the ceiling, so one of the two is wrong".to_owned()
+    } else if found.iter().all(|ceiling| share(ceiling).is_none()) {
+        match found.iter().flatten().any(|ceiling| ceiling.no_link.is_some()) {
+            true => "; no link bounds loopback".to_owned(),
+            false => "; no ceiling is known for this path".to_owned(),
+        }
+    } else {
+        let shares: Vec<String> =
+            found.iter().map(|it| or_dash(share(it), number::percent)).collect();
+        format!(": {} of what the path's framing allows", words::listed(&shares))
+    };
+    if let [Some(ceiling)] = found.as_slice() {
+        text.push_str(&by_smallest(record, ceiling).unwrap_or_default());
+    }
+    text
+}
+
+/// The share of the smallest bound, where that is not the link and is near enough to matter.
+fn by_smallest(record: &Record, ceiling: &Ceiling) -> Option<String> {
+    let bound = ceiling.expected().filter(|bound| bound.kind != LINK && bound.value > 0.0)?;
+    let share = ceiling::measured(record, ceiling.direction?)? / bound.value;
+    (0.5..=SHARE_MAX).contains(&share).then(|| {
+        format!(", {} of what the {} allows", number::percent(share), ceiling::spoken(bound.kind))
+    })
 }

@@ -4,8 +4,8 @@
 
 use linerate_core::lab::{HostPlan, LabPlan, LinkPlan, RouterPlan};
 use linerate_core::record::{
-    Caveat, CaveatCode, Ceiling, CeilingInput, Cell, Direction, Distribution, End, Layer, MetricId,
-    Plan, Record, RecordId, Series, Stat, Summary, Tool,
+    Caveat, CaveatCode, Ceiling, CeilingInput, Cell, Direction, Distribution, End, MetricId, Plan,
+    Record, RecordId, Series, Stat, Summary, Tool,
 };
 use linerate_core::study::{PublishedAs, PublishedFigures, StudyPlan, Test, TestKind, Topology};
 use linerate_core::time::WallTime;
@@ -182,16 +182,14 @@ fn ceiling(goodput: f64) -> Ceiling {
         source: source.to_owned(),
     };
     Ceiling {
-        metric: MetricId::Goodput,
-        layer: Layer::Payload,
         value: Some(value),
         inputs: vec![
             input("link_rate_bps", 155.52e6, "tbf qdisc on veth-a"),
             input("mtu_bytes", 1500.0, "interface"),
             input("tcp_header_bytes", 32.0, "SYN options"),
         ],
-        unknown: vec![],
         share: Some(goodput / value),
+        ..Ceiling::of_goodput(Direction::Up)
     }
 }
 

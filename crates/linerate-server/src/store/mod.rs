@@ -18,7 +18,7 @@ pub use location::default_path;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::record::Failure;
+use linerate_core::record::{Failure, Fault};
 use rusqlite::{Connection, OpenFlags};
 
 /// How long a writer waits for another process that writes.
@@ -49,6 +49,18 @@ impl Store {
         location::make_parent(path)?;
         let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         Self::open_with(path, create)
+    }
+
+    /// Opens the store in the file `path` to read what it has; makes none.
+    /// # Errors
+    /// See [`Store::open`]; also when there is no such file.
+    pub fn open_existing(path: &Path) -> Result<Self, Failure> {
+        if !path.exists() {
+            let object = path.display().to_string();
+            return Err(Failure::new(Fault::Usage, "open store", object, "no such file")
+                .advise("name one with results, or leave --store out for this user's own"));
+        }
+        Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
     }
 
     fn open_with(path: &Path, flags: OpenFlags) -> Result<Self, Failure> {

@@ -24,6 +24,9 @@ pub struct LinkFacts {
     pub mtu_bytes: u32,
     /// `loopback`, `veth`, `bridge`, …; absent for hardware.
     pub kind: Option<String>,
+    /// Index of the link that this one is tied to, in the same namespace: that under a VLAN. A
+    /// veth names its other end.
+    pub lower_index: Option<u32>,
     /// Whether it is set up.
     pub up: bool,
     /// Whether it is up, its carrier is there and its queueing discipline takes packets.
@@ -222,8 +225,11 @@ fn facts(message: &LinkMessage) -> LinkFacts {
     if message.header.link_layer_type == LinkLayerType::Loopback {
         facts.kind = Some("loopback".to_owned());
     }
+    // The index of a link in another namespace says nothing in this one.
+    let elsewhere = message.attributes.iter().any(|it| matches!(it, LinkAttribute::LinkNetNsId(_)));
     for attribute in &message.attributes {
         match attribute {
+            LinkAttribute::Link(index) if !elsewhere => facts.lower_index = Some(*index),
             LinkAttribute::IfName(name) => facts.name.clone_from(name),
             LinkAttribute::Mtu(mtu) => facts.mtu_bytes = *mtu,
             LinkAttribute::Stats64(stats) => facts.counters = counters(stats),

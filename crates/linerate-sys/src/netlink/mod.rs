@@ -30,11 +30,20 @@ pub struct RouteFacts {
     pub mtu_bytes: u32,
     /// `loopback`, `veth`, `bridge`, …; the driver's name for hardware; absent when not told.
     pub kind: Option<String>,
-    /// Speed that the driver tells; absent for virtual links, whose figure is fiction.
+    /// Speed that the driver tells, of the lowest link; absent for virtual links, whose figure is
+    /// fiction.
     pub speed_bps: Option<u64>,
-    /// Rate of a token bucket filter at its root, counted in frames without FCS.
+    /// Rate of the slowest token bucket filter at its root or that of a link under it, counted in
+    /// frames without FCS.
     pub tbf_rate_bps: Option<u64>,
+    /// VLAN tags that its frames get on their way down.
+    pub vlan_tags: u8,
+    /// The lowest link, where it is another one.
+    pub lower: Option<String>,
 }
+
+/// VLANs on top of each other that are followed down; more are a loop of the kernel's answers.
+const VLAN_TAGS_MAX: u8 = 8;
 
 /// Finds the link by which packets to `addr` leave.
 /// # Errors
@@ -43,17 +52,42 @@ pub fn route_to(addr: IpAddr) -> Result<RouteFacts> {
     let mut socket = RouteSocket::open()?;
     let ifindex = socket.route_interface(addr)?;
     let link = socket.link_by_index(ifindex)?;
-    let virtual_link = link.kind.is_some();
+    let stack = Stack::under(&mut socket, link.clone())?;
+    let lowest = &stack.lowest;
     let driver = || ethtool::driver(&link.name).ok();
-    let speed = || ethtool::speed_bps(&link.name).ok().flatten();
+    let speed = || ethtool::speed_bps(&lowest.name).ok().flatten();
     Ok(RouteFacts {
         ifindex,
         mtu_bytes: link.mtu_bytes,
         kind: link.kind.clone().or_else(driver),
-        speed_bps: if virtual_link { None } else { speed() },
-        tbf_rate_bps: socket.root_tbf(ifindex)?.map(|tbf| tbf.rate_bps),
+        speed_bps: if lowest.kind.is_some() { None } else { speed() },
+        tbf_rate_bps: stack.tbf_rate_bps,
+        vlan_tags: stack.tags,
+        lower: (lowest.index != link.index).then(|| lowest.name.clone()),
         ifname: link.name,
     })
+}
+
+/// A link with the VLANs down to what carries them.
+struct Stack {
+    lowest: LinkFacts,
+    tags: u8,
+    tbf_rate_bps: Option<u64>,
+}
+
+impl Stack {
+    fn under(socket: &mut RouteSocket, link: LinkFacts) -> Result<Self> {
+        let tbf_rate_bps = socket.root_tbf(link.index)?.map(|tbf| tbf.rate_bps);
+        let mut stack = Self { lowest: link, tags: 0, tbf_rate_bps };
+        while stack.tags < VLAN_TAGS_MAX && stack.lowest.kind.as_deref() == Some("vlan") {
+            stack.tags += 1;
+            let Some(index) = stack.lowest.lower_index else { break };
+            stack.lowest = socket.link_by_index(index)?;
+            let shaper = socket.root_tbf(index)?.map(|tbf| tbf.rate_bps);
+            stack.tbf_rate_bps = stack.tbf_rate_bps.into_iter().chain(shaper).min();
+        }
+        Ok(stack)
+    }
 }
 
 #[cfg(test)]

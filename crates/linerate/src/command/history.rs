@@ -1,10 +1,10 @@
 //! `linerate history`: what the store has, the newest first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use linerate_server::store::{Entry, Filter};
 
-use crate::columns::{Stand, lay_out, short_id_len};
+use crate::columns::{Stand, lay_out_within, short_id_len};
 use crate::exit::Outcome;
 use crate::{output, paths};
 
@@ -33,19 +33,36 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let store = paths::open_store(args.store.as_deref())?;
+    let store = match paths::stored(args.store.as_deref())? {
+        Ok(store) => store,
+        Err(path) => {
+            if args.json {
+                output::line("[]");
+            } else {
+                output::note(&nothing_in(&path));
+            }
+            return Ok(0);
+        }
+    };
     let run = args.run.map(|name| store.run(&name).map(|run| run.id)).transpose()?;
     let filter = Filter { study: args.study, run, kind: args.kind };
     let entries = store.list(&filter, args.limit)?;
     if args.json {
         output::line(&serde_json::to_string_pretty(&entries)?);
     } else if entries.is_empty() {
-        output::note(&format!("no results in {}", store.path().display()));
+        output::note(&nothing_in(store.path()));
     } else {
         output::text(&table(&entries));
     }
     Ok(0)
 }
+
+fn nothing_in(store: &Path) -> String {
+    format!("no results in {}", store.display())
+}
+
+/// The columns that a narrow terminal loses, the least telling first.
+const DROPPED: [&str; 6] = ["no.", "value", "topology", "study", "kind", "status"];
 
 fn table(entries: &[Entry]) -> String {
     use Stand::{Left, Right};
@@ -78,7 +95,7 @@ fn table(entries: &[Entry]) -> String {
             ]
         })
         .collect();
-    lay_out(&head, &rows)
+    lay_out_within(&head, &rows, output::width(), &DROPPED)
 }
 
 /// `2000-07-01T12:00:00.123Z` without its fraction.

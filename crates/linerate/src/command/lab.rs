@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use linerate_core::lab::{LabPlan, Layout, map};
 use linerate_core::record::{Failure, Fault};
+use linerate_engine::failure::words_of;
 use linerate_engine::lab::{self, Door, Entry, Lab, Running, enter_user_namespace_if_needed};
 use linerate_sys::stop::Stop;
 use linerate_sys::{child, clock};
@@ -166,7 +167,7 @@ fn command_of(words: &[String]) -> Command {
 fn status_code(status: linerate_sys::Result<ExitStatus>) -> Outcome {
     use std::os::unix::process::ExitStatusExt;
     let status = status.map_err(|error| {
-        Failure::new(Fault::Usage, "run", error.object, error.source)
+        Failure::new(Fault::Usage, "run", error.object, words_of(&error.source))
             .advise("look at the command after --")
     })?;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
@@ -211,11 +212,11 @@ fn read_plan(file: &str) -> Result<LabPlan, Failure> {
         Failure::new(Fault::Usage, "read laboratory", file, reason)
             .advise(format!("give a TOML file, or one of {}", names.join(", ")))
     };
-    let size = std::fs::metadata(file).map_err(|error| failed(&error))?.len();
+    let size = std::fs::metadata(file).map_err(|error| failed(&words_of(&error)))?.len();
     if size > PLAN_BYTES_MAX {
         return Err(failed(&format!("{size} bytes; at most {PLAN_BYTES_MAX} are read")));
     }
-    let bytes = std::fs::read(file).map_err(|error| failed(&error))?;
+    let bytes = std::fs::read(file).map_err(|error| failed(&words_of(&error)))?;
     let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
     LabPlan::from_toml(&text, file)
 }

@@ -23,14 +23,8 @@ pub(crate) struct Args {
     /// Probes of each size; goes on until Ctrl-C when absent
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
-    /// Payload octets, one or several: 56,250,500,1024,1500
-    #[arg(
-        short,
-        long = "size",
-        value_name = "OCTETS",
-        value_delimiter = ',',
-        default_value = "56"
-    )]
+    /// Payload bytes, one or several: 56,250,500,1024,1500
+    #[arg(short, long = "size", value_name = "BYTES", value_delimiter = ',', default_value = "56")]
     sizes: Vec<u32>,
     /// Time between probes
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]

@@ -6,12 +6,12 @@ use linerate_core::record::{PingProgress, PingReply};
 /// The line of one probe, its time in ms with this many decimals.
 pub(crate) fn reply(reply: &PingReply, from: &str, decimals: usize) -> String {
     let ttl = reply.ttl.map_or_else(String::new, |ttl| format!(" ttl={ttl}"));
-    let probe = format!("{} octets from {from}: seq={}{ttl}", reply.payload_bytes, reply.sequence);
+    let probe = format!("{} bytes from {from}: seq={}{ttl}", reply.payload_bytes, reply.sequence);
     match reply.rtt_ns {
         Some(rtt_ns) => format!("{probe} time={:.decimals$} ms", rtt_ns as f64 / 1e6),
         None if reply.duplicate => format!("{probe} again (DUP)"),
         None => {
-            format!("{} octets to {from}: seq={} no answer", reply.payload_bytes, reply.sequence)
+            format!("{} bytes to {from}: seq={} no answer", reply.payload_bytes, reply.sequence)
         }
     }
 }
@@ -23,7 +23,7 @@ pub(crate) fn progress(progress: &PingProgress) -> String {
     let rate = if seconds > 0.0 { progress.answered as f64 / seconds } else { 0.0 };
     let open = progress.sent.saturating_sub(progress.answered);
     format!(
-        "{} octets: {}{of} answered, {open} open or lost, {rate:.0}/s, {seconds:.1} s ",
+        "{} bytes: {}{of} answered, {open} open or lost, {rate:.0}/s, {seconds:.1} s ",
         progress.payload_bytes, progress.answered
     )
 }
@@ -42,12 +42,12 @@ mod tests {
             duplicate: false,
         };
         let cases = [
-            (answered.clone(), "56 octets from h: seq=7 ttl=64 time=0.006412 ms"),
+            (answered.clone(), "56 bytes from h: seq=7 ttl=64 time=0.006412 ms"),
             (
                 PingReply { rtt_ns: None, duplicate: true, ..answered.clone() },
-                "56 octets from h: seq=7 ttl=64 again (DUP)",
+                "56 bytes from h: seq=7 ttl=64 again (DUP)",
             ),
-            (PingReply { rtt_ns: None, ttl: None, ..answered }, "56 octets to h: seq=7 no answer"),
+            (PingReply { rtt_ns: None, ttl: None, ..answered }, "56 bytes to h: seq=7 no answer"),
         ];
         for (event, line) in cases {
             assert_eq!(reply(&event, "h", 6), line);
@@ -63,7 +63,7 @@ mod tests {
             count: Some(10_000),
             elapsed_ns: 500_000_000,
         };
-        let line = "56 octets: 1000 of 10000 answered, 1 open or lost, 2000/s, 0.5 s ";
+        let line = "56 bytes: 1000 of 10000 answered, 1 open or lost, 2000/s, 0.5 s ";
         assert_eq!(progress(&state), line);
     }
 }

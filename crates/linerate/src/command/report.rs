@@ -51,7 +51,11 @@ enum Subject {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let store = paths::open_store(args.store.as_deref())?;
+    let store = paths::stored(args.store.as_deref())?.map_err(|path| {
+        let object = path.display().to_string();
+        Failure::new(Fault::Usage, "open store", object, "nothing has been kept so far")
+            .advise("measure something, or name a store by --store")
+    })?;
     let wrote = match subject(&args, &store)? {
         Subject::Single(record) => single(&args, &record)?,
         Subject::Run(results) => whole_run(&args, &results)?,
@@ -88,7 +92,7 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
     if args.json {
         output::line(&paths::json(record)?);
     }
-    let text = linerate_report::text::record(record);
+    let text = linerate_report::text::record_within(record, output::width());
     let mut wrote = Vec::new();
     let mut put = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
         Some(path) => write(path, &text(), &mut wrote),
@@ -126,7 +130,7 @@ fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
         wrote.push(directory.join("index.html"));
     }
     if wrote.is_empty() && !args.json {
-        output::text(&study::text(results));
+        output::text(&study::text_within(results, output::width()));
     }
     Ok(wrote)
 }

@@ -84,6 +84,9 @@ pub(crate) struct Args {
     /// When the server is busy, go on asking for this long
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     wait: Duration,
+    /// Show every stream, also when there are more than 16
+    #[arg(short, long)]
+    verbose: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -91,7 +94,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
-    let mut lines = TcpLines::new(&args.output);
+    let mut lines = TcpLines::new(&args.output, args.parallel, args.verbose);
     let until = linerate_sys::clock::monotonic() + args.wait;
     let record = measure::run(
         &args.output,

@@ -4,6 +4,22 @@
 //! `docs/theory.md` is made from this table and a test computes every example, so that the page
 //! cannot say what the code does not do. Left out: text layout, which is the report's.
 
+mod access;
+mod distance;
+mod encapsulation;
+mod ethernet;
+mod loss;
+mod model_based;
+mod parts;
+mod plans;
+mod policing;
+mod published;
+mod queue;
+mod slow_start;
+mod sonet_atm;
+mod speed_record;
+mod window;
+
 /// A part of the sheet.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
@@ -102,7 +118,21 @@ pub struct Curve {
 }
 
 /// The whole sheet, in the order of the page.
-pub const SHEET: &[Section] = &[];
+pub const SHEET: &[Section] = &[
+    sonet_atm::SECTION,
+    ethernet::SECTION,
+    encapsulation::SECTION,
+    access::SECTION,
+    distance::SECTION,
+    window::SECTION,
+    loss::SECTION,
+    slow_start::SECTION,
+    queue::SECTION,
+    policing::SECTION,
+    model_based::SECTION,
+    speed_record::SECTION,
+    published::SECTION,
+];
 
 #[cfg(test)]
 mod tests {

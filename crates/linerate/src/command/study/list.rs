@@ -12,11 +12,13 @@ use crate::{output, paths};
 
 /// Runs the command.
 pub(super) fn run(store: Option<&Path>) -> Outcome {
+    let (runs, path) = match paths::stored(store)? {
+        Ok(store) => (store.runs()?, store.path().to_owned()),
+        Err(path) => (Vec::new(), path),
+    };
     output::text(&plans()?);
-    let store = paths::open_store(store)?;
-    let runs = store.runs()?;
     if runs.is_empty() {
-        output::line(&format!("\nno runs in {}", store.path().display()));
+        output::line(&format!("\nno runs in {}", path.display()));
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = runs

@@ -21,7 +21,7 @@ pub(crate) fn results(store: &Store, run: &str) -> Result<Results, Failure> {
 /// sentence.
 pub(super) fn run(store: &Store, run: &str, directory: &Path) -> Result<(), Failure> {
     let results = results(store, run)?;
-    let text = study::text(&results);
+    let text = study::text_within(&results, output::width());
     let (tables, sentence) = apart(&text, &study::summary_sentence(&results));
     output::line(tables);
     write(&results, directory)?;

@@ -1,0 +1,376 @@
+//! What is left of a link's rate at each layer, from the line down to the payload, for
+//! back-to-back full packets of one flow.
+//!
+//! Left out: acknowledgements, retransmissions, and everything between two full packets. Each
+//! layer's own rule is in the file of its name (`sonet`, `atm`, `ppp`, `framing`, `access`,
+//! `wifi`, `encapsulation`, `esp`); the form is that of Figure 4 of the OC-12 study of 1999.
+
+use thiserror::Error;
+
+use super::carrier::Carrier;
+use super::encapsulation::Encapsulation;
+use super::framing::{FramingError, PACKET_MAX_BYTES, Segment, Transport};
+use super::link::Link;
+use crate::record::Family;
+
+mod line;
+
+use line::{Row, carrier_rows};
+
+/// Encapsulations that are taken at most.
+pub const ENCAPSULATIONS_MAX: usize = 16;
+/// VLAN tags of one Ethernet frame at most (IEEE 802.1ad).
+pub const VLAN_TAGS_MAX: u8 = 2;
+
+/// What to take apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackPlan {
+    /// The link.
+    pub link: Link,
+    /// What carries packets on it.
+    pub carrier: Carrier,
+    /// What they are wrapped in, outermost first.
+    pub encapsulations: Vec<Encapsulation>,
+    /// Longest packet on the link. Tunnels and PPPoE take their bytes from it; tags, labels and
+    /// `pppoe-rfc4638` outside of every tunnel come on top.
+    pub mtu_bytes: u32,
+    /// IP and transport headers of the flow.
+    pub segment: Segment,
+}
+
+/// What each layer leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stack {
+    /// From the line's rate down to the payload; no layer has more than the one before it.
+    pub layers: Vec<Layer>,
+    /// Full packets a second.
+    pub packets_per_s: f64,
+    /// Payload of a packet.
+    pub payload_bytes: u32,
+    /// Rate of the payload.
+    pub payload_bps: f64,
+    /// Rate of the flow's own IP packets, inside of every encapsulation.
+    pub ip_bps: f64,
+    /// Whether any layer is an estimate.
+    pub estimate: bool,
+}
+
+/// One layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    /// What the rate counts: `SONET payload`.
+    pub name: String,
+    /// Rate of it.
+    pub bps: f64,
+    /// The same for each full packet of the flow.
+    pub bytes_per_packet: f64,
+    /// What was taken from the layer before: `5 of every 53 bytes: cell header`.
+    pub rule: String,
+    /// Standard of the rule.
+    pub source: &'static str,
+    /// Whether the rule is an estimate.
+    pub estimate: bool,
+}
+
+/// Why there is no stack.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StackError {
+    /// Rate of 0, or headers that leave no payload.
+    #[error(transparent)]
+    Framing(#[from] FramingError),
+    /// The carrier does not run on the link.
+    #[error("{carrier} does not run on {link}; the link's own is {}", .link.default_carrier())]
+    Carrier {
+        /// The link.
+        link: Link,
+        /// The carrier.
+        carrier: Carrier,
+    },
+    /// A tag or PPPoE without Ethernet around it.
+    #[error("{encapsulation} needs an Ethernet frame right outside of it, and there is none")]
+    NoFrame {
+        /// The encapsulation.
+        encapsulation: Encapsulation,
+    },
+    /// More tags than 802.1ad knows.
+    #[error("{tags} VLAN tags on one frame are more than {VLAN_TAGS_MAX}")]
+    TooManyTags {
+        /// Tags.
+        tags: u32,
+    },
+    /// More encapsulations than anybody has.
+    #[error("{count} encapsulations are more than {ENCAPSULATIONS_MAX}")]
+    TooManyEncapsulations {
+        /// Encapsulations.
+        count: usize,
+    },
+    /// A number in the encapsulation that its standard does not allow.
+    #[error("{encapsulation} is not possible: its number is out of range")]
+    Impossible {
+        /// The encapsulation.
+        encapsulation: Encapsulation,
+    },
+    /// No packet fits into the encapsulation.
+    #[error("{encapsulation} does not fit into the {room_bytes} bytes that are left of the MTU")]
+    NoRoom {
+        /// The encapsulation.
+        encapsulation: Encapsulation,
+        /// What is left outside of it.
+        room_bytes: u32,
+    },
+    /// QUIC with something inside, or over TCP.
+    #[error("quic comes last and needs UDP: give it as the last encapsulation of a UDP flow")]
+    Quic,
+    /// Longer than the carrier can frame.
+    #[error("{carrier} carries packets of at most {max_bytes} bytes, and this one has {bytes}")]
+    TooLong {
+        /// The carrier.
+        carrier: Carrier,
+        /// With tags and labels.
+        bytes: u32,
+        /// The carrier's limit.
+        max_bytes: u32,
+    },
+    /// Not one of the eight rates.
+    #[error(
+        "802.11a and g know 6, 9, 12, 18, 24, 36, 48 and 54 Mbit/s, and {link} is none of them"
+    )]
+    WifiRate {
+        /// The link.
+        link: Link,
+    },
+}
+
+/// What each layer of a link leaves for a flow of full packets.
+///
+/// packets/s = line rate / (8 × bytes that a packet takes of the line); each layer is packets/s
+/// times its own bytes of a packet.
+///
+/// ```
+/// # use linerate_core::record::Family;
+/// # use linerate_core::theory::framing::{Segment, Transport};
+/// # use linerate_core::theory::stack::{StackPlan, stack};
+/// let plan = StackPlan {
+///     link: "oc12".parse()?,
+///     carrier: "aal5-llcsnap".parse()?,
+///     encapsulations: Vec::new(),
+///     mtu_bytes: 9180,
+///     segment: Segment { family: Family::V4, transport: Transport::Tcp },
+/// };
+/// let stack = stack(&plan)?;
+/// let mbps: Vec<String> =
+///     stack.layers.iter().map(|layer| format!("{:.2}", layer.bps / 1e6)).collect();
+/// assert_eq!(mbps, ["622.08", "599.04", "542.53", "540.88", "540.41", "538.05"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+/// # Errors
+/// [`StackError`]: a rate of 0, an MTU that the headers fill, and layers that do not go together.
+/// # Source
+/// That of each layer.
+pub fn stack(plan: &StackPlan) -> Result<Stack, StackError> {
+    let rate_bps = plan.link.rate().bits_per_sec();
+    if rate_bps == 0 {
+        return Err(FramingError::ZeroRate.into());
+    }
+    if !plan.link.takes(plan.carrier) {
+        return Err(StackError::Carrier { link: plan.link, carrier: plan.carrier });
+    }
+    let wraps = wraps(plan)?;
+    let sizes = sizes(plan, &wraps)?;
+    let mut rows = carrier_rows(plan.link, plan.carrier, sizes.outside)?;
+    rows.extend(wrap_rows(&wraps, &sizes));
+    if let Some(last) = rows.last_mut() {
+        "IP packets".clone_into(&mut last.name);
+    }
+    rows.extend(payload_rows(plan.segment, &wraps, &sizes));
+    Ok(from_rows(rate_bps as f64, rows, &sizes))
+}
+
+/// The encapsulations, that of the carrier among them, in a possible order.
+fn wraps(plan: &StackPlan) -> Result<Vec<Encapsulation>, StackError> {
+    let count = plan.encapsulations.len();
+    if count > ENCAPSULATIONS_MAX {
+        return Err(StackError::TooManyEncapsulations { count });
+    }
+    // The carrier's own PPPoE is inside of the frame's tags.
+    let tagged = plan.encapsulations.iter().take_while(|wrap| wrap.tags() > 0).count();
+    let mut wraps = plan.encapsulations.clone();
+    if plan.carrier.is_pppoe() {
+        wraps.insert(tagged, Encapsulation::Pppoe);
+    }
+    check_order(plan, &wraps)?;
+    Ok(wraps)
+}
+
+fn check_order(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<(), StackError> {
+    // Tags of the Ethernet frame that is open at this place, if one is.
+    let bridged = plan.carrier.is_bridged() && !is_wifi(plan.link);
+    let mut frame_tags = bridged.then_some(0_u32);
+    for (index, wrap) in wraps.iter().enumerate() {
+        let encapsulation = *wrap;
+        if !encapsulation.is_possible() {
+            return Err(StackError::Impossible { encapsulation });
+        }
+        let is_quic = matches!(encapsulation, Encapsulation::Quic { .. });
+        if is_quic && (index + 1 < wraps.len() || plan.segment.transport != Transport::Udp) {
+            return Err(StackError::Quic);
+        }
+        if encapsulation.needs_frame() && frame_tags.is_none() {
+            return Err(StackError::NoFrame { encapsulation });
+        }
+        frame_tags = match encapsulation {
+            Encapsulation::Vlan | Encapsulation::Qinq => {
+                frame_tags.map(|tags| tags + u32::from(encapsulation.tags()))
+            }
+            Encapsulation::Mtu { .. } => frame_tags,
+            _ => encapsulation.carries_frame().then_some(0),
+        };
+        if let Some(tags) = frame_tags.filter(|tags| *tags > u32::from(VLAN_TAGS_MAX)) {
+            return Err(StackError::TooManyTags { tags });
+        }
+    }
+    Ok(())
+}
+
+const fn is_wifi(link: Link) -> bool {
+    matches!(link, Link::Wifi(_) | Link::WifiLegacy(_))
+}
+
+/// One full packet, in bytes at each place.
+struct Sizes {
+    /// What the carrier carries.
+    outside: u32,
+    /// Just inside of each encapsulation.
+    inside: Vec<u32>,
+    /// The flow's own IP packet.
+    packet: u32,
+    /// Payload of TCP or UDP.
+    datagram: u32,
+    /// Payload of the flow.
+    payload: u32,
+}
+
+fn sizes(plan: &StackPlan, wraps: &[Encapsulation]) -> Result<Sizes, StackError> {
+    let room = rooms(plan.mtu_bytes, wraps)?;
+    let packet = room.last().copied().unwrap_or(plan.mtu_bytes);
+    let datagram = plan.segment.payload_bytes(packet)?;
+    let mut inside = vec![packet; wraps.len()];
+    let mut outside = packet;
+    for index in (0..wraps.len()).rev() {
+        inside[index] = outside;
+        // An `mtu` right inside of a tunnel is the MTU of the tunnel's interface.
+        let narrower = wraps[index + 1..].iter().take_while(|wrap| is_mtu(**wrap)).count();
+        outside = wraps[index].outer_bytes(outside, room[index + narrower]);
+    }
+    let payload = match wraps.last() {
+        Some(quic @ Encapsulation::Quic { .. }) => {
+            let left = datagram.checked_sub(quic.fixed_bytes()).filter(|left| *left > 0);
+            left.ok_or(StackError::NoRoom { encapsulation: *quic, room_bytes: datagram })?
+        }
+        _ => datagram,
+    };
+    Ok(Sizes { outside, inside, packet, datagram, payload })
+}
+
+const fn is_mtu(wrap: Encapsulation) -> bool {
+    matches!(wrap, Encapsulation::Mtu { .. })
+}
+
+/// The longest packet inside of each encapsulation.
+fn rooms(mtu_bytes: u32, wraps: &[Encapsulation]) -> Result<Vec<u32>, StackError> {
+    if mtu_bytes > PACKET_MAX_BYTES {
+        return Err(FramingError::MtuTooLarge { mtu_bytes }.into());
+    }
+    let mut room_bytes = mtu_bytes;
+    let mut within_mtu = false;
+    let mut rooms = Vec::with_capacity(wraps.len());
+    for encapsulation in wraps.iter().copied() {
+        within_mtu |= !encapsulation.is_beyond_mtu();
+        if within_mtu {
+            room_bytes = encapsulation
+                .inner_max_bytes(room_bytes)
+                .ok_or(StackError::NoRoom { encapsulation, room_bytes })?;
+        }
+        rooms.push(room_bytes);
+    }
+    Ok(rooms)
+}
+
+fn wrap_rows(wraps: &[Encapsulation], sizes: &Sizes) -> Vec<Row> {
+    let mut outside = sizes.outside;
+    let mut rows = Vec::new();
+    for (wrap, inside) in wraps.iter().zip(&sizes.inside) {
+        if !matches!(wrap, Encapsulation::Quic { .. } | Encapsulation::Mtu { .. }) {
+            let taken = outside - inside;
+            rows.push(Row {
+                name: format!("inside {}", wrap.title()),
+                bytes: f64::from(*inside),
+                rule: format!("{taken} of {outside} bytes: {}", wrap.parts()),
+                source: wrap.source(),
+                estimate: false,
+            });
+        }
+        outside = *inside;
+    }
+    rows
+}
+
+fn payload_rows(segment: Segment, wraps: &[Encapsulation], sizes: &Sizes) -> Vec<Row> {
+    let ip = match segment.family {
+        Family::V4 => "IPv4 20",
+        Family::V6 => "IPv6 40",
+    };
+    let (name, headers, source) = match segment.transport {
+        Transport::Tcp => ("TCP payload", "TCP 20", "RFC 9293 §3.1"),
+        Transport::TcpWithTimestamps => {
+            ("TCP payload", "TCP 20, timestamps 12", "RFC 9293 §3.1; RFC 7323 appendix A")
+        }
+        Transport::Udp => ("UDP payload", "UDP 8", "RFC 768"),
+    };
+    let taken = sizes.packet - sizes.datagram;
+    let mut rows = vec![Row {
+        name: name.to_owned(),
+        bytes: f64::from(sizes.datagram),
+        rule: format!("{taken} of {} bytes: {ip}, {headers}", sizes.packet),
+        source,
+        estimate: false,
+    }];
+    if let Some(quic @ Encapsulation::Quic { .. }) = wraps.last() {
+        rows.push(Row {
+            name: "QUIC stream".to_owned(),
+            bytes: f64::from(sizes.payload),
+            rule: format!("{} of {} bytes: {}", quic.fixed_bytes(), sizes.datagram, quic.parts()),
+            source: quic.source(),
+            estimate: false,
+        });
+    }
+    rows
+}
+
+/// Rates for rows whose first is the line.
+fn from_rows(line_bps: f64, rows: Vec<Row>, sizes: &Sizes) -> Stack {
+    let line_bytes = rows.first().map_or(1.0, |row| row.bytes);
+    let share = |bytes: f64| line_bps * (bytes / line_bytes);
+    let layers: Vec<Layer> = rows
+        .into_iter()
+        .map(|row| Layer {
+            bps: share(row.bytes),
+            bytes_per_packet: row.bytes,
+            name: row.name,
+            rule: row.rule,
+            source: row.source,
+            estimate: row.estimate,
+        })
+        .collect();
+    Stack {
+        packets_per_s: line_bps / (8.0 * line_bytes),
+        payload_bytes: sizes.payload,
+        payload_bps: share(f64::from(sizes.payload)),
+        ip_bps: share(f64::from(sizes.packet)),
+        estimate: layers.iter().any(|layer| layer.estimate),
+        layers,
+    }
+}
+
+#[cfg(test)]
+mod tests;

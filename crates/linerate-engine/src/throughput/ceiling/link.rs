@@ -1,0 +1,166 @@
+//! The rates that the interfaces of both ends tell, each with how it counts a packet.
+//!
+//! A speed counts everything on the wire; a token bucket filter counts the IP packet and the
+//! Ethernet header. An interface that wraps packets tells neither, whatever figure it names: what
+//! carries them, and how much is added, is not seen from here.
+
+use linerate_core::record::{CeilingInput, Direction, End, Interface};
+use linerate_core::theory::framing::{
+    self, EthernetLink, FramingCeiling, ShapedLink, VLAN_TAG_BYTES,
+};
+use linerate_core::units::BitRate;
+
+use super::Packet;
+
+/// Kinds of links that put packets into packets of another network, or speak no Ethernet
+/// (ip-link(8), `IFLA_INFO_KIND`).
+const WRAPPING: [&str; 18] = [
+    "bareudp",
+    "erspan",
+    "geneve",
+    "gre",
+    "gretap",
+    "gtp",
+    "ip6erspan",
+    "ip6gre",
+    "ip6gretap",
+    "ip6tnl",
+    "ipip",
+    "ppp",
+    "sit",
+    "tun",
+    "vti",
+    "vxlan",
+    "wireguard",
+    "xfrm",
+];
+
+/// A rate that an interface tells.
+#[derive(Clone, Debug)]
+pub(super) struct LinkRate {
+    pub(super) bps: u64,
+    shaped: bool,
+    tags: u8,
+    source: String,
+}
+
+/// What the interfaces of both ends tell about the rate of one direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    pub(super) rates: Vec<LinkRate>,
+    /// Interfaces that tell none.
+    pub(super) unknown: Vec<String>,
+    /// Why there is no link at all.
+    pub(super) no_link: Option<String>,
+}
+
+/// The interface of the end that sends in a direction.
+pub(super) fn sender(ends: &[End], direction: Direction) -> Option<&Interface> {
+    ends.iter().find(|end| end.role == sending_role(direction))?.interface.as_ref()
+}
+
+const fn sending_role(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "local",
+        Direction::Down => "remote",
+    }
+}
+
+/// Negotiated speeds at both ends, a shaper at the sending one.
+pub(super) fn rates(ends: &[End], direction: Direction) -> Known {
+    let interfaces: Vec<(&End, &Interface)> =
+        ends.iter().filter_map(|end| Some((end, end.interface.as_ref()?))).collect();
+    let mut known = Known::default();
+    if let Some((_, loopback)) = interfaces.iter().find(|(_, it)| is_loopback(it)) {
+        known.no_link = Some(format!("{} is loopback, whose packets cross no link", loopback.name));
+        return known;
+    }
+    let mut silent = Vec::new();
+    for (end, interface) in &interfaces {
+        if wraps(interface) {
+            known.unknown.push(format!(
+                "the rate and the encapsulation under {}: it wraps packets",
+                named(interface)
+            ));
+            continue;
+        }
+        known.rates.extend(rates_of(end, interface, direction));
+        if interface.speed_bps.is_none() && interface.shaper_bps.is_none() {
+            silent.push(named(interface));
+        }
+    }
+    silent.dedup();
+    if !silent.is_empty() {
+        let verb = if silent.len() == 1 { "tells" } else { "tell" };
+        known.unknown.push(format!("the link's rate: {} {verb} none", silent.join(" and ")));
+    } else if interfaces.is_empty() {
+        known.unknown.push("the link's rate".to_owned());
+    }
+    known
+}
+
+fn rates_of(end: &End, interface: &Interface, direction: Direction) -> Vec<LinkRate> {
+    let tags = interface.vlan_tags.unwrap_or(0);
+    let place = |name: &str| format!("{name} at the {} end", end.role);
+    let lowest = interface.lower.as_deref().unwrap_or(&interface.name);
+    let speed = interface.speed_bps.map(|bps| LinkRate {
+        bps,
+        shaped: false,
+        tags,
+        source: format!("speed of {}", place(lowest)),
+    });
+    let shaper = interface.shaper_bps.filter(|_| end.role == sending_role(direction));
+    let shaper = shaper.map(|bps| LinkRate {
+        bps,
+        shaped: true,
+        tags,
+        source: format!("token bucket filter on {}", place(&interface.name)),
+    });
+    speed.into_iter().chain(shaper).collect()
+}
+
+/// A shaper makes a link even of loopback.
+fn is_loopback(interface: &Interface) -> bool {
+    interface.kind.as_deref() == Some("loopback") && interface.shaper_bps.is_none()
+}
+
+fn wraps(interface: &Interface) -> bool {
+    interface.kind.as_deref().is_some_and(|kind| WRAPPING.contains(&kind))
+}
+
+fn named(interface: &Interface) -> String {
+    match &interface.kind {
+        Some(kind) => format!("{} ({kind})", interface.name),
+        None => interface.name.clone(),
+    }
+}
+
+impl LinkRate {
+    /// The rate, and the tags that every frame gets.
+    pub(super) fn inputs(&self) -> Vec<CeilingInput> {
+        let rate = CeilingInput::of("link_rate_bps", self.bps as f64, &self.source);
+        let tags = (self.tags > 0)
+            .then(|| CeilingInput::of("vlan_tags", f64::from(self.tags), "of the interface"));
+        [rate].into_iter().chain(tags).collect()
+    }
+
+    /// What the rate leaves at each layer for full packets; none for impossible ones.
+    ///
+    /// The bucket of a shaper does not see the tags of a VLAN: a driver that inserts them itself,
+    /// as nearly all do, gets the packet without them (struct sk_buff, vlan_tci).
+    pub(super) fn framing(&self, packet: &Packet) -> Option<FramingCeiling> {
+        let rate = BitRate::from_bits_per_sec(self.bps);
+        let mtu_bytes = packet.bytes;
+        if !self.shaped {
+            let link = EthernetLink { rate, mtu_bytes, vlan_tags: self.tags };
+            return framing::ceiling(&link, &packet.segment).ok();
+        }
+        let mut framing =
+            framing::shaped_ceiling(&ShapedLink { rate, mtu_bytes }, &packet.segment).ok()?;
+        let tags_bps =
+            framing.frames_per_s * f64::from(VLAN_TAG_BYTES * u32::from(self.tags)) * 8.0;
+        framing.frame_bps += tags_bps;
+        framing.wire_bps += tags_bps;
+        Some(framing)
+    }
+}

@@ -1,0 +1,154 @@
+//! The bounds beside the link that the record of a test knows by itself: windows over the smallest
+//! round trip, and the pace that was asked for. Pure.
+//!
+//! Left out: loss and the hosts' own speed, which need measurements beside the test.
+
+use linerate_core::record::{CeilingInput, Flow, Rung, TcpPlan};
+
+/// Source of the rule for windows.
+const WINDOW_SOURCE: &str = "at most one window in each round trip (RFC 6349 §3.3)";
+/// Source of the rule for send buffers.
+const BUFFER_SOURCE: &str =
+    "what is not acknowledged stays in the send buffer (RFC 9293 §3.9.1.2), one in each round trip";
+
+/// Every bound of the streams of one direction together.
+pub(super) fn rungs(flows: &[&Flow], plan: &TcpPlan) -> Vec<Rung> {
+    let window =
+        over_round_trip("receive_window", WINDOW_SOURCE, windows(flows), rtt_min_ns(flows));
+    // A buffer that the kernel tunes grows with what is in flight and bounds nothing.
+    let buffer = plan.window_bytes.map(|_| {
+        over_round_trip("send_buffer", BUFFER_SOURCE, send_buffers(flows), rtt_min_ns(flows))
+    });
+    let pace = plan.pace.map(|pace| Rung {
+        kind: "application".to_owned(),
+        value: Some(pace.bits_per_sec() as f64 * flows.len() as f64),
+        inputs: vec![
+            CeilingInput::of("pace_bps", pace.bits_per_sec() as f64, "asked by -b, of each stream"),
+            CeilingInput::of("streams", flows.len() as f64, "of this direction"),
+        ],
+        unknown: Vec::new(),
+        source: "each stream is paced in payload bits".to_owned(),
+    });
+    [window].into_iter().chain(buffer).chain(pace).collect()
+}
+
+/// Bytes over the smallest round trip: rate = 8 × bytes / RTT. One window of 65,536 bytes over
+/// 10 ms is 52.43 Mbit/s.
+fn over_round_trip(
+    kind: &str,
+    source: &str,
+    bytes: Option<CeilingInput>,
+    rtt_min_ns: Option<u64>,
+) -> Rung {
+    let value = bytes.as_ref().zip(rtt_min_ns).map(|(bytes, ns)| bytes.value * 8e9 / ns as f64);
+    let mut unknown = Vec::new();
+    if bytes.is_none() {
+        unknown.push(format!("the {}", kind.replace('_', " ")));
+    }
+    if rtt_min_ns.is_none() {
+        unknown.push("the smallest round-trip time".to_owned());
+    }
+    let rtt = rtt_min_ns
+        .map(|ns| CeilingInput::of("rtt_min_ns", ns as f64, "tcpi_min_rtt of the sender"));
+    let inputs = bytes.into_iter().chain(rtt).collect();
+    Rung { kind: kind.to_owned(), value, inputs, unknown, source: source.to_owned() }
+}
+
+/// The largest windows that were seen, of all streams together.
+fn windows(flows: &[&Flow]) -> Option<CeilingInput> {
+    let largest = |flow: &&Flow| {
+        let offered = flow.sender.as_ref().and_then(|end| end.window_offered_bytes_max);
+        let advertised = flow.receiver.as_ref().and_then(|end| end.window_advertised_bytes_max);
+        offered.max(advertised)
+    };
+    let bytes: u64 = flows.iter().map(largest).sum::<Option<u64>>()?;
+    Some(CeilingInput::of("window_bytes", bytes as f64, "largest receive window seen"))
+}
+
+/// What the kernel set as send buffers, of all streams together. It counts its own bookkeeping in,
+/// so less than that is payload.
+fn send_buffers(flows: &[&Flow]) -> Option<CeilingInput> {
+    let set = |flow: &&Flow| flow.sender.as_ref()?.sndbuf_bytes.got;
+    let bytes: u64 = flows.iter().map(set).sum::<Option<u64>>()?;
+    Some(CeilingInput::of("send_buffer_bytes", bytes as f64, "SO_SNDBUF of the sender"))
+}
+
+/// A round trip of 0 was not measured: the kernel's smallest is 1 µs.
+fn rtt_min_ns(flows: &[&Flow]) -> Option<u64> {
+    let infos = flows.iter().filter_map(|flow| flow.sender.as_ref()?.tcp_info);
+    let micros = infos.filter_map(|info| info.min_rtt_us).min().filter(|us| *us > 0)?;
+    Some(u64::from(micros) * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{Asked, Direction, FlowEnd, TcpInfo};
+    use linerate_core::units::BitRate;
+
+    use super::*;
+
+    fn flow(window: Option<u64>, rtt_us: Option<u32>) -> Flow {
+        let info = TcpInfo { min_rtt_us: rtt_us, ..TcpInfo::default() };
+        let sender = FlowEnd {
+            window_offered_bytes_max: window,
+            sndbuf_bytes: Asked { asked: Some(65_536), got: Some(131_072) },
+            tcp_info: Some(info),
+            ..FlowEnd::default()
+        };
+        Flow {
+            flow: 0,
+            direction: Direction::Up,
+            client_addr: String::new(),
+            server_addr: String::new(),
+            sender: Some(sender),
+            receiver: None,
+            syn: None,
+        }
+    }
+
+    fn value(rungs: &[Rung], kind: &str) -> Option<f64> {
+        rungs.iter().find(|rung| rung.kind == kind).and_then(|rung| rung.value)
+    }
+
+    #[test]
+    fn a_window_over_the_smallest_round_trip_bounds_the_rate() {
+        // 65,536 × 8 / 0.010 = 52,428,800; the second stream's round trip is longer.
+        let (one, other) = (flow(Some(65_536), Some(10_000)), flow(Some(65_536), Some(12_000)));
+        let single = rungs(&[&one], &TcpPlan::default());
+        assert_eq!(value(&single, "receive_window"), Some(52_428_800.0));
+        let both = rungs(&[&one, &other], &TcpPlan::default());
+        assert_eq!(value(&both, "receive_window"), Some(104_857_600.0));
+        assert_eq!(single.len(), 1, "neither a buffer nor a pace was asked for");
+    }
+
+    #[test]
+    fn a_buffer_that_was_asked_for_bounds_by_what_the_kernel_set() {
+        let plan = TcpPlan { window_bytes: Some(65_536), ..TcpPlan::default() };
+        let rungs = rungs(&[&flow(Some(1), Some(10_000))], &plan);
+        // 131,072 × 8 / 0.010.
+        assert_eq!(value(&rungs, "send_buffer"), Some(104_857_600.0));
+    }
+
+    #[test]
+    fn a_pace_is_that_of_all_streams() {
+        let pace = Some(BitRate::from_bits_per_sec(10_000_000));
+        let plan = TcpPlan { pace, ..TcpPlan::default() };
+        let flow = flow(None, None);
+        assert_eq!(value(&rungs(&[&flow, &flow], &plan), "application"), Some(20e6));
+    }
+
+    #[test]
+    fn what_is_not_known_is_named_and_bounds_nothing() {
+        for (flow, unknown) in [
+            (flow(None, Some(5)), "the receive window"),
+            (flow(Some(5), None), "the smallest round-trip time"),
+            (flow(Some(5), Some(0)), "the smallest round-trip time"),
+        ] {
+            let rungs = rungs(&[&flow], &TcpPlan::default());
+            assert_eq!(
+                (rungs[0].value, rungs[0].unknown.as_slice()),
+                (None, &[unknown.into()][..])
+            );
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! How wide the terminal is that standard output goes to (TIOCGWINSZ, ioctl_tty(2)).
+
+/// Columns of the terminal; `None` where standard output is no terminal, or one without a size.
+pub fn columns() -> Option<usize> {
+    let stdout = rustix::stdio::stdout();
+    if !rustix::termios::isatty(stdout) {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(stdout).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
