@@ -5,14 +5,15 @@
 use super::envelope::{Envelope, Train, Vertex};
 use super::follower::Follower;
 use super::meter::{Lack, Meter, Verdict};
+use super::needed::{limit_ns, needed};
 use super::peaks::Peaks;
 use super::plan::{ConformPlan, Contract, PlanError};
 use super::result::{
-    BurstAtRate, Conformance, ContractResult, Count, Ended, Needed, Peak, Run, Unused, Violation,
+    BurstAtRate, Conformance, ContractResult, Count, Ended, Peak, Run, Unused, Violation,
 };
 use super::{Arrival, bucket, stretches};
 use crate::theory::atm::CELL_BYTES;
-use crate::theory::gcra::{CELL_BITS, CellRate};
+use crate::theory::gcra::CELL_BITS;
 use crate::theory::token_bucket::Colour;
 
 /// Windows of peak rates, ns: 1 ms to 10 s.
@@ -127,7 +128,7 @@ impl Analysis {
     }
 
     /// What was found so far.
-    pub fn result(&self, ended: Ended, failure: Option<String>) -> Conformance {
+    pub fn result(&mut self, ended: Ended, failure: Option<String>) -> Conformance {
         let vertices = self.envelope.vertices();
         let stretches = stretches(&vertices);
         let in_cells = self.plan.cells.is_some();
@@ -145,7 +146,7 @@ impl Analysis {
             span_ns: self.last_ns,
             mean_bps: (self.last_ns > 0).then(|| bytes as f64 * 8.0 / span_s),
             packet_bytes_max: self.packet_bytes_max,
-            contracts: self.contracts(),
+            contracts: self.contracts(&vertices),
             inverse: self.inverse(&vertices),
             peaks: self.peaks(),
             bucket: bucket(&stretches, self.largest())
@@ -156,7 +157,7 @@ impl Analysis {
         }
     }
 
-    fn contracts(&self) -> Vec<ContractResult> {
+    fn contracts(&self, vertices: &[Vertex]) -> Vec<ContractResult> {
         let each = self.plan.contracts.iter().zip(&self.meters);
         each.map(|(contract, (_, tally))| ContractResult {
             contract: contract.to_string(),
@@ -168,64 +169,9 @@ impl Analysis {
             first: tally.first,
             worst: tally.worst,
             longest_run: tally.longest,
-            needed: self.needed(contract),
+            needed: if self.total.packets > 0 { needed(contract, vertices) } else { Vec::new() },
         })
         .collect()
-    }
-
-    /// What all of the traffic would have needed at the rates of a contract.
-    fn needed(&self, contract: &Contract) -> Vec<Needed> {
-        if self.total.packets == 0 {
-            return Vec::new();
-        }
-        let bytes = |parameter: &str, rate_bps: u64, granted: u64| Needed {
-            parameter: parameter.to_owned(),
-            rate_bps: rate_bps as f64,
-            value: self.envelope.burst_at(rate_bps as f64).map_or(0.0, whole),
-            unit: "bytes".to_owned(),
-            granted: granted as f64,
-        };
-        match contract {
-            Contract::Gcra { peak, tolerance, sustained } => {
-                let cdvt = Needed {
-                    parameter: "cdvt".to_owned(),
-                    rate_bps: rate_bps(*peak),
-                    value: self.limit_ns(*peak),
-                    unit: "ns".to_owned(),
-                    granted: tolerance.as_nanos() as f64,
-                };
-                let mbs = sustained.map(|(rate, burst)| {
-                    let spread = rate.cell_time_ns() - peak.cell_time_ns();
-                    let excess = self.limit_ns(rate) - tolerance.as_nanos() as f64;
-                    let more = if excess <= 0.0 { 0.0 } else { (excess / spread - 1e-9).ceil() };
-                    Needed {
-                        parameter: "mbs".to_owned(),
-                        rate_bps: rate_bps(rate),
-                        value: 1.0 + more,
-                        unit: "cells".to_owned(),
-                        granted: burst as f64,
-                    }
-                });
-                std::iter::once(cdvt).chain(mbs.filter(|mbs| mbs.value.is_finite())).collect()
-            }
-            Contract::TokenBucket { rate, burst } => {
-                vec![bytes("burst", rate.bits_per_sec(), burst.count())]
-            }
-            Contract::SrTcm { plan, .. } => {
-                let (rate, burst) = (plan.committed, plan.committed_burst);
-                vec![bytes("cbs", rate.bits_per_sec(), burst.count())]
-            }
-            Contract::TrTcm { plan, .. } => vec![
-                bytes("cbs", plan.committed.bits_per_sec(), plan.committed_burst.count()),
-                bytes("pbs", plan.peak.bits_per_sec(), plan.peak_burst.count()),
-            ],
-        }
-    }
-
-    /// The smallest limit of a GCRA of this rate: depth L + I less I.
-    fn limit_ns(&self, rate: CellRate) -> f64 {
-        let burst = self.envelope.burst_at(rate_bps(rate)).unwrap_or(0.0);
-        limit_ns(burst, rate.per_second())
     }
 
     /// Rates at which a bucket says something: from the last below the mean, where the burst still
@@ -270,20 +216,6 @@ impl Analysis {
         })
         .collect()
     }
-}
-
-/// Bits of whole cells in a second.
-fn rate_bps(rate: CellRate) -> f64 {
-    rate.per_second() * CELL_BITS as f64
-}
-
-fn limit_ns(burst_bytes: f64, cells_per_s: f64) -> f64 {
-    ((burst_bytes / f64::from(CELL_BYTES) - 1.0) * 1e9 / cells_per_s).max(0.0)
-}
-
-/// The next whole byte, unless rounding alone is above it.
-fn whole(bytes: f64) -> f64 {
-    (bytes - 1e-6).ceil()
 }
 
 /// What a meter said so far.

@@ -10,6 +10,7 @@ mod filter;
 mod follower;
 mod line;
 mod meter;
+mod needed;
 mod peaks;
 mod plan;
 mod result;

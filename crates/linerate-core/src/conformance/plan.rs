@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::filter::Filter;
 use super::line::CellMapping;
 use super::meter::Meter;
-use crate::theory::gcra::{CellRate, ContractError, Sustained, burst_tolerance_ns};
+use crate::theory::gcra::{CELL_BITS, CellRate, ContractError, Sustained, burst_tolerance_ns};
 use crate::theory::token_bucket::{BucketError, SingleRate, SrTcm, TokenBucket, TrTcm, TwoRate};
 use crate::units::{BitRate, Bytes, ParseUnitError, parse_span, print_span};
 
@@ -246,7 +246,7 @@ impl Contract {
 
     /// The rates of its buckets, bit/s; for cells of the whole cell.
     pub fn rates_bps(&self) -> Vec<f64> {
-        let cells = |rate: CellRate| rate.per_second() * 424.0;
+        let cells = |rate: CellRate| rate.per_second() * CELL_BITS as f64;
         let bits = |rate: BitRate| rate.bits_per_sec() as f64;
         match self {
             Self::Gcra { peak, sustained, .. } => {

@@ -81,6 +81,8 @@ pub(super) fn bucket(stretches: &[Stretch], packet_bytes_max: f64) -> Option<Str
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use crate::conformance::result::BucketFound;
     use crate::conformance::{Analysis, Arrival, ConformPlan, Ended, Filter, Layer, cell_line};
     use crate::theory::token_bucket::{Colour, TokenBucket};
@@ -153,7 +155,8 @@ mod tests {
         for seed in 1..=30 {
             let (mut state, mut at, mut analysis) = (seed, 0.0, analysis());
             while at < 2e9 * (seed as f64) {
-                push(&mut analysis, at as u64, 1000);
+                let at_ns = Duration::from_secs_f64(at / 1e9).as_nanos();
+                push(&mut analysis, u64::try_from(at_ns).expect("a minute"), 1000);
                 at -= 1e6 * ((random(&mut state) as f64 + 1.0) / 9_007_199_254_740_993.0).ln();
             }
             let found = analysis.result(Ended::Complete, None);

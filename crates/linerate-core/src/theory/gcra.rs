@@ -459,12 +459,13 @@ mod tests {
         #[test]
         fn no_rate_panics(a: u64, b: u64, c: u64, d: u64, ns: u64, text in "[0-9.a-z/ ]{0,20}") {
             let _ = text.parse::<CellRate>();
-            if let Some((rate, line)) = CellRate::new(a, b).zip(CellRate::new(c, d)) {
-                if let Ok(scale) = Scale::new(rate, line) {
-                    let _ = scale.ticks(Duration::from_nanos(ns));
-                    let (peak, sustainable) = (line, rate);
-                    let _ = scale.burst_tolerance(&Sustained { peak, sustainable, burst_cells: ns });
-                }
+            let rates = CellRate::new(a, b).zip(CellRate::new(c, d));
+            if let Some((scale, (rate, line))) =
+                rates.and_then(|rates| Scale::new(rates.0, rates.1).ok().zip(Some(rates)))
+            {
+                let _ = scale.ticks(Duration::from_nanos(ns));
+                let (peak, sustainable) = (line, rate);
+                let _ = scale.burst_tolerance(&Sustained { peak, sustainable, burst_cells: ns });
             }
         }
     }

@@ -6,7 +6,7 @@ use super::parts::{bytes, curve, decades, evenly, mbps, number, symbol};
 use super::{Curve, Example, Formula, Plot, PlotAxis, Section, Symbol};
 use crate::conformance::Envelope;
 use crate::theory::gcra::{
-    CELL_BITS, CellRate, Gcra, Sustained, VirtualScheduling, burst_cells, burst_tolerance_ns,
+    CellRate, Gcra, Sustained, VirtualScheduling, burst_cells, burst_tolerance_ns,
 };
 use crate::theory::token_bucket::{
     BurstOnLine, Colour, SingleRate, SrTcm, TokenBucket, TrTcm, TwoRate, burst_duration_s,
