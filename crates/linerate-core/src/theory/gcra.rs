@@ -2,8 +2,8 @@
 //!
 //! Time is counted in whole ticks, so that both forms of the algorithm agree exactly. [`Scale`]
 //! makes ticks of which a cell time, an increment and a nanosecond are whole multiples.
-//! Left out: the CLP bit, frame discard and how packets become cells (`atm`). Rules: ITU-T I.371 annex A, ATM Forum Traffic
-//! Management 4.0 §4.4 and appendix C.
+//! Left out: the CLP bit, frame discard and how packets become cells (`atm`). Rules: ITU-T I.371
+//! annex A, ATM Forum Traffic Management 4.0 §4.4 and appendix C.
 
 use std::fmt;
 use std::str::FromStr;

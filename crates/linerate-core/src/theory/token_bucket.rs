@@ -15,9 +15,7 @@ use crate::units::{BitRate, Bytes};
 const PER_BYTE: i128 = 8_000_000_000;
 
 /// What a meter says of a packet.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Colour {
     /// Within the committed rate and burst.

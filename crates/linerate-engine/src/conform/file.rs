@@ -49,7 +49,7 @@ fn read(
                 continue;
             }
             Ok(Next::NeedsInput) => {}
-            Err(error) => return ended(&metering, &stream, unreadable(name, &error)),
+            Err(error) => return ended(&mut metering, &stream, unreadable(name, &error)),
         }
         if stop.asked() {
             return Ok(metering.end(Ended::Interrupted, None));
@@ -59,11 +59,11 @@ fn read(
             Ok(false) => {
                 return match stream.end() {
                     Ok(()) => Ok(metering.end(Ended::Complete, None)),
-                    Err(error) => ended(&metering, &stream, unreadable(name, &error)),
+                    Err(error) => ended(&mut metering, &stream, unreadable(name, &error)),
                 };
             }
             Err(error) => {
-                return ended(&metering, &stream, unreadable(name, &words_of(&error)));
+                return ended(&mut metering, &stream, unreadable(name, &words_of(&error)));
             }
         }
     }
@@ -87,7 +87,11 @@ fn more(source: &mut File, stream: &mut Stream) -> std::io::Result<bool> {
 }
 
 /// What was found before a fault; the fault alone when that is nothing.
-fn ended(metering: &Metering, stream: &Stream, failure: Failure) -> Result<Conformance, Failure> {
+fn ended(
+    metering: &mut Metering,
+    stream: &Stream,
+    failure: Failure,
+) -> Result<Conformance, Failure> {
     if stream.packets() == 0 {
         return Err(failure);
     }

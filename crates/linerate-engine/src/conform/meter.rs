@@ -91,7 +91,7 @@ impl Metering {
         self.analysis.unused().dropped = Some(packets);
     }
 
-    pub(super) fn end(&self, ended: Ended, failure: Option<String>) -> Conformance {
+    pub(super) fn end(&mut self, ended: Ended, failure: Option<String>) -> Conformance {
         self.analysis.result(ended, failure)
     }
 }

@@ -5,6 +5,7 @@
 //! cannot say what the code does not do. Left out: text layout, which is the report's.
 
 mod access;
+mod bucket;
 mod distance;
 mod encapsulation;
 mod ethernet;
