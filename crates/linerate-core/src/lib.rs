@@ -7,7 +7,9 @@
 
 pub mod conformance;
 pub mod lab;
+pub mod path;
 pub mod record;
+pub mod simulate;
 pub mod stats;
 pub mod study;
 pub mod theory;

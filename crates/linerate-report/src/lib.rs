@@ -11,6 +11,7 @@ mod escape;
 pub mod examination;
 pub mod html;
 mod number;
+pub mod path_ceiling;
 pub mod study;
 mod svg;
 mod table;

@@ -7,8 +7,9 @@
 //!
 //! ```text
 //! block   0 version  4 private  8 status  12 packets  16 first packet  20 length
-//! packet  0 next  4 seconds  8 nanoseconds  12 captured  16 original  20 status  24 link header (2)
-//!         32 VLAN tag  36 VLAN type (2)  48 sockaddr_ll, of which 10 is the direction
+//! packet  0 next  4 seconds  8 nanoseconds  12 captured  16 original  20 status
+//!         24 link header (2)  32 VLAN tag  36 VLAN type (2)
+//!         48 sockaddr_ll, of which 10 is the direction
 //! ```
 //!
 //! Times are the kernel's, on CLOCK_REALTIME: for a packet received when the stack took it from

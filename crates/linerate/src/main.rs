@@ -36,6 +36,8 @@ enum Command {
     Test(command::test::Args),
     /// Hold a capture or live traffic to a contract: cells, token buckets, colours
     Conform(command::conform::Args),
+    /// Compute what a path can carry at best, layer by layer, and what binds
+    Ceiling(command::ceiling::Args),
     /// Build a laboratory of hosts, switches and routers on this machine
     Lab(command::lab::Args),
     /// Run a study over the laboratory
@@ -62,6 +64,7 @@ fn main() -> std::process::ExitCode {
         Command::Serve(args) => command::serve::run(args),
         Command::Test(args) => command::test::run(args),
         Command::Conform(args) => command::conform::run(args),
+        Command::Ceiling(args) => command::ceiling::run(args),
         Command::Lab(args) => command::lab::run(args),
         Command::Study(args) => command::study::run(args),
         Command::Report(args) => command::report::run(args),

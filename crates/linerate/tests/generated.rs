@@ -73,7 +73,7 @@ fn man_pages_are_current() {
 
 #[test]
 fn schemas_of_plans_are_current() {
-    for document in ["study", "lab"] {
+    for document in ["study", "lab", "ceiling", "frame-rates"] {
         let path = format!("spec/{document}.schema.json");
         let fresh = generate(&["schema", document]);
         if json(&stored(&path)) != json(&fresh) {

@@ -7,6 +7,7 @@ pub mod encapsulation;
 pub mod esp;
 pub mod framing;
 pub mod gcra;
+pub mod ladder;
 pub mod link;
 pub mod loss;
 pub mod ppp;

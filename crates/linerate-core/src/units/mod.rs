@@ -1,5 +1,5 @@
 //! Quantities of the field as types: rates in bit/s and packets/s, sizes in bytes, frame lengths,
-//! ratios of counts, and spans of time as text.
+//! ratios of counts, shares, lengths of paths, and spans of time as text.
 //!
 //! Anything that leaves these types (JSON, CSV, flags) carries its unit in the name.
 //!
@@ -15,6 +15,8 @@
 //!   with `B` a power of 1000; units B, byte, bytes; a bare number is bytes.
 //! - [`FrameLen`]: `64`, `1518 bytes`; no prefixes.
 //! - [`Ratio`]: `3/10`, two counts.
+//! - [`Fraction`]: `1e-4`, `0.01%`, `1/10000`; a number from 0 to 1, the only one with an exponent.
+//! - [`Distance`]: `1000km`, `250 m`, `80mi`; the unit is not left out.
 //! - a span ([`parse_span`]): `10`, `500ms`, `1h30m`; units h, m, s, ms, us, ns, largest first; a
 //!   bare number is seconds.
 //!
@@ -28,7 +30,9 @@
 mod bit_rate;
 mod bytes;
 mod decimal;
+mod distance;
 mod error;
+mod fraction;
 mod frame_len;
 mod packet_rate;
 mod ratio;
@@ -36,7 +40,9 @@ mod span;
 
 pub use bit_rate::BitRate;
 pub use bytes::{Bytes, PlainBytes};
+pub use distance::Distance;
 pub use error::ParseUnitError;
+pub use fraction::Fraction;
 pub use frame_len::{FrameLen, FrameLenError};
 pub use packet_rate::PacketRate;
 pub use ratio::{Percent, Ratio};

@@ -55,6 +55,11 @@ impl LinkType {
         })
     }
 
+    /// Whether packets have a link layer whose bytes are on the wire, and not only in the capture.
+    pub(super) const fn has_frame(self) -> bool {
+        matches!(self, Self::ETHERNET | Self::PPP | Self::PPP_HDLC | Self::CISCO_HDLC)
+    }
+
     /// Whether [`super::Packet::decode`] can look for an IP header behind it.
     pub const fn is_readable(self) -> bool {
         self.name().is_some()

@@ -3,11 +3,11 @@
 //! It holds no bytes. A caller with the whole capture in memory gives all that is left each time;
 //! [`super::Stream`] does it with a buffer for a caller that reads.
 
+use super::Packet;
 use super::error::{CaptureError, Problem};
 use super::interface::Interface;
 use super::pcap::{self, PcapHeader};
 use super::pcapng::{self, Section};
-use super::{BLOCK_MAX_BYTES, Packet};
 
 /// What one step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Step<'a> {
     },
     /// The input is too short: call again with at least so many bytes from the same place.
     Needs {
-        /// More than the input had, at most [`BLOCK_MAX_BYTES`].
+        /// More than the input had, at most [`super::BLOCK_MAX_BYTES`].
         bytes: usize,
     },
 }
@@ -48,12 +48,36 @@ enum State {
     Pcapng(Section),
 }
 
+/// How far a parser has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    /// Bytes done with.
+    pub(super) offset: u64,
+    /// Packets given.
+    pub(super) packets: u64,
+}
+
+impl Place {
+    /// The step for something of `used` bytes that is no packet.
+    pub(super) const fn pass<'a>(&mut self, used: usize) -> Step<'a> {
+        self.offset += used as u64;
+        Step::Passed { used }
+    }
+
+    /// The same for a packet; returns its number.
+    #[inline]
+    pub(super) const fn count(&mut self, used: usize) -> u64 {
+        self.offset += used as u64;
+        self.packets += 1;
+        self.packets
+    }
+}
+
 /// Reads a capture from slices of it.
 #[derive(Debug, Default)]
 pub struct Parser {
     state: State,
-    offset: u64,
-    packets: u64,
+    place: Place,
     failed: Option<CaptureError>,
 }
 
@@ -72,30 +96,14 @@ impl Parser {
             return Err(error);
         }
         let step = match &mut self.state {
-            State::Pcap(header) => header.record(input, self.offset),
-            State::Pcapng(section) => section.block(input, self.offset),
+            State::Pcap(header) => header.record(input, &mut self.place),
+            State::Pcapng(section) => section.block(input, &mut self.place),
             State::Start => self.start(input),
         };
-        match step {
-            Ok(Step::Packet { mut packet, used }) => {
-                self.packets += 1;
-                packet.number = self.packets;
-                self.offset += used as u64;
-                Ok(Step::Packet { packet, used })
-            }
-            Ok(Step::Passed { used }) => {
-                self.offset += used as u64;
-                step
-            }
-            Ok(Step::Needs { bytes }) => {
-                debug_assert!(bytes > input.len() && bytes <= BLOCK_MAX_BYTES, "a real need");
-                step
-            }
-            Err(error) => {
-                self.failed = Some(error);
-                Err(error)
-            }
+        if let Err(error) = step {
+            self.failed = Some(error);
         }
+        step
     }
 
     /// Says whether the capture may end here, where `rest` is all that follows the last step.
@@ -112,7 +120,7 @@ impl Parser {
                 State::Pcap(_) | State::Pcapng(_) => Ok(()),
             };
         }
-        let offset = self.offset;
+        let offset = self.place.offset;
         match self.step(rest)? {
             Step::Needs { bytes } => {
                 let problem = Problem::Cut { expected: bytes as u32, found: rest.len() as u32 };
@@ -143,12 +151,12 @@ impl Parser {
 
     /// Bytes done with so far.
     pub const fn offset(&self) -> u64 {
-        self.offset
+        self.place.offset
     }
 
     /// Packets given so far.
     pub const fn packets(&self) -> u64 {
-        self.packets
+        self.place.packets
     }
 
     fn start<'a>(&mut self, input: &'a [u8]) -> Result<Step<'a>, CaptureError> {
@@ -156,7 +164,7 @@ impl Parser {
         if u32::from_le_bytes(*magic) == pcapng::SECTION {
             // The section header is a block like all others, so it is left for the next step.
             let mut section = Section::before_the_first();
-            let step = section.block(input, 0)?;
+            let step = section.block(input, &mut self.place)?;
             if let Step::Passed { .. } = step {
                 self.state = State::Pcapng(section);
             }
@@ -167,6 +175,6 @@ impl Parser {
             return Ok(Step::Needs { bytes: pcap::FILE_HEADER_BYTES });
         };
         self.state = State::Pcap(PcapHeader::read(head)?);
-        Ok(Step::Passed { used: head.len() })
+        Ok(self.place.pass(head.len()))
     }
 }

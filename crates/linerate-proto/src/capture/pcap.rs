@@ -13,7 +13,7 @@ use super::error::{BLOCK_MAX, CaptureError, Problem};
 use super::interface::{Clock, Interface};
 use super::link_type::LinkType;
 use super::order::Order;
-use super::parser::Step;
+use super::parser::{Place, Step};
 
 /// Bytes of the file header.
 pub(super) const FILE_HEADER_BYTES: usize = 24;
@@ -127,7 +127,7 @@ impl PcapHeader {
     pub(super) fn record<'a>(
         &self,
         input: &'a [u8],
-        offset: u64,
+        place: &mut Place,
     ) -> Result<Step<'a>, CaptureError> {
         let Some((head, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() else {
             return Ok(Step::Needs { bytes: RECORD_HEADER_BYTES });
@@ -142,7 +142,7 @@ impl PcapHeader {
         if captured > self.packet_max {
             let (what, most) = ("the data of a packet record", self.packet_max);
             let problem = Problem::TooLong { what, most, found: captured };
-            return Err(CaptureError::new(offset, problem));
+            return Err(CaptureError::new(place.offset, problem));
         }
         let used = RECORD_HEADER_BYTES + captured as usize;
         let Some(data) = rest.get(..captured as usize) else {
@@ -152,8 +152,9 @@ impl PcapHeader {
         let fraction = u64::from(order.u32(head, 4));
         // At most 2^32 × 10^9 + 2^32 × 10^3, which 63 bits hold.
         let at_ns = seconds * 1_000_000_000 + fraction * self.ns_per_unit;
+        let offset = place.offset;
         let packet = Packet {
-            number: 0,
+            number: place.count(used),
             offset,
             at_ns: Some(at_ns),
             data,

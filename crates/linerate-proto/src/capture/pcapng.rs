@@ -17,7 +17,7 @@ use super::error::{BLOCK_MAX, CaptureError, Problem};
 use super::interface::{Clock, Interface};
 use super::link_type::LinkType;
 use super::order::Order;
-use super::parser::Step;
+use super::parser::{Place, Step};
 use super::{Direction, INTERFACES_MAX, Packet};
 
 /// Type of the section header block; it reads the same in both byte orders.
@@ -85,8 +85,9 @@ impl Section {
     pub(super) fn block<'a>(
         &mut self,
         input: &'a [u8],
-        offset: u64,
+        place: &mut Place,
     ) -> Result<Step<'a>, CaptureError> {
+        let offset = place.offset;
         let Some(head) = input.first_chunk::<FRAME_BYTES>() else {
             return Ok(Step::Needs { bytes: FRAME_BYTES });
         };
@@ -101,20 +102,20 @@ impl Section {
             return Err(CaptureError::new(offset + block.len() as u64, problem));
         }
         let body = Body { bytes: &block[HEAD_BYTES..], offset };
-        let packet = match kind {
+        let mut packet = match kind {
             ENHANCED_PACKET => self.packet(&body, false)?,
             SIMPLE_PACKET => self.simple_packet(&body)?,
             OBSOLETE_PACKET => self.packet(&body, true)?,
-            SECTION => {
-                self.begin(order, &body)?;
-                return Ok(Step::Passed { used });
+            _ => {
+                match kind {
+                    SECTION => self.begin(order, &body)?,
+                    INTERFACE => self.describe(&body)?,
+                    _ => {}
+                }
+                return Ok(place.pass(used));
             }
-            INTERFACE => {
-                self.describe(&body)?;
-                return Ok(Step::Passed { used });
-            }
-            _ => return Ok(Step::Passed { used }),
         };
+        packet.number = place.count(used);
         Ok(Step::Packet { packet, used })
     }
 

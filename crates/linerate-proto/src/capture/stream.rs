@@ -1,16 +1,5 @@
 //! A parser with a buffer, for a capture that is read piece by piece.
-//!
-//! ```text
-//! loop {
-//!     match stream.next_packet()? {
-//!         Next::Packet(packet) => use_it(packet),
-//!         Next::NeedsInput => match read(stream.space())? {
-//!             0 => break stream.end(),
-//!             count => stream.filled(count),
-//!         },
-//!     }
-//! }
-//! ```
+//! It reads nothing itself; [`super::Parser`] does without the buffer.
 
 use super::BLOCK_MAX_BYTES;
 use super::error::CaptureError;
@@ -31,6 +20,35 @@ pub enum Next<'a> {
 }
 
 /// Reads a capture in constant memory: 256 KiB, and up to [`BLOCK_MAX_BYTES`] for a longer block.
+///
+/// ```
+/// use linerate_proto::capture::{LinkType, Next, Stream};
+///
+/// // Little-endian pcap of raw IPv4 in microseconds, and a packet of 20 bytes.
+/// let header = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 228].map(u32::to_le_bytes).concat();
+/// let record = [1_700_000_000, 250_000, 20, 20].map(u32::to_le_bytes).concat();
+/// let packet = [0x45, 0, 0, 20, 0, 0, 0, 0, 64, 1, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+/// let capture = [&header[..], &record, &packet].concat();
+///
+/// let (mut stream, mut left, mut count) = (Stream::new(), &capture[..], 0);
+/// loop {
+///     match stream.next_packet()? {
+///         Next::Packet(packet) => {
+///             assert_eq!(packet.at_ns, Some(1_700_000_000_250_000_000));
+///             assert_eq!(packet.link_type, LinkType::IPV4);
+///             assert_eq!(packet.decode().ip.map(|ip| ip.ip_bytes), Ok(20));
+///             count += 1;
+///         }
+///         Next::NeedsInput => match std::io::Read::read(&mut left, stream.space()) {
+///             Ok(0) => break stream.end()?,
+///             Ok(bytes) => stream.filled(bytes),
+///             Err(error) => panic!("{error}"),
+///         },
+///     }
+/// }
+/// assert_eq!(count, 1);
+/// # Ok::<(), linerate_proto::capture::CaptureError>(())
+/// ```
 #[derive(Debug)]
 pub struct Stream {
     parser: Parser,

@@ -52,6 +52,10 @@ enum Document {
     Study,
     /// The plan of a laboratory
     Lab,
+    /// The answer of linerate ceiling
+    Ceiling,
+    /// The tables of linerate ceiling --all-links
+    FrameRates,
 }
 
 /// Runs the command.
@@ -114,6 +118,8 @@ fn schema(document: Document) -> anyhow::Result<String> {
         Document::Record => schemars::schema_for!(Record),
         Document::Study => schemars::schema_for!(linerate_core::study::StudyPlan),
         Document::Lab => schemars::schema_for!(linerate_core::lab::LabPlan),
+        Document::Ceiling => schemars::schema_for!(linerate_core::theory::ladder::PathCeiling),
+        Document::FrameRates => schemars::schema_for!(linerate_core::theory::ladder::FrameRates),
     };
     serde_json::to_string_pretty(&schema).context("print the schema")
 }

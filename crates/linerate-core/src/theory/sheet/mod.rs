@@ -9,6 +9,7 @@ mod bucket;
 mod distance;
 mod encapsulation;
 mod ethernet;
+mod ladder;
 mod loss;
 mod model_based;
 mod parts;
@@ -132,6 +133,7 @@ pub const SHEET: &[Section] = &[
     policing::SECTION,
     model_based::SECTION,
     speed_record::SECTION,
+    ladder::SECTION,
     published::SECTION,
 ];
 

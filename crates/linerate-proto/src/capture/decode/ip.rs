@@ -32,18 +32,32 @@ pub(super) const JUMBO_HEADER_BYTES: u32 = 8;
 /// Most extension headers that are followed; RFC 8200 §4.1 knows eight places.
 const EXTENSIONS_MAX: usize = 16;
 
-/// Either version, by the first four bits.
-pub(super) fn decode(rest: Rest<'_>) -> Result<IpPacket, NoIp> {
-    match rest.data.first().map(|first| first >> 4) {
-        Some(4) => v4(rest),
-        Some(6) => v6(rest),
-        Some(_) => Err(NoIp::Malformed("IP version")),
-        None => Err(NoIp::Cut("IP header")),
+/// Which header is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V4,
+    V6,
+    /// What the first four bits say.
+    Either,
+}
+
+/// The packet that starts with `rest`.
+#[inline]
+pub(super) fn decode(rest: Rest<'_>, version: Version) -> Result<IpPacket, NoIp> {
+    match version {
+        Version::V4 => v4(rest),
+        Version::V6 => v6(rest),
+        Version::Either => match rest.data.first().map(|first| first >> 4) {
+            Some(4) => v4(rest),
+            Some(6) => v6(rest),
+            Some(_) => Err(NoIp::Malformed("IP version")),
+            None => Err(NoIp::Cut("IP header")),
+        },
     }
 }
 
 #[inline]
-pub(super) fn v4(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
+fn v4(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
     let room = rest.room;
     let head = rest.take::<20>("IPv4 header")?;
     let header_bytes = u32::from(head[0] & 0x0f) * 4;
@@ -58,9 +72,12 @@ pub(super) fn v4(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
         return Err(NoIp::Malformed("IPv4 total length"));
     }
     let fragment = word(head, 6) & 0x3fff;
+    let is_first = fragment & 0x1fff == 0;
+    let options = (header_bytes - V4_HEADER_BYTES) as usize;
+    let payload = rest.data.get(options..).filter(|_| is_first).unwrap_or(&[]);
     let [a, b, c, d] = [head[12], head[13], head[14], head[15]];
     let [e, f, g, h] = [head[16], head[17], head[18], head[19]];
-    let mut packet = IpPacket {
+    Ok(IpPacket {
         ip_bytes,
         length_from,
         missing_bytes: ip_bytes.saturating_sub(room),
@@ -70,19 +87,12 @@ pub(super) fn v4(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
         dscp: head[1] >> 2,
         is_fragment: fragment != 0,
         header_bytes,
-        transport_header_bytes: None,
-        ports: None,
-    };
-    let options = (header_bytes - V4_HEADER_BYTES) as usize;
-    let is_first = fragment & 0x1fff == 0;
-    if is_first && let Some(payload) = rest.data.get(options..) {
-        transport(&mut packet, payload);
-    }
-    Ok(packet)
+        transport_header_bytes: transport_header_bytes(head[9], payload),
+        ports: ports(head[9], payload),
+    })
 }
 
-#[inline]
-pub(super) fn v6(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
+fn v6(mut rest: Rest<'_>) -> Result<IpPacket, NoIp> {
     let room = rest.room;
     let head = rest.take::<40>("IPv6 header")?;
     if head[0] >> 4 != 6 {
@@ -150,7 +160,8 @@ fn extensions(packet: &mut IpPacket, mut data: &[u8]) -> Option<u32> {
         packet.protocol = header[0];
         data = &data[bytes..];
     }
-    transport(packet, data);
+    packet.ports = ports(packet.protocol, data);
+    packet.transport_header_bytes = transport_header_bytes(packet.protocol, data);
     jumbo
 }
 
@@ -167,18 +178,22 @@ fn jumbo_length(mut options: &[u8]) -> Option<u32> {
     }
 }
 
-/// Ports and the length of the transport header, as far as they were captured.
+/// Ports, where the protocol has them and they were captured.
 #[inline]
-fn transport(packet: &mut IpPacket, payload: &[u8]) {
-    let protocol = packet.protocol;
-    if protocol == TCP || protocol == UDP || WITH_PORTS.contains(&protocol) {
-        packet.ports = payload
-            .first_chunk::<4>()
-            .map(|head| Ports { source: word(head, 0), destination: word(head, 2) });
+fn ports(protocol: u8, payload: &[u8]) -> Option<Ports> {
+    if protocol != TCP && protocol != UDP && !WITH_PORTS.contains(&protocol) {
+        return None;
     }
-    packet.transport_header_bytes = match protocol {
+    let head = payload.first_chunk::<4>()?;
+    Some(Ports { source: word(head, 0), destination: word(head, 2) })
+}
+
+/// Length of the transport header, as far as it was captured.
+#[inline]
+fn transport_header_bytes(protocol: u8, payload: &[u8]) -> Option<u32> {
+    match protocol {
         UDP if payload.len() >= 8 => Some(8),
         TCP => payload.get(12).map(|offset| u32::from(offset >> 4) * 4).filter(|n| *n >= 20),
         _ => None,
-    };
+    }
 }

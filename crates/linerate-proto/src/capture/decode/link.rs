@@ -1,4 +1,4 @@
-//! Link layers, down to the IP header.
+//! Link layers, down to where the IP header starts.
 //!
 //! ```text
 //! Ethernet    0 destination (6)  6 source (6)  12 type or length (2)   IEEE 802.3 §3.1.1
@@ -14,7 +14,8 @@
 //! ```
 
 use super::super::{Direction, LinkType};
-use super::{Decoded, IpPacket, NoIp, Rest, Vlans, ip, word};
+use super::ip::Version;
+use super::{NoIp, Rest, Vlans, word};
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -29,39 +30,36 @@ const TYPE_MIN: u16 = 0x0600;
 /// Most tags and labels that are followed; real stacks have fewer than 8.
 const STACK_MAX: u8 = 16;
 
-/// A frame while it is read.
-struct Frame<'a> {
-    rest: Rest<'a>,
-    decoded: Decoded,
-}
-
-pub(super) fn decode(link_type: LinkType, direction: Option<Direction>, rest: Rest<'_>) -> Decoded {
-    let ip = Err(NoIp::LinkType(link_type));
-    let decoded =
-        Decoded { frame_bytes: None, vlans: Vlans::default(), mpls_labels: 0, direction, ip };
-    let has_link_layer = matches!(
-        link_type,
-        LinkType::ETHERNET | LinkType::PPP | LinkType::PPP_HDLC | LinkType::CISCO_HDLC
-    );
-    let mut frame = Frame { rest, decoded };
-    frame.decoded.frame_bytes = has_link_layer.then_some(rest.room);
-    frame.decoded.ip = frame.link(link_type);
-    frame.decoded
+/// A frame while its link layer is read.
+pub(super) struct Frame<'a> {
+    /// What is not read yet; in the end the IP packet.
+    pub(super) rest: Rest<'a>,
+    pub(super) vlans: Vlans,
+    pub(super) mpls_labels: u8,
+    pub(super) direction: Option<Direction>,
 }
 
 impl Frame<'_> {
+    /// Takes the link layer off; says which IP header follows.
     #[inline]
-    fn link(&mut self, link_type: LinkType) -> Result<IpPacket, NoIp> {
+    pub(super) fn link(&mut self, link_type: LinkType) -> Result<Version, NoIp> {
+        if link_type == LinkType::ETHERNET {
+            let head = self.rest.take::<14>("Ethernet header")?;
+            return match word(head, 12) {
+                IPV4 => Ok(Version::V4),
+                other => self.ether_type(other),
+            };
+        }
+        self.rare_link(link_type)
+    }
+
+    fn rare_link(&mut self, link_type: LinkType) -> Result<Version, NoIp> {
         match link_type {
-            LinkType::ETHERNET => {
-                let head = self.rest.take::<14>("Ethernet header")?;
-                self.ether_type(word(head, 12))
-            }
             LinkType::RAW
             | LinkType::RAW_12
             | LinkType::RAW_14
             | LinkType::IPV4
-            | LinkType::IPV6 => ip::decode(self.rest),
+            | LinkType::IPV6 => Ok(Version::Either),
             LinkType::NULL | LinkType::LOOP => self.loopback(),
             LinkType::LINUX_SLL => self.cooked(),
             LinkType::LINUX_SLL2 => self.cooked_v2(),
@@ -72,16 +70,15 @@ impl Frame<'_> {
     }
 
     /// What follows a type field: tags first, then IP or not.
-    #[inline]
-    fn ether_type(&mut self, mut ether_type: u16) -> Result<IpPacket, NoIp> {
+    fn ether_type(&mut self, mut ether_type: u16) -> Result<Version, NoIp> {
         while ether_type == VLAN || SERVICE_VLANS.contains(&ether_type) {
             let tag = self.rest.take::<4>("VLAN tag")?;
             self.tag(word(tag, 0) & 0x0fff)?;
             ether_type = word(tag, 2);
         }
         match ether_type {
-            IPV4 => ip::v4(self.rest),
-            IPV6 => ip::v6(self.rest),
+            IPV4 => Ok(Version::V4),
+            IPV6 => Ok(Version::V6),
             PPPOE_SESSION => self.pppoe(),
             other if MPLS.contains(&other) => self.mpls(),
             length if length < TYPE_MIN => self.llc(length),
@@ -90,7 +87,7 @@ impl Frame<'_> {
     }
 
     fn tag(&mut self, id: u16) -> Result<(), NoIp> {
-        let vlans = &mut self.decoded.vlans;
+        let vlans = &mut self.vlans;
         if vlans.count == STACK_MAX {
             return Err(NoIp::Malformed("stack of VLAN tags"));
         }
@@ -101,7 +98,7 @@ impl Frame<'_> {
         Ok(())
     }
 
-    fn llc(&mut self, length: u16) -> Result<IpPacket, NoIp> {
+    fn llc(&mut self, length: u16) -> Result<Version, NoIp> {
         self.rest.shorten(length.into());
         let head = self.rest.take::<8>("LLC header")?;
         let snap = [0xaa, 0xaa, 0x03, 0, 0, 0];
@@ -109,27 +106,27 @@ impl Frame<'_> {
             return Err(NoIp::Llc);
         }
         match word(head, 6) {
-            IPV4 => ip::v4(self.rest),
-            IPV6 => ip::v6(self.rest),
+            IPV4 => Ok(Version::V4),
+            IPV6 => Ok(Version::V6),
             other => Err(NoIp::EtherType(other)),
         }
     }
 
     /// Labels say nothing of what they carry; the first bits of an IP header do (RFC 4928 §2).
-    fn mpls(&mut self) -> Result<IpPacket, NoIp> {
+    fn mpls(&mut self) -> Result<Version, NoIp> {
         loop {
             let label = self.rest.take::<4>("MPLS label")?;
-            if self.decoded.mpls_labels == STACK_MAX {
+            if self.mpls_labels == STACK_MAX {
                 return Err(NoIp::Malformed("stack of MPLS labels"));
             }
-            self.decoded.mpls_labels += 1;
+            self.mpls_labels += 1;
             if label[2] & 1 != 0 {
-                return ip::decode(self.rest);
+                return Ok(Version::Either);
             }
         }
     }
 
-    fn pppoe(&mut self) -> Result<IpPacket, NoIp> {
+    fn pppoe(&mut self) -> Result<Version, NoIp> {
         let head = self.rest.take::<6>("PPPoE header")?;
         if head[0] != 0x11 || head[1] != 0 {
             return Err(NoIp::Malformed("PPPoE header"));
@@ -138,7 +135,7 @@ impl Frame<'_> {
         self.ppp()
     }
 
-    fn ppp_or_hdlc(&mut self) -> Result<IpPacket, NoIp> {
+    fn ppp_or_hdlc(&mut self) -> Result<Version, NoIp> {
         match self.rest.data {
             // Unicast and multicast addresses of Cisco HDLC; PPP's is 0xff.
             [0x0f | 0x8f, 0, ..] => self.cisco_hdlc(),
@@ -151,7 +148,7 @@ impl Frame<'_> {
     }
 
     /// The protocol has one byte when its lowest bit is set, else two (RFC 1661 §6.5).
-    fn ppp(&mut self) -> Result<IpPacket, NoIp> {
+    fn ppp(&mut self) -> Result<Version, NoIp> {
         let [first] = *self.rest.take::<1>("PPP header")?;
         let protocol = if first & 1 == 1 {
             first.into()
@@ -160,15 +157,15 @@ impl Frame<'_> {
             u16::from_be_bytes([first, second])
         };
         match protocol {
-            0x0021 => ip::v4(self.rest),
-            0x0057 => ip::v6(self.rest),
+            0x0021 => Ok(Version::V4),
+            0x0057 => Ok(Version::V6),
             // RFC 3032 §4.3: labels, unicast and multicast.
             0x0281 | 0x0283 => self.mpls(),
             other => Err(NoIp::PppProtocol(other)),
         }
     }
 
-    fn cisco_hdlc(&mut self) -> Result<IpPacket, NoIp> {
+    fn cisco_hdlc(&mut self) -> Result<Version, NoIp> {
         let head = self.rest.take::<4>("Cisco HDLC header")?;
         self.ether_type(word(head, 2))
     }
@@ -176,24 +173,24 @@ impl Frame<'_> {
     /// An address family in either byte order: the writer's is not told for link type 0, and one
     /// of the two reads below 256. AF_INET is 2 everywhere, AF_INET6 differs between systems, so
     /// the IP header's own version decides.
-    fn loopback(&mut self) -> Result<IpPacket, NoIp> {
+    fn loopback(&mut self) -> Result<Version, NoIp> {
         let head = self.rest.take::<4>("loopback header")?;
         let family = u32::from_le_bytes(*head).min(u32::from_be_bytes(*head));
         match family {
-            2 => ip::v4(self.rest),
+            2 => Ok(Version::V4),
             // Linux 10; NetBSD, OpenBSD 24; FreeBSD 28; macOS 30; Windows 23.
-            10 | 23 | 24 | 28 | 30 => ip::v6(self.rest),
+            10 | 23 | 24 | 28 | 30 => Ok(Version::V6),
             other => Err(NoIp::Family(other)),
         }
     }
 
-    fn cooked(&mut self) -> Result<IpPacket, NoIp> {
+    fn cooked(&mut self) -> Result<Version, NoIp> {
         let head = self.rest.take::<16>("Linux cooked header")?;
         self.cooked_direction(word(head, 0));
         self.cooked_type(word(head, 14))
     }
 
-    fn cooked_v2(&mut self) -> Result<IpPacket, NoIp> {
+    fn cooked_v2(&mut self) -> Result<Version, NoIp> {
         let head = self.rest.take::<20>("Linux cooked v2 header")?;
         self.cooked_direction(head[10].into());
         self.cooked_type(word(head, 0))
@@ -202,11 +199,11 @@ impl Frame<'_> {
     /// packet(7): 0 to us, 1 broadcast, 2 multicast, 3 to another host, 4 sent by us.
     fn cooked_direction(&mut self, packet_type: u16) {
         let told = if packet_type == 4 { Direction::Outgoing } else { Direction::Incoming };
-        self.decoded.direction.get_or_insert(told);
+        self.direction.get_or_insert(told);
     }
 
     /// Types below 0x0600 are Linux's own here, among them 4 for an LLC frame.
-    fn cooked_type(&mut self, ether_type: u16) -> Result<IpPacket, NoIp> {
+    fn cooked_type(&mut self, ether_type: u16) -> Result<Version, NoIp> {
         match ether_type {
             4 => {
                 let room = u16::try_from(self.rest.room).unwrap_or(u16::MAX);

@@ -156,12 +156,29 @@ impl IpPacket {
 }
 
 /// Takes the headers of a packet apart.
+#[inline]
 pub fn decode(packet: &Packet<'_>) -> Decoded {
     // Tools exist that tell an original length below the captured one.
     let told = packet.original_len.max(u32::try_from(packet.data.len()).unwrap_or(u32::MAX));
     let frame = told.saturating_sub(packet.fcs_bytes.unwrap_or(0).into());
     let data = &packet.data[..packet.data.len().min(frame as usize)];
-    link::decode(packet.link_type, packet.direction, Rest { data, room: frame })
+    let mut reader = link::Frame {
+        rest: Rest { data, room: frame },
+        vlans: Vlans::default(),
+        mpls_labels: 0,
+        direction: packet.direction,
+    };
+    let ip = match reader.link(packet.link_type) {
+        Ok(version) => ip::decode(reader.rest, version),
+        Err(reason) => Err(reason),
+    };
+    Decoded {
+        frame_bytes: packet.link_type.has_frame().then_some(frame),
+        vlans: reader.vlans,
+        mpls_labels: reader.mpls_labels,
+        direction: reader.direction,
+        ip,
+    }
 }
 
 /// What is left of a packet behind the headers read so far.
@@ -175,6 +192,7 @@ struct Rest<'a> {
 
 impl<'a> Rest<'a> {
     /// Takes `N` bytes of a header off.
+    #[inline]
     fn take<const N: usize>(&mut self, header: &'static str) -> Result<&'a [u8; N], NoIp> {
         let (head, data) = self.data.split_first_chunk().ok_or(NoIp::Cut(header))?;
         *self = Self { data, room: self.room - N as u32 };

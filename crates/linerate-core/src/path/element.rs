@@ -1,0 +1,93 @@
+//! The three questions that every element answers, and where its packets go.
+
+use super::Packet;
+use crate::time::MonoTime;
+
+/// One element of a path. The pipeline keeps the order: before [`Element::take`] at a time it asks
+/// for what is [`Element::due`] at that time, and times never go back.
+pub trait Element: Send {
+    /// Takes a packet that arrives at `at`. What leaves at once, and what is lost, goes to `out`.
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet);
+
+    /// Puts out every packet that leaves at or before `now`, in order of time, each with the time
+    /// at which it leaves.
+    fn due(&mut self, now: MonoTime, out: &mut Outlet);
+
+    /// When the next packet leaves, as far as is known now; `None` while nothing waits.
+    fn next(&self) -> Option<MonoTime>;
+
+    /// Packets and bytes that wait here at `now`, for a plot of the queue.
+    fn backlog(&self, now: MonoTime) -> Backlog {
+        let _ = now;
+        Backlog::default()
+    }
+}
+
+/// What waits in an element.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of IP packets.
+    pub bytes: u64,
+}
+
+/// A packet that leaves an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// When.
+    pub at: MonoTime,
+    /// Which.
+    pub packet: Packet,
+}
+
+/// A packet that the path lost, with the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// When.
+    pub at: MonoTime,
+    /// Which.
+    pub packet: Packet,
+    /// Why.
+    pub cause: LossCause,
+}
+
+/// Why a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossCause {
+    /// The queue was full.
+    QueueFull,
+    /// An active queue management dropped it early.
+    QueueEarly,
+    /// A policer found it out of its contract.
+    Policed,
+    /// Random loss, a burst or a listed packet.
+    Random,
+    /// Bit errors that a frame check sequence catches, or a lost cell of it.
+    Damaged,
+    /// Longer than the MTU and not to be fragmented.
+    TooLong,
+    /// The path was out.
+    Outage,
+}
+
+/// Where an element puts its packets.
+#[derive(Debug, Default)]
+pub struct Outlet {
+    /// What leaves, in order of time.
+    pub departures: Vec<Departure>,
+    /// What is lost.
+    pub lost: Vec<Lost>,
+}
+
+impl Outlet {
+    /// A packet leaves at `at`.
+    pub fn forward(&mut self, at: MonoTime, packet: Packet) {
+        self.departures.push(Departure { at, packet });
+    }
+
+    /// A packet is lost at `at`.
+    pub fn lose(&mut self, at: MonoTime, packet: Packet, cause: LossCause) {
+        self.lost.push(Lost { at, packet, cause });
+    }
+}

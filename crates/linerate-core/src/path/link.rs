@@ -1,0 +1,247 @@
+//! A link: a queue that ends, and a line that sends one packet after another at its rate.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::queue::Queue;
+use super::{Backlog, Element, Framing, Outlet, Packet};
+use crate::time::MonoTime;
+use crate::units::BitRate;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// A line with a rate and a queue before it. The packet that is being sent does not count as
+/// waiting.
+pub struct Link {
+    line: Line,
+    queue: Box<dyn Queue>,
+    sending: Option<Sending>,
+    /// Rates to come, the earliest last.
+    steps: Vec<(MonoTime, BitRate)>,
+    medium: Option<Medium>,
+}
+
+/// What two directions of a half-duplex link share: only one of them sends at a time. Whoever is
+/// asked first after the medium is free has it, so each direction's turn is a packet long when
+/// both are asked often.
+#[derive(Clone, Debug, Default)]
+pub struct Medium(Arc<Mutex<MonoTime>>);
+
+impl Medium {
+    /// Begins at `at` or when the medium is free, and has it until what `send` says.
+    fn occupy(&self, at: MonoTime, send: impl FnOnce(MonoTime) -> MonoTime) -> MonoTime {
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *free = send(at.max(*free));
+        *free
+    }
+}
+
+/// The packet on the line and the time at which its last bit leaves.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    packet: Packet,
+    until: MonoTime,
+}
+
+impl Link {
+    /// A line of `rate`, which must not be 0, that counts what `framing` says.
+    pub fn new(rate: BitRate, framing: Framing, queue: impl Queue + 'static) -> Self {
+        let line = Line::new(rate, framing);
+        Self { line, queue: Box::new(queue), sending: None, steps: Vec::new(), medium: None }
+    }
+
+    /// The same link with other rates, none of them 0, from given times on. A packet that is being
+    /// sent keeps its rate.
+    pub fn with_steps(mut self, mut steps: Vec<(MonoTime, BitRate)>) -> Self {
+        steps.sort_unstable_by_key(|&(from, _)| std::cmp::Reverse(from));
+        self.steps = steps;
+        self
+    }
+
+    /// The same link on a medium that another link shares.
+    pub fn on_medium(mut self, medium: Medium) -> Self {
+        self.medium = Some(medium);
+        self
+    }
+
+    fn send(&mut self, at: MonoTime, packet: Packet) {
+        while let Some(&(_, rate)) = self.steps.last().filter(|(from, _)| *from <= at) {
+            self.line.set_rate(rate);
+            self.steps.pop();
+        }
+        let line = &mut self.line;
+        let until = match &self.medium {
+            Some(medium) => medium.occupy(at, |begin| line.send(begin, &packet)),
+            None => line.send(at, &packet),
+        };
+        self.sending = Some(Sending { packet, until });
+    }
+}
+
+impl Element for Link {
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        if self.sending.is_some() {
+            self.queue.put(at, packet, out);
+        } else if let Some(packet) = self.queue.pass(at, packet, out) {
+            self.line.rest();
+            self.send(at, packet);
+        }
+    }
+
+    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+        while let Some(sending) = self.sending.filter(|sending| sending.until <= now) {
+            out.forward(sending.until, sending.packet);
+            self.sending = None;
+            if let Some(packet) = self.queue.get(sending.until, out) {
+                self.send(sending.until, packet);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<MonoTime> {
+        self.sending.map(|sending| sending.until)
+    }
+
+    fn backlog(&self, _: MonoTime) -> Backlog {
+        self.queue.backlog()
+    }
+}
+
+/// A line's clock: how long each packet takes on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    rate: BitRate,
+    framing: Framing,
+    /// What was left of the last division, in bits times 10^9: the clock is exact over any number
+    /// of packets sent back to back.
+    remainder: u64,
+}
+
+impl Line {
+    pub(super) const fn new(rate: BitRate, framing: Framing) -> Self {
+        Self { rate, framing, remainder: 0 }
+    }
+
+    /// When the last bit of a packet leaves that begins at `at`.
+    pub(super) const fn send(&mut self, at: MonoTime, packet: &Packet) -> MonoTime {
+        let bits = self.framing.line_bytes(packet.ip_bytes) as u64 * 8;
+        // At most 64 KiB in cells: 6 * 10^5 bits * 10^9 < 2^50.
+        let work = bits * NANOS_PER_SECOND + self.remainder;
+        let rate = self.rate.bits_per_sec();
+        self.remainder = work % rate;
+        MonoTime::from_nanos(at.nanos().saturating_add(work / rate))
+    }
+
+    /// The line was idle: the next packet begins at a time of its own.
+    pub(super) const fn rest(&mut self) {
+        self.remainder = 0;
+    }
+
+    /// Another rate from the next packet on.
+    pub(super) const fn set_rate(&mut self, rate: BitRate) {
+        self.rate = rate;
+        self.remainder = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::testing::{at, packet};
+    use super::*;
+    use crate::path::{Delay, Limit, LossCause, Pipeline, TailDrop};
+
+    #[test]
+    fn a_million_packets_back_to_back_take_their_time_to_the_nanosecond() {
+        // 10^6 x 1538 x 8 bits at 622.08 Mbit/s: 19.778806584… s.
+        let rate = BitRate::from_bits_per_sec(622_080_000);
+        let mut link = Link::new(rate, Framing::ETHERNET, TailDrop::new(Limit::Packets(1_000_000)));
+        let mut out = Outlet::default();
+        for _ in 0..1_000_000 {
+            link.take(at(0), packet(1500), &mut out);
+        }
+        link.due(at(u64::MAX), &mut out);
+        assert_eq!(out.departures.len(), 1_000_000);
+        let bits: u128 = 1_000_000 * 1538 * 8;
+        let expected = bits * 1_000_000_000 / 622_080_000;
+        assert_eq!(u128::from(out.departures[999_999].at.nanos()), expected);
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_last_to_come() {
+        let rate = BitRate::from_bits_per_sec(1_000_000);
+        let mut link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Bytes(3000)));
+        let mut out = Outlet::default();
+        for number in 0..5 {
+            link.take(at(0), Packet { number, ..packet(1500) }, &mut out);
+        }
+        // One on the line, two in the queue, two lost.
+        assert_eq!(out.lost.iter().map(|lost| lost.packet.number).collect::<Vec<_>>(), [3, 4]);
+        assert!(out.lost.iter().all(|lost| lost.cause == LossCause::QueueFull));
+        link.due(at(u64::MAX), &mut out);
+        // 12,000 bits at 1 Mbit/s: 12 ms each.
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        assert_eq!(times, [12_000_000, 24_000_000, 36_000_000]);
+    }
+
+    #[test]
+    fn a_pipeline_gives_exact_times_however_late_it_is_asked() {
+        let rate = BitRate::from_bits_per_sec(12_000_000);
+        let elements: [Box<dyn Element>; 2] = [
+            Box::new(Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)))),
+            Box::new(Delay::new(Duration::from_millis(5))),
+        ];
+        let mut pipeline = Pipeline::new(elements.into());
+        let mut out = Outlet::default();
+        for _ in 0..3 {
+            pipeline.take(at(0), packet(1500), &mut out);
+        }
+        assert_eq!(pipeline.next(), Some(at(1_000_000)));
+        pipeline.due(at(60_000_000_000), &mut out);
+        // 1 ms each on the line, then 5 ms.
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();
+        assert_eq!(times, [6_000_000, 7_000_000, 8_000_000]);
+        assert_eq!(pipeline.next(), None);
+    }
+
+    #[test]
+    fn a_rate_that_steps_down_holds_from_the_next_packet_on() {
+        let rate = BitRate::from_bits_per_sec(12_000_000);
+        let slow = BitRate::from_bits_per_sec(6_000_000);
+        let link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(10)));
+        let mut link = link.with_steps(vec![(at(1_500_000), slow)]);
+        let mut out = Outlet::default();
+        for _ in 0..4 {
+            link.take(at(0), packet(1500), &mut out);
+        }
+        link.due(at(u64::MAX), &mut out);
+        // 1 ms each until the packet that begins at 2 ms; then 2 ms each.
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos() / 1000).collect();
+        assert_eq!(times, [1000, 2000, 4000, 6000]);
+    }
+
+    #[test]
+    fn two_directions_of_one_medium_never_send_at_once() {
+        let medium = Medium::default();
+        let side = || {
+            let rate = BitRate::from_bits_per_sec(12_000_000);
+            let queue = TailDrop::new(Limit::Packets(1000));
+            Link::new(rate, Framing::Ip, queue).on_medium(medium.clone())
+        };
+        let (mut there, mut back) = (side(), side());
+        let (mut out_there, mut out_back) = (Outlet::default(), Outlet::default());
+        for _ in 0..100 {
+            there.take(at(0), packet(1500), &mut out_there);
+            back.take(at(0), packet(1500), &mut out_back);
+        }
+        for now in 0..300 {
+            there.due(at(now * 1_000_000), &mut out_there);
+            back.due(at(now * 1_000_000), &mut out_back);
+        }
+        let mut times: Vec<_> = out_there.departures.iter().chain(&out_back.departures).collect();
+        times.sort_by_key(|left| left.at);
+        // 200 packets of 1 ms each, none beside another.
+        let times: Vec<_> = times.iter().map(|left| left.at.nanos() / 1_000_000).collect();
+        assert_eq!(times, (1..=200).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,56 @@
+//! The emulated path as a state machine of small elements, on any clock.
+//!
+//! A path has two directions, each a [`Pipeline`] of elements in the order in which a packet meets
+//! them. Every element answers the same three questions: take a packet, what is due, when next.
+//! Times are exact: a packet leaves at the time that the model says, whenever the caller asks.
+//! Left out: bytes (the caller keeps them under the packet's tag), sockets and clocks.
+
+mod build;
+mod burst_loss;
+mod codel;
+mod cross;
+mod damage;
+mod delay;
+mod element;
+mod events;
+mod fq_codel;
+mod framing;
+mod jitter;
+mod link;
+mod loss;
+mod packet;
+mod packet_rate;
+mod pipeline;
+pub mod plan;
+mod queue;
+mod random;
+mod red;
+#[cfg(test)]
+mod testing;
+mod token_bucket;
+mod trace;
+mod trunk;
+
+pub use build::{DirectionFacts, PathProblem};
+pub use burst_loss::{BurstLoss, BurstLossSettings};
+pub use codel::{Codel, CodelSettings};
+pub use cross::{Arrivals, CrossEnd, CrossSettings, CrossTraffic};
+pub use damage::{BitErrors, CellLoss, CellLossSettings};
+pub use delay::Delay;
+pub use element::{Backlog, Departure, Element, LossCause, Lost, Outlet};
+pub use events::{Corruption, Duplication, ListedLoss, MtuLimit, Outages};
+pub use fq_codel::{FLOW_QUEUES, FqCodel};
+pub use framing::Framing;
+pub use jitter::{Jitter, Spread};
+pub use link::{Link, Medium};
+pub use loss::Bernoulli;
+pub use packet::{Ecn, Packet};
+pub use packet_rate::PacketRate;
+pub use pipeline::Pipeline;
+pub use plan::PathPlan;
+pub use queue::{Limit, Queue, TailDrop};
+pub use random::Random;
+pub use red::{Red, RedSettings};
+pub use token_bucket::{Bucket, Policer, Shaper};
+pub use trace::{OPPORTUNITIES_MAX, OPPORTUNITY_BYTES, Trace, TraceError, TraceLink};
+pub use trunk::Trunk;

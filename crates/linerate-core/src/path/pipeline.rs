@@ -1,0 +1,93 @@
+//! The elements of one direction in a row.
+
+use super::{Element, Outlet, Packet};
+use crate::time::MonoTime;
+
+/// One direction of a path. An empty one forwards at once.
+#[derive(Default)]
+pub struct Pipeline {
+    stages: Vec<Stage>,
+    taken: u64,
+    /// Scratch: what enters the next stage.
+    entering: Outlet,
+    /// Scratch: what leaves the stage at work.
+    leaving: Outlet,
+}
+
+/// An element, and when it has something due. The copy spares a call for each packet.
+struct Stage {
+    element: Box<dyn Element>,
+    next: Option<MonoTime>,
+}
+
+impl Stage {
+    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+        if self.next.is_some_and(|next| next <= now) {
+            self.element.due(now, out);
+            self.next = self.element.next();
+        }
+    }
+
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        self.due(at, out);
+        self.element.take(at, packet, out);
+        self.next = self.element.next();
+    }
+}
+
+impl Pipeline {
+    /// The elements in the order in which a packet meets them.
+    pub fn new(elements: Vec<Box<dyn Element>>) -> Self {
+        let stages =
+            elements.into_iter().map(|element| Stage { next: element.next(), element }).collect();
+        Self { stages, ..Self::default() }
+    }
+
+    /// Takes a packet at `at`, numbers it, and puts out all that has left the path by then.
+    /// Times must not go back.
+    pub fn take(&mut self, at: MonoTime, mut packet: Packet, out: &mut Outlet) {
+        packet.number = self.taken;
+        self.taken += 1;
+        self.run(at, Some(packet), out);
+    }
+
+    /// Puts out all that leaves the path at or before `now`, in order of time.
+    pub fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+        if self.next().is_some_and(|next| next <= now) {
+            self.run(now, None, out);
+        }
+    }
+
+    /// The earliest time at which any element has something to do.
+    pub fn next(&self) -> Option<MonoTime> {
+        self.stages.iter().filter_map(|stage| stage.next).min()
+    }
+
+    /// The elements, for their counters.
+    pub fn elements(&self) -> impl Iterator<Item = &dyn Element> {
+        self.stages.iter().map(|stage| &*stage.element)
+    }
+
+    fn run(&mut self, now: MonoTime, packet: Option<Packet>, out: &mut Outlet) {
+        self.entering.departures.clear();
+        if let Some(packet) = packet {
+            self.entering.forward(now, packet);
+        }
+        for stage in &mut self.stages {
+            for departure in self.entering.departures.drain(..) {
+                stage.take(departure.at, departure.packet, &mut self.leaving);
+            }
+            stage.due(now, &mut self.leaving);
+            std::mem::swap(&mut self.entering, &mut self.leaving);
+            out.lost.append(&mut self.entering.lost);
+        }
+        let leaving = self.entering.departures.drain(..);
+        out.departures.extend(leaving.filter(|departure| !departure.packet.is_cross()));
+    }
+}
+
+impl std::fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pipeline").field("stages", &self.stages.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,287 @@
+//! A path as data: what a user writes.
+//!
+//! ```toml
+//! link = "oc12"
+//! carrier = "aal5-llcsnap"
+//! delay = "22.5 ms"
+//! buffer = "1 BDP"
+//! backward = { loss = "0.1%" }
+//! ```
+//!
+//! Keys hold for both directions; `forward` and `backward` override them for one. A packet meets
+//! the elements in one fixed order: outages, MTU, policer, shaper, device, cross traffic, link
+//! with its queue, damage on the line, loss, duplication, corruption, delay, jitter, reordering.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A path, or what one direction has of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathPlan {
+    /// Seed of all random decisions; 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// What the first end's packets meet besides, or instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward: Option<Box<Self>>,
+    /// What the second end's packets meet besides, or instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backward: Option<Box<Self>>,
+
+    /// A link by name, with the rate and framing of its kind: `1g`, `oc12`, `ds3`, `vdsl2:50M`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// What carries packets on the link: `ethernet`, `aal5-llcsnap`, `pos`; the link's usual one
+    /// when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carrier: Option<String>,
+    /// The rate of an Ethernet link, instead of `link`: `100 Mbit/s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// Later rates of the link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<RateStep>,
+    /// A recorded link instead of a rate: times in ms at which 1504 bytes may leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// Rates of the members of a trunk, instead of one rate; a flow's hash picks its member.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trunk: Vec<String>,
+    /// Both directions share the link's time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half_duplex: Option<bool>,
+
+    /// Room before the link: `250 kB`, `100 packets`, `20 ms`, `1 BDP`; one bandwidth-delay
+    /// product, and 100 packets at the least, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<String>,
+    /// The discipline of the queue; tail drop when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueuePlan>,
+    /// The queue marks packets that know ECN instead of dropping them early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
+
+    /// One-way propagation delay: `22.5 ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<String>,
+    /// Delay that varies from packet to packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<JitterPlan>,
+    /// Some packets are late and overtaken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<ReorderPlan>,
+
+    /// Share of packets lost, independently: `1e-4`, `0.01%`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<String>,
+    /// Loss in bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_loss: Option<BurstLossPlan>,
+    /// Share of bits in error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bit_errors: Option<String>,
+    /// Loss of ATM cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell_loss: Option<CellLossPlan>,
+    /// Numbers of packets to lose, from 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lose: Vec<u64>,
+    /// Times during which nothing passes, from the start of the path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
+    /// Share of packets that come twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<String>,
+    /// Share of packets that come with a changed bit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrupt: Option<String>,
+
+    /// Largest IP packet that passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu_bytes: Option<u32>,
+    /// Longer packets vanish without an ICMP message: a black hole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu_silent: Option<bool>,
+    /// Loses what exceeds a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policer: Option<BucketPlan>,
+    /// Delays what exceeds a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shaper: Option<BucketPlan>,
+    /// A device on the way that handles so many packets a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets_per_s: Option<u64>,
+    /// Other traffic on the link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross: Vec<CrossPlan>,
+}
+
+/// Another rate from a time on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    /// From the start of the path.
+    pub at: String,
+    /// The link's rate from then on.
+    pub rate: String,
+}
+
+/// A queue discipline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueuePlan {
+    /// What comes when the buffer is full is lost.
+    Tail,
+    /// Random early detection with thresholds at a sixth and a half of the buffer, 0.1 at the most,
+    /// weight 0.002.
+    Red,
+    /// CoDel with RFC 8289's values.
+    Codel,
+    /// FQ-CoDel with RFC 8290's values.
+    FqCodel,
+}
+
+/// Varying delay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JitterPlan {
+    /// The longest, evenly spread from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<String>,
+    /// The mean of an exponential spread, instead of `most`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<String>,
+    /// Packets may overtake each other.
+    #[serde(default)]
+    pub reorder: bool,
+}
+
+/// Late packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReorderPlan {
+    /// Share of packets.
+    pub share: String,
+    /// Their extra delay.
+    pub extra: String,
+}
+
+/// Loss in bursts (Gilbert), by what is seen of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BurstLossPlan {
+    /// Share of packets lost in the long run.
+    pub ratio: String,
+    /// Mean length of a burst in packets, 1 or more.
+    pub burst_packets: f64,
+}
+
+/// Loss of ATM cells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CellLossPlan {
+    /// Probability that a burst begins at a cell.
+    pub probability: String,
+    /// Cells lost in a row; 1 when absent.
+    #[serde(default = "one")]
+    pub burst_cells: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// A time during which nothing passes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Outage {
+    /// Its begin, from the start of the path.
+    pub from: String,
+    /// Its end.
+    pub to: String,
+}
+
+/// A token bucket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BucketPlan {
+    /// Rate of IP packets.
+    pub rate: String,
+    /// Depth of the bucket.
+    pub burst: String,
+}
+
+/// Other traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CrossPlan {
+    /// Its mean rate of IP packets, within bursts for `on` and `off`.
+    pub rate: String,
+    /// Length of its IP packets; 1500 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet_bytes: Option<u32>,
+    /// Gaps are exponential instead of constant.
+    #[serde(default)]
+    pub poisson: bool,
+    /// Mean length of its bursts; then `off` belongs to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// Mean length of its pauses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<String>,
+    /// Its flow hash: on a trunk of n members it takes member `flow` modulo n.
+    #[serde(default)]
+    pub flow: u32,
+}
+
+impl PathPlan {
+    /// Names of the keys of a plan that are set, those of one direction over those of both.
+    pub fn direction(&self, backward: bool) -> Self {
+        let own = if backward { &self.backward } else { &self.forward };
+        let Some(own) = own.as_deref().cloned() else {
+            return Self { forward: None, backward: None, ..self.clone() };
+        };
+        let both = self.clone();
+        // A rate, a trace or a trunk of one direction takes the place of the link of both.
+        let has_line = own.link.is_some() || own.rate.is_some() || own.trace.is_some();
+        let line = if has_line || !own.trunk.is_empty() { Self::default() } else { self.clone() };
+        Self {
+            seed: self.seed,
+            forward: None,
+            backward: None,
+            link: own.link.or(line.link),
+            carrier: own.carrier.or(line.carrier),
+            rate: own.rate.or(line.rate),
+            steps: or_list(own.steps, line.steps),
+            trace: own.trace.or(line.trace),
+            trunk: or_list(own.trunk, line.trunk),
+            half_duplex: own.half_duplex.or(both.half_duplex),
+            buffer: own.buffer.or(both.buffer),
+            queue: own.queue.or(both.queue),
+            ecn: own.ecn.or(both.ecn),
+            delay: own.delay.or(both.delay),
+            jitter: own.jitter.or(both.jitter),
+            reorder: own.reorder.or(both.reorder),
+            loss: own.loss.or(both.loss),
+            burst_loss: own.burst_loss.or(both.burst_loss),
+            bit_errors: own.bit_errors.or(both.bit_errors),
+            cell_loss: own.cell_loss.or(both.cell_loss),
+            lose: or_list(own.lose, both.lose),
+            outages: or_list(own.outages, both.outages),
+            duplicate: own.duplicate.or(both.duplicate),
+            corrupt: own.corrupt.or(both.corrupt),
+            mtu_bytes: own.mtu_bytes.or(both.mtu_bytes),
+            mtu_silent: own.mtu_silent.or(both.mtu_silent),
+            policer: own.policer.or(both.policer),
+            shaper: own.shaper.or(both.shaper),
+            packets_per_s: own.packets_per_s.or(both.packets_per_s),
+            cross: or_list(own.cross, both.cross),
+        }
+    }
+}
+
+fn or_list<T>(own: Vec<T>, both: Vec<T>) -> Vec<T> {
+    if own.is_empty() { both } else { own }
+}

@@ -1,0 +1,222 @@
+//! Token buckets: a policer that loses what exceeds the contract, a shaper that makes it wait.
+//!
+//! The bucket holds `burst_bytes` at the most and fills at the rate; a packet passes when the
+//! bucket holds its length (RFC 2697 §3 with one colour; RFC 7640 §5). Lengths are those of the
+//! framing. Tokens are counted in bits times 10^9, so that nothing is rounded.
+
+use super::queue::Queue;
+use super::{Backlog, Element, Framing, LossCause, Outlet, Packet};
+use crate::time::MonoTime;
+use crate::units::BitRate;
+
+/// The contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Rate at which tokens come; not 0.
+    pub rate: BitRate,
+    /// The most that the bucket holds.
+    pub burst_bytes: u64,
+    /// What a packet's length is.
+    pub framing: Framing,
+}
+
+/// A bit in the unit of tokens.
+const BIT: u128 = 1_000_000_000;
+
+/// A bucket with its tokens at a time.
+#[derive(Clone, Copy, Debug)]
+struct Tokens {
+    bucket: Bucket,
+    count: u128,
+    at: MonoTime,
+}
+
+impl Tokens {
+    const fn full(bucket: Bucket, start: MonoTime) -> Self {
+        Self { bucket, count: Self::depth(&bucket), at: start }
+    }
+
+    const fn depth(bucket: &Bucket) -> u128 {
+        bucket.burst_bytes as u128 * 8 * BIT
+    }
+
+    const fn cost(&self, packet: &Packet) -> u128 {
+        self.bucket.framing.line_bytes(packet.ip_bytes) as u128 * 8 * BIT
+    }
+
+    fn fill(&mut self, now: MonoTime) {
+        let come =
+            u128::from(now.nanos_since(self.at)) * u128::from(self.bucket.rate.bits_per_sec());
+        self.count = (self.count + come).min(Self::depth(&self.bucket));
+        self.at = self.at.max(now);
+    }
+
+    fn take(&mut self, now: MonoTime, packet: &Packet) -> bool {
+        self.fill(now);
+        let cost = self.cost(packet);
+        let conforms = self.count >= cost;
+        if conforms {
+            self.count -= cost;
+        }
+        conforms
+    }
+
+    /// The first whole nanosecond at which the bucket holds enough for `packet`; `None` when it
+    /// never will, because the packet is longer than the bucket is deep.
+    fn ready(&self, packet: &Packet) -> Option<MonoTime> {
+        let cost = self.cost(packet);
+        if cost > Self::depth(&self.bucket) {
+            return None;
+        }
+        let missing = cost.saturating_sub(self.count);
+        let wait = missing.div_ceil(u128::from(self.bucket.rate.bits_per_sec()));
+        Some(MonoTime::from_nanos(self.at.nanos().saturating_add(u64::try_from(wait).ok()?)))
+    }
+}
+
+/// Loses what exceeds the contract. The bucket is full at first.
+#[derive(Debug)]
+pub struct Policer {
+    tokens: Tokens,
+}
+
+impl Policer {
+    /// A policer whose bucket is full at `start`.
+    pub const fn new(bucket: Bucket, start: MonoTime) -> Self {
+        Self { tokens: Tokens::full(bucket, start) }
+    }
+}
+
+impl Element for Policer {
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        if self.tokens.take(at, &packet) {
+            out.forward(at, packet);
+        } else {
+            out.lose(at, packet, LossCause::Policed);
+        }
+    }
+
+    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
+
+    fn next(&self) -> Option<MonoTime> {
+        None
+    }
+}
+
+/// Lets what exceeds the contract wait in a queue. The bucket is full at first.
+pub struct Shaper {
+    tokens: Tokens,
+    queue: Box<dyn Queue>,
+    /// The packet at the head and when the bucket has enough for it.
+    head: Option<(MonoTime, Packet)>,
+}
+
+impl Shaper {
+    /// A shaper whose bucket is full at `start`.
+    pub fn new(bucket: Bucket, queue: impl Queue + 'static, start: MonoTime) -> Self {
+        Self { tokens: Tokens::full(bucket, start), queue: Box::new(queue), head: None }
+    }
+
+    /// Makes `packet` the head of the line at `at`.
+    fn wait(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        self.tokens.fill(at);
+        match self.tokens.ready(&packet) {
+            Some(ready) => self.head = Some((ready.max(at), packet)),
+            None => out.lose(at, packet, LossCause::Policed),
+        }
+    }
+}
+
+impl Element for Shaper {
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        if self.head.is_some() {
+            self.queue.put(at, packet, out);
+        } else if let Some(packet) = self.queue.pass(at, packet, out) {
+            self.wait(at, packet, out);
+            self.due(at, out);
+        }
+    }
+
+    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+        while let Some((ready, packet)) = self.head.filter(|(ready, _)| *ready <= now) {
+            let conforms = self.tokens.take(ready, &packet);
+            debug_assert!(conforms, "the bucket was asked when it has enough");
+            out.forward(ready, packet);
+            self.head = None;
+            while self.head.is_none() {
+                let Some(next) = self.queue.get(ready, out) else { break };
+                self.wait(ready, next, out);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<MonoTime> {
+        self.head.map(|(ready, _)| ready)
+    }
+
+    fn backlog(&self, _: MonoTime) -> Backlog {
+        let mut waiting = self.queue.backlog();
+        if let Some((_, packet)) = &self.head {
+            waiting.packets += 1;
+            waiting.bytes += u64::from(packet.ip_bytes);
+        }
+        waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{at, drive, numbers, packet};
+    use super::*;
+    use crate::path::{Limit, TailDrop};
+
+    const MS: u64 = 1_000_000;
+
+    fn bucket(bps: u64, burst_bytes: u64) -> Bucket {
+        Bucket { rate: BitRate::from_bits_per_sec(bps), burst_bytes, framing: Framing::Ip }
+    }
+
+    #[test]
+    fn a_policer_decides_as_worked_by_hand() {
+        // 8 kbit/s are 1000 bytes a second; a bucket of 3000; packets of 1500 at 0, 0, 0, 1, 1.5
+        // and 3 s: 3000, 1500, 0 (lost), 1000 (lost), 1500, 1500.
+        let mut policer = Policer::new(bucket(8000, 3000), at(0));
+        let mut out = Outlet::default();
+        for (number, ms) in [0, 0, 0, 1000, 1500, 3000].into_iter().enumerate() {
+            let packet = Packet { number: number as u64, ..packet(1500) };
+            policer.take(at(ms * MS), packet, &mut out);
+        }
+        assert_eq!(numbers(&out.departures), [0, 1, 4, 5]);
+    }
+
+    #[test]
+    fn a_constant_rate_of_1_3_times_the_contract_loses_three_of_thirteen() {
+        // 1500 bytes at 1.3 x 12 Mbit/s: one each 769.23 µs; 1 - 1/1.3 = 23.08 %.
+        let mut policer = Policer::new(bucket(12_000_000, 3000), at(0));
+        let out = drive(&mut policer, 1_300_000, 1500, 769_231);
+        let ratio = out.lost.len() as f64 / 1_300_000.0;
+        assert!((ratio - 0.230_769).abs() < 1e-5, "{ratio}");
+    }
+
+    #[test]
+    fn a_shaper_lets_its_burst_go_and_then_keeps_its_rate_exactly() {
+        // 12 Mbit/s: 1 ms a packet. The bucket has two packets in it.
+        let queue = TailDrop::new(Limit::Packets(10));
+        let mut shaper = Shaper::new(bucket(12_000_000, 3000), queue, at(0));
+        let mut out = Outlet::default();
+        for _ in 0..5 {
+            shaper.take(at(0), packet(1500), &mut out);
+        }
+        shaper.due(at(u64::MAX), &mut out);
+        let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos() / 1000).collect();
+        assert_eq!(times, [0, 0, 1000, 2000, 3000]);
+    }
+
+    #[test]
+    fn a_packet_that_is_longer_than_the_bucket_never_passes() {
+        let queue = TailDrop::new(Limit::Packets(10));
+        let mut shaper = Shaper::new(bucket(12_000_000, 1000), queue, at(0));
+        let out = drive(&mut shaper, 3, 1500, MS);
+        assert_eq!((out.departures.len(), out.lost.len()), (0, 3));
+    }
+}

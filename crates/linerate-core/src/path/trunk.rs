@@ -1,0 +1,76 @@
+//! A trunk: links side by side, each flow on one of them by its hash, so that order is kept and
+//! an unlucky flow shares a member while another is idle.
+
+use super::{Backlog, Element, Outlet, Packet};
+use crate::time::MonoTime;
+
+/// Links in parallel. The member of a flow is its hash modulo the number of members (IEEE 802.1AX
+/// leaves the choice to the device).
+pub struct Trunk {
+    members: Vec<Box<dyn Element>>,
+}
+
+impl Trunk {
+    /// A trunk of `members`, of which there is at least one.
+    pub fn new(members: Vec<Box<dyn Element>>) -> Self {
+        Self { members }
+    }
+}
+
+impl Element for Trunk {
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        let index = packet.flow as usize % self.members.len();
+        self.members[index].take(at, packet, out);
+    }
+
+    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+        let before = out.departures.len();
+        for member in &mut self.members {
+            member.due(now, out);
+        }
+        // Stable: packets of one member keep their order.
+        out.departures[before..].sort_by_key(|departure| departure.at);
+    }
+
+    fn next(&self) -> Option<MonoTime> {
+        self.members.iter().filter_map(|member| member.next()).min()
+    }
+
+    fn backlog(&self, now: MonoTime) -> Backlog {
+        self.members.iter().map(|member| member.backlog(now)).fold(
+            Backlog::default(),
+            |sum, one| Backlog { packets: sum.packets + one.packets, bytes: sum.bytes + one.bytes },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{at, packet};
+    use super::*;
+    use crate::path::{Framing, Limit, Link, TailDrop};
+    use crate::units::BitRate;
+
+    #[test]
+    fn two_flows_of_one_member_share_it_while_the_other_is_idle() {
+        let member = || -> Box<dyn Element> {
+            let rate = BitRate::from_bits_per_sec(12_000_000);
+            Box::new(Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(100))))
+        };
+        let finish = |flows: [u32; 2]| {
+            let mut trunk = Trunk::new(vec![member(), member()]);
+            let mut out = Outlet::default();
+            for _ in 0..10 {
+                for flow in flows {
+                    trunk.take(at(0), Packet { flow, ..packet(1500) }, &mut out);
+                }
+            }
+            trunk.due(at(u64::MAX), &mut out);
+            assert!(out.departures.is_sorted_by_key(|left| left.at));
+            out.departures.last().map(|left| left.at.nanos() / 1_000_000)
+        };
+        // 1 ms a packet: 20 packets on one member, or 10 on each.
+        assert_eq!(finish([0, 2]), Some(20));
+        assert_eq!(finish([0, 1]), Some(10));
+    }
+}

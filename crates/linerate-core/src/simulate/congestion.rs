@@ -1,0 +1,170 @@
+//! How the window grows and shrinks, in segments.
+
+use crate::time::MonoTime;
+
+/// A congestion control.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CongestionControl {
+    /// Additive increase of one segment each round trip, times `beta` on a loss (RFC 5681).
+    Reno {
+        /// What is left of the window after a loss.
+        beta: f64,
+    },
+    /// Growth by the cube of the time since the last loss (RFC 9438).
+    Cubic {
+        /// What is left of the window after a loss.
+        beta: f64,
+        /// Scale, in segments per cubic second.
+        scale: f64,
+    },
+}
+
+impl CongestionControl {
+    /// RFC 5681: half.
+    pub const RENO: Self = Self::Reno { beta: 0.5 };
+    /// RFC 9438 §4.6, §5: 0.7 and 0.4.
+    pub const CUBIC: Self = Self::Cubic { beta: 0.7, scale: 0.4 };
+
+    const fn beta(self) -> f64 {
+        match self {
+            Self::Reno { beta } | Self::Cubic { beta, .. } => beta,
+        }
+    }
+}
+
+/// The congestion window of one sender.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    control: CongestionControl,
+    /// The window in segments.
+    pub(super) cwnd: f64,
+    /// Below it, slow start; infinite at first.
+    pub(super) ssthresh: f64,
+    /// The window before the last reduction, as CUBIC remembers it.
+    window_max: f64,
+    epoch: Option<Epoch>,
+}
+
+/// A stretch of congestion avoidance of CUBIC.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: MonoTime,
+    /// Seconds until the window is back at its maximum (RFC 9438 §4.2).
+    k: f64,
+    /// The window of an equivalent Reno flow (RFC 9438 §4.3).
+    reno: f64,
+}
+
+/// What an acknowledgement tells the window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acked {
+    pub(super) now: MonoTime,
+    /// Segments that it newly covers.
+    pub(super) segments: u64,
+    /// Most of them that count in slow start.
+    pub(super) growth_per_ack: u32,
+    pub(super) rtt_s: f64,
+}
+
+impl Window {
+    pub(super) fn new(control: CongestionControl, initial: u32) -> Self {
+        let cwnd = f64::from(initial.max(1));
+        Self { control, cwnd, ssthresh: f64::INFINITY, window_max: 0.0, epoch: None }
+    }
+
+    pub(super) fn grow(&mut self, acked: Acked) {
+        let mut segments = acked.segments as f64;
+        if self.cwnd < self.ssthresh {
+            let step = segments.min(f64::from(acked.growth_per_ack));
+            let room = self.ssthresh - self.cwnd;
+            if step <= room {
+                self.cwnd += step;
+                return;
+            }
+            self.cwnd = self.ssthresh;
+            segments -= room;
+        }
+        match self.control {
+            CongestionControl::Reno { .. } => self.cwnd += segments / self.cwnd,
+            CongestionControl::Cubic { beta, scale } => {
+                self.grow_cubic(acked, segments, beta, scale);
+            }
+        }
+    }
+
+    fn grow_cubic(&mut self, acked: Acked, segments: f64, beta: f64, scale: f64) {
+        let (cwnd, window_max) = (self.cwnd, self.window_max.max(self.cwnd));
+        let epoch = self.epoch.get_or_insert_with(|| Epoch {
+            start: acked.now,
+            k: ((window_max - cwnd) / scale).cbrt(),
+            reno: cwnd,
+        });
+        self.window_max = window_max;
+        // RFC 9438 §4.3: the Reno-friendly rate, one segment a round trip above the old maximum.
+        let alpha = if epoch.reno < window_max { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
+        epoch.reno += alpha * segments / cwnd;
+        let t = acked.now.since(epoch.start).as_secs_f64() + acked.rtt_s;
+        let target = scale * (t - epoch.k).powi(3) + window_max;
+        // RFC 9438 §4.2: between the window and one and a half of it.
+        let target = target.clamp(cwnd, 1.5 * cwnd);
+        let cubic = cwnd + (target - cwnd) / cwnd * segments;
+        self.cwnd = cubic.max(epoch.reno);
+    }
+
+    /// A loss event: the threshold falls, the caller decides the window.
+    pub(super) fn reduce(&mut self, in_flight: f64) {
+        let beta = self.control.beta();
+        let before = match self.control {
+            CongestionControl::Reno { .. } => in_flight,
+            CongestionControl::Cubic { .. } => self.cwnd,
+        };
+        // Fast convergence (RFC 9438 §4.7): give way to newer flows.
+        self.window_max = if self.cwnd < self.window_max {
+            self.cwnd * f64::midpoint(1.0, beta)
+        } else {
+            self.cwnd
+        };
+        self.ssthresh = (before * beta).max(2.0);
+        self.epoch = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acked(now_ns: u64, segments: u64) -> Acked {
+        let now = MonoTime::from_nanos(now_ns);
+        Acked { now, segments, growth_per_ack: u32::MAX, rtt_s: 0.1 }
+    }
+
+    #[test]
+    fn slow_start_doubles_and_avoidance_adds_one_a_round_trip() {
+        let mut window = Window::new(CongestionControl::RENO, 10);
+        window.grow(acked(0, 10));
+        assert!((window.cwnd - 20.0).abs() < 1e-9);
+        window.reduce(20.0);
+        window.cwnd = window.ssthresh;
+        assert!((window.cwnd - 10.0).abs() < 1e-9);
+        for _ in 0..10 {
+            window.grow(acked(0, 1));
+        }
+        assert!((window.cwnd - 11.0).abs() < 0.05, "{}", window.cwnd);
+    }
+
+    #[test]
+    fn cubic_is_back_at_its_maximum_after_k() {
+        // W_max 1000 after a loss: 700 left; K = cbrt(300/0.4) = 9.0856 s. Updates each 100 ms.
+        let mut window = Window::new(CongestionControl::CUBIC, 1000);
+        window.reduce(1000.0);
+        window.cwnd = window.ssthresh;
+        assert!((window.cwnd - 700.0).abs() < 1e-9);
+        let mut now = 0;
+        while now < 9_085_600_000 {
+            let segments = 850;
+            window.grow(acked(now, segments));
+            now += 100_000_000;
+        }
+        assert!((window.cwnd - 1000.0).abs() < 3.0, "{}", window.cwnd);
+    }
+}

@@ -1,0 +1,119 @@
+//! The receiving end: what has arrived, and when it says so.
+
+use std::collections::BTreeMap;
+
+use super::TcpModel;
+use crate::time::MonoTime;
+
+/// Blocks of one acknowledgement beside the timestamps option (RFC 2018 §3).
+pub(super) const BLOCKS: usize = 3;
+
+/// What an acknowledgement says, in segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ack {
+    /// The next segment that is expected.
+    pub(super) next: u64,
+    /// Arrived out of order: first and one past the last; empty blocks are 0..0.
+    pub(super) blocks: [(u64, u64); BLOCKS],
+}
+
+/// One receiver.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Receiver {
+    next: u64,
+    /// Ranges above a gap.
+    ranges: BTreeMap<u64, u64>,
+    /// Starts of ranges, the latest change first (RFC 2018 §4).
+    recent: Vec<u64>,
+    unacknowledged: u32,
+    /// When an acknowledgement that waits is due.
+    pub(super) ack_due: Option<MonoTime>,
+}
+
+impl Receiver {
+    /// A segment arrives; the acknowledgement that it makes at once.
+    pub(super) fn take(&mut self, now: MonoTime, number: u64, tcp: &TcpModel) -> Option<Ack> {
+        let in_order = number == self.next;
+        let had_gap = !self.ranges.is_empty();
+        if in_order {
+            self.next += 1;
+            self.close_gap();
+        } else if number > self.next {
+            self.insert(number);
+        }
+        if !in_order || had_gap {
+            // RFC 5681 §4.2: at once when out of order, and when a gap is filled.
+            return Some(self.acknowledge());
+        }
+        self.unacknowledged += 1;
+        if self.unacknowledged >= tcp.ack_every {
+            return Some(self.acknowledge());
+        }
+        self.ack_due.get_or_insert(now + tcp.ack_delay);
+        None
+    }
+
+    /// An acknowledgement now.
+    pub(super) fn acknowledge(&mut self) -> Ack {
+        self.unacknowledged = 0;
+        self.ack_due = None;
+        let mut ack = Ack { next: self.next, ..Ack::default() };
+        for (block, start) in ack.blocks.iter_mut().zip(&self.recent) {
+            *block = (*start, self.ranges[start]);
+        }
+        ack
+    }
+
+    fn close_gap(&mut self) {
+        while let Some(entry) = self.ranges.first_entry() {
+            if *entry.key() > self.next {
+                break;
+            }
+            let start = *entry.key();
+            self.next = self.next.max(entry.remove());
+            self.recent.retain(|&recent| recent != start);
+        }
+    }
+
+    fn insert(&mut self, number: u64) {
+        let before = self.ranges.range(..=number).next_back().map(|(&start, &end)| (start, end));
+        let (start, mut end) = match before {
+            Some((_, end)) if number < end => return,
+            Some((start, end)) if number == end => (start, number + 1),
+            _ => (number, number + 1),
+        };
+        if let Some(after) = self.ranges.remove(&end) {
+            self.recent.retain(|&recent| recent != end);
+            end = after;
+        }
+        self.ranges.insert(start, end);
+        self.recent.retain(|&recent| recent != start);
+        self.recent.insert(0, start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_segment_is_acknowledged_and_a_gap_at_once() {
+        let tcp = TcpModel::TODAY;
+        let now = MonoTime::from_nanos(0);
+        let mut receiver = Receiver::default();
+        assert_eq!(receiver.take(now, 0, &tcp), None);
+        assert_eq!(receiver.ack_due, Some(now + tcp.ack_delay));
+        assert_eq!(receiver.take(now, 1, &tcp).map(|ack| ack.next), Some(2));
+        let ack = receiver.take(now, 4, &tcp).expect("out of order");
+        assert_eq!((ack.next, ack.blocks[0]), (2, (4, 5)));
+        let ack = receiver.take(now, 6, &tcp).expect("out of order");
+        assert_eq!((ack.blocks[0], ack.blocks[1]), ((6, 7), (4, 5)));
+        // 5 joins 4 and 6.
+        let ack = receiver.take(now, 5, &tcp).expect("out of order");
+        assert_eq!((ack.blocks[0], ack.blocks[1]), ((4, 7), (0, 0)));
+        let ack = receiver.take(now, 2, &tcp).expect("a gap is there");
+        assert_eq!(ack.next, 3);
+        let ack = receiver.take(now, 3, &tcp).expect("the gap closes");
+        assert_eq!((ack.next, ack.blocks[0]), (7, (0, 0)));
+    }
+}

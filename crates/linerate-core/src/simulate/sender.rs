@@ -1,0 +1,290 @@
+//! The sending end: window, losses, timer.
+
+use std::time::Duration;
+
+use super::congestion::{Acked, Window};
+use super::flow::{FlowPlan, FlowResult, Point};
+use super::receiver::Ack;
+use super::scoreboard::{Delivered, Scoreboard, THRESHOLD};
+use super::{Recovery, TcpModel};
+use crate::time::MonoTime;
+
+/// Time-out before the first round trip is known (RFC 6298 §2.1).
+const RTO_INITIAL: Duration = Duration::from_secs(1);
+/// Longest time-out (RFC 6298 §2.5 allows a limit of at least 60 s).
+const RTO_MAX: Duration = Duration::from_secs(60);
+
+/// What the sender is doing about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Fast recovery until this segment is acknowledged.
+    Recovery {
+        until: u64,
+    },
+    /// After a time-out, until this segment is acknowledged.
+    Timeout {
+        until: u64,
+    },
+}
+
+/// One sender.
+#[derive(Debug)]
+pub(super) struct Sender {
+    plan: FlowPlan,
+    board: Scoreboard,
+    window: Window,
+    state: State,
+    duplicates: u64,
+    rtt: Option<RoundTrip>,
+    backoff: u32,
+    /// When the timer runs out; absent while nothing is outstanding.
+    pub(super) rto_due: Option<MonoTime>,
+    segments: u64,
+    window_segments: u64,
+    /// A segment that must go out whatever the window says.
+    urgent: bool,
+    pub(super) result: FlowResult,
+}
+
+/// Smoothed round trip (RFC 6298 §2), in seconds.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    smoothed: f64,
+    variation: f64,
+}
+
+impl Sender {
+    pub(super) fn new(plan: FlowPlan) -> Self {
+        let mss = u64::from(plan.tcp.mss_bytes.max(1));
+        Self {
+            board: Scoreboard::default(),
+            window: Window::new(plan.tcp.congestion_control, plan.tcp.initial_window),
+            state: State::Open,
+            duplicates: 0,
+            rtt: None,
+            backoff: 0,
+            rto_due: None,
+            segments: plan.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(mss)),
+            window_segments: (plan.tcp.window_bytes / mss).max(1),
+            urgent: false,
+            result: FlowResult::default(),
+            plan,
+        }
+    }
+
+    pub(super) const fn tcp(&self) -> &TcpModel {
+        &self.plan.tcp
+    }
+
+    pub(super) const fn plan(&self) -> &FlowPlan {
+        &self.plan
+    }
+
+    pub(super) const fn is_finished(&self) -> bool {
+        self.result.finished_after.is_some()
+    }
+
+    /// The next segment that may leave at `now`.
+    pub(super) fn send(&mut self, now: MonoTime) -> Option<u64> {
+        let number = self.next_to_send(now)?;
+        self.result.segments_sent += 1;
+        if self.rto_due.is_none() {
+            self.rto_due = Some(now + self.rto());
+        }
+        Some(number)
+    }
+
+    fn next_to_send(&mut self, now: MonoTime) -> Option<u64> {
+        let urgent = std::mem::take(&mut self.urgent);
+        if !urgent && self.board.in_flight() as f64 + 1.0 > self.window.cwnd {
+            return None;
+        }
+        if let Some(number) = self.board.retransmit(now) {
+            self.result.retransmitted += 1;
+            return Some(number);
+        }
+        let next = self.board.next();
+        let room = next < self.board.first() + self.window_segments;
+        (next < self.segments && room).then(|| self.board.send_new(now))
+    }
+
+    pub(super) fn acknowledge(&mut self, now: MonoTime, ack: &Ack) {
+        let before = self.board.first();
+        let delivered = self.board.acknowledge(ack.next);
+        let acked = self.board.first() - before;
+        if self.plan.tcp.recovery == Recovery::Sack {
+            for &(from, to) in ack.blocks.iter().filter(|(from, to)| from < to) {
+                self.board.sack(from, to);
+            }
+            self.board.judge();
+        }
+        if let Some(delivered) = delivered {
+            self.on_progress(now, acked, delivered);
+        } else if !self.board.is_empty() {
+            self.duplicates += 1;
+            self.on_duplicate(now);
+        }
+        self.keep_result(now);
+    }
+
+    fn on_progress(&mut self, now: MonoTime, acked: u64, delivered: Delivered) {
+        // Karn's rule (RFC 6298 §3): not from a segment that was sent twice.
+        if !delivered.retransmitted {
+            self.measure(now.since(delivered.sent).as_secs_f64());
+        }
+        self.duplicates = 0;
+        self.backoff = 0;
+        let first = self.board.first();
+        match self.state {
+            State::Recovery { until } if first < until => self.on_partial(acked),
+            State::Recovery { .. } => {
+                self.state = State::Open;
+                self.window.cwnd = self.window.ssthresh;
+            }
+            State::Timeout { until } => {
+                if first >= until {
+                    self.state = State::Open;
+                }
+                self.grow(now, acked);
+            }
+            State::Open => {
+                self.grow(now, acked);
+                self.begin_recovery_if_lost();
+            }
+        }
+        self.rto_due = (!self.board.is_empty()).then(|| now + self.rto());
+    }
+
+    /// A new acknowledgement within fast recovery that does not cover all of it.
+    fn on_partial(&mut self, acked: u64) {
+        match self.plan.tcp.recovery {
+            Recovery::Sack => {}
+            Recovery::NewReno => {
+                self.window.cwnd = (self.window.cwnd - acked as f64 + 1.0).max(1.0);
+                self.board.lose(self.board.first());
+                self.urgent = true;
+            }
+            Recovery::Reno => {
+                self.state = State::Open;
+                self.window.cwnd = self.window.ssthresh;
+            }
+        }
+    }
+
+    fn on_duplicate(&mut self, now: MonoTime) {
+        match (self.state, self.plan.tcp.recovery) {
+            (State::Open, Recovery::Sack) => self.begin_recovery_if_lost(),
+            (State::Open, _) if self.duplicates == THRESHOLD => self.begin_recovery(),
+            // Each duplicate says that a segment has left the network (RFC 5681 §3.2).
+            (State::Recovery { .. }, Recovery::Reno | Recovery::NewReno) => {
+                self.window.cwnd += 1.0;
+            }
+            _ => {}
+        }
+        let _ = now;
+    }
+
+    /// With selective acknowledgements: enters recovery as soon as a segment is lost.
+    fn begin_recovery_if_lost(&mut self) {
+        let sack = self.plan.tcp.recovery == Recovery::Sack;
+        if sack && self.board.has_lost() {
+            self.begin_recovery();
+        }
+    }
+
+    fn begin_recovery(&mut self) {
+        self.result.recoveries += 1;
+        let outstanding = self.board.next() - self.board.first();
+        self.window.reduce(outstanding as f64);
+        self.state = State::Recovery { until: self.board.next() };
+        self.board.lose(self.board.first());
+        self.urgent = true;
+        self.window.cwnd = match self.plan.tcp.recovery {
+            Recovery::Sack => self.window.ssthresh,
+            // Window inflation: the three duplicates have left the network.
+            Recovery::Reno | Recovery::NewReno => self.window.ssthresh + THRESHOLD as f64,
+        };
+    }
+
+    pub(super) fn on_timeout(&mut self, now: MonoTime) {
+        self.result.timeouts += 1;
+        // RFC 5681 §3.1: once for one loss, however often the timer runs out.
+        if self.backoff == 0 {
+            self.window.reduce(self.board.in_flight() as f64);
+        }
+        self.window.cwnd = 1.0;
+        self.state = State::Timeout { until: self.board.next() };
+        self.board.lose_all();
+        self.duplicates = 0;
+        self.backoff += 1;
+        self.rto_due = Some(now + self.rto());
+    }
+
+    fn grow(&mut self, now: MonoTime, acked: u64) {
+        // Only a window that is used may grow (RFC 7661 §4.3, RFC 2861).
+        let used = self.board.in_flight() + acked;
+        if (used as f64) < self.window.cwnd.floor() && self.window.cwnd >= self.window.ssthresh {
+            return;
+        }
+        if used as f64 * 2.0 < self.window.cwnd {
+            return;
+        }
+        self.window.grow(Acked {
+            now,
+            segments: acked,
+            growth_per_ack: self.plan.tcp.growth_per_ack,
+            rtt_s: self.rtt.map_or(0.0, |rtt| rtt.smoothed),
+        });
+    }
+
+    fn measure(&mut self, rtt_s: f64) {
+        self.rtt = Some(match self.rtt {
+            None => RoundTrip { smoothed: rtt_s, variation: rtt_s / 2.0 },
+            Some(RoundTrip { smoothed, variation }) => RoundTrip {
+                variation: 0.75 * variation + 0.25 * (smoothed - rtt_s).abs(),
+                smoothed: 0.875 * smoothed + 0.125 * rtt_s,
+            },
+        });
+    }
+
+    fn rto(&self) -> Duration {
+        let base = match self.rtt {
+            None => RTO_INITIAL,
+            Some(RoundTrip { smoothed, variation }) => {
+                // Linux bounds the variation's part from below, so the time-out lies at least
+                // rto_min above the round trip (tcp_set_rto); RFC 6298 bounds the sum.
+                let margin = (4.0 * variation).max(self.plan.tcp.rto_min.as_secs_f64());
+                Duration::from_secs_f64(smoothed + margin)
+            }
+        };
+        base.saturating_mul(1 << self.backoff.min(10)).min(RTO_MAX)
+    }
+
+    fn keep_result(&mut self, now: MonoTime) {
+        let mss = u64::from(self.plan.tcp.mss_bytes);
+        self.result.acked_bytes = self.board.first() * mss;
+        let cwnd_bytes = whole(self.window.cwnd * mss as f64);
+        self.result.cwnd_bytes_max = self.result.cwnd_bytes_max.max(cwnd_bytes);
+        let finished = self.board.first() >= self.segments;
+        if finished && self.result.finished_after.is_none() {
+            self.result.finished_after = Some(now.since(self.plan.start));
+        }
+        let Some(every) = self.plan.points_every else { return };
+        let due = self.result.points.last().is_none_or(|last| now.since(last.at) >= every);
+        if due || finished {
+            let ssthresh = self.window.ssthresh;
+            self.result.points.push(Point {
+                at: now,
+                acked_bytes: self.result.acked_bytes,
+                cwnd_bytes,
+                ssthresh_bytes: ssthresh.is_finite().then(|| whole(ssthresh * mss as f64)),
+            });
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+const fn whole(value: f64) -> u64 {
+    value as u64
+}

@@ -1,0 +1,352 @@
+//! From facts to rungs: one function for each kind, each on its own.
+//!
+//! Windows, send buffers, losses and paces are those of one flow; their rungs are the sum over all
+//! flows. Rules that are not ours come from `window`, `loss` and `slow_start`.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::facts::{Amount, Facts, Known, Response};
+use super::{Ladder, Rung, RungKind};
+use crate::record::CeilingInput;
+use crate::theory::loss::{self, Acks, LossError, Path};
+use crate::theory::propagation::PropagationError;
+use crate::theory::slow_start::{self, SlowStart, SlowStartError};
+use crate::theory::window::{self, WINDOW_MAX_BYTES, WindowError};
+use crate::units::{BitRate, Bytes, Distance};
+
+/// What Linux keeps in flight of the send buffer that it allows: the rest is bookkeeping of the
+/// segments. Linux 6.18 took in 0.63 to 0.68 of SO_SNDBUF with segments of 1448 bytes before
+/// write() had to wait, and 0.71 to 0.77 with those of loopback (2026-11-22, 64 KiB to 2 MiB).
+pub const SEND_BUFFER_USABLE: f64 = 0.6;
+
+/// Why there is no ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum LadderError {
+    /// Nobody sends.
+    #[error("0 flows carry nothing")]
+    ZeroFlows,
+    /// It carries nothing.
+    #[error("a {what} of 0 carries nothing")]
+    ZeroRate {
+        /// Which rate.
+        what: &'static str,
+    },
+    /// Every window divides by it.
+    #[error("a round trip of 0 sets no bound; give the time that a packet and its answer take")]
+    ZeroRtt,
+    /// No header field holds it.
+    #[error(
+        "a window of {bytes} bytes is above 1,073,725,440, the largest of TCP (65535 x 2^14, \
+         RFC 7323)"
+    )]
+    WindowTooLarge {
+        /// The window.
+        bytes: u64,
+    },
+    /// No payload.
+    #[error("a {what} of 0 bytes carries nothing")]
+    ZeroBytes {
+        /// Which size.
+        what: &'static str,
+    },
+    /// Nothing to count.
+    #[error("a test of 0 s carries nothing")]
+    ZeroTime,
+    /// No path.
+    #[error("a distance of 0 needs no time")]
+    ZeroDistance,
+    /// Nothing is so fast.
+    #[error(
+        "{distance} there and back take light {least_ms:.3} ms in a vacuum; the round trip is \
+         shorter"
+    )]
+    FasterThanLight {
+        /// Length of the path.
+        distance: Distance,
+        /// What light needs.
+        least_ms: f64,
+    },
+    /// The arithmetic of distances refuses.
+    #[error(transparent)]
+    Distance(#[from] PropagationError),
+    /// The arithmetic of windows refuses.
+    #[error(transparent)]
+    Window(#[from] WindowError),
+    /// The loss formulas refuse.
+    #[error(transparent)]
+    Loss(#[from] LossError),
+    /// The arithmetic of slow start refuses.
+    #[error(transparent)]
+    Start(#[from] SlowStartError),
+}
+
+/// Every rung that the facts allow.
+/// # Errors
+/// A rate, round trip, window, buffer or time of 0, a window above TCP's largest, a loss of 0 or 1,
+/// a growth not above 1.
+pub fn climb(facts: &Facts) -> Result<Ladder, LadderError> {
+    if facts.flows == 0 {
+        return Err(LadderError::ZeroFlows);
+    }
+    if facts.rtt.as_ref().is_some_and(|rtt| rtt.value.is_zero()) {
+        return Err(LadderError::ZeroRtt);
+    }
+    let path = [
+        local_link(facts),
+        of_ip(RungKind::PathCapacity, "capacity", facts.capacity.as_ref(), facts)?,
+        of_ip(RungKind::SustainedRate, "sustained rate", facts.sustained.as_ref(), facts)?,
+        packet_rate(facts)?,
+    ];
+    let mut ladder = Ladder { rungs: path.into_iter().flatten().collect() };
+    let path_bps = ladder.ceiling().map(|rung| rung.payload_bps);
+    let ends = [
+        receive_window(facts, path_bps)?,
+        send_buffer(facts)?,
+        under_loss(facts, path_bps)?,
+        plain(RungKind::SenderHost, "sending host", facts.sender_host.as_ref(), 1)?,
+        plain(RungKind::ReceiverHost, "receiving host", facts.receiver_host.as_ref(), 1)?,
+        start_up(facts, path_bps)?,
+        plain(RungKind::Application, "pace", facts.application.as_ref(), facts.flows)?,
+        reverse_path(facts)?,
+    ];
+    ladder.rungs.extend(ends.into_iter().flatten());
+    Ok(ladder)
+}
+
+pub(super) fn input(name: &str, value: f64, source: &str) -> CeilingInput {
+    CeilingInput { name: name.to_owned(), value, source: source.to_owned() }
+}
+
+/// A rung with one value that is no estimate.
+fn exact(
+    kind: RungKind,
+    payload_bps: f64,
+    formula: &str,
+    inputs: Vec<CeilingInput>,
+    source: &str,
+) -> Rung {
+    Rung {
+        kind,
+        payload_bps,
+        low_bps: None,
+        formula: formula.to_owned(),
+        inputs,
+        estimate: false,
+        source: source.to_owned(),
+    }
+}
+
+fn payload_input(facts: &Facts) -> CeilingInput {
+    input("payload_bytes", f64::from(facts.packet.payload_bytes), "a full packet")
+}
+
+/// The number of flows as an input, where it matters.
+fn flows_input(flows: u32) -> Option<CeilingInput> {
+    (flows > 1).then(|| input("flows", f64::from(flows), "beside each other"))
+}
+
+fn local_link(facts: &Facts) -> Option<Rung> {
+    let link = facts.link.as_ref()?;
+    let inputs = vec![input("line_rate_bps", link.line_bps, &link.name), payload_input(facts)];
+    let formula = "line rate x payload / bytes on the line";
+    let rung = exact(RungKind::LocalLink, link.payload_bps, formula, inputs, "the layers above");
+    Some(Rung { estimate: link.estimate, ..rung })
+}
+
+/// A rate of IP packets, less the headers.
+fn of_ip(
+    kind: RungKind,
+    what: &'static str,
+    rate: Option<&Known<BitRate>>,
+    facts: &Facts,
+) -> Result<Option<Rung>, LadderError> {
+    let Some(rate) = rate else { return Ok(None) };
+    let bps = positive(rate.value, what)?;
+    let ip = input("ip_bytes", f64::from(facts.packet.ip_bytes), "a full packet");
+    let inputs = vec![input("ip_rate_bps", bps, &rate.source), payload_input(facts), ip];
+    let formula = "rate of IP packets x payload / IP packet";
+    let payload_bps = bps * facts.packet.payload_share();
+    Ok(Some(exact(kind, payload_bps, formula, inputs, "RFC 5136 §2.3")))
+}
+
+fn packet_rate(facts: &Facts) -> Result<Option<Rung>, LadderError> {
+    let Some(rate) = &facts.packet_rate else { return Ok(None) };
+    let per_s = rate.value.per_sec();
+    if per_s <= 0.0 {
+        return Err(LadderError::ZeroRate { what: "packet rate" });
+    }
+    let payload_bps = per_s * f64::from(facts.packet.payload_bytes) * 8.0;
+    let inputs = vec![input("packets_per_s", per_s, &rate.source), payload_input(facts)];
+    let formula = "packets/s x 8 payload";
+    Ok(Some(exact(RungKind::PacketRate, payload_bps, formula, inputs, "RFC 2544 §26.1")))
+}
+
+/// The window that is known; else the largest that TCP has, where the path asks for more.
+fn receive_window(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, LadderError> {
+    let Some(rtt) = tcp_rtt(facts) else { return Ok(None) };
+    let flows = f64::from(facts.flows);
+    let largest_bps = window::single_flow_rate_max(rtt.value)? * flows;
+    let largest = || {
+        let known = Known::new(Bytes::new(WINDOW_MAX_BYTES), "the largest of TCP");
+        path_bps.is_some_and(|path_bps| largest_bps < path_bps).then_some(known)
+    };
+    let Some(window) = facts.window.clone().or_else(largest) else { return Ok(None) };
+    let bytes = window.value.count();
+    if bytes > WINDOW_MAX_BYTES {
+        return Err(LadderError::WindowTooLarge { bytes });
+    }
+    let mut inputs = vec![input("window_bytes", bytes as f64, &window.source), rtt_input(rtt)];
+    inputs.extend(flows_input(facts.flows));
+    let payload_bps = window::window_rate(window.value, rtt.value)? * flows;
+    let formula = "8 window / RTT";
+    Ok(Some(exact(RungKind::ReceiveWindow, payload_bps, formula, inputs, "RFC 6349 §3.3.1")))
+}
+
+fn send_buffer(facts: &Facts) -> Result<Option<Rung>, LadderError> {
+    let (Some(buffer), Some(rtt)) = (&facts.send_buffer, tcp_rtt(facts)) else { return Ok(None) };
+    let bytes = buffer.value.count() as f64;
+    if bytes == 0.0 {
+        return Err(LadderError::ZeroBytes { what: "send buffer" });
+    }
+    let mut inputs = vec![input("send_buffer_bytes", bytes, &buffer.source), rtt_input(rtt)];
+    inputs.extend(flows_input(facts.flows));
+    let in_flight = window::window_rate(buffer.value, rtt.value)? * SEND_BUFFER_USABLE;
+    let payload_bps = in_flight * f64::from(facts.flows);
+    let source = "socket(7), SO_SNDBUF";
+    let rung =
+        exact(RungKind::SendBuffer, payload_bps, "0.6 x 8 send buffer / RTT", inputs, source);
+    Ok(Some(Rung { estimate: true, ..rung }))
+}
+
+fn under_loss(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, LadderError> {
+    let (Some(loss), Some(rtt)) = (&facts.loss, tcp_rtt(facts)) else { return Ok(None) };
+    let p = loss.value.value();
+    let path = Path { mss_bytes: facts.packet.payload_bytes, rtt: rtt.value };
+    // The formulas refuse what is no loss, also where BBR's answer below does not use them.
+    let mathis = |acks| loss::mathis_rate(&path, acks, p);
+    let (reno_low, reno) = (mathis(Acks::EverySecond)?, mathis(Acks::Every)?);
+    let flows = f64::from(facts.flows);
+    let (high_bps, low_bps, formula, source) = match facts.response {
+        Response::Reno => (
+            reno * flows,
+            Some(reno_low * flows),
+            "C 8 MSS / (RTT sqrt(p)), C 0.8660 to 1.2247",
+            "Mathis et al., CCR 27(3), 1997",
+        ),
+        Response::Cubic => {
+            let cubic = loss::cubic_rate(&path, p)?;
+            let reno_friendly = loss::cubic_window(rtt.value, p)?.reno_friendly;
+            let low = if reno_friendly { Some(reno_low * flows) } else { None };
+            let formula = if reno_friendly {
+                "C 8 MSS / (RTT sqrt(p)), C 0.8660 to 1.2247: CUBIC's Reno-friendly region"
+            } else {
+                "1.0538 x 8 MSS / (RTT^0.25 p^0.75), RTT in s"
+            };
+            (cubic * flows, low, formula, "RFC 9438 §5")
+        }
+        Response::Bbr => {
+            let Some(path_bps) = path_bps.and_then(BitRate::from_nearest) else {
+                return Ok(None);
+            };
+            let source = "Cardwell et al., ACM Queue 14(5), 2016";
+            (loss::bbr1_rate(path_bps, p)?, None, "path rate x (1 - p)", source)
+        }
+    };
+    let mut inputs = vec![input("loss_ratio", p, &loss.source), rtt_input(rtt)];
+    inputs.push(input("mss_bytes", f64::from(path.mss_bytes), "a full packet"));
+    inputs.extend(flows_input(facts.flows));
+    let rung = exact(RungKind::Loss, high_bps, formula, inputs, source);
+    Ok(Some(Rung { low_bps, estimate: true, ..rung }))
+}
+
+/// A rate of payload as it is known, for each of `flows`.
+fn plain(
+    kind: RungKind,
+    what: &'static str,
+    rate: Option<&Known<BitRate>>,
+    flows: u32,
+) -> Result<Option<Rung>, LadderError> {
+    let Some(rate) = rate else { return Ok(None) };
+    let bps = positive(rate.value, what)?;
+    let mut inputs = vec![input("payload_rate_bps", bps, &rate.source)];
+    inputs.extend(flows_input(flows));
+    let formula = format!("rate of the {what}");
+    Ok(Some(exact(kind, bps * f64::from(flows), &formula, inputs, "as given")))
+}
+
+fn start_up(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, LadderError> {
+    let (Some(amount), Some(rtt)) = (&facts.amount, tcp_rtt(facts)) else { return Ok(None) };
+    let Some(rate) = path_bps.and_then(BitRate::from_nearest) else { return Ok(None) };
+    let (bps, wanted) = match amount.value {
+        Amount::Bytes(size) => {
+            let transfer = slow_start::transfer(&slow_start_of(facts, rtt.value, rate, size))?;
+            (transfer.mean_bps, input("transfer_bytes", size.count() as f64, &amount.source))
+        }
+        Amount::Time(time) => {
+            if time.is_zero() {
+                return Err(LadderError::ZeroTime);
+            }
+            let start = slow_start_of(facts, rtt.value, rate, Bytes::new(1));
+            let bytes = slow_start::bytes_within(&start, time)?;
+            let time_s = time.as_secs_f64();
+            (bytes * 8.0 / time_s, input("time_ns", time_s * 1e9, &amount.source))
+        }
+    };
+    let mut inputs = vec![wanted, rtt_input(rtt)];
+    inputs.push(input("initial_window_segments", f64::from(facts.initial_window), ""));
+    inputs.push(input("growth", facts.growth, "each round trip"));
+    inputs.extend(flows_input(facts.flows));
+    let formula = "8 S / T(S) from slow start to the end";
+    Ok(Some(exact(RungKind::StartUp, bps, formula, inputs, "RFC 5681 §3.1, RFC 6928")))
+}
+
+/// The start of all flows together: their first windows add up.
+pub(super) fn slow_start_of(facts: &Facts, rtt: Duration, rate: BitRate, size: Bytes) -> SlowStart {
+    SlowStart {
+        size,
+        rate,
+        rtt,
+        mss_bytes: facts.packet.payload_bytes,
+        initial_window: facts.initial_window.saturating_mul(facts.flows),
+        growth: facts.growth,
+    }
+}
+
+fn reverse_path(facts: &Facts) -> Result<Option<Rung>, LadderError> {
+    let Some(acks) = facts.acks.as_ref().filter(|_| facts.packet.is_tcp()) else {
+        return Ok(None);
+    };
+    let way = acks.value;
+    if way.acks_per_s <= 0.0 || way.segments_per_ack <= 0.0 {
+        return Err(LadderError::ZeroRate { what: "rate of acknowledgements" });
+    }
+    let payload_bits = f64::from(facts.packet.payload_bytes) * 8.0;
+    let inputs = vec![
+        input("acks_per_s", way.acks_per_s, &acks.source),
+        input("segments_per_ack", way.segments_per_ack, ""),
+        payload_input(facts),
+    ];
+    let payload_bps = way.acks_per_s * way.segments_per_ack * payload_bits;
+    let formula = "ACKs/s of the way back x segments per ACK x 8 payload";
+    Ok(Some(exact(RungKind::ReversePath, payload_bps, formula, inputs, "RFC 3449 §3.1")))
+}
+
+fn tcp_rtt(facts: &Facts) -> Option<&Known<Duration>> {
+    facts.rtt.as_ref().filter(|_| facts.packet.is_tcp())
+}
+
+fn rtt_input(rtt: &Known<Duration>) -> CeilingInput {
+    input("rtt_ns", rtt.value.as_secs_f64() * 1e9, &rtt.source)
+}
+
+fn positive(rate: BitRate, what: &'static str) -> Result<f64, LadderError> {
+    match rate.bits_per_sec() {
+        0 => Err(LadderError::ZeroRate { what }),
+        bps => Ok(bps as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! The whole answer as one document: what was asked, the layers, the ladder, what is needed, and
+//! what a measured rate says. It is what `linerate ceiling --json` prints.
+//!
+//! Left out: words and digits for people, which are the report's.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::climb::{LadderError, climb};
+use super::facts::{Facts, Response};
+use super::need::{Needs, Propagation, TransferTime, needs, propagation, transfer_times};
+use super::{Ladder, RungKind, Statement};
+use crate::record::Family;
+use crate::theory::framing::Transport;
+use crate::theory::stack::{Layer, Stack, StackPlan};
+use crate::units::{BitRate, Bytes, Distance};
+
+/// The schema that [`PathCeiling`] is written in. Additions keep it; a rename or removal raises it.
+pub const SCHEMA: &str = "linerate.ceiling/1";
+
+/// A question about a path.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    /// Link, carrier, encapsulations and headers.
+    pub plan: &'a StackPlan,
+    /// What [`crate::theory::stack::stack`] makes of the plan.
+    pub stack: &'a Stack,
+    /// What is known beside it.
+    pub facts: &'a Facts,
+    /// Transfers whose time is wanted.
+    pub transfers: &'a [Bytes],
+    /// Flows that share the bottleneck, where the queue is to serve many.
+    pub queue_flows: Option<u64>,
+    /// Length of the path.
+    pub distance: Option<Distance>,
+    /// What was measured of payload.
+    pub measured: Option<BitRate>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathCeiling {
+    /// Always [`SCHEMA`] when written by this version.
+    pub schema: String,
+    /// What was asked, every default filled in.
+    pub asked: Asked,
+    /// From the line's rate down to the payload.
+    pub layers: Vec<LayerRow>,
+    /// Full packets per second on the link.
+    pub packets_per_s: f64,
+    /// Payload of a full packet.
+    pub payload_bytes: u32,
+    /// True when a layer is an estimate.
+    pub estimate: bool,
+    /// Every bound that the inputs allow.
+    pub rungs: Ladder,
+    /// What follows from them.
+    pub limits: Limits,
+    /// What filling the path takes; null without a round-trip time.
+    pub needs: Option<Needs>,
+    /// Times of transfers at the steady rate.
+    pub transfers: Vec<TransferTime>,
+    /// The round trip beside that of light; null without a distance.
+    pub propagation: Option<Propagation>,
+    /// What the measured rate says; null when none was given.
+    pub measured: Option<MeasuredShare>,
+}
+
+/// What was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Asked {
+    /// Name of the link.
+    pub link: String,
+    /// The link for people.
+    pub link_title: String,
+    /// What carries packets on it.
+    pub carrier: String,
+    /// The carrier for people.
+    pub carrier_title: String,
+    /// What packets are wrapped in, outermost first.
+    pub encapsulations: Vec<String>,
+    /// Largest packet of the link.
+    pub mtu_bytes: u32,
+    /// IP version of the flow.
+    pub family: Family,
+    /// What follows the IP header: tcp, tcp_with_timestamps, udp.
+    pub transport: String,
+    /// Connections beside each other.
+    pub flows: u32,
+    /// Congestion control of the senders; null for UDP.
+    pub congestion_control: Option<Response>,
+}
+
+/// One layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LayerRow {
+    /// Its name.
+    pub name: String,
+    /// What is left at it, bit/s.
+    pub rate_bps: f64,
+    /// That over the line's rate, 0 … 1.
+    pub line_ratio: f64,
+    /// What a full packet takes of it.
+    pub bytes_per_packet: f64,
+    /// What the layer takes.
+    pub rule: String,
+    /// Standard or paper.
+    pub source: String,
+    /// True for a rule that real links miss by more than a tenth.
+    pub estimate: bool,
+}
+
+/// What follows from the rungs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// What the path could carry of payload, bit/s; null when nothing of it is known.
+    pub ceiling_bps: Option<f64>,
+    /// The rung of the path that sets it.
+    pub ceiling_rung: Option<RungKind>,
+    /// What to expect: the least of all rungs, bit/s.
+    pub expected_bps: Option<f64>,
+    /// What binds, lowest first: one rung, or two within a quarter of each other.
+    pub binding: Vec<RungKind>,
+    /// What would be left with the lowest rung gone: the next rung, bit/s.
+    pub without_lowest_bps: Option<f64>,
+    /// That rung.
+    pub without_lowest_rung: Option<RungKind>,
+    /// Kinds of which nothing was said.
+    pub missing: Vec<RungKind>,
+    /// True when the lowest rung is an estimate.
+    pub estimate: bool,
+}
+
+/// A measured rate beside the ladder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeasuredShare {
+    /// Payload, bit/s.
+    pub goodput_bps: f64,
+    /// That over the ceiling of the path.
+    pub ceiling_ratio: Option<f64>,
+    /// That over the expected rate.
+    pub expected_ratio: Option<f64>,
+    /// What it says.
+    pub statement: Option<Statement>,
+}
+
+/// Answers a question.
+/// # Errors
+/// What [`climb`], [`needs`], [`transfer_times`] and [`propagation`] refuse.
+pub fn answer(question: &Question<'_>) -> Result<PathCeiling, LadderError> {
+    let facts = question.facts;
+    let ladder = climb(facts)?;
+    let measured = question.measured.map(|rate| measured_share(&ladder, rate));
+    Ok(PathCeiling {
+        schema: SCHEMA.to_owned(),
+        asked: asked(question.plan, facts),
+        layers: layer_rows(question.stack),
+        packets_per_s: question.stack.packets_per_s,
+        payload_bytes: question.stack.payload_bytes,
+        estimate: question.stack.estimate,
+        limits: limits(&ladder),
+        needs: needs(facts, &ladder, question.queue_flows)?,
+        transfers: transfer_times(facts, &ladder, question.transfers)?,
+        propagation: propagation(facts, question.distance)?,
+        measured,
+        rungs: ladder,
+    })
+}
+
+fn asked(plan: &StackPlan, facts: &Facts) -> Asked {
+    let transport = match plan.segment.transport {
+        Transport::Tcp => "tcp",
+        Transport::TcpWithTimestamps => "tcp_with_timestamps",
+        Transport::Udp => "udp",
+    };
+    Asked {
+        link: plan.link.to_string(),
+        link_title: plan.link.title(),
+        carrier: plan.carrier.to_string(),
+        carrier_title: plan.carrier.title().to_owned(),
+        encapsulations: plan.encapsulations.iter().map(ToString::to_string).collect(),
+        mtu_bytes: plan.mtu_bytes,
+        family: plan.segment.family,
+        transport: transport.to_owned(),
+        flows: facts.flows,
+        congestion_control: facts.packet.is_tcp().then_some(facts.response),
+    }
+}
+
+fn layer_rows(stack: &Stack) -> Vec<LayerRow> {
+    let line_bps = stack.layers.first().map_or(f64::NAN, |line| line.bps);
+    let row = |layer: &Layer| LayerRow {
+        name: layer.name.clone(),
+        rate_bps: layer.bps,
+        line_ratio: layer.bps / line_bps,
+        bytes_per_packet: layer.bytes_per_packet,
+        rule: layer.rule.clone(),
+        source: layer.source.to_owned(),
+        estimate: layer.estimate,
+    };
+    stack.layers.iter().map(row).collect()
+}
+
+fn limits(ladder: &Ladder) -> Limits {
+    let ceiling = ladder.ceiling();
+    let next = ladder.without_lowest();
+    let lowest = ladder.by_height().first().copied();
+    Limits {
+        ceiling_bps: ceiling.map(|rung| rung.payload_bps),
+        ceiling_rung: ceiling.map(|rung| rung.kind),
+        expected_bps: ladder.expected_bps(),
+        binding: ladder.binding().map_or_else(Vec::new, |binding| {
+            std::iter::once(binding.first()).chain(binding.second()).collect()
+        }),
+        without_lowest_bps: next.map(|rung| rung.payload_bps),
+        without_lowest_rung: next.map(|rung| rung.kind),
+        missing: ladder.missing(),
+        estimate: lowest.is_some_and(|rung| rung.estimate),
+    }
+}
+
+fn measured_share(ladder: &Ladder, rate: BitRate) -> MeasuredShare {
+    let goodput_bps = rate.bits_per_sec() as f64;
+    MeasuredShare {
+        goodput_bps,
+        ceiling_ratio: ladder.ceiling().map(|rung| goodput_bps / rung.payload_bps),
+        expected_ratio: ladder.expected_bps().map(|bps| goodput_bps / bps),
+        statement: ladder.statement(goodput_bps),
+    }
+}

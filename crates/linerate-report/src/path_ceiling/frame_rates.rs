@@ -1,0 +1,137 @@
+//! The tables of frames, packets and cells a second: text in blocks of few columns, and CSV.
+
+use linerate_core::theory::ladder::{FrameRates, FrameRow, OpticalRow};
+
+use crate::csv::lines;
+use crate::number;
+use crate::table::Table;
+
+/// Links beside each other, so that a line of the fastest ones fits 80 columns.
+const BLOCK: usize = 5;
+
+/// Both tables, for 80 columns.
+pub fn text(rates: &FrameRates) -> String {
+    let mut out = String::from(
+        "Whole frames per second that fill an Ethernet (RFC 5180 appendix A); frame sizes with \
+         FCS\n",
+    );
+    for block in rates.ethernet.chunks(BLOCK) {
+        out.push('\n');
+        out.push_str(&ethernet(&rates.frame_bytes, block).text(0));
+    }
+    out.push_str("\nLines of SONET/SDH: what is left of the rate, and cells per second\n\n");
+    out.push_str(&optical_lines(&rates.optical).text(0));
+    for (index, title) in carriers(&rates.optical).iter().enumerate() {
+        out.push_str(&format!("\nPackets per second in {title}; sizes of IP packets\n\n"));
+        out.push_str(&optical(&rates.packet_bytes, &rates.optical, index).text(0));
+    }
+    out
+}
+
+fn ethernet(sizes: &[u32], links: &[FrameRow]) -> Table {
+    let names = links.iter().map(|link| number::rate(link.rate_bps as f64));
+    let mut table = Table::new(std::iter::once("bytes".to_owned()).chain(names));
+    for (index, size) in sizes.iter().enumerate() {
+        let cell = |link: &FrameRow| {
+            let frames = link.frames_per_s.get(index).copied();
+            number::or_dash(frames, grouped)
+        };
+        table.row(std::iter::once(size.to_string()).chain(links.iter().map(cell)));
+    }
+    table
+}
+
+fn optical_lines(lines: &[OpticalRow]) -> Table {
+    let mut table = Table::new(["line", "rate Mbit/s", "payload Mbit/s", "cells/s"]);
+    for line in lines {
+        table.row([
+            line.title.clone(),
+            format!("{:.3}", line.rate_bps as f64 / 1e6),
+            format!("{:.3}", line.payload_bps / 1e6),
+            hundredths(line.cells_per_s),
+        ]);
+    }
+    table
+}
+
+/// The carriers, in the order of each line's columns.
+fn carriers(lines: &[OpticalRow]) -> Vec<String> {
+    lines.first().map_or_else(Vec::new, |line| {
+        line.carriers.iter().map(|column| column.carrier.clone()).collect()
+    })
+}
+
+fn optical(sizes: &[u32], lines: &[OpticalRow], carrier: usize) -> Table {
+    let head = sizes.iter().map(ToString::to_string);
+    let mut table = Table::new(std::iter::once("bytes".to_owned()).chain(head));
+    for line in lines {
+        let cells = line.carriers.get(carrier).map_or(&[][..], |column| &column.packets_per_s);
+        table
+            .row(std::iter::once(line.title.clone()).chain(cells.iter().map(|it| hundredths(*it))));
+    }
+    table
+}
+
+/// Digits in groups of three: `1,190,476,190`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Grouped, with two decimals.
+fn hundredths(value: f64) -> String {
+    let cents = (value * 100.0).round() as u64;
+    format!("{}.{:02}", grouped(cents / 100), cents % 100)
+}
+
+/// One value a line: link, carrier, size and the rate, with all digits.
+pub fn csv(rates: &FrameRates) -> String {
+    let head = ["link", "rate_bps", "carrier", "frame_bytes", "ip_bytes", "packets_per_s"];
+    let ethernet = rates.ethernet.iter().flat_map(|link| {
+        rates.frame_bytes.iter().zip(&link.frames_per_s).map(|(size, frames)| {
+            row(&link.link, link.rate_bps, "ethernet", [Some(*size), None], frames)
+        })
+    });
+    let optical = rates.optical.iter().flat_map(|line| {
+        line.carriers.iter().flat_map(|column| {
+            rates.packet_bytes.iter().zip(&column.packets_per_s).map(|(size, packets)| {
+                row(&line.link, line.rate_bps, &column.carrier, [None, Some(*size)], packets)
+            })
+        })
+    });
+    lines(&head, ethernet.chain(optical))
+}
+
+fn row(
+    link: &str,
+    rate_bps: u64,
+    carrier: &str,
+    sizes: [Option<u32>; 2],
+    packets_per_s: &dyn std::fmt::Display,
+) -> Vec<String> {
+    let [frame, ip] = sizes.map(|size| size.map_or_else(String::new, |size| size.to_string()));
+    let (rate, packets) = (rate_bps.to_string(), packets_per_s.to_string());
+    vec![link.to_owned(), rate, carrier.to_owned(), frame, ip, packets]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        let cases = [(0, "0"), (812, "812"), (14_880, "14,880"), (1_190_476_190, "1,190,476,190")];
+        for (count, text) in cases {
+            assert_eq!(grouped(count), text);
+        }
+        assert_eq!(hundredths(353_207.547), "353,207.55");
+        assert_eq!(hundredths(0.999), "1.00");
+    }
+}

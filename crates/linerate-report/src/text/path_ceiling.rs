@@ -1,0 +1,471 @@
+//! A path's ceiling as text: layers, bounds, what filling the path takes, times of transfers.
+//!
+//! One unit of rate is used throughout, chosen by the line. Estimates say so where they stand.
+
+use linerate_core::record::{CeilingInput, Family};
+use linerate_core::theory::ladder::{
+    LossBudget, MeasuredShare, Needs, PathCeiling, Propagation, Response, Rung, RungKind,
+    Statement, TransferTime,
+};
+
+use crate::number::{self, NONE, or_dash};
+use crate::table::Table;
+use crate::{escape, words};
+
+/// Widest line.
+const COLUMNS: usize = 100;
+
+/// The whole answer; lines are ended, the last one too.
+pub fn path_ceiling(ceiling: &PathCeiling) -> String {
+    let unit = Unit::of(ceiling.layers.first().map_or(0.0, |line| line.rate_bps));
+    let mut out = format!("{}\n\n", escape::line(&title(ceiling)));
+    out.push_str(&layers(ceiling, unit));
+    out.push('\n');
+    out.push_str(&rungs(ceiling, unit));
+    out.push('\n');
+    out.push_str(&words::wrapped(&escape::line(&verdict(ceiling)), 0, COLUMNS));
+    if let Some(measured) = &ceiling.measured {
+        let text = measured_words(ceiling, measured);
+        out.push_str(&words::wrapped(&escape::line(&text), 0, COLUMNS));
+    }
+    out.push_str(&missing(ceiling));
+    if let Some(needs) = &ceiling.needs {
+        out.push('\n');
+        out.push_str(&needed(needs));
+    }
+    if !ceiling.transfers.is_empty() {
+        out.push('\n');
+        out.push_str(&transfers(ceiling, unit));
+    }
+    if let Some(propagation) = &ceiling.propagation {
+        out.push('\n');
+        out.push_str(&words::wrapped(&light(propagation), 0, COLUMNS));
+    }
+    out
+}
+
+/// The unit of a table of rates.
+#[derive(Clone, Copy)]
+struct Unit {
+    name: &'static str,
+    bps: f64,
+}
+
+impl Unit {
+    fn of(line_bps: f64) -> Self {
+        match line_bps {
+            slow if slow < 1e6 => Self { name: "kbit/s", bps: 1e3 },
+            fast if fast >= 100e9 => Self { name: "Gbit/s", bps: 1e9 },
+            _ => Self { name: "Mbit/s", bps: 1e6 },
+        }
+    }
+
+    fn show(self, bps: f64) -> String {
+        format!("{:.3}", bps / self.bps)
+    }
+}
+
+fn title(ceiling: &PathCeiling) -> String {
+    let asked = &ceiling.asked;
+    let mut text = format!("{}, {}", asked.link_title, asked.carrier_title);
+    if !asked.encapsulations.is_empty() {
+        text.push_str(&format!(", packets in {}", asked.encapsulations.join(", ")));
+    }
+    let transport = match asked.transport.as_str() {
+        "udp" => "UDP",
+        "tcp_with_timestamps" => "TCP with timestamps",
+        _ => "TCP",
+    };
+    let family = match asked.family {
+        Family::V4 => "IPv4",
+        Family::V6 => "IPv6",
+    };
+    text.push_str(&format!(", MTU {}; {transport} over {family}", asked.mtu_bytes));
+    text.push_str(&format!(", {}", words::counted(asked.flows.into(), "flow")));
+    text + &asked.congestion_control.map_or_else(String::new, |it| format!(", {}", response(it)))
+}
+
+const fn response(response: Response) -> &'static str {
+    match response {
+        Response::Reno => "Reno",
+        Response::Cubic => "CUBIC",
+        Response::Bbr => "BBR",
+    }
+}
+
+fn layers(ceiling: &PathCeiling, unit: Unit) -> String {
+    let mut out = format!(
+        "What framing leaves to full packets back to back: {:.2} packets/s, {} bytes of payload \
+         each\n",
+        ceiling.packets_per_s, ceiling.payload_bytes
+    );
+    let head = ["layer", unit.name, "of line", "bytes/packet", "what it takes"];
+    let rows: Vec<[String; 5]> = ceiling
+        .layers
+        .iter()
+        .map(|layer| {
+            let estimate = if layer.estimate { " (estimate)" } else { "" };
+            [
+                layer.name.clone(),
+                unit.show(layer.rate_bps),
+                format!("{:.2} %", layer.line_ratio * 100.0),
+                decimals(layer.bytes_per_packet),
+                format!("{}{estimate}", layer.rule),
+            ]
+        })
+        .collect();
+    out.push_str(&hanging(&head, &rows));
+    out
+}
+
+/// A number of bytes: whole where it is, two decimals where it is not.
+fn decimals(bytes: f64) -> String {
+    let text = format!("{bytes:.2}");
+    text.strip_suffix(".00").map_or_else(|| text.clone(), str::to_owned)
+}
+
+fn rungs(ceiling: &PathCeiling, unit: Unit) -> String {
+    let mut out = format!("Bounds, in {} of payload\n", unit.name);
+    let head = ["bound", unit.name, "", "formula; inputs"];
+    let rows: Vec<[String; 4]> = ceiling
+        .rungs
+        .rungs
+        .iter()
+        .map(|rung| {
+            let inputs: Vec<String> = rung.inputs.iter().filter_map(input).collect();
+            [
+                kind(rung.kind).to_owned(),
+                range(rung, unit),
+                mark(ceiling, rung),
+                format!("{}; {}", rung.formula, inputs.join(", ")),
+            ]
+        })
+        .collect();
+    out.push_str(&hanging(&head, &rows));
+    out
+}
+
+fn range(rung: &Rung, unit: Unit) -> String {
+    let high = unit.show(rung.payload_bps);
+    rung.low_bps.map_or_else(|| high.clone(), |low| format!("{} to {high}", unit.show(low)))
+}
+
+fn mark(ceiling: &PathCeiling, rung: &Rung) -> String {
+    let place = match ceiling.limits.binding.iter().position(|it| *it == rung.kind) {
+        Some(0) => "binds",
+        Some(_) => "then",
+        None => "",
+    };
+    match (place, rung.estimate) {
+        ("", true) => "estimate".to_owned(),
+        (place, true) => format!("{place}, estimate"),
+        (place, false) => place.to_owned(),
+    }
+}
+
+/// What a rung is called.
+pub(crate) const fn kind(kind: RungKind) -> &'static str {
+    match kind {
+        RungKind::LocalLink => "link",
+        RungKind::PathCapacity => "path capacity",
+        RungKind::SustainedRate => "sustained rate",
+        RungKind::PacketRate => "packet rate",
+        RungKind::ReceiveWindow => "receive window",
+        RungKind::SendBuffer => "send buffer",
+        RungKind::Loss => "loss",
+        RungKind::SenderHost => "sending host",
+        RungKind::ReceiverHost => "receiving host",
+        RungKind::StartUp => "start-up",
+        RungKind::Application => "application",
+        RungKind::ReversePath => "way back of ACKs",
+    }
+}
+
+/// An input in words; none for what the formula says already.
+fn input(input: &CeilingInput) -> Option<String> {
+    let value = input.value;
+    let from = if input.source.is_empty() { String::new() } else { format!(" ({})", input.source) };
+    let text = match input.name.as_str() {
+        "payload_bytes" | "mss_bytes" => format!("payload {value} bytes"),
+        "ip_bytes" => format!("IP packet {value} bytes"),
+        "window_bytes" => format!("window {}{from}", number::memory(value as u64)),
+        "send_buffer_bytes" => format!("buffer {}{from}", number::memory(value as u64)),
+        "transfer_bytes" => format!("S {}{from}", number::amount(value as u64)),
+        "rtt_ns" => format!("RTT {}{from}", milliseconds(value)),
+        "time_ns" => format!("{}{from}", number::seconds(value)),
+        "loss_ratio" => format!("p {}{from}", scientific(value)),
+        "line_rate_bps" | "ip_rate_bps" | "payload_rate_bps" => {
+            format!("{}{from}", number::rate(value))
+        }
+        "packets_per_s" => format!("{value} packets/s{from}"),
+        "acks_per_s" => format!("{value:.0} ACKs/s{from}"),
+        "segments_per_ack" => format!("{value} segments per ACK"),
+        "initial_window_segments" => format!("first window {value} segments"),
+        "growth" => format!("growth {value} a round trip"),
+        "flows" => format!("{value} flows"),
+        other => format!("{} {value}{from}", other.replace('_', " ")),
+    };
+    Some(text)
+}
+
+fn milliseconds(ns: f64) -> String {
+    if ns >= 1e9 { number::seconds(ns) } else { format!("{} ms", number::short_time(ns / 1e6)) }
+}
+
+/// Four decimals; three digits with an exponent below a hundredth.
+fn scientific(value: f64) -> String {
+    let trimmed = |text: &str| text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    if value >= 0.01 {
+        return trimmed(&format!("{value:.4}"));
+    }
+    let text = format!("{value:.2e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    format!("{}e{exponent}", trimmed(digits))
+}
+
+fn verdict(ceiling: &PathCeiling) -> String {
+    let limits = &ceiling.limits;
+    let ([first, then @ ..], Some(path)) = (limits.binding.as_slice(), limits.ceiling_bps) else {
+        return "Nothing bounds the transfer that is known.".to_owned();
+    };
+    let lowest = ceiling.rungs.rung(*first);
+    let lowest_bps = lowest.map_or(path, |rung| rung.payload_bps);
+    let estimate = if limits.estimate { ", by an estimate" } else { "" };
+    let mut text = format!("The limit is the {}", kind(*first));
+    let without = match then {
+        [] => "Without that limit",
+        [then, ..] => {
+            text.push_str(&format!(", then the {}", kind(*then)));
+            "Without the first"
+        }
+    };
+    let rate = number::rate(lowest_bps);
+    text.push_str(&format!(": at most {rate} of payload{estimate}"));
+    if lowest_bps < path {
+        text.push_str(&format!(
+            ", {} of the {} that the path can carry",
+            number::percent(lowest_bps / path),
+            number::rate(path)
+        ));
+    }
+    text.push('.');
+    if let Some((bps, rung)) = limits.without_lowest_bps.zip(limits.without_lowest_rung) {
+        text.push_str(&format!(" {without} it would be {} ({}).", number::rate(bps), kind(rung)));
+    }
+    text
+}
+
+fn measured_words(ceiling: &PathCeiling, measured: &MeasuredShare) -> String {
+    let mut text = format!("Measured {}", number::rate(measured.goodput_bps));
+    if let Some(ratio) = measured.ceiling_ratio {
+        text.push_str(&format!(": {} of what the path can carry", number::percent(ratio)));
+    }
+    if let Some((ratio, bps)) = measured.expected_ratio.zip(ceiling.limits.expected_bps) {
+        let (ratio, bps) = (number::percent(ratio), number::rate(bps));
+        text.push_str(&format!(", {ratio} of the {bps} to expect"));
+    }
+    text.push_str(". ");
+    text + &measured.statement.as_ref().map_or_else(String::new, statement)
+}
+
+/// What a measured rate says.
+pub(crate) fn statement(statement: &Statement) -> String {
+    match statement {
+        Statement::AboveCeiling { rung } => format!(
+            "That is more than the {} allows: an input is wrong, or the test was so short that a \
+             burst carried it.",
+            kind(*rung)
+        ),
+        Statement::AtCeiling { rung } => {
+            format!("The path is full: the {} is reached.", kind(*rung))
+        }
+        Statement::SingleFactor { rung } => {
+            format!("As expected: the {} explains it alone.", kind(*rung))
+        }
+        Statement::TwoFactors { first, then } => format!(
+            "As expected: the {}, then the {}; mending the first alone gives at most the second.",
+            kind(*first),
+            kind(*then)
+        ),
+        Statement::AboveExpected { rung } => format!(
+            "That is more than the {} allows: an input of it is too pessimistic.",
+            kind(*rung)
+        ),
+        Statement::BelowExpected { rung } => {
+            format!("The {} explains most of it; up to a quarter is missing besides.", kind(*rung))
+        }
+        Statement::Unexplained { ruled_out } => {
+            let names: Vec<String> = ruled_out.iter().map(|it| kind(*it).to_owned()).collect();
+            let ruled_out = match names.as_slice() {
+                [] => String::new(),
+                names => format!(" Ruled out: {}.", words::listed(names)),
+            };
+            format!(
+                "Unexplained: every bound here allows more, so the cause is another: an end, the \
+                 application, or an input.{ruled_out}"
+            )
+        }
+    }
+}
+
+fn missing(ceiling: &PathCeiling) -> String {
+    let names: Vec<String> = ceiling.limits.missing.iter().map(|it| kind(*it).to_owned()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let text = format!("Not known, and so without a bound: {}.", words::listed(&names));
+    words::wrapped(&text, 0, COLUMNS)
+}
+
+fn needed(needs: &Needs) -> String {
+    let mut out = format!("To fill the path with {} of payload\n", number::rate(needs.payload_bps));
+    if let Some(window) = needs.window_bytes {
+        let scale = needs.window_scale.map_or_else(
+            || {
+                let flows = needs.flows_min.unwrap_or(1);
+                format!("no window scale reaches it; {flows} flows do")
+            },
+            |scale| format!("window scale {scale}"),
+        );
+        let window = words::counted(window, "byte");
+        out.push_str(&fact("window", &format!("{window} in flight each flow; {scale}")));
+    }
+    out.push_str(&sockets(needs));
+    let bytes = words::counted(needs.queue_bytes, "byte");
+    let mut queue = format!("{bytes} at the bottleneck for one flow");
+    if let Some((flows, bytes)) = needs.queue_flows.zip(needs.queue_shared_bytes) {
+        queue.push_str(&format!(", {bytes} for {flows} that do not lose together"));
+    }
+    out.push_str(&fact("queue", &queue));
+    for (index, budget) in needs.loss_budgets.iter().enumerate() {
+        let label = if index == 0 { "loss at most" } else { "" };
+        out.push_str(&fact(label, &loss_budget(budget)));
+    }
+    out
+}
+
+fn fact(label: &str, text: &str) -> String {
+    let lines = words::wrapped(text, FACT_INDENT, COLUMNS);
+    format!("  {label:<16}  {}", lines.get(FACT_INDENT..).unwrap_or_default())
+}
+
+/// Where the text of a fact begins: 2 and a label of 16 and 2.
+const FACT_INDENT: usize = 20;
+
+/// The largest value that the kernel takes in these sysctls: they are of type int.
+const SYSCTL_MAX: u64 = 2_147_483_647;
+/// Largest limit of the receive buffer that kernels up to 6.15 set by themselves, 6 MiB, and of the
+/// send buffer, 4 MiB (Linux Documentation/networking/ip-sysctl, tcp_rmem and tcp_wmem).
+const TCP_RMEM_MAX: u64 = 6 << 20;
+const TCP_WMEM_MAX: u64 = 4 << 20;
+/// What kernels set for rmem_max and wmem_max (Linux net/core/sock.c, 256 packets of 832 bytes).
+const CORE_MEM_MAX: u64 = 212_992;
+
+/// The limits of socket buffers that Linux's own are too small for.
+fn sockets(needs: &Needs) -> String {
+    let (Some(receive), Some(send)) = (needs.receive_buffer_bytes, needs.send_buffer_bytes) else {
+        return String::new();
+    };
+    if receive.max(send) > SYSCTL_MAX {
+        return fact("Linux", "needs larger buffers than it can be told of; use more flows");
+    }
+    // The kernel doubles what SO_RCVBUF and SO_SNDBUF ask for (socket(7)).
+    let asked = |bytes: u64| bytes.div_ceil(2);
+    let lines = [
+        (receive > TCP_RMEM_MAX, format!("net.ipv4.tcp_rmem = 4096 131072 {receive}")),
+        (send > TCP_WMEM_MAX, format!("net.ipv4.tcp_wmem = 4096 16384 {send}")),
+        (asked(receive) > CORE_MEM_MAX, format!("net.core.rmem_max = {}", asked(receive))),
+        (asked(send) > CORE_MEM_MAX, format!("net.core.wmem_max = {}", asked(send))),
+    ];
+    let mut out = String::new();
+    for (_, line) in lines.into_iter().filter(|(is_needed, _)| *is_needed) {
+        let label = if out.is_empty() { "Linux" } else { "" };
+        let why = if line.starts_with("net.core") { " for programs that set a size" } else { "" };
+        out.push_str(&fact(label, &format!("{line}{why}")));
+    }
+    if out.is_empty() { fact("Linux", "its usual limits of socket buffers suffice") } else { out }
+}
+
+fn loss_budget(budget: &LossBudget) -> String {
+    let ratio = scientific(budget.loss_ratio);
+    let range = budget
+        .low_ratio
+        .map_or_else(|| ratio.clone(), |low| format!("{} to {ratio}", scientific(low)));
+    let name = response(budget.response);
+    let between = number::seconds(budget.seconds_between * 1e9);
+    match budget.response {
+        Response::Bbr => {
+            format!("{name} {range} (version 3 yields above it, version 1 above 0.2), estimate")
+        }
+        _ => format!("{name} {range}, one in {between}, estimate"),
+    }
+}
+
+fn transfers(ceiling: &PathCeiling, unit: Unit) -> String {
+    let steady = ceiling.rungs.steady_bps().map_or_else(|| NONE.to_owned(), number::rate);
+    let mut table = Table::new(["size", "time", unit.name, "start costs", "of time", "rounds"]);
+    for transfer in &ceiling.transfers {
+        table.row(transfer_row(transfer, unit));
+    }
+    format!("Transfers at {steady} once started\n{}", table.text(2))
+}
+
+fn transfer_row(transfer: &TransferTime, unit: Unit) -> [String; 6] {
+    [
+        number::amount(transfer.size_bytes),
+        number::seconds(transfer.time_ns),
+        unit.show(transfer.mean_bps),
+        or_dash(transfer.start_ns, number::seconds),
+        or_dash(transfer.start_ns, |start| number::percent(start / transfer.time_ns)),
+        or_dash(transfer.rounds, |rounds| rounds.to_string()),
+    ]
+}
+
+fn light(propagation: &Propagation) -> String {
+    let km = |metres: f64| number::significant(metres / 1e3, 4);
+    let least = milliseconds_of_light(propagation.fibre_rtt_ns);
+    let distance = km(propagation.distance_m as f64);
+    let ratio = number::significant(propagation.ratio, 3);
+    if propagation.ratio < 1.0 {
+        return format!(
+            "The round trip is {ratio} of the {least} that light needs in {distance} km of fibre: \
+             the path is shorter, or not of fibre."
+        );
+    }
+    format!(
+        "The round trip is {ratio} times the {least} that light needs in {distance} km of fibre; \
+         it is that of {} km of fibre each way.",
+        km(propagation.fibre_m)
+    )
+}
+
+fn milliseconds_of_light(ns: f64) -> String {
+    format!("{} ms", number::significant(ns / 1e6, 3))
+}
+
+/// Columns of which the first stands left, the middle ones right, and the last left and broken
+/// below itself where it is too wide.
+fn hanging<const N: usize>(head: &[&str; N], rows: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N - 1).map(width).collect();
+    let indent = 2 + widths.iter().map(|width| width + 2).sum::<usize>();
+    let head = head.map(str::to_owned);
+    let mut out = String::new();
+    for row in std::iter::once(&head).chain(rows) {
+        let mut line = "  ".to_owned();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let cell = escape::line(cell);
+            let pad = " ".repeat(width - cell.chars().count());
+            line += &if column == 0 { cell + &pad } else { pad + &cell };
+            line.push_str("  ");
+        }
+        let last = words::wrapped(&escape::line(&row[N - 1]), indent, COLUMNS);
+        line.push_str(last.get(indent..).unwrap_or_default());
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}

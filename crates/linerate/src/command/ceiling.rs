@@ -1,0 +1,73 @@
+//! `linerate ceiling`: what a path can carry at best, layer by layer, and what binds.
+//!
+//! Nothing is measured and nothing is sent: flags in, arithmetic of `linerate_core::theory`, text,
+//! JSON or plots out.
+
+mod flags;
+mod question;
+
+use std::path::Path;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::theory::ladder::{self, Facts, FrameRates, LadderError, PathCeiling};
+
+pub(crate) use flags::Args;
+
+use crate::exit::Outcome;
+use crate::{output, paths};
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    if args.all_links {
+        return all_links(&args);
+    }
+    if args.csv {
+        let reason = "one path has layers and bounds, not a table";
+        return Err(Failure::new(Fault::Usage, "use", "--csv", reason)
+            .advise("use --json, or --all-links")
+            .into());
+    }
+    let asked = question::Asked::of(&args)?;
+    let ceiling = ladder::answer(&asked.question()).map_err(|error| refused(&error))?;
+    print(&args, &ceiling)?;
+    if let Some(directory) = &args.svg {
+        plots(directory, &asked.facts)?;
+    }
+    Ok(0)
+}
+
+/// The one line of an input that no path has.
+fn refused(error: &LadderError) -> Failure {
+    Failure::new(Fault::Usage, "compute", "the ceiling", error)
+}
+
+fn print(args: &Args, ceiling: &PathCeiling) -> anyhow::Result<()> {
+    if args.json {
+        output::line(&serde_json::to_string_pretty(ceiling)?);
+    } else {
+        output::text(&linerate_report::text::path_ceiling(ceiling));
+    }
+    Ok(())
+}
+
+fn plots(directory: &Path, facts: &Facts) -> Result<(), Failure> {
+    let files = linerate_report::path_ceiling::svgs(facts).map_err(|error| refused(&error))?;
+    for (name, svg) in files {
+        let path = directory.join(name);
+        paths::write(&path, &svg)?;
+        output::note(&format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+fn all_links(args: &Args) -> Outcome {
+    let rates: FrameRates = ladder::frame_rates()?;
+    if args.json {
+        output::line(&serde_json::to_string_pretty(&rates)?);
+    } else if args.csv {
+        output::text(&linerate_report::path_ceiling::frame_rates_csv(&rates));
+    } else {
+        output::text(&linerate_report::path_ceiling::frame_rates_text(&rates));
+    }
+    Ok(0)
+}

@@ -1,0 +1,250 @@
+//! The flags of `linerate ceiling`, in groups: the path, the flow, bounds that are known, what is
+//! asked, where the answer goes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_core::theory::carrier::Carrier;
+use linerate_core::theory::encapsulation::Encapsulation;
+use linerate_core::theory::link::Link;
+use linerate_core::units::{BitRate, Bytes, Distance, Fraction, PacketRate, parse_span};
+
+/// Flags that the tables of all links have no use for.
+const ASKS_ABOUT_ONE_PATH: [&str; 28] = [
+    "link",
+    "carrier",
+    "encap",
+    "mtu",
+    "rtt",
+    "distance",
+    "ipv6",
+    "udp",
+    "no_timestamps",
+    "parallel",
+    "window",
+    "window_scale",
+    "sndbuf",
+    "congestion",
+    "initial_window",
+    "growth",
+    "loss",
+    "capacity",
+    "sustained",
+    "pps",
+    "pace",
+    "sender_rate",
+    "receiver_rate",
+    "reverse_link",
+    "transfer",
+    "time",
+    "flows",
+    "measured",
+];
+
+/// Flags of `linerate ceiling`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) path: PathFlags,
+    #[command(flatten)]
+    pub(super) flow: FlowFlags,
+    #[command(flatten)]
+    pub(super) bounds: BoundFlags,
+    #[command(flatten)]
+    pub(super) wanted: WantedFlags,
+    /// Print frames a second of every Ethernet, packets and cells a second of every SONET/SDH line
+    #[arg(long, conflicts_with_all = ASKS_ABOUT_ONE_PATH, help_heading = "Output")]
+    pub(super) all_links: bool,
+    /// Print the answer as JSON
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+    /// Print the tables of --all-links as CSV
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    pub(super) csv: bool,
+    /// Write plots of the rate by window, by round trip and by loss into this directory
+    #[arg(long, value_name = "DIR", requires = "rtt", conflicts_with_all = ["udp", "all_links"],
+          help_heading = "Output")]
+    pub(super) svg: Option<PathBuf>,
+}
+
+/// The link and what packets are wrapped in.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Path")]
+pub(super) struct PathFlags {
+    /// The sender's link: oc12, 10g, ds3, vdsl2:50m, shaped:100m, ... or any Ethernet rate
+    #[arg(long, value_name = "LINK", required_unless_present = "all_links", value_parser = link)]
+    pub(super) link: Option<Link>,
+    /// What carries packets on it: aal5-llcsnap, aal5-vcmux, pos, pos-stuffed, pppoa-vcmux, ...;
+    /// the link's own when absent
+    #[arg(long, value_name = "NAME", visible_alias = "atm")]
+    pub(super) carrier: Option<Carrier>,
+    /// What packets are wrapped in, outermost first: vlan, qinq, mpls:2, pppoe, gre, vxlan,
+    /// wireguard, esp-gcm, ...
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(super) encap: Vec<Encapsulation>,
+    /// Longest packet of the link; the usual one of link and carrier when absent
+    #[arg(long, value_name = "BYTES")]
+    pub(super) mtu: Option<u32>,
+    /// Round-trip time without queues
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub(super) rtt: Option<Duration>,
+    /// Length of the path one way, to compare the round trip with that of light
+    #[arg(long, value_name = "LENGTH", requires = "rtt")]
+    pub(super) distance: Option<Distance>,
+}
+
+/// The flow and its ends.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Flow")]
+pub(super) struct FlowFlags {
+    /// IPv6 instead of IPv4
+    #[arg(short = '6', long)]
+    pub(super) ipv6: bool,
+    /// UDP instead of TCP
+    #[arg(long)]
+    pub(super) udp: bool,
+    /// TCP without timestamps
+    #[arg(long, conflicts_with = "udp")]
+    pub(super) no_timestamps: bool,
+    /// Connections beside each other
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
+    pub(super) parallel: u32,
+    /// Largest receive window of each connection, as it is advertised
+    #[arg(short = 'w', long, value_name = "SIZE", requires = "rtt", conflicts_with = "udp")]
+    pub(super) window: Option<Bytes>,
+    /// Window scale of the SYN; without --window the largest window that it allows
+    #[arg(long, value_name = "N", requires = "rtt", conflicts_with = "udp")]
+    pub(super) window_scale: Option<u8>,
+    /// Limit of each connection's send buffer in the kernel; 0.6 of it is data
+    #[arg(long, value_name = "SIZE", requires = "rtt", conflicts_with = "udp")]
+    pub(super) sndbuf: Option<Bytes>,
+    /// Congestion control of the sender
+    #[arg(short = 'C', long, value_name = "NAME", visible_alias = "cc", value_enum,
+          default_value_t = Congestion::Cubic, conflicts_with = "udp")]
+    pub(super) congestion: Congestion,
+    /// Segments of the first round trip
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "udp")]
+    pub(super) initial_window: u32,
+    /// Factor by which the window grows in each round trip at the start; 1.5 for old stacks
+    #[arg(long, value_name = "FACTOR", default_value_t = 2.0, conflicts_with = "udp")]
+    pub(super) growth: f64,
+}
+
+/// Bounds that are known from elsewhere.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Known bounds")]
+pub(super) struct BoundFlags {
+    /// Loss events per packet: 1e-4, 0.01%, 1/10000
+    #[arg(long, value_name = "SHARE", requires = "rtt", conflicts_with = "udp")]
+    pub(super) loss: Option<Fraction>,
+    /// Rate of IP packets that the narrowest link carries
+    #[arg(long, value_name = "RATE")]
+    pub(super) capacity: Option<BitRate>,
+    /// Rate of IP packets that a policer or shaper lets through for long
+    #[arg(long, value_name = "RATE")]
+    pub(super) sustained: Option<BitRate>,
+    /// Packets per second that the slowest device forwards
+    #[arg(long, value_name = "RATE")]
+    pub(super) pps: Option<PacketRate>,
+    /// Payload that the application offers or takes in each connection
+    #[arg(long, value_name = "RATE")]
+    pub(super) pace: Option<BitRate>,
+    /// Payload that the sending host can give
+    #[arg(long, value_name = "RATE")]
+    pub(super) sender_rate: Option<BitRate>,
+    /// Payload that the receiving host can take
+    #[arg(long, value_name = "RATE")]
+    pub(super) receiver_rate: Option<BitRate>,
+    /// Link that the acknowledgements take back: 1m, adsl:1m, oc3, ...
+    #[arg(long, value_name = "LINK", visible_alias = "reverse-rate", conflicts_with = "udp",
+          value_parser = link)]
+    pub(super) reverse_link: Option<Link>,
+    /// Segments that one acknowledgement answers
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "reverse_link")]
+    pub(super) ack_every: u32,
+}
+
+/// What is asked beside the ceiling.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Questions")]
+pub(super) struct WantedFlags {
+    /// How long this much payload takes (10GB is 10^10, 10G is 10 x 2^30); 100 MB, 1 GB and 10 GB
+    /// when absent
+    #[arg(long, value_name = "SIZE", conflicts_with = "time")]
+    pub(super) transfer: Option<Bytes>,
+    /// What a test of this length reaches on the mean
+    #[arg(short = 't', long, value_name = "TIME", requires = "rtt", conflicts_with = "udp",
+          value_parser = parse_span)]
+    pub(super) time: Option<Duration>,
+    /// Flows that share the bottleneck, for its queue
+    #[arg(long, value_name = "N", requires = "rtt")]
+    pub(super) flows: Option<u64>,
+    /// What was measured of payload: the share that was reached, and what explains it
+    #[arg(long, value_name = "RATE")]
+    pub(super) measured: Option<BitRate>,
+}
+
+/// A congestion control whose answer to loss is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Congestion {
+    /// RFC 5681
+    Reno,
+    /// RFC 9438
+    Cubic,
+    /// Version 1, as in Linux
+    Bbr,
+}
+
+/// Reads a link; a wrong name is answered with those that are near.
+fn link(text: &str) -> Result<Link, String> {
+    text.parse::<Link>().map_err(|error| {
+        let names = near(text, Link::NAMED.iter().map(|known| known.name));
+        match names.as_slice() {
+            [] => error.to_string(),
+            names => format!("{text:?} is not a link; near it: {}", names.join(", ")),
+        }
+    })
+}
+
+/// Names that at most two typing mistakes turn into `text`, nearest first, four at most.
+fn near<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let text = text.trim().to_ascii_lowercase();
+    // Longer texts are no mistyped names, and the distance costs the product of the lengths.
+    if text.len() > 20 {
+        return Vec::new();
+    }
+    let mut found: Vec<(usize, &str)> =
+        names.map(|name| (distance(&text, name), name)).filter(|(far, _)| *far <= 2).collect();
+    found.sort_by_key(|(far, _)| *far);
+    found.into_iter().take(4).map(|(_, name)| name).collect()
+}
+
+/// Insertions, removals and replacements of a character between two texts (V. Levenshtein, 1966).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut before = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let replaced = before + usize::from(ca != *cb);
+            before = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(before + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_counts_typing_mistakes() {
+        for (a, b, far) in [("oc12", "oc12", 0), ("oc13", "oc12", 1), ("kitten", "sitting", 3)] {
+            assert_eq!(distance(a, b), far);
+        }
+        assert_eq!(near("oc21", ["oc1", "oc12", "ds3"].into_iter()), ["oc1", "oc12"]);
+        assert_eq!(near(&"o".repeat(1000), ["oc1"].into_iter()), Vec::<&str>::new());
+    }
+}
