@@ -147,6 +147,8 @@ mod tests {
             pace_bps: None,
             dscp: None,
             zero_copy: false,
+            read_bytes: None,
+            background_bps: None,
         }
     }
 

@@ -278,8 +278,13 @@ fn fake_server(version: u16, intervals: u64) -> SocketAddr {
             }
         }
         let token = Token([1; 16]).to_hex();
-        let accept =
-            Accept { token, data_port: address.port(), host_id: None, end: End::default() };
+        let accept = Accept {
+            token,
+            data_port: address.port(),
+            host_id: None,
+            end: End::default(),
+            features: Vec::new(),
+        };
         let send = |control: &mut TcpStream, message: &Message| {
             let _ = control.write_all(&encode(message).expect("short"));
         };

@@ -17,7 +17,7 @@ mod tcp_info;
 
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
-pub use environment::{End, Interface};
+pub use environment::{End, Interface, TcpSettings};
 pub use event::{Event, IntervalRow, PingProgress, PingReply};
 pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
@@ -71,6 +71,10 @@ pub struct Record {
     /// One entry per TCP connection that carried data.
     #[serde(default)]
     pub flows: Vec<Flow>,
+    /// The flow that went against the test's direction while it ran. It is in no other list, and
+    /// in the summary by its own metric alone.
+    #[serde(default)]
+    pub background: Option<Flow>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -109,6 +113,7 @@ impl Record {
             plan,
             ends: Vec::new(),
             flows: Vec::new(),
+            background: None,
             series: Vec::new(),
             distributions: Vec::new(),
             summary: Vec::new(),

@@ -20,6 +20,8 @@ fn request() -> Request {
         pace_bps: None,
         dscp: None,
         zero_copy: false,
+        read_bytes: None,
+        background_bps: None,
     }
 }
 
@@ -29,6 +31,7 @@ fn accept() -> Message {
         data_port: 5210,
         host_id: None,
         end: End::default(),
+        features: Vec::new(),
     }))
 }
 
