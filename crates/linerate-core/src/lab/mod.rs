@@ -27,6 +27,7 @@ mod text;
 
 pub use check::{FILTERS_MAX, LINKS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NODES_MAX, Problem, Step};
 pub use host_tcp::HostTcp;
+pub(crate) use host_tcp::is_congestion_control;
 pub use layout::{
     End, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Interface, Layout, Link, Node, Role, Route, Segment,
 };

@@ -203,6 +203,10 @@ pub struct Cell {
     pub test: String,
     /// The value of the varied parameter (payload bytes of a ping, window bytes of a TCP test).
     pub parameter: u64,
+    /// The parameter and its value in words: `window 16 KiB`, `streams 4`. Written for readers;
+    /// it is no part of the place.
+    #[serde(default)]
+    pub label: Option<String>,
     /// Counted from 1.
     pub repetition: u32,
 }
