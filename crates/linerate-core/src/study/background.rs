@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn a_share_is_of_the_payload_that_the_slowest_link_carries() {
         let half = Background { utilisation: Some(0.5), rate: None };
-        // 44.736 Mbit/s x 1448 / 1514 = 42.785797 Mbit/s of payload; half of it.
+        // 44.736 Mbit/s x 1448 / 1514 = 42.785818 Mbit/s of payload; half of it.
         let ds3 = topology(", rate = \"44.736 Mbit/s\"");
         let rate = half.rate_on(&ds3).expect("a link with a rate").bits_per_sec();
-        assert_eq!(rate, 21_392_899);
+        assert_eq!(rate, 21_392_909);
         let unlimited = half.rate_on(&topology("")).expect_err("as fast as the machine");
         assert!(unlimited.contains("topology 't'"), "{unlimited}");
     }

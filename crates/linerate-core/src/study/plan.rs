@@ -201,7 +201,7 @@ const fn split_mix(state: &mut u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Finish, PingMode};
+    use crate::record::{Finish, PingMode, TcpPlan};
 
     const TWO_BY_TWO: &str = r#"
 name = "s"
@@ -290,5 +290,90 @@ repetitions = 3
         assert!(one.cells().iter().all(|cell| cell.cell.topology == "b"));
         assert_eq!(plan().only(&[]).expect("all").cells().len(), 16);
         assert_eq!(plan().only(&["b".to_owned(), "z".to_owned()]), Err("z".to_owned()));
+    }
+
+    /// The same study with another TCP test.
+    fn with_tcp(keys: &str) -> StudyPlan {
+        let old = "windows_bytes = [0, 16384]\nseconds = 0.5\ncongestion_control = \"cubic\"";
+        assert!(TWO_BY_TWO.contains(old));
+        StudyPlan::from_toml(&TWO_BY_TWO.replace(old, keys)).expect("a sound plan")
+    }
+
+    /// The TCP cells of the first topology.
+    fn tcp_cells(plan: &StudyPlan) -> Vec<(CellPlan, TcpPlan)> {
+        let mine = plan.cells().into_iter().filter(|cell| cell.cell.topology == "a");
+        let tcp = mine.filter_map(|cell| match &cell.plan {
+            Plan::Tcp(tcp) => Some((cell.clone(), tcp.clone())),
+            Plan::Ping(_) => None,
+        });
+        tcp.filter(|(cell, _)| cell.cell.repetition == 1).collect()
+    }
+
+    #[test]
+    fn each_list_can_be_varied_while_the_others_hold() {
+        let fixed = "windows_bytes = [2097152]\nread_bytes = [1024]\nomit_seconds = 0.25\n";
+        let plan = with_tcp(&format!("{fixed}streams = [1, 4]\nseconds = 2.0"));
+        let cells = tcp_cells(&plan);
+        let numbers: Vec<u64> = cells.iter().map(|(cell, _)| cell.cell.parameter).collect();
+        assert_eq!(numbers, [1, 4]);
+        let (cell, tcp) = &cells[1];
+        assert_eq!(cell.cell.label.as_deref(), Some("streams 4"));
+        assert_eq!((tcp.streams, tcp.window_bytes, tcp.read_bytes), (4, Some(2_097_152), Some(1024)));
+        assert_eq!((tcp.omit_ns, tcp.finish), (250_000_000, Finish::TimeNs(2_000_000_000)));
+        let plan = with_tcp("transfer_bytes = [1000000, 5000000]");
+        let cells = tcp_cells(&plan);
+        assert_eq!(cells[1].1.finish, Finish::Bytes(5_000_000));
+        assert_eq!(cells[1].0.cell.label.as_deref(), Some("transfer 5 MB"));
+        assert_eq!((cells[1].1.streams, cells[1].1.window_bytes), (1, None));
+        let plan = with_tcp("congestion_controls = [\"reno\", \"cubic\"]\nseconds = 1.0");
+        let cells = tcp_cells(&plan);
+        assert_eq!(cells[1].1.congestion_control.as_deref(), Some("cubic"));
+        assert_eq!(cells[1].0.cell.parameter, 2);
+    }
+
+    #[test]
+    fn what_belongs_to_the_hosts_is_beside_the_plan() {
+        let plan = with_tcp("sack = [true, false]\nseconds = 1.0");
+        let sack: Vec<Option<bool>> =
+            tcp_cells(&plan).iter().map(|(cell, _)| cell.sack).collect();
+        assert_eq!(sack, [Some(true), Some(false)]);
+        assert!(with_tcp("streams = [1]\nseconds = 1.0").cells().iter().all(|c| c.sack.is_none()));
+    }
+
+    #[test]
+    fn a_flow_in_the_background_is_in_every_run() {
+        let plan =
+            with_tcp("streams = [1]\nseconds = 1.0\nbackground = { rate = \"31 Mbit/s\" }");
+        let rates: Vec<_> = tcp_cells(&plan).iter().map(|(_, tcp)| tcp.background).collect();
+        assert_eq!(rates, [Some(crate::units::BitRate::from_bits_per_sec(31_000_000))]);
+    }
+
+    #[test]
+    fn a_seed_decides_the_order_within_each_topology_and_loses_no_cell() {
+        let keys = |seed| -> Vec<CellKey> {
+            let plan = StudyPlan { shuffle_seed: seed, ..plan() };
+            plan.cells().iter().map(|cell| CellKey::of(&cell.cell)).collect()
+        };
+        let straight = keys(None);
+        let shuffled = keys(Some(7));
+        assert_ne!(straight, shuffled);
+        assert_eq!(shuffled, keys(Some(7)));
+        assert_ne!(shuffled, keys(Some(8)));
+        let sorted = |mut keys: Vec<CellKey>| {
+            keys.sort();
+            keys
+        };
+        assert_eq!(sorted(straight), sorted(shuffled.clone()));
+        // A topology is built once: its 8 cells stay together.
+        assert!(shuffled[..8].iter().all(|key| key.topology == "a"));
+    }
+
+    #[test]
+    fn the_seed_gives_the_numbers_that_the_generator_is_published_with() {
+        // The first outputs of SplitMix64 from the seed 1234567, as printed with Vigna's
+        // splitmix64.c at Rosetta Code.
+        let mut state = 1_234_567;
+        let numbers = [split_mix(&mut state), split_mix(&mut state)];
+        assert_eq!(numbers, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
     }
 }

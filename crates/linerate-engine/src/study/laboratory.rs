@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use linerate_core::lab::HostTcp;
 use linerate_core::record::{Failure, Fault, Plan, Record, Status, Tool};
 use linerate_core::study::{CellPlan, Topology};
 use linerate_sys::clock;
@@ -40,6 +41,8 @@ pub struct Laboratory {
 struct Site {
     lab: Lab,
     client: String,
+    /// The two ends with what their plan says about selective acknowledgements.
+    sack: [(String, bool); 2],
     target: IpAddr,
     server: Option<JoinHandle<()>>,
     server_stop: Stop,
@@ -55,6 +58,7 @@ impl Laboratory {
         let site = self.site.as_ref().ok_or_else(|| {
             Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
         })?;
+        site.set_sack(cell.sack)?;
         let plan = aimed_at(&cell.plan, &site.target.to_string());
         let (tool, stop) = (self.tool.clone(), self.stop.clone());
         site.lab.run_on(&site.client, move || {
@@ -118,12 +122,25 @@ impl Site {
         let mut site = Self {
             lab,
             client: topology.client.clone(),
+            sack: [&topology.client, &topology.server].map(|host| {
+                let plan = topology.lab.hosts.iter().find(|plan| plan.name == *host);
+                (host.clone(), plan.and_then(|plan| plan.tcp.sack).unwrap_or(true))
+            }),
             target,
             server: None,
             server_stop: Stop::new(),
         };
         site.start_server(&topology.server, serve)?;
         Ok(site)
+    }
+
+    /// Sets selective acknowledgements at both ends for what comes next: as asked, or else as the
+    /// plan of the laboratory has them. They are on where it says nothing, as Linux has them.
+    fn set_sack(&self, asked: Option<bool>) -> Result<(), Failure> {
+        self.sack.iter().try_for_each(|(host, planned)| {
+            let sack = Some(asked.unwrap_or(*planned));
+            self.lab.set_tcp(host, &HostTcp { sack, ..HostTcp::default() })
+        })
     }
 
     fn start_server(&mut self, host: &str, serve: &Arc<Serve>) -> Result<(), Failure> {
