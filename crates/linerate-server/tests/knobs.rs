@@ -143,7 +143,7 @@ fn a_setting_that_cannot_be_had_is_one_line_that_names_it() {
     let text = cable("congestion_control = \"no_such_thing\"");
     let plan = LabPlan::from_toml(&text, "test.toml").expect("a plan");
     let failure = Lab::build(&plan).expect_err("there is no such congestion control").to_string();
-    assert!(failure.contains("congestion_control = no_such_thing of a"), "{failure}");
+    assert!(failure.contains("congestion_control = no_such_thing on host a"), "{failure}");
     assert!(!failure.contains('\n'), "{failure}");
 }
 

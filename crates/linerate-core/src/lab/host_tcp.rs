@@ -134,7 +134,8 @@ impl HostTcp {
 
 /// Whether the text can be the name of a congestion control; whether the kernel has it, it tells.
 pub(crate) fn is_congestion_control(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    let fits =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 

@@ -163,21 +163,13 @@ mod tests {
                 l3_hops: 0,
                 published: None,
             }],
-            tests: vec![Test {
-                id: "tcp".to_owned(),
-                kind: TestKind::Tcp(tcp()),
-                repetitions: 2,
-            }],
+            tests: vec![Test { id: "tcp".to_owned(), kind: TestKind::Tcp(tcp()), repetitions: 2 }],
         }
     }
 
     /// Two windows for a second each.
     fn tcp() -> TcpTest {
-        TcpTest {
-            windows_bytes: Some(vec![0, 16_384]),
-            seconds: Some(1.0),
-            ..TcpTest::default()
-        }
+        TcpTest { windows_bytes: Some(vec![0, 16_384]), seconds: Some(1.0), ..TcpTest::default() }
     }
 
     #[track_caller]

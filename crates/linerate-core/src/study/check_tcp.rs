@@ -64,7 +64,8 @@ fn check_values(test: &TcpTest) -> Checked {
     list("read_bytes", test.read_bytes.as_ref(), 0, READ_BYTES_MAX)?;
     list("sack", test.sack.as_ref(), false, true)?;
     let names = test.congestion_controls.iter().flatten().enumerate();
-    let names = names.map(|(at, name)| (name, vec![Step::Key("congestion_controls"), Step::Index(at)]));
+    let names =
+        names.map(|(at, name)| (name, vec![Step::Key("congestion_controls"), Step::Index(at)]));
     let one = test.congestion_control.iter();
     let one = one.map(|name| (name, vec![Step::Key("congestion_control")]));
     let mut seen = BTreeSet::new();

@@ -318,7 +318,10 @@ repetitions = 3
         assert_eq!(numbers, [1, 4]);
         let (cell, tcp) = &cells[1];
         assert_eq!(cell.cell.label.as_deref(), Some("streams 4"));
-        assert_eq!((tcp.streams, tcp.window_bytes, tcp.read_bytes), (4, Some(2_097_152), Some(1024)));
+        assert_eq!(
+            (tcp.streams, tcp.window_bytes, tcp.read_bytes),
+            (4, Some(2_097_152), Some(1024))
+        );
         assert_eq!((tcp.omit_ns, tcp.finish), (250_000_000, Finish::TimeNs(2_000_000_000)));
         let plan = with_tcp("transfer_bytes = [1000000, 5000000]");
         let cells = tcp_cells(&plan);
@@ -334,16 +337,14 @@ repetitions = 3
     #[test]
     fn what_belongs_to_the_hosts_is_beside_the_plan() {
         let plan = with_tcp("sack = [true, false]\nseconds = 1.0");
-        let sack: Vec<Option<bool>> =
-            tcp_cells(&plan).iter().map(|(cell, _)| cell.sack).collect();
+        let sack: Vec<Option<bool>> = tcp_cells(&plan).iter().map(|(cell, _)| cell.sack).collect();
         assert_eq!(sack, [Some(true), Some(false)]);
         assert!(with_tcp("streams = [1]\nseconds = 1.0").cells().iter().all(|c| c.sack.is_none()));
     }
 
     #[test]
     fn a_flow_in_the_background_is_in_every_run() {
-        let plan =
-            with_tcp("streams = [1]\nseconds = 1.0\nbackground = { rate = \"31 Mbit/s\" }");
+        let plan = with_tcp("streams = [1]\nseconds = 1.0\nbackground = { rate = \"31 Mbit/s\" }");
         let rates: Vec<_> = tcp_cells(&plan).iter().map(|(_, tcp)| tcp.background).collect();
         assert_eq!(rates, [Some(crate::units::BitRate::from_bits_per_sec(31_000_000))]);
     }

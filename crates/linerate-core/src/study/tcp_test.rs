@@ -61,14 +61,8 @@ pub(super) enum Axis {
 }
 
 /// Every axis, in that order.
-const AXES: [Axis; 6] = [
-    Axis::Window,
-    Axis::Streams,
-    Axis::Transfer,
-    Axis::CongestionControl,
-    Axis::Sack,
-    Axis::Read,
-];
+const AXES: [Axis; 6] =
+    [Axis::Window, Axis::Streams, Axis::Transfer, Axis::CongestionControl, Axis::Sack, Axis::Read];
 
 impl Axis {
     pub(super) const fn parameter(self) -> Parameter {

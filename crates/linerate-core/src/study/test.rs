@@ -26,10 +26,11 @@ pub struct Test {
 /// What a test measures.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "a study has a handful of tests")]
 pub enum TestKind {
     /// Flood ping by payload size.
     Ping {
-        /// Payload octets.
+        /// Payload bytes.
         sizes_bytes: Vec<u32>,
         /// Probes of each size.
         count: u64,

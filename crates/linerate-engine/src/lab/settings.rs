@@ -127,8 +127,7 @@ pub(super) fn apply(node: &Node, name: &str, tcp: &HostTcp) -> Result<(), Failur
         }
         Ok(())
     })??;
-    let windows =
-        InitialWindows { send: tcp.initial_window, receive: tcp.initial_receive_window };
+    let windows = InitialWindows { send: tcp.initial_window, receive: tcp.initial_receive_window };
     if windows == InitialWindows::default() {
         return Ok(());
     }
@@ -141,16 +140,16 @@ fn path(setting: &str) -> String {
 }
 
 fn missing(host: &str, key: &str, error: &linerate_sys::Error) -> Failure {
-    system("set TCP of", format!("{key} of {host}"), error)
+    system("set", format!("tcp.{key} on host {host}"), error)
         .advise("leave the key out, or use a kernel that has the setting")
 }
 
 fn set(host: &str, key: &str, setting: &str, value: &str) -> Result<(), Failure> {
     let path = path(setting);
     let before = sysctl::read(&path).map_err(|error| missing(host, key, &error))?;
-    let object = || format!("{key} = {value} of {host}");
+    let object = || format!("tcp.{key} = {value} on host {host}");
     sysctl::write(&path, value).map_err(|error| {
-        let failure = system("set TCP of", object(), error);
+        let failure = system("set", object(), error);
         if setting == "tcp_congestion_control" {
             return failure.advise(congestion_controls());
         }
@@ -161,13 +160,15 @@ fn set(host: &str, key: &str, setting: &str, value: &str) -> Result<(), Failure>
         return Ok(());
     }
     let reason = format!("the kernel keeps {now}; it was {before}");
-    Err(system("set TCP of", object(), reason))
+    Err(system("set", object(), reason))
 }
 
 /// What a namespace may have as its default: the kernel keeps the others for sockets that ask.
 fn congestion_controls() -> String {
     let allowed = sysctl::read(&path("tcp_allowed_congestion_control")).unwrap_or_default();
-    format!("a namespace may have {allowed} as its default; a test can ask for others by name")
+    format!(
+        "a namespace may have one of `{allowed}` as its default; a test can ask for others by name"
+    )
 }
 
 /// A triple of minimum, default and maximum with a new maximum; the others stay below it.
@@ -182,14 +183,18 @@ fn set_windows(
     windows: InitialWindows,
     name: &str,
 ) -> Result<(), Failure> {
-    let failed = |error| system("set initial window of", name, error);
+    let failed = |error| system("set initial window on host", name, error);
     socket.set_initial_windows(windows).map_err(failed)?;
     let got = socket.initial_windows(IpAddr::V4(Ipv4Addr::LOCALHOST)).map_err(failed)?;
     let kept = |asked: Option<u32>, got: Option<u32>| asked.is_none() || asked == got;
     if kept(windows.send, got.send) && kept(windows.receive, got.receive) {
         return Ok(());
     }
-    Err(system("set initial window of", name, format!("the kernel keeps {got:?}")))
+    let segments =
+        |value: Option<u32>| value.map_or_else(|| "its own".to_owned(), |n| n.to_string());
+    let (send, receive) = (segments(got.send), segments(got.receive));
+    let reason = format!("the kernel keeps {send} to send and {receive} to receive");
+    Err(system("set initial window on host", name, reason))
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ struct Site {
     client: String,
     /// The two ends with what their plan says about selective acknowledgements.
     sack: [(String, bool); 2],
+    /// The last cell had them otherwise.
+    sack_changed: bool,
     target: IpAddr,
     server: Option<JoinHandle<()>>,
     server_stop: Stop,
@@ -54,8 +56,8 @@ impl Laboratory {
         Self { tool, stop, serve, server: String::new(), site: None }
     }
 
-    fn measured(&self, cell: &CellPlan) -> Result<Record, Failure> {
-        let site = self.site.as_ref().ok_or_else(|| {
+    fn measured(&mut self, cell: &CellPlan) -> Result<Record, Failure> {
+        let site = self.site.as_mut().ok_or_else(|| {
             Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
         })?;
         site.set_sack(cell.sack)?;
@@ -126,6 +128,7 @@ impl Site {
                 let plan = topology.lab.hosts.iter().find(|plan| plan.name == *host);
                 (host.clone(), plan.and_then(|plan| plan.tcp.sack).unwrap_or(true))
             }),
+            sack_changed: false,
             target,
             server: None,
             server_stop: Stop::new(),
@@ -136,7 +139,11 @@ impl Site {
 
     /// Sets selective acknowledgements at both ends for what comes next: as asked, or else as the
     /// plan of the laboratory has them. They are on where it says nothing, as Linux has them.
-    fn set_sack(&self, asked: Option<bool>) -> Result<(), Failure> {
+    fn set_sack(&mut self, asked: Option<bool>) -> Result<(), Failure> {
+        if asked.is_none() && !self.sack_changed {
+            return Ok(());
+        }
+        self.sack_changed = asked.is_some();
         self.sack.iter().try_for_each(|(host, planned)| {
             let sack = Some(asked.unwrap_or(*planned));
             self.lab.set_tcp(host, &HostTcp { sack, ..HostTcp::default() })

@@ -138,8 +138,13 @@ impl Test {
             return Ok(());
         };
         let reason = format!("the server does not know {missing}");
-        Err(Failure::new(Fault::PeerIncompatible, "ask for a test with", self.control.peer(), reason)
-            .advise("install the same version at both ends"))
+        Err(Failure::new(
+            Fault::PeerIncompatible,
+            "ask for a test with",
+            self.control.peer(),
+            reason,
+        )
+        .advise("install the same version at both ends"))
     }
 
     fn connect_streams(

@@ -12,8 +12,8 @@ use std::time::Duration;
 use linerate_core::record::{Direction, End, Failure, Fault, Finish, Side};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
-    Accept, DataHello, FEATURES, HelloKind, Message, Refuse, RefuseCode, Request, ServerEvent, ServerMachine,
-    Token,
+    Accept, DataHello, FEATURES, HelloKind, Message, Refuse, RefuseCode, Request, ServerEvent,
+    ServerMachine, Token,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::poll::readable;
@@ -148,9 +148,10 @@ impl Session {
         let token = Token(random_bytes());
         let local = self.address(TcpStream::local_addr)?;
         let own = listen_if_needed(request, local)?;
-        let data_port = own.as_ref().map_or(local.port(), |listener| {
-            listener.local_addr().map_or(0, |addr| addr.port())
-        });
+        let data_port = own
+            .as_ref()
+            .map_or_else(|| Ok(local), TcpListener::local_addr)
+            .map_or(0, |address| address.port());
         let arrivals = Arrivals { token, shared: registry.register(token), own };
         let end = self.own_end();
         let host_id = linerate_sys::host::boot_id();

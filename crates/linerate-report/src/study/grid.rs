@@ -164,7 +164,8 @@ impl<'a> Row<'a> {
                 TestKind::Tcp(_) => {
                     let values = test.values().into_iter();
                     let figure = |value: Value| {
-                        TcpFigure::new(value.number, &runs(test, value.number)).labelled(test, value)
+                        TcpFigure::new(value.number, &runs(test, value.number))
+                            .labelled(test, value)
                     };
                     tcp.push(TcpTest { test, figures: values.map(figure).collect() });
                 }
