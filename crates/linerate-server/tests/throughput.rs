@@ -327,6 +327,17 @@ fn a_server_that_dies_leaves_a_partial_record_with_its_samples() {
 }
 
 #[test]
+fn a_server_without_flows_in_the_background_is_told_before_anything_is_measured() {
+    let server = fake_server(1, 3);
+    let background = Some(BitRate::from_bits_per_sec(1_000_000));
+    let (record, _) = measure(&TcpPlan { background, ..plan(server) });
+    let failure = record.failure.expect("it names no features");
+    assert_eq!(failure.fault, Fault::PeerIncompatible);
+    assert!(failure.to_string().contains("does not know background"), "{failure}");
+    assert_eq!(record.status, Status::Error);
+}
+
+#[test]
 fn another_version_of_the_protocol_is_named() {
     let server = fake_server(9, 0);
     let (record, _) = measure(&plan(server));

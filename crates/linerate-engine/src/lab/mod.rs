@@ -110,7 +110,7 @@ impl Lab {
         thread.map_err(|source| start_failure(host, &source))
     }
 
-    /// Sets TCP on a host; what the settings leave out stays. Connections keep what they began with.
+    /// Sets TCP on a host; what the settings leave out stays, and so do connections that stand.
     /// # Errors
     /// When there is no such host, this kernel lacks a setting, or does not take its value.
     pub fn set_tcp(&self, host: &str, tcp: &HostTcp) -> Result<(), Failure> {

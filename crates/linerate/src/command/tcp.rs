@@ -81,7 +81,7 @@ pub(crate) struct Args {
     /// Bytes that one read() takes; small reads make more traffic on the way back
     #[arg(long, value_name = "SIZE")]
     read_size: Option<Bytes>,
-    /// Meanwhile send at this rate of payload against the test's direction, over a stream of its own
+    /// Meanwhile send payload at this rate against the test's direction, on another stream
     #[arg(long, value_name = "RATE", conflicts_with = "bidir")]
     background: Option<BitRate>,
     /// How long to wait for the server to answer
