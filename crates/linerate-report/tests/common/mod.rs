@@ -8,7 +8,8 @@ use linerate_core::record::{
     Record, RecordId, Series, Stat, Summary, Tool,
 };
 use linerate_core::study::{
-    PublishedAs, PublishedFigures, PublishedTable, StudyPlan, TableAbout, TcpTest, Test, TestKind, Topology,
+    PublishedAs, PublishedFigures, PublishedTable, StudyPlan, TableAbout, TcpTest, Test, TestKind,
+    Topology,
 };
 use linerate_core::time::WallTime;
 use linerate_report::study::Results;
