@@ -9,6 +9,7 @@ pub mod environment;
 pub mod examine;
 pub mod failure;
 pub mod lab;
+pub mod path;
 pub mod rtt;
 pub mod study;
 pub mod throughput;

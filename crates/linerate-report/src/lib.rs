@@ -12,10 +12,12 @@ pub mod examination;
 pub mod html;
 mod number;
 pub mod path_ceiling;
+pub mod published;
 pub mod study;
 mod svg;
 mod table;
 pub mod text;
+pub mod theory;
 mod words;
 
 pub use study::summary_sentence;

@@ -34,7 +34,7 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
 }
 
 /// A decimal without the zeros that say nothing.
-fn trimmed(text: &str) -> &str {
+pub(crate) fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 

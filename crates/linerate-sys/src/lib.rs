@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod answer_socket;
+pub mod arena;
 pub mod child;
 pub mod clock;
 pub mod clock_facts;
@@ -20,6 +21,7 @@ pub mod netns;
 pub mod packet_capture;
 pub mod page_cache;
 pub mod poll;
+pub mod realtime;
 pub mod sched;
 mod socket_option;
 pub mod stop;
@@ -27,7 +29,9 @@ pub mod sysctl;
 pub mod tcp;
 pub mod terminal;
 pub mod thread;
+pub mod timer;
 pub mod timestamps;
+pub mod tun;
 pub mod userns;
 
 pub use error::{Error, Result};

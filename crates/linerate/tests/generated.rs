@@ -1,4 +1,5 @@
-//! Files that are made from the program are those in the tree: man pages, the schemas of plans.
+//! Files that are made from the program are those in the tree: man pages, the schemas of plans,
+//! the page of formulas with its plots.
 //! `LINERATE_ACCEPT=1` (or `./dev accept`) writes them anew; the change is then read in the diff
 //! like any other. The schema of records and the table of metrics are held by linerate-core.
 
@@ -56,19 +57,37 @@ fn texts(directory: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Holds the files in the tree's `directory` to the fresh ones; files that are none of them are
+/// refused, or removed when accepting.
+fn check_directory(directory: &str, fresh: &BTreeMap<String, String>) {
+    for (name, text) in fresh {
+        check(&format!("{directory}/{name}"), text);
+    }
+    let path = root().join(directory);
+    for name in texts(&path).keys().filter(|name| !fresh.contains_key(*name)) {
+        assert!(accepting(), "{directory}/{name} is not made any more; run ./dev accept");
+        std::fs::remove_file(path.join(name)).expect("remove the file");
+    }
+}
+
 #[test]
 fn man_pages_are_current() {
     let made = tempfile::tempdir().expect("a directory for the pages");
     generate(&["man", &made.path().to_string_lossy()]);
     let fresh = texts(made.path());
     assert!(fresh.len() >= 10, "one page for the program and one per command");
-    for (name, page) in &fresh {
-        check(&format!("man/{name}"), page);
-    }
-    for name in texts(&root().join("man")).keys().filter(|name| !fresh.contains_key(*name)) {
-        assert!(accepting(), "man/{name} is a page of no command; run ./dev accept");
-        std::fs::remove_file(root().join("man").join(name)).expect("remove the page");
-    }
+    check_directory("man", &fresh);
+}
+
+#[test]
+fn the_page_of_formulas_and_its_plots_are_current() {
+    let made = tempfile::tempdir().expect("a directory for the page");
+    generate(&["theory", &made.path().to_string_lossy()]);
+    let page = std::fs::read_to_string(made.path().join("theory.md")).expect("the page");
+    let plots = texts(&made.path().join("theory"));
+    assert_eq!(page.matches("](theory/").count(), plots.len(), "the page shows every plot once");
+    check("docs/theory.md", &page);
+    check_directory("docs/theory", &plots);
 }
 
 #[test]

@@ -40,6 +40,10 @@ impl Element for Delay {
         self.held.front().map(|departure| departure.at)
     }
 
+    fn transit_min(&self) -> Duration {
+        self.span
+    }
+
     fn backlog(&self, _: MonoTime) -> Backlog {
         Backlog { packets: self.held.len() as u64, bytes: self.bytes }
     }

@@ -1,5 +1,7 @@
 //! The three questions that every element answers, and where its packets go.
 
+use std::time::Duration;
+
 use super::Packet;
 use crate::time::MonoTime;
 
@@ -15,6 +17,11 @@ pub trait Element: Send {
 
     /// When the next packet leaves, as far as is known now; `None` while nothing waits.
     fn next(&self) -> Option<MonoTime>;
+
+    /// The shortest time that a packet spends here.
+    fn transit_min(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Packets and bytes that wait here at `now`, for a plot of the queue.
     fn backlog(&self, now: MonoTime) -> Backlog {
@@ -78,12 +85,20 @@ pub struct Outlet {
     pub departures: Vec<Departure>,
     /// What is lost.
     pub lost: Vec<Lost>,
+    /// Packets of which the path made one more: the caller keeps their bytes for that one too.
+    pub copied: Vec<Packet>,
 }
 
 impl Outlet {
     /// A packet leaves at `at`.
     pub fn forward(&mut self, at: MonoTime, packet: Packet) {
         self.departures.push(Departure { at, packet });
+    }
+
+    /// One more of a packet leaves at `at`.
+    pub fn copy(&mut self, at: MonoTime, packet: Packet) {
+        self.copied.push(packet);
+        self.forward(at, packet);
     }
 
     /// A packet is lost at `at`.

@@ -86,7 +86,7 @@ impl Element for Duplication {
     fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         out.forward(at, packet);
         if self.random.chance(self.probability) {
-            out.forward(at, packet);
+            out.copy(at, packet);
         }
     }
 

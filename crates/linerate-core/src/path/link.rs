@@ -197,6 +197,7 @@ mod tests {
             pipeline.take(at(0), packet(1500), &mut out);
         }
         assert_eq!(pipeline.next(), Some(at(1_000_000)));
+        assert_eq!(pipeline.next_departure(), Some(at(6_000_000)));
         pipeline.due(at(60_000_000_000), &mut out);
         // 1 ms each on the line, then 5 ms.
         let times: Vec<_> = out.departures.iter().map(|left| left.at.nanos()).collect();

@@ -1,5 +1,7 @@
 //! The elements of one direction in a row.
 
+use std::time::Duration;
+
 use super::{Element, Outlet, Packet};
 use crate::time::MonoTime;
 
@@ -63,6 +65,19 @@ impl Pipeline {
         self.stages.iter().filter_map(|stage| stage.next).min()
     }
 
+    /// A time before which nothing leaves the path, as far as is known now: what an element has
+    /// ready spends its time in those behind it.
+    pub fn next_departure(&self) -> Option<MonoTime> {
+        let mut rest = Duration::ZERO;
+        let mut earliest: Option<MonoTime> = None;
+        for stage in self.stages.iter().rev() {
+            let leaves = stage.next.map(|next| next + rest);
+            earliest = earliest.into_iter().chain(leaves).min();
+            rest += stage.element.transit_min();
+        }
+        earliest
+    }
+
     /// The elements, for their counters.
     pub fn elements(&self) -> impl Iterator<Item = &dyn Element> {
         self.stages.iter().map(|stage| &*stage.element)
@@ -80,6 +95,7 @@ impl Pipeline {
             stage.due(now, &mut self.leaving);
             std::mem::swap(&mut self.entering, &mut self.leaving);
             out.lost.append(&mut self.entering.lost);
+            out.copied.append(&mut self.entering.copied);
         }
         let leaving = self.entering.departures.drain(..);
         out.departures.extend(leaving.filter(|departure| !departure.packet.is_cross()));

@@ -34,9 +34,16 @@ impl Default for LogHistogram {
 impl LogHistogram {
     /// Adds one sample.
     pub fn record(&mut self, sample: u64) {
-        self.bins.record(sample).expect(GROWS);
-        self.moments.record(sample as f64);
-        self.max = self.max.max(sample);
+        self.record_many(sample, 1);
+    }
+
+    /// Adds `times` samples of the same value.
+    pub fn record_many(&mut self, sample: u64, times: u64) {
+        if times > 0 {
+            self.bins.record_n(sample, times).expect(GROWS);
+            self.moments.record_many(sample as f64, times);
+            self.max = self.max.max(sample);
+        }
     }
 
     /// Adds all samples of `other`.
@@ -113,6 +120,18 @@ mod tests {
         assert_eq!(histogram.moments().mean(), Some(500.5));
         let variance = histogram.moments().variance().expect("1000 samples");
         assert!((variance - 1000.0 * 1001.0 / 12.0).abs() < 1e-6, "{variance}");
+    }
+
+    #[test]
+    fn many_of_one_value_are_as_many_samples() {
+        let mut histogram = LogHistogram::default();
+        histogram.record_many(5, 0);
+        assert_eq!(histogram.quantile(1.0), None);
+        histogram.record_many(10, 3);
+        histogram.record(20);
+        assert_eq!((histogram.count(), histogram.quantile(0.75)), (4, Some(10)));
+        // (3 x 10 + 20) / 4.
+        assert_eq!(histogram.moments().mean(), Some(12.5));
     }
 
     #[test]

@@ -10,5 +10,9 @@ mod toml_text;
 
 pub use estimate::{Estimator, expected_ns};
 pub use plan::{CellKey, CellPlan, PublishedAs, StudyPlan, Test, TestKind, Topology};
-pub use published::{PublishedError, PublishedFigures, PublishedPing, PublishedTcp};
+pub use published::{
+    Cards, Comparison, ErrorColumn, Milestone, MilestoneSet, NotAFigure, PacketsPerSecond, Printed,
+    PublishedError, PublishedFigures, PublishedItem, PublishedPing, PublishedRouter, PublishedRows,
+    PublishedTable, PublishedTcp, Relation, Streams, TableAbout, Theory,
+};
 pub use toml_text::PlanError;

@@ -145,7 +145,7 @@ impl Lab {
 }
 
 /// Runs `work` on a thread of its own inside a namespace and waits for it.
-fn run_inside<T: Send>(
+pub(crate) fn run_inside<T: Send>(
     netns: &Netns,
     name: &str,
     work: impl FnOnce() -> T + Send,

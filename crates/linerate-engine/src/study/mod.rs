@@ -6,11 +6,13 @@
 
 mod laboratory;
 mod shipped;
+mod tables;
 #[cfg(test)]
 mod tests;
 
 pub use laboratory::{Laboratory, Serve};
 pub use shipped::{SHIPPED, Shipped, shipped};
+pub use tables::{HISTORY, TABLES, Table, table};
 
 use std::collections::BTreeSet;
 

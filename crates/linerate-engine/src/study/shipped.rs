@@ -1,6 +1,8 @@
-//! The plans that ship with the program, and the published figures beside them.
+//! The plans that ship with the program, each with the published figures of its study.
 
-use linerate_core::study::{PublishedError, PublishedFigures};
+use linerate_core::study::{PublishedError, PublishedFigures, PublishedTable};
+
+use super::tables::{TABLES, Table};
 
 /// A plan that ships with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,17 +11,11 @@ pub struct Shipped {
     pub name: &'static str,
     /// The text of its TOML file.
     pub toml: &'static str,
-    ping_csv: &'static str,
-    tcp_csv: &'static str,
 }
 
 /// Every plan that ships with the program.
-pub const SHIPPED: &[Shipped] = &[Shipped {
-    name: "pren",
-    toml: include_str!("../../../../studies/pren.toml"),
-    ping_csv: include_str!("../../../../studies/data/pren-2000-ping.csv"),
-    tcp_csv: include_str!("../../../../studies/data/pren-2000-ttcp.csv"),
-}];
+pub const SHIPPED: &[Shipped] =
+    &[Shipped { name: "pren", toml: include_str!("../../../../studies/pren.toml") }];
 
 /// The shipped plan of this name.
 pub fn shipped(name: &str) -> Option<&'static Shipped> {
@@ -31,7 +27,9 @@ impl Shipped {
     /// # Errors
     /// [`PublishedError`] when the shipped table is spoilt, which a test rules out.
     pub fn published(&self) -> Result<PublishedFigures, PublishedError> {
-        PublishedFigures::from_csv(self.ping_csv, self.tcp_csv)
+        let own = TABLES.iter().filter(|table| table.about.study == self.name);
+        let tables: Result<Vec<PublishedTable>, PublishedError> = own.map(Table::read).collect();
+        tables.map(PublishedFigures::of)
     }
 }
 

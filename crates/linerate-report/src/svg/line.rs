@@ -6,10 +6,17 @@ use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_widt
 use crate::escape;
 
 /// Height of the plot area in user units.
-const PLOT_HEIGHT: f64 = 300.0;
+pub(super) const PLOT_HEIGHT: f64 = 300.0;
 
 /// Above this many points a line goes without markers.
 const MARKED_POINTS: usize = 40;
+
+/// Up to this many points of a formula's chart are single results.
+const SINGLE_RESULTS: usize = 12;
+
+/// A point of a line without markers may be left out where that moves the line by less than this,
+/// user units.
+const UNSEEN: f64 = 0.15;
 
 /// One axis.
 #[derive(Clone, Debug)]
@@ -68,24 +75,34 @@ pub(crate) struct LineChart {
 }
 
 /// Places of everything, before it is drawn.
-struct Layout {
-    area: Area,
-    x: Scale,
-    y: Scale,
+pub(super) struct Layout {
+    pub(super) area: Area,
+    pub(super) x: Scale,
+    pub(super) y: Scale,
 }
 
 impl LineChart {
-    /// Draws the chart.
+    /// Draws the chart; lines of few points have a marker on each.
     pub(crate) fn svg(&self) -> Svg {
+        self.draw(MARKED_POINTS)
+    }
+
+    /// Draws the chart of formulas: only a line of very few points has markers, for it joins
+    /// single results; the points of the others are no more than places at which it was computed.
+    pub(crate) fn formula_svg(&self) -> Svg {
+        self.draw(SINGLE_RESULTS)
+    }
+
+    /// Lines of up to `marked` points have a marker on each.
+    fn draw(&self, marked: usize) -> Svg {
         let Some(layout) = self.layout() else {
             return Canvas::nothing(&self.title, &self.description);
         };
         let mut canvas = Canvas::new();
         canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
-        self.draw_y(&mut canvas, &layout);
-        self.draw_x(&mut canvas, &layout);
+        draw_axes(&mut canvas, &layout, &self.x, &self.y);
         for series in &self.series {
-            draw_series(&mut canvas, &layout, series);
+            draw_series(&mut canvas, &layout, series, marked);
         }
         self.draw_labels(&mut canvas, &layout);
         canvas.finish(&self.title, &self.description, layout.area.bottom + 3.0 * LINE_HEIGHT)
@@ -116,36 +133,6 @@ impl LineChart {
         Some(Layout { area, x, y })
     }
 
-    fn draw_y(&self, canvas: &mut Canvas, layout: &Layout) {
-        let area = layout.area;
-        canvas.text(0.0, area.top - 12.0, Anchor::Start, "soft", &self.y.label);
-        for (value, text) in ticks_of(&self.y, layout.y.domain()) {
-            if let Some(y) = layout.y.at(value) {
-                canvas.line("grid", (area.left, y), (area.right, y));
-                canvas.text(area.left - 6.0, y + 4.5, Anchor::End, "soft", &text);
-            }
-        }
-    }
-
-    fn draw_x(&self, canvas: &mut Canvas, layout: &Layout) {
-        let area = layout.area;
-        canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
-        let mut free_from = f64::MIN;
-        for (value, text) in ticks_of(&self.x, layout.x.domain()) {
-            let Some(x) = layout.x.at(value) else { continue };
-            canvas.line("axis", (x, area.bottom), (x, area.bottom + 4.0));
-            let half = text_width(&text) / 2.0;
-            if x - half >= free_from {
-                let y = area.bottom + LINE_HEIGHT + 2.0;
-                canvas.text(x, y, Anchor::Middle, "soft", &text);
-                free_from = x + half + 6.0;
-            }
-        }
-        let middle = f64::midpoint(area.left, area.right);
-        let y = area.bottom + 2.3 * LINE_HEIGHT;
-        canvas.text(middle, y, Anchor::Middle, "soft", &self.x.label);
-    }
-
     /// Names at the right ends, moved apart where they would cover each other.
     fn draw_labels(&self, canvas: &mut Canvas, layout: &Layout) {
         let last = |series: &Series| {
@@ -170,8 +157,44 @@ impl LineChart {
     }
 }
 
+/// Both axes with their grid, ticks and labels.
+pub(super) fn draw_axes(canvas: &mut Canvas, layout: &Layout, x: &Axis, y: &Axis) {
+    draw_y(canvas, layout, y);
+    draw_x(canvas, layout, x);
+}
+
+fn draw_y(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
+    let area = layout.area;
+    canvas.text(0.0, area.top - 12.0, Anchor::Start, "soft", &axis.label);
+    for (value, text) in ticks_of(axis, layout.y.domain()) {
+        if let Some(y) = layout.y.at(value) {
+            canvas.line("grid", (area.left, y), (area.right, y));
+            canvas.text(area.left - 6.0, y + 4.5, Anchor::End, "soft", &text);
+        }
+    }
+}
+
+fn draw_x(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
+    let area = layout.area;
+    canvas.line("axis", (area.left, area.bottom), (area.right, area.bottom));
+    let mut free_from = f64::MIN;
+    for (value, text) in ticks_of(axis, layout.x.domain()) {
+        let Some(x) = layout.x.at(value) else { continue };
+        canvas.line("axis", (x, area.bottom), (x, area.bottom + 4.0));
+        let half = text_width(&text) / 2.0;
+        if x - half >= free_from {
+            let y = area.bottom + LINE_HEIGHT + 2.0;
+            canvas.text(x, y, Anchor::Middle, "soft", &text);
+            free_from = x + half + 6.0;
+        }
+    }
+    let middle = f64::midpoint(area.left, area.right);
+    let y = area.bottom + 2.3 * LINE_HEIGHT;
+    canvas.text(middle, y, Anchor::Middle, "soft", &axis.label);
+}
+
 /// Moves sorted heights apart to at least `gap`, and back within the area where they fit.
-fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
+pub(super) fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut at: Vec<f64> = Vec::with_capacity(wanted.len());
     for y in wanted {
         let lowest = at.last().map_or(top, |above| above + gap);
@@ -185,7 +208,7 @@ fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     at
 }
 
-fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+pub(super) fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let mut values = values.peekable();
     values.peek()?;
     axis.domain.or_else(|| match axis.kind {
@@ -194,7 +217,7 @@ fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> 
     })
 }
 
-fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
+pub(super) fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
     if !axis.ticks.is_empty() {
         return axis.ticks.clone();
     }
@@ -205,11 +228,11 @@ fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
     values.into_iter().map(|value| (value, (axis.show)(value))).collect()
 }
 
-fn place(layout: &Layout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+pub(super) fn place(layout: &Layout, (x, y): (f64, f64)) -> Option<(f64, f64)> {
     Some((layout.x.at(x)?, layout.y.at(y)?))
 }
 
-fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
+fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series, most: usize) {
     let places: Vec<Option<(f64, f64)>> =
         series.points.iter().map(|point| place(layout, *point)).collect();
     let (n, stroke) = (class(series.style), light(series.style));
@@ -217,15 +240,15 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
     canvas.raw(&format!(
         "<path class=\"s{n}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"2\"{dash} \
          d=\"{}\"><title>{}</title></path>",
-        path(&places, series.steps),
+        path(&without_unseen(&places, series, most), series.steps),
         escape::xml(&series.label)
     ));
     let marked = places.iter().flatten().rev().take(match series {
         Series { dashed: true, .. } => 0,
         // The last point shows which curve it is.
         Series { steps: true, .. } => 1,
-        _ if places.len() > MARKED_POINTS => 0,
-        _ => MARKED_POINTS,
+        _ if places.len() > most => 0,
+        _ => most,
     });
     marked.for_each(|point| canvas.raw(&marker(series.style, *point)));
     for (x, y) in series.rings.iter().filter_map(|point| place(layout, *point)) {
@@ -236,6 +259,42 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series) {
             px(y)
         ));
     }
+}
+
+/// A line of more than `most` points without those that nobody would miss: those that lie on the
+/// line between their neighbours (Ramer 1972, Douglas and Peucker 1973). Steps and gaps stay.
+fn without_unseen(
+    places: &[Option<(f64, f64)>],
+    series: &Series,
+    most: usize,
+) -> Vec<Option<(f64, f64)>> {
+    let points: Vec<(f64, f64)> = places.iter().copied().flatten().collect();
+    if series.steps || points.len() <= most || points.len() < places.len() {
+        return places.to_vec();
+    }
+    let mut kept = vec![false; points.len()];
+    let last = points.len() - 1;
+    (kept[0], kept[last]) = (true, true);
+    // Each span is split at most once for every point in it, so the work has an end.
+    let mut spans = vec![(0, last)];
+    while let Some((from, to)) = spans.pop() {
+        let farthest = (from + 1..to)
+            .map(|at| (at, distance(points[at], points[from], points[to])))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((at, _)) = farthest.filter(|(_, distance)| *distance > UNSEEN) {
+            kept[at] = true;
+            spans.extend([(from, at), (at, to)]);
+        }
+    }
+    points.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(point, _)| Some(point)).collect()
+}
+
+/// From a point to the line through two others; to the first of them when they are one.
+fn distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let (px, py) = (point.0 - from.0, point.1 - from.1);
+    let length = dx.hypot(dy);
+    if length == 0.0 { px.hypot(py) } else { (dx * py - dy * px).abs() / length }
 }
 
 /// Joins what has a place; a point without one ends the line, and the next begins another.
@@ -315,6 +374,25 @@ mod tests {
         let places = [Some((0.0, 1.0)), Some((1.0, 2.0)), None, Some((3.0, 4.0))];
         assert_eq!(path(&places, false), "M0 1L1 2M3 4");
         assert_eq!(path(&places, true), "M0 1H1V2M3 4");
+    }
+
+    #[test]
+    fn a_line_of_many_points_keeps_its_bends_alone() {
+        let mut chart = chart(Kind::Linear, Kind::Linear, &[]);
+        let places: Vec<Option<(f64, f64)>> = (0..101)
+            .map(f64::from)
+            .map(|x| Some((x, if x < 50.0 { x } else { 100.0 - x })))
+            .collect();
+        let kept = without_unseen(&places, &chart.series[0], MARKED_POINTS);
+        assert_eq!(kept, [Some((0.0, 0.0)), Some((50.0, 50.0)), Some((100.0, 0.0))]);
+        // Few points have markers, and steps and gaps mean something.
+        assert_eq!(without_unseen(&places[..40], &chart.series[0], MARKED_POINTS).len(), 40);
+        chart.series[0].steps = true;
+        assert_eq!(without_unseen(&places, &chart.series[0], MARKED_POINTS).len(), 101);
+        chart.series[0].steps = false;
+        let mut gap = places.clone();
+        gap[10] = None;
+        assert_eq!(without_unseen(&gap, &chart.series[0], MARKED_POINTS).len(), 101);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Small SVG charts: lines, bars, strips. Deterministic text, no scripts, no outside references.
+//! Small SVG charts: lines, bars, strips, numbered points. Deterministic text, no scripts, no
+//! outside references.
 //!
 //! Every chart is `role="img"` with a title and a description (SVG 1.1 §5.4), and carries light
 //! colours as attributes, so that a reader without style sheets shows it; a style sheet swaps
@@ -9,12 +10,14 @@ mod axis;
 mod bar;
 mod line;
 mod palette;
+mod scatter;
 mod strip;
 
 pub(crate) use axis::{Kind, linear_domain, log_domain};
 pub(crate) use bar::{BarChart, BarRow};
 pub(crate) use line::{Axis, LineChart, Series};
 pub(crate) use palette::style;
+pub(crate) use scatter::{ScatterChart, ScatterGroup, ScatterPoint};
 pub(crate) use strip::{StripChart, StripGroup, StripRow};
 
 use std::fmt::Write;

@@ -19,6 +19,9 @@ const SERIES: [(&str, &str); 7] = [
     ("#2f87b8", "#9fd4f5"),
 ];
 
+/// Added to the number of a series, gives the same colour and shape as an open marker.
+pub(super) const OPEN: usize = SERIES.len();
+
 /// The light colour of a series.
 pub(super) const fn light(series: usize) -> &'static str {
     SERIES[series % SERIES.len()].0

@@ -7,7 +7,9 @@ use linerate_core::record::{
     Caveat, CaveatCode, Ceiling, CeilingInput, Cell, Direction, Distribution, End, MetricId, Plan,
     Record, RecordId, Series, Stat, Summary, Tool,
 };
-use linerate_core::study::{PublishedAs, PublishedFigures, StudyPlan, Test, TestKind, Topology};
+use linerate_core::study::{
+    PublishedAs, PublishedFigures, PublishedTable, StudyPlan, TableAbout, Test, TestKind, Topology,
+};
 use linerate_core::time::WallTime;
 use linerate_report::study::Results;
 
@@ -18,7 +20,9 @@ const TCP: &str = include_str!("../../../../studies/data/pren-2000-ttcp.csv");
 const START_S: u128 = 1_769_904_000;
 
 pub fn published() -> PublishedFigures {
-    PublishedFigures::from_csv(PING, TCP).expect("the tables fit their types")
+    let about = TableAbout { id: "pren", title: "", study: "pren", year: 2000, source: "" };
+    let table = |text| PublishedTable::from_csv(about, text).expect("the tables fit their types");
+    PublishedFigures::of([PING, TCP].map(table))
 }
 
 /// The study's plan as far as a report reads it: one topology per published test and MTU.

@@ -132,6 +132,14 @@ impl RouteSocket {
         self.set(index, change, &Attempt { call: "set MTU of link", object: &index })
     }
 
+    /// Sets how many packets may wait before a link, or in one whose other end is a program.
+    /// # Errors
+    /// When the link does not exist, or without CAP_NET_ADMIN.
+    pub fn set_queue_length(&mut self, index: u32, packets: u32) -> Result<()> {
+        let change = vec![LinkAttribute::TxQueueLen(packets)];
+        self.set(index, change, &Attempt { call: "set queue length of link", object: &index })
+    }
+
     /// Sets a link up.
     /// # Errors
     /// When it does not exist, or without CAP_NET_ADMIN.

@@ -1,14 +1,18 @@
-//! `linerate study`: plans, their runs, and running them.
+//! `linerate study`: plans, their runs, running them, and what was published before.
 
 mod answer;
 mod list;
+mod milestones;
+mod own;
 mod plan;
 mod progress;
+mod published;
 mod render;
 mod run;
 mod session;
 mod show;
 
+pub(crate) use published::read;
 pub(crate) use render::{lines, results, write};
 
 use std::path::PathBuf;
@@ -50,6 +54,20 @@ enum Command {
     },
     /// Run a study, or go on with a run
     Run(run::Args),
+    /// List the tables of published figures, or show one beside what theory says
+    Published {
+        /// A table, or a study for all of its tables
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// Print JSON
+        #[arg(long, conflicts_with = "csv")]
+        json: bool,
+        /// Print comma-separated values
+        #[arg(long, requires = "name")]
+        csv: bool,
+    },
+    /// Show TCP throughput and packets per second by year, with your own results beside them
+    Milestones(milestones::Args),
 }
 
 /// Runs the command.
@@ -59,5 +77,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         Command::Show { study, json, toml } => show::run(&study, json, toml),
         Command::Check { study } => show::check(&study),
         Command::Run(args) => run::run(args),
+        Command::Published { name, json, csv } => published::run(name.as_deref(), json, csv),
+        Command::Milestones(args) => milestones::run(&args),
     }
 }

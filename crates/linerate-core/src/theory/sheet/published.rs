@@ -537,7 +537,7 @@ fn descent_curves() -> Vec<Curve> {
     let paths = [
         ("OC-12, ATM, MTU 9180", OC12, 9180),
         ("OC-3, PPP, MTU 1500", "oc3", 1500),
-        ("DS3, ATM in PLCP, MTU 1500", "ds3-plcp aal5-llcsnap", 1500),
+        ("DS3, ATM, PLCP, MTU 1500", "ds3-plcp aal5-llcsnap", 1500),
         ("DS3, HDLC, MTU 1500", "ds3", 1500),
     ];
     paths.map(|(label, text, mtu)| descent(label, text, mtu)).to_vec()

@@ -341,8 +341,8 @@ static WASTE_PLOT: Plot = Plot {
         let sizes = || decades(1e7, 1e11, 40);
         vec![
             curve("12 round trips", sizes(), |size| flat_of(size).map(|time_s| 54.0 / time_s)),
-            waste("rounds counted, IW 2, g 1.5", 2, GROWTH_DELAYED_ACKS),
-            waste("rounds counted, IW 10, g 2", INITIAL_WINDOW, GROWTH_BYTES_COUNTED),
+            waste("counted, IW 2, g 1.5", 2, GROWTH_DELAYED_ACKS),
+            waste("counted, IW 10, g 2", INITIAL_WINDOW, GROWTH_BYTES_COUNTED),
         ]
     },
 };

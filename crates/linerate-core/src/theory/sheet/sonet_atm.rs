@@ -285,7 +285,7 @@ fn line_curves() -> Vec<Curve> {
     vec![
         curve("SONET/SDH", sonet.to_vec()),
         curve("DS1, E1, E3, DS3: packets", of(Pdh::packet_bps, &lines)),
-        curve("DS1, E1, E3, DS3 in PLCP: cells", of(Pdh::cell_bps, &cells)),
+        curve("DS1, E1, E3, PLCP: cells", of(Pdh::cell_bps, &cells)),
     ]
 }
 

@@ -1,0 +1,225 @@
+//! What is read off a packet with its virtio header, once for all of its segments.
+//!
+//! A super-packet is a TCP or UDP packet of up to 64 KiB that stands for segments of `gso_size`
+//! payload bytes each. Sources: virtio 1.2 §5.1.6 (header), RFC 791 §3.1, RFC 8200 §3, RFC 9293
+//! §3.1. Extension headers of IPv6 are looked through only where the kernel says where the
+//! transport header is; VLAN tags are not known.
+
+use linerate_core::path::{Ecn, Packet};
+use linerate_sys::tun::{HEADER_BYTES, TunKind};
+
+/// virtio header: the checksum is left to the receiver.
+pub(super) const NEEDS_CSUM: u8 = 1;
+/// Kinds of super-packets.
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
+const GSO_UDP: u8 = 5;
+/// With GSO_TCP*: the first segment has CWR.
+pub(super) const GSO_ECN: u8 = 0x80;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// What cuts a super-packet into segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    /// Sequence numbers count bytes.
+    Tcp,
+    /// Every segment is a datagram.
+    Udp,
+}
+
+impl Transport {
+    /// Where the checksum is in the transport header.
+    pub(super) const fn checksum_at(self) -> usize {
+        match self {
+            Self::Tcp => 16,
+            Self::Udp => 6,
+        }
+    }
+
+    const fn header_bytes_min(self) -> usize {
+        match self {
+            Self::Tcp => 20,
+            Self::Udp => 8,
+        }
+    }
+
+    /// The number in the IP header.
+    pub(super) const fn protocol(self) -> u8 {
+        match self {
+            Self::Tcp => TCP,
+            Self::Udp => UDP,
+        }
+    }
+}
+
+/// A super-packet's parts. Offsets are from the start of the virtio header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Super {
+    pub(super) transport: Transport,
+    /// Where the transport header begins.
+    pub(super) transport_at: u16,
+    /// Where the payload begins.
+    pub(super) payload_at: u16,
+    /// Payload of each segment but the last.
+    pub(super) segment_bytes: u16,
+}
+
+/// What is known of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// Bytes with the virtio header.
+    pub(super) length: u32,
+    /// Where the IP header begins.
+    pub(super) ip_at: u16,
+    /// 4, 6, or 0 for what is not IP.
+    pub(super) version: u8,
+    /// None: one packet.
+    pub(super) super_packet: Option<Super>,
+    pub(super) segments: u16,
+    pub(super) flow: u32,
+    pub(super) ecn: Ecn,
+    pub(super) dont_fragment: bool,
+}
+
+impl Frame {
+    /// Reads a packet with its virtio header. What is not understood is one packet.
+    pub(super) fn read(bytes: &[u8], kind: TunKind) -> Self {
+        let ip_at = HEADER_BYTES + kind.link_bytes();
+        let mut frame = Self {
+            length: bytes.len() as u32,
+            ip_at: ip_at as u16,
+            version: 0,
+            super_packet: None,
+            segments: 1,
+            flow: 0,
+            ecn: Ecn::NotCapable,
+            dont_fragment: true,
+        };
+        let ip = bytes.get(ip_at..).unwrap_or_default();
+        let is_ip = match kind {
+            TunKind::Ip => true,
+            TunKind::Ethernet => matches!(be16(bytes, ip_at - 2), Some(0x0800 | 0x86dd)),
+        };
+        let version = ip.first().map_or(0, |first| first >> 4);
+        match version {
+            4 if is_ip && ip.len() >= 20 => frame.read_ipv4(ip),
+            6 if is_ip && ip.len() >= 40 => frame.read_ipv6(ip),
+            _ => return frame,
+        }
+        frame.read_super_packet(bytes);
+        frame
+    }
+
+    fn read_ipv4(&mut self, ip: &[u8]) {
+        let fragment = u16::from_be_bytes([ip[6], ip[7]]);
+        self.version = 4;
+        self.ecn = Ecn::from_bits(ip[1]);
+        self.dont_fragment = fragment & 0x4000 != 0;
+        // More fragments, or an offset: the ports are in the first alone.
+        let ports = if fragment & 0x3fff == 0 { usize::from(ip[0] & 15) * 4 } else { ip.len() };
+        self.flow = flow(&ip[12..20], ip[9], ip.get(ports..));
+    }
+
+    fn read_ipv6(&mut self, ip: &[u8]) {
+        self.version = 6;
+        self.ecn = Ecn::from_bits(ip[1] >> 4);
+        self.flow = flow(&ip[8..40], ip[6], ip.get(40..));
+    }
+
+    fn read_super_packet(&mut self, bytes: &[u8]) {
+        let transport = match bytes[1] & !GSO_ECN {
+            GSO_TCPV4 | GSO_TCPV6 => Transport::Tcp,
+            GSO_UDP => Transport::Udp,
+            _ => return,
+        };
+        let segment_bytes = ne16(bytes, 4);
+        let transport_at = HEADER_BYTES + usize::from(ne16(bytes, 6));
+        let header = match transport {
+            Transport::Tcp => bytes.get(transport_at + 12).map(|at| usize::from(at >> 4) * 4),
+            Transport::Udp => Some(8),
+        };
+        let Some(payload_at) = header.map(|header| transport_at + header) else { return };
+        let ip_header = if self.version == 6 { 40 } else { 20 };
+        let usable = segment_bytes > 0
+            && bytes[0] & NEEDS_CSUM != 0
+            && transport_at >= usize::from(self.ip_at) + ip_header
+            && payload_at >= transport_at + transport.header_bytes_min()
+            && payload_at <= MAX_HEADER_BYTES
+            && payload_at < bytes.len();
+        if !usable {
+            return;
+        }
+        let segments = (bytes.len() - payload_at).div_ceil(usize::from(segment_bytes));
+        let Ok(segments) = u16::try_from(segments) else { return };
+        self.segments = segments;
+        self.super_packet = Some(Super {
+            transport,
+            transport_at: transport_at as u16,
+            payload_at: payload_at as u16,
+            segment_bytes,
+        });
+    }
+
+    /// Length of segment `index` as an IP packet.
+    pub(super) fn ip_bytes(&self, index: u16) -> u32 {
+        let Some(parts) = self.super_packet else {
+            return self.length.saturating_sub(self.ip_at.into());
+        };
+        let payload = self.payload(&parts, index, index);
+        u32::from(parts.payload_at - self.ip_at) + payload.len() as u32
+    }
+
+    /// Where the payload of the segments `first` to `last` is.
+    pub(super) fn payload(&self, parts: &Super, first: u16, last: u16) -> std::ops::Range<usize> {
+        let start = usize::from(parts.payload_at);
+        let size = usize::from(parts.segment_bytes);
+        let end = start + (usize::from(last) + 1) * size;
+        start + usize::from(first) * size..end.min(self.length as usize)
+    }
+
+    /// Segment `index` as the elements see it.
+    pub(super) fn packet(&self, index: u16, tag: u64) -> Packet {
+        Packet {
+            number: 0,
+            ip_bytes: self.ip_bytes(index),
+            flow: self.flow,
+            ecn: self.ecn,
+            dont_fragment: self.dont_fragment,
+            corrupted: false,
+            tag,
+        }
+    }
+}
+
+/// Most bytes of virtio, Ethernet, IP and TCP headers: 10 + 14 + 60 + 60, and room for extension
+/// headers of IPv6.
+pub(super) const MAX_HEADER_BYTES: usize = 256;
+
+/// One number for addresses, protocol and ports: multiplicative mixing, eight bytes at a time.
+fn flow(addresses: &[u8], protocol: u8, transport: Option<&[u8]>) -> u32 {
+    let mut hash = u64::from(protocol);
+    let mut mix = |word: u64| {
+        // The golden ratio's fraction, as in Fibonacci hashing.
+        hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash ^= hash >> 32;
+    };
+    for eight in addresses.chunks_exact(8) {
+        mix(u64::from_be_bytes(eight.try_into().expect("chunks of eight")));
+    }
+    let ports = transport.filter(|_| matches!(protocol, TCP | UDP)).and_then(|all| all.get(..4));
+    if let Some(ports) = ports {
+        mix(u64::from(u32::from_be_bytes(ports.try_into().expect("four bytes"))));
+    }
+    hash as u32
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// A field of the virtio header, in the byte order of this host.
+pub(super) fn ne16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes([bytes[at], bytes[at + 1]])
+}

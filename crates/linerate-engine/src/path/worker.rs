@@ -1,0 +1,156 @@
+//! The thread of an emulator: both directions in turn, asleep while nothing is due.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::time::MonoTime;
+use linerate_sys::sched::ShortSlack;
+use linerate_sys::timer::{Bell, HybridTimer};
+use linerate_sys::tun::Tun;
+use linerate_sys::{clock, realtime, thread};
+
+use super::lane::{Lane, Wake, gone};
+use super::report::Counters;
+
+/// Packets read from one device before the other has its turn: four super-packets take some 40 µs.
+const BURST: u32 = 4;
+/// Sleep ends at most this long before something is due; the rest is spent looking. A real-time
+/// thread may look longer.
+const SPIN_MAX: Duration = Duration::from_micros(60);
+const SPIN_MAX_REAL_TIME: Duration = Duration::from_micros(120);
+/// Shortest time between two looks at the counters from outside while packets flow.
+const PUBLISH_EVERY: Duration = Duration::from_millis(1);
+
+/// What the thread and its owner share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) stop: AtomicBool,
+    pub(super) bell: Bell,
+    counters: Mutex<Counters>,
+}
+
+impl Shared {
+    pub(super) fn new() -> linerate_sys::Result<Self> {
+        let counters = Mutex::default();
+        Ok(Self { stop: AtomicBool::new(false), bell: Bell::new()?, counters })
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Two devices and the directions between them.
+pub(super) struct Worker {
+    pub(super) tuns: [Tun; 2],
+    pub(super) lanes: [Lane; 2],
+    pub(super) real_time: bool,
+    published: MonoTime,
+}
+
+/// What the thread leaves when it ends. The devices end with it.
+pub(super) struct Ended {
+    pub(super) lanes: [Lane; 2],
+    pub(super) real_time: bool,
+    pub(super) ran: Duration,
+    pub(super) cpu: Option<Duration>,
+    pub(super) run_queue_wait: Option<Duration>,
+    pub(super) failure: Option<Failure>,
+    pub(super) tuns: [Tun; 2],
+}
+
+impl Worker {
+    pub(super) fn new(tuns: [Tun; 2], lanes: [Lane; 2], real_time: bool) -> Self {
+        Self { tuns, lanes, real_time, published: MonoTime::default() }
+    }
+
+    /// Carries packets until it is asked to stop or cannot go on.
+    pub(super) fn run(mut self, shared: &Shared) -> Ended {
+        let _slack = ShortSlack::begin();
+        self.real_time = self.real_time && realtime::begin().is_ok();
+        let spin_max = if self.real_time { SPIN_MAX_REAL_TIME } else { SPIN_MAX };
+        let mut timer = HybridTimer::new(spin_max);
+        let (start, cost) = (clock::monotonic(), thread::cost());
+        let mut failure = None;
+        while failure.is_none() && !shared.stop.load(Ordering::Acquire) {
+            failure = self.turn(shared, &mut timer).err();
+        }
+        let now = clock::monotonic();
+        self.publish(now, shared);
+        let spent = thread::cost();
+        let since = |after: Option<u64>, before: Option<u64>| {
+            Some(Duration::from_nanos(after?.saturating_sub(before?)))
+        };
+        let cpu = |cost: thread::ThreadCost| Some(cost.user_ns? + cost.system_ns?);
+        Ended {
+            lanes: self.lanes,
+            real_time: self.real_time,
+            ran: now.since(start),
+            cpu: since(cpu(spent), cpu(cost)),
+            run_queue_wait: since(spent.run_queue_wait_ns, cost.run_queue_wait_ns),
+            failure,
+            tuns: self.tuns,
+        }
+    }
+
+    fn turn(&mut self, shared: &Shared, timer: &mut HybridTimer) -> Result<(), Failure> {
+        let now = clock::monotonic();
+        let [one, other] = &self.tuns;
+        let [forward, backward] = &mut self.lanes;
+        forward.release(now, other)?;
+        backward.release(now, one)?;
+        let busy = admit_some(forward, one, other)? | admit_some(backward, other, one)?;
+        if !busy {
+            let then = [forward.wake(), backward.wake()].into_iter().flatten().min();
+            if then.is_none_or(|then| then.at.since(now) > PUBLISH_EVERY) {
+                self.publish(now, shared);
+            }
+            return self.wait(then, shared, timer);
+        }
+        if now.since(self.published) >= PUBLISH_EVERY {
+            self.publish(now, shared);
+        }
+        Ok(())
+    }
+
+    fn wait(
+        &self,
+        then: Option<Wake>,
+        shared: &Shared,
+        timer: &mut HybridTimer,
+    ) -> Result<(), Failure> {
+        let [one, other] = &self.tuns;
+        let fds = [one.as_fd(), other.as_fd(), shared.bell.as_fd()];
+        let exact = then.is_some_and(|then| then.exact);
+        let ready = timer.wait(fds, then.map(|then| then.at), exact).map_err(|error| {
+            Failure::new(Fault::System, "wait for packets of", one.name(), error)
+        })?;
+        match ready {
+            [seen, ..] if seen.failed => Err(gone(one)),
+            [_, seen, _] if seen.failed => Err(gone(other)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows the counters outside; never waits for one who is looking.
+    fn publish(&mut self, now: MonoTime, shared: &Shared) {
+        let Ok(mut shown) = shared.counters.try_lock() else { return };
+        self.published = now;
+        for (lane, shown) in self.lanes.iter_mut().zip(shown.iter_mut()) {
+            lane.note_backlog(now);
+            shown.clone_from(&lane.counters);
+        }
+    }
+}
+
+fn admit_some(lane: &mut Lane, from: &Tun, to: &Tun) -> Result<bool, Failure> {
+    for count in 0..BURST {
+        if !lane.admit(from, to)? {
+            return Ok(count > 0);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,266 @@
+//! Published tables as text columns, CSV and JSON, with what theory says beside each figure.
+//!
+//! Cells stay as they were printed; nothing is rounded again. Left out: the layout in columns,
+//! which the program does for all its lists.
+
+pub mod milestones;
+
+use linerate_core::study::{Comparison, PublishedRows, PublishedTable, Relation, Theory};
+use serde_json::{Value, json};
+
+use crate::{csv, number};
+
+/// A table ready to be laid out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Headings.
+    pub head: Vec<Column>,
+    /// Cells; a dash stands for what is absent.
+    pub rows: Vec<Vec<String>>,
+    /// What belongs below the table, a sentence or two each.
+    pub notes: Vec<String>,
+}
+
+/// One column of a [`View`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its heading.
+    pub name: String,
+    /// Figures stand right, text stands left.
+    pub figures: bool,
+}
+
+impl View {
+    /// A view whose columns are figures where every cell of theirs is one.
+    fn new<T: Into<String>>(names: impl IntoIterator<Item = T>, rows: Vec<Vec<String>>) -> Self {
+        let column = |(at, name): (usize, T)| {
+            let cells = rows.iter().filter_map(|row: &Vec<String>| row.get(at));
+            Column { name: name.into(), figures: cells.clone().all(|cell| is_figure(cell)) }
+        };
+        let head = names.into_iter().enumerate().map(column).collect();
+        Self { head, rows, notes: Vec::new() }
+    }
+}
+
+/// Whether a cell is a number, a range, a bound, a share, or the dash.
+fn is_figure(cell: &str) -> bool {
+    let signs = |c: char| c.is_ascii_digit() || " .,%<>+-".contains(c) || c == '\u{2212}';
+    cell == number::NONE || (cell.chars().all(signs) && cell.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// All tables: name, study, year, rows, what is in them.
+pub fn list(tables: &[PublishedTable]) -> View {
+    let row = |table: &PublishedTable| {
+        let about = &table.about;
+        vec![
+            about.id.to_owned(),
+            about.study.to_owned(),
+            about.year.to_string(),
+            table.cells.len().to_string(),
+            about.title.to_owned(),
+        ]
+    };
+    let names = ["table", "study", "year", "rows", "what is in it"];
+    View::new(names, tables.iter().map(row).collect())
+}
+
+/// All tables as a JSON array, without their rows.
+pub fn list_json(tables: &[PublishedTable]) -> Value {
+    let entry = |table: &PublishedTable| {
+        let mut entry = json!(table.about);
+        entry["rows"] = table.cells.len().into();
+        entry
+    };
+    tables.iter().map(entry).collect()
+}
+
+/// One table: cells as printed, then what theory says.
+pub fn view(table: &PublishedTable) -> View {
+    let has_theory = (0..table.cells.len()).any(|row| table.theory(row).is_some());
+    let mut names = table.columns.clone();
+    if has_theory {
+        names.extend(["theory".to_owned(), "published is".to_owned()]);
+    }
+    let rows = table.cells.iter().enumerate().map(|(at, cells)| {
+        let shown = |cell: &String| match cell.as_str() {
+            "" => number::NONE.to_owned(),
+            cell => cell.to_owned(),
+        };
+        let mut row: Vec<String> = cells.iter().map(shown).collect();
+        if has_theory {
+            row.push(number::or_dash(table.theory(at), |theory| value(theory.value)));
+            row.push(number::or_dash(table.compared(at), compared));
+        }
+        row
+    });
+    View { notes: notes(table), ..View::new(names, rows.collect()) }
+}
+
+/// A computed value with the digits that a reader can use.
+pub(crate) fn value(value: f64) -> String {
+    number::trimmed(&number::significant(value, 6)).to_owned()
+}
+
+/// How the published figure stands to the computed one.
+pub(crate) fn compared(comparison: Comparison) -> String {
+    match comparison {
+        Comparison::Equal => "the same".to_owned(),
+        Comparison::Differs(by) => {
+            let size = number::trimmed(&number::significant(by.abs(), 3)).to_owned();
+            format!("{size} {}", if by < 0.0 { "less" } else { "more" })
+        }
+        Comparison::Share(share) => format!("{} of it", number::percent(share)),
+    }
+}
+
+/// Source, rules and remarks, each once.
+fn notes(table: &PublishedTable) -> Vec<String> {
+    let mut notes = vec![format!("source: {}", table.about.source)];
+    let mut note = |text: String| {
+        if !notes.contains(&text) {
+            notes.push(text);
+        }
+    };
+    for (at, cells) in table.cells.iter().enumerate() {
+        let Some(theory) = table.theory(at) else { continue };
+        note(format!("theory: {}", theory.rule));
+        if let Some(remark) = theory.remark {
+            let name: Vec<&str> = cells.iter().map(String::as_str).take(named(table)).collect();
+            note(format!("{}: {remark}", name.join(" ")));
+        }
+    }
+    notes
+}
+
+/// How many of the first columns name a row.
+pub(crate) const fn named(table: &PublishedTable) -> usize {
+    match &table.rows {
+        PublishedRows::Routers(_) => 7,
+        PublishedRows::Ping(_) | PublishedRows::Tcp(_) | PublishedRows::Milestones(_) => 2,
+        PublishedRows::Items(_) => 1,
+    }
+}
+
+/// One table as CSV: the columns as printed, the ends of ranges, and what theory says.
+pub fn csv(table: &PublishedTable) -> String {
+    let items = match &table.rows {
+        PublishedRows::Items(rows) => Some(rows),
+        _ => None,
+    };
+    let mut head: Vec<&str> = table.columns.iter().map(String::as_str).collect();
+    if items.is_some() {
+        head.extend(["low", "high"]);
+    }
+    head.extend(["theory", "theory_relation", "theory_rule", "theory_remark", "theory_formula"]);
+    let rows = table.cells.iter().enumerate().map(|(at, cells)| {
+        let mut row = cells.clone();
+        if let Some(items) = items {
+            let printed = items[at].value.as_ref();
+            let text = |end: Option<f64>| end.map(|end| end.to_string()).unwrap_or_default();
+            row.push(text(printed.and_then(|printed| printed.low())));
+            row.push(text(printed.and_then(|printed| printed.high())));
+        }
+        row.extend(theory_fields(table.theory(at)));
+        row
+    });
+    csv::lines(&head, rows)
+}
+
+fn theory_fields(theory: Option<Theory>) -> [String; 5] {
+    theory.map_or_else(Default::default, |theory| {
+        [
+            theory.value.to_string(),
+            relation(theory.relation).to_owned(),
+            theory.rule.to_owned(),
+            theory.remark.unwrap_or_default().to_owned(),
+            theory.formula.unwrap_or_default().to_owned(),
+        ]
+    })
+}
+
+const fn relation(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Same => "same",
+        Relation::Ceiling => "ceiling",
+    }
+}
+
+/// One table as JSON: what it is, and its rows with types; `theory` is null where there is none.
+pub fn json(table: &PublishedTable) -> Value {
+    let mut rows = json!(table.rows);
+    for (at, row) in rows.as_array_mut().into_iter().flatten().enumerate() {
+        row["theory"] = table.theory(at).map_or(Value::Null, |theory| {
+            json!({
+                "value": theory.value,
+                "relation": relation(theory.relation),
+                "rule": theory.rule,
+                "remark": theory.remark,
+                "formula": theory.formula,
+            })
+        });
+    }
+    let mut whole = json!(table.about);
+    whole["rows"] = rows;
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::study::TableAbout;
+
+    use super::*;
+
+    fn table(text: &str) -> PublishedTable {
+        let about =
+            TableAbout { id: "gigasunet-2004", title: "t", study: "s", year: 2004, source: "x" };
+        PublishedTable::from_csv(about, text).expect("a sound table")
+    }
+
+    fn items() -> PublishedTable {
+        table(
+            "item,value,unit,note\nload,70-80,percent,\nloss,<0.01,percent,\nrtt,,ms,\n\
+             throughput,966.50,Mbit/s,\"a, b\"\n",
+        )
+    }
+
+    #[test]
+    fn cells_stay_as_printed_and_a_dash_is_absent() {
+        let view = view(&items());
+        assert_eq!(view.rows[0][..4], ["load", "70-80", "percent", number::NONE]);
+        assert_eq!(view.rows[2][1], number::NONE);
+        assert_eq!(view.rows[3][1], "966.50");
+        // 949.285 Mbit/s at 1 Gbit/s and MTU 1500; 966.5 of it is 101.8 %.
+        assert_eq!(view.rows[3][4..], ["949.285", "102 % of it"]);
+        let figures: Vec<bool> = view.head.iter().map(|column| column.figures).collect();
+        assert_eq!(figures, [false, true, false, false, true, false]);
+        assert!(view.notes.iter().any(|note| note.starts_with("throughput: ")), "{view:?}");
+    }
+
+    #[test]
+    fn csv_has_the_ends_of_ranges() {
+        let text = csv(&items());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("item,value,unit,note,low,high,theory,"), "{text}");
+        assert!(lines[1].starts_with("load,70-80,percent,,70,80,,"), "{text}");
+        assert!(lines[2].starts_with("loss,<0.01,percent,,,0.01,,"), "{text}");
+        assert!(lines[3].starts_with("rtt,,ms,,,,,"), "{text}");
+    }
+
+    #[test]
+    fn json_has_types_and_null_for_what_is_absent() {
+        let value = json(&items());
+        assert_eq!(value["year"], 2004);
+        assert_eq!(value["rows"][0]["value"]["low"], 70.0);
+        assert_eq!(value["rows"][1]["value"]["low"], Value::Null);
+        assert_eq!(value["rows"][2]["value"], Value::Null);
+        assert_eq!(value["rows"][0]["theory"], Value::Null);
+        assert_eq!(value["rows"][3]["theory"]["relation"], "ceiling");
+    }
+
+    #[test]
+    fn a_list_counts_rows() {
+        let tables = [items()];
+        assert_eq!(list(&tables).rows, [["gigasunet-2004", "s", "2004", "4", "t"]]);
+        assert_eq!(list_json(&tables)[0]["rows"], 4);
+    }
+}

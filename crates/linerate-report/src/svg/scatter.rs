@@ -1,0 +1,310 @@
+//! A chart of numbered points with their names listed below it: many points, long names.
+//!
+//! A value that is a range is drawn as what it is: a bar between its ends, a box where both
+//! coordinates are ranges. Nothing stands in the middle of a range.
+
+use super::axis::Scale;
+use super::line::{Layout, PLOT_HEIGHT, domain, draw_axes, ticks_of};
+use super::palette::{OPEN, class, light, marker};
+use super::{Anchor, Area, Axis, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use crate::escape;
+
+/// Size of the text of a number, and the room that one of its digits takes, user units.
+const NUMBER_SIZE: f64 = 11.0;
+const DIGIT_WIDTH: f64 = 6.6;
+
+/// Where a number may stand: offsets of its near edge and of its base line from the point, the
+/// nearest and most usual first. A negative first offset puts it to the left.
+const PLACES: [(f64, f64); 12] = [
+    (7.0, 4.0),
+    (-7.0, 4.0),
+    (5.0, -6.0),
+    (-5.0, -6.0),
+    (5.0, 14.0),
+    (-5.0, 14.0),
+    (14.0, -12.0),
+    (-14.0, -12.0),
+    (14.0, 20.0),
+    (-14.0, 20.0),
+    (26.0, 4.0),
+    (-26.0, 4.0),
+];
+
+/// A family of points.
+#[derive(Clone, Debug)]
+pub(crate) struct ScatterGroup {
+    /// Its name in the key.
+    pub label: String,
+    /// Number of its colour and marker.
+    pub style: usize,
+}
+
+/// One point, or one range.
+#[derive(Clone, Debug)]
+pub(crate) struct ScatterPoint {
+    /// Beside it, and in the list.
+    pub number: usize,
+    /// Which group it belongs to.
+    pub group: usize,
+    /// Lower and upper end; equal for a value.
+    pub x: (f64, f64),
+    /// Lower and upper end; equal for a value.
+    pub y: (f64, f64),
+    /// An open marker instead of a full one.
+    pub open: bool,
+    /// Its name in the list.
+    pub label: String,
+}
+
+/// The whole chart.
+#[derive(Clone, Debug)]
+pub(crate) struct ScatterChart {
+    /// Over the chart, and its accessible name.
+    pub title: String,
+    /// Its accessible description.
+    pub description: String,
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+    /// Families of points.
+    pub groups: Vec<ScatterGroup>,
+    /// In the order of the list.
+    pub points: Vec<ScatterPoint>,
+}
+
+/// A point with its places: left and right, bottom and top.
+struct Placed<'a> {
+    point: &'a ScatterPoint,
+    x: (f64, f64),
+    y: (f64, f64),
+}
+
+impl Placed<'_> {
+    /// What its markers take.
+    fn boxes(&self) -> [Area; 2] {
+        [(self.x.0, self.y.0), (self.x.1, self.y.1)].map(|(x, y)| Area {
+            left: x - 5.0,
+            top: y - 5.0,
+            right: x + 5.0,
+            bottom: y + 5.0,
+        })
+    }
+
+    /// What its number would take at an offset from its right or its left edge.
+    fn number_at(&self, (dx, dy): (f64, f64), text: &str) -> Area {
+        let width = text.len() as f64 * DIGIT_WIDTH;
+        let left = if dx > 0.0 { self.x.1 + dx } else { self.x.0 + dx - width };
+        let bottom = f64::midpoint(self.y.0, self.y.1) + dy;
+        Area { left, top: bottom - 0.75 * NUMBER_SIZE, right: left + width, bottom }
+    }
+}
+
+impl ScatterChart {
+    /// Draws the chart.
+    pub(crate) fn svg(&self) -> Svg {
+        let Some(layout) = self.layout() else {
+            return Canvas::nothing(&self.title, &self.description);
+        };
+        let mut canvas = Canvas::new();
+        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
+        draw_axes(&mut canvas, &layout, &self.x, &self.y);
+        let placed = self.placed(&layout);
+        for place in &placed {
+            self.draw_point(&mut canvas, place);
+        }
+        draw_numbers(&mut canvas, &layout, &placed);
+        let bottom = self.draw_key(&mut canvas, layout.area.bottom + 3.6 * LINE_HEIGHT);
+        let bottom = self.draw_list(&mut canvas, &placed, bottom + 0.4 * LINE_HEIGHT);
+        canvas.finish(&self.title, &self.description, bottom)
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        let xs = self.points.iter().flat_map(|point| [point.x.0, point.x.1]);
+        let ys = self.points.iter().flat_map(|point| [point.y.0, point.y.1]);
+        let (x_domain, y_domain) = (domain(&self.x, xs)?, domain(&self.y, ys)?);
+        let widths = ticks_of(&self.y, y_domain).into_iter().map(|(_, text)| text_width(&text));
+        let top = 3.2 * LINE_HEIGHT;
+        let area = Area {
+            left: (widths.fold(24.0, f64::max) + 10.0).min(120.0),
+            top,
+            right: WIDTH - 12.0,
+            bottom: top + PLOT_HEIGHT,
+        };
+        let x = Scale::new(self.x.kind, x_domain, (area.left + 8.0, area.right - 8.0));
+        let y = Scale::new(self.y.kind, y_domain, (area.bottom, area.top));
+        Some(Layout { area, x, y })
+    }
+
+    fn placed(&self, layout: &Layout) -> Vec<Placed<'_>> {
+        let both = |scale: &Scale, (low, high)| Some((scale.at(low)?, scale.at(high)?));
+        let places = self.points.iter().map(|point| {
+            let (x, y) = (both(&layout.x, point.x)?, both(&layout.y, point.y)?);
+            Some(Placed { point, x, y })
+        });
+        places.flatten().collect()
+    }
+
+    fn style(&self, point: &ScatterPoint) -> usize {
+        let style = self.groups.get(point.group).map_or(0, |group| group.style);
+        style + if point.open { OPEN } else { 0 }
+    }
+
+    fn draw_point(&self, canvas: &mut Canvas, place: &Placed<'_>) {
+        let style = self.style(place.point);
+        let (left, right) = place.x;
+        let (bottom, top) = place.y;
+        if left != right || bottom != top {
+            // A box without width or without height is not drawn (SVG 1.1 §9.2); a path is.
+            canvas.raw(&format!(
+                "<path class=\"s{}\" d=\"M{} {}H{}V{}H{}Z\" fill=\"none\" stroke=\"{}\" \
+                 stroke-width=\"1.6\"><title>{}</title></path>",
+                class(style),
+                px(left),
+                px(bottom),
+                px(right),
+                px(top),
+                px(left),
+                light(style),
+                escape::xml(&place.point.label)
+            ));
+        }
+        if left == right {
+            canvas.raw(&marker(style, (left, bottom)));
+            if top != bottom {
+                canvas.raw(&marker(style, (left, top)));
+            }
+        }
+    }
+
+    fn draw_key(&self, canvas: &mut Canvas, y: f64) -> f64 {
+        let mut x = 8.0;
+        for (index, group) in self.groups.iter().enumerate() {
+            if self.points.iter().any(|point| point.group == index) {
+                canvas.raw(&marker(group.style, (x, y - 4.5)));
+                canvas.text(x + 10.0, y, Anchor::Start, "soft", &group.label);
+                x += text_width(&group.label) + 36.0;
+            }
+        }
+        y + LINE_HEIGHT
+    }
+
+    fn draw_list(&self, canvas: &mut Canvas, placed: &[Placed<'_>], from: f64) -> f64 {
+        let mut y = from;
+        for place in placed {
+            canvas.raw(&marker(self.style(place.point), (38.0, y - 4.5)));
+            canvas.text(24.0, y, Anchor::End, "soft", &place.point.number.to_string());
+            let label = fitted(&place.point.label, WIDTH - 60.0);
+            canvas.text(50.0, y, Anchor::Start, "name", &label);
+            y += LINE_HEIGHT;
+        }
+        y
+    }
+}
+
+/// Numbers beside their points, each where it covers the least of what is there already.
+fn draw_numbers(canvas: &mut Canvas, layout: &Layout, placed: &[Placed<'_>]) {
+    let mut taken: Vec<Area> = placed.iter().flat_map(Placed::boxes).collect();
+    for place in placed {
+        let text = place.point.number.to_string();
+        let covers = |at: &Area| {
+            let others: f64 = taken.iter().map(|other| overlap(at, other)).sum();
+            let inside = overlap(at, &layout.area);
+            others + (at.right - at.left) * (at.bottom - at.top) - inside
+        };
+        let best = PLACES
+            .iter()
+            .map(|offset| place.number_at(*offset, &text))
+            .min_by(|a, b| covers(a).total_cmp(&covers(b)));
+        let Some(at) = best else { continue };
+        canvas.raw(&format!(
+            "<text class=\"soft\" x=\"{}\" y=\"{}\" font-size=\"{NUMBER_SIZE}\" \
+             fill=\"#595959\">{text}</text>",
+            px(at.left),
+            px(at.bottom)
+        ));
+        taken.push(at);
+    }
+}
+
+/// The area that two rectangles share.
+fn overlap(a: &Area, b: &Area) -> f64 {
+    let width = a.right.min(b.right) - a.left.max(b.left);
+    let height = a.bottom.min(b.bottom) - a.top.max(b.top);
+    width.max(0.0) * height.max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::number;
+    use crate::svg::Kind;
+
+    type Ends = (f64, f64);
+
+    fn chart(points: &[(Ends, Ends)]) -> String {
+        let point = |&(x, y): &(Ends, Ends)| ScatterPoint {
+            number: 1,
+            group: 0,
+            x,
+            y,
+            open: false,
+            label: "a<b".to_owned(),
+        };
+        let chart = ScatterChart {
+            title: "t".to_owned(),
+            description: "d".to_owned(),
+            x: Axis::plain("year", Kind::Linear, number::short),
+            y: Axis::plain("rate", Kind::Log, number::short),
+            groups: vec![ScatterGroup { label: "all".to_owned(), style: 0 }],
+            points: points.iter().map(point).collect(),
+        };
+        chart.svg().file()
+    }
+
+    #[test]
+    fn a_range_is_a_box_and_a_value_is_a_marker() {
+        let text = chart(&[((1999.0, 1999.0), (1e6, 1e6))]);
+        // One on the plot, one in the key, one in the list.
+        assert_eq!((text.matches("<circle").count(), text.matches("<path").count()), (3, 0));
+        let text = chart(&[((1999.0, 1999.0), (1e6, 2e6))]);
+        assert_eq!((text.matches("<circle").count(), text.matches("<path").count()), (4, 1));
+        let text = chart(&[((1990.0, 1993.0), (1e6, 2e6))]);
+        assert_eq!((text.matches("<circle").count(), text.matches("<path").count()), (2, 1));
+        assert!(text.contains("a&lt;b") && !text.contains("a<b"));
+    }
+
+    #[test]
+    fn odd_values_break_nothing() {
+        let odd = [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300];
+        for value in odd {
+            let text = chart(&[((value, value), (value, value)), ((1.0, 2.0), (3.0, 4.0))]);
+            assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        }
+        assert!(chart(&[]).contains("nothing was measured"));
+    }
+
+    #[test]
+    fn numbers_of_one_place_do_not_cover_each_other() {
+        let same = ((2004.0, 2004.0), (4.3e9, 4.3e9));
+        let text = chart(&[same, same, same, ((1990.0, 1990.0), (7.8e8, 7.8e8))]);
+        let places: Vec<(f64, f64)> = text
+            .lines()
+            .filter(|line| line.contains("font-size=\"11\""))
+            .map(|line| {
+                let of = |name: &str| {
+                    let value = line.split(name).nth(1).and_then(|rest| rest.split('"').next());
+                    value.and_then(|value| value.parse().ok()).expect("a place")
+                };
+                (of(" x=\""), of(" y=\""))
+            })
+            .collect();
+        assert_eq!(places.len(), 4);
+        for (at, a) in places.iter().enumerate() {
+            for b in &places[..at] {
+                let apart = (a.0 - b.0).abs() >= DIGIT_WIDTH || (a.1 - b.1).abs() >= 8.0;
+                assert!(apart, "{places:?}");
+            }
+        }
+    }
+}

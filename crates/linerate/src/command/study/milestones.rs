@@ -1,0 +1,122 @@
+//! `linerate study milestones`: the history of TCP throughput, with the reader's own results.
+
+use std::path::PathBuf;
+
+use linerate_core::record::{Failure, Fault, Record, Status};
+use linerate_core::study::Milestone;
+use linerate_engine::study::{HISTORY, TABLES};
+use linerate_report::published::milestones::{csv, json, svgs, view};
+use linerate_server::store::{Filter, Store};
+use linerate_sys::clock;
+
+use super::own::{self, Addition};
+use super::published::{read, text};
+use crate::exit::Outcome;
+use crate::{output, paths};
+
+/// Flags of `linerate study milestones`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Add a stored result (the start of its identifier, last, @-1) or a result from elsewhere
+    /// (LABEL=RATE with ,mtu=BYTES or ,payload=BYTES and ,year=YEAR as known); may be repeated
+    #[arg(long, value_name = "ID|LABEL=RATE", value_parser = str::parse::<Addition>)]
+    add: Vec<Addition>,
+    /// Add the best or the newest of the stored TCP results
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "best")]
+    mine: Option<Mine>,
+    /// Write both charts into this directory
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print comma-separated values
+    #[arg(long)]
+    csv: bool,
+    /// Read this store
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
+
+/// Which stored result `--mine` means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Mine {
+    /// The one with the highest goodput
+    Best,
+    /// The one that was measured last
+    Newest,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Outcome {
+    let mut milestones = shipped()?;
+    milestones.extend(added(args)?);
+    // A stable sort: within a year the order of the table stays, own results last.
+    let year = |milestone: &Milestone| milestone.year.low().unwrap_or(f64::MAX);
+    milestones.sort_by(|a, b| year(a).total_cmp(&year(b)));
+    if args.json {
+        output::line(&serde_json::to_string_pretty(&json(&milestones))?);
+    } else if args.csv {
+        output::text(&csv(&milestones));
+    } else {
+        output::text(&text(&view(&milestones)));
+    }
+    if let Some(directory) = &args.svg {
+        for (name, svg) in svgs(&milestones) {
+            let path = directory.join(name);
+            paths::write(&path, &svg)?;
+            output::note(&format!("wrote {}", path.display()));
+        }
+    }
+    Ok(0)
+}
+
+fn shipped() -> Result<Vec<Milestone>, Failure> {
+    let tables = read(TABLES.iter().filter(|table| table.about.id == HISTORY))?;
+    Ok(tables.iter().flat_map(|table| table.milestones()).cloned().collect())
+}
+
+/// What the flags add; the store is opened only when one of them names something in it.
+fn added(args: &Args) -> Result<Vec<Milestone>, Failure> {
+    let now = clock::wall().to_string();
+    let in_store = |addition: &Addition| matches!(addition, Addition::Record(_));
+    let needed = args.mine.is_some() || args.add.iter().any(in_store);
+    let store = needed.then(|| paths::open_store(args.store.as_deref())).transpose()?;
+    let mut added = Vec::new();
+    for addition in &args.add {
+        match (addition, &store) {
+            (Addition::Given(given), _) => added.push(given.milestone(own::year_of(&now))?),
+            (Addition::Record(name), Some(store)) => {
+                added.push(own::of_record(&store.get(name)?)?);
+            }
+            (Addition::Record(_), None) => {}
+        }
+    }
+    if let (Some(which), Some(store)) = (args.mine, &store) {
+        added.push(own::of_record(&mine(store, which)?)?);
+    }
+    Ok(added)
+}
+
+/// The stored TCP result that `--mine` means.
+fn mine(store: &Store, which: Mine) -> Result<Record, Failure> {
+    let filter = Filter { kind: Some("tcp".to_owned()), ..Filter::default() };
+    let mut best: Option<(f64, Record)> = None;
+    for entry in store.list(&filter, usize::MAX)? {
+        let record = store.get(&entry.id)?;
+        let Some((bps, _)) = own::goodput(&record).filter(|_| record.status == Status::Ok) else {
+            continue;
+        };
+        if which == Mine::Newest {
+            return Ok(record);
+        }
+        if best.as_ref().is_none_or(|(most, _)| bps > *most) {
+            best = Some((bps, record));
+        }
+    }
+    best.map(|(_, record)| record).ok_or_else(|| {
+        let object = store.path().display().to_string();
+        Failure::new(Fault::Usage, "find a TCP result in", object, "it has none that ended well")
+            .advise("measure one with linerate tcp HOST")
+    })
+}

@@ -1,0 +1,89 @@
+//! `linerate study published`: the tables that ship, as they were printed, beside theory.
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::study::PublishedTable;
+use linerate_engine::study::{TABLES, Table};
+use linerate_report::published::{self, View};
+
+use crate::columns::{Stand, lay_out};
+use crate::exit::Outcome;
+use crate::output;
+
+/// Runs the command.
+pub(super) fn run(name: Option<&str>, json: bool, csv: bool) -> Outcome {
+    let Some(name) = name else {
+        let tables = read(TABLES.iter())?;
+        if json {
+            output::line(&serde_json::to_string_pretty(&published::list_json(&tables))?);
+        } else {
+            output::text(&text(&published::list(&tables)));
+        }
+        return Ok(0);
+    };
+    let tables = find(name)?;
+    if csv {
+        // Tables of one study have different columns; a file of values has one head.
+        let [table] = tables.as_slice() else {
+            let names: Vec<&str> = tables.iter().map(|table| table.about.id).collect();
+            let reason = "the study has several tables, and CSV has one head";
+            return Err(Failure::new(Fault::Usage, "show published", name, reason)
+                .advise(format!("name one of {}", names.join(", ")))
+                .into());
+        };
+        output::text(&published::csv(table));
+    } else if json {
+        let all: Vec<serde_json::Value> = tables.iter().map(published::json).collect();
+        match all.as_slice() {
+            [one] => output::line(&serde_json::to_string_pretty(one)?),
+            several => output::line(&serde_json::to_string_pretty(several)?),
+        }
+    } else {
+        let shown: Vec<String> = tables.iter().map(whole).collect();
+        output::text(&shown.join("\n"));
+    }
+    Ok(0)
+}
+
+/// The table of this name, else every table of the study of this name.
+fn find(name: &str) -> Result<Vec<PublishedTable>, Failure> {
+    let named = || TABLES.iter().filter(|table| table.about.id == name);
+    let of_study = || TABLES.iter().filter(|table| table.about.study == name);
+    let found = if named().next().is_some() { read(named())? } else { read(of_study())? };
+    if found.is_empty() {
+        let names: Vec<&str> = TABLES.iter().map(|table| table.about.id).collect();
+        let reason = format!("the tables that ship are: {}", names.join(", "));
+        return Err(Failure::new(Fault::Usage, "find published", name, reason)
+            .advise("name one of them, or a study"));
+    }
+    Ok(found)
+}
+
+/// Reads tables that ship; a spoilt one is a fault of the program.
+pub(crate) fn read<'a>(
+    tables: impl Iterator<Item = &'a Table>,
+) -> Result<Vec<PublishedTable>, Failure> {
+    tables
+        .map(|table| {
+            let fault =
+                |error| Failure::new(Fault::System, "read published", table.about.id, error);
+            table.read().map_err(fault)
+        })
+        .collect()
+}
+
+fn whole(table: &PublishedTable) -> String {
+    let about = &table.about;
+    format!("{} ({}): {}\n\n{}", about.id, about.year, about.title, text(&published::view(table)))
+}
+
+/// A view in columns, its notes below.
+pub(super) fn text(view: &View) -> String {
+    let stand = |figures| if figures { Stand::Right } else { Stand::Left };
+    let head: Vec<(&str, Stand)> =
+        view.head.iter().map(|column| (column.name.as_str(), stand(column.figures))).collect();
+    let mut out = lay_out(&head, &view.rows);
+    if !view.notes.is_empty() {
+        out.push_str(&format!("\n{}\n", view.notes.join("\n")));
+    }
+    out
+}
