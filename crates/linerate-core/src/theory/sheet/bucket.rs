@@ -27,7 +27,7 @@ pub(super) const TOKEN_BUCKET: Formula = Formula {
     ],
     range: "The bucket is full at the first packet. A packet that does not conform takes nothing. \
             Tokens are counted exactly.",
-    source: "RFC 2212 §3; the meters of RFC 2697 and RFC 2698 are made of it",
+    source: "RFC 2212, Policing; the meters of RFC 2697 and RFC 2698 are made of it",
     estimate: false,
     examples: &[Example {
         given: "8 kbit/s, 3000 bytes; 1500 bytes at 0, 0, 0, 1, 1.5 and 3 s: packets that conform",
@@ -207,7 +207,7 @@ pub(super) const BURST_DURATION: Formula = Formula {
         RATE,
     ],
     range: "A stream; packets end it up to one packet earlier.",
-    source: "RFC 2212 §3: where C t meets 8 b + r t",
+    source: "RFC 2212, Policing: where C t meets 8 b + r t",
     estimate: false,
     examples: &[
         Example {
@@ -255,7 +255,7 @@ pub(super) const ENVELOPE: Formula = Formula {
     formula: "A(t) ≤ b + r t / 8",
     symbols: &[symbol("A(t)", "bytes in any window of length t", "bytes"), DEPTH, RATE],
     range: "For every window, wherever it starts; reached when something always waits.",
-    source: "RFC 2212 §3; R. Cruz, IEEE Trans. Information Theory 37(1), 1991, §II",
+    source: "RFC 2212, Policing; R. Cruz, IEEE Trans. Information Theory 37(1), 1991, §II",
     estimate: false,
     examples: &[Example {
         given: "1 MB, 100 Mbit/s, 8.889 ms",
