@@ -52,11 +52,11 @@ fn digits(digits: &[u8]) -> f64 {
 
 const TOKENS_PLOT: Plot = Plot {
     id: "token-bucket-fill",
-    title: "Tokens of a bucket of 8 kbit/s and 3000 bytes; packets of 500 bytes each 0.25 s",
+    title: "Tokens: 8 kbit/s, depth 3000 bytes; 500 bytes each 0.25 s",
     x: PlotAxis { label: "time, s", log: false },
     y: PlotAxis { label: "tokens, bytes", log: false },
     curves: || {
-        let bursts = [("16 kbit/s without end", 60), ("16 kbit/s for 3 s, then a pause", 12)];
+        let bursts = [("16 kbit/s without end", 60), ("16 kbit/s, then a pause", 12)];
         bursts.map(|(label, count)| tokens_left(label, count)).to_vec()
     },
 };
@@ -163,7 +163,7 @@ pub(super) const TWO_RATE: Formula = Formula {
 
 const COLOURS_PLOT: Plot = Plot {
     id: "colours-by-rate",
-    title: "Colours of a steady stream: CIR 10, PIR 20 Mbit/s; 30 s of 1000-byte packets",
+    title: "Colours of a steady stream: CIR 10, PIR 20 Mbit/s; 1000 bytes, 30 s",
     x: PlotAxis { label: "offered, Mbit/s", log: false },
     y: PlotAxis { label: "marked, Mbit/s", log: false },
     curves: || {
