@@ -35,6 +35,8 @@ pub(crate) use text::{one_line, place_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::path::PathPlan;
+
 /// A laboratory on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -96,7 +98,7 @@ pub struct RouterPlan {
 pub struct LinkPlan {
     /// The two nodes.
     pub ends: [String; 2],
-    /// Largest IP packet at both ends; 1500 when absent.
+    /// Largest IP packet at both ends; 1500 when absent, and what is usual for the path's link.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,
     /// Rate in both directions as text with a unit; as fast as the machine when absent.
@@ -105,4 +107,8 @@ pub struct LinkPlan {
     /// Segmentation offload at both ends; on when absent. Off makes every segment a real packet.
     #[serde(default)]
     pub offload: Option<bool>,
+    /// An emulated path instead of a cable: rate, delay, loss, queues. Forward is from the first
+    /// end to the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathPlan>,
 }

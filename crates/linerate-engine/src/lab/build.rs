@@ -15,6 +15,7 @@ use linerate_sys::netlink::{RouteSocket, VethEnd, VethPair};
 use linerate_sys::netns::Netns;
 use linerate_sys::{clock, ethtool, sysctl, userns};
 
+use super::paths::{self, LabPath};
 use super::{Node, filters, run_inside, shaper, system};
 
 /// Index of the loopback link in every namespace (net/core/dev.c).
@@ -25,8 +26,16 @@ const LINK_INDEX_FIRST: u32 = 10;
 /// Longest wait for carriers. They come within a millisecond on an idle host.
 const CARRIER_WAIT: Duration = Duration::from_secs(5);
 
-/// The namespaces of a layout, ready for use, and notes on what could not be had.
-pub(super) fn nodes(layout: &Layout) -> Result<(Vec<Node>, Vec<String>), Failure> {
+/// What a layout became.
+pub(super) struct Built {
+    pub(super) nodes: Vec<Node>,
+    pub(super) paths: Vec<LabPath>,
+    /// What could not be had.
+    pub(super) notes: Vec<String>,
+}
+
+/// The namespaces of a layout with their links, ready for use.
+pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     if !userns::may_make_networks() {
         let reason = "CAP_SYS_ADMIN and CAP_NET_ADMIN are needed";
         return Err(system("build laboratory", "network namespaces", reason)
@@ -38,8 +47,13 @@ pub(super) fn nodes(layout: &Layout) -> Result<(Vec<Node>, Vec<String>), Failure
         notes.extend(settings(node, plan)?);
         loopback(node, plan)?;
     }
-    for index in 0..layout.links.len() {
-        add_link(&nodes, layout, index)?;
+    let mut built_paths = Vec::new();
+    for (index, link) in layout.links.iter().enumerate() {
+        if link.path.is_some() {
+            built_paths.push(add_path(&nodes, layout, index)?);
+        } else {
+            add_link(&nodes, layout, index)?;
+        }
     }
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
         add_bridge(node, plan)?;
@@ -54,7 +68,7 @@ pub(super) fn nodes(layout: &Layout) -> Result<(Vec<Node>, Vec<String>), Failure
     wait_for_carriers(&nodes, layout)?;
     notes.sort();
     notes.dedup();
-    Ok((nodes, notes))
+    Ok(Built { nodes, paths: built_paths, notes })
 }
 
 fn node(plan: &lab::Node) -> Result<Node, Failure> {
@@ -214,6 +228,18 @@ fn add_link(nodes: &[Node], layout: &Layout, index: usize) -> Result<(), Failure
         set_up_end(node, plan(end), &interface(end).name, link, link_index(index, end))?;
     }
     Ok(())
+}
+
+fn add_path(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
+    let path = paths::start(nodes, layout, index)?;
+    let link = &layout.links[index];
+    for end in &link.ends {
+        let plan = &layout.nodes[end.node];
+        if !link.offload {
+            offloads_off(&nodes[end.node], plan, &plan.interfaces[end.interface].name)?;
+        }
+    }
+    Ok(path)
 }
 
 fn set_up_end(

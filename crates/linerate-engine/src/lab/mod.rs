@@ -2,11 +2,12 @@
 //!
 //! Each node is a namespace held by a descriptor of this process, with veth pairs as cables.
 //! Nothing has a name outside and nothing is on disk, so a laboratory ends with the process
-//! however it ends. Leaves out delay and loss: the path emulator makes those.
+//! however it ends. Links with delay, loss and queues are paths of the emulator (`paths`).
 
 mod build;
 mod door;
 mod filters;
+mod paths;
 mod privilege;
 mod shaper;
 mod sweep;
@@ -23,14 +24,20 @@ use linerate_sys::netlink::{LinkCounters, LinkFacts, RouteSocket};
 use linerate_sys::netns::Netns;
 
 pub use door::{Door, Entry, Running, running};
+pub use paths::path_memory_bytes;
 pub use privilege::{Privilege, enter_user_namespace_if_needed};
 pub use sweep::sweep;
+
+use build::Built;
+use paths::LabPath;
 
 /// A running laboratory. Dropping it removes everything that nobody else holds.
 #[derive(Debug)]
 pub struct Lab {
     name: String,
     layout: Layout,
+    /// They end before the namespaces do.
+    paths: Vec<LabPath>,
     nodes: Vec<Node>,
     notes: Vec<String>,
 }
@@ -51,8 +58,9 @@ impl Lab {
         let name = plan.name.clone().unwrap_or_else(|| "lab".to_owned());
         let layout = Layout::of(plan)
             .map_err(|problem| Failure::new(Fault::Usage, "build laboratory", &name, problem))?;
-        let (nodes, notes) = build::nodes(&layout)?;
-        Ok(Self { name, layout, nodes, notes })
+        let built = build::build(&layout)?;
+        let Built { nodes, paths, notes } = built;
+        Ok(Self { name, layout, paths, nodes, notes })
     }
 
     /// The name of its plan.

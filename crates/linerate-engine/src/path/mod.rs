@@ -24,6 +24,7 @@ mod device;
 mod frame;
 mod hold;
 mod lane;
+mod of_plan;
 mod plan;
 mod report;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use std::thread::JoinHandle;
 use linerate_core::record::{Failure, Fault};
 use linerate_sys::netlink::RouteSocket;
 
+pub use of_plan::directions;
 pub use plan::{Direction, EmulatorPlan, End, MEMORY_LIMIT_BYTES};
 pub use report::{
     Counters, DirectionCounters, DirectionReport, EmulatorReport, LATE, LATE_SHARE_MAX,
