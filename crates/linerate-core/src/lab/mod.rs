@@ -23,6 +23,7 @@ mod routes;
 #[cfg(test)]
 mod tests;
 mod text;
+mod way;
 
 pub use check::{FILTERS_MAX, LINKS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NODES_MAX, Problem, Step};
 pub use layout::{
@@ -30,6 +31,7 @@ pub use layout::{
 };
 pub use map::map;
 pub use text::line_and_column;
+pub use way::Crossing;
 pub(crate) use text::{one_line, place_of};
 
 use schemars::JsonSchema;

@@ -55,6 +55,16 @@ impl LogHistogram {
         self.max = self.max.max(other.max);
     }
 
+    /// The samples that came after `earlier`, a former state of this histogram.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = Self::default();
+        for (value, count) in self.raw_bins() {
+            let before = earlier.bins.count_at(value);
+            since.record_many(value.min(self.max), count.saturating_sub(before));
+        }
+        since
+    }
+
     /// Number of samples.
     pub const fn count(&self) -> u64 {
         self.moments.count()
