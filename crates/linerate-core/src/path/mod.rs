@@ -5,6 +5,7 @@
 //! Times are exact: a packet leaves at the time that the model says, whenever the caller asks.
 //! Left out: bytes (the caller keeps them under the packet's tag), sockets and clocks.
 
+mod bound;
 mod build;
 mod burst_loss;
 mod codel;
@@ -32,6 +33,7 @@ mod token_bucket;
 mod trace;
 mod trunk;
 
+pub use bound::Bound;
 pub use build::{DirectionFacts, PathProblem};
 pub use burst_loss::{BurstLoss, BurstLossSettings};
 pub use codel::{Codel, CodelSettings};

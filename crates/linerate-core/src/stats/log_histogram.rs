@@ -121,6 +121,16 @@ mod tests {
     use crate::stats::Sorted;
 
     #[test]
+    fn what_came_since_is_the_difference_bin_by_bin() {
+        let earlier: LogHistogram = [5, 5, 1_000_000].into_iter().collect();
+        let mut later = earlier.clone();
+        later.extend([5, 7, 2_000_000]);
+        let bins: Vec<_> = later.since(&earlier).bins().collect();
+        assert_eq!(bins, [(5, 1), (7, 1), (2_000_000, 1)]);
+        assert_eq!(later.since(&later).count(), 0);
+    }
+
+    #[test]
     fn small_values_are_exact() {
         let histogram: LogHistogram = (1..=1000).collect();
         for (share, value) in [(0.0, 1), (0.5, 500), (0.99, 990), (0.999, 999), (1.0, 1000)] {

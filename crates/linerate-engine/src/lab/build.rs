@@ -47,6 +47,9 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
         notes.extend(settings(node, plan)?);
         loopback(node, plan)?;
     }
+    for (node, plan) in nodes.iter().zip(&layout.nodes) {
+        make_bridge(node, plan)?;
+    }
     let mut built_paths = Vec::new();
     for (index, link) in layout.links.iter().enumerate() {
         if link.path.is_some() {
@@ -56,7 +59,7 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
         }
     }
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
-        add_bridge(node, plan)?;
+        add_ports(node, plan)?;
         add_addresses(node, plan)?;
     }
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
@@ -265,12 +268,19 @@ fn offloads_off(node: &Node, plan: &lab::Node, ifname: &str) -> Result<(), Failu
     off.map_err(|error| system("build node", &plan.name, error))
 }
 
-fn add_bridge(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+/// Comes before the links: the kernel numbers the devices of paths by itself.
+fn make_bridge(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+    if plan.role != Role::Switch {
+        return Ok(());
+    }
+    node.ask(plan, |socket| socket.add_bridge("br0", BRIDGE))
+}
+
+fn add_ports(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
     if plan.role != Role::Switch {
         return Ok(());
     }
     node.ask(plan, |socket| {
-        socket.add_bridge("br0", BRIDGE)?;
         for interface in &plan.interfaces {
             let port = socket.link_by_name(&interface.name)?.index;
             socket.set_master(port, BRIDGE)?;

@@ -28,6 +28,7 @@ pub use paths::path_memory_bytes;
 pub use privilege::{Privilege, enter_user_namespace_if_needed};
 pub use sweep::sweep;
 
+use crate::path::witness::{PathSite, Teller};
 use build::Built;
 use paths::LabPath;
 
@@ -36,7 +37,8 @@ use paths::LabPath;
 pub struct Lab {
     name: String,
     layout: Layout,
-    /// They end before the namespaces do.
+    /// It and the paths end before the namespaces do.
+    teller: Option<Teller>,
     paths: Vec<LabPath>,
     nodes: Vec<Node>,
     notes: Vec<String>,
@@ -60,7 +62,8 @@ impl Lab {
             .map_err(|problem| Failure::new(Fault::Usage, "build laboratory", &name, problem))?;
         let built = build::build(&layout)?;
         let Built { nodes, paths, notes } = built;
-        Ok(Self { name, layout, paths, nodes, notes })
+        let teller = paths::teller(&layout, &nodes, &paths)?;
+        Ok(Self { name, layout, teller, paths, nodes, notes })
     }
 
     /// The name of its plan.
@@ -71,6 +74,16 @@ impl Lab {
     /// Its nodes, links, addresses and routes.
     pub const fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Its emulated paths, in the order of their links.
+    pub fn paths(&self) -> impl Iterator<Item = &PathSite> {
+        self.paths.iter().map(|path| &*path.site)
+    }
+
+    /// Whether measurements on its hosts learn what its paths did.
+    pub const fn tells_of_paths(&self) -> bool {
+        self.teller.is_some()
     }
 
     /// What could not be had on this host, one line each; the laboratory works without it.
