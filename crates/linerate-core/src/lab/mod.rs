@@ -31,8 +31,8 @@ pub use layout::{
 };
 pub use map::map;
 pub use text::line_and_column;
-pub use way::Crossing;
 pub(crate) use text::{one_line, place_of};
+pub use way::Crossing;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

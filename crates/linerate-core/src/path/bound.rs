@@ -71,7 +71,11 @@ fn trunk_rate(plan: &PathPlan, flows: usize) -> Result<BitRate, PathProblem> {
     let mut members = members.collect::<Result<Vec<_>, _>>()?;
     members.sort_unstable_by(|one, other| other.cmp(one));
     let sum = members.iter().take(flows.max(1)).map(|member| member.bits_per_sec()).sum();
-    if sum == 0 { Err(problem("trunk", "it has no member")) } else { Ok(BitRate::from_bits_per_sec(sum)) }
+    if sum == 0 {
+        Err(problem("trunk", "it has no member"))
+    } else {
+        Ok(BitRate::from_bits_per_sec(sum))
+    }
 }
 
 fn line_name(plan: &PathPlan) -> String {

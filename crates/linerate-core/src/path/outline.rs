@@ -144,7 +144,11 @@ impl PathPlan {
         let said = said.iter().filter_map(|(name, text)| Some(format!("{name}{}", text.as_ref()?)));
         parts.extend(said);
         parts.extend(self.outline_flags().into_iter().map(str::to_owned));
-        if parts.is_empty() { "emulated, as fast as the machine".to_owned() } else { parts.join(", ") }
+        if parts.is_empty() {
+            "emulated, as fast as the machine".to_owned()
+        } else {
+            parts.join(", ")
+        }
     }
 
     /// Names of the keys whose values are too long for a line.

@@ -56,7 +56,8 @@ pub(super) fn teller(
         return Ok(None);
     }
     let layout = Arc::new(layout.clone());
-    let sites = nodes.iter().enumerate().filter(|(node, _)| layout.nodes[*node].role != Role::Switch);
+    let sites =
+        nodes.iter().enumerate().filter(|(node, _)| layout.nodes[*node].role != Role::Switch);
     let sites = sites.map(|(node, inside)| {
         let (layout, paths) = (Arc::clone(&layout), paths.to_vec());
         Site {
@@ -74,7 +75,11 @@ fn on_way(layout: &Layout, paths: &[LabPath], node: usize, target: IpAddr) -> Ve
     let own = there.first().and_then(|first| {
         let end = layout.links[first.link].ends[usize::from(first.backward)];
         let interface = &layout.nodes[node].interfaces[end.interface];
-        if target.is_ipv4() { interface.ipv4.map(IpAddr::V4) } else { interface.ipv6.map(IpAddr::V6) }
+        if target.is_ipv4() {
+            interface.ipv4.map(IpAddr::V4)
+        } else {
+            interface.ipv6.map(IpAddr::V6)
+        }
     });
     let back = own.zip(layout.node_at(target)).map(|(own, far)| layout.way(far, own));
     let back = back.unwrap_or_default();
@@ -85,7 +90,10 @@ fn on_way(layout: &Layout, paths: &[LabPath], node: usize, target: IpAddr) -> Ve
                 directions[usize::from(crossing.backward)] = Some(carried);
             }
         }
-        directions.iter().any(Option::is_some).then(|| OnWay { path: Arc::clone(&path.site), directions })
+        directions
+            .iter()
+            .any(Option::is_some)
+            .then(|| OnWay { path: Arc::clone(&path.site), directions })
     };
     paths.iter().filter_map(crossed).collect()
 }

@@ -27,9 +27,9 @@ mod lane;
 mod of_plan;
 mod plan;
 mod report;
-pub mod witness;
 #[cfg(test)]
 mod tests;
+pub mod witness;
 mod worker;
 
 use std::sync::Arc;

@@ -10,11 +10,7 @@ use super::plan::Direction;
 /// `name` is what messages call it.
 /// # Errors
 /// The first key that cannot be built, with the reason.
-pub fn directions(
-    plan: &PathPlan,
-    mtu_bytes: u32,
-    name: &str,
-) -> Result<[Direction; 2], Failure> {
+pub fn directions(plan: &PathPlan, mtu_bytes: u32, name: &str) -> Result<[Direction; 2], Failure> {
     let failed = |problem: PathProblem| Failure::new(Fault::Usage, "build path", name, problem);
     let [load, load_back] = plan.loads(mtu_bytes).map_err(failed)?;
     let [forward, backward] = plan.build(clock::monotonic()).map_err(failed)?;

@@ -17,8 +17,8 @@ use std::time::Duration;
 use linerate_core::record::{Caveat, CaveatCode, EmulatedPath};
 use linerate_sys::fd_passing;
 
-pub use teller::{OnWay, Site, Teller};
-pub use watch::{PathSite, told};
+pub use teller::{OnWay, Site, Teller, Ways};
+pub use watch::{PathSite, cause_name, note_queues, told};
 
 const PREFIX: &str = "linerate/path/";
 /// An emulator's process that does not answer for this long is not asked.

@@ -194,7 +194,11 @@ fn difference(now: &DirectionCounters, before: Option<&DirectionCounters>) -> Di
         delivered_bytes: now.delivered_bytes - before.delivered_bytes,
         writes: now.writes - before.writes,
         copied_packets: now.copied_packets - before.copied_packets,
-        lost: now.lost.iter().map(|&(cause, count)| (cause, count - before.lost_to(cause))).collect(),
+        lost: now
+            .lost
+            .iter()
+            .map(|&(cause, count)| (cause, count - before.lost_to(cause)))
+            .collect(),
         corrupted_packets: now.corrupted_packets - before.corrupted_packets,
         marked_packets: now.marked_packets - before.marked_packets,
         refused_packets: now.refused_packets - before.refused_packets,
