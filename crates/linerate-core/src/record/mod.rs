@@ -24,7 +24,9 @@ pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use id::RecordId;
 pub use metric::{Better, METRICS, Metric, MetricId};
-pub use path::{EmulatedPath, PathDirection, PathLoss, QUEUE_POINTS_MAX, QueueSeries};
+pub use path::{
+    EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, QUEUE_POINTS_MAX, QueueSeries,
+};
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
     WaitMode,

@@ -6,11 +6,40 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Direction;
+use super::{Direction, Failure, Tool};
 use crate::path::PathPlan;
+use crate::time::WallTime;
 
 /// The most points of a queue series; beyond it two intervals become one.
 pub const QUEUE_POINTS_MAX: usize = 4096;
+
+/// The schema that [`PathRun`] is written in.
+pub const PATH_SCHEMA: &str = "linerate.path/1";
+
+/// A path that `linerate path run` held, from its start to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathRun {
+    /// Always [`PATH_SCHEMA`] when written by this version.
+    pub schema: String,
+    /// The program.
+    pub tool: Tool,
+    /// Civil time at the start, by the local clock.
+    pub started_at: WallTime,
+    /// Devices at the ends: `path0`, `/run/netns/b:path1`.
+    pub ends: Vec<String>,
+    /// The path and what it did.
+    pub path: EmulatedPath,
+    /// Whether its thread had real-time priority.
+    pub real_time: bool,
+    /// Whether its memory was locked.
+    pub locked: bool,
+    /// Processor time of its thread; null where the kernel does not tell.
+    pub cpu_ns: Option<u64>,
+    /// Time that its thread was ready to run and waited for a processor.
+    pub run_queue_wait_ns: Option<u64>,
+    /// Why it ended before anybody asked it to.
+    pub failure: Option<Failure>,
+}
 
 /// One emulated path, over the span of one measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -12,7 +12,7 @@ use linerate_core::record::{self, Failure};
 use linerate_sys::tun::TunKind;
 
 use super::Node;
-use crate::path::witness::{OnWay, PathSite, Site, Teller};
+use crate::path::witness::{OnWay, PathFacts, PathSite, Site, Teller};
 use crate::path::{Direction as Lane, Emulator, EmulatorPlan, End, directions};
 
 /// A link of the layout that is an emulated path.
@@ -36,14 +36,13 @@ pub(super) fn start(nodes: &[Node], layout: &Layout, index: usize) -> Result<Lab
     };
     let plan = EmulatorPlan::new([end(0), end(1)], directions_of(layout, index)?);
     let emulator = Mutex::new(Emulator::start(plan)?);
-    let site = PathSite {
+    let facts = PathFacts {
         name: layout.link_name(index),
-        datapath: if kind == TunKind::Ip { "tun" } else { "tap" },
+        kind,
         plan: link.path.clone().unwrap_or_default(),
         mtu_bytes: link.mtu_bytes,
-        emulator,
     };
-    Ok(LabPath { link: index, site: Arc::new(site) })
+    Ok(LabPath { link: index, site: Arc::new(PathSite { facts, emulator }) })
 }
 
 /// Tells measurements on hosts and routers about the paths that they go over; none without paths.

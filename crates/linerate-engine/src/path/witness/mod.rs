@@ -18,7 +18,7 @@ use linerate_core::record::{Caveat, CaveatCode, EmulatedPath};
 use linerate_sys::fd_passing;
 
 pub use teller::{OnWay, Site, Teller, Ways};
-pub use watch::{PathSite, cause_name, note_queues, told};
+pub use watch::{PathFacts, PathSite, cause_name, ended, note_queues};
 
 const PREFIX: &str = "linerate/path/";
 /// An emulator's process that does not answer for this long is not asked.

@@ -8,21 +8,31 @@ use linerate_core::path::{LossCause, PathPlan};
 use linerate_core::record::{EmulatedPath, PathDirection, PathLoss, QueueSeries};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock;
+use linerate_sys::tun::TunKind;
 
-use super::super::{Counters, DirectionCounters, DirectionReport, Emulator, Snapshot};
+use super::super::{
+    Counters, DirectionCounters, DirectionReport, Emulator, EmulatorReport, LATE, Snapshot,
+};
 use super::teller::OnWay;
 
-/// A path that runs, with what a record says of it.
-#[derive(Debug)]
-pub struct PathSite {
+/// What a record says of a path beside its counters.
+#[derive(Clone, Debug)]
+pub struct PathFacts {
     /// Its place: `r1 eth1 - r2 eth0`.
     pub name: String,
-    /// `tun` or `tap`.
-    pub datapath: &'static str,
+    /// What its devices carry.
+    pub kind: TunKind,
     /// What was asked of it.
     pub plan: PathPlan,
     /// Largest IP packet of its devices.
     pub mtu_bytes: u32,
+}
+
+/// A path that runs.
+#[derive(Debug)]
+pub struct PathSite {
+    /// What it is.
+    pub facts: PathFacts,
     /// What carries its packets.
     pub emulator: Mutex<Emulator>,
 }
@@ -54,8 +64,7 @@ pub(super) struct Watched {
 impl Watched {
     pub(super) fn begin(on_way: OnWay, interval: Duration) -> Self {
         let first = on_way.path.snapshot();
-        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
-        let queues = [QueueSeries::new(interval_ns), QueueSeries::new(interval_ns)];
+        let queues = [(); 2].map(|()| QueueSeries::new(nanos(interval)));
         Self { on_way, begin: clock::monotonic(), first, queues }
     }
 
@@ -68,7 +77,7 @@ impl Watched {
     pub(super) fn end(mut self) -> EmulatedPath {
         self.look();
         let span = clock::monotonic().since(self.begin);
-        let mut path = told(&self.on_way.path, Some(&self.first), span, self.queues);
+        let mut path = told(&self.on_way.path, &self.first, span, self.queues);
         for (direction, carried) in path.directions.iter_mut().zip(self.on_way.directions) {
             direction.direction = carried;
         }
@@ -83,58 +92,74 @@ pub fn note_queues(queues: &mut [QueueSeries; 2], at_ns: u64, counters: &Counter
     }
 }
 
-/// What a path did since a moment, or since its start.
-pub fn told(
+/// What a path did since a moment.
+fn told(
     site: &PathSite,
-    since: Option<&Snapshot>,
+    since: &Snapshot,
     span: Duration,
     queues: [QueueSeries; 2],
 ) -> EmulatedPath {
     let now = site.snapshot();
     let emulator = site.lock();
     let thresholds = emulator.late_thresholds();
-    let ended = (!emulator.is_running()).then(|| "the emulator ended".to_owned());
-    let mut faults: Vec<String> = ended.into_iter().collect();
-    let mut queues = queues.into_iter();
-    let mut direction = |index: usize| {
-        let before = since.map(|since| &since.counters[index]);
-        let lateness = &now.lateness_ns[index];
-        let report = DirectionReport {
-            counters: difference(&now.counters[index], before),
-            lateness_ns: since.map_or_else(
-                || lateness.clone(),
-                |since| lateness.since(&since.lateness_ns[index]),
-            ),
-            quantum: thresholds[index].saturating_sub(super::super::LATE),
-            unread_packets: now.unread[index].map(|count| {
-                count.saturating_sub(since.and_then(|since| since.unread[index]).unwrap_or(0))
-            }),
-        };
-        let name = if index == 0 { "forward" } else { "backward" };
-        faults.extend(report.faults().map(|fault| format!("{name}: {fault}")));
-        direction_of(&report, index == 1, thresholds[index], queues.next().unwrap_or_default())
+    let report = |index: usize| DirectionReport {
+        counters: difference(&now.counters[index], &since.counters[index]),
+        lateness_ns: now.lateness_ns[index].since(&since.lateness_ns[index]),
+        quantum: thresholds[index].saturating_sub(LATE),
+        unread_packets: now.unread[index]
+            .map(|count| count.saturating_sub(since.unread[index].unwrap_or(0))),
     };
-    let directions = vec![direction(0), direction(1)];
+    let ended = (!emulator.is_running()).then(|| "the emulator ended".to_owned());
+    let mut path = described(&site.facts, &[report(0), report(1)], span, queues);
+    path.memory_bytes = emulator.memory_bytes();
+    path.late |= ended.is_some();
+    path.faults.extend(ended);
+    path
+}
+
+/// What a path did in all, after its end.
+pub fn ended(facts: &PathFacts, report: &EmulatorReport, queues: [QueueSeries; 2]) -> EmulatedPath {
+    let mut path = described(facts, &report.directions, report.ran, queues);
+    path.memory_bytes = report.memory_bytes;
+    path
+}
+
+fn described(
+    facts: &PathFacts,
+    reports: &[DirectionReport; 2],
+    span: Duration,
+    queues: [QueueSeries; 2],
+) -> EmulatedPath {
+    let names = ["forward", "backward"].into_iter().zip(reports);
+    let faults = names.flat_map(|(name, report)| {
+        report.faults().map(move |fault| format!("{name}: {fault}")).collect::<Vec<_>>()
+    });
+    let faults: Vec<String> = faults.collect();
+    let directions = reports.iter().zip(queues).enumerate();
     EmulatedPath {
-        name: site.name.clone(),
-        datapath: site.datapath.to_owned(),
-        plan: site.plan.clone(),
-        seed: site.plan.seed.unwrap_or(1),
-        mtu_bytes: site.mtu_bytes,
-        memory_bytes: emulator.memory_bytes(),
-        span_ns: u64::try_from(span.as_nanos()).unwrap_or(u64::MAX),
+        name: facts.name.clone(),
+        datapath: match facts.kind {
+            TunKind::Ip => "tun".to_owned(),
+            TunKind::Ethernet => "tap".to_owned(),
+        },
+        plan: facts.plan.clone(),
+        seed: facts.plan.seed.unwrap_or(1),
+        mtu_bytes: facts.mtu_bytes,
+        memory_bytes: 0,
+        span_ns: nanos(span),
         late: !faults.is_empty(),
         faults,
-        directions,
+        directions: directions
+            .map(|(index, (report, queue))| direction_of(report, index == 1, queue))
+            .collect(),
     }
 }
 
-fn direction_of(
-    report: &DirectionReport,
-    backward: bool,
-    late_threshold: Duration,
-    queue: QueueSeries,
-) -> PathDirection {
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn direction_of(report: &DirectionReport, backward: bool, queue: QueueSeries) -> PathDirection {
     let counters = &report.counters;
     let unplanned = [
         counters.no_room_packets,
@@ -155,7 +180,7 @@ fn direction_of(
         marked_packets: counters.marked_packets,
         unplanned_packets: unplanned.iter().sum(),
         late_packets: counters.late_packets,
-        late_threshold_ns: u64::try_from(late_threshold.as_nanos()).unwrap_or(u64::MAX),
+        late_threshold_ns: nanos(report.quantum + LATE),
         lateness_p50_ns: report.lateness_ns.quantile(0.5),
         lateness_p99_ns: report.lateness_ns.quantile(0.99),
         lateness_max_ns: report.lateness_ns.quantile(1.0),
@@ -184,8 +209,7 @@ pub const fn cause_name(cause: LossCause) -> &'static str {
 }
 
 /// What was counted after `before`.
-fn difference(now: &DirectionCounters, before: Option<&DirectionCounters>) -> DirectionCounters {
-    let Some(before) = before else { return now.clone() };
+fn difference(now: &DirectionCounters, before: &DirectionCounters) -> DirectionCounters {
     DirectionCounters {
         taken_packets: now.taken_packets - before.taken_packets,
         taken_bytes: now.taken_bytes - before.taken_bytes,
