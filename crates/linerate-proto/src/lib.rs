@@ -4,6 +4,7 @@
 //! socket or a clock. Whatever a peer sends ends as a value or an error, never as a panic.
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod echo;
 pub mod frame;
 pub mod native;

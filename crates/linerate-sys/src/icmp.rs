@@ -74,6 +74,11 @@ pub(crate) fn show_only(fd: BorrowedFd<'_>, family: Family, identifier: u16) -> 
     }
 }
 
+/// Takes the first `bytes` of every packet, which cuts what a packet socket shows.
+pub(crate) fn accept(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    attach(fd, &mut [step(libc::BPF_RET | libc::BPF_K, 0, bytes)])
+}
+
 /// One instruction; a comparison that fails skips `skip` instructions.
 const fn step(code: u32, skip: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: skip, k }

@@ -18,6 +18,7 @@ pub mod host;
 pub mod icmp;
 pub mod netlink;
 pub mod netns;
+pub mod packet_capture;
 pub mod page_cache;
 pub mod poll;
 pub mod realtime;

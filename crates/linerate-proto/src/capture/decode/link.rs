@@ -1,0 +1,216 @@
+//! Link layers, down to where the IP header starts.
+//!
+//! ```text
+//! Ethernet    0 destination (6)  6 source (6)  12 type or length (2)   IEEE 802.3 §3.1.1
+//! VLAN tag    0 priority and identifier (2)  2 type or length (2)      IEEE 802.1Q §9
+//! LLC/SNAP    0 aa aa 03  3 organisation (3)  6 type (2)               IEEE 802 §9, RFC 1042
+//! MPLS        0 label (20 bits) class (3) bottom (1) TTL (8)           RFC 3032 §2.1
+//! PPPoE       0 version, type  1 code  2 session (2)  4 length (2)     RFC 2516 §4
+//! PPP         0 ff 03, if not compressed away, then protocol (1 or 2)  RFC 1661 §2, RFC 1662 §3
+//! Cisco HDLC  0 address  1 control  2 type (2)
+//! SLL         0 packet type (2)  2 ARPHRD (2)  4 address (10)  14 type (2)
+//! SLL2        0 type (2)  2 zero (2)  4 interface (4)  8 ARPHRD (2)  10 packet type
+//!             11 address (9)
+//! ```
+
+use super::super::{Direction, LinkType};
+use super::ip::Version;
+use super::{NoIp, Rest, Vlans, word};
+
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const VLAN: u16 = 0x8100;
+/// IEEE 802.1ad, and what switches wrote before it was agreed.
+const SERVICE_VLANS: [u16; 3] = [0x88a8, 0x9100, 0x9200];
+const MPLS: [u16; 2] = [0x8847, 0x8848];
+const PPPOE_SESSION: u16 = 0x8864;
+/// Types begin here; what is less is the length of an LLC frame (IEEE 802.3 §3.2.6).
+const TYPE_MIN: u16 = 0x0600;
+
+/// Most tags and labels that are followed; real stacks have fewer than 8.
+const STACK_MAX: u8 = 16;
+
+/// A frame while its link layer is read.
+pub(super) struct Frame<'a> {
+    /// What is not read yet; in the end the IP packet.
+    pub(super) rest: Rest<'a>,
+    pub(super) vlans: Vlans,
+    pub(super) mpls_labels: u8,
+    pub(super) direction: Option<Direction>,
+}
+
+impl Frame<'_> {
+    /// Takes the link layer off; says which IP header follows.
+    #[inline]
+    pub(super) fn link(&mut self, link_type: LinkType) -> Result<Version, NoIp> {
+        if link_type == LinkType::ETHERNET {
+            let head = self.rest.take::<14>("Ethernet header")?;
+            return match word(head, 12) {
+                IPV4 => Ok(Version::V4),
+                other => self.ether_type(other),
+            };
+        }
+        self.rare_link(link_type)
+    }
+
+    fn rare_link(&mut self, link_type: LinkType) -> Result<Version, NoIp> {
+        match link_type {
+            LinkType::RAW
+            | LinkType::RAW_12
+            | LinkType::RAW_14
+            | LinkType::IPV4
+            | LinkType::IPV6 => Ok(Version::Either),
+            LinkType::NULL | LinkType::LOOP => self.loopback(),
+            LinkType::LINUX_SLL => self.cooked(),
+            LinkType::LINUX_SLL2 => self.cooked_v2(),
+            LinkType::PPP | LinkType::PPP_HDLC => self.ppp_or_hdlc(),
+            LinkType::CISCO_HDLC => self.cisco_hdlc(),
+            other => Err(NoIp::LinkType(other)),
+        }
+    }
+
+    /// What follows a type field: tags first, then IP or not.
+    fn ether_type(&mut self, mut ether_type: u16) -> Result<Version, NoIp> {
+        while ether_type == VLAN || SERVICE_VLANS.contains(&ether_type) {
+            let tag = self.rest.take::<4>("VLAN tag")?;
+            self.tag(word(tag, 0) & 0x0fff)?;
+            ether_type = word(tag, 2);
+        }
+        match ether_type {
+            IPV4 => Ok(Version::V4),
+            IPV6 => Ok(Version::V6),
+            PPPOE_SESSION => self.pppoe(),
+            other if MPLS.contains(&other) => self.mpls(),
+            length if length < TYPE_MIN => self.llc(length),
+            other => Err(NoIp::EtherType(other)),
+        }
+    }
+
+    fn tag(&mut self, id: u16) -> Result<(), NoIp> {
+        let vlans = &mut self.vlans;
+        if vlans.count == STACK_MAX {
+            return Err(NoIp::Malformed("stack of VLAN tags"));
+        }
+        if let Some(place) = vlans.ids.get_mut(usize::from(vlans.count)) {
+            *place = id;
+        }
+        vlans.count += 1;
+        Ok(())
+    }
+
+    fn llc(&mut self, length: u16) -> Result<Version, NoIp> {
+        self.rest.shorten(length.into());
+        let head = self.rest.take::<8>("LLC header")?;
+        let snap = [0xaa, 0xaa, 0x03, 0, 0, 0];
+        if head[..6] != snap {
+            return Err(NoIp::Llc);
+        }
+        match word(head, 6) {
+            IPV4 => Ok(Version::V4),
+            IPV6 => Ok(Version::V6),
+            other => Err(NoIp::EtherType(other)),
+        }
+    }
+
+    /// Labels say nothing of what they carry; the first bits of an IP header do (RFC 4928 §2).
+    fn mpls(&mut self) -> Result<Version, NoIp> {
+        loop {
+            let label = self.rest.take::<4>("MPLS label")?;
+            if self.mpls_labels == STACK_MAX {
+                return Err(NoIp::Malformed("stack of MPLS labels"));
+            }
+            self.mpls_labels += 1;
+            if label[2] & 1 != 0 {
+                return Ok(Version::Either);
+            }
+        }
+    }
+
+    fn pppoe(&mut self) -> Result<Version, NoIp> {
+        let head = self.rest.take::<6>("PPPoE header")?;
+        if head[0] != 0x11 || head[1] != 0 {
+            return Err(NoIp::Malformed("PPPoE header"));
+        }
+        self.rest.shorten(word(head, 4).into());
+        self.ppp()
+    }
+
+    fn ppp_or_hdlc(&mut self) -> Result<Version, NoIp> {
+        match self.rest.data {
+            // Unicast and multicast addresses of Cisco HDLC; PPP's is 0xff.
+            [0x0f | 0x8f, 0, ..] => self.cisco_hdlc(),
+            [0xff, 0x03, ..] => {
+                self.rest.skip(2, "PPP header")?;
+                self.ppp()
+            }
+            _ => self.ppp(),
+        }
+    }
+
+    /// The protocol has one byte when its lowest bit is set, else two (RFC 1661 §6.5).
+    fn ppp(&mut self) -> Result<Version, NoIp> {
+        let [first] = *self.rest.take::<1>("PPP header")?;
+        let protocol = if first & 1 == 1 {
+            first.into()
+        } else {
+            let [second] = *self.rest.take::<1>("PPP header")?;
+            u16::from_be_bytes([first, second])
+        };
+        match protocol {
+            0x0021 => Ok(Version::V4),
+            0x0057 => Ok(Version::V6),
+            // RFC 3032 §4.3: labels, unicast and multicast.
+            0x0281 | 0x0283 => self.mpls(),
+            other => Err(NoIp::PppProtocol(other)),
+        }
+    }
+
+    fn cisco_hdlc(&mut self) -> Result<Version, NoIp> {
+        let head = self.rest.take::<4>("Cisco HDLC header")?;
+        self.ether_type(word(head, 2))
+    }
+
+    /// An address family in either byte order: the writer's is not told for link type 0, and one
+    /// of the two reads below 256. AF_INET is 2 everywhere, AF_INET6 differs between systems, so
+    /// the IP header's own version decides.
+    fn loopback(&mut self) -> Result<Version, NoIp> {
+        let head = self.rest.take::<4>("loopback header")?;
+        let family = u32::from_le_bytes(*head).min(u32::from_be_bytes(*head));
+        match family {
+            2 => Ok(Version::V4),
+            // Linux 10; NetBSD, OpenBSD 24; FreeBSD 28; macOS 30; Windows 23.
+            10 | 23 | 24 | 28 | 30 => Ok(Version::V6),
+            other => Err(NoIp::Family(other)),
+        }
+    }
+
+    fn cooked(&mut self) -> Result<Version, NoIp> {
+        let head = self.rest.take::<16>("Linux cooked header")?;
+        self.cooked_direction(word(head, 0));
+        self.cooked_type(word(head, 14))
+    }
+
+    fn cooked_v2(&mut self) -> Result<Version, NoIp> {
+        let head = self.rest.take::<20>("Linux cooked v2 header")?;
+        self.cooked_direction(head[10].into());
+        self.cooked_type(word(head, 0))
+    }
+
+    /// packet(7): 0 to us, 1 broadcast, 2 multicast, 3 to another host, 4 sent by us.
+    fn cooked_direction(&mut self, packet_type: u16) {
+        let told = if packet_type == 4 { Direction::Outgoing } else { Direction::Incoming };
+        self.direction.get_or_insert(told);
+    }
+
+    /// Types below 0x0600 are Linux's own here, among them 4 for an LLC frame.
+    fn cooked_type(&mut self, ether_type: u16) -> Result<Version, NoIp> {
+        match ether_type {
+            4 => {
+                let room = u16::try_from(self.rest.room).unwrap_or(u16::MAX);
+                self.llc(room)
+            }
+            own if own < TYPE_MIN => Err(NoIp::EtherType(own)),
+            other => self.ether_type(other),
+        }
+    }
+}
