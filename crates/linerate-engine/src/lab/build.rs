@@ -19,7 +19,7 @@ use super::paths::{self, LabPath};
 use super::{Node, filters, run_inside, shaper, system};
 
 /// Index of the loopback link in every namespace (net/core/dev.c).
-const LOOPBACK: u32 = 1;
+pub(super) const LOOPBACK: u32 = 1;
 /// Index of a switch's bridge; links have 10 and up.
 const BRIDGE: u32 = 2;
 const LINK_INDEX_FIRST: u32 = 10;

@@ -165,6 +165,28 @@ impl Lab {
     }
 }
 
+/// Runs `work` inside a namespace, or right here, and returns its value.
+/// # Errors
+/// When the namespace cannot be entered or `work` panics.
+pub fn inside<T: Send>(
+    netns: Option<&Netns>,
+    name: &str,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
+    match netns {
+        Some(netns) => run_inside(netns, name, work),
+        None => Ok(work()),
+    }
+}
+
+/// Sets up the loopback of the calling thread's namespace.
+/// # Errors
+/// Without CAP_NET_ADMIN there.
+pub fn loopback_up() -> Result<(), Failure> {
+    let up = RouteSocket::open().and_then(|mut socket| socket.set_up(build::LOOPBACK));
+    up.map_err(|error| crate::failure::system(&error))
+}
+
 /// Runs `work` on a thread of its own inside a namespace and waits for it.
 pub(crate) fn run_inside<T: Send>(
     netns: &Netns,

@@ -17,7 +17,7 @@
 //!
 //! One thread serves both directions: two gained nothing on two processors. The emulator fails
 //! closed: with its process or thread the devices are gone, and nothing passes. Leaves out ICMP
-//! messages of the path itself and captures.
+//! messages of the path itself.
 
 mod cut;
 mod device;
@@ -25,6 +25,7 @@ mod frame;
 mod hold;
 mod lane;
 mod of_plan;
+pub mod pcap;
 mod plan;
 mod report;
 #[cfg(test)]

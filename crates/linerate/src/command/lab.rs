@@ -172,7 +172,7 @@ fn command_of(words: &[String]) -> Command {
 }
 
 /// The exit code of a command as shells tell it: 128 and the signal that ended it.
-fn status_code(status: linerate_sys::Result<ExitStatus>) -> Outcome {
+pub(crate) fn status_code(status: linerate_sys::Result<ExitStatus>) -> Outcome {
     use std::os::unix::process::ExitStatusExt;
     let status = status.map_err(|error| {
         Failure::new(Fault::Usage, "run", error.object, words_of(&error.source))

@@ -17,7 +17,7 @@ use std::time::Duration;
 use linerate_core::record::{Caveat, CaveatCode, EmulatedPath};
 use linerate_sys::fd_passing;
 
-pub use teller::{OnWay, Site, Teller, Ways};
+pub use teller::{OnWay, Site, Teller, Ways, route_device};
 pub use watch::{PathFacts, PathSite, cause_name, ended, note_queues};
 
 const PREFIX: &str = "linerate/path/";

@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linerate_core::record::{Direction, Failure, Fault};
-use linerate_sys::fd_passing;
 use linerate_sys::netns::Netns;
+use linerate_sys::{fd_passing, netlink};
 
 use super::watch::{PathSite, Watched};
 use super::{PATIENCE, PREFIX};
@@ -34,6 +34,20 @@ pub struct OnWay {
     pub path: Arc<PathSite>,
     /// What the path's forward and backward directions carry.
     pub directions: [Option<Direction>; 2],
+}
+
+impl OnWay {
+    /// A path that carries all of a measurement's data: from its second end when `backward`.
+    pub fn both(path: &Arc<PathSite>, backward: bool) -> Self {
+        let (up, down) = (Some(Direction::Up), Some(Direction::Down));
+        let directions = if backward { [down, up] } else { [up, down] };
+        Self { path: Arc::clone(path), directions }
+    }
+}
+
+/// The interface by which the calling thread's namespace reaches an address.
+pub fn route_device(target: IpAddr) -> Option<String> {
+    netlink::route_to(target).ok().map(|route| route.ifname)
 }
 
 /// The paths on the way from a namespace to an address.

@@ -48,6 +48,11 @@ impl PathSite {
         self.lock().snapshot()
     }
 
+    /// Whether it still carries packets.
+    pub fn is_running(&self) -> bool {
+        self.lock().is_running()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Emulator> {
         self.emulator.lock().unwrap_or_else(PoisonError::into_inner)
     }
