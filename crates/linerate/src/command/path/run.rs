@@ -45,6 +45,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         // Before anything that could start a thread.
         enter_user_namespace_if_needed()?;
     }
+    // From here on a signal ends the path, and the summary is printed. A command has its own.
+    let stop = if args.command.is_empty() { Stop::on_signals()? } else { Stop::new() };
     let netns = [ends[0].netns()?.map(Arc::new), ends[1].netns()?.map(Arc::new)];
     for netns in netns.iter().zip(ends).filter(|(_, end)| end.place == Place::New) {
         loopback_up(netns.0.as_deref(), &netns.1.device)?;
@@ -52,8 +54,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let facts = facts(args, &plan, ends);
     let emulator = start(args, &facts, &netns)?;
     let site = Arc::new(PathSite { facts, emulator: Mutex::new(emulator) });
-    let held = Held { args, netns, site };
-    held.hold()
+    Held { args, netns, site, stop }.hold()
 }
 
 fn facts(args: &Args, plan: &PathPlan, ends: &[EndFlag; 2]) -> PathFacts {
@@ -106,6 +107,7 @@ struct Held<'a> {
     args: &'a Args,
     netns: [Option<Arc<Netns>>; 2],
     site: Arc<PathSite>,
+    stop: Stop,
 }
 
 impl Held<'_> {
@@ -113,11 +115,8 @@ impl Held<'_> {
         let teller = self.teller()?;
         let tap = self.tap()?;
         let started_at = clock::wall();
-        let (queues, code) = if self.args.command.is_empty() {
-            (self.watch(&Stop::on_signals()?), 0)
-        } else {
-            self.watch_command()?
-        };
+        let (queues, code) =
+            if self.args.command.is_empty() { (self.watch(), 0) } else { self.watch_command()? };
         let captured = tap.map(Tap::end).transpose()?;
         drop(teller);
         let Self { args, site, .. } = self;
@@ -176,7 +175,7 @@ impl Held<'_> {
     }
 
     /// Looks at the path until its time is over, somebody asks for the end, or it ends itself.
-    fn watch(&self, stop: &Stop) -> [QueueSeries; 2] {
+    fn watch(&self) -> [QueueSeries; 2] {
         self.tell_how_to_enter();
         let begin = clock::monotonic();
         let end = self.args.time.map(|time| begin + time);
@@ -188,7 +187,7 @@ impl Held<'_> {
             note_queues(&mut queues, now.nanos_since(begin), &counters);
             live.show(now, counters);
             let over = end.is_some_and(|end| now >= end);
-            if over || stop.asked() || !self.site.is_running() {
+            if over || self.stop.asked() || !self.site.is_running() {
                 live.bar.finish_and_clear();
                 return queues;
             }
@@ -201,14 +200,13 @@ impl Held<'_> {
         let words = &self.args.command;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
-        let stop = Stop::new();
         std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| self.watch(&stop));
+            let watcher = scope.spawn(|| self.watch());
             let right = self.netns[1].as_deref();
             let status = inside(right, &self.args.ends.0[1].device, || {
                 child::run_to_end(&mut command, None)
             });
-            stop.ask();
+            self.stop.ask();
             let queues = watcher.join().unwrap_or_default();
             Ok((queues, crate::command::lab::status_code(status?)?))
         })

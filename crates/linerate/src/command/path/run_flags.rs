@@ -70,8 +70,9 @@ pub(crate) struct Args {
     /// Make Ethernet devices, for bridges, instead of such that carry IP packets
     #[arg(long, help_heading = "Ends")]
     pub(super) tap: bool,
-    /// Hold the path for this time [default: until Ctrl-C, or the end of the command]
-    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_span)]
+    /// Hold the path for this time [default: until Ctrl-C]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_span,
+          conflicts_with = "command")]
     pub(super) time: Option<Duration>,
     /// Refuse a path that needs more memory than this
     #[arg(long, value_name = "SIZE", default_value = "1 GiB")]
