@@ -34,6 +34,8 @@ enum Command {
     Serve(command::serve::Args),
     /// Examine a path: round trips by size, TCP by window and streams, the ceiling
     Test(command::test::Args),
+    /// Hold a capture or live traffic to a contract: cells, token buckets, colours
+    Conform(command::conform::Args),
     /// Compute what a path can carry at best, layer by layer, and what binds
     Ceiling(command::ceiling::Args),
     /// Build a laboratory of hosts, switches and routers on this machine
@@ -63,6 +65,7 @@ fn main() -> std::process::ExitCode {
         Command::Ping(args) => command::ping::run(args),
         Command::Serve(args) => command::serve::run(args),
         Command::Test(args) => command::test::run(args),
+        Command::Conform(args) => command::conform::run(args),
         Command::Ceiling(args) => command::ceiling::run(args),
         Command::Lab(args) => command::lab::run(args),
         Command::Path(args) => command::path::run(args),

@@ -4,12 +4,14 @@
 //! their ceilings, the other caveats, the failure, one plain sentence. Colour is left to the
 //! terminal, and its width is the caller's to tell; nothing here asks for them.
 
+mod conform;
 mod path_ceiling;
 mod ping;
 mod tcp;
 
 use linerate_core::record::{Caveat, Plan, Record, Status};
 
+pub use conform::conformance;
 pub use path_ceiling::path_ceiling;
 pub(crate) use ping::{
     from_average as ping_from_average, title as ping_title, value as ping_value,

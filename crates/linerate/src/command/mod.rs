@@ -1,5 +1,6 @@
 //! One file per subcommand: flags in, plan out, and what to print.
 pub(crate) mod ceiling;
+pub(crate) mod conform;
 pub(crate) mod doctor;
 mod doctor_checks;
 pub(crate) mod generate;

@@ -169,7 +169,7 @@ fn reverse(back_bps: f64) -> f64 {
 
 const LEAST_PLOT: Plot = Plot {
     id: "least-bound",
-    title: "Expected rate by loss, 540.4 Mbit/s of IP packets, 45 ms, 2 MiB of window",
+    title: "Expected rate by loss: 540.4 Mbit/s of IP, 45 ms, window 2 MiB",
     x: PlotAxis { label: "loss events per packet", log: true },
     y: PlotAxis { label: "payload, Mbit/s", log: true },
     curves: || {
@@ -221,7 +221,7 @@ const BUFFER_PLOT: Plot = Plot {
 
 const REVERSE_PLOT: Plot = Plot {
     id: "reverse-path-bound",
-    title: "Rate by rate of the way back, 90 bytes an acknowledgement, two segments of 1448 bytes",
+    title: "Rate by the way back: 90 bytes an ACK, two segments of 1448 bytes",
     x: PlotAxis { label: "way back, bit/s", log: true },
     y: PlotAxis { label: "payload, Mbit/s", log: true },
     curves: || vec![curve("payload", decades(1e4, 1e9, 40), |bps| Ok::<f64, ()>(reverse(bps)))],

@@ -5,6 +5,7 @@
 //! cannot say what the code does not do. Left out: text layout, which is the report's.
 
 mod access;
+mod bucket;
 mod distance;
 mod encapsulation;
 mod ethernet;
@@ -13,6 +14,7 @@ mod loss;
 mod model_based;
 mod parts;
 mod plans;
+mod policing;
 mod published;
 mod queue;
 mod slow_start;
@@ -128,6 +130,7 @@ pub const SHEET: &[Section] = &[
     loss::SECTION,
     slow_start::SECTION,
     queue::SECTION,
+    policing::SECTION,
     model_based::SECTION,
     speed_record::SECTION,
     ladder::SECTION,

@@ -1,0 +1,275 @@
+//! A contract at work: each packet's colour and what a packet outside lacked.
+//!
+//! With two GCRAs a cell conforms when it conforms to both, and only then counts in either
+//! (ITU-T I.371 §5.4.2, coordinated mode).
+
+use serde::{Deserialize, Serialize};
+
+use super::Arrival;
+use super::line::CellMapping;
+use super::plan::{ConformPlan, Contract, PlanError};
+use crate::theory::gcra::{CellRate, ContractError, Gcra, Scale, Sustained, VirtualScheduling};
+use crate::theory::token_bucket::{Colour, MissingBytes, SrTcm, TokenBucket, TrTcm};
+
+/// What a packet outside its contract lacked.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lack {
+    /// So many nanoseconds: its first cell outside came too early.
+    EarlyNs(f64),
+    /// So many bytes of tokens.
+    MissingBytes(u64),
+    /// Nothing: the packet came with this colour.
+    Precoloured,
+}
+
+/// What a contract says of a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// Red is outside; with cells, when any of them is.
+    pub colour: Colour,
+    /// What was lacking, unless it is green.
+    pub lack: Option<Lack>,
+    /// Cells of the packet and how many of them are outside.
+    pub cells: Option<(u32, u32)>,
+}
+
+/// A contract with its state.
+#[derive(Clone, Debug)]
+pub struct Meter(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Cells(CellMeter),
+    Bucket(TokenBucket),
+    Single { meter: SrTcm, aware: bool },
+    Double { meter: TrTcm, aware: bool },
+}
+
+impl Meter {
+    /// A meter that has seen nothing. The mapping to cells and the line come from `plan`.
+    /// # Errors
+    /// When the contract is impossible, or counts cells and nothing says how packets become them.
+    pub fn new(contract: &Contract, plan: &ConformPlan) -> Result<Self, PlanError> {
+        Ok(Self(match contract {
+            Contract::Gcra { .. } => {
+                let mapping = plan.cells.ok_or(PlanError::NoCells)?;
+                Kind::Cells(CellMeter::new(contract, plan.line, mapping)?)
+            }
+            Contract::TokenBucket { rate, burst } => Kind::Bucket(TokenBucket::new(*rate, *burst)?),
+            Contract::SrTcm { plan, aware } => {
+                Kind::Single { meter: SrTcm::new(plan)?, aware: *aware }
+            }
+            Contract::TrTcm { plan, aware } => {
+                Kind::Double { meter: TrTcm::new(plan)?, aware: *aware }
+            }
+        }))
+    }
+
+    /// Meters a packet; times count from the first packet and do not go back.
+    pub fn arrive(&mut self, arrival: &Arrival) -> Verdict {
+        let Arrival { at_ns, bytes, ip_bytes, colour, .. } = *arrival;
+        let was = |aware| if aware { colour } else { Colour::Green };
+        let (colour, missing) = match &mut self.0 {
+            Kind::Cells(meter) => return meter.arrive(at_ns, ip_bytes),
+            Kind::Bucket(bucket) => match bucket.arrive(at_ns, bytes) {
+                None => (Colour::Green, None),
+                missing => (Colour::Red, missing),
+            },
+            Kind::Single { meter, aware } => {
+                let marked = meter.arrive(at_ns, bytes, was(*aware));
+                (marked.colour, marked.missing)
+            }
+            Kind::Double { meter, aware } => {
+                let marked = meter.arrive(at_ns, bytes, was(*aware));
+                (marked.colour, marked.missing)
+            }
+        };
+        let lack = match missing {
+            Some(MissingBytes(bytes)) => Lack::MissingBytes(bytes),
+            None => Lack::Precoloured,
+        };
+        Verdict { colour, lack: (colour != Colour::Green).then_some(lack), cells: None }
+    }
+}
+
+/// One GCRA in its own ticks.
+#[derive(Clone, Copy, Debug)]
+struct OnLine {
+    scale: Scale,
+    state: VirtualScheduling,
+    /// When the line is free again, ticks.
+    free: i128,
+}
+
+impl OnLine {
+    fn new(scale: Scale, limit: i128) -> Self {
+        let state = VirtualScheduling::new(Gcra { increment: scale.increment, limit });
+        Self { scale, state, free: i128::MIN }
+    }
+
+    /// When the first of `count` cells of a packet at `at_ns` comes, behind those before it.
+    fn start(&mut self, at_ns: u64, count: u32) -> i128 {
+        // The scale keeps 53 bits of nanoseconds; a capture beyond 104 days stands still there.
+        let at_ns = at_ns.min((1 << 53) - 1);
+        let start = (i128::from(at_ns) * self.scale.per_ns).max(self.free);
+        self.free = start + i128::from(count) * self.scale.line_cell;
+        start
+    }
+}
+
+/// The one or two GCRAs of a contract in cells.
+#[derive(Clone, Debug)]
+struct CellMeter {
+    mapping: CellMapping,
+    peak: OnLine,
+    sustained: Option<OnLine>,
+}
+
+impl CellMeter {
+    fn new(
+        contract: &Contract,
+        line: CellRate,
+        mapping: CellMapping,
+    ) -> Result<Self, ContractError> {
+        let Contract::Gcra { peak, tolerance, sustained } = contract else {
+            return Err(ContractError::NoBurst);
+        };
+        let scale = Scale::new(*peak, line)?;
+        let first = OnLine::new(scale, scale.ticks(*tolerance)?);
+        let second = match *sustained {
+            Some((sustainable, burst_cells)) => {
+                let scale = Scale::new(sustainable, line)?;
+                let burst = Sustained { peak: *peak, sustainable, burst_cells };
+                let limit = scale.burst_tolerance(&burst)? + scale.ticks(*tolerance)?;
+                Some(OnLine::new(scale, limit))
+            }
+            None => None,
+        };
+        Ok(Self { mapping, peak: first, sustained: second })
+    }
+
+    fn arrive(&mut self, at_ns: u64, ip_bytes: u32) -> Verdict {
+        let count = self.mapping.cells(ip_bytes);
+        let (outside, early_ns) = match &mut self.sustained {
+            None => one(&mut self.peak, at_ns, count),
+            Some(sustained) => both([&mut self.peak, sustained], at_ns, count),
+        };
+        Verdict {
+            colour: if outside == 0 { Colour::Green } else { Colour::Red },
+            lack: early_ns.map(Lack::EarlyNs),
+            cells: Some((count, outside)),
+        }
+    }
+}
+
+/// Cells outside, and how early the first of them came.
+fn one(meter: &mut OnLine, at_ns: u64, count: u32) -> (u32, Option<f64>) {
+    let mut at = meter.start(at_ns, count);
+    let (mut outside, mut first) = (0, None);
+    for _ in 0..count {
+        let early = meter.state.early(at);
+        if early <= 0 {
+            meter.state.accept(at);
+        } else {
+            outside += 1;
+            first.get_or_insert(early);
+        }
+        at += meter.scale.line_cell;
+    }
+    (outside, first.map(|early| meter.scale.nanos(early)))
+}
+
+/// As [`one`] with two rules at once.
+fn both(meters: [&mut OnLine; 2], at_ns: u64, count: u32) -> (u32, Option<f64>) {
+    let [a, b] = meters;
+    let (mut at_a, mut at_b) = (a.start(at_ns, count), b.start(at_ns, count));
+    let (mut outside, mut first) = (0, None);
+    for _ in 0..count {
+        let (early_a, early_b) = (a.state.early(at_a), b.state.early(at_b));
+        if early_a <= 0 && early_b <= 0 {
+            a.state.accept(at_a);
+            b.state.accept(at_b);
+        } else {
+            outside += 1;
+            first.get_or_insert((early_a, early_b));
+        }
+        at_a += a.scale.line_cell;
+        at_b += b.scale.line_cell;
+    }
+    let nanos = |(on_a, on_b)| a.scale.nanos(on_a).max(b.scale.nanos(on_b));
+    (outside, first.map(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::filter::Filter;
+    use crate::conformance::line::cell_line;
+    use crate::conformance::plan::Layer;
+
+    fn plan(cells: Option<CellMapping>) -> ConformPlan {
+        ConformPlan {
+            source: String::new(),
+            contracts: Vec::new(),
+            layer: Layer::Ip,
+            cells,
+            line: cell_line("oc3").expect("a line"),
+            filter: Filter::default(),
+            mtu_bytes: None,
+        }
+    }
+
+    fn arrival(at_ns: u64, bytes: u32) -> Arrival {
+        Arrival { number: 1, at_ns, bytes, ip_bytes: bytes, colour: Colour::Green }
+    }
+
+    #[test]
+    fn cells_of_a_packet_come_back_to_back() {
+        // 1500 bytes are 32 cells. At half the line's rate each second cell is early when nothing
+        // is tolerated: T after the last one where 2 T are asked, so early by T = 2831.2 ns.
+        let contract = Contract::gcra("pcr=74.88 Mbit/s,cdvt=0s").expect("a contract");
+        let mut meter = Meter::new(&contract, &plan(Some(CellMapping::Llcsnap))).expect("a meter");
+        let verdict = meter.arrive(&arrival(0, 1500));
+        assert_eq!((verdict.colour, verdict.cells), (Colour::Red, Some((32, 16))));
+        let Some(Lack::EarlyNs(early)) = verdict.lack else { panic!("{verdict:?}") };
+        assert!((early - 2831.2).abs() < 0.01, "{early}");
+    }
+
+    #[test]
+    fn packets_at_once_wait_for_the_line() {
+        // Full rate and no tolerance: two packets at the same time still conform.
+        let contract = Contract::gcra("pcr=149.76 Mbit/s,cdvt=0s").expect("a contract");
+        let mut meter = Meter::new(&contract, &plan(Some(CellMapping::Llcsnap))).expect("a meter");
+        assert!((0..3).all(|_| meter.arrive(&arrival(5, 9180)).colour == Colour::Green));
+    }
+
+    #[test]
+    fn a_burst_of_just_the_largest_size_conforms() {
+        // 32 packets as cells at PCR; the 33rd is 3 ms early: 32 * 4 ms - 93 ms - 32 ms.
+        let contract = Contract::gcra("pcr=1000,cdvt=0s,scr=250,mbs=32").expect("a contract");
+        let mut meter = Meter::new(&contract, &plan(Some(CellMapping::Packet))).expect("a meter");
+        let at = |n: u64| arrival(n * 1_000_000, 100);
+        assert!((0..32).all(|n| meter.arrive(&at(n)).colour == Colour::Green));
+        let verdict = meter.arrive(&at(32));
+        assert_eq!((verdict.colour, verdict.lack), (Colour::Red, Some(Lack::EarlyNs(3e6))));
+    }
+
+    #[test]
+    fn colours_on_arrival_count_for_aware_meters_alone() {
+        let yellow = Arrival { colour: Colour::Yellow, ..arrival(0, 1000) };
+        let colour = |text: &str| {
+            let contract = Contract::srtcm(text).expect("a contract");
+            Meter::new(&contract, &plan(None)).expect("a meter").arrive(&yellow)
+        };
+        assert_eq!(colour("cir=8k,cbs=1500,ebs=1500").colour, Colour::Green);
+        let aware = colour("cir=8k,cbs=1500,ebs=1500,aware");
+        assert_eq!((aware.colour, aware.lack), (Colour::Yellow, Some(Lack::Precoloured)));
+    }
+
+    #[test]
+    fn contracts_in_cells_ask_for_a_mapping() {
+        let contract = Contract::gcra("pcr=1000").expect("a contract");
+        assert_eq!(Meter::new(&contract, &plan(None)).map(drop), Err(PlanError::NoCells));
+    }
+}

@@ -1,0 +1,47 @@
+//! Whether traffic keeps a contract, and which contract it would keep: one pass over arrivals, in
+//! constant memory.
+//!
+//! Left out: where packets come from (the engine reads captures and interfaces) and the rules of
+//! the meters (`theory::gcra`, `theory::token_bucket`).
+
+mod analysis;
+mod envelope;
+mod filter;
+mod follower;
+mod line;
+mod meter;
+mod needed;
+mod peaks;
+mod plan;
+mod result;
+mod stretch;
+
+pub use analysis::Analysis;
+pub use envelope::{Envelope, Train, Vertex};
+pub use filter::{Facts, Filter, FilterError};
+pub use line::{CellMapping, cell_line};
+pub use meter::{Lack, Meter, Verdict};
+pub use peaks::Peaks;
+pub use plan::{ConformPlan, Contract, Layer, PlanError};
+pub use result::{
+    BucketFound, BurstAtRate, Conformance, ContractResult, Count, Ended, Needed, Peak, Run,
+    Stretch, Unused, Violation,
+};
+
+use crate::theory::token_bucket::Colour;
+use stretch::{bucket, stretches};
+
+/// A packet as a meter sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its place in the capture, from 1.
+    pub number: u64,
+    /// When it came, in nanoseconds of any clock.
+    pub at_ns: u64,
+    /// Its length at the layer that counts.
+    pub bytes: u32,
+    /// Length of its IP packet, from which cells are made.
+    pub ip_bytes: u32,
+    /// The colour that it came with.
+    pub colour: Colour,
+}

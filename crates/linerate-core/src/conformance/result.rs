@@ -1,0 +1,238 @@
+//! What a conformance run found, as text and JSON show it.
+//!
+//! Absent is null; counts are of packets that passed the filter unless their name says otherwise.
+
+use serde::{Deserialize, Serialize};
+
+use super::line::CellMapping;
+use super::meter::Lack;
+use super::plan::Layer;
+use crate::theory::token_bucket::Colour;
+
+/// Everything that one run found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Conformance {
+    /// File or interface.
+    pub source: String,
+    /// The filter as given; `all` without one.
+    pub only: String,
+    /// The layer whose bytes count.
+    pub layer: Layer,
+    /// How packets became cells; null when bytes count.
+    pub cells: Option<CellMapping>,
+    /// Cells per second of their line; null when bytes count.
+    pub line_cells_per_s: Option<f64>,
+    /// All that was metered.
+    pub total: Count,
+    /// What was not, and why.
+    pub unused: Unused,
+    /// Time of the first packet, ns since 1970; null without packets.
+    pub first_at_ns: Option<u64>,
+    /// From the first packet to the last, ns.
+    pub span_ns: u64,
+    /// Bytes over that span; null for a single moment.
+    pub mean_bps: Option<f64>,
+    /// Longest packet at the layer that counts, bytes.
+    pub packet_bytes_max: u32,
+    /// One for each contract, in their order.
+    pub contracts: Vec<ContractResult>,
+    /// The smallest burst at each rate.
+    pub inverse: Vec<BurstAtRate>,
+    /// The busiest windows.
+    pub peaks: Vec<Peak>,
+    /// Straight stretches of the arrival curve's hull.
+    pub stretches: Vec<Stretch>,
+    /// The bucket that seems to have shaped the traffic.
+    pub bucket: Option<BucketFound>,
+    /// How the run ended.
+    pub ended: Ended,
+    /// Why it ended before its end, in one line.
+    pub failure: Option<String>,
+}
+
+impl Conformance {
+    /// Whether every packet that was metered kept every contract.
+    pub fn all_conform(&self) -> bool {
+        self.contracts.iter().all(|contract| contract.red.packets == 0)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// At the end of the capture.
+    Complete,
+    /// After the packets or the time asked for.
+    Limit,
+    /// By the user.
+    Interrupted,
+    /// By a fault of the source.
+    Failed,
+}
+
+/// An amount of traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes at the layer that counts.
+    pub bytes: u64,
+    /// Cells; null when bytes count.
+    pub cells: Option<u64>,
+}
+
+impl Count {
+    /// Adds a packet.
+    #[inline]
+    pub fn add(&mut self, bytes: u32, cells: Option<u32>) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+        if let Some(cells) = cells {
+            *self.cells.get_or_insert(0) += u64::from(cells);
+        }
+    }
+}
+
+/// Packets that were seen and not metered, by reason; and two kinds that were metered with care.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unused {
+    /// No IP packet, or one whose header is damaged.
+    pub without_ip: u64,
+    /// Captured too short to tell their length or what the filter asks.
+    pub cut: u64,
+    /// Without a time.
+    pub without_time: u64,
+    /// Left out by the filter.
+    pub filtered: u64,
+    /// Lost before they were captured, as the capturing kernel tells; null when it does not.
+    pub dropped: Option<u64>,
+    /// Stamped earlier than a packet before them; metered at the latest time seen.
+    pub out_of_order: u64,
+    /// Longer than the link's MTU (9216 bytes where that is not known): segments that offload
+    /// joined before the capture. Metered as they are, which makes bursts look larger.
+    pub joined: u64,
+}
+
+/// What one contract came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContractResult {
+    /// The contract in words.
+    pub contract: String,
+    /// Within the committed rate; of cells contracts, packets of which every cell conforms.
+    pub green: Count,
+    /// Above it, within what the contract tolerates as excess; null for contracts without excess.
+    pub yellow: Option<Count>,
+    /// Outside.
+    pub red: Count,
+    /// Cells that conform; null when bytes count.
+    pub cells_conforming: Option<u64>,
+    /// Cells that do not; null when bytes count.
+    pub cells_outside: Option<u64>,
+    /// The first packet outside.
+    pub first: Option<Violation>,
+    /// The packet that lacked most.
+    pub worst: Option<Violation>,
+    /// The longest run of packets outside without one inside between them.
+    pub longest_run: Option<Run>,
+    /// What all of this traffic would have needed at the contract's own rates.
+    pub needed: Vec<Needed>,
+}
+
+/// A packet outside its contract.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Violation {
+    /// Its place in the capture, from 1.
+    pub packet: u64,
+    /// When it came after the first metered packet, ns.
+    pub at_ns: u64,
+    /// Its length, bytes.
+    pub bytes: u32,
+    /// What it lacked.
+    pub lack: Lack,
+    /// Its colour.
+    pub colour: Colour,
+}
+
+/// Packets outside in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The first of them, its place in the capture.
+    pub first_packet: u64,
+    /// How many.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From the first to the last, ns.
+    pub span_ns: u64,
+}
+
+/// The parameter that would have made all packets conform.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Needed {
+    /// As contracts name it: `burst`, `cbs`, `pbs`, `cdvt`, `mbs`.
+    pub parameter: String,
+    /// The rate that it goes with, bit/s.
+    pub rate_bps: f64,
+    /// What was needed.
+    pub value: f64,
+    /// Its unit: `bytes`, `ns` or `cells`.
+    pub unit: String,
+    /// What the contract grants.
+    pub granted: f64,
+}
+
+/// The smallest burst at one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BurstAtRate {
+    /// The rate, bit/s; with cells of the whole cell.
+    pub rate_bps: f64,
+    /// The depth of the smallest bucket, bytes; with cells 53 for each.
+    pub burst_bytes: f64,
+    /// The length of the interval that needs it, ns.
+    pub span_ns: f64,
+    /// The rate in cells per second; null when bytes count.
+    pub cells_per_s: Option<f64>,
+    /// The smallest CDVT at that cell rate, ns; null when bytes count.
+    pub cdvt_ns: Option<f64>,
+}
+
+/// The busiest window of one length.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Peak {
+    /// Length of the window, ns; it moves by a tenth of it.
+    pub window_ns: u64,
+    /// The most bytes in one.
+    pub bytes: u64,
+    /// The same as a rate.
+    pub bps: f64,
+}
+
+/// A straight stretch of the arrival curve: in no time t more than `burst_bytes` + `rate_bps` t
+/// came, and for times between the two limits that much did come.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Its slope, bit/s.
+    pub rate_bps: f64,
+    /// Its height at 0, bytes.
+    pub burst_bytes: f64,
+    /// Where it begins, ns.
+    pub from_ns: f64,
+    /// Where it ends, ns.
+    pub to_ns: f64,
+    /// Bytes at its end.
+    pub bytes: f64,
+}
+
+/// A bucket that traffic seems to have come through with always something waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BucketFound {
+    /// Its rate (CIR), bit/s.
+    pub rate_bps: f64,
+    /// The burst that passed (CBS), bytes; the bucket is deeper when it was not full before.
+    pub burst_bytes: f64,
+    /// The longest time over which the rate held, ns.
+    pub held_ns: f64,
+    /// The share of the later packets that came when such a bucket is nearly empty, 0 to 1.
+    pub empty_share: f64,
+}

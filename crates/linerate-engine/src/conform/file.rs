@@ -1,0 +1,103 @@
+//! Packets of a capture file or of standard input, read in large pieces.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use linerate_core::conformance::{Conformance, Ended};
+use linerate_core::record::{Failure, Fault};
+use linerate_proto::capture::{Next, Stream};
+use linerate_sys::poll;
+use linerate_sys::stop::Stop;
+
+use super::meter::Metering;
+use crate::failure::words_of;
+
+/// How long a silent pipe is waited for before the stop flag is looked at.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Meters a file.
+pub(super) fn path(metering: Metering, path: &Path, stop: &Stop) -> Result<Conformance, Failure> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|error| unreadable(&name, &words_of(&error)))?;
+    read(metering, &name, file, stop)
+}
+
+/// Meters standard input.
+pub(super) fn stdin(metering: Metering, stop: &Stop) -> Result<Conformance, Failure> {
+    let name = "standard input";
+    let input = std::io::stdin().as_fd().try_clone_to_owned();
+    let input = input.map_err(|error| unreadable(name, &words_of(&error)))?;
+    read(metering, name, File::from(input), stop)
+}
+
+fn read(
+    mut metering: Metering,
+    name: &str,
+    mut source: File,
+    stop: &Stop,
+) -> Result<Conformance, Failure> {
+    let mut stream = Stream::new();
+    loop {
+        match stream.next_packet() {
+            Ok(Next::Packet(packet)) => {
+                if !metering.packet(&packet, 0) {
+                    return Ok(metering.end(Ended::Limit, None));
+                }
+                continue;
+            }
+            Ok(Next::NeedsInput) => {}
+            Err(error) => return ended(&mut metering, &stream, unreadable(name, &error)),
+        }
+        if stop.asked() {
+            return Ok(metering.end(Ended::Interrupted, None));
+        }
+        match more(&mut source, &mut stream) {
+            Ok(true) => {}
+            Ok(false) => {
+                return match stream.end() {
+                    Ok(()) => Ok(metering.end(Ended::Complete, None)),
+                    Err(error) => ended(&mut metering, &stream, unreadable(name, &error)),
+                };
+            }
+            Err(error) => {
+                return ended(&mut metering, &stream, unreadable(name, &words_of(&error)));
+            }
+        }
+    }
+}
+
+/// Reads what there is; false at the end.
+fn more(source: &mut File, stream: &mut Stream) -> std::io::Result<bool> {
+    // A regular file is always readable.
+    if !poll::readable(source, PATIENCE)? {
+        return Ok(true);
+    }
+    match source.read(stream.space()) {
+        Ok(0) => Ok(false),
+        Ok(count) => {
+            stream.filled(count);
+            Ok(true)
+        }
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// What was found before a fault; the fault alone when that is nothing.
+fn ended(
+    metering: &mut Metering,
+    stream: &Stream,
+    failure: Failure,
+) -> Result<Conformance, Failure> {
+    if stream.packets() == 0 {
+        return Err(failure);
+    }
+    Ok(metering.end(Ended::Failed, Some(failure.to_string())))
+}
+
+fn unreadable(name: &str, reason: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Fault::System, "read capture", name, reason)
+}

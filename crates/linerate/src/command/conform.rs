@@ -1,0 +1,140 @@
+//! `linerate conform`: whether the traffic of a capture or an interface keeps a contract.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_core::conformance::{
+    CellMapping, ConformPlan, Conformance, Contract, Filter, Layer, PlanError, cell_line,
+};
+use linerate_core::theory::gcra::CellRate;
+use linerate_core::units::parse_span;
+use linerate_engine::conform::{self, Input, Limits};
+use linerate_sys::stop::Stop;
+
+use crate::exit::Outcome;
+use crate::output;
+
+/// Flags of `linerate conform`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Capture to read, pcap or pcapng; - is standard input
+    #[arg(value_name = "FILE", required_unless_present = "live", conflicts_with = "live")]
+    file: Option<PathBuf>,
+    /// Capture on this interface instead, until Ctrl-C or a limit
+    #[arg(short = 'i', long, value_name = "INTERFACE")]
+    live: Option<String>,
+    /// End this long after the first packet; of an interface, after the start
+    #[arg(short, long, value_name = "TIME", value_parser = parse_span)]
+    time: Option<Duration>,
+    /// End after this many metered packets
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    packets: Option<u64>,
+    /// Cells: pcr=RATE,cdvt=TIME[,scr=RATE,mbs=CELLS]; a rate in cells/s, or with bit/s
+    #[arg(long, value_name = "CONTRACT", value_parser = Contract::gcra)]
+    gcra: Vec<Contract>,
+    /// One rate: rate=RATE,burst=SIZE
+    #[arg(long, value_name = "CONTRACT", value_parser = Contract::token_bucket)]
+    token_bucket: Vec<Contract>,
+    /// One rate, three colours (RFC 2697): cir=RATE,cbs=SIZE,ebs=SIZE[,aware]
+    #[arg(long, value_name = "CONTRACT", value_parser = Contract::srtcm)]
+    srtcm: Vec<Contract>,
+    /// Two rates, three colours (RFC 2698): cir=RATE,cbs=SIZE,pir=RATE,pbs=SIZE[,aware]
+    #[arg(long, value_name = "CONTRACT", value_parser = Contract::trtcm)]
+    trtcm: Vec<Contract>,
+    /// Turn packets into cells: llcsnap or vcmux (AAL5), packet (one cell each)
+    #[arg(long, value_name = "HOW", value_parser = str::parse::<CellMapping>)]
+    cells: Option<CellMapping>,
+    /// Line on which cells come back to back: oc3, oc12, … or the bit rate of its cells
+    #[arg(long, value_name = "LINE", default_value = "oc3", value_parser = cell_line)]
+    line: CellRate,
+    /// Layer whose bytes count
+    #[arg(long, value_name = "LAYER", default_value = "ip")]
+    layer: Counted,
+    /// Meter only packets for which all terms hold: udp,port=5001,host=10.0.0.1
+    #[arg(long, value_name = "TERMS", value_parser = str::parse::<Filter>)]
+    only: Option<Filter>,
+    /// Print one JSON document
+    #[arg(short = 'J', long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Counted {
+    /// The IP packet
+    Ip,
+    /// The packet with its link header as captured: what Linux's tbf counts
+    Captured,
+    /// The Ethernet frame with FCS
+    Frame,
+    /// The frame with preamble and gap
+    Wire,
+}
+
+/// Runs the command: 0 when all conforms, 1 when something does not, 3 when it cannot be read.
+pub(crate) fn run(args: Args) -> Outcome {
+    let (plan, input) = plan(&args);
+    plan.check().map_err(|error| anyhow::anyhow!(usage(&error)))?;
+    let stop = Stop::on_signals()?;
+    let limits = Limits { time: args.time, packets: args.packets };
+    let mut opened = || output::note(&format!("capturing on {}", plan.source));
+    let found = match conform::run(&plan, &input, &limits, &stop, &mut opened) {
+        Ok(found) => found,
+        Err(failure) => {
+            output::error_line(&failure.to_string());
+            return Ok(CANNOT_READ);
+        }
+    };
+    if args.json {
+        output::line(&serde_json::to_string_pretty(&found)?);
+    } else {
+        output::text(&linerate_report::text::conformance(&found));
+    }
+    if let Some(failure) = &found.failure {
+        output::error_line(failure);
+    }
+    Ok(code(&found))
+}
+
+/// The source could not be read, or not to its end.
+const CANNOT_READ: u8 = 3;
+
+fn code(found: &Conformance) -> u8 {
+    match (&found.failure, found.all_conform()) {
+        (Some(_), _) => CANNOT_READ,
+        (None, true) => 0,
+        (None, false) => 1,
+    }
+}
+
+fn usage(error: &PlanError) -> String {
+    format!("{error}; see 'linerate conform --help'")
+}
+
+fn plan(args: &Args) -> (ConformPlan, Input) {
+    let (source, input) = match (&args.live, &args.file) {
+        (Some(interface), _) => (interface.clone(), Input::Live(interface.clone())),
+        (None, Some(path)) if path.as_os_str() == "-" => {
+            ("standard input".to_owned(), Input::Stdin)
+        }
+        (None, path) => {
+            let path = path.clone().unwrap_or_default();
+            (path.display().to_string(), Input::File(path))
+        }
+    };
+    let groups = [&args.gcra, &args.token_bucket, &args.srtcm, &args.trtcm];
+    let plan = ConformPlan {
+        source,
+        contracts: groups.into_iter().flatten().copied().collect(),
+        layer: match args.layer {
+            Counted::Ip => Layer::Ip,
+            Counted::Captured => Layer::Captured,
+            Counted::Frame => Layer::Frame,
+            Counted::Wire => Layer::Wire,
+        },
+        cells: args.cells,
+        line: args.line,
+        filter: args.only.clone().unwrap_or_default(),
+        mtu_bytes: None,
+    };
+    (plan, input)
+}
