@@ -152,7 +152,8 @@ impl QueueSeries {
         while at_ns / self.interval_ns.max(1) >= QUEUE_POINTS_MAX as u64 {
             self.halve();
         }
-        let place = (at_ns / self.interval_ns.max(1)) as usize;
+        let place = at_ns / self.interval_ns.max(1);
+        let place = usize::try_from(place).unwrap_or(QUEUE_POINTS_MAX);
         for (series, value) in [(&mut self.packets, packets), (&mut self.bytes, bytes)] {
             let last = series.last().copied().unwrap_or(0);
             if series.len() <= place {

@@ -35,7 +35,7 @@ pub(super) fn add(known: &mut Known, paths: &[EmulatedPath], direction: Directio
         let bps = bound.packets_per_s * f64::from(bound.line_bytes) * 8.0;
         known.rates.push(LinkRate {
             bps: bound.rate.map_or(bps as u64, |rate| rate.bits_per_sec()),
-            counts: Counts::Emulated(emulated),
+            counts: Counts::Emulated(Box::new(emulated)),
             tags: 0,
             source: format!("laboratory link {}, {}", path.name, bound.what),
         });

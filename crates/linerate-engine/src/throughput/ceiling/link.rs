@@ -53,7 +53,7 @@ pub(super) enum Counts {
     /// The IP packet and the Ethernet header.
     Shaped,
     /// What the line of an emulated path counts.
-    Emulated(Emulated),
+    Emulated(Box<Emulated>),
 }
 
 /// What the interfaces of both ends tell about the rate of one direction.
