@@ -7,6 +7,7 @@
 
 mod ceiling;
 pub mod csv;
+pub mod emulated;
 mod escape;
 pub mod examination;
 pub mod html;

@@ -122,6 +122,7 @@ pub(crate) const fn is_own_limit(code: CaveatCode) -> bool {
             | CaveatCode::LateSends
             | CaveatCode::CoarseClock
             | CaveatCode::PaceNotKept
+            | CaveatCode::EmulatorLate
     )
 }
 

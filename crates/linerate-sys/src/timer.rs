@@ -110,10 +110,16 @@ impl Bell {
         Ok(Self { fd })
     }
 
-    /// Makes it readable, now and from now on.
+    /// Makes it readable, now and until it is hushed.
     pub fn ring(&self) {
         // Only a counter near 2^64 refuses, and then it is readable anyhow.
         let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
+    }
+
+    /// Makes it silent again.
+    pub fn hush(&self) {
+        // A bell that nobody rang has nothing to read.
+        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
     }
 }
 
@@ -160,5 +166,10 @@ mod tests {
         let mut timer = HybridTimer::new(SPIN);
         let [ready] = timer.wait([bell.as_fd()], None, true).expect("ppoll");
         assert!(ready.readable && !ready.failed);
+        bell.hush();
+        bell.hush();
+        let then = clock::monotonic() + Duration::from_millis(1);
+        let [ready] = timer.wait([bell.as_fd()], Some(then), true).expect("ppoll");
+        assert!(!ready.any());
     }
 }

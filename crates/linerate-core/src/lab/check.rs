@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{LabPlan, LinkPlan};
+use crate::path::PathPlan;
+use crate::time::MonoTime;
 use crate::units::BitRate;
 
 /// Nodes of a laboratory: each is a network namespace, about 1 MB of kernel memory.
@@ -36,10 +38,12 @@ pub struct Problem {
 }
 
 /// One step into a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A key.
     Key(&'static str),
+    /// A key whose name was made while the plan was checked.
+    Named(String),
     /// An element of an array, from 0.
     Index(usize),
 }
@@ -50,6 +54,7 @@ impl fmt::Display for Problem {
             match step {
                 Step::Key(key) if place == 0 => write!(f, "{key}")?,
                 Step::Key(key) => write!(f, ".{key}")?,
+                Step::Named(key) => write!(f, ".{key}")?,
                 Step::Index(index) => write!(f, "[{index}]")?,
             }
         }
@@ -155,6 +160,13 @@ impl LabPlan {
         if let Some(mtu) = link.mtu_bytes {
             check_mtu(mtu, MTU_BYTES_MAX, &at("mtu_bytes"))?;
         }
+        if let Some(path) = &link.path {
+            if link.rate.is_some() {
+                let message = "a link with a path has its rate there: path = { rate = … }";
+                return problem(&at("rate"), message);
+            }
+            check_path(path, &at("path"))?;
+        }
         match link.bit_rate() {
             Ok(Some(rate)) if rate.bits_per_sec() < RATE_BPS_MIN => {
                 problem(&at("rate"), "a rate below 1 kbit/s")
@@ -179,6 +191,17 @@ impl LinkPlan {
         let rate = self.rate.as_deref().map(str::parse::<BitRate>).transpose();
         rate.map_err(|error| error.to_string())
     }
+}
+
+/// Whether the path can be built; the place is that of the key that is wrong.
+fn check_path(path: &PathPlan, at: &[Step]) -> Checked {
+    // A trial build: the elements check what belongs to them.
+    let built = path.build(MonoTime::default());
+    built.map(|_| ()).map_err(|problem| {
+        let keys = problem.key.split('.').map(|key| Step::Named(key.to_owned()));
+        let path = at.iter().cloned().chain(keys).collect();
+        Problem { path, message: format!("{}: {}", problem.key, problem.reason) }
+    })
 }
 
 fn check_mtu(mtu: u32, largest: u32, path: &[Step]) -> Checked {

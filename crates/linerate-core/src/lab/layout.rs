@@ -8,7 +8,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::check::{Problem, Step};
-use super::{HostTcp, LabPlan, routes};
+use super::{HostTcp, LabPlan, LinkPlan, routes};
+use crate::path::PathPlan;
 use crate::units::BitRate;
 
 /// Length of an IPv4 segment's prefix.
@@ -21,7 +22,7 @@ const MTU_BYTES_DEFAULT: u32 = 1500;
 const IPV6_MTU_BYTES_MIN: u32 = 1280;
 
 /// A laboratory with every choice made. Indexes point into its own lists.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
     /// Hosts, then routers, then switches, each in the order of the plan.
     pub nodes: Vec<Node>,
@@ -78,7 +79,7 @@ pub struct Interface {
 }
 
 /// A link between two interfaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// Its two ends.
     pub ends: [End; 2],
@@ -90,6 +91,8 @@ pub struct Link {
     pub rate: Option<BitRate>,
     /// Whether super-packets of many segments may travel on it.
     pub offload: bool,
+    /// The path that takes the place of the cable.
+    pub path: Option<PathPlan>,
 }
 
 /// An interface of a node.
@@ -154,6 +157,16 @@ impl Layout {
         }
     }
 
+    /// A link for messages: `a eth0 - r eth1`.
+    pub fn link_name(&self, link: usize) -> String {
+        let end = |end: &End| {
+            let node = &self.nodes[end.node];
+            format!("{} {}", node.name, node.interfaces[end.interface].name)
+        };
+        let [one, other] = &self.links[link].ends;
+        format!("{} - {}", end(one), end(other))
+    }
+
     fn add_link(&mut self, plan: &LabPlan, index: usize) {
         let link = &plan.links[index];
         let ends = [0, 1].map(|end| {
@@ -167,9 +180,10 @@ impl Layout {
         self.links.push(Link {
             ends,
             segment: 0,
-            mtu_bytes: link.mtu_bytes.unwrap_or(MTU_BYTES_DEFAULT),
+            mtu_bytes: link.mtu(),
             rate: link.bit_rate().ok().flatten(),
             offload: link.offload.unwrap_or(true),
+            path: link.path.clone(),
         });
     }
 
@@ -199,6 +213,14 @@ impl Layout {
             interface.ipv4 = Some(ipv4_host(segment.ipv4, host));
             interface.ipv6 = segment.ipv6.map(|network| ipv6_host(network, host));
         }
+    }
+}
+
+impl LinkPlan {
+    /// Largest IP packet.
+    fn mtu(&self) -> u32 {
+        let usual = || self.path.as_ref().map_or(MTU_BYTES_DEFAULT, PathPlan::mtu_bytes_usual);
+        self.mtu_bytes.unwrap_or_else(usual)
     }
 }
 
@@ -294,7 +316,7 @@ pub(super) fn check_segments(plan: &LabPlan) -> Result<(), Problem> {
         return failed(link, "ends", message);
     }
     let segment = segments_of_links(plan);
-    let mtu = |link: usize| plan.links[link].mtu_bytes.unwrap_or(MTU_BYTES_DEFAULT);
+    let mtu = |link: usize| plan.links[link].mtu();
     for (link, later) in segment.iter().enumerate() {
         for earlier in (0..link).filter(|&earlier| segment[earlier] == *later) {
             if mtu(earlier) != mtu(link) {

@@ -60,7 +60,11 @@ fn far_end(layout: &Layout, link: &Link, node: usize) -> String {
 }
 
 fn rate(link: &Link) -> String {
-    let rate = link.rate.map_or_else(|| "unshaped".to_owned(), |rate| rate.to_string());
+    let rate = match (&link.path, link.rate) {
+        (Some(path), _) => path.outline(),
+        (None, Some(rate)) => rate.to_string(),
+        (None, None) => "unshaped".to_owned(),
+    };
     if link.offload { rate } else { format!("{rate}, no offload") }
 }
 

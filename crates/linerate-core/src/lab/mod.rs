@@ -24,6 +24,7 @@ mod routes;
 #[cfg(test)]
 mod tests;
 mod text;
+mod way;
 
 pub use check::{FILTERS_MAX, LINKS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NODES_MAX, Problem, Step};
 pub use host_tcp::HostTcp;
@@ -34,9 +35,12 @@ pub use layout::{
 pub use map::map;
 pub use text::line_and_column;
 pub(crate) use text::{one_line, place_of};
+pub use way::Crossing;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::path::PathPlan;
 
 /// A laboratory on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -102,7 +106,7 @@ pub struct RouterPlan {
 pub struct LinkPlan {
     /// The two nodes.
     pub ends: [String; 2],
-    /// Largest IP packet at both ends; 1500 when absent.
+    /// Largest IP packet at both ends; 1500 when absent, and what is usual for the path's link.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,
     /// Rate in both directions as text with a unit; as fast as the machine when absent.
@@ -111,4 +115,8 @@ pub struct LinkPlan {
     /// Segmentation offload at both ends; on when absent. Off makes every segment a real packet.
     #[serde(default)]
     pub offload: Option<bool>,
+    /// An emulated path instead of a cable: rate, delay, loss, queues. Forward is from the first
+    /// end to the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathPlan>,
 }

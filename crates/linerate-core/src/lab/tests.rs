@@ -250,3 +250,36 @@ r     router, 10 filters  eth0       10.0.1.2  fd00:0:0:1::2  a eth0  1500  unsh
 idle  switch";
     assert_eq!(super::map(&layout(&text)).join("\n"), expected);
 }
+
+const PATH: &str = r#"
+host = [{ name = "a" }, { name = "b" }]
+link = [{ ends = ["a", "b"], path = { link = "oc12-atm", delay = "22.5 ms" } }]
+"#;
+
+#[test]
+fn a_path_has_the_mtu_of_its_link_unless_the_plan_gives_one() {
+    // RFC 2225: 9180 bytes for IP in AAL5.
+    assert_eq!(layout(PATH).links[0].mtu_bytes, 9180);
+    let own = PATH.replace("path =", "mtu_bytes = 1500, path =");
+    assert_eq!(layout(&own).links[0].mtu_bytes, 1500);
+    let map = super::map(&layout(PATH)).join("\n");
+    assert!(map.contains("9180  622.08 Mbit/s oc12 aal5-llcsnap, 22.5 ms"), "{map}");
+}
+
+#[test]
+fn a_mistake_in_a_path_is_named_at_its_own_key() {
+    let base = "host = [{ name = \"a\" }, { name = \"b\" }]\n[[link]]\nends = [\"a\", \"b\"]\n";
+    let cases = [
+        ("[link.path]\nrate = \"5x\"\n", "5:8", "rate: \"5x\" is not a rate"),
+        ("[link.path]\nloss = \"2\"\n", "5:8", "loss: "),
+        ("path = { delay = \"1 ms\", backward = { loss = \"x\" } }\n", "4:46", "backward.loss: "),
+        ("path = { rat = \"1M\" }\n", "4:10", "unknown field `rat`"),
+        ("rate = \"1M\"\npath = { delay = \"1 ms\" }\n", "4:8", "has its rate there"),
+    ];
+    for (text, place, words) in cases {
+        let text = format!("{base}{text}");
+        let line = LabPlan::from_toml(&text, "x.toml").unwrap_err().to_string();
+        assert!(line.starts_with(&format!("read laboratory x.toml:{place}: ")), "{text}\n{line}");
+        assert!(line.contains(words) && !line.contains('\n'), "{line}");
+    }
+}

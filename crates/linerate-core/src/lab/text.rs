@@ -51,6 +51,7 @@ pub(crate) fn place_of(text: &str, problem: &Problem) -> Option<usize> {
     for step in &problem.path {
         let next = match step {
             Step::Key(key) => value.get(*key),
+            Step::Named(key) => value.get(key.as_str()),
             Step::Index(index) => value.get(*index),
         };
         let Some(next) = next else { break };

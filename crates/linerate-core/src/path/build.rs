@@ -10,7 +10,6 @@ use super::{
     MtuLimit, Outages, PacketRate, Pipeline, Policer, Queue, Random, Red, RedSettings, Shaper,
     Spread, TailDrop, Trace, TraceLink, Trunk,
 };
-use crate::theory::carrier::Carrier;
 use crate::theory::link;
 use crate::time::MonoTime;
 use crate::units::{BitRate, Bytes, Fraction, parse_span};
@@ -34,7 +33,7 @@ pub struct PathProblem {
     pub reason: String,
 }
 
-fn problem(key: &str, reason: impl ToString) -> PathProblem {
+pub(super) fn problem(key: &str, reason: impl ToString) -> PathProblem {
     PathProblem { key: key.to_owned(), reason: reason.to_string() }
 }
 
@@ -131,7 +130,7 @@ impl PathPlan {
     }
 }
 
-fn rate(key: &str, text: &str) -> Result<BitRate, PathProblem> {
+pub(super) fn rate(key: &str, text: &str) -> Result<BitRate, PathProblem> {
     let rate: BitRate = text.parse().map_err(|error| problem(key, error))?;
     if rate.bits_per_sec() == 0 {
         return Err(problem(key, "a rate of 0 carries nothing; leave the key out for no limit"));
@@ -172,8 +171,8 @@ fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
     if let Some(text) = &plan.rate {
         return with_carrier(link::Link::Ethernet(rate("rate", text)?), plan).map(Some);
     }
-    if let Some(text) = &plan.link {
-        let link = text.parse().map_err(|error| problem("link", error))?;
+    if plan.link.is_some() {
+        let (link, _) = super::outline::named_line(plan)?.expect("the plan names a link");
         return with_carrier(link, plan).map(Some);
     }
     if let Some(text) = plan.trunk.first() {
@@ -186,10 +185,7 @@ fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
 }
 
 fn with_carrier(link: link::Link, plan: &PathPlan) -> Result<(BitRate, Framing), PathProblem> {
-    let carrier = match &plan.carrier {
-        Some(text) => text.parse::<Carrier>().map_err(|error| problem("carrier", error))?,
-        None => link.default_carrier(),
-    };
+    let carrier = super::outline::carrier(link, plan)?;
     let found = Framing::of(link, carrier).filter(|(rate, _)| rate.bits_per_sec() > 0);
     found.ok_or_else(|| {
         let reason = format!("{} does not run on {link} here", carrier.name());

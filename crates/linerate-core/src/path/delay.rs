@@ -44,6 +44,10 @@ impl Element for Delay {
         self.span
     }
 
+    fn travels(&self) -> bool {
+        true
+    }
+
     fn backlog(&self, _: MonoTime) -> Backlog {
         Backlog { packets: self.held.len() as u64, bytes: self.bytes }
     }

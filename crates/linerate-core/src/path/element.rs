@@ -23,6 +23,11 @@ pub trait Element: Send {
         Duration::ZERO
     }
 
+    /// Whether packets travel here instead of waiting: they are no part of a queue.
+    fn travels(&self) -> bool {
+        false
+    }
+
     /// Packets and bytes that wait here at `now`, for a plot of the queue.
     fn backlog(&self, now: MonoTime) -> Backlog {
         let _ = now;

@@ -118,6 +118,10 @@ impl Element for Jitter {
         self.held.peek().map(|held| held.0.departure.at)
     }
 
+    fn travels(&self) -> bool {
+        true
+    }
+
     fn backlog(&self, _: MonoTime) -> Backlog {
         Backlog { packets: self.held.len() as u64, bytes: self.bytes }
     }

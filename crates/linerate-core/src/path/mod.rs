@@ -5,6 +5,7 @@
 //! Times are exact: a packet leaves at the time that the model says, whenever the caller asks.
 //! Left out: bytes (the caller keeps them under the packet's tag), sockets and clocks.
 
+mod bound;
 mod build;
 mod burst_loss;
 mod codel;
@@ -18,6 +19,7 @@ mod framing;
 mod jitter;
 mod link;
 mod loss;
+mod outline;
 mod packet;
 mod packet_rate;
 mod pipeline;
@@ -31,6 +33,7 @@ mod token_bucket;
 mod trace;
 mod trunk;
 
+pub use bound::Bound;
 pub use build::{DirectionFacts, PathProblem};
 pub use burst_loss::{BurstLoss, BurstLossSettings};
 pub use codel::{Codel, CodelSettings};
@@ -44,6 +47,7 @@ pub use framing::Framing;
 pub use jitter::{Jitter, Spread};
 pub use link::{Link, Medium};
 pub use loss::Bernoulli;
+pub use outline::Load;
 pub use packet::{Ecn, Packet};
 pub use packet_rate::PacketRate;
 pub use pipeline::Pipeline;

@@ -45,6 +45,9 @@ pub enum CaveatCode {
     CutShort,
     /// More was measured than a bound of it allows: one of the two is wrong.
     AboveCeiling,
+    /// An emulated path on the way fell behind its own schedule, or dropped packets that its plan
+    /// would have carried: what was measured is not the path that was asked for.
+    EmulatorLate,
     /// The machine is virtual, and its host took processor time from it during the measurement.
     StolenTime,
 }

@@ -11,6 +11,7 @@ mod failure;
 mod flow;
 mod id;
 mod metric;
+mod path;
 mod plan;
 mod sample;
 mod tcp_info;
@@ -23,6 +24,9 @@ pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use id::RecordId;
 pub use metric::{Better, METRICS, Metric, MetricId};
+pub use path::{
+    EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, QUEUE_POINTS_MAX, QueueSeries,
+};
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
     WaitMode,
@@ -78,6 +82,9 @@ pub struct Record {
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
+    /// The emulated paths that the packets went over, with what these really did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<EmulatedPath>,
     /// Distributions from which the summary can be computed again.
     #[serde(default)]
     pub distributions: Vec<Distribution>,
@@ -115,6 +122,7 @@ impl Record {
             flows: Vec::new(),
             background: None,
             series: Vec::new(),
+            paths: Vec::new(),
             distributions: Vec::new(),
             summary: Vec::new(),
             ceiling: None,

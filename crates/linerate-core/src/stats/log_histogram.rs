@@ -55,6 +55,16 @@ impl LogHistogram {
         self.max = self.max.max(other.max);
     }
 
+    /// The samples that came after `earlier`, a former state of this histogram.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = Self::default();
+        for (value, count) in self.raw_bins() {
+            let before = earlier.bins.count_at(value);
+            since.record_many(value.min(self.max), count.saturating_sub(before));
+        }
+        since
+    }
+
     /// Number of samples.
     pub const fn count(&self) -> u64 {
         self.moments.count()
@@ -109,6 +119,16 @@ mod tests {
 
     use super::*;
     use crate::stats::Sorted;
+
+    #[test]
+    fn what_came_since_is_the_difference_bin_by_bin() {
+        let earlier: LogHistogram = [5, 5, 1_000_000].into_iter().collect();
+        let mut later = earlier.clone();
+        later.extend([5, 7, 2_000_000]);
+        let bins: Vec<_> = later.since(&earlier).bins().collect();
+        assert_eq!(bins, [(5, 1), (7, 1), (2_000_000, 1)]);
+        assert_eq!(later.since(&later).count(), 0);
+    }
 
     #[test]
     fn small_values_are_exact() {

@@ -15,18 +15,27 @@ use linerate_sys::netlink::{RouteSocket, VethEnd, VethPair};
 use linerate_sys::netns::Netns;
 use linerate_sys::{clock, ethtool, sysctl, userns};
 
+use super::paths::{self, LabPath};
 use super::{Node, filters, run_inside, settings, shaper, system};
 
 /// Index of the loopback link in every namespace (net/core/dev.c).
-const LOOPBACK: u32 = 1;
+pub(super) const LOOPBACK: u32 = 1;
 /// Index of a switch's bridge; links have 10 and up.
 const BRIDGE: u32 = 2;
 const LINK_INDEX_FIRST: u32 = 10;
 /// Longest wait for carriers. They come within a millisecond on an idle host.
 const CARRIER_WAIT: Duration = Duration::from_secs(5);
 
-/// The namespaces of a layout, ready for use, and notes on what could not be had.
-pub(super) fn nodes(layout: &Layout) -> Result<(Vec<Node>, Vec<String>), Failure> {
+/// What a layout became.
+pub(super) struct Built {
+    pub(super) nodes: Vec<Node>,
+    pub(super) paths: Vec<LabPath>,
+    /// What could not be had.
+    pub(super) notes: Vec<String>,
+}
+
+/// The namespaces of a layout with their links, ready for use.
+pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     if !userns::may_make_networks() {
         let reason = "CAP_SYS_ADMIN and CAP_NET_ADMIN are needed";
         return Err(system("build laboratory", "network namespaces", reason)
@@ -38,11 +47,19 @@ pub(super) fn nodes(layout: &Layout) -> Result<(Vec<Node>, Vec<String>), Failure
         notes.extend(settings::common(node, plan)?);
         loopback(node, plan)?;
     }
-    for index in 0..layout.links.len() {
-        add_link(&nodes, layout, index)?;
+    for (node, plan) in nodes.iter().zip(&layout.nodes) {
+        make_bridge(node, plan)?;
+    }
+    let mut built_paths = Vec::new();
+    for (index, link) in layout.links.iter().enumerate() {
+        if link.path.is_some() {
+            built_paths.push(add_path(&nodes, layout, index)?);
+        } else {
+            add_link(&nodes, layout, index)?;
+        }
     }
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
-        add_bridge(node, plan)?;
+        add_ports(node, plan)?;
         add_addresses(node, plan)?;
     }
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
@@ -58,7 +75,7 @@ pub(super) fn nodes(layout: &Layout) -> Result<(Vec<Node>, Vec<String>), Failure
     }
     notes.sort();
     notes.dedup();
-    Ok((nodes, notes))
+    Ok(Built { nodes, paths: built_paths, notes })
 }
 
 fn node(plan: &lab::Node) -> Result<Node, Failure> {
@@ -128,6 +145,18 @@ fn add_link(nodes: &[Node], layout: &Layout, index: usize) -> Result<(), Failure
     Ok(())
 }
 
+fn add_path(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
+    let path = paths::start(nodes, layout, index)?;
+    let link = &layout.links[index];
+    for end in &link.ends {
+        let plan = &layout.nodes[end.node];
+        if !link.offload {
+            offloads_off(&nodes[end.node], plan, &plan.interfaces[end.interface].name)?;
+        }
+    }
+    Ok(path)
+}
+
 fn set_up_end(
     node: &Node,
     plan: &lab::Node,
@@ -151,12 +180,19 @@ fn offloads_off(node: &Node, plan: &lab::Node, ifname: &str) -> Result<(), Failu
     off.map_err(|error| system("build node", &plan.name, error))
 }
 
-fn add_bridge(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+/// Comes before the links: the kernel numbers the devices of paths by itself.
+fn make_bridge(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
+    if plan.role != Role::Switch {
+        return Ok(());
+    }
+    node.ask(plan, |socket| socket.add_bridge("br0", BRIDGE))
+}
+
+fn add_ports(node: &Node, plan: &lab::Node) -> Result<(), Failure> {
     if plan.role != Role::Switch {
         return Ok(());
     }
     node.ask(plan, |socket| {
-        socket.add_bridge("br0", BRIDGE)?;
         for interface in &plan.interfaces {
             let port = socket.link_by_name(&interface.name)?.index;
             socket.set_master(port, BRIDGE)?;

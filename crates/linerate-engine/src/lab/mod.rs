@@ -2,11 +2,12 @@
 //!
 //! Each node is a namespace held by a descriptor of this process, with veth pairs as cables.
 //! Nothing has a name outside and nothing is on disk, so a laboratory ends with the process
-//! however it ends. Leaves out delay and loss: the path emulator makes those.
+//! however it ends. Links with delay, loss and queues are paths of the emulator (`paths`).
 
 mod build;
 mod door;
 mod filters;
+mod paths;
 mod privilege;
 mod settings;
 mod shaper;
@@ -24,14 +25,22 @@ use linerate_sys::netlink::{LinkCounters, LinkFacts, RouteSocket};
 use linerate_sys::netns::Netns;
 
 pub use door::{Door, Entry, Running, running};
+pub use paths::path_memory_bytes;
 pub use privilege::{Privilege, enter_user_namespace_if_needed};
 pub use sweep::sweep;
+
+use crate::path::witness::{PathSite, Teller};
+use build::Built;
+use paths::LabPath;
 
 /// A running laboratory. Dropping it removes everything that nobody else holds.
 #[derive(Debug)]
 pub struct Lab {
     name: String,
     layout: Layout,
+    /// It and the paths end before the namespaces do.
+    teller: Option<Teller>,
+    paths: Vec<LabPath>,
     nodes: Vec<Node>,
     notes: Vec<String>,
 }
@@ -52,8 +61,10 @@ impl Lab {
         let name = plan.name.clone().unwrap_or_else(|| "lab".to_owned());
         let layout = Layout::of(plan)
             .map_err(|problem| Failure::new(Fault::Usage, "build laboratory", &name, problem))?;
-        let (nodes, notes) = build::nodes(&layout)?;
-        Ok(Self { name, layout, nodes, notes })
+        let built = build::build(&layout)?;
+        let Built { nodes, paths, notes } = built;
+        let teller = paths::teller(&layout, &nodes, &paths)?;
+        Ok(Self { name, layout, teller, paths, nodes, notes })
     }
 
     /// The name of its plan.
@@ -64,6 +75,16 @@ impl Lab {
     /// Its nodes, links, addresses and routes.
     pub const fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Its emulated paths, in the order of their links.
+    pub fn paths(&self) -> impl Iterator<Item = &PathSite> {
+        self.paths.iter().map(|path| &*path.site)
+    }
+
+    /// Whether measurements on its hosts learn what its paths did.
+    pub const fn tells_of_paths(&self) -> bool {
+        self.teller.is_some()
     }
 
     /// What could not be had on this host, one line each; the laboratory works without it.
@@ -150,6 +171,28 @@ impl Lab {
         })?;
         Ok(&self.nodes[index])
     }
+}
+
+/// Runs `work` inside a namespace, or right here, and returns its value.
+/// # Errors
+/// When the namespace cannot be entered or `work` panics.
+pub fn inside<T: Send>(
+    netns: Option<&Netns>,
+    name: &str,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
+    match netns {
+        Some(netns) => run_inside(netns, name, work),
+        None => Ok(work()),
+    }
+}
+
+/// Sets up the loopback of the calling thread's namespace.
+/// # Errors
+/// Without CAP_NET_ADMIN there.
+pub fn loopback_up() -> Result<(), Failure> {
+    let up = RouteSocket::open().and_then(|mut socket| socket.set_up(build::LOOPBACK));
+    up.map_err(|error| crate::failure::system(&error))
 }
 
 /// Runs `work` on a thread of its own inside a namespace and waits for it.

@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 use std::time::Duration;
 
-use linerate_core::path::{Departure, Outlet, Pipeline};
+use linerate_core::path::{Backlog, Departure, Outlet, Pipeline};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::stats::LogHistogram;
 use linerate_core::time::MonoTime;
@@ -120,8 +120,15 @@ impl Lane {
     /// What waits in the elements, into the counters.
     pub(super) fn note_backlog(&mut self, now: MonoTime) {
         self.counters.backlog.clear();
-        let backlogs = self.pipeline.elements().map(|element| element.backlog(now));
-        self.counters.backlog.extend(backlogs);
+        self.counters.queued = Backlog::default();
+        for element in self.pipeline.elements() {
+            let backlog = element.backlog(now);
+            self.counters.backlog.push(backlog);
+            if !element.travels() {
+                self.counters.queued.packets += backlog.packets;
+                self.counters.queued.bytes += backlog.bytes;
+            }
+        }
     }
 
     fn count_taken(&mut self, frame: &Frame) {

@@ -17,26 +17,32 @@
 //!
 //! One thread serves both directions: two gained nothing on two processors. The emulator fails
 //! closed: with its process or thread the devices are gone, and nothing passes. Leaves out ICMP
-//! messages of the path itself and captures.
+//! messages of the path itself.
 
 mod cut;
 mod device;
 mod frame;
 mod hold;
 mod lane;
+mod of_plan;
+pub mod pcap;
 mod plan;
 mod report;
 #[cfg(test)]
 mod tests;
+pub mod witness;
 mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
+use linerate_core::stats::LogHistogram;
 use linerate_sys::netlink::RouteSocket;
 
+pub use of_plan::directions;
 pub use plan::{Direction, EmulatorPlan, End, MEMORY_LIMIT_BYTES};
 pub use report::{
     Counters, DirectionCounters, DirectionReport, EmulatorReport, LATE, LATE_SHARE_MAX,
@@ -53,6 +59,21 @@ pub struct Emulator {
     /// Sockets in the namespaces of the ends, with the names of the devices.
     sockets: [(RouteSocket, String); 2],
     memory_bytes: u64,
+    late_thresholds: [Duration; 2],
+}
+
+/// A thread that does not answer for this long has a processor of its own no longer.
+const SNAPSHOT_WAIT: Duration = Duration::from_millis(500);
+
+/// What an emulator did up to a time.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The counters of both directions.
+    pub counters: Counters,
+    /// Time at which each packet was handed over, less the time at which it was due.
+    pub lateness_ns: [LogHistogram; 2],
+    /// Packets that the host dropped before they were read; absent when a device is gone.
+    pub unread: [Option<u64>; 2],
 }
 
 impl Emulator {
@@ -63,6 +84,8 @@ impl Emulator {
     pub fn start(plan: EmulatorPlan<'_>) -> Result<Self, Failure> {
         plan.check()?;
         let memory_bytes = plan.memory_bytes();
+        let late_thresholds =
+            plan.directions.each_ref().map(|direction| direction.release_quantum() + LATE);
         let [forward, backward] = plan.directions;
         let lane = |direction| Lane::new(direction).map_err(|error| crate::failure::system(&error));
         let lanes = [lane(forward)?, lane(backward)?];
@@ -81,12 +104,39 @@ impl Emulator {
             })?;
         let [first, second] = names;
         let sockets = [(one.socket, first), (other.socket, second)];
-        Ok(Self { shared, thread: Some(thread), sockets, memory_bytes })
+        Ok(Self { shared, thread: Some(thread), sockets, memory_bytes, late_thresholds })
     }
 
     /// What it did so far, at most a few milliseconds old. Does not disturb it.
     pub fn counters(&self) -> Counters {
         self.shared.counters()
+    }
+
+    /// What it did so far with the lateness of its packets. Waits for its thread, some 20 µs of
+    /// which it takes.
+    pub fn snapshot(&mut self) -> Snapshot {
+        let counters_late = self.shared.ask_lateness(SNAPSHOT_WAIT);
+        let unread = self.unread();
+        let (counters, lateness_ns) =
+            counters_late.unwrap_or_else(|| (self.counters(), Default::default()));
+        Snapshot { counters, lateness_ns, unread }
+    }
+
+    /// What the host put on the devices and nobody read in time.
+    fn unread(&mut self) -> [Option<u64>; 2] {
+        self.sockets.each_mut().map(|(socket, name)| {
+            socket.link_by_name(name).ok().map(|link| link.counters.tx_dropped)
+        })
+    }
+
+    /// Memory that it may take at most.
+    pub const fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// Beyond this a packet of a direction is late.
+    pub const fn late_thresholds(&self) -> [Duration; 2] {
+        self.late_thresholds
     }
 
     /// Whether it still carries packets; [`Emulator::stop`] tells why not.
@@ -97,10 +147,7 @@ impl Emulator {
     /// Ends it and removes the devices. Packets on the way are lost.
     pub fn stop(mut self) -> EmulatorReport {
         let ended = self.end();
-        let unread = self.sockets.each_mut().map(|(socket, name)| {
-            // What the host put on the device and nobody read in time.
-            socket.link_by_name(name).ok().map(|link| link.counters.tx_dropped)
-        });
+        let unread = self.unread();
         report(ended, unread, self.memory_bytes, self.shared.counters())
     }
 

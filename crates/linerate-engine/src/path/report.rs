@@ -48,6 +48,8 @@ pub struct DirectionCounters {
     pub lateness_max_ns: u64,
     /// What waits in each element, in the order of the path.
     pub backlog: Vec<Backlog>,
+    /// What waits in queues: all of that but what travels.
+    pub queued: Backlog,
 }
 
 impl DirectionCounters {
@@ -128,7 +130,8 @@ impl DirectionReport {
         late > (self.counters.delivered_packets as f64 * LATE_SHARE_MAX).max(1.0)
     }
 
-    fn faults(&self) -> impl Iterator<Item = String> + use<> {
+    /// Reasons for which its traffic was not that of the path that was asked for, a line each.
+    pub fn faults(&self) -> impl Iterator<Item = String> + use<> {
         let counters = &self.counters;
         let behind = self.fell_behind().then(|| {
             let threshold = self.quantum + LATE;

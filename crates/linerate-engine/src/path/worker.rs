@@ -2,10 +2,11 @@
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
+use linerate_core::stats::LogHistogram;
 use linerate_core::time::MonoTime;
 use linerate_sys::sched::ShortSlack;
 use linerate_sys::timer::{Bell, HybridTimer};
@@ -30,12 +31,35 @@ pub(super) struct Shared {
     pub(super) stop: AtomicBool,
     pub(super) bell: Bell,
     counters: Mutex<Counters>,
+    /// Asks the thread for all that it knows.
+    wanted: AtomicBool,
+    answer: Mutex<Option<Known>>,
+    answered: Condvar,
 }
+
+/// Counters of both directions, and the lateness of their packets, of one moment.
+pub(super) type Known = (Counters, [LogHistogram; 2]);
 
 impl Shared {
     pub(super) fn new() -> linerate_sys::Result<Self> {
-        let counters = Mutex::default();
-        Ok(Self { stop: AtomicBool::new(false), bell: Bell::new()?, counters })
+        Ok(Self {
+            stop: AtomicBool::new(false),
+            bell: Bell::new()?,
+            counters: Mutex::default(),
+            wanted: AtomicBool::new(false),
+            answer: Mutex::default(),
+            answered: Condvar::new(),
+        })
+    }
+
+    /// Asks the thread and waits; none when it does not answer in time.
+    pub(super) fn ask_lateness(&self, patience: Duration) -> Option<Known> {
+        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        *answer = None;
+        self.wanted.store(true, Ordering::Release);
+        self.bell.ring();
+        let waited = self.answered.wait_timeout_while(answer, patience, |known| known.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.take()
     }
 
     pub(super) fn counters(&self) -> Counters {
@@ -98,6 +122,12 @@ impl Worker {
 
     fn turn(&mut self, shared: &Shared, timer: &mut HybridTimer) -> Result<(), Failure> {
         let now = clock::monotonic();
+        if shared.wanted.swap(false, Ordering::Acquire) {
+            shared.bell.hush();
+            self.answer(now, shared);
+            // The bell may have been rung for the end, too.
+            return Ok(());
+        }
         let [one, other] = &self.tuns;
         let [forward, backward] = &mut self.lanes;
         forward.release(now, other)?;
@@ -133,6 +163,18 @@ impl Worker {
             [_, seen, _] if seen.failed => Err(gone(other)),
             _ => Ok(()),
         }
+    }
+
+    /// Tells one who waits for it.
+    fn answer(&mut self, now: MonoTime, shared: &Shared) {
+        let known = self.lanes.each_mut().map(|lane| {
+            lane.note_backlog(now);
+            (lane.counters.clone(), lane.lateness_ns.clone())
+        });
+        let [(one, one_late), (other, other_late)] = known;
+        let mut answer = shared.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        *answer = Some(([one, other], [one_late, other_late]));
+        shared.answered.notify_all();
     }
 
     /// Shows the counters outside; never waits for one who is looking.

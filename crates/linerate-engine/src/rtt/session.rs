@@ -24,6 +24,7 @@ use super::{clock_check, target};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::environment;
+use crate::path::witness::{self, Witness};
 
 /// Remembered probes: at 150,000/s the smallest covers 0.4 s, the largest 7 s.
 const REMEMBERED_MIN: u64 = 1 << 16;
@@ -54,6 +55,7 @@ pub(crate) fn measure(
     let peer = resolve(&plan.host, plan.port, plan.family)?;
     let (kind, socket) = target::open(plan, peer)?;
     let wire = SocketWire::new(socket, kind, peer, waiting(plan));
+    let witness = Witness::begin(peer.ip());
     let _slack = sched::ShortSlack::begin();
     let tick = clock_check::calibrate();
     record.ends = ends(&wire, peer, tick);
@@ -61,8 +63,9 @@ pub(crate) fn measure(
     let mut session = Session { plan, peer, kind, wire, started, stamps: false, context, record };
     session.tell_target();
     session.note_setting();
-    session.prepare()?;
-    session.all_sizes(tick)
+    let outcome = session.prepare().and_then(|()| session.all_sizes(tick));
+    session.hear(witness);
+    outcome
 }
 
 struct Session<'a, 'c> {
@@ -80,6 +83,14 @@ impl Session<'_, '_> {
     fn caveat(&mut self, caveat: Caveat) {
         (self.context.watch)(&Event::Caveat(caveat.clone()));
         self.record.caveats.push(caveat);
+    }
+
+    /// Keeps what the emulated paths on the way did meanwhile.
+    fn hear(&mut self, witness: Witness) {
+        self.record.paths = witness.end();
+        for caveat in witness::caveats(&self.record.paths).collect::<Vec<_>>() {
+            self.caveat(caveat);
+        }
     }
 
     fn tell_target(&mut self) {

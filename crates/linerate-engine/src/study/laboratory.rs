@@ -63,14 +63,29 @@ impl Laboratory {
         site.set_sack(cell.sack)?;
         let plan = aimed_at(&cell.plan, &site.target.to_string());
         let (tool, stop) = (self.tool.clone(), self.stop.clone());
-        site.lab.run_on(&site.client, move || {
+        let record = site.lab.run_on(&site.client, move || {
             let mut context = Context { tool, stop, watch: &mut |_| {} };
             match &plan {
                 Plan::Tcp(plan) => throughput::run(plan, &mut context),
                 Plan::Ping(plan) => rtt::run(plan, &mut context),
             }
-        })
+        })?;
+        Ok(held_to_plan(record))
     }
+}
+
+/// What was measured over a path that was not the planned one is invalid.
+fn held_to_plan(mut record: Record) -> Record {
+    let late = record.paths.iter().find(|path| path.late);
+    let failure = late.map(|path| {
+        Failure::new(Fault::System, "emulate path", &path.name, path.faults.join("; "))
+            .advise("the run is invalid: leave the emulator a processor, and repeat")
+    });
+    if let (Some(failure), Status::Ok) = (failure, record.status) {
+        record.status = Status::Error;
+        record.failure = Some(failure);
+    }
+    record
 }
 
 /// The same plan for this target.

@@ -6,6 +6,8 @@ use linerate_core::record::{Direction, End, Event, Failure, Fault, IntervalRow};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{EndReport, FlowSample};
 
+use crate::path::witness::Witness;
+
 /// A connected data stream.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -16,7 +18,7 @@ pub(super) struct Connection {
 }
 
 /// Everything that was seen of a test.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) ends: Vec<End>,
     pub(super) server_host_id: Option<String>,
@@ -38,6 +40,8 @@ pub(super) struct Account {
     pub(super) omit_ns: u64,
     /// Intervals whose rows have been told.
     pub(super) intervals_told: usize,
+    /// Watches the emulated paths on the way.
+    pub(super) witness: Option<Witness>,
 }
 
 type Watch<'a> = &'a mut dyn FnMut(&Event);

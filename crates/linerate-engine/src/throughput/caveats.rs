@@ -7,6 +7,7 @@ use linerate_core::record::{
 
 use super::account::Account;
 use crate::environment::stolen_time;
+use crate::path::witness;
 
 use super::fold::{cpu_share, run_queue_share};
 
@@ -39,6 +40,7 @@ pub(super) fn caveats(record: &Record, plan: &TcpPlan, account: &Account) -> Vec
     }
     caveats.extend(pace(&record.flows, plan));
     caveats.extend(record.ceilings().filter_map(|ceiling| above_ceiling(record, ceiling)));
+    caveats.extend(witness::caveats(&record.paths));
     caveats.extend(cut_short(record));
     caveats
 }

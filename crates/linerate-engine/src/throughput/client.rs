@@ -22,6 +22,7 @@ use super::session::{LOOK_AT_END, planned_span};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
+use crate::path::witness::Witness;
 
 /// After the planned end the server has this long to report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -46,6 +47,7 @@ pub fn run(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
         record.status = if measured { Status::Partial } else { Status::Error };
         record.failure = Some(failure);
     }
+    record.paths = account.witness.take().map(Witness::end).unwrap_or_default();
     fold(&mut record, plan, &account);
     if context.stop.asked() && record.failure.is_none() {
         record.status = Status::Interrupted;
@@ -102,6 +104,7 @@ impl Test {
         let server = resolve(&plan.host, plan.port, plan.family)?;
         let local = bind_address(plan)?;
         account.ends.push(crate::environment::local_end(Some(server.ip())));
+        account.witness = Some(Witness::begin(server.ip()));
         let control = connect_control(server, local, plan)?;
         let machine = ClientMachine::default();
         let endpoint = Endpoint::new(request.clone());

@@ -21,7 +21,7 @@ pub(crate) use tcp::{
     ceilings as tcp_ceilings, processors as tcp_processors, table as tcp_table, title as tcp_title,
 };
 
-use crate::{escape, number, words};
+use crate::{emulated, escape, number, words};
 
 /// The final text of any record; lines are ended, the last one too.
 pub fn record(record: &Record) -> String {
@@ -60,6 +60,7 @@ fn facts(record: &Record) -> String {
             out.push_str(&format!("  {:<6}  {}\n", end.role, escape::line(&about)));
         }
     }
+    out.push_str(&emulated::lines(&record.paths));
     out
 }
 

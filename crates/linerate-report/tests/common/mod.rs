@@ -49,6 +49,7 @@ pub fn plan() -> StudyPlan {
             mtu_bytes: None,
             rate: (row.class == "man").then(|| "155.52 Mbit/s".to_owned()),
             offload: None,
+            path: None,
         };
         topologies.push(Topology {
             id,

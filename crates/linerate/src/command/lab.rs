@@ -22,12 +22,14 @@ use crate::output;
 const PLAN_BYTES_MAX: u64 = 1 << 20;
 
 /// The plans that come with the program.
-const SHIPPED: [(&str, &str); 5] = [
+const SHIPPED: [(&str, &str); 7] = [
     ("cable", include_str!("../../../../studies/labs/cable.toml")),
     ("switch", include_str!("../../../../studies/labs/switch.toml")),
     ("router", include_str!("../../../../studies/labs/router.toml")),
     ("filters", include_str!("../../../../studies/labs/filters.toml")),
     ("oc3", include_str!("../../../../studies/labs/oc3.toml")),
+    ("wan", include_str!("../../../../studies/labs/wan.toml")),
+    ("oc12", include_str!("../../../../studies/labs/oc12.toml")),
 ];
 
 /// Flags of `linerate lab`.
@@ -52,7 +54,8 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct PlanArgs {
-    /// A plan in TOML, or one that comes with linerate: cable, switch, router, filters, oc3
+    /// A plan in TOML, or one that comes with linerate: cable, switch, router, filters, oc3, wan,
+    /// oc12
     #[arg(value_name = "FILE")]
     plan: String,
 }
@@ -94,7 +97,12 @@ pub(crate) fn run(args: Args) -> Outcome {
 
 fn check(file: &str) -> Outcome {
     let plan = read_plan(file)?;
-    print_map(&Layout::of(&plan).with_context(|| format!("check {file}"))?);
+    let layout = Layout::of(&plan).with_context(|| format!("check {file}"))?;
+    print_map(&layout);
+    let memory_bytes = lab::path_memory_bytes(&layout)?;
+    if memory_bytes > 0 {
+        output::line(&format!("\nits paths take up to {} of memory", megabytes(memory_bytes)));
+    }
     Ok(0)
 }
 
@@ -164,7 +172,7 @@ fn command_of(words: &[String]) -> Command {
 }
 
 /// The exit code of a command as shells tell it: 128 and the signal that ended it.
-fn status_code(status: linerate_sys::Result<ExitStatus>) -> Outcome {
+pub(crate) fn status_code(status: linerate_sys::Result<ExitStatus>) -> Outcome {
     use std::os::unix::process::ExitStatusExt;
     let status = status.map_err(|error| {
         Failure::new(Fault::Usage, "run", error.object, words_of(&error.source))
@@ -219,6 +227,10 @@ fn read_plan(file: &str) -> Result<LabPlan, Failure> {
     let bytes = std::fs::read(file).map_err(|error| failed(&words_of(&error)))?;
     let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
     LabPlan::from_toml(&text, file)
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 fn print_map(layout: &Layout) {

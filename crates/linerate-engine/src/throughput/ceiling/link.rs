@@ -11,6 +11,7 @@ use linerate_core::theory::framing::{
 use linerate_core::units::BitRate;
 
 use super::Packet;
+use super::emulated::Emulated;
 
 /// Kinds of links that put packets into packets of another network, or speak no Ethernet
 /// (ip-link(8), `IFLA_INFO_KIND`).
@@ -39,9 +40,20 @@ const WRAPPING: [&str; 18] = [
 #[derive(Clone, Debug)]
 pub(super) struct LinkRate {
     pub(super) bps: u64,
-    shaped: bool,
-    tags: u8,
-    source: String,
+    pub(super) counts: Counts,
+    pub(super) tags: u8,
+    pub(super) source: String,
+}
+
+/// What a rate counts of a packet.
+#[derive(Clone, Debug)]
+pub(super) enum Counts {
+    /// Everything on an Ethernet wire.
+    Wire,
+    /// The IP packet and the Ethernet header.
+    Shaped,
+    /// What the line of an emulated path counts.
+    Emulated(Box<Emulated>),
 }
 
 /// What the interfaces of both ends tell about the rate of one direction.
@@ -105,14 +117,14 @@ fn rates_of(end: &End, interface: &Interface, direction: Direction) -> Vec<LinkR
     let lowest = interface.lower.as_deref().unwrap_or(&interface.name);
     let speed = interface.speed_bps.map(|bps| LinkRate {
         bps,
-        shaped: false,
+        counts: Counts::Wire,
         tags,
         source: format!("speed of {}", place(lowest)),
     });
     let shaper = interface.shaper_bps.filter(|_| end.role == sending_role(direction));
     let shaper = shaper.map(|bps| LinkRate {
         bps,
-        shaped: true,
+        counts: Counts::Shaped,
         tags,
         source: format!("token bucket filter on {}", place(&interface.name)),
     });
@@ -151,9 +163,13 @@ impl LinkRate {
     pub(super) fn framing(&self, packet: &Packet) -> Option<FramingCeiling> {
         let rate = BitRate::from_bits_per_sec(self.bps);
         let mtu_bytes = packet.bytes;
-        if !self.shaped {
-            let link = EthernetLink { rate, mtu_bytes, vlan_tags: self.tags };
-            return framing::ceiling(&link, &packet.segment).ok();
+        match &self.counts {
+            Counts::Emulated(emulated) => return emulated.framing(packet),
+            Counts::Wire => {
+                let link = EthernetLink { rate, mtu_bytes, vlan_tags: self.tags };
+                return framing::ceiling(&link, &packet.segment).ok();
+            }
+            Counts::Shaped => {}
         }
         let mut framing =
             framing::shaped_ceiling(&ShapedLink { rate, mtu_bytes }, &packet.segment).ok()?;

@@ -2,8 +2,10 @@
 //! link that either end tells leaves of its rate for the packets that the sender really made, and
 //! the other bounds that the record itself knows.
 //!
-//! Left out: rates further along the path, which neither end can see from here.
+//! Left out: rates further along the path, which neither end can see from here, but for those of
+//! emulated paths, which tell them.
 
+mod emulated;
 mod link;
 mod rungs;
 
@@ -25,7 +27,8 @@ pub(super) fn ceiling(record: &Record, plan: &TcpPlan, direction: Direction) -> 
     let flow = flows.first()?;
     let mut ceiling = Ceiling::of_goodput(direction);
     ceiling.rungs = rungs::rungs(&flows, plan);
-    let known = link::rates(&record.ends, direction);
+    let mut known = link::rates(&record.ends, direction);
+    emulated::add(&mut known, &record.paths, direction, flows.len());
     ceiling.no_link = known.no_link;
     if ceiling.no_link.is_some() {
         return Some(ceiling);

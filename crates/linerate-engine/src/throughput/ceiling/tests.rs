@@ -1,7 +1,9 @@
 //! Ceilings of hand-made records, held against sums over the bytes of one packet.
 
+use linerate_core::path::PathPlan;
 use linerate_core::record::{
-    End, FlowEnd, Plan, RecordId, Summary, SynOptions, TcpDirections, TcpInfo, Tool,
+    EmulatedPath, End, FlowEnd, PathDirection, Plan, RecordId, Summary, SynOptions, TcpDirections,
+    TcpInfo, Tool,
 };
 use linerate_core::time::WallTime;
 
@@ -187,4 +189,41 @@ fn without_the_senders_account_the_segment_is_what_is_missing() {
     assert_eq!(ceiling.value, None);
     assert_eq!(ceiling.unknown, ["the sender's segment size"]);
     assert_eq!(ceiling.input("link_rate_bps").map(|it| it.value), Some(1e9));
+}
+
+#[test]
+fn an_emulated_path_tells_the_rate_that_its_devices_do_not() {
+    let mut record = record(kind("eth0", "tun"), kind("eth0", "tun"));
+    let way = |backward, direction| PathDirection {
+        backward,
+        direction: Some(direction),
+        ..PathDirection::default()
+    };
+    record.paths = vec![EmulatedPath {
+        name: "b eth0 - a eth0".to_owned(),
+        plan: PathPlan {
+            link: Some("oc12-atm".to_owned()),
+            forward: Some(Box::new(PathPlan {
+                rate: Some("1 Gbit/s".to_owned()),
+                ..PathPlan::default()
+            })),
+            ..PathPlan::default()
+        },
+        directions: vec![way(false, Direction::Down), way(true, Direction::Up)],
+        ..EmulatedPath::default()
+    }];
+    // 1500 + 16 bytes in 32 cells; 149.76 Mbit/s x 4 of cells.
+    let up = of(&record, Direction::Up);
+    assert_close(up.value, 599.04e6 * 1448.0 / (32.0 * 53.0));
+    assert_eq!(up.unknown, [] as [&str; 0]);
+    let source = &up.input("link_rate_bps").expect("it is known").source;
+    assert_eq!(source, "laboratory link b eth0 - a eth0, oc12 aal5-llcsnap");
+    let down = of(&record, Direction::Down);
+    assert_close(down.value, 1e9 * 1448.0 / 1538.0);
+}
+
+#[track_caller]
+fn assert_close(value: Option<f64>, expected: f64) {
+    let value = value.expect("a ceiling");
+    assert!((value / expected - 1.0).abs() < 1e-6, "{value} and not {expected}");
 }

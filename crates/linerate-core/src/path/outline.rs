@@ -1,0 +1,221 @@
+//! What a path is before it is built, beside its elements: the link that it names, the MTU that is
+//! usual there, how much it holds at most, and a line of text about it.
+//!
+//! Left out: what the elements do with packets.
+
+use std::time::Duration;
+
+use super::build::{problem, rate};
+use super::plan::PathPlan;
+use super::{DirectionFacts, Limit, PathProblem};
+use crate::theory::carrier::Carrier;
+use crate::theory::link::Link;
+use crate::units::BitRate;
+
+/// Short names of a carrier at the end of a link's name: `oc12-atm`.
+const SUFFIXES: [(&str, &str); 4] =
+    [("-atm", "aal5-llcsnap"), ("-pos", "pos"), ("-hdlc", "hdlc"), ("-ppp", "hdlc")];
+
+/// Packets that wait before a policer, a shaper or a device, which have queues of their own.
+const SIDE_QUEUE_PACKETS: u64 = 1000;
+
+/// What one direction of a path asks of whoever holds its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The fastest that its packets ever enter the delay; absent where nothing limits them.
+    pub rate: Option<BitRate>,
+    /// Longest time that an element delays a packet beside queues.
+    pub delay: Duration,
+    /// What all queues hold together, in bytes of IP packets.
+    pub queue_bytes: u64,
+}
+
+/// The link that the plan names and what carries packets on it; an Ethernet link where it gives a
+/// rate alone.
+pub(super) fn named_line(plan: &PathPlan) -> Result<Option<(Link, Carrier)>, PathProblem> {
+    let link = match (&plan.link, &plan.rate) {
+        (Some(text), _) => link_of(text)?,
+        (None, Some(text)) => Link::Ethernet(rate("rate", text)?),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some((link, carrier(link, plan)?)))
+}
+
+/// What carries packets on a link: what the plan says, what the name of the link ends in, or what
+/// is usual.
+pub(super) fn carrier(link: Link, plan: &PathPlan) -> Result<Carrier, PathProblem> {
+    let short = plan.link.as_deref().and_then(|text| Some(parts(text)?.1));
+    match plan.carrier.as_deref().or(short) {
+        Some(text) => text.parse().map_err(|error| problem("carrier", error)),
+        None => Ok(link.default_carrier()),
+    }
+}
+
+fn link_of(text: &str) -> Result<Link, PathProblem> {
+    let whole = text.parse::<Link>();
+    let short = || parts(text).and_then(|(name, _)| name.parse().ok());
+    whole.or_else(|error| short().ok_or_else(|| problem("link", error)))
+}
+
+/// A link's name and the carrier that it ends in.
+fn parts(text: &str) -> Option<(&str, &'static str)> {
+    let text = text.trim();
+    let (suffix, carrier) = SUFFIXES.iter().find(|(suffix, _)| text.ends_with(suffix))?;
+    Some((&text[..text.len() - suffix.len()], carrier))
+}
+
+impl PathPlan {
+    /// The MTU that is usual for the path's links: 9180 for IP in cells, 4470 for packets on
+    /// SONET, 1500 elsewhere; the smaller one of two directions.
+    pub fn mtu_bytes_usual(&self) -> u32 {
+        let usual = |backward| {
+            let line = named_line(&self.direction(backward)).ok().flatten();
+            line.map_or(1500, |(link, carrier)| link.default_mtu_bytes(carrier))
+        };
+        usual(false).min(usual(true))
+    }
+
+    /// What the two directions ask of whoever holds packets of up to `mtu_bytes`.
+    /// # Errors
+    /// The first key that cannot be built, with the reason.
+    pub fn loads(&self, mtu_bytes: u32) -> Result<[Load; 2], PathProblem> {
+        let [there, back] = self.facts()?;
+        Ok([self.load(false, &there, mtu_bytes)?, self.load(true, &back, mtu_bytes)?])
+    }
+
+    fn load(
+        &self,
+        backward: bool,
+        facts: &DirectionFacts,
+        mtu_bytes: u32,
+    ) -> Result<Load, PathProblem> {
+        let plan = self.direction(backward);
+        let steps = plan.steps.iter().map(|step| rate("steps.rate", &step.rate));
+        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        let members = plan.trunk.iter().map(|text| rate("trunk", text));
+        let members = members.collect::<Result<Vec<_>, _>>()?;
+        let sum = members.iter().map(|member| member.bits_per_sec()).sum();
+        let line = match members.is_empty() {
+            true => facts.rate.into_iter().chain(steps).max(),
+            false => Some(BitRate::from_bits_per_sec(sum)),
+        };
+        let side = [plan.shaper.is_some(), plan.packets_per_s.is_some()];
+        let side = side.iter().filter(|set| **set).count() as u64 * SIDE_QUEUE_PACKETS;
+        let waiting = match facts.buffer {
+            Limit::Bytes(bytes) => bytes.saturating_mul(members.len().max(1) as u64),
+            Limit::Packets(packets) => packets.saturating_mul(u64::from(mtu_bytes)),
+        };
+        Ok(Load {
+            rate: line,
+            delay: facts.delay,
+            queue_bytes: waiting.saturating_add(side * u64::from(mtu_bytes)),
+        })
+    }
+
+    /// The path in a line: `622.08 Mbit/s oc12 aal5-llcsnap, 22.5 ms, loss 0.1%`; both directions
+    /// where they differ.
+    pub fn outline(&self) -> String {
+        let [there, back] = [self.direction(false), self.direction(true)];
+        match (there.outline_one(), back.outline_one()) {
+            (there, back) if there == back => there,
+            (there, back) => format!("{there} | {back}"),
+        }
+    }
+
+    fn outline_one(&self) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        match named_line(self) {
+            Ok(Some((link, _))) if self.link.is_none() => parts.push(link.rate().to_string()),
+            Ok(Some((link, carrier))) => {
+                parts.push(format!("{} {link} {carrier}", link.rate()));
+            }
+            _ if self.trace.is_some() => parts.push("trace".to_owned()),
+            _ if !self.trunk.is_empty() => parts.push(format!("trunk {}", self.trunk.join(" + "))),
+            _ => {}
+        }
+        let said = [
+            ("", &self.delay),
+            ("loss ", &self.loss),
+            ("bit errors ", &self.bit_errors),
+            ("buffer ", &self.buffer),
+            ("duplicates ", &self.duplicate),
+            ("corruption ", &self.corrupt),
+        ];
+        let said = said.iter().filter_map(|(name, text)| Some(format!("{name}{}", text.as_ref()?)));
+        parts.extend(said);
+        parts.extend(self.outline_flags().into_iter().map(str::to_owned));
+        if parts.is_empty() {
+            "emulated, as fast as the machine".to_owned()
+        } else {
+            parts.join(", ")
+        }
+    }
+
+    /// Names of the keys whose values are too long for a line.
+    fn outline_flags(&self) -> Vec<&'static str> {
+        let set = [
+            ("queue", self.queue.is_some()),
+            ("jitter", self.jitter.is_some()),
+            ("reordering", self.reorder.is_some()),
+            ("burst loss", self.burst_loss.is_some()),
+            ("cell loss", self.cell_loss.is_some()),
+            ("listed loss", !self.lose.is_empty()),
+            ("outages", !self.outages.is_empty()),
+            ("steps", !self.steps.is_empty()),
+            ("policer", self.policer.is_some()),
+            ("shaper", self.shaper.is_some()),
+            ("packet rate", self.packets_per_s.is_some()),
+            ("cross traffic", !self.cross.is_empty()),
+            ("half duplex", self.half_duplex == Some(true)),
+            ("MTU limit", self.mtu_bytes.is_some()),
+        ];
+        set.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> PathPlan {
+        toml::from_str(text).expect("a path")
+    }
+
+    #[test]
+    fn a_link_may_end_in_the_name_of_its_carrier() {
+        let short = plan("link = \"oc12-atm\"").facts().expect("a path");
+        let long = plan("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"").facts().expect("a path");
+        assert_eq!(short, long);
+        assert_eq!(plan("link = \"oc12-atm\"").mtu_bytes_usual(), 9180);
+        assert_eq!(plan("link = \"oc3-pos\"").mtu_bytes_usual(), 4470);
+        assert_eq!(plan("link = \"ds3-atm\"").mtu_bytes_usual(), 9180);
+        assert_eq!(plan("rate = \"10 Mbit/s\"").mtu_bytes_usual(), 1500);
+        assert_eq!(plan("delay = \"1 ms\"").mtu_bytes_usual(), 1500);
+        let wrong = plan("link = \"oc13-atm\"").facts().expect_err("no such link").to_string();
+        assert!(wrong.starts_with("link: \"oc13-atm\""), "{wrong}");
+    }
+
+    #[test]
+    fn the_fastest_of_all_rates_and_all_queues_are_held() {
+        let path = "rate = \"10 Mbit/s\"\nbuffer = \"10 kB\"\ndelay = \"20 ms\"\n\
+                    steps = [{ at = \"1 s\", rate = \"80 Mbit/s\" }]\npackets_per_s = 100";
+        let [there, back] = plan(path).loads(1500).expect("a path");
+        assert_eq!(there, back);
+        assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(80_000_000)));
+        // 10,000 bytes, and 1000 packets of 1500 before the device.
+        assert_eq!((there.queue_bytes, there.delay.as_millis()), (1_510_000, 20));
+        let trunk = "trunk = [\"10 Mbit/s\", \"20 Mbit/s\"]\nbuffer = \"10 kB\"";
+        let [there, _] = plan(trunk).loads(1500).expect("a path");
+        assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(30_000_000)));
+        assert_eq!(there.queue_bytes, 20_000);
+    }
+
+    #[test]
+    fn a_path_is_told_in_a_line_and_in_two_halves_where_they_differ() {
+        let text = "link = \"oc12-atm\"\ndelay = \"22.5 ms\"\nloss = \"0.1%\"";
+        assert_eq!(plan(text).outline(), "622.08 Mbit/s oc12 aal5-llcsnap, 22.5 ms, loss 0.1%");
+        let text = "rate = \"10 Mbit/s\"\nbackward = { delay = \"1 ms\", queue = \"red\" }";
+        assert_eq!(plan(text).outline(), "10 Mbit/s | 10 Mbit/s, 1 ms, queue");
+        assert_eq!(plan("").outline(), "emulated, as fast as the machine");
+    }
+}

@@ -1,0 +1,201 @@
+//! The emulated paths that a measurement went over: what was asked of them and what they really
+//! did, counted by the emulator itself while the measurement was under way.
+//!
+//! Left out: what the packets were. Times are those of the measurement's own host.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Direction, Failure, Tool};
+use crate::path::PathPlan;
+use crate::time::WallTime;
+
+/// The most points of a queue series; beyond it two intervals become one.
+pub const QUEUE_POINTS_MAX: usize = 4096;
+
+/// The schema that [`PathRun`] is written in.
+pub const PATH_SCHEMA: &str = "linerate.path/1";
+
+/// A path that `linerate path run` held, from its start to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathRun {
+    /// Always [`PATH_SCHEMA`] when written by this version.
+    pub schema: String,
+    /// The program.
+    pub tool: Tool,
+    /// Civil time at the start, by the local clock.
+    pub started_at: WallTime,
+    /// Devices at the ends: `path0`, `/run/netns/b:path1`.
+    pub ends: Vec<String>,
+    /// The path and what it did.
+    pub path: EmulatedPath,
+    /// Whether its thread had real-time priority.
+    pub real_time: bool,
+    /// Whether its memory was locked.
+    pub locked: bool,
+    /// Processor time of its thread; null where the kernel does not tell.
+    pub cpu_ns: Option<u64>,
+    /// Time that its thread was ready to run and waited for a processor.
+    pub run_queue_wait_ns: Option<u64>,
+    /// Why it ended before anybody asked it to.
+    pub failure: Option<Failure>,
+}
+
+/// One emulated path, over the span of one measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EmulatedPath {
+    /// Its place: `r1 eth1 - r2 eth0`.
+    pub name: String,
+    /// What carried the packets: `tun` for IP packets, `tap` for Ethernet frames.
+    pub datapath: String,
+    /// What was asked of it.
+    pub plan: PathPlan,
+    /// Seed of its random decisions.
+    pub seed: u64,
+    /// Largest IP packet of its devices.
+    pub mtu_bytes: u32,
+    /// Memory that it may take at most.
+    pub memory_bytes: u64,
+    /// Time that was watched.
+    pub span_ns: u64,
+    /// Whether it was not the path that was asked for, because it fell behind its own schedule or
+    /// dropped packets that the plan would have carried: what was measured over it is invalid.
+    pub late: bool,
+    /// Why, one line each; empty when it kept to its plan.
+    pub faults: Vec<String>,
+    /// Forward, then backward.
+    pub directions: Vec<PathDirection>,
+}
+
+/// What one direction of a path did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathDirection {
+    /// Whether it is the plan's backward direction.
+    pub backward: bool,
+    /// The measurement's direction whose data it carries; null where there is no measurement.
+    pub direction: Option<Direction>,
+    /// IP packets that came from the host; segments of super-packets each for itself.
+    pub taken_packets: u64,
+    /// Bytes of those packets.
+    pub taken_bytes: u64,
+    /// IP packets handed to the other host, copies that the path made among them.
+    pub delivered_packets: u64,
+    /// Bytes of those packets.
+    pub delivered_bytes: u64,
+    /// Packets that the path lost, by cause; cross traffic is not among them.
+    pub lost: Vec<PathLoss>,
+    /// Packets of which the path made one more.
+    pub copied_packets: u64,
+    /// Packets that the path damaged and delivered.
+    pub corrupted_packets: u64,
+    /// Packets that the path marked (Congestion Experienced).
+    pub marked_packets: u64,
+    /// Packets dropped outside of the plan: no room, not read in time, not taken by the host.
+    pub unplanned_packets: u64,
+    /// Packets handed over later than due by more than `late_threshold_ns`.
+    pub late_packets: u64,
+    /// What counts as late.
+    pub late_threshold_ns: u64,
+    /// How much later than due packets were handed over; null when there were none.
+    pub lateness_p50_ns: Option<u64>,
+    /// 99th percentile of the same.
+    pub lateness_p99_ns: Option<u64>,
+    /// Largest of the same.
+    pub lateness_max_ns: Option<u64>,
+    /// What waited in the path's queues.
+    pub queue: QueueSeries,
+}
+
+/// Packets lost to one cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PathLoss {
+    /// `queue_full`, `queue_early`, `policed`, `random`, `damaged`, `too_long` or `outage`.
+    pub cause: String,
+    /// How many.
+    pub packets: u64,
+}
+
+/// The largest backlog of each interval, from the begin of the measurement. It is looked at many
+/// times an interval, not at each packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueSeries {
+    /// Length of an interval.
+    pub interval_ns: u64,
+    /// Packets that waited.
+    pub packets: Vec<u64>,
+    /// Bytes of IP packets that waited.
+    pub bytes: Vec<u64>,
+}
+
+impl EmulatedPath {
+    /// The direction that carries a measurement's data one way.
+    pub fn carrying(&self, direction: Direction) -> Option<&PathDirection> {
+        self.directions.iter().find(|one| one.direction == Some(direction))
+    }
+}
+
+impl PathDirection {
+    /// Packets lost to all causes of the plan.
+    pub fn lost_packets(&self) -> u64 {
+        self.lost.iter().map(|loss| loss.packets).sum()
+    }
+}
+
+impl QueueSeries {
+    /// A series that looks at intervals of this length first.
+    pub const fn new(interval_ns: u64) -> Self {
+        Self { interval_ns, packets: Vec::new(), bytes: Vec::new() }
+    }
+
+    /// Notes a backlog at a time since the begin. Intervals without a look repeat the last one.
+    pub fn note(&mut self, at_ns: u64, packets: u64, bytes: u64) {
+        while at_ns / self.interval_ns.max(1) >= QUEUE_POINTS_MAX as u64 {
+            self.halve();
+        }
+        let place = at_ns / self.interval_ns.max(1);
+        let place = usize::try_from(place).unwrap_or(QUEUE_POINTS_MAX);
+        for (series, value) in [(&mut self.packets, packets), (&mut self.bytes, bytes)] {
+            let last = series.last().copied().unwrap_or(0);
+            if series.len() <= place {
+                series.resize(place, last);
+                series.push(value);
+            }
+            series[place] = series[place].max(value);
+        }
+    }
+
+    fn halve(&mut self) {
+        self.interval_ns = self.interval_ns.max(1) * 2;
+        for series in [&mut self.packets, &mut self.bytes] {
+            let pairs = series.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0));
+            *series = pairs.collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_series_keeps_the_largest_of_each_interval() {
+        let mut queue = QueueSeries::new(10);
+        for (at, packets) in [(0, 3), (9, 5), (9, 1), (10, 2), (35, 7)] {
+            queue.note(at, packets, packets * 100);
+        }
+        // Nobody looked between 20 and 30: as it was.
+        assert_eq!(queue.packets, [5, 2, 2, 7]);
+        assert_eq!(queue.bytes, [500, 200, 200, 700]);
+    }
+
+    #[test]
+    fn a_queue_series_never_grows_beyond_its_most_points_and_keeps_its_peaks() {
+        let mut queue = QueueSeries::new(1);
+        for at in 0..100_000 {
+            queue.note(at, u64::from(at == 50_001), 0);
+        }
+        // 2^5 x 4096 = 131,072 is the first that holds 100,000: 3125 intervals of 32.
+        assert_eq!((queue.interval_ns, queue.packets.len()), (32, 3125));
+        assert_eq!(queue.packets.iter().position(|&one| one == 1), Some(50_001 / 32));
+    }
+}

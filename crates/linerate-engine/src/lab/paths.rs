@@ -1,0 +1,116 @@
+//! Links that are emulated paths: devices in the two namespaces, a thread between them.
+//!
+//! Between hosts and routers they carry IP (TUN); where an end is a switch, both are Ethernet
+//! devices (TAP). The threads are those of this process and end with it, and the devices with
+//! them, so nothing passes unshaped.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use linerate_core::lab::{Layout, Role};
+use linerate_core::record::{self, Failure};
+use linerate_sys::tun::TunKind;
+
+use super::Node;
+use crate::path::witness::{OnWay, PathFacts, PathSite, Site, Teller};
+use crate::path::{Direction as Lane, Emulator, EmulatorPlan, End, directions};
+
+/// A link of the layout that is an emulated path.
+#[derive(Clone, Debug)]
+pub(super) struct LabPath {
+    /// Index of the link.
+    pub(super) link: usize,
+    pub(super) site: Arc<PathSite>,
+}
+
+/// Makes the devices of a link and carries packets between them.
+pub(super) fn start(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
+    let link = &layout.links[index];
+    let is_switch = |end: usize| layout.nodes[link.ends[end].node].role == Role::Switch;
+    let kind = if is_switch(0) || is_switch(1) { TunKind::Ethernet } else { TunKind::Ip };
+    let end = |end: usize| {
+        let place = link.ends[end];
+        let name = layout.nodes[place.node].interfaces[place.interface].name.clone();
+        let netns = Some(&*nodes[place.node].netns);
+        End { netns, name, kind, mtu_bytes: link.mtu_bytes, addresses: Vec::new() }
+    };
+    let plan = EmulatorPlan::new([end(0), end(1)], directions_of(layout, index)?);
+    let emulator = Mutex::new(Emulator::start(plan)?);
+    let facts = PathFacts {
+        name: layout.link_name(index),
+        kind,
+        plan: link.path.clone().unwrap_or_default(),
+        mtu_bytes: link.mtu_bytes,
+    };
+    Ok(LabPath { link: index, site: Arc::new(PathSite { facts, emulator }) })
+}
+
+/// Tells measurements on hosts and routers about the paths that they go over; none without paths.
+pub(super) fn teller(
+    layout: &Layout,
+    nodes: &[Node],
+    paths: &[LabPath],
+) -> Result<Option<Teller>, Failure> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let layout = Arc::new(layout.clone());
+    let sites =
+        nodes.iter().enumerate().filter(|(node, _)| layout.nodes[*node].role != Role::Switch);
+    let sites = sites.map(|(node, inside)| {
+        let (layout, paths) = (Arc::clone(&layout), paths.to_vec());
+        Site {
+            netns: Some(Arc::clone(&inside.netns)),
+            name: layout.nodes[node].name.clone(),
+            ways: Arc::new(move |target| on_way(&layout, &paths, node, target)),
+        }
+    });
+    Teller::open(sites.collect()).map(Some)
+}
+
+/// The paths from a node to an address and back.
+fn on_way(layout: &Layout, paths: &[LabPath], node: usize, target: IpAddr) -> Vec<OnWay> {
+    let there = layout.way(node, target);
+    let own = there.first().and_then(|first| {
+        let end = layout.links[first.link].ends[usize::from(first.backward)];
+        let interface = &layout.nodes[node].interfaces[end.interface];
+        if target.is_ipv4() {
+            interface.ipv4.map(IpAddr::V4)
+        } else {
+            interface.ipv6.map(IpAddr::V6)
+        }
+    });
+    let back = own.zip(layout.node_at(target)).map(|(own, far)| layout.way(far, own));
+    let back = back.unwrap_or_default();
+    let crossed = |path: &LabPath| {
+        let mut directions = [None; 2];
+        for (way, carried) in [(&there, record::Direction::Up), (&back, record::Direction::Down)] {
+            for crossing in way.iter().filter(|crossing| crossing.link == path.link) {
+                directions[usize::from(crossing.backward)] = Some(carried);
+            }
+        }
+        directions
+            .iter()
+            .any(Option::is_some)
+            .then(|| OnWay { path: Arc::clone(&path.site), directions })
+    };
+    paths.iter().filter_map(crossed).collect()
+}
+
+fn directions_of(layout: &Layout, index: usize) -> Result<[Lane; 2], Failure> {
+    let link = &layout.links[index];
+    let path = link.path.clone().unwrap_or_default();
+    directions(&path, link.mtu_bytes, &layout.link_name(index))
+}
+
+/// Memory that all paths of a laboratory take at most, in bytes.
+/// # Errors
+/// When a path cannot be built.
+pub fn path_memory_bytes(layout: &Layout) -> Result<u64, Failure> {
+    let paths = (0..layout.links.len()).filter(|&index| layout.links[index].path.is_some());
+    let bytes = paths.map(|index| {
+        let directions = directions_of(layout, index)?;
+        Ok(directions.iter().map(Lane::memory_bytes).fold(0, u64::saturating_add))
+    });
+    bytes.sum()
+}

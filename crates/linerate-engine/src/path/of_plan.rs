@@ -1,0 +1,25 @@
+//! From a path as data to the two directions of an emulator.
+
+use linerate_core::path::{Load, PathPlan, PathProblem};
+use linerate_core::record::{Failure, Fault};
+use linerate_sys::clock;
+
+use super::plan::Direction;
+
+/// The two directions of a path whose schedules begin now, for packets of up to `mtu_bytes`.
+/// `name` is what messages call it.
+/// # Errors
+/// The first key that cannot be built, with the reason.
+pub fn directions(plan: &PathPlan, mtu_bytes: u32, name: &str) -> Result<[Direction; 2], Failure> {
+    let failed = |problem: PathProblem| Failure::new(Fault::Usage, "build path", name, problem);
+    let [load, load_back] = plan.loads(mtu_bytes).map_err(failed)?;
+    let [forward, backward] = plan.build(clock::monotonic()).map_err(failed)?;
+    let direction = |pipeline, load: Load| Direction {
+        pipeline,
+        rate: load.rate,
+        delay_max: load.delay,
+        queue_bytes: load.queue_bytes,
+        quantum: None,
+    };
+    Ok([direction(forward, load), direction(backward, load_back)])
+}

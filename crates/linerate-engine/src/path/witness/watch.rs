@@ -1,0 +1,241 @@
+//! One measurement over emulated paths, as their process sees it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_core::path::{LossCause, PathPlan};
+use linerate_core::record::{EmulatedPath, PathDirection, PathLoss, QueueSeries};
+use linerate_core::time::MonoTime;
+use linerate_sys::clock;
+use linerate_sys::tun::TunKind;
+
+use super::super::{
+    Counters, DirectionCounters, DirectionReport, Emulator, EmulatorReport, LATE, Snapshot,
+};
+use super::teller::OnWay;
+
+/// What a record says of a path beside its counters.
+#[derive(Clone, Debug)]
+pub struct PathFacts {
+    /// Its place: `r1 eth1 - r2 eth0`.
+    pub name: String,
+    /// What its devices carry.
+    pub kind: TunKind,
+    /// What was asked of it.
+    pub plan: PathPlan,
+    /// Largest IP packet of its devices.
+    pub mtu_bytes: u32,
+}
+
+/// A path that runs.
+#[derive(Debug)]
+pub struct PathSite {
+    /// What it is.
+    pub facts: PathFacts,
+    /// What carries its packets.
+    pub emulator: Mutex<Emulator>,
+}
+
+impl PathSite {
+    /// What it did so far.
+    pub fn counters(&self) -> Counters {
+        self.lock().counters()
+    }
+
+    /// What it did so far, whole.
+    pub fn snapshot(&self) -> Snapshot {
+        self.lock().snapshot()
+    }
+
+    /// Whether it still carries packets.
+    pub fn is_running(&self) -> bool {
+        self.lock().is_running()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Emulator> {
+        self.emulator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A path on the way of a measurement, watched from its begin on.
+pub(super) struct Watched {
+    on_way: OnWay,
+    begin: MonoTime,
+    first: Snapshot,
+    queues: [QueueSeries; 2],
+}
+
+impl Watched {
+    pub(super) fn begin(on_way: OnWay, interval: Duration) -> Self {
+        let first = on_way.path.snapshot();
+        let queues = [(); 2].map(|()| QueueSeries::new(nanos(interval)));
+        Self { on_way, begin: clock::monotonic(), first, queues }
+    }
+
+    /// Looks at the queues.
+    pub(super) fn look(&mut self) {
+        let at_ns = clock::monotonic().nanos_since(self.begin);
+        note_queues(&mut self.queues, at_ns, &self.on_way.path.counters());
+    }
+
+    pub(super) fn end(mut self) -> EmulatedPath {
+        self.look();
+        let span = clock::monotonic().since(self.begin);
+        let mut path = told(&self.on_way.path, &self.first, span, self.queues);
+        for (direction, carried) in path.directions.iter_mut().zip(self.on_way.directions) {
+            direction.direction = carried;
+        }
+        path
+    }
+}
+
+/// Notes what waits in both directions.
+pub fn note_queues(queues: &mut [QueueSeries; 2], at_ns: u64, counters: &Counters) {
+    for (queue, counters) in queues.iter_mut().zip(counters) {
+        queue.note(at_ns, counters.queued.packets, counters.queued.bytes);
+    }
+}
+
+/// What a path did since a moment.
+fn told(
+    site: &PathSite,
+    since: &Snapshot,
+    span: Duration,
+    queues: [QueueSeries; 2],
+) -> EmulatedPath {
+    let now = site.snapshot();
+    let emulator = site.lock();
+    let thresholds = emulator.late_thresholds();
+    let report = |index: usize| DirectionReport {
+        counters: difference(&now.counters[index], &since.counters[index]),
+        lateness_ns: now.lateness_ns[index].since(&since.lateness_ns[index]),
+        quantum: thresholds[index].saturating_sub(LATE),
+        unread_packets: now.unread[index]
+            .map(|count| count.saturating_sub(since.unread[index].unwrap_or(0))),
+    };
+    let ended = (!emulator.is_running()).then(|| "the emulator ended".to_owned());
+    let mut path = described(&site.facts, &[report(0), report(1)], span, queues);
+    path.memory_bytes = emulator.memory_bytes();
+    path.late |= ended.is_some();
+    path.faults.extend(ended);
+    path
+}
+
+/// What a path did in all, after its end.
+pub fn ended(facts: &PathFacts, report: &EmulatorReport, queues: [QueueSeries; 2]) -> EmulatedPath {
+    let mut path = described(facts, &report.directions, report.ran, queues);
+    path.memory_bytes = report.memory_bytes;
+    path
+}
+
+fn described(
+    facts: &PathFacts,
+    reports: &[DirectionReport; 2],
+    span: Duration,
+    queues: [QueueSeries; 2],
+) -> EmulatedPath {
+    let names = ["forward", "backward"].into_iter().zip(reports);
+    let faults = names.flat_map(|(name, report)| {
+        report.faults().map(move |fault| format!("{name}: {fault}")).collect::<Vec<_>>()
+    });
+    let faults: Vec<String> = faults.collect();
+    let directions = reports.iter().zip(queues).enumerate();
+    EmulatedPath {
+        name: facts.name.clone(),
+        datapath: match facts.kind {
+            TunKind::Ip => "tun".to_owned(),
+            TunKind::Ethernet => "tap".to_owned(),
+        },
+        plan: facts.plan.clone(),
+        seed: facts.plan.seed.unwrap_or(1),
+        mtu_bytes: facts.mtu_bytes,
+        memory_bytes: 0,
+        span_ns: nanos(span),
+        late: !faults.is_empty(),
+        faults,
+        directions: directions
+            .map(|(index, (report, queue))| direction_of(report, index == 1, queue))
+            .collect(),
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn direction_of(report: &DirectionReport, backward: bool, queue: QueueSeries) -> PathDirection {
+    let counters = &report.counters;
+    let unplanned = [
+        counters.no_room_packets,
+        counters.orphaned_packets,
+        counters.refused_packets,
+        report.unread_packets.unwrap_or(0),
+    ];
+    PathDirection {
+        backward,
+        direction: None,
+        taken_packets: counters.taken_packets,
+        taken_bytes: counters.taken_bytes,
+        delivered_packets: counters.delivered_packets,
+        delivered_bytes: counters.delivered_bytes,
+        lost: losses(counters),
+        copied_packets: counters.copied_packets,
+        corrupted_packets: counters.corrupted_packets,
+        marked_packets: counters.marked_packets,
+        unplanned_packets: unplanned.iter().sum(),
+        late_packets: counters.late_packets,
+        late_threshold_ns: nanos(report.quantum + LATE),
+        lateness_p50_ns: report.lateness_ns.quantile(0.5),
+        lateness_p99_ns: report.lateness_ns.quantile(0.99),
+        lateness_max_ns: report.lateness_ns.quantile(1.0),
+        queue,
+    }
+}
+
+fn losses(counters: &DirectionCounters) -> Vec<PathLoss> {
+    let by_cause: BTreeMap<&str, u64> =
+        counters.lost.iter().map(|(cause, packets)| (cause_name(*cause), *packets)).collect();
+    let lost = by_cause.into_iter().filter(|(_, packets)| *packets > 0);
+    lost.map(|(cause, packets)| PathLoss { cause: cause.to_owned(), packets }).collect()
+}
+
+/// The name of a cause in records.
+pub const fn cause_name(cause: LossCause) -> &'static str {
+    match cause {
+        LossCause::QueueFull => "queue_full",
+        LossCause::QueueEarly => "queue_early",
+        LossCause::Policed => "policed",
+        LossCause::Random => "random",
+        LossCause::Damaged => "damaged",
+        LossCause::TooLong => "too_long",
+        LossCause::Outage => "outage",
+    }
+}
+
+/// What was counted after `before`.
+fn difference(now: &DirectionCounters, before: &DirectionCounters) -> DirectionCounters {
+    DirectionCounters {
+        taken_packets: now.taken_packets - before.taken_packets,
+        taken_bytes: now.taken_bytes - before.taken_bytes,
+        reads: now.reads - before.reads,
+        delivered_packets: now.delivered_packets - before.delivered_packets,
+        delivered_bytes: now.delivered_bytes - before.delivered_bytes,
+        writes: now.writes - before.writes,
+        copied_packets: now.copied_packets - before.copied_packets,
+        lost: now
+            .lost
+            .iter()
+            .map(|&(cause, count)| (cause, count - before.lost_to(cause)))
+            .collect(),
+        corrupted_packets: now.corrupted_packets - before.corrupted_packets,
+        marked_packets: now.marked_packets - before.marked_packets,
+        refused_packets: now.refused_packets - before.refused_packets,
+        no_room_packets: now.no_room_packets - before.no_room_packets,
+        orphaned_packets: now.orphaned_packets - before.orphaned_packets,
+        late_packets: now.late_packets - before.late_packets,
+        lateness_max_ns: now.lateness_max_ns,
+        backlog: now.backlog.clone(),
+        queued: now.queued,
+    }
+}

@@ -1,0 +1,169 @@
+//! Laboratories whose links are emulated paths: delay and rate are there, counters are told to
+//! measurements, nothing is left.
+//!
+//! Needs the privilege to make network namespaces and /dev/net/tun; says so and passes when they
+//! are absent. Bounds are wide: other tests run at the same time.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use linerate_core::lab::LabPlan;
+use linerate_core::record::{
+    Direction, EmulatedPath, MetricId, PingPlan, PingTransport, Record, Stat, Status, Tool,
+};
+use linerate_engine::context::Context;
+use linerate_engine::lab::Lab;
+use linerate_engine::rtt;
+use linerate_sys::stop::Stop;
+use linerate_sys::{clock, userns};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A laboratory, or none where the host does not allow one.
+fn lab(text: &str) -> Option<Lab> {
+    if !userns::may_make_networks() {
+        println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
+        return None;
+    }
+    if std::fs::metadata("/dev/net/tun").is_err() {
+        println!("skipped: there is no /dev/net/tun");
+        return None;
+    }
+    Some(Lab::build(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
+}
+
+fn ping(lab: &Lab, from: &str, to: IpAddr, count: u64) -> Record {
+    let plan = PingPlan {
+        host: to.to_string(),
+        transport: PingTransport::Icmp,
+        count: Some(count),
+        interval_ns: 5_000_000,
+        warmup: 0,
+        ..PingPlan::default()
+    };
+    let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+    let run = move || {
+        let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
+        rtt::run(&plan, &mut context)
+    };
+    lab.run_on(from, run).unwrap()
+}
+
+fn rtt_ms(record: &Record) -> f64 {
+    record.value(MetricId::Rtt, Stat::Min, None).unwrap() / 1e6
+}
+
+const WAN: &str = r#"
+host = [{ name = "a" }, { name = "b" }]
+link = [{ ends = ["a", "b"], path = { rate = "100 Mbit/s", delay = "20 ms" } }]
+"#;
+
+#[test]
+fn a_ping_over_a_path_takes_its_delay_and_keeps_its_counters() {
+    let Some(lab) = lab(WAN) else { return };
+    for to in ["10.0.1.2", "fd00:0:0:1::2"] {
+        let record = ping(&lab, "a", to.parse().unwrap(), 20);
+        // 20 ms each way and some 10 us for a packet at 100 Mbit/s; a busy host adds to it.
+        let rtt = rtt_ms(&record);
+        assert!((40.0..42.0).contains(&rtt), "{rtt} ms");
+        assert_eq!(record.paths.len(), 1);
+        let path = &record.paths[0];
+        assert_eq!((path.name.as_str(), path.datapath.as_str()), ("a eth0 - b eth0", "tun"));
+        assert_eq!(path.plan.delay.as_deref(), Some("20 ms"));
+        let up = path.carrying(Direction::Up).unwrap();
+        assert!(!up.backward && (20..25).contains(&up.delivered_packets), "{up:?}");
+        assert_eq!(up.taken_packets, up.delivered_packets + up.lost_packets());
+        assert!(up.lateness_p99_ns.is_some());
+        assert!(!up.queue.bytes.is_empty());
+    }
+    let back = ping(&lab, "b", [10, 0, 1, 1].into(), 3);
+    assert!(back.paths[0].carrying(Direction::Up).unwrap().backward);
+}
+
+#[test]
+fn listed_losses_are_lost_and_counted_and_told() {
+    let text = WAN.replace("delay = \"20 ms\"", "delay = \"1 ms\", forward = { lose = [3, 5] }");
+    // Only the test's own packets are numbered: IPv6 sends some by itself.
+    let text = text.replace("path =", "mtu_bytes = 1000, path =");
+    let Some(lab) = lab(&text) else { return };
+    let record = ping(&lab, "a", [10, 0, 1, 2].into(), 10);
+    assert_eq!(record.value(MetricId::Received, Stat::Value, None), Some(8.0));
+    let up = record.paths[0].carrying(Direction::Up).unwrap();
+    assert_eq!((up.taken_packets, up.delivered_packets, up.lost_packets()), (10, 8, 2));
+    assert_eq!((up.lost[0].cause.as_str(), up.lost[0].packets), ("random", 2));
+}
+
+#[test]
+fn paths_stand_between_routers_and_beside_switches_and_only_those_on_the_way_are_told() {
+    let text = r#"
+host = [{ name = "a" }, { name = "b" }, { name = "c" }]
+switch = [{ name = "s" }]
+router = [{ name = "r" }]
+[[link]]
+ends = ["a", "s"]
+path = { delay = "3 ms", rate = "100 Mbit/s" }
+[[link]]
+ends = ["s", "r"]
+[[link]]
+ends = ["r", "b"]
+path = { delay = "4 ms", rate = "10 Mbit/s" }
+[[link]]
+ends = ["c", "s"]
+path = { delay = "9 ms", rate = "10 Mbit/s" }
+"#;
+    let Some(lab) = lab(text) else { return };
+    let to = lab.address_of("b").unwrap();
+    let record = ping(&lab, "a", to, 5);
+    assert_eq!(record.status, Status::Ok, "{:?}", record.failure);
+    let rtt = rtt_ms(&record);
+    assert!((14.0..17.0).contains(&rtt), "{rtt} ms");
+    let names: Vec<&str> = record.paths.iter().map(|path| path.name.as_str()).collect();
+    assert_eq!(names, ["a eth0 - s eth0", "r eth1 - b eth0"]);
+    let datapaths: Vec<&str> = record.paths.iter().map(|path| path.datapath.as_str()).collect();
+    assert_eq!(datapaths, ["tap", "tun"]);
+}
+
+#[test]
+fn packets_pass_at_the_rate_of_the_link_and_wait_in_its_queue() {
+    let text = WAN.replace("100 Mbit/s\", delay = \"20 ms\"", "10 Mbit/s\", buffer = \"1 MB\"");
+    let Some(lab) = lab(&text) else { return };
+    let receiver = lab.run_on("b", || UdpSocket::bind("10.0.1.2:0").unwrap()).unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    let to: SocketAddr = receiver.local_addr().unwrap();
+    let sender = lab.run_on("a", || UdpSocket::bind("10.0.1.1:0").unwrap()).unwrap();
+    for _ in 0..200 {
+        sender.send_to(&[0; 1472], to).unwrap();
+    }
+    let mut buffer = [0; 2048];
+    receiver.recv(&mut buffer).unwrap();
+    let first = clock::monotonic();
+    for _ in 1..200 {
+        receiver.recv(&mut buffer).unwrap();
+    }
+    // 199 frames of 1538 bytes on the wire at 10 Mbit/s: 244.8 ms.
+    let span = clock::monotonic().since(first).as_secs_f64() * 1e3;
+    assert!((235.0..275.0).contains(&span), "{span} ms");
+}
+
+#[test]
+fn a_path_that_needs_more_memory_than_is_allowed_is_refused_before_it_is_built() {
+    let text = WAN.replace("100 Mbit/s\", delay = \"20 ms\"", "100 Gbit/s\", delay = \"10 s\"");
+    if !userns::may_make_networks() {
+        println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
+        return;
+    }
+    let plan = LabPlan::from_toml(&text, "test.toml").unwrap();
+    let line = Lab::build(&plan).unwrap_err().to_string();
+    assert!(line.contains("of memory") && line.contains("are allowed"), "{line}");
+    assert!(!line.contains('\n'));
+}
+
+#[test]
+fn a_measurement_that_goes_over_no_path_is_told_of_none() {
+    let text =
+        WAN.replace("link = [", "router = [{ name = \"r\" }]\nlink = [{ ends = [\"a\", \"r\"] }, ");
+    let Some(lab) = lab(&text) else { return };
+    let record = ping(&lab, "a", [10, 0, 1, 2].into(), 2);
+    assert_eq!(record.paths, [] as [EmulatedPath; 0]);
+}

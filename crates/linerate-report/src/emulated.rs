@@ -1,0 +1,178 @@
+//! Emulated paths for people: what was asked, what they did, how their queues went.
+//!
+//! Left out: single packets; captures have those.
+
+use linerate_core::record::{Direction, EmulatedPath, PathDirection, PathRun};
+
+use crate::svg::{Axis, Kind, LineChart, Series};
+use crate::{escape, number, words};
+
+/// The summary of a run; lines are ended.
+pub fn text(run: &PathRun) -> String {
+    let path = &run.path;
+    let mut out = format!(
+        "path {}: {}\n  {} datapath{}, MTU {}, seed {}, at most {:.1} MB of memory, ran {}{}\n",
+        escape::line(&path.name),
+        escape::line(&path.plan.outline()),
+        escape::line(&path.datapath),
+        if run.real_time { " with real-time priority" } else { "" },
+        path.mtu_bytes,
+        path.seed,
+        path.memory_bytes as f64 / 1e6,
+        number::seconds(path.span_ns as f64),
+        run.cpu_ns.map_or_else(String::new, |cpu| {
+            let share = cpu as f64 / path.span_ns.max(1) as f64;
+            format!(", {} of a processor", number::percent(share))
+        }),
+    );
+    out.push_str(&directions(path));
+    for fault in &path.faults {
+        out.push_str(&format!("  not as planned: {}\n", escape::line(fault)));
+    }
+    out
+}
+
+/// The lines of a record about the paths under it.
+pub(crate) fn lines(paths: &[EmulatedPath]) -> String {
+    let mut out = String::new();
+    for path in paths {
+        let (name, plan) = (escape::line(&path.name), escape::line(&path.plan.outline()));
+        let datapath = escape::line(&path.datapath);
+        out.push_str(&format!("  path    {name}: {plan}; {datapath}, seed {}\n", path.seed));
+        out.push_str(&directions(path));
+    }
+    out
+}
+
+fn directions(path: &EmulatedPath) -> String {
+    let line = |direction: &PathDirection| {
+        format!("    {:<8}  {}\n", name(direction), escape::line(&deeds(direction, path.span_ns)))
+    };
+    path.directions.iter().map(line).collect()
+}
+
+fn name(direction: &PathDirection) -> &'static str {
+    match (direction.direction, direction.backward) {
+        (Some(Direction::Up), _) => "up",
+        (Some(Direction::Down), _) => "down",
+        (None, true) => "backward",
+        (None, false) => "forward",
+    }
+}
+
+/// `1.2 Mbit/s of IP, 1,000 of 1,010 packets, lost 10 (queue_full 10), queue at most 15 kB`.
+fn deeds(direction: &PathDirection, span_ns: u64) -> String {
+    let rate = direction.delivered_bytes as f64 * 8e9 / span_ns.max(1) as f64;
+    let mut parts = vec![
+        format!("{} of IP", number::rate(rate)),
+        format!(
+            "{} of {} delivered",
+            direction.delivered_packets,
+            words::counted(direction.taken_packets, "packet")
+        ),
+    ];
+    let causes = direction.lost.iter().map(|loss| format!("{} {}", loss.packets, loss.cause));
+    let causes: Vec<String> = causes.collect();
+    if !causes.is_empty() {
+        let causes = causes.join(", ").replace('_', " ");
+        parts.push(format!("lost {} ({causes})", direction.lost_packets()));
+    }
+    let counted = [
+        ("copied", direction.copied_packets),
+        ("corrupted", direction.corrupted_packets),
+        ("marked", direction.marked_packets),
+        ("dropped outside of the plan", direction.unplanned_packets),
+    ];
+    let counted = counted.into_iter().filter(|(_, count)| *count > 0);
+    parts.extend(counted.map(|(what, count)| format!("{count} {what}")));
+    if let Some(most) = direction.queue.bytes.iter().max() {
+        parts.push(format!("queue at most {}", number::amount(*most)));
+    }
+    if let (Some(p99), Some(most)) = (direction.lateness_p99_ns, direction.lateness_max_ns) {
+        let (p99, most) = (number::ms(p99 as f64), number::ms(most as f64));
+        parts.push(format!("late by p99 {p99} ms, most {most} ms"));
+    }
+    parts.join(", ")
+}
+
+/// Queue length over time, both directions, as an SVG file.
+pub fn queue_svg(path: &EmulatedPath) -> String {
+    let series = path.directions.iter().enumerate().map(|(style, direction)| {
+        let queue = &direction.queue;
+        let time = |place: usize| place as f64 * queue.interval_ns as f64 / 1e9;
+        let points = queue.bytes.iter().enumerate();
+        Series {
+            label: name(direction).to_owned(),
+            style,
+            points: points.map(|(place, bytes)| (time(place), *bytes as f64)).collect(),
+            rings: Vec::new(),
+            dashed: false,
+            steps: true,
+        }
+    });
+    let chart = LineChart {
+        title: format!("Queue of path {}", path.name),
+        description: "Bytes of IP packets that waited before the links, over time".to_owned(),
+        x: Axis::plain("time, s", Kind::Linear, number::short),
+        y: Axis::plain("queue, bytes", Kind::Linear, number::short),
+        series: series.collect(),
+        room: 0.0,
+    };
+    chart.svg().file()
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::path::PathPlan;
+    use linerate_core::record::{PathLoss, QueueSeries};
+
+    use super::*;
+
+    fn path() -> EmulatedPath {
+        let plan = PathPlan { rate: Some("10 Mbit/s".to_owned()), ..PathPlan::default() };
+        let mut queue = QueueSeries::new(10_000_000);
+        queue.note(0, 1, 1500);
+        queue.note(25_000_000, 10, 15_000);
+        let forward = PathDirection {
+            taken_packets: 1010,
+            delivered_packets: 1000,
+            delivered_bytes: 1_250_000,
+            lost: vec![PathLoss { cause: "queue_full".to_owned(), packets: 10 }],
+            lateness_p99_ns: Some(20_000),
+            lateness_max_ns: Some(300_000),
+            queue,
+            ..PathDirection::default()
+        };
+        let backward =
+            PathDirection { backward: true, direction: Some(Direction::Up), ..forward.clone() };
+        EmulatedPath {
+            name: "a eth0 - b eth0".to_owned(),
+            datapath: "tun".to_owned(),
+            plan,
+            seed: 7,
+            span_ns: 1_000_000_000,
+            directions: vec![forward, backward],
+            ..EmulatedPath::default()
+        }
+    }
+
+    #[test]
+    fn a_path_is_a_line_and_one_for_each_direction() {
+        let text = lines(&[path()]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "  path    a eth0 - b eth0: 10 Mbit/s; tun, seed 7");
+        // 1,250,000 bytes in a second.
+        let forward = "    forward   10 Mbit/s of IP, 1000 of 1010 packets delivered, lost 10 \
+                       (10 queue full), queue at most ";
+        assert!(lines[1].starts_with(forward), "{text}");
+        assert!(lines[1].ends_with("late by p99 0.0200 ms, most 0.300 ms"), "{text}");
+        assert!(lines[2].starts_with("    up "), "{text}");
+    }
+
+    #[test]
+    fn the_queue_is_drawn_for_both_directions() {
+        let svg = queue_svg(&path());
+        assert!(svg.starts_with("<svg ") && svg.contains(">forward<"), "{svg}");
+        assert!(svg.contains("Queue of path a eth0 - b eth0"), "{svg}");
+    }
+}

@@ -1,0 +1,28 @@
+//! `linerate path`: paths with a rate, a delay and losses of their own.
+
+mod run;
+mod run_ends;
+mod run_flags;
+
+use crate::exit::Outcome;
+
+/// Flags of `linerate path`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is moved once")]
+enum Action {
+    /// Hold an emulated path between two interfaces of this host
+    Run(run_flags::Args),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    match args.action {
+        Action::Run(args) => run::run(&args),
+    }
+}
