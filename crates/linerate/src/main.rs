@@ -40,6 +40,8 @@ enum Command {
     Ceiling(command::ceiling::Args),
     /// Build a laboratory of hosts, switches and routers on this machine
     Lab(command::lab::Args),
+    /// Simulate flows over a path
+    Path(command::path::Args),
     /// Run a study over the laboratory
     Study(command::study::Args),
     /// Show a stored result or a study's report
@@ -66,6 +68,7 @@ fn main() -> std::process::ExitCode {
         Command::Conform(args) => command::conform::run(args),
         Command::Ceiling(args) => command::ceiling::run(args),
         Command::Lab(args) => command::lab::run(args),
+        Command::Path(args) => command::path::run(args),
         Command::Study(args) => command::study::run(args),
         Command::Report(args) => command::report::run(args),
         Command::History(args) => command::history::run(args),

@@ -14,8 +14,10 @@ mod network;
 mod receiver;
 mod scoreboard;
 mod sender;
+mod summary;
 mod timers;
 
 pub use congestion::CongestionControl;
 pub use flow::{FlowPlan, FlowResult, Point, Recovery, TcpModel};
 pub use network::{Simulation, SimulationResult};
+pub use summary::{FlowSummary, RunSummary, SimulationReport, Speed, TcpSummary, ceiling_bps};

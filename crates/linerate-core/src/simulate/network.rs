@@ -148,6 +148,11 @@ impl Simulation {
         self.events
     }
 
+    /// Payload of all flows that was acknowledged so far.
+    pub fn acked_bytes(&self) -> u64 {
+        self.senders.iter().map(Sender::acked_bytes).sum()
+    }
+
     /// What it gave so far.
     pub fn result(&self) -> SimulationResult {
         SimulationResult {

@@ -89,11 +89,17 @@ impl Sender {
         self.result.finished_after.is_some()
     }
 
+    /// Payload that was acknowledged; the last segment may be short.
+    pub(super) fn acked_bytes(&self) -> u64 {
+        let bytes = self.board.first() * u64::from(self.plan.tcp.mss_bytes);
+        self.plan.bytes.map_or(bytes, |all| bytes.min(all))
+    }
+
     /// What it did so far.
     pub(super) fn result(&self) -> FlowResult {
         let mss = u64::from(self.plan.tcp.mss_bytes);
         FlowResult {
-            acked_bytes: self.board.first() * mss,
+            acked_bytes: self.acked_bytes(),
             cwnd_bytes_max: whole(self.cwnd_max * mss as f64),
             ..self.result.clone()
         }
@@ -291,7 +297,7 @@ impl Sender {
         let ssthresh = self.window.ssthresh;
         self.result.points.push(Point {
             at: now,
-            acked_bytes: self.board.first() * mss,
+            acked_bytes: self.acked_bytes(),
             cwnd_bytes: whole(self.window.cwnd * mss as f64),
             ssthresh_bytes: ssthresh.is_finite().then(|| whole(ssthresh * mss as f64)),
         });

@@ -7,6 +7,7 @@ pub(crate) mod generate;
 pub(crate) mod history;
 pub(crate) mod lab;
 pub(crate) mod measure;
+pub(crate) mod path;
 pub(crate) mod ping;
 mod ping_text;
 pub(crate) mod report;

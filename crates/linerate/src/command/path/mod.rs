@@ -1,0 +1,27 @@
+//! `linerate path`: paths with a rate, a delay and losses of their own.
+
+mod simulate;
+mod simulate_flags;
+
+use crate::exit::Outcome;
+
+/// Flags of `linerate path`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is moved once")]
+enum Action {
+    /// Simulate TCP flows over a path in virtual time
+    Simulate(simulate_flags::Args),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    match args.action {
+        Action::Simulate(args) => simulate::run(&args),
+    }
+}
