@@ -7,6 +7,7 @@
 
 mod build;
 mod burst_loss;
+pub mod check;
 mod codel;
 mod cross;
 mod damage;

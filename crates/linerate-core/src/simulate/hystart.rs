@@ -4,6 +4,8 @@
 //! eighth (4 … 16 ms), or when the acknowledgements of one round come in a train that is half a
 //! round trip long. Left out: the wider train of paced senders, and HyStart++ (RFC 9406).
 
+use std::time::Duration;
+
 use super::congestion::Acked;
 use crate::theory::slow_start::{
     HYSTART_DELAY_MAX, HYSTART_DELAY_MIN, HYSTART_RTT_DIVISOR, HYSTART_SAMPLES,
@@ -70,10 +72,9 @@ impl HyStart {
             self.samples += 1;
             return false;
         }
-        let least = HYSTART_DELAY_MIN.as_nanos() as u64;
-        let most = HYSTART_DELAY_MAX.as_nanos() as u64;
-        let rise = (self.rtt_min_ns / u64::from(HYSTART_RTT_DIVISOR)).clamp(least, most);
-        self.rtt_min_of_round_ns > self.rtt_min_ns + rise
+        let rtt_min = Duration::from_nanos(self.rtt_min_ns);
+        let rise = (rtt_min / HYSTART_RTT_DIVISOR).clamp(HYSTART_DELAY_MIN, HYSTART_DELAY_MAX);
+        Duration::from_nanos(self.rtt_min_of_round_ns) > rtt_min + rise
     }
 }
 

@@ -15,6 +15,8 @@ mod receiver;
 mod scoreboard;
 mod sender;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 pub use congestion::CongestionControl;

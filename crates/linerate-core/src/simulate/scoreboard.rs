@@ -226,6 +226,7 @@ mod tests {
     fn blocks_that_overlap_in_any_order_count_every_segment_once() {
         // Against a plain set, for a few thousand blocks of a fixed sequence.
         let (mut board, mut plain) = (sent(500), [false; 500]);
+        let index = |number: u64| usize::try_from(number).expect("below 500");
         let mut state = 1_u64;
         let mut draw = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -235,10 +236,10 @@ mod tests {
             let from = draw(500);
             let to = (from + draw(12)).min(500);
             board.sack(from, to);
-            (from..to).for_each(|number| plain[number as usize] = true);
+            (from..to).for_each(|number| plain[index(number)] = true);
             assert_eq!(board.sacked, plain.iter().filter(|arrived| **arrived).count() as u64);
             let ask = draw(500);
-            let free = (ask..500).find(|&number| !plain[number as usize]).unwrap_or(500);
+            let free = (ask..500).find(|&number| !plain[index(number)]).unwrap_or(500);
             assert_eq!(board.next_unsacked(ask), free);
         }
     }

@@ -248,9 +248,8 @@ mod tests {
         let plan: PathPlan =
             toml::from_str("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"").expect("a plan");
         let facts = plan.facts().expect("it can be built")[0];
-        let tcp = TcpModel { header_bytes: 40, mss_bytes: 9140, ..TcpModel::OF_1999 };
-        let segment =
-            Segment { family: Family::V4, transport: Transport::Tcp { timestamps: false } };
+        let tcp = TcpModel { header_bytes: 52, mss_bytes: 9128, ..TcpModel::OF_1999 };
+        let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
         let link = "oc12".parse().expect("a link");
         let carrier = "aal5-llcsnap".parse().expect("a carrier");
         let stack =

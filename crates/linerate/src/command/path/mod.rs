@@ -1,6 +1,7 @@
 //! `linerate path`: paths with a rate, a delay and losses of their own.
 
 mod simulate;
+mod simulate_check;
 mod simulate_flags;
 
 use crate::exit::Outcome;
@@ -17,11 +18,14 @@ pub(crate) struct Args {
 enum Action {
     /// Simulate TCP flows over a path in virtual time
     Simulate(simulate_flags::Args),
+    /// Hold the elements of paths to their closed forms, in virtual time
+    Check(simulate_check::Args),
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.action {
         Action::Simulate(args) => simulate::run(&args),
+        Action::Check(args) => simulate_check::run(&args),
     }
 }
