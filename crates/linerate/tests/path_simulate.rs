@@ -139,7 +139,7 @@ fn wrong_paths_are_one_line() {
     check_wrong_use(&simulate(&["--rate", "1G", "--link", "oc12"]), &["--link"]);
     check_wrong_use(&simulate(&["--rate", "1G", "--mtu", "52"]), &["--mtu", "65535"]);
     check_wrong_use(&simulate(&["--rate", "1G", "--queue", "fifo"]), &["--queue", "codel"]);
-    check_wrong_use(&simulate(&["--plan", "/no/such/file"]), &["/no/such/file", "No such file"]);
+    check_wrong_use(&simulate(&["--plan", "/no/such/file"]), &["/no/such/file", "no such file"]);
     check_wrong_use(&simulate(&["--link", "oc12", "--carrier", "ptm"]), &["carrier"]);
 }
 

@@ -323,7 +323,7 @@ fn rough(medium: Option<&Medium>) -> Simulation {
     let plan = |index: u32| FlowPlan {
         start: MonoTime::from_nanos(u64::from(index) * 1_234_567),
         hash: index,
-        bytes: (index % 3 == 0).then_some(200_000),
+        bytes: index.is_multiple_of(3).then_some(200_000),
         points_every: Some(50 * MS),
         ..flow(
             TcpModel {

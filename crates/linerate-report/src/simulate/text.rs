@@ -5,7 +5,7 @@ use linerate_core::stats::Moments;
 use linerate_core::units::print_span;
 
 use crate::number;
-use crate::table::{Kind, Table};
+use crate::table::Table;
 
 /// Flows of one run that are listed one by one.
 const FLOWS_LISTED: usize = 16;
@@ -34,7 +34,7 @@ pub fn text(report: &SimulationReport) -> String {
 }
 
 fn path(report: &SimulationReport) -> String {
-    let link = report.link_bps.map_or("no link".to_owned(), number::rate);
+    let link = report.link_bps.map_or_else(|| "no link".to_owned(), number::rate);
     let rtt = format!("round trip {} ms", number::ms(report.rtt_ns as f64));
     match report.ceiling_bps {
         Some(bps) => format!("{link}, {rtt}; at most {} of payload", number::rate(bps)),
@@ -146,15 +146,10 @@ fn run_table(report: &SimulationReport) -> String {
             number::or_dash(run.fairness, |fairness| number::significant(fairness, 4)),
         ]);
     }
-    let kinds: [(&str, fn(&Moments) -> Option<f64>); 4] = [
-        ("min", Moments::min),
-        ("max", Moments::max),
-        ("mean", Moments::mean),
-        ("std", Moments::stddev),
-    ];
-    for (name, of) in kinds {
-        table.push(Kind::Measured, summary_row(report, name, of));
-    }
+    table.row(summary_row(report, "min", Moments::min));
+    table.row(summary_row(report, "max", Moments::max));
+    table.row(summary_row(report, "mean", Moments::mean));
+    table.row(summary_row(report, "std", Moments::stddev));
     table.text(0)
 }
 

@@ -24,6 +24,8 @@ use crate::output;
 const SAMPLES: u32 = 400;
 /// Flows whose points are kept for the diagrams.
 const FLOWS_DRAWN: usize = 8;
+/// Events between two looks at whether to stop.
+const EVENTS_AT_ONCE: u64 = 50_000;
 /// Exit code of an interrupted run, as in the table of the manual.
 const INTERRUPTED: u8 = 130;
 /// Stream of the seed for what belongs to flows; those of the path are counted from 1 and 1001.
@@ -159,7 +161,7 @@ impl<'a> Task<'a> {
         let (mut now, mut running) = (MonoTime::default(), true);
         while running && now < end && !stop.asked() {
             now = end.min(now + step);
-            running = simulation.advance(now);
+            running = advance(&mut simulation, now, stop);
             let acked_bytes = simulation.acked_bytes();
             if let Some(drawn) = drawn.as_deref_mut().filter(|_| self.args.svg.is_some()) {
                 drawn.samples.push(Sample { at_ns: simulation.now().nanos(), acked_bytes });
@@ -168,7 +170,7 @@ impl<'a> Task<'a> {
             bar.set_position(begin + (share * f64::from(SAMPLES)) as u64);
         }
         let mut result = simulation.result();
-        let finished = !running || now >= end;
+        let finished = !running || simulation.now() >= end;
         let summary = RunSummary::new(seed, &flows, &result, self.ceiling_bps, finished);
         if let Some(drawn) = drawn {
             let points = result.flows.iter_mut().map(|flow| std::mem::take(&mut flow.points));
@@ -207,6 +209,21 @@ impl<'a> Task<'a> {
         };
         (0..self.args.flows).map(flow).collect()
     }
+}
+
+/// Goes on until `end` or until a stop is asked for, after which it does no more than about
+/// [`EVENTS_AT_ONCE`]. Results do not depend on the steps.
+fn advance(simulation: &mut Simulation, end: MonoTime, stop: &Stop) -> bool {
+    let mut step = Duration::from_millis(1);
+    let mut running = true;
+    while running && simulation.now() < end && !stop.asked() {
+        let before = simulation.events();
+        running = simulation.advance(end.min(simulation.now() + step));
+        let events = simulation.events() - before;
+        let next = if events > EVENTS_AT_ONCE { step / 2 } else { step * 2 };
+        step = next.max(Duration::from_micros(1));
+    }
+    running
 }
 
 fn nanos(span: Duration) -> u64 {
