@@ -54,7 +54,13 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(super) flows: u32,
     /// Virtual time [default: 30s, or until all flows have ended]
-    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_span, help_heading = "Flows")]
+    #[arg(
+        short = 't',
+        long,
+        value_name = "TIME",
+        value_parser = parse_span,
+        help_heading = "Flows"
+    )]
     time: Option<Duration>,
     /// What each flow sends; without it flows have no end
     #[arg(long, value_name = "SIZE", help_heading = "Flows")]
