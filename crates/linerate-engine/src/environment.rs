@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate_core::record::{Caveat, CaveatCode, End, Interface};
+use linerate_core::record::{Caveat, CaveatCode, End, Interface, TcpSettings};
 use linerate_sys::host::{self, ProcessorTime};
 use linerate_sys::netlink;
 
@@ -29,8 +29,28 @@ pub fn local_end(peer: Option<IpAddr>) -> End {
         tcp_wmem_bytes: host::read_triple("/proc/sys/net/ipv4/tcp_wmem"),
         rmem_max_bytes: host::read_number("/proc/sys/net/core/rmem_max"),
         wmem_max_bytes: host::read_number("/proc/sys/net/core/wmem_max"),
+        tcp: Some(tcp_settings(peer)),
         interface: peer.and_then(interface_to),
         stolen_ratio: None,
+    }
+}
+
+fn tcp_settings(peer: Option<IpAddr>) -> TcpSettings {
+    let read = |name: &str| host::read_number(&format!("/proc/sys/net/ipv4/tcp_{name}"));
+    let windows = peer.and_then(|peer| netlink::initial_windows(peer.to_canonical()).ok());
+    let windows = windows.unwrap_or_default();
+    TcpSettings {
+        sack: read("sack"),
+        window_scaling: read("window_scaling"),
+        timestamps: read("timestamps"),
+        ecn: read("ecn"),
+        slow_start_after_idle: read("slow_start_after_idle"),
+        no_metrics_save: read("no_metrics_save"),
+        early_retransmit: read("early_retrans"),
+        recovery: read("recovery"),
+        mtu_probing: read("mtu_probing"),
+        initial_window: windows.send,
+        initial_receive_window: windows.receive,
     }
 }
 

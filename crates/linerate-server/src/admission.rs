@@ -18,7 +18,7 @@ use linerate_sys::clock::monotonic;
 pub struct Limits {
     /// Tests at once.
     pub tests: usize,
-    /// Streams of one test, both directions together.
+    /// Streams of one test, both directions and a flow in the background together.
     pub streams: u16,
     /// Time that a test may send.
     pub duration: Duration,
@@ -54,7 +54,8 @@ impl Gate {
     }
 
     fn check_limits(&self, request: &Request) -> Result<(), Refuse> {
-        let streams = usize::from(request.streams) * request.each_direction().len();
+        let background = usize::from(request.background_bps.is_some());
+        let streams = usize::from(request.streams) * request.each_direction().len() + background;
         if streams > usize::from(self.limits.streams) {
             let limit = self.limits.streams;
             return Err(refuse_limit(format!("{streams} streams; the limit is {limit}")));
@@ -147,6 +148,8 @@ mod tests {
             pace_bps: None,
             dscp: None,
             zero_copy: false,
+            read_bytes: None,
+            background_bps: None,
         }
     }
 

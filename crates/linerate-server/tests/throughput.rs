@@ -278,8 +278,13 @@ fn fake_server(version: u16, intervals: u64) -> SocketAddr {
             }
         }
         let token = Token([1; 16]).to_hex();
-        let accept =
-            Accept { token, data_port: address.port(), host_id: None, end: End::default() };
+        let accept = Accept {
+            token,
+            data_port: address.port(),
+            host_id: None,
+            end: End::default(),
+            features: Vec::new(),
+        };
         let send = |control: &mut TcpStream, message: &Message| {
             let _ = control.write_all(&encode(message).expect("short"));
         };
@@ -319,6 +324,17 @@ fn a_server_that_dies_leaves_a_partial_record_with_its_samples() {
     assert_eq!(value(&record, MetricId::Goodput, Direction::Up), 80e6);
     assert!(record.caveats.iter().any(|caveat| caveat.code == CaveatCode::CutShort));
     assert_eq!(record.exit_code(), 3);
+}
+
+#[test]
+fn a_server_without_flows_in_the_background_is_told_before_anything_is_measured() {
+    let server = fake_server(1, 3);
+    let background = Some(BitRate::from_bits_per_sec(1_000_000));
+    let (record, _) = measure(&TcpPlan { background, ..plan(server) });
+    let failure = record.failure.expect("it names no features");
+    assert_eq!(failure.fault, Fault::PeerIncompatible);
+    assert!(failure.to_string().contains("does not know background"), "{failure}");
+    assert_eq!(record.status, Status::Error);
 }
 
 #[test]

@@ -255,3 +255,95 @@ fn a_killed_run_goes_on_and_has_every_cell_once() {
     assert_eq!(after.len(), CELLS);
     assert_eq!(after[..before.len()], before, "what was stored is as it was");
 }
+
+/// One topology whose client has settings of its own, and tests that vary what is no window.
+const KNOBS: &str = r#"name = "knobs"
+title = "What a test can vary"
+shuffle_seed = 3
+
+[[topology]]
+id = "line"
+title = "line"
+class = "man"
+client = "a"
+server = "b"
+lab.host = [{ name = "a", tcp = { initial_window = 2, rmem_max_bytes = 2097152 } }, { name = "b" }]
+lab.link = [{ ends = ["a", "b"], offload = false, rate = "100 Mbit/s" }]
+
+[[test]]
+id = "sack"
+kind = "tcp"
+sack = [true, false]
+transfer_bytes = [300007]
+congestion_control = "reno"
+repetitions = 1
+
+[[test]]
+id = "plain"
+kind = "tcp"
+streams = [1, 2]
+windows_bytes = [65536]
+seconds = 0.3
+omit_seconds = 0.1
+congestion_control = "reno"
+repetitions = 1
+
+[[test]]
+id = "busy"
+kind = "tcp"
+read_bytes = [0, 2048]
+seconds = 0.7
+congestion_control = "reno"
+background = { utilisation = 0.3 }
+repetitions = 1
+"#;
+
+/// The record of a cell.
+fn record_of<'a>(records: &'a [Record], test: &str, parameter: u64) -> &'a Record {
+    let of = |record: &&Record| {
+        let cell = record.cell.as_ref().expect("in a study");
+        (cell.test.as_str(), cell.parameter) == (test, parameter)
+    };
+    records.iter().find(of).expect("every cell is measured")
+}
+
+#[test]
+fn a_study_varies_what_its_tests_list_and_the_report_heads_it_so() {
+    let Some(place) = Place::new(KNOBS) else { return };
+    let output = place.run(&["small.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let records = place.records();
+    assert_eq!(records.len(), 6);
+    for (number, label) in [(1, "SACK on"), (0, "SACK off")] {
+        let record = record_of(&records, "sack", number);
+        let cell = record.cell.as_ref().expect("in a study");
+        assert_eq!(cell.label.as_deref(), Some(label));
+        let syn = record.flows[0].syn.expect("the server saves it");
+        assert_eq!(syn.sack_permitted, number == 1);
+        let sack = |end: usize| record.ends[end].tcp.as_ref().and_then(|tcp| tcp.sack);
+        assert_eq!((sack(0), sack(1)), (Some(number), Some(number)), "at both ends");
+        assert_eq!(record.value(MetricId::Bytes, Stat::Value, None), Some(300_007.0));
+    }
+    for streams in [1_u64, 2] {
+        let record = record_of(&records, "plain", streams);
+        assert_eq!(record.flows.len() as u64, streams);
+        let first = &record.flows[0];
+        // A cell without SACK may have come before: the order is shuffled.
+        assert!(first.syn.is_some_and(|syn| syn.sack_permitted));
+        let sender = first.sender.as_ref().expect("the sender told");
+        assert_eq!(sender.initial_window_segments, Some(2));
+        assert_eq!(record.ends[0].tcp_rmem_bytes.map(|triple| triple[2]), Some(2_097_152));
+    }
+    for bytes in [0, 2048] {
+        let record = record_of(&records, "busy", bytes);
+        // 0.3 x 100 Mbit/s x 1448 / 1514 = 28.692 Mbit/s.
+        let rate = record.value(MetricId::Background, Stat::Value, None).expect("measured");
+        assert!((rate / 28.692e6 - 1.0).abs() <= 0.05, "{rate} bit/s");
+        let Plan::Tcp(plan) = &record.plan else { panic!("a TCP test") };
+        assert_eq!(plan.read_bytes.map_or(0, u64::from), bytes);
+    }
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    for head in ["tcp/SACK", "tcp/streams", "tcp/read size", "2 KiB"] {
+        assert!(out.contains(head), "'{head}' is not in: {out}");
+    }
+}

@@ -98,6 +98,22 @@ fn an_amount_in_bytes_arrives_to_the_byte_in_both_directions() {
 }
 
 #[test]
+fn a_flow_in_the_background_and_small_reads_are_in_the_record_and_beside_the_result() {
+    let flags = ["--time", "700ms", "--background", "20M", "--read-size", "4K"];
+    let record = Server::start(&[]).record(&[&flags[..], &["--bitrate", "50M"]].concat());
+    assert_eq!(record["plan"]["background"], 20_000_000);
+    assert_eq!(record["plan"]["read_bytes"], 4096);
+    let rate = value(&record, "background_bps", "down");
+    assert!((rate / 20e6 - 1.0).abs() <= 0.05, "{rate} bit/s");
+    assert_eq!(record["flows"].as_array().map(Vec::len), Some(1));
+    assert_eq!(record["background"]["direction"], "down");
+    // 50 Mbit/s for 0.7 s are 4,375,000 bytes in reads of 4096 at most: 1068 and more.
+    let calls = record["flows"][0]["receiver"]["io_calls"].as_u64();
+    assert!(calls.is_some_and(|calls| calls >= 1000), "{calls:?}");
+    assert!(value(&record, "return_segments", "up") > 0.0);
+}
+
+#[test]
 fn an_amount_in_buffers_is_their_number_times_their_length() {
     let record = Server::start(&[]).record(&["--blocks", "10", "--length", "1000"]);
     assert_eq!(value(&record, "payload_bytes", "up"), 10_000.0);

@@ -1,7 +1,7 @@
 //! A contract at work: each packet's colour and what a packet outside lacked.
 //!
 //! With two GCRAs a cell conforms when it conforms to both, and only then counts in either
-//! (ITU-T I.371 §5.4.2, coordinated mode).
+//! (ITU-T I.371, both in coordination).
 
 use serde::{Deserialize, Serialize};
 

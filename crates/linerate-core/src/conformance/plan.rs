@@ -325,3 +325,42 @@ impl ConformPlan {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_contract_prints_in_the_words_of_its_standard() {
+        let contract = Contract::gcra("pcr=353207.55,cdvt=50us,scr=1000,mbs=32");
+        let text = "GCRA: PCR 353207.55 cells/s, CDVT 50us, SCR 1000 cells/s, MBS 32 cells";
+        assert_eq!(contract.map(|contract| contract.to_string()).as_deref(), Ok(text));
+        let contract = Contract::srtcm("cir=8k, cbs=3000, ebs=1500, aware");
+        let text = "srTCM: CIR 8 kbit/s, CBS 3000 bytes, EBS 1500 bytes, colour-aware";
+        assert_eq!(contract.map(|contract| contract.to_string()).as_deref(), Ok(text));
+    }
+
+    #[test]
+    fn keys_are_checked() {
+        let refused = |text: &str| Contract::token_bucket(text).expect_err(text).to_string();
+        assert_eq!(refused("rate=1M,rate=2M,burst=1"), "rate is given twice");
+        assert_eq!(refused("rate=1M,depth=1"), "depth is not among the parameters rate burst");
+        assert_eq!(refused("rate=1M"), "burst is missing; the parameters are rate burst");
+        assert!(refused("10M").contains("is not KEY=VALUE"));
+        assert!(refused("rate=ten,burst=1").starts_with("rate: "));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(
+            text in ".{0,40}|((pcr|cdvt|scr|mbs|rate|burst|cir|cbs)=[0-9.a-zA-Z/]{0,8},?){0,4}",
+        ) {
+            let _ = Contract::gcra(&text);
+            let _ = Contract::token_bucket(&text);
+            let _ = Contract::srtcm(&text);
+            let _ = Contract::trtcm(&text);
+        }
+    }
+}

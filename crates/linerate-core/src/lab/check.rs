@@ -129,9 +129,10 @@ impl LabPlan {
 
     fn check_nodes(&self) -> Checked {
         for (index, host) in self.hosts.iter().enumerate() {
+            let at = |key| [Step::Key("host"), Step::Index(index), Step::Key(key)];
+            host.tcp.check(&at("tcp"))?;
             let Some(mtu) = host.loopback_mtu_bytes else { continue };
-            let path = [Step::Key("host"), Step::Index(index), Step::Key("loopback_mtu_bytes")];
-            check_mtu(mtu, LOOPBACK_MTU_BYTES_MAX, &path)?;
+            check_mtu(mtu, LOOPBACK_MTU_BYTES_MAX, &at("loopback_mtu_bytes"))?;
         }
         for (index, router) in self.routers.iter().enumerate() {
             let filters = router.filters;

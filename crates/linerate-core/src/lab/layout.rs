@@ -8,7 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::check::{Problem, Step};
-use super::{LabPlan, LinkPlan, routes};
+use super::{HostTcp, LabPlan, LinkPlan, routes};
 use crate::path::PathPlan;
 use crate::units::BitRate;
 
@@ -43,6 +43,8 @@ pub struct Node {
     pub loopback_mtu_bytes: Option<u32>,
     /// Whether its loopback carries segments larger than its MTU.
     pub loopback_offload: bool,
+    /// Settings of its TCP.
+    pub tcp: HostTcp,
     /// Its interfaces in the order of the links: `eth0`, `eth1`, …
     pub interfaces: Vec<Interface>,
     /// One static route for each segment that it reaches over a router.
@@ -252,12 +254,14 @@ fn nodes_of(plan: &LabPlan) -> Vec<Node> {
         role,
         loopback_mtu_bytes: None,
         loopback_offload: true,
+        tcp: HostTcp::default(),
         interfaces: Vec::new(),
         routes: Vec::new(),
     };
     let hosts = plan.hosts.iter().map(|h| Node {
         loopback_mtu_bytes: h.loopback_mtu_bytes,
         loopback_offload: h.loopback_offload.unwrap_or(true),
+        tcp: h.tcp.clone(),
         ..node(&h.name, Role::Host)
     });
     let routers = plan.routers.iter().map(|r| node(&r.name, Role::Router { filters: r.filters }));

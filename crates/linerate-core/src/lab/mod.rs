@@ -17,6 +17,7 @@
 //! ```
 
 mod check;
+mod host_tcp;
 mod layout;
 mod map;
 mod routes;
@@ -26,6 +27,8 @@ mod text;
 mod way;
 
 pub use check::{FILTERS_MAX, LINKS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NODES_MAX, Problem, Step};
+pub use host_tcp::HostTcp;
+pub(crate) use host_tcp::is_congestion_control;
 pub use layout::{
     End, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Interface, Layout, Link, Node, Role, Route, Segment,
 };
@@ -73,6 +76,9 @@ pub struct HostPlan {
     /// real packet.
     #[serde(default)]
     pub loopback_offload: Option<bool>,
+    /// Settings of its TCP.
+    #[serde(default)]
+    pub tcp: HostTcp,
 }
 
 /// A learning bridge.

@@ -34,12 +34,44 @@ pub struct End {
     pub rmem_max_bytes: Option<u64>,
     /// net.core.wmem_max.
     pub wmem_max_bytes: Option<u64>,
+    /// Settings of the host's TCP.
+    #[serde(default)]
+    pub tcp: Option<TcpSettings>,
     /// The interface that the route to the peer leaves by.
     pub interface: Option<Interface>,
     /// Time that a hypervisor took from this end's processors during the measurement, over the
     /// time that they wanted to run; null where nothing tells or the measurement was too short.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
+}
+
+/// Settings of TCP as the host's network namespace has them (net.ipv4.tcp_*), and the initial
+/// windows of the route to the peer. Null where this kernel has no such setting.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpSettings {
+    /// tcp_sack.
+    pub sack: Option<u64>,
+    /// tcp_window_scaling.
+    pub window_scaling: Option<u64>,
+    /// tcp_timestamps: 0 off, 1 with a random offset, 2 without.
+    pub timestamps: Option<u64>,
+    /// tcp_ecn: 0 off, 1 asks and accepts, 2 accepts; more with accurate ECN.
+    pub ecn: Option<u64>,
+    /// tcp_slow_start_after_idle.
+    pub slow_start_after_idle: Option<u64>,
+    /// tcp_no_metrics_save.
+    pub no_metrics_save: Option<u64>,
+    /// tcp_early_retrans: 0 without tail loss probes.
+    pub early_retransmit: Option<u64>,
+    /// tcp_recovery: a bit mask; bit 0 is RACK.
+    pub recovery: Option<u64>,
+    /// tcp_mtu_probing.
+    pub mtu_probing: Option<u64>,
+    /// Segments that a new connection to the peer may send at once (initcwnd of the route); null is
+    /// the kernel's default, 10 since Linux 2.6.39 (RFC 6928).
+    pub initial_window: Option<u32>,
+    /// Segments that a new connection offers to take at once (initrwnd); null is the kernel's own.
+    pub initial_receive_window: Option<u32>,
 }
 
 /// A network interface, as far as the kernel tells.

@@ -68,6 +68,9 @@ pub struct FlowEnd {
     pub congestion_control: Asked<String>,
     /// Maximum segment size.
     pub mss_bytes: Asked<u32>,
+    /// Congestion window before the first byte, in segments, where this end sent.
+    #[serde(default)]
+    pub initial_window_segments: Option<u32>,
     /// TCP_NODELAY was set.
     pub nodelay: bool,
     /// How data was moved: `write`, `sendfile`, `read`.

@@ -110,6 +110,19 @@ metrics! {
     ReceiveWindow = "receive_window_bytes", "window advertised", "bytes", None, Neither,
         "Receive window that this end advertises, after scaling (tcpi_rcv_wnd), when sampled.",
         "RFC 9293 §3.8.6, RFC 7323 §2";
+    ReturnSegments = "return_segments", "segments sent back", "segments", None, Neither,
+        "Segments that the receiving end sent: acknowledgements and window updates, counted before \
+         offload joins them (tcpi_segs_out at the receiver).",
+        "RFC 4898 tcpEStatsPerfSegsOut";
+    ReturnRatio = "return_ratio", "segments back per segment", "1", None, Neither,
+        "Segments that the receiving end sent over data segments that it received, both from its \
+         kernel; 0.5 acknowledges every second segment.",
+        "RFC 5681 §4.2 (delayed acknowledgements), Linux tcp_info";
+    Background = "background_bps", "rate of the background flow", "bit/s", Some(Layer::Payload),
+        Neither,
+        "Payload bits of the flow against the test's direction that its receiver took in, from its \
+         first byte (or the end of the omitted span) to its end.",
+        "own";
     CpuSender = "cpu_sender_s_per_gb", "sender CPU per GB", "s/GB", None, Lower,
         "User and system time of the sending threads over 10^9 payload bytes sent; work in \
          interrupt context on other cores is not in it.",

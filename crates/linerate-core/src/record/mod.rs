@@ -18,7 +18,7 @@ mod tcp_info;
 
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
-pub use environment::{End, Interface};
+pub use environment::{End, Interface, TcpSettings};
 pub use event::{Event, IntervalRow, PingProgress, PingReply};
 pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
@@ -75,6 +75,10 @@ pub struct Record {
     /// One entry per TCP connection that carried data.
     #[serde(default)]
     pub flows: Vec<Flow>,
+    /// The flow that went against the test's direction while it ran. It is in no other list, and
+    /// in the summary by its own metric alone.
+    #[serde(default)]
+    pub background: Option<Flow>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -116,6 +120,7 @@ impl Record {
             plan,
             ends: Vec::new(),
             flows: Vec::new(),
+            background: None,
             series: Vec::new(),
             paths: Vec::new(),
             distributions: Vec::new(),
@@ -206,6 +211,10 @@ pub struct Cell {
     pub test: String,
     /// The value of the varied parameter (payload bytes of a ping, window bytes of a TCP test).
     pub parameter: u64,
+    /// The parameter and its value in words: `window 16 KiB`, `streams 4`. Written for readers;
+    /// it is no part of the place.
+    #[serde(default)]
+    pub label: Option<String>,
     /// Counted from 1.
     pub repetition: u32,
 }

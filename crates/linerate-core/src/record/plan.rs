@@ -87,6 +87,12 @@ pub struct TcpPlan {
     pub dscp: Option<u8>,
     /// Send from the page cache (sendfile) instead of copying.
     pub zero_copy: bool,
+    /// Bytes that one read() may take; null is the program's own choice, which wakes up rarely.
+    #[serde(default)]
+    pub read_bytes: Option<u32>,
+    /// Payload bit/s of a flow that goes against the test's direction while it runs; null is none.
+    #[serde(default)]
+    pub background: Option<BitRate>,
     /// How long to wait for the server to answer.
     pub connect_timeout_ns: u64,
 }
@@ -111,6 +117,8 @@ impl Default for TcpPlan {
             pace: None,
             dscp: None,
             zero_copy: false,
+            read_bytes: None,
+            background: None,
             connect_timeout_ns: 5_000_000_000,
         }
     }

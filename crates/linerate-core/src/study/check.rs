@@ -4,8 +4,8 @@
 //! Finds the first problem and where it is; the text of a file turns that into line and column.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
 
+use super::check_tcp::check_tcp;
 use super::{StudyPlan, Test, TestKind, Topology};
 use crate::lab::{Problem, Step};
 
@@ -14,9 +14,6 @@ const CELLS_MAX: usize = 100_000;
 
 /// Largest payload of an IPv4 echo: 65,535 less 20 bytes of IP and 8 of ICMP (RFC 791, RFC 792).
 const PING_PAYLOAD_BYTES_MAX: u32 = 65_507;
-
-/// Longest single run: a day.
-const SECONDS_MAX: f64 = 86_400.0;
 
 impl StudyPlan {
     /// Whether the study can be run on a machine that allows its laboratories.
@@ -37,13 +34,13 @@ impl StudyPlan {
             within("topology", index, check_topology(topology))?;
         }
         for (index, test) in self.tests.iter().enumerate() {
-            within("test", index, check_test(test))?;
+            within("test", index, check_test(self, test))?;
         }
         self.check_size()
     }
 
     fn check_size(&self) -> Result<(), Problem> {
-        let cells_of = |test: &Test| test.values().saturating_mul(test.repetitions as usize);
+        let cells_of = |test: &Test| test.values().len().saturating_mul(test.repetitions as usize);
         let per_topology = self.tests.iter().map(cells_of).fold(0, usize::saturating_add);
         let cells = per_topology.saturating_mul(self.topologies.len());
         if cells <= CELLS_MAX {
@@ -103,7 +100,7 @@ fn check_topology(topology: &Topology) -> Result<(), Problem> {
     })
 }
 
-fn check_test(test: &Test) -> Result<(), Problem> {
+fn check_test(study: &StudyPlan, test: &Test) -> Result<(), Problem> {
     let fault = |key: &'static str, reason: &str| {
         problem(&[Step::Key(key)], format!("test '{}': {reason}", test.id))
     };
@@ -115,33 +112,22 @@ fn check_test(test: &Test) -> Result<(), Problem> {
             if *count == 0 {
                 return fault("count", "count is 0; send at least one probe");
             }
-            check_values(test, "sizes_bytes", sizes_bytes, PING_PAYLOAD_BYTES_MAX)
+            check_sizes(test, sizes_bytes)
         }
-        TestKind::Tcp { windows_bytes, seconds, .. } => {
-            if !(*seconds > 0.0 && *seconds <= SECONDS_MAX) {
-                let reason = format!("seconds is {seconds}; use more than 0, at most a day");
-                return fault("seconds", &reason);
-            }
-            // The socket option is an int (setsockopt(2), SO_RCVBUF).
-            check_values(test, "windows_bytes", windows_bytes, i32::MAX.cast_unsigned().into())
-        }
+        TestKind::Tcp(tcp) => check_tcp(study, &test.id, tcp),
     }
 }
 
 /// A value that is listed twice would fill the same cell twice.
-fn check_values<T: Copy + Ord + Display>(
-    test: &Test,
-    key: &'static str,
-    values: &[T],
-    max: T,
-) -> Result<(), Problem> {
+fn check_sizes(test: &Test, values: &[u32]) -> Result<(), Problem> {
     let id = &test.id;
     if values.is_empty() {
-        return problem(&[Step::Key(key)], format!("test '{id}': {key} is empty"));
+        return problem(&[Step::Key("sizes_bytes")], format!("test '{id}': sizes_bytes is empty"));
     }
+    let max = PING_PAYLOAD_BYTES_MAX;
     let mut seen = BTreeSet::new();
     for (index, &value) in values.iter().enumerate() {
-        let path = [Step::Key(key), Step::Index(index)];
+        let path = [Step::Key("sizes_bytes"), Step::Index(index)];
         if value > max {
             return problem(&path, format!("test '{id}': {value} bytes; the most is {max}"));
         }
@@ -156,6 +142,7 @@ fn check_values<T: Copy + Ord + Display>(
 mod tests {
     use super::*;
     use crate::lab::{HostPlan, LabPlan};
+    use crate::study::{Background, TcpTest};
 
     fn plan() -> StudyPlan {
         let host = HostPlan { name: "h".to_owned(), ..HostPlan::default() };
@@ -164,6 +151,7 @@ mod tests {
             title: "t".to_owned(),
             source: None,
             purpose: None,
+            shuffle_seed: None,
             topologies: vec![Topology {
                 id: "i.1/10".to_owned(),
                 title: "one".to_owned(),
@@ -175,16 +163,13 @@ mod tests {
                 l3_hops: 0,
                 published: None,
             }],
-            tests: vec![Test {
-                id: "tcp".to_owned(),
-                kind: TestKind::Tcp {
-                    windows_bytes: vec![0, 16_384],
-                    seconds: 1.0,
-                    congestion_control: None,
-                },
-                repetitions: 2,
-            }],
+            tests: vec![Test { id: "tcp".to_owned(), kind: TestKind::Tcp(tcp()), repetitions: 2 }],
         }
+    }
+
+    /// Two windows for a second each.
+    fn tcp() -> TcpTest {
+        TcpTest { windows_bytes: Some(vec![0, 16_384]), seconds: Some(1.0), ..TcpTest::default() }
     }
 
     #[track_caller]
@@ -217,9 +202,9 @@ mod tests {
     fn a_number_that_cannot_be_measured_is_refused() {
         let tcp = |windows_bytes: Vec<u64>, seconds| {
             move |plan: &mut StudyPlan| {
-                let windows_bytes = windows_bytes.clone();
-                plan.tests[0].kind =
-                    TestKind::Tcp { windows_bytes, seconds, congestion_control: None };
+                let windows_bytes = Some(windows_bytes.clone());
+                let test = TcpTest { windows_bytes, seconds: Some(seconds), ..TcpTest::default() };
+                plan.tests[0].kind = TestKind::Tcp(test);
             }
         };
         let ping = |sizes_bytes: Vec<u32>, count| {
@@ -234,5 +219,45 @@ mod tests {
         refused(tcp(vec![1], f64::NAN), "seconds is NaN");
         refused(ping(vec![65_508], 1), "65508 bytes");
         refused(ping(vec![56], 0), "count is 0");
+    }
+
+    #[test]
+    fn a_test_varies_one_thing_and_has_one_end() {
+        let spoilt = |spoil: fn(&mut TcpTest)| {
+            move |plan: &mut StudyPlan| {
+                let mut test = tcp();
+                spoil(&mut test);
+                plan.tests[0].kind = TestKind::Tcp(test);
+            }
+        };
+        refused(
+            spoilt(|test| test.streams = Some(vec![1, 2])),
+            "windows_bytes and streams both have several values",
+        );
+        refused(spoilt(|test| test.windows_bytes = None), "it varies nothing");
+        refused(spoilt(|test| test.streams = Some(vec![0])), "0; the least is 1");
+        refused(spoilt(|test| test.streams = Some(vec![129])), "129; the most is 128");
+        refused(spoilt(|test| test.sack = Some(Vec::new())), "sack is empty");
+        refused(spoilt(|test| test.transfer_bytes = Some(vec![1])), "both end a run");
+        refused(spoilt(|test| test.seconds = None), "it has no end");
+        refused(spoilt(|test| test.omit_seconds = Some(601.0)), "omit_seconds is 601");
+        refused(
+            spoilt(|test| test.congestion_control = Some("C U".to_owned())),
+            "no name of a congestion control",
+        );
+        refused(
+            spoilt(|test| {
+                test.congestion_control = Some("reno".to_owned());
+                test.congestion_controls = Some(vec!["cubic".to_owned()]);
+            }),
+            "give one of them",
+        );
+        refused(
+            spoilt(|test| {
+                let background = Background { utilisation: Some(0.7), rate: None };
+                test.background = Some(background);
+            }),
+            "no link of topology 'i.1/10' has a rate",
+        );
     }
 }

@@ -115,9 +115,10 @@ mod tests {
             topology: "a".to_owned(),
             test: test.to_owned(),
             parameter: 0,
+            label: None,
             repetition: 1,
         };
-        CellPlan { cell, plan }
+        CellPlan { cell, plan, sack: None }
     }
 
     fn tcp(seconds: u64) -> CellPlan {

@@ -2,17 +2,24 @@
 //!
 //! Nothing here measures or reads a file; the grid is run by the engine and kept by the store.
 
+mod background;
 mod check;
+mod check_tcp;
 mod estimate;
 mod plan;
 mod published;
+mod tcp_test;
+mod test;
 mod toml_text;
 
+pub use background::Background;
 pub use estimate::{Estimator, expected_ns};
-pub use plan::{CellKey, CellPlan, PublishedAs, StudyPlan, Test, TestKind, Topology};
+pub use plan::{CellKey, CellPlan, PublishedAs, StudyPlan, Topology};
 pub use published::{
     Cards, Comparison, ErrorColumn, Milestone, MilestoneSet, NotAFigure, PacketsPerSecond, Printed,
     PublishedError, PublishedFigures, PublishedItem, PublishedPing, PublishedRouter, PublishedRows,
     PublishedTable, PublishedTcp, Relation, Streams, TableAbout, Theory,
 };
+pub use tcp_test::TcpTest;
+pub use test::{Parameter, Test, TestKind, Value};
 pub use toml_text::PlanError;

@@ -9,8 +9,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Test;
 use crate::lab::LabPlan;
-use crate::record::{Cell, PingPlan, Plan, TcpPlan};
+use crate::record::{Cell, Plan};
 
 /// A whole study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +27,10 @@ pub struct StudyPlan {
     /// One or two sentences for the head of the report.
     #[serde(default)]
     pub purpose: Option<String>,
+    /// Measure the cells of each topology in an order that this number decides; in the order of
+    /// the file when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shuffle_seed: Option<u64>,
     /// Where to measure, in order.
     #[serde(rename = "topology")]
     pub topologies: Vec<Topology>,
@@ -72,103 +77,6 @@ pub struct PublishedAs {
     pub mtu_bytes: Option<u32>,
 }
 
-/// One test of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "TestTable")]
-pub struct Test {
-    /// Identifier within the study: `ping`, `tcp`.
-    pub id: String,
-    /// What is measured, and the values of its parameter.
-    #[serde(flatten)]
-    pub kind: TestKind,
-    /// How often each value is measured.
-    pub repetitions: u32,
-}
-
-/// What a test measures.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum TestKind {
-    /// Flood ping by payload size.
-    Ping {
-        /// Payload bytes.
-        sizes_bytes: Vec<u32>,
-        /// Probes of each size.
-        count: u64,
-    },
-    /// TCP throughput by window.
-    Tcp {
-        /// Socket buffers to ask for; 0 leaves the kernel's autotuning on.
-        windows_bytes: Vec<u64>,
-        /// Time of each run.
-        seconds: f64,
-        /// Congestion control at the sender; null is the host's default.
-        congestion_control: Option<String>,
-    },
-}
-
-/// A test as its table in the file has it. A flattened enum would accept any key beside its own,
-/// so the keys are listed once more here, and the kind decides which of them belong.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct TestTable {
-    id: String,
-    kind: KindName,
-    repetitions: u32,
-    sizes_bytes: Option<Vec<u32>>,
-    count: Option<u64>,
-    windows_bytes: Option<Vec<u64>>,
-    seconds: Option<f64>,
-    congestion_control: Option<String>,
-}
-
-/// The kinds of test by name.
-#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum KindName {
-    Ping,
-    Tcp,
-}
-
-impl TryFrom<TestTable> for Test {
-    type Error = String;
-
-    fn try_from(table: TestTable) -> Result<Self, String> {
-        let TestTable { id, repetitions, .. } = table;
-        let name = format!("test '{id}'");
-        let kind = match table.kind {
-            KindName::Ping => {
-                foreign(&name, "ping", "windows_bytes", table.windows_bytes.is_some())?;
-                foreign(&name, "ping", "seconds", table.seconds.is_some())?;
-                let named = table.congestion_control.is_some();
-                foreign(&name, "ping", "congestion_control", named)?;
-                TestKind::Ping {
-                    sizes_bytes: needed(&name, "ping", "sizes_bytes", table.sizes_bytes)?,
-                    count: needed(&name, "ping", "count", table.count)?,
-                }
-            }
-            KindName::Tcp => {
-                foreign(&name, "tcp", "sizes_bytes", table.sizes_bytes.is_some())?;
-                foreign(&name, "tcp", "count", table.count.is_some())?;
-                TestKind::Tcp {
-                    windows_bytes: needed(&name, "tcp", "windows_bytes", table.windows_bytes)?,
-                    seconds: needed(&name, "tcp", "seconds", table.seconds)?,
-                    congestion_control: table.congestion_control,
-                }
-            }
-        };
-        Ok(Self { id, kind, repetitions })
-    }
-}
-
-fn needed<T>(test: &str, kind: &str, key: &str, value: Option<T>) -> Result<T, String> {
-    value.ok_or_else(|| format!("{test} of kind {kind} lacks the key '{key}'"))
-}
-
-fn foreign(test: &str, kind: &str, key: &str, present: bool) -> Result<(), String> {
-    if present { Err(format!("{test} of kind {kind} has no key '{key}'")) } else { Ok(()) }
-}
-
 /// One measurement of the grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellPlan {
@@ -176,6 +84,9 @@ pub struct CellPlan {
     pub cell: Cell,
     /// What to measure; `host` is empty until the laboratory gives addresses.
     pub plan: Plan,
+    /// Selective acknowledgements at both ends meanwhile; none leaves them as the topology has
+    /// them.
+    pub sack: Option<bool>,
 }
 
 /// The place of a measurement within its run: what a resumed run compares.
@@ -235,81 +146,62 @@ impl StudyPlan {
     /// Every measurement of the study, in the order in which a run makes them.
     pub fn cells(&self) -> Vec<CellPlan> {
         let mut cells = Vec::new();
-        for topology in &self.topologies {
-            for test in &self.tests {
-                for (parameter, plan) in test.plans() {
-                    for repetition in 1..=test.repetitions {
-                        let cell = Cell {
-                            study: self.name.clone(),
-                            run: String::new(),
-                            topology: topology.id.clone(),
-                            test: test.id.clone(),
-                            parameter,
-                            repetition,
-                        };
-                        cells.push(CellPlan { cell, plan: plan.clone() });
-                    }
-                }
+        for (index, topology) in (0..).zip(&self.topologies) {
+            let from = cells.len();
+            cells.extend(self.tests.iter().flat_map(|test| self.cells_of(topology, test)));
+            if let Some(seed) = self.shuffle_seed {
+                let mut seed = seed.wrapping_add(index);
+                shuffle(&mut cells[from..], split_mix(&mut seed));
+            }
+        }
+        cells
+    }
+
+    fn cells_of(&self, topology: &Topology, test: &Test) -> Vec<CellPlan> {
+        let name = test.parameter().name;
+        let mut cells = Vec::new();
+        for step in test.steps(topology) {
+            for repetition in 1..=test.repetitions {
+                let cell = Cell {
+                    study: self.name.clone(),
+                    run: String::new(),
+                    topology: topology.id.clone(),
+                    test: test.id.clone(),
+                    parameter: step.value.number,
+                    label: Some(format!("{name} {}", step.value.label)),
+                    repetition,
+                };
+                cells.push(CellPlan { cell, plan: step.plan.clone(), sack: step.sack });
             }
         }
         cells
     }
 }
 
-impl Test {
-    /// How many values its parameter takes.
-    pub const fn values(&self) -> usize {
-        match &self.kind {
-            TestKind::Ping { sizes_bytes, .. } => sizes_bytes.len(),
-            TestKind::Tcp { windows_bytes, .. } => windows_bytes.len(),
-        }
-    }
-
-    /// The plan for each value of the parameter, without a target.
-    fn plans(&self) -> Vec<(u64, Plan)> {
-        match &self.kind {
-            TestKind::Ping { sizes_bytes, count } => sizes_bytes
-                .iter()
-                .map(|&size| (u64::from(size), Plan::Ping(flood_plan(size, *count))))
-                .collect(),
-            TestKind::Tcp { windows_bytes, seconds, congestion_control } => windows_bytes
-                .iter()
-                .map(|&window| {
-                    let plan = tcp_plan(window, *seconds, congestion_control.clone());
-                    (window, Plan::Tcp(plan))
-                })
-                .collect(),
-        }
+/// Cells in an order that a seed decides (Fisher and Yates 1938, Durstenfeld 1964): what drifts
+/// while a study runs then falls on all values alike.
+fn shuffle(cells: &mut [CellPlan], mut seed: u64) {
+    for last in (1..cells.len()).rev() {
+        let span = last as u64 + 1;
+        // The bias of the remainder is below 10^-14 for the most cells that a study may have.
+        let other = usize::try_from(split_mix(&mut seed) % span).unwrap_or(last);
+        cells.swap(last, other);
     }
 }
 
-fn flood_plan(size: u32, count: u64) -> PingPlan {
-    PingPlan {
-        host: String::new(),
-        sizes_bytes: vec![size],
-        count: Some(count),
-        mode: crate::record::PingMode::Flood,
-        ..PingPlan::default()
-    }
-}
-
-fn tcp_plan(window: u64, seconds: f64, congestion_control: Option<String>) -> TcpPlan {
-    let span = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default();
-    let span_ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-    TcpPlan {
-        host: String::new(),
-        finish: crate::record::Finish::TimeNs(span_ns),
-        interval_ns: (span_ns / 10).max(100_000_000),
-        window_bytes: (window > 0).then_some(window),
-        congestion_control,
-        ..TcpPlan::default()
-    }
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+const fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = *state;
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Finish, PingMode};
+    use crate::record::{Finish, PingMode, TcpPlan};
 
     const TWO_BY_TWO: &str = r#"
 name = "s"
@@ -398,5 +290,91 @@ repetitions = 3
         assert!(one.cells().iter().all(|cell| cell.cell.topology == "b"));
         assert_eq!(plan().only(&[]).expect("all").cells().len(), 16);
         assert_eq!(plan().only(&["b".to_owned(), "z".to_owned()]), Err("z".to_owned()));
+    }
+
+    /// The same study with another TCP test.
+    fn with_tcp(keys: &str) -> StudyPlan {
+        let old = "windows_bytes = [0, 16384]\nseconds = 0.5\ncongestion_control = \"cubic\"";
+        assert!(TWO_BY_TWO.contains(old));
+        StudyPlan::from_toml(&TWO_BY_TWO.replace(old, keys)).expect("a sound plan")
+    }
+
+    /// The TCP cells of the first topology.
+    fn tcp_cells(plan: &StudyPlan) -> Vec<(CellPlan, TcpPlan)> {
+        let mine = plan.cells().into_iter().filter(|cell| cell.cell.topology == "a");
+        let tcp = mine.filter_map(|cell| match &cell.plan {
+            Plan::Tcp(tcp) => Some((cell.clone(), tcp.clone())),
+            Plan::Ping(_) => None,
+        });
+        tcp.filter(|(cell, _)| cell.cell.repetition == 1).collect()
+    }
+
+    #[test]
+    fn each_list_can_be_varied_while_the_others_hold() {
+        let fixed = "windows_bytes = [2097152]\nread_bytes = [1024]\nomit_seconds = 0.25\n";
+        let plan = with_tcp(&format!("{fixed}streams = [1, 4]\nseconds = 2.0"));
+        let cells = tcp_cells(&plan);
+        let numbers: Vec<u64> = cells.iter().map(|(cell, _)| cell.cell.parameter).collect();
+        assert_eq!(numbers, [1, 4]);
+        let (cell, tcp) = &cells[1];
+        assert_eq!(cell.cell.label.as_deref(), Some("streams 4"));
+        assert_eq!(
+            (tcp.streams, tcp.window_bytes, tcp.read_bytes),
+            (4, Some(2_097_152), Some(1024))
+        );
+        assert_eq!((tcp.omit_ns, tcp.finish), (250_000_000, Finish::TimeNs(2_000_000_000)));
+        let plan = with_tcp("transfer_bytes = [1000000, 5000000]");
+        let cells = tcp_cells(&plan);
+        assert_eq!(cells[1].1.finish, Finish::Bytes(5_000_000));
+        assert_eq!(cells[1].0.cell.label.as_deref(), Some("transfer 5 MB"));
+        assert_eq!((cells[1].1.streams, cells[1].1.window_bytes), (1, None));
+        let plan = with_tcp("congestion_controls = [\"reno\", \"cubic\"]\nseconds = 1.0");
+        let cells = tcp_cells(&plan);
+        assert_eq!(cells[1].1.congestion_control.as_deref(), Some("cubic"));
+        assert_eq!(cells[1].0.cell.parameter, 2);
+    }
+
+    #[test]
+    fn what_belongs_to_the_hosts_is_beside_the_plan() {
+        let plan = with_tcp("sack = [true, false]\nseconds = 1.0");
+        let sack: Vec<Option<bool>> = tcp_cells(&plan).iter().map(|(cell, _)| cell.sack).collect();
+        assert_eq!(sack, [Some(true), Some(false)]);
+        assert!(with_tcp("streams = [1]\nseconds = 1.0").cells().iter().all(|c| c.sack.is_none()));
+    }
+
+    #[test]
+    fn a_flow_in_the_background_is_in_every_run() {
+        let plan = with_tcp("streams = [1]\nseconds = 1.0\nbackground = { rate = \"31 Mbit/s\" }");
+        let rates: Vec<_> = tcp_cells(&plan).iter().map(|(_, tcp)| tcp.background).collect();
+        assert_eq!(rates, [Some(crate::units::BitRate::from_bits_per_sec(31_000_000))]);
+    }
+
+    #[test]
+    fn a_seed_decides_the_order_within_each_topology_and_loses_no_cell() {
+        let keys = |seed| -> Vec<CellKey> {
+            let plan = StudyPlan { shuffle_seed: seed, ..plan() };
+            plan.cells().iter().map(|cell| CellKey::of(&cell.cell)).collect()
+        };
+        let straight = keys(None);
+        let shuffled = keys(Some(7));
+        assert_ne!(straight, shuffled);
+        assert_eq!(shuffled, keys(Some(7)));
+        assert_ne!(shuffled, keys(Some(8)));
+        let sorted = |mut keys: Vec<CellKey>| {
+            keys.sort();
+            keys
+        };
+        assert_eq!(sorted(straight), sorted(shuffled.clone()));
+        // A topology is built once: its 8 cells stay together.
+        assert!(shuffled[..8].iter().all(|key| key.topology == "a"));
+    }
+
+    #[test]
+    fn the_seed_gives_the_numbers_that_the_generator_is_published_with() {
+        // The first outputs of SplitMix64 from the seed 1234567, as printed with Vigna's
+        // splitmix64.c at Rosetta Code.
+        let mut state = 1_234_567;
+        let numbers = [split_mix(&mut state), split_mix(&mut state)];
+        assert_eq!(numbers, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
     }
 }

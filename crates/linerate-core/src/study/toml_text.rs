@@ -148,4 +148,48 @@ repetitions = 1
         let text = GOOD.replace("repetitions = 1", "repetitions = \"one\"");
         check(&text, Some(place(&text, "\"one\"")), &["string"]);
     }
+
+    /// The good file with a TCP test at its end.
+    fn with_tcp(keys: &str) -> String {
+        format!("{GOOD}\n[[test]]\nid = \"tcp\"\nkind = \"tcp\"\nrepetitions = 1\n{keys}\n")
+    }
+
+    #[test]
+    fn every_key_of_a_tcp_test_survives_the_way_to_toml_and_back() {
+        let text = with_tcp(
+            "windows_bytes = [0, 16384]\nstreams = [2]\nread_bytes = [1024]\nsack = [false]\n\
+             congestion_controls = [\"reno\"]\nseconds = 1.5\nomit_seconds = 0.5\n\
+             background = { rate = \"31 Mbit/s\" }",
+        );
+        let plan = StudyPlan::from_toml(&text).expect("a good file");
+        let again = StudyPlan::from_toml(&plan.to_toml().expect("small numbers"));
+        assert_eq!(again, Ok(plan));
+    }
+
+    #[test]
+    fn what_a_tcp_test_cannot_have_is_shown_where_it_stands() {
+        let second_list = "streams = [1, 2]\nread_bytes = [1, 2]\nseconds = 1.0";
+        let text = with_tcp(second_list);
+        check(&text, Some(place(&text, "[1, 2]\nseconds")), &["'tcp'", "streams and read_bytes"]);
+        let text = with_tcp("streams = [1, 129]\nseconds = 1.0");
+        check(&text, Some(place(&text, "129")), &["'tcp'", "the most is 128"]);
+        let text = with_tcp("streams = [1]\nseconds = 1.0\nbackground = { rate = \"1 parsec\" }");
+        check(&text, Some(place(&text, "{ rate")), &["'tcp'", "parsec"]);
+        let text = with_tcp("streams = [1]\nseconds = 1.0\nbackground = { speed = \"1M\" }");
+        check(&text, Some(place(&text, "speed")), &["speed"]);
+        let text = with_tcp("stream = [1]\nseconds = 1.0");
+        check(&text, Some(place(&text, "stream = ")), &["stream"]);
+        let text = with_tcp("streams = [1]");
+        check(&text, Some(place(&text, "[[test]]\nid = \"tcp\"")), &["it has no end"]);
+    }
+
+    #[test]
+    fn a_setting_of_a_host_is_shown_where_it_stands() {
+        let tcp = |keys: &str| GOOD.replace("name = \"h\"", &format!("name = \"h\"\ntcp.{keys}"));
+        let text = tcp("initial_window = 0");
+        check(&text, Some(place(&text, "0\n")), &["topology 'a'", "initial_window of 0"]);
+        let text = tcp("sock = false");
+        check(&text, Some(place(&text, "sock")), &["sock", "sack"]);
+        assert!(StudyPlan::from_toml(&tcp("sack = false")).is_ok());
+    }
 }

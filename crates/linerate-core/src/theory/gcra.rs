@@ -3,7 +3,7 @@
 //! Time is counted in whole ticks, so that both forms of the algorithm agree exactly. [`Scale`]
 //! makes ticks of which a cell time, an increment and a nanosecond are whole multiples.
 //! Left out: the CLP bit, frame discard and how packets become cells (`atm`). Rules: ITU-T I.371
-//! annex A, ATM Forum Traffic Management 4.0 §4.4 and appendix C.
+//! and ATM Forum Traffic Management 4.0 (af-tm-0056).
 
 use std::fmt;
 use std::str::FromStr;
@@ -296,7 +296,7 @@ pub struct Sustained {
 /// # Errors
 /// When SCR is above PCR, or the burst has no cell.
 /// # Source
-/// ATM Forum Traffic Management 4.0 §4.4.3.3; ITU-T I.371 §5.4.2.
+/// ITU-T I.371 §5.4.2; ATM Forum Traffic Management 4.0.
 pub fn burst_tolerance_ns(burst: &Sustained) -> Result<f64, ContractError> {
     if burst.sustainable.cell_time_ns() < burst.peak.cell_time_ns() {
         let (scr, pcr) = (burst.sustainable, burst.peak);
@@ -311,7 +311,7 @@ pub fn burst_tolerance_ns(burst: &Sustained) -> Result<f64, ContractError> {
 /// # Errors
 /// When T is not below I: such cells conform for ever.
 /// # Source
-/// ITU-T I.371 annex A; ATM Forum Traffic Management 4.0 appendix C.
+/// ITU-T I.371; ATM Forum Traffic Management 4.0.
 pub fn burst_cells(rule: &Gcra, line_cell: i128) -> Result<u64, ContractError> {
     let gain = rule.increment - line_cell;
     if gain <= 0 {
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn cells_back_to_back_pass_as_in_the_figures_of_the_standard() {
-        // ATM Forum Traffic Management 4.0 appendix C, T = 4.5 cell times; the last one by hand:
+        // ATM Forum Traffic Management 4.0, T = 4.5 cell times; the last one by hand:
         // TAT 10, 20, then 20 - 15 = 5 is the next time, 30 - 15 = 15 the one after it.
         check(9, 1, "1000100001000100");
         check(9, 3, "1001000010001000");

@@ -214,7 +214,7 @@ impl SrTcm {
 
     /// Marks a packet; `was` is its colour on arrival, green for a colour-blind marker.
     /// # Source
-    /// RFC 2697 §3.1 and §3.2.
+    /// RFC 2697 §3.
     pub fn arrive(&mut self, at_ns: u64, bytes: u32, was: Colour) -> Marked {
         let over = self.committed.add(brought(self.since.step(at_ns), self.rate_bps));
         self.excess.add(over);
@@ -281,7 +281,7 @@ impl TrTcm {
 
     /// Marks a packet; `was` is its colour on arrival, green for a colour-blind marker.
     /// # Source
-    /// RFC 2698 §3.1 and §3.2.
+    /// RFC 2698 §3.
     pub fn arrive(&mut self, at_ns: u64, bytes: u32, was: Colour) -> Marked {
         let step = self.since.step(at_ns);
         self.committed.add(brought(step, self.committed_bps));
@@ -324,7 +324,7 @@ pub struct BurstOnLine {
 /// # Errors
 /// When the line is not faster than the bucket fills.
 /// # Source
-/// RFC 2212 §3: what passes in t is the least of C t and b + r t.
+/// RFC 2212, Policing: what passes in t is the least of C t and b + r t.
 pub fn burst_duration_s(plan: &BurstOnLine) -> Result<f64, BucketError> {
     let BurstOnLine { burst, rate, line } = *plan;
     if line <= rate {
@@ -336,7 +336,7 @@ pub fn burst_duration_s(plan: &BurstOnLine) -> Result<f64, BucketError> {
 
 /// The most bytes that a bucket lets pass in any window of `span`: b + r t / 8.
 /// # Source
-/// RFC 2212 §3.
+/// RFC 2212, Policing.
 pub fn envelope_bytes(rate: BitRate, burst: Bytes, span: Duration) -> f64 {
     burst.count() as f64 + rate.bits_per_sec() as f64 * span.as_secs_f64() / 8.0
 }

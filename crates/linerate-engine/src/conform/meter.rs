@@ -118,7 +118,7 @@ fn counted_bytes(layer: Layer, packet: &Packet<'_>, decoded: &Decoded, ip: &IpPa
 }
 
 /// The colour that an assured forwarding code point stands for: its drop precedence. All other
-/// code points are green (RFC 2597 §6, RFC 2697 §5).
+/// code points are green (RFC 2597 §6, RFC 2697 §4).
 const fn colour(dscp: u8) -> Colour {
     let (class, precedence) = (dscp >> 3, dscp & 0b111);
     match (class, precedence) {

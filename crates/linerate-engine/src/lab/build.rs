@@ -16,7 +16,7 @@ use linerate_sys::netns::Netns;
 use linerate_sys::{clock, ethtool, sysctl, userns};
 
 use super::paths::{self, LabPath};
-use super::{Node, filters, run_inside, shaper, system};
+use super::{Node, filters, run_inside, settings, shaper, system};
 
 /// Index of the loopback link in every namespace (net/core/dev.c).
 pub(super) const LOOPBACK: u32 = 1;
@@ -44,7 +44,7 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     let nodes = layout.nodes.iter().map(node).collect::<Result<Vec<_>, _>>()?;
     let mut notes = Vec::new();
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
-        notes.extend(settings(node, plan)?);
+        notes.extend(settings::common(node, plan)?);
         loopback(node, plan)?;
     }
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
@@ -69,6 +69,10 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
         }
     }
     wait_for_carriers(&nodes, layout)?;
+    for (node, plan) in nodes.iter().zip(&layout.nodes) {
+        // Last, because the initial windows belong to routes.
+        settings::apply(node, &plan.name, &plan.tcp)?;
+    }
     notes.sort();
     notes.dedup();
     Ok(Built { nodes, paths: built_paths, notes })
@@ -102,98 +106,6 @@ impl Node {
             }
         })
     }
-}
-
-/// One setting of the kernel, and what is lost without it.
-struct Setting {
-    name: &'static str,
-    value: &'static str,
-    /// None: the node cannot do its work without.
-    lost: Option<&'static str>,
-}
-
-const FORWARDING: [Setting; 2] = [
-    // Comes first: turning forwarding on sets other settings back (ip-sysctl).
-    Setting { name: "net/ipv4/ip_forward", value: "1", lost: None },
-    Setting {
-        name: "net/ipv6/conf/all/forwarding",
-        value: "1",
-        lost: Some("routers forward no IPv6"),
-    },
-];
-
-const COMMON: [Setting; 6] = [
-    Setting {
-        name: "net/ipv4/conf/all/rp_filter",
-        value: "0",
-        lost: Some("packets that come back another way are dropped"),
-    },
-    Setting {
-        name: "net/ipv4/conf/default/rp_filter",
-        value: "0",
-        lost: Some("packets that come back another way are dropped"),
-    },
-    Setting {
-        name: "net/ipv4/ping_group_range",
-        value: "0 2147483647",
-        lost: Some("ping needs CAP_NET_RAW"),
-    },
-    // Quiet links: nothing but the measurement's packets, as far as the kernel lets.
-    Setting {
-        name: "net/ipv6/conf/default/accept_dad",
-        value: "0",
-        lost: Some("IPv6 link-local addresses come a second late"),
-    },
-    Setting {
-        name: "net/ipv6/conf/default/router_solicitations",
-        value: "0",
-        lost: Some("router solicitations are among the packets counted"),
-    },
-    Setting {
-        name: "net/ipv6/conf/default/accept_ra",
-        value: "0",
-        lost: Some("router advertisements are heeded"),
-    },
-];
-
-/// A switch has no addresses of its own.
-const SWITCH: [Setting; 1] = [Setting {
-    name: "net/ipv6/conf/default/disable_ipv6",
-    value: "1",
-    lost: Some("switches send packets of their own"),
-}];
-
-/// Writes the settings of a node; notes on those that it can do without.
-fn settings(node: &Node, plan: &lab::Node) -> Result<Vec<String>, Failure> {
-    let by_role: &'static [Setting] = match plan.role {
-        Role::Router { .. } => &FORWARDING,
-        Role::Switch => &SWITCH,
-        Role::Host => &[],
-    };
-    run_inside(&node.netns, &plan.name, || {
-        let mut notes = Vec::new();
-        for setting in by_role.iter().chain(&COMMON) {
-            let Err(error) = write(setting) else { continue };
-            let Some(lost) = setting.lost else {
-                return Err(system("let packets through", &plan.name, error)
-                    .advise("a writable /proc/sys is needed; containers mount it read-only"));
-            };
-            // A kernel without IPv6 has none of its settings and misses none.
-            if sysctl::exists(setting.name) {
-                notes.push(format!("{lost} ({error})"));
-            }
-        }
-        Ok(notes)
-    })?
-}
-
-fn write(setting: &Setting) -> linerate_sys::Result<()> {
-    let written = sysctl::write(setting.name, setting.value);
-    if setting.name != "net/ipv4/ping_group_range" {
-        return written;
-    }
-    // In a user namespace only the mapped groups are valid; there the user is in group 0.
-    written.or_else(|_| sysctl::write(setting.name, "0 0"))
 }
 
 fn loopback(node: &Node, plan: &lab::Node) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ mod door;
 mod filters;
 mod paths;
 mod privilege;
+mod settings;
 mod shaper;
 mod sweep;
 
@@ -18,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use linerate_core::lab::{LabPlan, Layout};
+use linerate_core::lab::{HostTcp, LabPlan, Layout};
 use linerate_core::record::{Failure, Fault};
 use linerate_sys::netlink::{LinkCounters, LinkFacts, RouteSocket};
 use linerate_sys::netns::Netns;
@@ -128,6 +129,13 @@ impl Lab {
             })
         })?;
         thread.map_err(|source| start_failure(host, &source))
+    }
+
+    /// Sets TCP on a host; what the settings leave out stays, and so do connections that stand.
+    /// # Errors
+    /// When there is no such host, this kernel lacks a setting, or does not take its value.
+    pub fn set_tcp(&self, host: &str, tcp: &HostTcp) -> Result<(), Failure> {
+        settings::apply(self.node(host)?, host, tcp)
     }
 
     /// Counters of an interface of a node: `eth0`, `lo`.

@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use linerate_core::lab::HostTcp;
 use linerate_core::record::{Failure, Fault, Plan, Record, Status, Tool};
 use linerate_core::study::{CellPlan, Topology};
 use linerate_sys::clock;
@@ -40,6 +41,10 @@ pub struct Laboratory {
 struct Site {
     lab: Lab,
     client: String,
+    /// The two ends with what their plan says about selective acknowledgements.
+    sack: [(String, bool); 2],
+    /// The last cell had them otherwise.
+    sack_changed: bool,
     target: IpAddr,
     server: Option<JoinHandle<()>>,
     server_stop: Stop,
@@ -51,10 +56,11 @@ impl Laboratory {
         Self { tool, stop, serve, server: String::new(), site: None }
     }
 
-    fn measured(&self, cell: &CellPlan) -> Result<Record, Failure> {
-        let site = self.site.as_ref().ok_or_else(|| {
+    fn measured(&mut self, cell: &CellPlan) -> Result<Record, Failure> {
+        let site = self.site.as_mut().ok_or_else(|| {
             Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
         })?;
+        site.set_sack(cell.sack)?;
         let plan = aimed_at(&cell.plan, &site.target.to_string());
         let (tool, stop) = (self.tool.clone(), self.stop.clone());
         let record = site.lab.run_on(&site.client, move || {
@@ -133,12 +139,30 @@ impl Site {
         let mut site = Self {
             lab,
             client: topology.client.clone(),
+            sack: [&topology.client, &topology.server].map(|host| {
+                let plan = topology.lab.hosts.iter().find(|plan| plan.name == *host);
+                (host.clone(), plan.and_then(|plan| plan.tcp.sack).unwrap_or(true))
+            }),
+            sack_changed: false,
             target,
             server: None,
             server_stop: Stop::new(),
         };
         site.start_server(&topology.server, serve)?;
         Ok(site)
+    }
+
+    /// Sets selective acknowledgements at both ends for what comes next: as asked, or else as the
+    /// plan of the laboratory has them. They are on where it says nothing, as Linux has them.
+    fn set_sack(&mut self, asked: Option<bool>) -> Result<(), Failure> {
+        if asked.is_none() && !self.sack_changed {
+            return Ok(());
+        }
+        self.sack_changed = asked.is_some();
+        self.sack.iter().try_for_each(|(host, planned)| {
+            let sack = Some(asked.unwrap_or(*planned));
+            self.lab.set_tcp(host, &HostTcp { sack, ..HostTcp::default() })
+        })
     }
 
     fn start_server(&mut self, host: &str, serve: &Arc<Serve>) -> Result<(), Failure> {
@@ -197,7 +221,8 @@ mod tests {
         let late = held_to_plan(record(Status::Ok, true));
         assert_eq!(late.status, Status::Error);
         let line = late.failure.expect("it says why").to_string();
-        let begin = "emulate path a eth0 - b eth0: forward: 9 packets were late; the run is invalid";
+        let begin =
+            "emulate path a eth0 - b eth0: forward: 9 packets were late; the run is invalid";
         assert!(line.starts_with(begin), "{line}");
         assert_eq!(held_to_plan(record(Status::Ok, false)).status, Status::Ok);
         assert_eq!(held_to_plan(record(Status::Interrupted, true)).status, Status::Interrupted);

@@ -24,6 +24,8 @@ pub(super) struct Account {
     pub(super) server_host_id: Option<String>,
     pub(super) begin: MonoTime,
     pub(super) connections: Vec<Connection>,
+    /// The flow against the test's direction; its reports are among the others.
+    pub(super) background: Option<Connection>,
     /// Samples of the client's end, one list an interval.
     pub(super) local_samples: Vec<Vec<FlowSample>>,
     /// Samples of the server's end, one list an interval.
@@ -59,6 +61,18 @@ impl Account {
             client_addr: client_addr.to_owned(),
             server_addr: server.to_string(),
         });
+    }
+
+    /// Notes the connected flow in the background.
+    pub(super) fn connected_background(
+        &mut self,
+        direction: Direction,
+        client_addr: &str,
+        server: SocketAddr,
+    ) {
+        let server_addr = server.to_string();
+        let client_addr = client_addr.to_owned();
+        self.background = Some(Connection { direction, flow: 0, client_addr, server_addr });
     }
 
     /// Whether anything was measured.

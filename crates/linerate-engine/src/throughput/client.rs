@@ -75,6 +75,8 @@ pub(super) fn request(plan: &TcpPlan) -> Request {
         pace_bps: plan.pace.map(linerate_core::units::BitRate::bits_per_sec),
         dscp: plan.dscp,
         zero_copy: plan.zero_copy,
+        read_bytes: plan.read_bytes,
+        background_bps: plan.background.map(linerate_core::units::BitRate::bits_per_sec),
     }
 }
 
@@ -83,6 +85,8 @@ struct Test {
     control: Control,
     machine: ClientMachine,
     endpoint: Endpoint,
+    /// The flow against the test's direction.
+    background: Option<Endpoint>,
     request: Request,
 }
 
@@ -103,8 +107,11 @@ impl Test {
         account.witness = Some(Witness::begin(server.ip()));
         let control = connect_control(server, local, plan)?;
         let machine = ClientMachine::default();
-        let mut test = Self { control, machine, endpoint: Endpoint::new(request.clone()), request };
+        let endpoint = Endpoint::new(request.clone());
+        let background = request.background().map(Endpoint::new);
+        let mut test = Self { control, machine, endpoint, background, request };
         let accept = test.ask(context)?;
+        test.check_features(&accept)?;
         test.connect_streams(&accept, local, plan, account)?;
         account.server_host_id = accept.host_id.clone();
         account.ends.push(accept.end);
@@ -126,6 +133,23 @@ impl Test {
         }
     }
 
+    /// An older server would leave out what it does not know, and the figures would look sound.
+    fn check_features(&self, accept: &Accept) -> Result<(), Failure> {
+        let mut asked = self.request.features();
+        let Some(missing) = asked.find(|asked| !accept.features.iter().any(|has| has == asked))
+        else {
+            return Ok(());
+        };
+        let reason = format!("the server does not know {missing}");
+        Err(Failure::new(
+            Fault::PeerIncompatible,
+            "ask for a test with",
+            self.control.peer(),
+            reason,
+        )
+        .advise("install the same version at both ends"))
+    }
+
     fn connect_streams(
         &mut self,
         accept: &Accept,
@@ -137,35 +161,27 @@ impl Test {
             let reason = "its token is not 32 hexadecimal digits";
             Failure::new(Fault::PeerMisbehaved, "talk to", self.control.peer(), reason)
         })?;
-        let mut server = self.control.stream().peer_addr().map_err(|error| {
+        let shared = self.control.stream().peer_addr().map_err(|error| {
             Failure::new(Fault::Unreachable, "address of", self.control.peer(), error)
         })?;
-        server.set_port(accept.data_port);
-        for &direction in self.request.each_direction() {
-            let side = client_side(direction);
-            let options = match side {
-                Side::Sender => socket_options(&self.request),
-                Side::Receiver => {
-                    TcpOptions { congestion_control: None, ..socket_options(&self.request) }
-                }
-            };
-            for flow in 0..self.request.streams {
-                let timeout = Duration::from_nanos(plan.connect_timeout_ns);
-                let socket = tcp::connect(server, local, &options, timeout)
-                    .map_err(|error| connect_failure(&error))?;
-                let hello = DataHello { token, stream: flow, direction };
-                (&mut &socket).write_all(&hello.to_bytes()).map_err(|error| {
-                    Failure::new(
-                        Fault::Unreachable,
-                        "open data stream to",
-                        server.to_string(),
-                        error,
-                    )
-                })?;
-                let client_addr =
-                    socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
-                account.connected(direction, flow, &client_addr, server);
-                self.endpoint.add(socket, (direction, flow, side), client_addr);
+        let server = SocketAddr::new(shared.ip(), accept.data_port);
+        let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+        let request = &self.request;
+        for &direction in request.each_direction() {
+            for stream in 0..request.streams {
+                let way = Way { server, local, timeout };
+                let hello = DataHello { token, stream, direction };
+                let client_addr = way.connect(&mut self.endpoint, request, hello)?;
+                account.connected(direction, stream, &client_addr, server);
+            }
+        }
+        if let (Some(endpoint), Some(request)) = (&mut self.background, request.background()) {
+            // Its buffers are not the test's, so it does not go to a listener that has those.
+            let way = Way { server: shared, local, timeout };
+            for &direction in request.each_direction() {
+                let hello = DataHello { token, stream: 0, direction };
+                let client_addr = way.connect(endpoint, &request, hello)?;
+                account.connected_background(direction, &client_addr, shared);
             }
         }
         Ok(())
@@ -173,17 +189,23 @@ impl Test {
 
     /// Starts, follows and ends the test.
     fn measure(mut self, context: &mut Context<'_>, account: &mut Account) -> Result<(), Failure> {
-        let prepared = self.endpoint.prepare();
-        prepared.map_err(|error| crate::failure::system(&error))?;
+        for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
+            let prepared = endpoint.prepare();
+            prepared.map_err(|error| crate::failure::system(&error))?;
+        }
         self.control.send(&Message::Start)?;
         account.begin = monotonic();
-        let started = self.endpoint.start(account.begin);
-        started.map_err(|error| crate::failure::system(&error))?;
+        for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
+            let started = endpoint.start(account.begin);
+            started.map_err(|error| crate::failure::system(&error))?;
+        }
         let result = self.follow(context, account);
         if result.is_err() {
             self.endpoint.halt();
+            self.background.iter().for_each(Endpoint::halt);
         }
         account.local = self.endpoint.finish();
+        account.local.extend(self.background.map(Endpoint::end_background).into_iter().flatten());
         account.remote = result?;
         // The server has reported; a bye that does not reach it changes nothing.
         let _ = self.control.send(&Message::Bye);
@@ -217,7 +239,9 @@ impl Test {
             if give_up.is_some_and(|end| now >= end) {
                 return Err(self.silent());
             }
-            let due = planned.is_some_and(|span| now >= begin + span);
+            let over = self.background.as_ref().filter(|_| self.endpoint.is_done());
+            over.inspect(|background| background.stop_sending());
+            let due = over.is_some() || planned.is_some_and(|span| now >= begin + span);
             let look = if due { LOOK_AT_END } else { LOOK };
             let Some(message) = self.control.receive(tick.min(now + look))? else { continue };
             match self.machine.handle(message) {
@@ -266,6 +290,40 @@ impl Test {
             }
             _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
         }
+    }
+}
+
+/// How data streams reach the server.
+struct Way {
+    server: SocketAddr,
+    local: Option<IpAddr>,
+    timeout: Duration,
+}
+
+impl Way {
+    /// Connects one data stream and gives it to `endpoint`; the client's address.
+    fn connect(
+        &self,
+        endpoint: &mut Endpoint,
+        request: &Request,
+        hello: DataHello,
+    ) -> Result<String, Failure> {
+        let side = client_side(hello.direction);
+        let options = match side {
+            Side::Sender => socket_options(request),
+            Side::Receiver => TcpOptions { congestion_control: None, ..socket_options(request) },
+        };
+        let socket = tcp::connect(self.server, self.local, &options, self.timeout)
+            .map_err(|error| connect_failure(&error))?;
+        let client_addr =
+            socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
+        let socket =
+            endpoint.add(socket, (hello.direction, hello.stream, side), client_addr.clone());
+        (&mut &*socket).write_all(&hello.to_bytes()).map_err(|error| {
+            let server = self.server.to_string();
+            Failure::new(Fault::Unreachable, "open data stream to", server, error)
+        })?;
+        Ok(client_addr)
     }
 }
 

@@ -27,8 +27,8 @@ use super::pace::Pacer;
 use super::span::{Measured, SpanMeter};
 use crate::failure::words_of;
 
-/// Bytes that one recv() may take.
-pub(super) const READ_BYTES: usize = 256 << 10;
+/// Bytes that one recv() may take where the test names no size.
+const READ_BYTES: usize = 256 << 10;
 
 /// How long a receiver goes on reading what is still on the way after its span ended.
 const DRAIN_NS: u64 = 2_000_000_000;
@@ -84,6 +84,8 @@ pub(super) struct Receiver {
     pub(super) omit_ns: u64,
     /// The kernel chooses the window; one that was asked for is not to be disturbed.
     pub(super) autotuned: bool,
+    /// Bytes that one recv() may take, where the test names them: it then reads at every wake-up.
+    pub(super) read_bytes: Option<u32>,
     pub(super) switches: Arc<Switches>,
     pub(super) progress: Arc<Progress>,
 }
@@ -121,7 +123,8 @@ impl Receiver {
     }
 
     fn read_all(&self, meter: &mut SpanMeter, low_water: &mut LowWater) -> (u64, Option<String>) {
-        let mut buffer = vec![MaybeUninit::<u8>::uninit(); READ_BYTES];
+        let read_bytes = self.read_bytes.map_or(READ_BYTES, |bytes| bytes as usize);
+        let mut buffer = vec![MaybeUninit::<u8>::uninit(); read_bytes];
         let mut calls = 0;
         let mut total = 0;
         let give_up = meter.deadline().map(|end| end.nanos().saturating_add(DRAIN_NS));
@@ -134,6 +137,7 @@ impl Receiver {
                 Ok(count) => {
                     meter.read(now, count);
                     if self.autotuned
+                        && self.read_bytes.is_none()
                         && let Some(mark) = low_water.read(now, count)
                     {
                         set_receive_low_water(&self.stream, mark.cast_signed());

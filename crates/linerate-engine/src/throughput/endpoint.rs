@@ -5,17 +5,22 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use linerate_core::record::{Asked, Direction, FlowEnd, Side, SynOptions, TcpInfo};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::native::{EndReport, FlowSample, Request};
+use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::page_cache::PageCacheFile;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::environment::StolenTime;
 
 use super::data::{CALL_TIMEOUT, Outcome, Payload, Progress, Receiver, Sender, Switches};
+
+/// What is on the way of a flow in the background has this long to arrive once the test is over.
+const BACKGROUND_END: Duration = Duration::from_secs(2);
 
 /// The streams of one end of a test.
 pub(super) struct Endpoint {
@@ -35,6 +40,8 @@ struct Stream {
     side: Side,
     client_addr: String,
     syn: Option<SynOptions>,
+    /// Congestion window of a sending stream before its first byte, in segments.
+    initial_window: Option<u32>,
     progress: Arc<Progress>,
     thread: Option<JoinHandle<Outcome>>,
     windows: Windows,
@@ -65,25 +72,30 @@ impl Endpoint {
         Self { request, streams, switches, payload: None, started, stolen: None }
     }
 
-    /// Takes over a connected data stream. `client_addr` is the client's address.
+    /// Takes over a connected data stream over which this end has sent nothing yet. `client_addr`
+    /// is the client's address.
     pub(super) fn add(
         &mut self,
         socket: TcpStream,
         (direction, flow, side): (Direction, u16, Side),
         client_addr: String,
-    ) {
+    ) -> Arc<TcpStream> {
+        let socket = Arc::new(socket);
+        let info = tcp::tcp_info(socket.as_fd()).filter(|_| side == Side::Sender);
         let syn = tcp::saved_syn(socket.as_fd());
         self.streams.push(Stream {
-            socket: Arc::new(socket),
+            socket: Arc::clone(&socket),
             direction,
             flow,
             side,
             client_addr,
             syn,
+            initial_window: info.and_then(|info| info.snd_cwnd),
             progress: Arc::default(),
             thread: None,
             windows: Windows::default(),
         });
+        socket
     }
 
     /// Makes what the senders of this end send. It takes a while, so it goes before the start:
@@ -122,6 +134,7 @@ impl Endpoint {
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
                         autotuned: self.request.window_bytes.is_none(),
+                        read_bytes: self.request.read_bytes,
                         switches: Arc::clone(&self.switches),
                         progress: Arc::clone(&stream.progress),
                     };
@@ -151,6 +164,18 @@ impl Endpoint {
     /// Whether every thread has left its loop.
     pub(super) fn is_done(&self) -> bool {
         self.streams.iter().all(|stream| stream.progress.done.load(Ordering::Acquire))
+    }
+
+    /// Ends a flow in the background: the sender stops, the receiver takes what is on the way, and
+    /// neither may take longer than [`BACKGROUND_END`].
+    pub(super) fn end_background(self) -> Vec<EndReport> {
+        self.stop_sending();
+        let end = monotonic() + BACKGROUND_END;
+        while !self.is_done() && monotonic() < end {
+            sleep(Duration::from_millis(2));
+        }
+        self.halt();
+        self.finish()
     }
 
     /// Waits for the threads and tells what every stream did.
@@ -264,6 +289,7 @@ impl Stream {
                 got: tcp::congestion_control(self.socket.as_fd()),
             },
             mss_bytes: Asked { asked: request.mss_bytes, got: tcp::mss(self.socket.as_fd()) },
+            initial_window_segments: self.initial_window,
             nodelay: request.nodelay,
             technique: outcome.technique.to_owned(),
             tcp_info,

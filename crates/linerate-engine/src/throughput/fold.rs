@@ -1,7 +1,7 @@
 //! From what was gathered to the record: flows, series, summary.
 
 use linerate_core::record::{
-    Direction, End, Flow, FlowEnd, MetricId, Record, Series, Side, Stat, Summary, TcpPlan,
+    Direction, End, Flow, FlowEnd, MetricId, Record, Series, Side, Stat, Summary, TcpInfo, TcpPlan,
 };
 
 use linerate_core::stats::jain_index;
@@ -23,6 +23,13 @@ pub(super) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
             let summary = direction_summary(&flows, direction);
             record.summary.extend(summary);
         }
+    }
+    if let Some(place) = &account.background {
+        let background = flow(place, account);
+        let rate = goodput(&background);
+        let row = rate.map(|rate| Summary::of(MetricId::Background, Stat::Value, rate));
+        record.summary.extend(row.map(|row| row.in_direction(place.direction)));
+        record.background = Some(background);
     }
     record.series = series(account);
     let ways = [Direction::Up, Direction::Down].into_iter();
@@ -88,6 +95,7 @@ fn last_sample(place: &Connection, account: &Account) -> Option<FlowEnd> {
 fn direction_summary(flows: &[&Flow], direction: Direction) -> Vec<Summary> {
     let mut rows = totals(flows);
     rows.extend(sender_rows(flows));
+    rows.extend(return_rows(flows));
     rows.extend(cpu_rows(flows));
     let rates: Vec<f64> = flows.iter().filter_map(|flow| goodput(flow)).collect();
     if rates.len() > 1 {
@@ -150,11 +158,27 @@ fn sender_rows(flows: &[&Flow]) -> Vec<Summary> {
     push(MetricId::TcpRttMin, Stat::Min, rtt_min.map(|us| f64::from(us) * 1000.0));
     let rtt = infos.iter().filter_map(|info| info.rtt_us).max();
     push(MetricId::TcpRtt, Stat::Value, rtt.map(|us| f64::from(us) * 1000.0));
-    let cwnd: Option<u64> = infos.iter().map(linerate_core::record::TcpInfo::cwnd_bytes).sum();
+    let cwnd: Option<u64> = infos.iter().map(TcpInfo::cwnd_bytes).sum();
     push(MetricId::Cwnd, Stat::Value, sum(cwnd));
     let offered = senders.iter().filter_map(|end| end.window_offered_bytes_max).max();
     push(MetricId::SendWindow, Stat::Max, sum(offered));
     rows
+}
+
+/// What the receiving kernels sent back.
+fn return_rows(flows: &[&Flow]) -> Vec<Summary> {
+    let infos: Option<Vec<_>> =
+        flows.iter().map(|flow| flow.receiver.as_ref().and_then(|end| end.tcp_info)).collect();
+    let infos = infos.unwrap_or_default();
+    let sum = |pick: fn(&TcpInfo) -> Option<u32>| -> Option<u64> {
+        infos.iter().map(|info| pick(info).map(u64::from)).sum()
+    };
+    let back = sum(|info| info.segs_out).filter(|_| !infos.is_empty());
+    let data = sum(|info| info.data_segs_in).filter(|data| *data > 0);
+    let ratio = back.zip(data).map(|(back, data)| back as f64 / data as f64);
+    let back = back.map(|back| Summary::of(MetricId::ReturnSegments, Stat::Value, back as f64));
+    let ratio = ratio.map(|ratio| Summary::of(MetricId::ReturnRatio, Stat::Value, ratio));
+    back.into_iter().chain(ratio).collect()
 }
 
 fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {

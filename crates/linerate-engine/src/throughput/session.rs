@@ -12,8 +12,8 @@ use std::time::Duration;
 use linerate_core::record::{Direction, End, Failure, Fault, Finish, Side};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
-    Accept, DataHello, HelloKind, Message, Refuse, RefuseCode, Request, ServerEvent, ServerMachine,
-    Token,
+    Accept, DataHello, FEATURES, HelloKind, Message, Refuse, RefuseCode, Request, ServerEvent,
+    ServerMachine, Token,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::poll::readable;
@@ -83,11 +83,20 @@ struct Session {
 }
 
 /// Where the data streams of a test arrive.
-enum Arrivals {
+struct Arrivals {
+    token: Token,
     /// At the port of the control connection, sorted by token.
-    Shared(Registration),
-    /// At a listener of their own, because buffers and segment size go before the handshake.
-    Own(TcpListener, Token),
+    shared: Registration,
+    /// At a listener of their own, because buffers and segment size go before the handshake. The
+    /// flow in the background has neither and arrives at the other port.
+    own: Option<TcpListener>,
+}
+
+/// The streams of a test at this end.
+struct Streams {
+    test: Endpoint,
+    /// The flow against the test's direction.
+    background: Option<Endpoint>,
 }
 
 impl Session {
@@ -109,10 +118,12 @@ impl Session {
                 return Ok(line);
             }
         };
-        let mut endpoint = self.open_streams(&request, registry)?;
-        self.measure(&request, &mut endpoint, admission.duration_max())?;
-        let reports = endpoint.finish();
+        let mut streams = self.open_streams(&request, registry)?;
+        self.measure(&request, &mut streams, admission.duration_max())?;
+        let background = streams.background.map(Endpoint::end_background);
+        let mut reports = streams.test.finish();
         let bytes: u64 = reports.iter().map(|report| report.end.bytes).sum();
+        reports.extend(background.into_iter().flatten());
         self.control.send(&Message::Result { reports })?;
         self.machine.reported();
         self.await_bye()?;
@@ -133,26 +144,28 @@ impl Session {
         &mut self,
         request: &Request,
         registry: &DataRegistry,
-    ) -> Result<Endpoint, Failure> {
+    ) -> Result<Streams, Failure> {
         let token = Token(random_bytes());
         let local = self.address(TcpStream::local_addr)?;
-        let (arrivals, data_port) = match listen_if_needed(request, local)? {
-            Some(listener) => {
-                let port = listener.local_addr().map_or(0, |addr| addr.port());
-                (Arrivals::Own(listener, token), port)
-            }
-            None => (Arrivals::Shared(registry.register(token)), local.port()),
-        };
+        let own = listen_if_needed(request, local)?;
+        let data_port = own
+            .as_ref()
+            .map_or_else(|| Ok(local), TcpListener::local_addr)
+            .map_or(0, |address| address.port());
+        let arrivals = Arrivals { token, shared: registry.register(token), own };
         let end = self.own_end();
         let host_id = linerate_sys::host::boot_id();
-        let accept = Accept { token: token.to_hex(), data_port, host_id, end };
+        let features = FEATURES.map(str::to_owned).to_vec();
+        let accept = Accept { token: token.to_hex(), data_port, host_id, end, features };
         self.control.send(&Message::Accept(Box::new(accept)))?;
         self.machine.accepted();
-        let mut endpoint = self.gather(request, &arrivals)?;
-        endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+        let mut streams = self.gather(request, &arrivals)?;
+        for endpoint in streams.each() {
+            endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+        }
         self.control.send(&Message::Ready)?;
         self.machine.streams_ready();
-        Ok(endpoint)
+        Ok(streams)
     }
 
     fn own_end(&self) -> End {
@@ -161,14 +174,15 @@ impl Session {
     }
 
     /// Collects every stream of the request, each once.
-    fn gather(&mut self, request: &Request, arrivals: &Arrivals) -> Result<Endpoint, Failure> {
+    fn gather(&mut self, request: &Request, arrivals: &Arrivals) -> Result<Streams, Failure> {
         let deadline = monotonic() + STEP_TIMEOUT;
-        let mut missing: Vec<(Direction, u16)> = request
-            .each_direction()
-            .iter()
-            .flat_map(|&direction| (0..request.streams).map(move |flow| (direction, flow)))
-            .collect();
-        let mut endpoint = Endpoint::new(request.clone());
+        let background = request.background();
+        let of_background = background.iter().flat_map(places);
+        let mut missing: Vec<(Direction, u16)> = places(request).chain(of_background).collect();
+        let mut streams = Streams {
+            test: Endpoint::new(request.clone()),
+            background: background.clone().map(Endpoint::new),
+        };
         while !missing.is_empty() {
             self.look_at_client("the data streams")?;
             if monotonic() >= deadline {
@@ -182,18 +196,23 @@ impl Session {
                 Direction::Up => Side::Receiver,
                 Direction::Down => Side::Sender,
             };
+            let of_test = request.each_direction().contains(&hello.direction);
+            let (endpoint, request) = match (&mut streams.background, &background) {
+                (Some(endpoint), Some(request)) if !of_test => (endpoint, request),
+                _ => (&mut streams.test, request),
+            };
             prepare(&socket, request, side)?;
             let client_addr = socket.peer_addr().map_or_else(|_| String::new(), plain);
             endpoint.add(socket, (hello.direction, hello.stream, side), client_addr);
         }
-        Ok(endpoint)
+        Ok(streams)
     }
 
     /// Runs the streams from start until all are done, with an interval message every tick.
     fn measure(
         &mut self,
         request: &Request,
-        endpoint: &mut Endpoint,
+        streams: &mut Streams,
         duration_max: Duration,
     ) -> Result<(), Failure> {
         match self.next_event(monotonic() + STEP_TIMEOUT)? {
@@ -202,7 +221,10 @@ impl Session {
             None => return Err(self.too_slow("start")),
         }
         let begin = monotonic();
-        endpoint.start(begin).map_err(|error| crate::failure::system(&error))?;
+        for endpoint in streams.each() {
+            endpoint.start(begin).map_err(|error| crate::failure::system(&error))?;
+        }
+        let endpoint = &mut streams.test;
         let planned = planned_span(request).unwrap_or(duration_max).min(duration_max);
         let interval = Duration::from_nanos(request.interval_ns);
         let (end, mut tick) = (begin + planned + GRACE, begin + interval);
@@ -298,22 +320,39 @@ impl Session {
     }
 }
 
+impl Streams {
+    /// The flow in the background first: it is there when the test begins.
+    fn each(&mut self) -> impl Iterator<Item = &mut Endpoint> {
+        self.background.iter_mut().chain([&mut self.test])
+    }
+}
+
 impl Arrivals {
     /// The next data stream, waiting no longer than a look.
     fn next(&self, deadline: MonoTime) -> Option<(DataHello, TcpStream)> {
-        match self {
-            Self::Shared(registration) => registration.arrivals.recv_timeout(LOOK).ok(),
-            Self::Own(listener, token) => {
-                readable(listener, LOOK).ok().filter(|ready| *ready)?;
-                let (socket, _) = listener.accept().ok()?;
-                let left = deadline.since(monotonic()).min(Duration::from_secs(1));
-                let common = read_hello(&socket, left).ok()?;
-                (common.kind == HelloKind::Data).then_some(())?;
-                let hello = read_data_hello_rest(&socket, common, left).ok()?;
-                (hello.token == *token).then_some((hello, socket))
-            }
-        }
+        let Some(listener) = &self.own else { return self.shared.arrivals.recv_timeout(LOOK).ok() };
+        self.own_next(listener, deadline).or_else(|| self.shared.arrivals.try_recv().ok())
     }
+
+    fn own_next(
+        &self,
+        listener: &TcpListener,
+        deadline: MonoTime,
+    ) -> Option<(DataHello, TcpStream)> {
+        readable(listener, LOOK).ok().filter(|ready| *ready)?;
+        let (socket, _) = listener.accept().ok()?;
+        let left = deadline.since(monotonic()).min(Duration::from_secs(1));
+        let common = read_hello(&socket, left).ok()?;
+        (common.kind == HelloKind::Data).then_some(())?;
+        let hello = read_data_hello_rest(&socket, common, left).ok()?;
+        (hello.token == self.token).then_some((hello, socket))
+    }
+}
+
+/// The streams of a request, by direction and number.
+fn places(request: &Request) -> impl Iterator<Item = (Direction, u16)> + '_ {
+    let directions = request.each_direction().iter();
+    directions.flat_map(|&direction| (0..request.streams).map(move |stream| (direction, stream)))
 }
 
 /// A permit, waiting [`HANDOVER`] for the place of a test that is just ending.

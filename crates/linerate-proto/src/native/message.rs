@@ -59,6 +59,11 @@ impl Message {
     }
 }
 
+/// Optional parts of requests by name: a server of this version heeds them all.
+pub const FEATURES: [&str; 2] = [READ_BYTES, BACKGROUND];
+const READ_BYTES: &str = "read_bytes";
+const BACKGROUND: &str = "background";
+
 /// The test that a client wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
@@ -88,6 +93,12 @@ pub struct Request {
     pub dscp: Option<u8>,
     /// Send by sendfile.
     pub zero_copy: bool,
+    /// Bytes that one read() of a receiver may take.
+    #[serde(default)]
+    pub read_bytes: Option<u32>,
+    /// Payload bit/s of a flow against the direction of the test.
+    #[serde(default)]
+    pub background_bps: Option<u64>,
 }
 
 /// A request outside the protocol's own bounds.
@@ -124,6 +135,14 @@ impl Request {
         within("window", self.window_bytes.unwrap_or(1), 1, 2 << 30, "1 byte … 2 GiB")?;
         within("segment size", self.mss_bytes.unwrap_or(536).into(), 48, 65_495, "48 … 65495")?;
         within("code point", self.dscp.unwrap_or(0).into(), 0, 63, "0 … 63")?;
+        within("read size", self.read_bytes.unwrap_or(1).into(), 1, 16 << 20, "1 byte … 16 MiB")?;
+        let background = self.background_bps;
+        within("background", background.unwrap_or(1), 1, u64::MAX, "1 bit/s … 18 Ebit/s")?;
+        if background.is_some() && self.directions == TcpDirections::Both {
+            let value = "a test both ways".to_owned();
+            let bounds = "a test with one direction";
+            return Err(RequestError { field: "background", value, bounds });
+        }
         within("pace", self.pace_bps.unwrap_or(1), 1, u64::MAX, "1 bit/s … 18 Ebit/s")?;
         match self.finish {
             Finish::TimeNs(ns) => within("time", ns, 1_000_000, DAY_NS, "1 ms … 1 day"),
@@ -139,6 +158,38 @@ impl Request {
             TcpDirections::Down => &[Direction::Down],
             TcpDirections::Both => &[Direction::Up, Direction::Down],
         }
+    }
+
+    /// The test that the flow in the background is by itself: one stream against the direction of
+    /// the test, paced, with buffers of the kernel's choice, that goes on until it is stopped.
+    pub fn background(&self) -> Option<Self> {
+        let pace_bps = Some(self.background_bps?);
+        let directions = match self.directions {
+            TcpDirections::Up => TcpDirections::Down,
+            TcpDirections::Down => TcpDirections::Up,
+            TcpDirections::Both => return None,
+        };
+        Some(Self {
+            directions,
+            streams: 1,
+            finish: Finish::TimeNs(u64::MAX),
+            window_bytes: None,
+            mss_bytes: None,
+            pace_bps,
+            zero_copy: false,
+            read_bytes: None,
+            background_bps: None,
+            ..self.clone()
+        })
+    }
+
+    /// Names of the optional parts that the test has and that older servers pass over.
+    pub fn features(&self) -> impl Iterator<Item = &'static str> {
+        let read = self.read_bytes.is_some() && self.directions != TcpDirections::Down;
+        let background = self.background_bps.is_some();
+        [(read, READ_BYTES), (background, BACKGROUND)]
+            .into_iter()
+            .filter_map(|(has, name)| has.then_some(name))
     }
 
     /// Bytes that each direction sends, where that ends the test.
@@ -162,6 +213,9 @@ pub struct Accept {
     pub host_id: Option<String>,
     /// What the server's host is.
     pub end: End,
+    /// Optional parts of requests that this server heeds.
+    #[serde(default)]
+    pub features: Vec<String>,
 }
 
 /// The server's no.

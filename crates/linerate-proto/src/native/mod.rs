@@ -25,7 +25,7 @@ mod wire;
 
 pub use client::{ClientEvent, ClientMachine};
 pub use message::{
-    Accept, EndReport, FlowSample, Message, Refuse, RefuseCode, Request, RequestError,
+    Accept, EndReport, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, RequestError,
 };
 pub use server::{ServerEvent, ServerMachine};
 pub use wire::{

@@ -20,6 +20,8 @@ fn request() -> Request {
         pace_bps: None,
         dscp: None,
         zero_copy: false,
+        read_bytes: None,
+        background_bps: None,
     }
 }
 
@@ -29,6 +31,7 @@ fn accept() -> Message {
         data_port: 5210,
         host_id: None,
         end: End::default(),
+        features: Vec::new(),
     }))
 }
 
@@ -159,6 +162,10 @@ fn a_request_out_of_bounds_names_the_field() {
         (|request| request.finish = Finish::TimeNs(0), "time"),
         (|request| request.finish = Finish::Bytes(0), "bytes"),
         (|request| request.pace_bps = Some(0), "pace"),
+        (|request| request.read_bytes = Some(0), "read size"),
+        (|request| request.read_bytes = Some((16 << 20) + 1), "read size"),
+        // The test of these cases goes both ways: nothing goes against it.
+        (|request| request.background_bps = Some(1), "background"),
     ];
     for (spoil, field) in cases {
         let mut spoiled = request();
@@ -166,6 +173,35 @@ fn a_request_out_of_bounds_names_the_field() {
         assert_eq!(spoiled.check().map_err(|error| error.field), Err(*field));
     }
     assert_eq!(request().check(), Ok(()));
+}
+
+#[test]
+fn the_flow_in_the_background_is_one_paced_stream_the_other_way_until_it_is_stopped() {
+    let up = Request { directions: TcpDirections::Up, background_bps: Some(35), ..request() };
+    assert_eq!(up.check(), Ok(()));
+    let flow = up.background().expect("it was asked for");
+    assert_eq!((flow.directions, flow.streams), (TcpDirections::Down, 1));
+    assert_eq!((flow.pace_bps, flow.window_bytes, flow.background_bps), (Some(35), None, None));
+    assert_eq!(flow.finish, Finish::TimeNs(u64::MAX));
+    let down = Request { directions: TcpDirections::Down, ..up };
+    assert_eq!(down.background().map(|flow| flow.directions), Some(TcpDirections::Up));
+    assert_eq!(request().background(), None);
+}
+
+#[test]
+fn a_request_names_what_an_older_server_would_pass_over() {
+    let names = |request: &Request| request.features().collect::<Vec<_>>();
+    assert!(names(&request()).is_empty());
+    let both = Request {
+        directions: TcpDirections::Up,
+        read_bytes: Some(1024),
+        background_bps: Some(1),
+        ..request()
+    };
+    assert_eq!(names(&both), ["read_bytes", "background"]);
+    // The client itself reads what comes down.
+    let down = Request { directions: TcpDirections::Down, ..both };
+    assert_eq!(names(&down), ["background"]);
 }
 
 #[test]

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use linerate_core::record::{Ceiling, Family, MetricId, Record, Stat, Status};
 use linerate_core::stats::median;
 use linerate_core::study::{
-    PublishedAs, PublishedPing, PublishedTcp, StudyPlan, Test, TestKind, Topology,
+    PublishedAs, PublishedPing, PublishedTcp, StudyPlan, Test, TestKind, Topology, Value,
 };
 use linerate_core::theory::framing::{Segment, ShapedLink, Transport, shaped_ceiling};
 use linerate_core::units::BitRate;
 
 use super::Results;
+use crate::number;
 
 /// All figures of a study.
 pub(crate) struct Grid<'a> {
@@ -79,10 +80,18 @@ pub(crate) struct TcpTest<'a> {
     pub figures: Vec<TcpFigure>,
 }
 
-/// One TCP test on one topology with one window.
+/// Whether a test varies the window, as those of the published studies do.
+pub(crate) fn by_window(test: &Test) -> bool {
+    test.parameter().key == "windows_bytes"
+}
+
+/// One TCP test on one topology with one value of its parameter.
 pub(crate) struct TcpFigure {
-    /// Window asked for; 0 is the kernel's choice.
+    /// The number of the value: window asked for, where the window is varied; 0 is the kernel's
+    /// choice.
     pub window_bytes: u64,
+    /// The value in headings.
+    pub label: String,
     /// Goodput of each run in bit/s, by repetition.
     pub runs_bps: Vec<f64>,
     /// The ceiling that the record of the best run names.
@@ -152,9 +161,13 @@ impl<'a> Row<'a> {
                     let figure = |size: &u32| PingFigure::new(*size, &runs(test, (*size).into()));
                     ping.push(PingTest { test, figures: sizes_bytes.iter().map(figure).collect() });
                 }
-                TestKind::Tcp { windows_bytes, .. } => {
-                    let figure = |window: &u64| TcpFigure::new(*window, &runs(test, *window));
-                    tcp.push(TcpTest { test, figures: windows_bytes.iter().map(figure).collect() });
+                TestKind::Tcp(_) => {
+                    let values = test.values().into_iter();
+                    let figure = |value: Value| {
+                        TcpFigure::new(value.number, &runs(test, value.number))
+                            .labelled(test, value)
+                    };
+                    tcp.push(TcpTest { test, figures: values.map(figure).collect() });
                 }
             }
         }
@@ -347,6 +360,11 @@ fn at(record: &Record, metric: MetricId, stat: Stat, payload_bytes: u32) -> Opti
 }
 
 impl TcpFigure {
+    /// The same under the plan's label, where it is no window.
+    fn labelled(self, test: &Test, value: Value) -> Self {
+        if by_window(test) { self } else { Self { label: value.label, ..self } }
+    }
+
     fn new(window_bytes: u64, runs: &[&Record]) -> Self {
         let goodput = |run: &Record| run.value(MetricId::Goodput, Stat::Value, None);
         let mut best: Option<(f64, &Record)> = None;
@@ -357,6 +375,7 @@ impl TcpFigure {
         }
         Self {
             window_bytes,
+            label: number::window(window_bytes),
             runs_bps: runs.iter().filter_map(|run| goodput(run)).collect(),
             ceiling: best.and_then(|(_, run)| run.ceiling.clone()),
         }

@@ -159,12 +159,15 @@ fn tests(plan: &StudyPlan) -> Option<String> {
         .iter()
         .map(|test| match &test.kind {
             TestKind::Ping { count, .. } => format!("flood ping, {count} probes of each size"),
-            TestKind::Tcp { seconds, congestion_control, .. } => format!(
-                "TCP, {} of {} at each window, congestion control {}",
-                words::counted(test.repetitions.into(), "run"),
-                number::seconds(seconds * 1e9),
-                congestion_control.as_deref().unwrap_or("as the host has it")
-            ),
+            TestKind::Tcp(tcp) => {
+                let name = test.parameter().name;
+                let runs = words::counted(test.repetitions.into(), "run");
+                let seconds = tcp.seconds.map(|seconds| number::seconds(seconds * 1e9));
+                let each = seconds.or_else(|| tcp.transfer().map(number::amount));
+                let each = each.map(|each| format!(" of {each}")).unwrap_or_default();
+                let control = tcp.congestion_control.as_deref().unwrap_or("as the host has it");
+                format!("TCP, {runs}{each} at each {name}, congestion control {control}")
+            }
         })
         .collect();
     (!each.is_empty()).then(|| format!("asked: {}", each.join("; ")))

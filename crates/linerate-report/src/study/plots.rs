@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::Plot;
 use super::compare::{Comparison, is_localhost};
-use super::grid::{Grid, Row, TcpFigure, knee};
+use super::grid::{Grid, Row, TcpFigure, by_window, knee};
 use crate::number;
 use crate::svg::{
     Axis, BarChart, BarRow, Kind, LineChart, Series, StripChart, StripGroup, StripRow,
@@ -96,37 +96,45 @@ fn pings(grid: &Grid<'_>, test: usize) -> Plot {
 }
 
 fn windows(grid: &Grid<'_>, test: usize) -> Plot {
-    let asked: Vec<u64> = grid
-        .topologies
-        .first()
-        .and_then(|row| row.tcp.get(test))
-        .map(|tcp| tcp.figures.iter().map(|figure| figure.window_bytes).collect())
-        .unwrap_or_default();
+    let first = grid.topologies.first().and_then(|row| row.tcp.get(test));
+    let figures = || first.into_iter().flat_map(|tcp| tcp.figures.iter());
+    let asked: Vec<u64> = figures().map(|figure| figure.window_bytes).collect();
+    let labels = figures().map(|figure| figure.label.clone());
+    let parameter = first.map(|tcp| tcp.test.parameter());
+    let name = parameter.map_or("window", |parameter| parameter.name);
+    let of_windows = first.is_none_or(|tcp| by_window(tcp.test));
     let now = curves(grid, |row| {
         let figures = row.tcp.get(test)?.figures.iter();
         let points = figures.filter_map(|f| Some((place_of(&asked, f.window_bytes), f.best()?)));
         Some((row.topology.title.clone(), points.collect()))
     });
     let past = past_curves(grid, |row| {
-        let windows = asked.iter().filter(|window| **window > 0);
+        let windows = asked.iter().filter(|window| of_windows && **window > 0);
         let points = windows.filter_map(|&w| Some((place_of(&asked, w), row.published.bps(w)?)));
         Some((row.published.tcp_name()?, points.collect()))
     });
-    let (now, past) = (ringed(now), ringed(past));
-    let caption = window_caption(grid, &now, &past);
+    let (now, past) = if of_windows { (ringed(now), ringed(past)) } else { (now, past) };
+    let caption = if of_windows {
+        window_caption(grid, &now, &past)
+    } else {
+        "Best of the repetitions; a dashed line is a ceiling of payload.".to_owned()
+    };
     let mut now = now;
     now.extend(ceiling_lines(grid, test, &asked));
     let places: Vec<f64> = asked.iter().map(|&window| place_of(&asked, window)).collect();
     let axes = Axes {
         x: Axis {
-            label: "window asked for, bytes".to_owned(),
+            label: match parameter.filter(|_| !of_windows) {
+                Some(parameter) => parameter.title(),
+                None => "window asked for, bytes".to_owned(),
+            },
             kind: Kind::Log,
             domain: places
                 .iter()
                 .copied()
                 .reduce(f64::min)
                 .zip(places.iter().copied().reduce(f64::max)),
-            ticks: places.iter().zip(&asked).map(|(&at, &w)| (at, number::window(w))).collect(),
+            ticks: places.iter().copied().zip(labels).collect(),
             show: number::short,
         },
         y: shared_axis("payload, best of the repetitions", None, number::rate, &now, &past),
@@ -135,10 +143,10 @@ fn windows(grid: &Grid<'_>, test: usize) -> Plot {
     now.extend(window_lines(grid, test, &asked, top));
     let id = test_id(grid, |row| row.tcp.get(test).map(|tcp| tcp.test.id.as_str()));
     Plot {
-        title: "TCP throughput by window".to_owned(),
+        title: format!("TCP throughput by {name}"),
         caption,
         panels: panels(
-            &named("throughput-by-window", id, test),
+            &named(&format!("throughput-by-{}", name.replace(' ', "-")), id, test),
             "TCP throughput",
             &axes,
             now,
@@ -455,7 +463,7 @@ fn spread(grid: &Grid<'_>, test: usize) -> Plot {
 fn strip_row(figure: &TcpFigure) -> Option<StripRow> {
     let (best, median) = (figure.best().filter(|best| *best > 0.0)?, figure.median()?);
     Some(StripRow {
-        label: number::window(figure.window_bytes),
+        label: figure.label.clone(),
         shares: figure.runs_bps.iter().map(|bps| bps / best).collect(),
         median: Some(median / best),
         note: format!("{}, {}", number::short(best), number::short(median)),

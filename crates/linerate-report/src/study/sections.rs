@@ -3,7 +3,7 @@
 use linerate_core::record::Status;
 
 use super::compare::{Comparison, Point};
-use super::grid::{Grid, PingTest, Row, TcpFigure, TcpTest};
+use super::grid::{Grid, PingTest, Row, TcpFigure, TcpTest, by_window};
 use crate::number::{self, NONE, or_dash};
 use crate::table::{Kind, Table};
 use crate::{ceiling, words};
@@ -112,18 +112,19 @@ fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
 }
 
 fn tcp_table(row: &Row<'_>, test: &TcpTest<'_>, past: &str) -> Table {
+    let name = test.test.parameter().name;
     let head = match row.tcp.len() {
-        1 => "tcp/window".to_owned(),
-        _ => format!("tcp/window ({})", test.test.id),
+        1 => format!("tcp/{name}"),
+        _ => format!("tcp/{name} ({})", test.test.id),
     };
     let figures = &test.figures;
-    let windows = figures.iter().map(|figure| number::window(figure.window_bytes));
-    let mut table = Table::new(std::iter::once(head).chain(windows));
+    let values = figures.iter().map(|figure| figure.label.clone());
+    let mut table = Table::new(std::iter::once(head).chain(values));
     let runs = figures.iter().map(|figure| figure.runs_bps.len()).max().unwrap_or(0);
     let best = figures.iter().map(|figure| or_dash(figure.best(), number::mbit));
     let name = if runs == 0 { "Mbit/s best".to_owned() } else { format!("Mbit/s best of {runs}") };
     table.row(std::iter::once(name).chain(best));
-    if !row.published.tcp.is_empty() {
+    if by_window(test.test) && !row.published.tcp.is_empty() {
         let bps = figures.iter().map(|figure| row.published.bps(figure.window_bytes));
         let bps = bps.map(|bps| or_dash(bps, number::published_mbit));
         table.push(Kind::Published, std::iter::once(format!("  {past}")).chain(bps));

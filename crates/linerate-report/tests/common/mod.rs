@@ -8,7 +8,8 @@ use linerate_core::record::{
     Record, RecordId, Series, Stat, Summary, Tool,
 };
 use linerate_core::study::{
-    PublishedAs, PublishedFigures, PublishedTable, StudyPlan, TableAbout, Test, TestKind, Topology,
+    PublishedAs, PublishedFigures, PublishedTable, StudyPlan, TableAbout, TcpTest, Test, TestKind,
+    Topology,
 };
 use linerate_core::time::WallTime;
 use linerate_report::study::Results;
@@ -78,6 +79,7 @@ pub fn plan() -> StudyPlan {
         title: "A campus and metropolitan network, then and now".to_owned(),
         source: Some("\"High-speed network measurements\", PREN, Portland 2000".to_owned()),
         purpose: Some("Delay and TCP throughput from localhost to an OC-3 link.".to_owned()),
+        shuffle_seed: None,
         topologies,
         tests: tests(1),
     }
@@ -95,11 +97,11 @@ pub fn tests(repetitions: u32) -> Vec<Test> {
         },
         Test {
             id: "tcp".to_owned(),
-            kind: TestKind::Tcp {
-                windows_bytes: vec![16_384, 32_768, 65_536, 131_072],
-                seconds: 2.0,
-                congestion_control: None,
-            },
+            kind: TestKind::Tcp(TcpTest {
+                windows_bytes: Some(vec![16_384, 32_768, 65_536, 131_072]),
+                seconds: Some(2.0),
+                ..TcpTest::default()
+            }),
             repetitions,
         },
     ]

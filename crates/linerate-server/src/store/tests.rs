@@ -32,6 +32,7 @@ fn in_cell(mut record: Record, run: &str, repetition: u32) -> Record {
         topology: "a".to_owned(),
         test: "ping".to_owned(),
         parameter: 56,
+        label: None,
         repetition,
     });
     record
@@ -50,6 +51,7 @@ fn new_run(id: &str) -> NewRun {
         title: "t".to_owned(),
         source: None,
         purpose: None,
+        shuffle_seed: None,
         topologies: vec![Topology {
             id: "a".to_owned(),
             title: "A".to_owned(),

@@ -14,6 +14,7 @@ use std::net::IpAddr;
 
 pub use link::{LinkCounters, LinkFacts, VethEnd, VethPair};
 pub use qdisc::Tbf;
+pub use route::InitialWindows;
 pub use socket::RouteSocket;
 
 use crate::Result;
@@ -88,6 +89,13 @@ impl Stack {
         }
         Ok(stack)
     }
+}
+
+/// The initial windows of connections to `addr`, in the namespace of the calling thread.
+/// # Errors
+/// When there is no route, or the kernel does not answer.
+pub fn initial_windows(addr: IpAddr) -> Result<InitialWindows> {
+    RouteSocket::open()?.initial_windows(addr)
 }
 
 #[cfg(test)]

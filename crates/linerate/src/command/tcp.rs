@@ -78,6 +78,12 @@ pub(crate) struct Args {
     /// Send from the page cache without copying (sendfile)
     #[arg(short = 'Z', long)]
     zerocopy: bool,
+    /// Bytes that one read() takes; small reads make more traffic on the way back
+    #[arg(long, value_name = "SIZE")]
+    read_size: Option<Bytes>,
+    /// Meanwhile send payload at this rate against the test's direction, on another stream
+    #[arg(long, value_name = "RATE", conflicts_with = "bidir")]
+    background: Option<BitRate>,
     /// How long to wait for the server to answer
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
     connect_timeout: Duration,
@@ -118,6 +124,14 @@ fn is_busy(failure: &Failure) -> bool {
         && failure.next_step.as_ref().is_some_and(|step| step.starts_with("try again"))
 }
 
+fn read_bytes(args: &Args) -> Result<Option<u32>, Failure> {
+    let Some(size) = args.read_size else { return Ok(None) };
+    u32::try_from(size.count()).map(Some).map_err(|_| {
+        let reason = "reads of 4 GiB or more";
+        Failure::new(Fault::Usage, "use", "--read-size", reason).advise("at most 16M")
+    })
+}
+
 fn plan(args: &Args) -> Result<TcpPlan, Failure> {
     let buffer_bytes = u32::try_from(args.length.count()).map_err(|_| {
         Failure::new(Fault::Usage, "use", "-l", "a buffer of 4 GiB or more").advise("at most 16M")
@@ -149,6 +163,8 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
         pace: args.bitrate,
         dscp: args.dscp,
         zero_copy: args.zerocopy,
+        read_bytes: read_bytes(args)?,
+        background: args.background,
         connect_timeout_ns: nanos(args.connect_timeout),
     })
 }

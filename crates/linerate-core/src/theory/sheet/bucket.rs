@@ -27,7 +27,7 @@ pub(super) const TOKEN_BUCKET: Formula = Formula {
     ],
     range: "The bucket is full at the first packet. A packet that does not conform takes nothing. \
             Tokens are counted exactly.",
-    source: "RFC 2212 §3; the meters of RFC 2697 and RFC 2698 are made of it",
+    source: "RFC 2212, Policing; the meters of RFC 2697 and RFC 2698 are made of it",
     estimate: false,
     examples: &[Example {
         given: "8 kbit/s, 3000 bytes; 1500 bytes at 0, 0, 0, 1, 1.5 and 3 s: packets that conform",
@@ -52,11 +52,11 @@ fn digits(digits: &[u8]) -> f64 {
 
 const TOKENS_PLOT: Plot = Plot {
     id: "token-bucket-fill",
-    title: "Tokens of a bucket of 8 kbit/s and 3000 bytes; packets of 500 bytes each 0.25 s",
+    title: "Tokens: 8 kbit/s, depth 3000 bytes; 500 bytes each 0.25 s",
     x: PlotAxis { label: "time, s", log: false },
     y: PlotAxis { label: "tokens, bytes", log: false },
     curves: || {
-        let bursts = [("16 kbit/s without end", 60), ("16 kbit/s for 3 s, then a pause", 12)];
+        let bursts = [("16 kbit/s without end", 60), ("16 kbit/s, then a pause", 12)];
         bursts.map(|(label, count)| tokens_left(label, count)).to_vec()
     },
 };
@@ -163,7 +163,7 @@ pub(super) const TWO_RATE: Formula = Formula {
 
 const COLOURS_PLOT: Plot = Plot {
     id: "colours-by-rate",
-    title: "Colours of a steady stream: CIR 10, PIR 20 Mbit/s; 30 s of 1000-byte packets",
+    title: "Colours of a steady stream: CIR 10, PIR 20 Mbit/s; 1000 bytes, 30 s",
     x: PlotAxis { label: "offered, Mbit/s", log: false },
     y: PlotAxis { label: "marked, Mbit/s", log: false },
     curves: || {
@@ -207,7 +207,7 @@ pub(super) const BURST_DURATION: Formula = Formula {
         RATE,
     ],
     range: "A stream; packets end it up to one packet earlier.",
-    source: "RFC 2212 §3: where C t meets 8 b + r t",
+    source: "RFC 2212, Policing: where C t meets 8 b + r t",
     estimate: false,
     examples: &[
         Example {
@@ -255,7 +255,7 @@ pub(super) const ENVELOPE: Formula = Formula {
     formula: "A(t) ≤ b + r t / 8",
     symbols: &[symbol("A(t)", "bytes in any window of length t", "bytes"), DEPTH, RATE],
     range: "For every window, wherever it starts; reached when something always waits.",
-    source: "RFC 2212 §3; R. Cruz, IEEE Trans. Information Theory 37(1), 1991, §II",
+    source: "RFC 2212, Policing; R. Cruz, IEEE Trans. Information Theory 37(1), 1991, §II",
     estimate: false,
     examples: &[Example {
         given: "1 MB, 100 Mbit/s, 8.889 ms",

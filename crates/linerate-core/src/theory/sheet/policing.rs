@@ -42,7 +42,7 @@ const GCRA: Formula = Formula {
             limit L, drained by 1 a second, I a cell) gives the same answers, and so does a token \
             bucket of rate 1 / I and depth L + I in cells of I. Times are counted in whole ticks, \
             so that the forms agree exactly.",
-    source: "ITU-T I.371 annex A; ATM Forum Traffic Management 4.0 §4.4.3",
+    source: "ITU-T I.371; ATM Forum Traffic Management 4.0",
     estimate: false,
     examples: &[
         gcra_example(
@@ -127,7 +127,7 @@ const BURST_TOLERANCE: Formula = Formula {
     ],
     range: "CDVT comes on top of it. Rounded up to a tick, so that a burst of MBS cells at PCR \
             just conforms.",
-    source: "ATM Forum Traffic Management 4.0 §4.4.3; ITU-T I.371",
+    source: "ITU-T I.371 §5.4.2; ATM Forum Traffic Management 4.0",
     estimate: false,
     examples: &[Example {
         given: "PCR 1000, SCR 250 cells/s, MBS 32 cells",
@@ -173,7 +173,7 @@ const BACK_TO_BACK: Formula = Formula {
         symbol("T", "time from one cell to the next, below I", "s"),
     ],
     range: "After a pause long enough for TAT to pass. From T = I on every cell conforms.",
-    source: "ITU-T I.371 annex A; ATM Forum Traffic Management 4.0 appendix C",
+    source: "ITU-T I.371; ATM Forum Traffic Management 4.0",
     estimate: false,
     examples: &[
         Example {

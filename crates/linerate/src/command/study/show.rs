@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use linerate_core::study::{Estimator, StudyPlan, Test, TestKind, Topology};
+use linerate_core::study::{Estimator, StudyPlan, TcpTest, Test, TestKind, Topology};
 
 use super::plan;
 use crate::columns::{Stand, lay_out, spoken};
@@ -95,15 +95,31 @@ fn test_row(test: &Test) -> Vec<String> {
         TestKind::Ping { sizes_bytes, count } => {
             (format!("{} bytes", joined(sizes_bytes)), format!("{count} pings"))
         }
-        TestKind::Tcp { windows_bytes, seconds, congestion_control } => (
-            format!("{} bytes of window", joined(windows_bytes)),
-            match congestion_control {
-                Some(name) => format!("{seconds} s, {name}"),
-                None => format!("{seconds} s"),
-            },
-        ),
+        TestKind::Tcp(tcp) => (values_of(test), each_of(tcp)),
     };
     vec![test.id.clone(), values, each, test.repetitions.to_string()]
+}
+
+/// Numbers with the unit, or labels where a value is a name.
+fn values_of(test: &Test) -> String {
+    let (parameter, values) = (test.parameter(), test.values());
+    match parameter.unit {
+        Some(unit) => {
+            let numbers: Vec<u64> = values.iter().map(|value| value.number).collect();
+            format!("{} {unit} of {}", joined(&numbers), parameter.name)
+        }
+        None => {
+            let labels: Vec<&str> = values.iter().map(|value| value.label.as_str()).collect();
+            format!("{} {}", parameter.name, joined(&labels))
+        }
+    }
+}
+
+fn each_of(tcp: &TcpTest) -> String {
+    let time = tcp.seconds.map(|seconds| format!("{seconds} s"));
+    let transfer = tcp.transfer().map(|bytes| format!("{bytes} bytes"));
+    let parts = [time, transfer, tcp.congestion_control.clone()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn joined<T: ToString>(values: &[T]) -> String {

@@ -1,0 +1,118 @@
+//! The flow that a study sends against its test: at a rate, or at a share of the slowest link.
+//!
+//! # Source
+//! The share is of the frames that a shaped link of the plan carries (`theory::framing`), filled
+//! by full packets of TCP with timestamps over IPv4. Acknowledgements of the test come on top.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Topology;
+use crate::record::Family;
+use crate::theory::framing::{Segment, ShapedLink, Transport, shaped_ceiling};
+use crate::units::BitRate;
+
+/// MTU of a link that names none (Ethernet, IEEE 802.3).
+const MTU_BYTES_DEFAULT: u32 = 1500;
+
+/// A flow from the server to the client while a test runs: one of the two keys.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// Payload rate as text with a unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// Share of the topology's slowest link, above 0 and up to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<f64>,
+}
+
+impl Background {
+    /// Payload rate of the flow on `topology`.
+    /// # Errors
+    /// What is wrong with it, or that no link of the topology has a rate to take a share of.
+    pub fn rate_on(&self, topology: &Topology) -> Result<BitRate, String> {
+        match (&self.rate, self.utilisation) {
+            (Some(text), None) => {
+                let rate: BitRate = text.parse().map_err(|error| format!("{error}"))?;
+                if rate.bits_per_sec() == 0 {
+                    return Err("a background of 0 bit/s; leave it out".to_owned());
+                }
+                Ok(rate)
+            }
+            (None, Some(share)) if share > 0.0 && share <= 1.0 => {
+                let limit = slowest_payload_bps(topology).ok_or_else(|| {
+                    format!("no link of topology '{}' has a rate to take a share of", topology.id)
+                })?;
+                BitRate::from_nearest(limit * share)
+                    .filter(|rate| rate.bits_per_sec() > 0)
+                    .ok_or_else(|| "a share below 1 bit/s".to_owned())
+            }
+            (None, Some(share)) => Err(format!("a utilisation of {share}; above 0, at most 1")),
+            _ => Err("a background has either a rate or a utilisation".to_owned()),
+        }
+    }
+}
+
+/// Payload bits per second that the slowest link with a rate carries.
+fn slowest_payload_bps(topology: &Topology) -> Option<f64> {
+    let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+    let limits = topology.lab.links.iter().filter_map(|link| {
+        let rate = link.bit_rate().ok().flatten()?;
+        let mtu_bytes = link.mtu_bytes.unwrap_or(MTU_BYTES_DEFAULT);
+        Some(shaped_ceiling(&ShapedLink { rate, mtu_bytes }, &segment).ok()?.payload_bps)
+    });
+    limits.reduce(f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::LabPlan;
+
+    fn topology(link: &str) -> Topology {
+        let text = format!(
+            "host = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+             link = [{{ ends = [\"a\", \"b\"]{link} }}]"
+        );
+        Topology {
+            id: "t".to_owned(),
+            title: "t".to_owned(),
+            class: "c".to_owned(),
+            lab: LabPlan::from_toml(&text, "t.toml").expect("a sound laboratory"),
+            client: "a".to_owned(),
+            server: "b".to_owned(),
+            l2_hops: 0,
+            l3_hops: 0,
+            published: None,
+        }
+    }
+
+    #[test]
+    fn a_share_is_of_the_payload_that_the_slowest_link_carries() {
+        let half = Background { utilisation: Some(0.5), rate: None };
+        // 44.736 Mbit/s x 1448 / 1514 = 42.785818 Mbit/s of payload; half of it.
+        let ds3 = topology(", rate = \"44.736 Mbit/s\"");
+        let rate = half.rate_on(&ds3).expect("a link with a rate").bits_per_sec();
+        assert_eq!(rate, 21_392_909);
+        let unlimited = half.rate_on(&topology("")).expect_err("as fast as the machine");
+        assert!(unlimited.contains("topology 't'"), "{unlimited}");
+    }
+
+    #[test]
+    fn a_rate_is_taken_as_it_is_and_the_two_keys_exclude_each_other() {
+        let any = topology("");
+        let rate = |text: &str| Background { rate: Some(text.to_owned()), utilisation: None };
+        let expected = BitRate::from_bits_per_sec(31_000_000);
+        assert_eq!(rate("31 Mbit/s").rate_on(&any), Ok(expected));
+        assert!(rate("0 bit/s").rate_on(&any).is_err());
+        assert!(rate("31 parsecs").rate_on(&any).is_err());
+        let both = Background { utilisation: Some(0.5), ..rate("1 Mbit/s") };
+        assert!(both.rate_on(&any).is_err());
+        assert!(Background::default().rate_on(&any).is_err());
+        for share in [0.0, -0.1, 1.01, f64::NAN] {
+            let share = Background { utilisation: Some(share), rate: None };
+            assert!(share.rate_on(&any).is_err(), "{share:?}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a TCP test of a study must hold: one varied list, values that can be asked for, an end.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use super::tcp_test::Axis;
+use super::{StudyPlan, TcpTest};
+use crate::lab::{Problem, Step, is_congestion_control};
+
+/// Longest single run: a day.
+const SECONDS_MAX: f64 = 86_400.0;
+/// Longest span that a test may leave out; the protocol's bound.
+const OMIT_SECONDS_MAX: f64 = 600.0;
+/// The protocol's bounds on connections, transfers and reads.
+const STREAMS_MAX: u16 = 128;
+const TRANSFER_BYTES_MAX: u64 = 1 << 60;
+const READ_BYTES_MAX: u32 = 16 << 20;
+/// The socket option is an int (setsockopt(2), SO_RCVBUF).
+const WINDOW_BYTES_MAX: u64 = i32::MAX as u64;
+
+type Checked = Result<(), Problem>;
+
+fn problem(path: &[Step], message: String) -> Checked {
+    Err(Problem { path: path.to_vec(), message })
+}
+
+/// Whether the test can be asked for on every topology of `study`. Names it `id`.
+pub(super) fn check_tcp(study: &StudyPlan, id: &str, test: &TcpTest) -> Checked {
+    let named = |inner: Checked| {
+        inner.map_err(|problem| Problem {
+            message: format!("test '{id}': {}", problem.message),
+            ..problem
+        })
+    };
+    named(check_lists(test))?;
+    named(check_values(test))?;
+    named(check_end(test))?;
+    named(check_background(study, test))
+}
+
+/// One list has several values at most.
+fn check_lists(test: &TcpTest) -> Checked {
+    let lists: Vec<(Axis, usize)> = test.lists().collect();
+    if lists.is_empty() {
+        return problem(&[], "it varies nothing; give it windows_bytes or another list".to_owned());
+    }
+    if let Some((axis, _)) = lists.iter().find(|(_, length)| *length == 0) {
+        let key = axis.parameter().key;
+        return problem(&[Step::Key(key)], format!("{key} is empty"));
+    }
+    let mut varied = lists.iter().filter(|(_, length)| *length > 1);
+    let (Some((first, _)), Some((second, _))) = (varied.next(), varied.next()) else {
+        return Ok(());
+    };
+    let (first, second) = (first.parameter().key, second.parameter().key);
+    let message = format!("{first} and {second} both have several values; vary one in a test");
+    problem(&[Step::Key(second)], message)
+}
+
+fn check_values(test: &TcpTest) -> Checked {
+    list("windows_bytes", test.windows_bytes.as_ref(), 0, WINDOW_BYTES_MAX)?;
+    list("streams", test.streams.as_ref(), 1, STREAMS_MAX)?;
+    list("transfer_bytes", test.transfer_bytes.as_ref(), 1, TRANSFER_BYTES_MAX)?;
+    list("read_bytes", test.read_bytes.as_ref(), 0, READ_BYTES_MAX)?;
+    list("sack", test.sack.as_ref(), false, true)?;
+    let names = test.congestion_controls.iter().flatten().enumerate();
+    let names =
+        names.map(|(at, name)| (name, vec![Step::Key("congestion_controls"), Step::Index(at)]));
+    let one = test.congestion_control.iter();
+    let one = one.map(|name| (name, vec![Step::Key("congestion_control")]));
+    let mut seen = BTreeSet::new();
+    for (name, path) in one.chain(names) {
+        if !is_congestion_control(name) {
+            let message = format!("`{name}` is no name of a congestion control, as `cubic` is");
+            return problem(&path, message);
+        }
+        if path.len() > 1 && !seen.insert(name) {
+            return problem(&path, format!("{name} is there twice"));
+        }
+    }
+    if test.congestion_control.is_some() && test.congestion_controls.is_some() {
+        let message = "congestion_control and congestion_controls; give one of them".to_owned();
+        return problem(&[Step::Key("congestion_control")], message);
+    }
+    Ok(())
+}
+
+/// Values within bounds, each once: a value that is listed twice would fill the same cell twice.
+fn list<T: Copy + Ord + Display>(
+    key: &'static str,
+    values: Option<&Vec<T>>,
+    min: T,
+    max: T,
+) -> Checked {
+    let unit = if key.ends_with("_bytes") { " bytes" } else { "" };
+    let mut seen = BTreeSet::new();
+    for (index, &value) in values.into_iter().flatten().enumerate() {
+        let path = [Step::Key(key), Step::Index(index)];
+        if value > max {
+            return problem(&path, format!("{value}{unit}; the most is {max}"));
+        }
+        if value < min {
+            return problem(&path, format!("{value}{unit}; the least is {min}"));
+        }
+        if !seen.insert(value) {
+            return problem(&path, format!("{value} is there twice"));
+        }
+    }
+    Ok(())
+}
+
+/// A run ends by its time or by its bytes.
+fn check_end(test: &TcpTest) -> Checked {
+    match (test.seconds, &test.transfer_bytes) {
+        (None, None) => {
+            return problem(&[], "it has no end; give it seconds or transfer_bytes".to_owned());
+        }
+        (Some(_), Some(_)) => {
+            let message = "seconds and transfer_bytes both end a run; give one of them".to_owned();
+            return problem(&[Step::Key("seconds")], message);
+        }
+        (Some(seconds), None) if !(seconds > 0.0 && seconds <= SECONDS_MAX) => {
+            let message = format!("seconds is {seconds}; use more than 0, at most a day");
+            return problem(&[Step::Key("seconds")], message);
+        }
+        _ => {}
+    }
+    match test.omit_seconds {
+        Some(omit) if !(0.0..=OMIT_SECONDS_MAX).contains(&omit) => {
+            let message = format!("omit_seconds is {omit}; 0 to {OMIT_SECONDS_MAX} are allowed");
+            problem(&[Step::Key("omit_seconds")], message)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_background(study: &StudyPlan, test: &TcpTest) -> Checked {
+    let Some(background) = &test.background else { return Ok(()) };
+    for topology in &study.topologies {
+        if let Err(reason) = background.rate_on(topology) {
+            return problem(&[Step::Key("background")], reason);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! A TCP test of a study: several lists of values, of which one at most has more than one value.
+//! That one is varied; a list of one value holds for the whole test.
+//!
+//! With no list longer than one value, the first that is there, in the order of the fields, is
+//! the parameter. The rules are in `check_tcp`.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::test::{Parameter, TestStep, Value};
+use super::{Background, Topology};
+use crate::record::{Finish, Plan, TcpPlan};
+use crate::units::Bytes;
+
+/// TCP throughput by one parameter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct TcpTest {
+    /// Socket buffers to ask for; 0 leaves the kernel's autotuning on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows_bytes: Option<Vec<u64>>,
+    /// Connections at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Vec<u16>>,
+    /// Payload of each run, all connections together, in place of a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfer_bytes: Option<Vec<u64>>,
+    /// Congestion controls of the sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion_controls: Option<Vec<String>>,
+    /// Selective acknowledgements at both hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack: Option<Vec<bool>>,
+    /// Bytes that one read() of the receiver may take; 0 is the program's own choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<Vec<u32>>,
+    /// Time of each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Span at the start of each run that is left out of the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omit_seconds: Option<f64>,
+    /// Congestion control at the sender, where it is not varied; null is the host's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
+    /// A flow from the server to the client while the test runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
+}
+
+/// What a TCP test can vary, in the order that decides where nothing is varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Axis {
+    Window,
+    Streams,
+    Transfer,
+    CongestionControl,
+    Sack,
+    Read,
+}
+
+/// Every axis, in that order.
+const AXES: [Axis; 6] =
+    [Axis::Window, Axis::Streams, Axis::Transfer, Axis::CongestionControl, Axis::Sack, Axis::Read];
+
+impl Axis {
+    pub(super) const fn parameter(self) -> Parameter {
+        let (key, name, unit) = match self {
+            Self::Window => ("windows_bytes", "window", Some("bytes")),
+            Self::Streams => ("streams", "streams", None),
+            Self::Transfer => ("transfer_bytes", "transfer", Some("bytes")),
+            Self::CongestionControl => ("congestion_controls", "congestion control", None),
+            Self::Sack => ("sack", "SACK", None),
+            Self::Read => ("read_bytes", "read size", Some("bytes")),
+        };
+        Parameter { key, name, unit }
+    }
+}
+
+impl TcpTest {
+    /// The parameter that it varies.
+    pub fn parameter(&self) -> Parameter {
+        self.axis().parameter()
+    }
+
+    /// The values of the parameter, in the order of the plan.
+    pub fn values(&self) -> Vec<Value> {
+        self.values_on(self.axis())
+    }
+
+    /// Payload of each run, where it is the same for all.
+    pub fn transfer(&self) -> Option<u64> {
+        only(self.transfer_bytes.as_ref())
+    }
+
+    /// Lists that the plan has, by axis, with their lengths.
+    pub(super) fn lists(&self) -> impl Iterator<Item = (Axis, usize)> {
+        AXES.into_iter().filter_map(|axis| Some((axis, self.length(axis)?)))
+    }
+
+    pub(super) fn axis(&self) -> Axis {
+        let varied = self.lists().find(|(_, length)| *length > 1);
+        varied.or_else(|| self.lists().next()).map_or(Axis::Window, |(axis, _)| axis)
+    }
+
+    pub(super) fn values_on(&self, axis: Axis) -> Vec<Value> {
+        fn list<T>(list: Option<&Vec<T>>, value: impl Fn(&T) -> Value) -> Vec<Value> {
+            list.map(|list| list.iter().map(value).collect()).unwrap_or_default()
+        }
+        let memory = |bytes: u64| match bytes {
+            0 => "auto".to_owned(),
+            _ => Bytes::new(bytes).to_string(),
+        };
+        match axis {
+            Axis::Window => list(self.windows_bytes.as_ref(), |&bytes| Value {
+                number: bytes,
+                label: memory(bytes),
+            }),
+            Axis::Streams => list(self.streams.as_ref(), |&count| Value {
+                number: count.into(),
+                label: count.to_string(),
+            }),
+            Axis::Transfer => list(self.transfer_bytes.as_ref(), |&bytes| Value {
+                number: bytes,
+                label: amount(bytes),
+            }),
+            Axis::CongestionControl => {
+                let names = self.congestion_controls.as_deref().unwrap_or_default();
+                let value = |(number, name): (u64, &String)| Value { number, label: name.clone() };
+                (1..).zip(names).map(value).collect()
+            }
+            Axis::Sack => list(self.sack.as_ref(), |&on| Value {
+                number: on.into(),
+                label: if on { "on" } else { "off" }.to_owned(),
+            }),
+            Axis::Read => list(self.read_bytes.as_ref(), |&bytes| Value {
+                number: bytes.into(),
+                label: memory(bytes.into()),
+            }),
+        }
+    }
+
+    fn length(&self, axis: Axis) -> Option<usize> {
+        match axis {
+            Axis::Window => self.windows_bytes.as_ref().map(Vec::len),
+            Axis::Streams => self.streams.as_ref().map(Vec::len),
+            Axis::Transfer => self.transfer_bytes.as_ref().map(Vec::len),
+            Axis::CongestionControl => self.congestion_controls.as_ref().map(Vec::len),
+            Axis::Sack => self.sack.as_ref().map(Vec::len),
+            Axis::Read => self.read_bytes.as_ref().map(Vec::len),
+        }
+    }
+
+    /// What to measure for each value on `topology`.
+    pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
+        let axis = self.axis();
+        let values = self.values_on(axis).into_iter().enumerate();
+        values.map(|(at, value)| self.step(topology, axis, at, value)).collect()
+    }
+
+    fn step(&self, topology: &Topology, axis: Axis, at: usize, value: Value) -> TestStep {
+        fn pick<T: Clone>(list: Option<&Vec<T>>, at: usize) -> Option<T> {
+            list.and_then(|list| list.get(if list.len() > 1 { at } else { 0 }).cloned())
+        }
+        debug_assert!(at == 0 || self.length(axis).is_some_and(|length| length > at));
+        let finish = match pick(self.transfer_bytes.as_ref(), at) {
+            Some(bytes) => Finish::Bytes(bytes),
+            None => Finish::TimeNs(nanos(self.seconds.unwrap_or_default())),
+        };
+        let named = pick(self.congestion_controls.as_ref(), at);
+        let background = self.background.as_ref().and_then(|flow| flow.rate_on(topology).ok());
+        let interval_ns = match finish {
+            Finish::TimeNs(ns) => (ns / 10).max(INTERVAL_NS_MIN),
+            _ => INTERVAL_NS_MIN,
+        };
+        let plan = TcpPlan {
+            host: String::new(),
+            finish,
+            interval_ns,
+            omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
+            streams: pick(self.streams.as_ref(), at).unwrap_or(1),
+            window_bytes: pick(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+            read_bytes: pick(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+            congestion_control: named.or_else(|| self.congestion_control.clone()),
+            background,
+            ..TcpPlan::default()
+        };
+        TestStep { value, plan: Plan::Tcp(plan), sack: pick(self.sack.as_ref(), at) }
+    }
+}
+
+/// Shortest reporting interval of a study's runs.
+const INTERVAL_NS_MIN: u64 = 100_000_000;
+
+fn only<T: Copy>(list: Option<&Vec<T>>) -> Option<T> {
+    list.filter(|list| list.len() == 1).and_then(|list| list.first().copied())
+}
+
+fn nanos(seconds: f64) -> u64 {
+    let span = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// An amount of data as the studies write it: `100 MB`, decimal where that is exact.
+fn amount(bytes: u64) -> String {
+    let decimal = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
+    let exact = decimal.iter().find(|(size, _)| bytes > 0 && bytes.is_multiple_of(*size));
+    exact.map_or_else(
+        || Bytes::new(bytes).to_string(),
+        |(size, unit)| format!("{} {unit}", bytes / size),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(test: &TcpTest) -> Vec<(u64, String)> {
+        test.values().into_iter().map(|value| (value.number, value.label)).collect()
+    }
+
+    fn named(pairs: &[(u64, &str)]) -> Vec<(u64, String)> {
+        pairs.iter().map(|&(number, label)| (number, label.to_owned())).collect()
+    }
+
+    #[test]
+    fn the_list_with_several_values_is_the_parameter() {
+        let one_window = || Some(vec![2_097_152]);
+        let test = TcpTest {
+            windows_bytes: one_window(),
+            streams: Some(vec![1, 2, 4, 8]),
+            ..TcpTest::default()
+        };
+        assert_eq!(test.parameter().title(), "streams");
+        assert_eq!(labels(&test), named(&[(1, "1"), (2, "2"), (4, "4"), (8, "8")]));
+        let test = TcpTest { windows_bytes: one_window(), streams: Some(vec![4]), ..test };
+        assert_eq!(test.parameter().title(), "window, bytes");
+        assert_eq!(labels(&test), named(&[(2_097_152, "2 MiB")]));
+    }
+
+    #[test]
+    fn every_value_has_a_number_for_keys_and_a_label_for_readers() {
+        let test = TcpTest { windows_bytes: Some(vec![0, 16_384]), ..TcpTest::default() };
+        assert_eq!(labels(&test), named(&[(0, "auto"), (16_384, "16 KiB")]));
+        let sizes = vec![100_000_000, 10_000_000_000, 4096];
+        let test = TcpTest { transfer_bytes: Some(sizes), ..TcpTest::default() };
+        let expected = [(100_000_000, "100 MB"), (10_000_000_000, "10 GB"), (4096, "4 KiB")];
+        assert_eq!(labels(&test), named(&expected));
+        let names = vec!["reno".to_owned(), "cubic".to_owned()];
+        let test = TcpTest { congestion_controls: Some(names), ..TcpTest::default() };
+        assert_eq!(labels(&test), named(&[(1, "reno"), (2, "cubic")]));
+        let test = TcpTest { sack: Some(vec![true, false]), ..TcpTest::default() };
+        assert_eq!(labels(&test), named(&[(1, "on"), (0, "off")]));
+        let test = TcpTest { read_bytes: Some(vec![0, 1024]), ..TcpTest::default() };
+        assert_eq!(labels(&test), named(&[(0, "auto"), (1024, "1 KiB")]));
+    }
+}

@@ -1,0 +1,220 @@
+//! One test of a study: what is measured, the parameter that it varies, and the table of the TOML
+//! file that it comes from.
+//!
+//! The parameter's name and unit and the label of each value are here, so that tables, legends
+//! and progress lines name every test alike.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Background, TcpTest, Topology};
+use crate::record::{PingMode, PingPlan, Plan};
+
+/// One test of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "TestTable")]
+pub struct Test {
+    /// Identifier within the study: `ping`, `tcp`.
+    pub id: String,
+    /// What is measured, and the values of its parameter.
+    #[serde(flatten)]
+    pub kind: TestKind,
+    /// How often each value is measured.
+    pub repetitions: u32,
+}
+
+/// What a test measures.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "a study has a handful of tests")]
+pub enum TestKind {
+    /// Flood ping by payload size.
+    Ping {
+        /// Payload bytes.
+        sizes_bytes: Vec<u32>,
+        /// Probes of each size.
+        count: u64,
+    },
+    /// TCP throughput by one of its parameters.
+    Tcp(TcpTest),
+}
+
+/// What a test varies: words for headings and axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// The key that lists its values in the plan: `windows_bytes`.
+    pub key: &'static str,
+    /// Its name in headings: `window`.
+    pub name: &'static str,
+    /// Unit of its values; none for counts and names.
+    pub unit: Option<&'static str>,
+}
+
+impl Parameter {
+    /// The name with the unit, for the axis of a plot: `window, bytes`.
+    pub fn title(&self) -> String {
+        match self.unit {
+            Some(unit) => format!("{}, {unit}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+}
+
+/// One value of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The number that stands for it in cells and keys. For a name it is its place in the plan's
+    /// list, from 1; for a choice 1 is yes.
+    pub number: u64,
+    /// How it is written in headings: `16 KiB`, `auto`, `reno`.
+    pub label: String,
+}
+
+impl Test {
+    /// The parameter that it varies.
+    pub fn parameter(&self) -> Parameter {
+        match &self.kind {
+            TestKind::Ping { .. } => {
+                Parameter { key: "sizes_bytes", name: "payload", unit: Some("bytes") }
+            }
+            TestKind::Tcp(tcp) => tcp.parameter(),
+        }
+    }
+
+    /// The values of the parameter, in the order of the plan.
+    pub fn values(&self) -> Vec<Value> {
+        match &self.kind {
+            TestKind::Ping { sizes_bytes, .. } => {
+                let value = |&size: &u32| Value { number: size.into(), label: size.to_string() };
+                sizes_bytes.iter().map(value).collect()
+            }
+            TestKind::Tcp(tcp) => tcp.values(),
+        }
+    }
+
+    /// What to measure for each value on `topology`, without a target.
+    pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
+        match &self.kind {
+            TestKind::Ping { sizes_bytes, count } => {
+                let plan = |&size| Plan::Ping(flood_plan(size, *count));
+                let steps = sizes_bytes.iter().map(plan).zip(self.values());
+                steps.map(|(plan, value)| TestStep { value, plan, sack: None }).collect()
+            }
+            TestKind::Tcp(tcp) => tcp.steps(topology),
+        }
+    }
+}
+
+/// One value of a test with its plan.
+pub(super) struct TestStep {
+    pub(super) value: Value,
+    pub(super) plan: Plan,
+    /// Selective acknowledgements at both ends; none leaves them as the topology has them.
+    pub(super) sack: Option<bool>,
+}
+
+fn flood_plan(size: u32, count: u64) -> PingPlan {
+    PingPlan {
+        host: String::new(),
+        sizes_bytes: vec![size],
+        count: Some(count),
+        mode: PingMode::Flood,
+        ..PingPlan::default()
+    }
+}
+
+/// A test as its table in the file has it. A flattened enum would accept any key beside its own,
+/// so the keys are listed once more here, and the kind decides which of them belong.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TestTable {
+    id: String,
+    kind: KindName,
+    repetitions: u32,
+    sizes_bytes: Option<Vec<u32>>,
+    count: Option<u64>,
+    windows_bytes: Option<Vec<u64>>,
+    streams: Option<Vec<u16>>,
+    transfer_bytes: Option<Vec<u64>>,
+    congestion_controls: Option<Vec<String>>,
+    sack: Option<Vec<bool>>,
+    read_bytes: Option<Vec<u32>>,
+    seconds: Option<f64>,
+    omit_seconds: Option<f64>,
+    congestion_control: Option<String>,
+    background: Option<Background>,
+}
+
+/// The kinds of test by name.
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum KindName {
+    Ping,
+    Tcp,
+}
+
+impl TryFrom<TestTable> for Test {
+    type Error = String;
+
+    fn try_from(table: TestTable) -> Result<Self, String> {
+        let name = format!("test '{}'", table.id);
+        let (id, repetitions) = (table.id.clone(), table.repetitions);
+        let kind = match table.kind {
+            KindName::Ping => {
+                for (key, present) in table.keys_of_tcp() {
+                    foreign(&name, "ping", key, present)?;
+                }
+                TestKind::Ping {
+                    sizes_bytes: needed(&name, "ping", "sizes_bytes", table.sizes_bytes)?,
+                    count: needed(&name, "ping", "count", table.count)?,
+                }
+            }
+            KindName::Tcp => {
+                foreign(&name, "tcp", "sizes_bytes", table.sizes_bytes.is_some())?;
+                foreign(&name, "tcp", "count", table.count.is_some())?;
+                TestKind::Tcp(table.into_tcp())
+            }
+        };
+        Ok(Self { id, kind, repetitions })
+    }
+}
+
+impl TestTable {
+    fn keys_of_tcp(&self) -> [(&'static str, bool); 10] {
+        [
+            ("windows_bytes", self.windows_bytes.is_some()),
+            ("streams", self.streams.is_some()),
+            ("transfer_bytes", self.transfer_bytes.is_some()),
+            ("congestion_controls", self.congestion_controls.is_some()),
+            ("sack", self.sack.is_some()),
+            ("read_bytes", self.read_bytes.is_some()),
+            ("seconds", self.seconds.is_some()),
+            ("omit_seconds", self.omit_seconds.is_some()),
+            ("congestion_control", self.congestion_control.is_some()),
+            ("background", self.background.is_some()),
+        ]
+    }
+
+    fn into_tcp(self) -> TcpTest {
+        TcpTest {
+            windows_bytes: self.windows_bytes,
+            streams: self.streams,
+            transfer_bytes: self.transfer_bytes,
+            congestion_controls: self.congestion_controls,
+            sack: self.sack,
+            read_bytes: self.read_bytes,
+            seconds: self.seconds,
+            omit_seconds: self.omit_seconds,
+            congestion_control: self.congestion_control,
+            background: self.background,
+        }
+    }
+}
+
+fn needed<T>(test: &str, kind: &str, key: &str, value: Option<T>) -> Result<T, String> {
+    value.ok_or_else(|| format!("{test} of kind {kind} lacks the key '{key}'"))
+}
+
+fn foreign(test: &str, kind: &str, key: &str, present: bool) -> Result<(), String> {
+    if present { Err(format!("{test} of kind {kind} has no key '{key}'")) } else { Ok(()) }
+}
