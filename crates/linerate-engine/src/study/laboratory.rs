@@ -193,3 +193,38 @@ impl Drop for Site {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{EmulatedPath, RecordId, TcpPlan};
+    use linerate_core::time::WallTime;
+
+    use super::*;
+
+    fn record(status: Status, late: bool) -> Record {
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        let plan = Plan::Tcp(TcpPlan::default());
+        let id = RecordId::from_parts(0, [0; 10]);
+        let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(0));
+        record.status = status;
+        record.paths = vec![EmulatedPath {
+            name: "a eth0 - b eth0".to_owned(),
+            late,
+            faults: vec!["forward: 9 packets were late".to_owned()],
+            ..EmulatedPath::default()
+        }];
+        record
+    }
+
+    #[test]
+    fn a_run_over_a_path_that_fell_behind_is_invalid_and_says_why() {
+        let late = held_to_plan(record(Status::Ok, true));
+        assert_eq!(late.status, Status::Error);
+        let line = late.failure.expect("it says why").to_string();
+        let begin =
+            "emulate path a eth0 - b eth0: forward: 9 packets were late; the run is invalid";
+        assert!(line.starts_with(begin), "{line}");
+        assert_eq!(held_to_plan(record(Status::Ok, false)).status, Status::Ok);
+        assert_eq!(held_to_plan(record(Status::Interrupted, true)).status, Status::Interrupted);
+    }
+}

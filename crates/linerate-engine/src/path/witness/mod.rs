@@ -77,3 +77,23 @@ pub(crate) fn caveats(paths: &[EmulatedPath]) -> impl Iterator<Item = Caveat> + 
         Caveat::new(CaveatCode::EmulatorLate, detail, advice)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_that_was_not_as_planned_gives_a_caveat() {
+        let path = |late: bool| EmulatedPath {
+            name: "a eth0 - b eth0".to_owned(),
+            late,
+            faults: vec!["backward: 3 packets were dropped".to_owned()],
+            ..EmulatedPath::default()
+        };
+        let paths = [path(false), path(true)];
+        let caveats: Vec<Caveat> = caveats(&paths).collect();
+        assert_eq!(caveats.len(), 1);
+        assert_eq!(caveats[0].code, CaveatCode::EmulatorLate);
+        assert_eq!(caveats[0].detail, "path a eth0 - b eth0: backward: 3 packets were dropped");
+    }
+}
