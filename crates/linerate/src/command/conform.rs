@@ -35,10 +35,11 @@ pub(crate) struct Args {
     /// One rate: rate=RATE,burst=SIZE
     #[arg(long, value_name = "CONTRACT", value_parser = Contract::token_bucket)]
     token_bucket: Vec<Contract>,
-    /// One rate, three colours (RFC 2697): cir=RATE,cbs=SIZE,ebs=SIZE[,aware]
+    /// One rate, three colours (RFC 2697): cir=RATE,cbs=SIZE,ebs=SIZE and, to heed colours, aware
     #[arg(long, value_name = "CONTRACT", value_parser = Contract::srtcm)]
     srtcm: Vec<Contract>,
-    /// Two rates, three colours (RFC 2698): cir=RATE,cbs=SIZE,pir=RATE,pbs=SIZE[,aware]
+    /// Two rates, three colours (RFC 2698): cir=RATE,cbs=SIZE,pir=RATE,pbs=SIZE and, to heed
+    /// colours, aware
     #[arg(long, value_name = "CONTRACT", value_parser = Contract::trtcm)]
     trtcm: Vec<Contract>,
     /// Turn packets into cells: llcsnap or vcmux (AAL5), packet (one cell each)
