@@ -14,6 +14,7 @@ pub mod html;
 mod number;
 pub mod path_ceiling;
 pub mod published;
+pub mod simulate;
 pub mod study;
 mod svg;
 mod table;

@@ -164,34 +164,6 @@ mod tests {
         assert!(on_off.abs_diff(250_000) < 40_000, "{on_off}");
     }
 
-    /// Mean wait before a link of 1500-byte packets at 1 Gbit/s, in µs, under Poisson arrivals.
-    fn mean_wait_us(load: f64) -> f64 {
-        let rate = BitRate::from_bits_per_sec(SECOND);
-        let mut link = Link::new(rate, Framing::Ip, TailDrop::new(Limit::Packets(u64::MAX)));
-        let gap = Duration::from_nanos(12_000).div_f64(load);
-        let mut arrivals = Outlet::default();
-        source(Arrivals::Poisson { gap }).due(at(40 * SECOND), &mut arrivals);
-        let mut out = Outlet::default();
-        for departure in &arrivals.departures {
-            link.due(departure.at, &mut out);
-            link.take(departure.at, departure.packet, &mut out);
-        }
-        link.due(at(u64::MAX), &mut out);
-        let waits = arrivals.departures.iter().zip(&out.departures);
-        let sum: u64 = waits.map(|(came, left)| left.at.nanos_since(came.at) - 12_000).sum();
-        sum as f64 / out.departures.len() as f64 / 1000.0
-    }
-
-    #[test]
-    fn a_link_under_poisson_arrivals_waits_as_an_m_d_1_queue() {
-        // Pollaczek-Khinchine for constant service: rho x 12 µs / (2 (1 - rho)): 6 µs at 0.5, 24
-        // at 0.8. 1.7 and 2.7 million packets; waits of a busy period hang together.
-        let wait = mean_wait_us(0.5);
-        assert!((wait / 6.0 - 1.0).abs() < 0.02, "{wait}");
-        let wait = mean_wait_us(0.8);
-        assert!((wait / 24.0 - 1.0).abs() < 0.04, "{wait}");
-    }
-
     #[test]
     fn cross_traffic_competes_and_never_leaves_the_path() {
         let gap = Duration::from_micros(24);

@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn one_cell_of_192_costs_the_packet() {
         // 1 - (1 - p)^192 for 9180 bytes, ^32 for 1500.
-        check(&mut cells(1e-5), 2_000_000, 9180, 0.001_918_2);
-        check(&mut cells(1e-4), 2_000_000, 9180, 0.019_017);
-        check(&mut cells(1e-4), 2_000_000, 1500, 0.003_195);
+        check(&mut cells(1e-5), 200_000, 9180, 0.001_918_2);
+        check(&mut cells(1e-4), 200_000, 9180, 0.019_017);
+        check(&mut cells(1e-4), 200_000, 1500, 0.003_195);
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
     fn bit_errors_hit_long_packets_more() {
         let errors = |ratio| BitErrors::new(ratio, Framing::Ip, Random::new(4, 0));
         // 1 - (1 - 1e-7)^12000 = 0.0011993; 1 - (1 - 1e-6)^72000 = 0.069469.
-        check(&mut errors(1e-7), 4_000_000, 1500, 0.001_199_3);
-        check(&mut errors(1e-6), 1_000_000, 9000, 0.069_469);
+        check(&mut errors(1e-7), 400_000, 1500, 0.001_199_3);
+        check(&mut errors(1e-6), 100_000, 9000, 0.069_469);
     }
 }

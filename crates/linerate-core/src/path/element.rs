@@ -18,13 +18,20 @@ pub trait Element: Send {
     /// When the next packet leaves, as far as is known now; `None` while nothing waits.
     fn next(&self) -> Option<MonoTime>;
 
-    /// The shortest time that a packet spends here.
+    /// The shortest time that a packet spends here. What comes after it may be asked that far
+    /// ahead of what comes before it.
     fn transit_min(&self) -> Duration {
         Duration::ZERO
     }
 
     /// Whether packets travel here instead of waiting: they are no part of a queue.
     fn travels(&self) -> bool {
+        false
+    }
+
+    /// Whether it shares its time with an element of another pipeline, so that the two must be
+    /// asked in order of time.
+    fn is_shared(&self) -> bool {
         false
     }
 

@@ -141,7 +141,7 @@ mod tests {
         // is a late packet with at least one of the next two on time: 0.1 (1 - 0.1^2) = 0.099.
         let spread = Spread::Some { share: 0.1, extra: MS * 5 / 2 };
         let mut jitter = Jitter::new(spread, false, Random::new(9, 0));
-        let out = drive(&mut jitter, 1_000_000, 1500, 1_000_000);
+        let out = drive(&mut jitter, 200_000, 1500, 1_000_000);
         let mut highest = 0;
         let late = |number: u64| {
             let reordered = number < highest;
@@ -149,8 +149,8 @@ mod tests {
             reordered
         };
         let reordered = numbers(&out.departures).into_iter().map(late).filter(|&late| late).count();
-        // Standard error sqrt(0.099 x 0.9 / 10^6) = 0.0003; four of them.
-        assert!((reordered as f64 / 1e6 - 0.099).abs() < 0.0012, "{reordered}");
+        // Standard error sqrt(0.099 x 0.9 / 200,000) = 0.00067; four of them.
+        assert!((reordered as f64 / 2e5 - 0.099).abs() < 0.0027, "{reordered}");
     }
 
     #[test]
@@ -163,15 +163,5 @@ mod tests {
             let delay = left.at.nanos() - left.packet.number * 100_000;
             delay <= 10_000_000
         }));
-    }
-
-    #[test]
-    fn exponential_delay_has_its_mean() {
-        let mut jitter =
-            Jitter::new(Spread::Exponential { mean: 3 * MS }, false, Random::new(1, 0));
-        let out = drive(&mut jitter, 1_000_000, 100, 1000);
-        let delay = |left: &Departure| (left.at.nanos() - left.packet.number * 1000) as f64;
-        let mean = out.departures.iter().map(delay).sum::<f64>() / 1e6;
-        assert!((mean / 3e6 - 1.0).abs() < 0.005, "{mean}"); // five standard errors of 0.1 %
     }
 }

@@ -101,6 +101,10 @@ impl Element for Link {
         self.sending.map(|sending| sending.until)
     }
 
+    fn is_shared(&self) -> bool {
+        self.medium.is_some()
+    }
+
     fn backlog(&self, _: MonoTime) -> Backlog {
         self.queue.backlog()
     }

@@ -8,6 +8,7 @@
 mod bound;
 mod build;
 mod burst_loss;
+pub mod check;
 mod codel;
 mod cross;
 mod damage;

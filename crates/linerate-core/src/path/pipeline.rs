@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Element, Outlet, Packet};
+use super::{Departure, Element, Outlet, Packet};
 use crate::time::MonoTime;
 
 /// One direction of a path. An empty one forwards at once.
@@ -20,6 +20,7 @@ pub struct Pipeline {
 struct Stage {
     element: Box<dyn Element>,
     next: Option<MonoTime>,
+    transit_min: Duration,
 }
 
 impl Stage {
@@ -40,24 +41,50 @@ impl Stage {
 impl Pipeline {
     /// The elements in the order in which a packet meets them.
     pub fn new(elements: Vec<Box<dyn Element>>) -> Self {
-        let stages =
-            elements.into_iter().map(|element| Stage { next: element.next(), element }).collect();
-        Self { stages, ..Self::default() }
+        let stage = |element: Box<dyn Element>| Stage {
+            next: element.next(),
+            transit_min: element.transit_min(),
+            element,
+        };
+        Self { stages: elements.into_iter().map(stage).collect(), ..Self::default() }
     }
 
     /// Takes a packet at `at`, numbers it, and puts out all that has left the path by then.
     /// Times must not go back.
-    pub fn take(&mut self, at: MonoTime, mut packet: Packet, out: &mut Outlet) {
-        packet.number = self.taken;
-        self.taken += 1;
-        self.run(at, Some(packet), out);
+    pub fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        self.enter(at, packet);
+        self.run(at, false, out);
     }
 
     /// Puts out all that leaves the path at or before `now`, in order of time.
     pub fn due(&mut self, now: MonoTime, out: &mut Outlet) {
         if self.next().is_some_and(|next| next <= now) {
-            self.run(now, None, out);
+            self.run(now, false, out);
         }
+    }
+
+    /// Takes packets in order of time, when no other comes at or before `now`, and puts out all
+    /// that leaves until `now` and [`Pipeline::transit_min`], which is certain by then.
+    pub fn take_ahead(
+        &mut self,
+        now: MonoTime,
+        packets: impl Iterator<Item = Departure>,
+        out: &mut Outlet,
+    ) {
+        for departure in packets {
+            self.enter(departure.at, departure.packet);
+        }
+        self.run(now, true, out);
+    }
+
+    /// The shortest time that any packet spends on the way.
+    pub fn transit_min(&self) -> Duration {
+        self.stages.iter().map(|stage| stage.transit_min).sum()
+    }
+
+    /// Whether an element shares its time with one of another pipeline.
+    pub fn is_shared(&self) -> bool {
+        self.stages.iter().any(|stage| stage.element.is_shared())
     }
 
     /// The earliest time at which any element has something to do.
@@ -73,7 +100,7 @@ impl Pipeline {
         for stage in self.stages.iter().rev() {
             let leaves = stage.next.map(|next| next + rest);
             earliest = earliest.into_iter().chain(leaves).min();
-            rest += stage.element.transit_min();
+            rest += stage.transit_min;
         }
         earliest
     }
@@ -83,14 +110,20 @@ impl Pipeline {
         self.stages.iter().map(|stage| &*stage.element)
     }
 
-    fn run(&mut self, now: MonoTime, packet: Option<Packet>, out: &mut Outlet) {
-        self.entering.departures.clear();
-        if let Some(packet) = packet {
-            self.entering.forward(now, packet);
-        }
+    fn enter(&mut self, at: MonoTime, mut packet: Packet) {
+        packet.number = self.taken;
+        self.taken += 1;
+        self.entering.forward(at, packet);
+    }
+
+    /// Every element up to `now`, or as far ahead as the elements before it allow.
+    fn run(&mut self, mut now: MonoTime, ahead: bool, out: &mut Outlet) {
         for stage in &mut self.stages {
             for departure in self.entering.departures.drain(..) {
                 stage.take(departure.at, departure.packet, &mut self.leaving);
+            }
+            if ahead {
+                now += stage.transit_min;
             }
             stage.due(now, &mut self.leaving);
             std::mem::swap(&mut self.entering, &mut self.leaving);

@@ -1,5 +1,7 @@
 //! How the window grows and shrinks, in segments.
 
+use super::TcpModel;
+use super::hystart::HyStart;
 use crate::time::MonoTime;
 
 /// A congestion control.
@@ -36,12 +38,17 @@ impl CongestionControl {
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     control: CongestionControl,
+    /// Most segments that one acknowledgement counts for.
+    growth_per_ack: f64,
+    hystart: Option<HyStart>,
     /// The window in segments.
     pub(super) cwnd: f64,
     /// Below it, slow start; infinite at first.
     pub(super) ssthresh: f64,
-    /// The window before the last reduction, as CUBIC remembers it.
+    /// Where CUBIC's curve is flat: the window before the last reduction, or less of it.
     window_max: f64,
+    /// The window before the last reduction.
+    before: f64,
     epoch: Option<Epoch>,
 }
 
@@ -61,24 +68,43 @@ pub(super) struct Acked {
     pub(super) now: MonoTime,
     /// Segments that it newly covers.
     pub(super) segments: u64,
-    /// Most of them that count in slow start.
-    pub(super) growth_per_ack: u32,
+    /// The first segment that it does not cover.
+    pub(super) first: u64,
+    /// The next new segment.
+    pub(super) next: u64,
+    /// The round trip that it tells, if it tells one.
+    pub(super) sample_ns: Option<u64>,
+    /// The smoothed round trip.
     pub(super) rtt_s: f64,
 }
 
 impl Window {
-    pub(super) fn new(control: CongestionControl, initial: u32) -> Self {
-        let cwnd = f64::from(initial.max(1));
-        Self { control, cwnd, ssthresh: f64::INFINITY, window_max: 0.0, epoch: None }
+    pub(super) fn new(tcp: &TcpModel) -> Self {
+        Self {
+            control: tcp.congestion_control,
+            growth_per_ack: f64::from(tcp.growth_per_ack.max(1)),
+            hystart: tcp.hystart.then(HyStart::new),
+            cwnd: f64::from(tcp.initial_window.max(1)),
+            ssthresh: f64::INFINITY,
+            window_max: 0.0,
+            before: 0.0,
+            epoch: None,
+        }
     }
 
-    pub(super) fn grow(&mut self, acked: Acked) {
-        let mut segments = acked.segments as f64;
+    pub(super) fn grow(&mut self, acked: &Acked) {
+        // A sender that counts acknowledgements does so in both phases (RFC 5681 §3.1, equation
+        // 3), which costs it a factor of sqrt(2) under delayed ones (Mathis et al. 1997, table 1).
+        let mut segments = (acked.segments as f64).min(self.growth_per_ack);
         if self.cwnd < self.ssthresh {
-            let step = segments.min(f64::from(acked.growth_per_ack));
+            let ends = self.hystart.as_mut().is_some_and(|hystart| hystart.ends(acked, self.cwnd));
+            if ends {
+                self.ssthresh = self.cwnd;
+                self.hystart = None;
+            }
             let room = self.ssthresh - self.cwnd;
-            if step <= room {
-                self.cwnd += step;
+            if segments <= room {
+                self.cwnd += segments;
                 return;
             }
             self.cwnd = self.ssthresh;
@@ -92,7 +118,7 @@ impl Window {
         }
     }
 
-    fn grow_cubic(&mut self, acked: Acked, segments: f64, beta: f64, scale: f64) {
+    fn grow_cubic(&mut self, acked: &Acked, segments: f64, beta: f64, scale: f64) {
         let (cwnd, window_max) = (self.cwnd, self.window_max.max(self.cwnd));
         let epoch = self.epoch.get_or_insert_with(|| Epoch {
             start: acked.now,
@@ -101,7 +127,7 @@ impl Window {
         });
         self.window_max = window_max;
         // RFC 9438 §4.3: the Reno-friendly rate, one segment a round trip above the old maximum.
-        let alpha = if epoch.reno < window_max { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
+        let alpha = if epoch.reno < self.before { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
         epoch.reno += alpha * segments / cwnd;
         let t = acked.now.since(epoch.start).as_secs_f64() + acked.rtt_s;
         let target = scale * (t - epoch.k).powi(3) + window_max;
@@ -113,6 +139,7 @@ impl Window {
 
     /// A loss event: the threshold falls, the caller decides the window.
     pub(super) fn reduce(&mut self, in_flight: f64) {
+        self.before = self.cwnd;
         let beta = self.control.beta();
         let before = match self.control {
             CongestionControl::Reno { .. } => in_flight,
@@ -135,19 +162,23 @@ mod tests {
 
     fn acked(now_ns: u64, segments: u64) -> Acked {
         let now = MonoTime::from_nanos(now_ns);
-        Acked { now, segments, growth_per_ack: u32::MAX, rtt_s: 0.1 }
+        Acked { now, segments, first: 0, next: 0, sample_ns: None, rtt_s: 0.1 }
+    }
+
+    fn window(congestion_control: CongestionControl, initial_window: u32) -> Window {
+        Window::new(&TcpModel { congestion_control, initial_window, ..TcpModel::TODAY })
     }
 
     #[test]
     fn slow_start_doubles_and_avoidance_adds_one_a_round_trip() {
-        let mut window = Window::new(CongestionControl::RENO, 10);
-        window.grow(acked(0, 10));
+        let mut window = window(CongestionControl::RENO, 10);
+        window.grow(&acked(0, 10));
         assert!((window.cwnd - 20.0).abs() < 1e-9);
         window.reduce(20.0);
         window.cwnd = window.ssthresh;
         assert!((window.cwnd - 10.0).abs() < 1e-9);
         for _ in 0..10 {
-            window.grow(acked(0, 1));
+            window.grow(&acked(0, 1));
         }
         assert!((window.cwnd - 11.0).abs() < 0.05, "{}", window.cwnd);
     }
@@ -155,14 +186,14 @@ mod tests {
     #[test]
     fn cubic_is_back_at_its_maximum_after_k() {
         // W_max 1000 after a loss: 700 left; K = cbrt(300/0.4) = 9.0856 s. Updates each 100 ms.
-        let mut window = Window::new(CongestionControl::CUBIC, 1000);
+        let mut window = window(CongestionControl::CUBIC, 1000);
         window.reduce(1000.0);
         window.cwnd = window.ssthresh;
         assert!((window.cwnd - 700.0).abs() < 1e-9);
         let mut now = 0;
         while now < 9_085_600_000 {
             let segments = 850;
-            window.grow(acked(now, segments));
+            window.grow(&acked(now, segments));
             now += 100_000_000;
         }
         assert!((window.cwnd - 1000.0).abs() < 3.0, "{}", window.cwnd);

@@ -29,9 +29,11 @@ pub struct TcpModel {
     pub recovery: Recovery,
     /// Segments in the first flight (10 in RFC 6928, 2 in RFC 2581).
     pub initial_window: u32,
-    /// Most segments by which one acknowledgement opens the window in slow start: 1 counts
+    /// Most segments that one acknowledgement counts for when the window grows: 1 counts
     /// acknowledgements (RFC 5681 §3.1), more counts what they cover (RFC 3465).
     pub growth_per_ack: u32,
+    /// Slow start ends early, before it has filled the queue.
+    pub hystart: bool,
     /// The receiver's window.
     pub window_bytes: u64,
     /// Segments after which an acknowledgement is sent (2 in RFC 5681 §4.2).
@@ -43,7 +45,7 @@ pub struct TcpModel {
 }
 
 impl TcpModel {
-    /// Linux of today with CUBIC, without HyStart: RFC 6928, RFC 3465 without limit, 200 ms.
+    /// Linux of today with CUBIC and HyStart: RFC 6928, RFC 3465 without limit, 200 ms.
     pub const TODAY: Self = Self {
         mss_bytes: 1448,
         header_bytes: 52,
@@ -51,19 +53,22 @@ impl TcpModel {
         recovery: Recovery::Sack,
         initial_window: 10,
         growth_per_ack: u32::MAX,
+        hystart: true,
         window_bytes: 1 << 30,
         ack_every: 2,
         ack_delay: Duration::from_millis(40),
         rto_min: Duration::from_millis(200),
     };
 
-    /// A host of 1999: Reno, two segments at first, a window of 2 MB, a second to time out.
+    /// A host of 1999: Reno, two segments at first, a window of 2 MB, a second to time out,
+    /// acknowledgements counted, packets of 9180 bytes with timestamps.
     pub const OF_1999: Self = Self {
         mss_bytes: 9128,
         congestion_control: CongestionControl::RENO,
         recovery: Recovery::Reno,
         initial_window: 2,
         growth_per_ack: 1,
+        hystart: false,
         window_bytes: 2_000_000,
         ack_delay: Duration::from_millis(200),
         rto_min: Duration::from_secs(1),

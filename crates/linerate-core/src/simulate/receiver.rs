@@ -7,6 +7,8 @@ use crate::time::MonoTime;
 
 /// Blocks of one acknowledgement beside the timestamps option (RFC 2018 §3).
 pub(super) const BLOCKS: usize = 3;
+/// Ranges that are remembered for it.
+const RECENT_MAX: usize = 16;
 
 /// What an acknowledgement says, in segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,13 +19,20 @@ pub(super) struct Ack {
     pub(super) blocks: [(u64, u64); BLOCKS],
 }
 
+impl Ack {
+    pub(super) const fn has_blocks(&self) -> bool {
+        self.blocks[0].1 > 0
+    }
+}
+
 /// One receiver.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Receiver {
     next: u64,
     /// Ranges above a gap.
     ranges: BTreeMap<u64, u64>,
-    /// Starts of ranges, the latest change first (RFC 2018 §4).
+    /// Starts of ranges, the latest change first (RFC 2018 §4): a few more than one
+    /// acknowledgement tells, as some of them grow together.
     recent: Vec<u64>,
     unacknowledged: u32,
     /// When an acknowledgement that waits is due.
@@ -89,6 +98,7 @@ impl Receiver {
         self.ranges.insert(start, end);
         self.recent.retain(|&recent| recent != start);
         self.recent.insert(0, start);
+        self.recent.truncate(RECENT_MAX);
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use super::Recovery;
 use super::congestion::{Acked, Window};
 use super::flow::{FlowPlan, FlowResult, Point};
 use super::receiver::Ack;
 use super::scoreboard::{Delivered, Scoreboard, THRESHOLD};
-use super::{Recovery, TcpModel};
 use crate::time::MonoTime;
 
 /// Time-out before the first round trip is known (RFC 6298 §2.1).
@@ -37,14 +37,19 @@ pub(super) struct Sender {
     state: State,
     duplicates: u64,
     rtt: Option<RoundTrip>,
+    /// Time-out before any backing off.
+    rto: Duration,
     backoff: u32,
     /// When the timer runs out; absent while nothing is outstanding.
     pub(super) rto_due: Option<MonoTime>,
     segments: u64,
     window_segments: u64,
+    cwnd_max: f64,
+    /// When the next point of the diagram is due.
+    point_due: Option<MonoTime>,
     /// A segment that must go out whatever the window says.
     urgent: bool,
-    pub(super) result: FlowResult,
+    result: FlowResult,
 }
 
 /// Smoothed round trip (RFC 6298 §2), in seconds.
@@ -59,22 +64,21 @@ impl Sender {
         let mss = u64::from(plan.tcp.mss_bytes.max(1));
         Self {
             board: Scoreboard::default(),
-            window: Window::new(plan.tcp.congestion_control, plan.tcp.initial_window),
+            window: Window::new(&plan.tcp),
             state: State::Open,
             duplicates: 0,
             rtt: None,
+            rto: RTO_INITIAL,
             backoff: 0,
             rto_due: None,
             segments: plan.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(mss)),
             window_segments: (plan.tcp.window_bytes / mss).max(1),
+            cwnd_max: 0.0,
+            point_due: plan.points_every.map(|_| plan.start),
             urgent: false,
             result: FlowResult::default(),
             plan,
         }
-    }
-
-    pub(super) const fn tcp(&self) -> &TcpModel {
-        &self.plan.tcp
     }
 
     pub(super) const fn plan(&self) -> &FlowPlan {
@@ -83,6 +87,22 @@ impl Sender {
 
     pub(super) const fn is_finished(&self) -> bool {
         self.result.finished_after.is_some()
+    }
+
+    /// Payload that was acknowledged; the last segment may be short.
+    pub(super) fn acked_bytes(&self) -> u64 {
+        let bytes = self.board.first() * u64::from(self.plan.tcp.mss_bytes);
+        self.plan.bytes.map_or(bytes, |all| bytes.min(all))
+    }
+
+    /// What it did so far.
+    pub(super) fn result(&self) -> FlowResult {
+        let mss = u64::from(self.plan.tcp.mss_bytes);
+        FlowResult {
+            acked_bytes: self.acked_bytes(),
+            cwnd_bytes_max: whole(self.cwnd_max * mss as f64),
+            ..self.result.clone()
+        }
     }
 
     /// The next segment that may leave at `now`.
@@ -123,15 +143,15 @@ impl Sender {
             self.on_progress(now, acked, delivered);
         } else if !self.board.is_empty() {
             self.duplicates += 1;
-            self.on_duplicate(now);
+            self.on_duplicate();
         }
         self.keep_result(now);
     }
 
     fn on_progress(&mut self, now: MonoTime, acked: u64, delivered: Delivered) {
-        // Karn's rule (RFC 6298 §3): not from a segment that was sent twice.
-        if !delivered.retransmitted {
-            self.measure(now.since(delivered.sent).as_secs_f64());
+        let sample_ns = delivered.is_sample.then(|| now.nanos_since(delivered.sent));
+        if let Some(sample_ns) = sample_ns {
+            self.measure(sample_ns as f64 * 1e-9);
         }
         self.duplicates = 0;
         self.backoff = 0;
@@ -146,10 +166,10 @@ impl Sender {
                 if first >= until {
                     self.state = State::Open;
                 }
-                self.grow(now, acked);
+                self.grow(now, acked, sample_ns);
             }
             State::Open => {
-                self.grow(now, acked);
+                self.grow(now, acked, sample_ns);
                 self.begin_recovery_if_lost();
             }
         }
@@ -172,7 +192,7 @@ impl Sender {
         }
     }
 
-    fn on_duplicate(&mut self, now: MonoTime) {
+    fn on_duplicate(&mut self) {
         match (self.state, self.plan.tcp.recovery) {
             (State::Open, Recovery::Sack) => self.begin_recovery_if_lost(),
             (State::Open, _) if self.duplicates == THRESHOLD => self.begin_recovery(),
@@ -182,7 +202,6 @@ impl Sender {
             }
             _ => {}
         }
-        let _ = now;
     }
 
     /// With selective acknowledgements: enters recovery as soon as a segment is lost.
@@ -221,7 +240,7 @@ impl Sender {
         self.rto_due = Some(now + self.rto());
     }
 
-    fn grow(&mut self, now: MonoTime, acked: u64) {
+    fn grow(&mut self, now: MonoTime, acked: u64, sample_ns: Option<u64>) {
         // Only a window that is used may grow (RFC 7661 §4.3, RFC 2861).
         let used = self.board.in_flight() + acked;
         if (used as f64) < self.window.cwnd.floor() && self.window.cwnd >= self.window.ssthresh {
@@ -230,57 +249,59 @@ impl Sender {
         if used as f64 * 2.0 < self.window.cwnd {
             return;
         }
-        self.window.grow(Acked {
+        self.window.grow(&Acked {
             now,
             segments: acked,
-            growth_per_ack: self.plan.tcp.growth_per_ack,
+            first: self.board.first(),
+            next: self.board.next(),
+            sample_ns,
             rtt_s: self.rtt.map_or(0.0, |rtt| rtt.smoothed),
         });
     }
 
     fn measure(&mut self, rtt_s: f64) {
-        self.rtt = Some(match self.rtt {
+        let rtt = match self.rtt {
             None => RoundTrip { smoothed: rtt_s, variation: rtt_s / 2.0 },
             Some(RoundTrip { smoothed, variation }) => RoundTrip {
                 variation: 0.75 * variation + 0.25 * (smoothed - rtt_s).abs(),
                 smoothed: 0.875 * smoothed + 0.125 * rtt_s,
             },
-        });
+        };
+        // Linux bounds the variation's part from below, so the time-out lies at least rto_min
+        // above the round trip (tcp_set_rto); RFC 6298 bounds the sum.
+        let margin_s = (4.0 * rtt.variation).max(self.plan.tcp.rto_min.as_secs_f64());
+        self.rto = Duration::from_nanos(whole((rtt.smoothed + margin_s) * 1e9));
+        self.rtt = Some(rtt);
     }
 
     fn rto(&self) -> Duration {
-        let base = match self.rtt {
-            None => RTO_INITIAL,
-            Some(RoundTrip { smoothed, variation }) => {
-                // Linux bounds the variation's part from below, so the time-out lies at least
-                // rto_min above the round trip (tcp_set_rto); RFC 6298 bounds the sum.
-                let margin = (4.0 * variation).max(self.plan.tcp.rto_min.as_secs_f64());
-                Duration::from_secs_f64(smoothed + margin)
-            }
-        };
-        base.saturating_mul(1 << self.backoff.min(10)).min(RTO_MAX)
+        if self.backoff == 0 {
+            return self.rto;
+        }
+        self.rto.saturating_mul(1 << self.backoff.min(10)).min(RTO_MAX)
     }
 
     fn keep_result(&mut self, now: MonoTime) {
-        let mss = u64::from(self.plan.tcp.mss_bytes);
-        self.result.acked_bytes = self.board.first() * mss;
-        let cwnd_bytes = whole(self.window.cwnd * mss as f64);
-        self.result.cwnd_bytes_max = self.result.cwnd_bytes_max.max(cwnd_bytes);
+        self.cwnd_max = self.cwnd_max.max(self.window.cwnd);
         let finished = self.board.first() >= self.segments;
         if finished && self.result.finished_after.is_none() {
             self.result.finished_after = Some(now.since(self.plan.start));
         }
-        let Some(every) = self.plan.points_every else { return };
-        let due = self.result.points.last().is_none_or(|last| now.since(last.at) >= every);
-        if due || finished {
-            let ssthresh = self.window.ssthresh;
-            self.result.points.push(Point {
-                at: now,
-                acked_bytes: self.result.acked_bytes,
-                cwnd_bytes,
-                ssthresh_bytes: ssthresh.is_finite().then(|| whole(ssthresh * mss as f64)),
-            });
+        if self.point_due.is_some_and(|due| due <= now || finished) {
+            self.keep_point(now);
         }
+    }
+
+    fn keep_point(&mut self, now: MonoTime) {
+        let mss = u64::from(self.plan.tcp.mss_bytes);
+        let ssthresh = self.window.ssthresh;
+        self.result.points.push(Point {
+            at: now,
+            acked_bytes: self.acked_bytes(),
+            cwnd_bytes: whole(self.window.cwnd * mss as f64),
+            ssthresh_bytes: ssthresh.is_finite().then(|| whole(ssthresh * mss as f64)),
+        });
+        self.point_due = self.plan.points_every.map(|every| now + every);
     }
 }
 

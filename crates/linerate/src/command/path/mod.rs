@@ -3,6 +3,9 @@
 mod run;
 mod run_ends;
 mod run_flags;
+mod simulate;
+mod simulate_check;
+mod simulate_flags;
 
 use crate::exit::Outcome;
 
@@ -18,11 +21,17 @@ pub(crate) struct Args {
 enum Action {
     /// Hold an emulated path between two interfaces of this host
     Run(run_flags::Args),
+    /// Simulate TCP flows over a path in virtual time
+    Simulate(simulate_flags::Args),
+    /// Hold the elements of paths to their closed forms, in virtual time
+    Check(simulate_check::Args),
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     match args.action {
         Action::Run(args) => run::run(&args),
+        Action::Simulate(args) => simulate::run(&args),
+        Action::Check(args) => simulate_check::run(&args),
     }
 }

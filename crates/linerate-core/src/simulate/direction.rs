@@ -1,0 +1,149 @@
+//! One direction of a simulation: what enters its pipeline, and what has left but was not handed
+//! over yet; and how an acknowledgement travels in a packet's tag.
+
+use super::receiver::Ack;
+use crate::path::{Departure, Outlet, Packet, Pipeline};
+use crate::time::MonoTime;
+
+/// One direction.
+#[derive(Debug)]
+pub(super) struct Direction {
+    pipeline: Pipeline,
+    /// What was sent since the pipeline was last run, in order of time.
+    entry: Vec<Departure>,
+    out: Outlet,
+    /// Departures of `out` before this one were handed over.
+    handed: usize,
+    pub(super) lost: u64,
+}
+
+impl Direction {
+    pub(super) const fn new(pipeline: Pipeline) -> Self {
+        let out = Outlet { departures: Vec::new(), lost: Vec::new(), copied: Vec::new() };
+        Self { pipeline, entry: Vec::new(), out, handed: 0, lost: 0 }
+    }
+
+    pub(super) const fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    pub(super) fn send(&mut self, at: MonoTime, packet: Packet) {
+        self.entry.push(Departure { at, packet });
+    }
+
+    pub(super) fn has_entries(&self) -> bool {
+        !self.entry.is_empty()
+    }
+
+    /// Takes what was sent, when nothing more comes at or before `now`. Tells the tags of what was
+    /// lost.
+    pub(super) fn run_ahead(&mut self, now: MonoTime, lost: impl FnMut(u64)) {
+        self.pipeline.take_ahead(now, self.entry.drain(..), &mut self.out);
+        self.count_losses(lost);
+    }
+
+    /// The same, no further than `now`.
+    pub(super) fn run(&mut self, now: MonoTime, lost: impl FnMut(u64)) {
+        for departure in self.entry.drain(..) {
+            self.pipeline.take(departure.at, departure.packet, &mut self.out);
+        }
+        self.pipeline.due(now, &mut self.out);
+        self.count_losses(lost);
+    }
+
+    fn count_losses(&mut self, mut tell: impl FnMut(u64)) {
+        // A simulated packet has no bytes to keep for a copy.
+        self.out.copied.clear();
+        for lost in self.out.lost.drain(..).filter(|lost| !lost.packet.is_cross()) {
+            self.lost += 1;
+            tell(lost.packet.tag);
+        }
+    }
+
+    /// The next packet to hand over.
+    pub(super) fn front(&self) -> Option<&Departure> {
+        self.out.departures.get(self.handed)
+    }
+
+    /// The front was handed over.
+    pub(super) fn pop(&mut self) {
+        self.handed += 1;
+        if self.handed == self.out.departures.len() {
+            self.out.departures.clear();
+            self.handed = 0;
+        }
+    }
+
+    /// When something happens here next.
+    pub(super) fn next(&self) -> Option<MonoTime> {
+        let sent = self.entry.first().map(|departure| departure.at);
+        let left = self.front().map(|departure| departure.at);
+        [sent, left, self.pipeline.next()].into_iter().flatten().min()
+    }
+}
+
+/// Bits of a tag that hold a segment's number: 2^40 segments of 1448 bytes are 1.6 PB.
+const NUMBER_BITS: u32 = 40;
+/// Marks the tag of an acknowledgement that is in the slab.
+const IN_SLAB: u64 = 1 << 63;
+
+/// Flows of one simulation at the most.
+pub(super) const FLOWS_MAX: usize = 1 << 23;
+
+/// The tag of a segment, or of an acknowledgement that names the next one and no more.
+pub(super) const fn tag_of(flow: usize, number: u64) -> u64 {
+    (flow as u64) << NUMBER_BITS | number
+}
+
+/// Flow and segment of such a tag.
+pub(super) fn parts_of(tag: u64) -> (usize, u64) {
+    let flow = usize::try_from(tag >> NUMBER_BITS).expect("at most 24 bits");
+    (flow, tag & ((1 << NUMBER_BITS) - 1))
+}
+
+/// Acknowledgements with selective blocks on their way. A tag is the place and, above it, how
+/// often the place was used before, so that a second copy is told from another acknowledgement.
+#[derive(Debug, Default)]
+pub(super) struct Acks {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    uses: u32,
+    flow: usize,
+    ack: Ack,
+}
+
+impl Acks {
+    pub(super) fn put(&mut self, flow: usize, ack: Ack) -> u64 {
+        if !ack.has_blocks() {
+            return tag_of(flow, ack.next);
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry { uses: 0, flow, ack });
+            u32::try_from(self.entries.len() - 1).expect("fewer packets than 2^32 are under way")
+        });
+        let entry = &mut self.entries[place as usize];
+        (entry.flow, entry.ack) = (flow, ack);
+        IN_SLAB | u64::from(entry.uses) << 32 | u64::from(place)
+    }
+
+    /// Flow and acknowledgement of a tag; `None` for a second copy of one with blocks, which would
+    /// say nothing new.
+    pub(super) fn take(&mut self, tag: u64) -> Option<(usize, Ack)> {
+        if tag & IN_SLAB == 0 {
+            let (flow, next) = parts_of(tag);
+            return Some((flow, Ack { next, ..Ack::default() }));
+        }
+        let place = u32::try_from(tag & u64::from(u32::MAX)).expect("32 bits");
+        let entry = &mut self.entries[place as usize];
+        if u64::from(entry.uses) != (tag & !IN_SLAB) >> 32 {
+            return None;
+        }
+        entry.uses = (entry.uses + 1) & (u32::MAX >> 1);
+        self.free.push(place);
+        Some((entry.flow, entry.ack))
+    }
+}

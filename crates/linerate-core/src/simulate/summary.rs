@@ -1,0 +1,293 @@
+//! What a simulation is stored and shown as: its path, its TCP, and one summary for each seed.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{CongestionControl, FlowPlan, Recovery, SimulationResult, TcpModel};
+use crate::path::{DirectionFacts, PathPlan};
+use crate::stats::{Moments, jain_index};
+
+/// A simulation with one seed or several.
+#[derive(Clone, Debug, Serialize)]
+pub struct SimulationReport {
+    /// The path, as it was planned.
+    pub plan: PathPlan,
+    /// Rate of the link on the way of the data, as its framing counts; absent without a link.
+    pub link_bps: Option<f64>,
+    /// Round trip of an empty path, jitter at its most.
+    pub rtt_ns: u64,
+    /// The most payload that the link carries in full segments of the flows.
+    pub ceiling_bps: Option<f64>,
+    /// The flows' TCP.
+    pub tcp: TcpSummary,
+    /// How many flows there are.
+    pub flow_count: usize,
+    /// What each of them sends; without an end when absent.
+    pub flow_bytes: Option<u64>,
+    /// They begin at random times within this span.
+    pub start_spread_ns: u64,
+    /// One summary for each seed.
+    pub runs: Vec<RunSummary>,
+    /// How fast this machine was.
+    pub speed: Option<Speed>,
+}
+
+/// A TCP, in the units of records.
+#[derive(Clone, Debug, Serialize)]
+pub struct TcpSummary {
+    /// `reno`, `cubic`.
+    pub congestion_control: &'static str,
+    /// `reno`, `newreno`, `sack`.
+    pub recovery: &'static str,
+    /// Payload of a full segment.
+    pub mss_bytes: u32,
+    /// IP and TCP headers of each packet.
+    pub header_bytes: u32,
+    /// Segments in the first flight.
+    pub initial_window: u32,
+    /// Slow start ends early.
+    pub hystart: bool,
+    /// The window grows by what acknowledgements cover, not by their number.
+    pub bytes_counted: bool,
+    /// The receiver's window.
+    pub window_bytes: u64,
+    /// Segments after which an acknowledgement is sent.
+    pub ack_every: u32,
+    /// Shortest retransmission time-out.
+    pub rto_min_ns: u64,
+}
+
+impl From<&TcpModel> for TcpSummary {
+    fn from(tcp: &TcpModel) -> Self {
+        Self {
+            congestion_control: match tcp.congestion_control {
+                CongestionControl::Reno { .. } => "reno",
+                CongestionControl::Cubic { .. } => "cubic",
+            },
+            recovery: match tcp.recovery {
+                Recovery::Reno => "reno",
+                Recovery::NewReno => "newreno",
+                Recovery::Sack => "sack",
+            },
+            mss_bytes: tcp.mss_bytes,
+            header_bytes: tcp.header_bytes,
+            initial_window: tcp.initial_window,
+            hystart: tcp.hystart,
+            bytes_counted: tcp.growth_per_ack > 1,
+            window_bytes: tcp.window_bytes,
+            ack_every: tcp.ack_every,
+            rto_min_ns: nanos(tcp.rto_min),
+        }
+    }
+}
+
+/// What one seed gave.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// The seed of the path and of the flows' starts.
+    pub seed: u64,
+    /// False when it was interrupted, or flows with an end did not reach it.
+    pub complete: bool,
+    /// Virtual time that passed.
+    pub span_ns: u64,
+    /// Payload of all flows that was acknowledged, over the time from the first start to the end.
+    pub goodput_bps: f64,
+    /// Part of the ceiling.
+    pub share_of_ceiling: Option<f64>,
+    /// Jain's index of the flows' goodputs; absent for one flow.
+    pub fairness: Option<f64>,
+    /// From the first start until the last flow had reached its end.
+    pub transfer_ns: Option<u64>,
+    /// Segments sent, retransmissions among them.
+    pub segments_sent: u64,
+    /// Retransmissions.
+    pub retransmitted: u64,
+    /// Times that a sender entered fast recovery.
+    pub recoveries: u64,
+    /// Times that a timer ran out.
+    pub timeouts: u64,
+    /// Data packets lost by any cause.
+    pub lost_forward: u64,
+    /// Acknowledgements lost.
+    pub lost_backward: u64,
+    /// Packets delivered and timers run.
+    pub events: u64,
+    /// Each flow.
+    pub flows: Vec<FlowSummary>,
+}
+
+/// What one flow gave.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowSummary {
+    /// When it began.
+    pub start_ns: u64,
+    /// Payload acknowledged over its own time.
+    pub goodput_bps: f64,
+    /// Payload acknowledged.
+    pub acked_bytes: u64,
+    /// Until everything was acknowledged; absent without an end, or when it was not reached.
+    pub transfer_ns: Option<u64>,
+    /// Segments sent, retransmissions among them.
+    pub segments_sent: u64,
+    /// Retransmissions.
+    pub retransmitted: u64,
+    /// Times that it entered fast recovery.
+    pub recoveries: u64,
+    /// Times that its timer ran out.
+    pub timeouts: u64,
+    /// The largest congestion window.
+    pub cwnd_bytes_max: u64,
+}
+
+/// How fast a simulation ran.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Speed {
+    /// Time that it took.
+    pub wall_ns: u64,
+    /// Virtual seconds in each second.
+    pub simulated_s_per_s: f64,
+    /// Packets delivered and timers run in each second.
+    pub events_per_s: f64,
+}
+
+impl SimulationReport {
+    /// Smallest, largest, mean and standard deviation of a figure over the runs.
+    pub fn over_runs(&self, figure: impl Fn(&RunSummary) -> Option<f64>) -> Moments {
+        let mut moments = Moments::default();
+        moments.extend(self.runs.iter().filter_map(figure));
+        moments
+    }
+}
+
+impl RunSummary {
+    /// The summary of `result`, whose flows were `plans`. It is complete when it was `finished`
+    /// and no flow with an end is short of it.
+    pub fn new(
+        seed: u64,
+        plans: &[FlowPlan],
+        result: &SimulationResult,
+        ceiling_bps: Option<f64>,
+        finished: bool,
+    ) -> Self {
+        let span = result.span;
+        let flows: Vec<FlowSummary> = plans
+            .iter()
+            .zip(&result.flows)
+            .map(|(plan, flow)| flow_summary(plan, flow, span))
+            .collect();
+        let sum = |figure: fn(&FlowSummary) -> u64| flows.iter().map(figure).sum::<u64>();
+        let begin_ns = flows.iter().map(|flow| flow.start_ns).min().unwrap_or(0);
+        let goodput_bps = rate(sum(|flow| flow.acked_bytes), nanos(span).saturating_sub(begin_ns));
+        let ends = flows.iter().map(|flow| Some(flow.start_ns + flow.transfer_ns?));
+        let last_end = ends.collect::<Option<Vec<u64>>>().and_then(|ends| ends.into_iter().max());
+        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
+        let reached = plans.iter().all(|plan| plan.bytes.is_none()) || last_end.is_some();
+        Self {
+            seed,
+            complete: finished && reached,
+            span_ns: nanos(span),
+            goodput_bps,
+            share_of_ceiling: ceiling_bps.map(|ceiling| goodput_bps / ceiling),
+            fairness: if flows.len() > 1 { jain_index(&goodputs) } else { None },
+            transfer_ns: last_end.map(|end| end - begin_ns),
+            segments_sent: sum(|flow| flow.segments_sent),
+            retransmitted: sum(|flow| flow.retransmitted),
+            recoveries: sum(|flow| flow.recoveries),
+            timeouts: sum(|flow| flow.timeouts),
+            lost_forward: result.lost_forward,
+            lost_backward: result.lost_backward,
+            events: result.events,
+            flows,
+        }
+    }
+}
+
+fn flow_summary(plan: &FlowPlan, flow: &super::FlowResult, span: Duration) -> FlowSummary {
+    let start_ns = plan.start.nanos();
+    let transfer_ns = flow.finished_after.map(nanos);
+    let time_ns = transfer_ns.unwrap_or_else(|| nanos(span).saturating_sub(start_ns));
+    FlowSummary {
+        start_ns,
+        goodput_bps: rate(flow.acked_bytes, time_ns),
+        acked_bytes: flow.acked_bytes,
+        transfer_ns,
+        segments_sent: flow.segments_sent,
+        retransmitted: flow.retransmitted,
+        recoveries: flow.recoveries,
+        timeouts: flow.timeouts,
+        cwnd_bytes_max: flow.cwnd_bytes_max,
+    }
+}
+
+fn rate(bytes: u64, span_ns: u64) -> f64 {
+    if span_ns == 0 { 0.0 } else { bytes as f64 * 8e9 / span_ns as f64 }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The most payload that a link carries in full segments, in bit/s; absent without a link.
+pub fn ceiling_bps(facts: &DirectionFacts, tcp: &TcpModel) -> Option<f64> {
+    let line_bytes = facts.framing.line_bytes(tcp.mss_bytes + tcp.header_bytes);
+    let share = f64::from(tcp.mss_bytes) / f64::from(line_bytes);
+    facts.rate.map(|rate| rate.bits_per_sec() as f64 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Family;
+    use crate::theory::framing::{Segment, Transport};
+    use crate::theory::stack::{StackPlan, stack};
+    use crate::time::MonoTime;
+
+    #[test]
+    fn the_ceiling_is_that_of_the_stack() {
+        let plan: PathPlan =
+            toml::from_str("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"").expect("a plan");
+        let facts = plan.facts().expect("it can be built")[0];
+        let tcp = TcpModel { header_bytes: 52, mss_bytes: 9128, ..TcpModel::OF_1999 };
+        let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+        let link = "oc12".parse().expect("a link");
+        let carrier = "aal5-llcsnap".parse().expect("a carrier");
+        let stack =
+            stack(&StackPlan { link, carrier, encapsulations: vec![], mtu_bytes: 9180, segment });
+        let expected = stack.expect("a possible link").payload_bps;
+        let got = ceiling_bps(&facts, &tcp).expect("it has a rate");
+        assert!((got / expected - 1.0).abs() < 1e-6, "{got}, stack {expected}");
+    }
+
+    #[test]
+    fn a_flow_is_judged_by_its_own_time_and_the_whole_by_all_of_it() {
+        // 1 MB in 0.8 s from 0.2 s on, and 2 MB in 1 s from 0 on: 10 and 16 Mbit/s, 24 together.
+        let flow = |start_ms: u64, bytes| FlowPlan {
+            tcp: TcpModel::TODAY,
+            start: MonoTime::from_nanos(start_ms * 1_000_000),
+            bytes: Some(bytes),
+            hash: 0,
+            points_every: None,
+        };
+        let done = |acked_bytes, ms| super::super::FlowResult {
+            acked_bytes,
+            finished_after: Some(Duration::from_millis(ms)),
+            ..Default::default()
+        };
+        let result = SimulationResult {
+            flows: vec![done(1_000_000, 800), done(2_000_000, 1000)],
+            span: Duration::from_secs(1),
+            events: 0,
+            lost_forward: 0,
+            lost_backward: 0,
+        };
+        let plans = [flow(200, 1_000_000), flow(0, 2_000_000)];
+        let run = RunSummary::new(1, &plans, &result, Some(48e6), true);
+        let rates: Vec<f64> = run.flows.iter().map(|flow| flow.goodput_bps / 1e6).collect();
+        assert_eq!((rates, run.goodput_bps / 1e6), (vec![10.0, 16.0], 24.0));
+        assert_eq!((run.share_of_ceiling, run.transfer_ns), (Some(0.5), Some(1_000_000_000)));
+        // 26² / (2 (100 + 256)) = 0.9494.
+        assert!((run.fairness.expect("two flows") - 0.9494).abs() < 1e-4);
+        assert!(run.complete);
+    }
+}

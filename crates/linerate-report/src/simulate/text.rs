@@ -1,0 +1,180 @@
+//! A simulation in words and tables.
+
+use linerate_core::simulate::{RunSummary, SimulationReport, TcpSummary};
+use linerate_core::stats::Moments;
+use linerate_core::units::print_span;
+
+use crate::number;
+use crate::table::Table;
+
+/// Flows of one run that are listed one by one.
+const FLOWS_LISTED: usize = 16;
+
+/// What was simulated, each flow of the first run, and the runs.
+pub fn text(report: &SimulationReport) -> String {
+    let mut out = String::new();
+    out.push_str(&format!("path     {}\n", path(report)));
+    out.push_str(&format!("tcp      {}\n", tcp(&report.tcp)));
+    out.push_str(&format!("flows    {}\n\n", flows(report)));
+    if let [run] = report.runs.as_slice() {
+        out.push_str(&flow_table(report, run));
+        out.push_str(&total(run));
+    } else if !report.runs.is_empty() {
+        out.push_str(&run_table(report));
+    }
+    if let Some(speed) = &report.speed {
+        out.push_str(&format!(
+            "speed    {} simulated seconds a second, {} events a second, {}\n",
+            number::significant(speed.simulated_s_per_s, 3),
+            number::short(speed.events_per_s),
+            number::seconds(speed.wall_ns as f64),
+        ));
+    }
+    out
+}
+
+fn path(report: &SimulationReport) -> String {
+    let link = report.link_bps.map_or_else(|| "no link".to_owned(), number::rate);
+    let rtt = format!("round trip {} ms", number::ms(report.rtt_ns as f64));
+    match report.ceiling_bps {
+        Some(bps) => format!("{link}, {rtt}; at most {} of payload", number::rate(bps)),
+        None => format!("{link}, {rtt}"),
+    }
+}
+
+fn tcp(tcp: &TcpSummary) -> String {
+    let counted = if tcp.bytes_counted { "" } else { ", acknowledgements counted" };
+    let hystart = if tcp.hystart { ", HyStart" } else { "" };
+    format!(
+        "{}, recovery by {}, {}-byte segments, window {}, first flight {} segments{hystart}{counted}",
+        tcp.congestion_control,
+        tcp.recovery,
+        tcp.mss_bytes,
+        number::amount(tcp.window_bytes),
+        tcp.initial_window,
+    )
+}
+
+fn flows(report: &SimulationReport) -> String {
+    let each = report
+        .flow_bytes
+        .map_or(String::new(), |bytes| format!(", {} each", number::amount(bytes)));
+    let spread = std::time::Duration::from_nanos(report.start_spread_ns);
+    let begin = if spread.is_zero() {
+        String::new()
+    } else {
+        format!(", beginning within {}", print_span(spread))
+    };
+    format!("{}{each}{begin}", report.flow_count)
+}
+
+const HEAD: [&str; 7] =
+    ["goodput Mbit/s", "of ceiling", "sent", "again", "recoveries", "time-outs", "time s"];
+
+fn flow_table(report: &SimulationReport, run: &RunSummary) -> String {
+    if run.flows.len() == 1 {
+        return String::new();
+    }
+    if run.flows.len() > FLOWS_LISTED {
+        return spread_of_flows(run);
+    }
+    let mut table = Table::new(["flow"].into_iter().chain(HEAD));
+    for (index, flow) in run.flows.iter().enumerate() {
+        let share = report.ceiling_bps.map(|ceiling| flow.goodput_bps / ceiling);
+        table.row([
+            (index + 1).to_string(),
+            number::mbit(flow.goodput_bps),
+            number::or_dash(share, number::percent),
+            flow.segments_sent.to_string(),
+            flow.retransmitted.to_string(),
+            flow.recoveries.to_string(),
+            flow.timeouts.to_string(),
+            number::or_dash(flow.transfer_ns, seconds),
+        ]);
+    }
+    table.text(0) + "\n"
+}
+
+/// Extremes and middle of many flows.
+fn spread_of_flows(run: &RunSummary) -> String {
+    let mut rates: Vec<f64> = run.flows.iter().map(|flow| flow.goodput_bps).collect();
+    rates.sort_by(f64::total_cmp);
+    let at = |share: f64| rates[((rates.len() - 1) as f64 * share) as usize];
+    let mut table = Table::new(["flows", "min", "p10", "median", "p90", "max"]);
+    let cells = [0.0, 0.1, 0.5, 0.9, 1.0].map(|share| number::mbit(at(share)));
+    table.row(["goodput Mbit/s".to_owned()].into_iter().chain(cells));
+    table.text(0) + "\n"
+}
+
+fn total(run: &RunSummary) -> String {
+    let share = run.share_of_ceiling;
+    let of_ceiling =
+        share.map_or(String::new(), |share| format!(", {} of the ceiling", number::percent(share)));
+    let mut out = format!("goodput  {}{of_ceiling}\n", number::rate(run.goodput_bps));
+    out.push_str(&format!(
+        "sent     {} segments, {} of them again, {} recoveries, {} time-outs\n",
+        run.segments_sent, run.retransmitted, run.recoveries, run.timeouts
+    ));
+    out.push_str(&format!(
+        "lost     {} data packets, {} acknowledgements\n",
+        run.lost_forward, run.lost_backward
+    ));
+    match run.transfer_ns {
+        Some(ns) => out.push_str(&format!("time     {} s for all\n", seconds(ns))),
+        None => out.push_str(&format!("time     {} s simulated\n", seconds(run.span_ns))),
+    }
+    if let Some(fairness) = run.fairness {
+        out.push_str(&format!("fairness {} (Jain)\n", number::significant(fairness, 4)));
+    }
+    out
+}
+
+/// A row for each seed, and their extremes, mean and standard deviation.
+fn run_table(report: &SimulationReport) -> String {
+    let mut table = Table::new(["seed"].into_iter().chain(HEAD).chain(["fairness"]));
+    for run in &report.runs {
+        let mark = if run.complete { "" } else { " (not whole)" };
+        table.row([
+            format!("{}{mark}", run.seed),
+            number::mbit(run.goodput_bps),
+            number::or_dash(run.share_of_ceiling, number::percent),
+            run.segments_sent.to_string(),
+            run.retransmitted.to_string(),
+            run.recoveries.to_string(),
+            run.timeouts.to_string(),
+            number::or_dash(run.transfer_ns, seconds),
+            number::or_dash(run.fairness, |fairness| number::significant(fairness, 4)),
+        ]);
+    }
+    table.row(summary_row(report, "min", Moments::min));
+    table.row(summary_row(report, "max", Moments::max));
+    table.row(summary_row(report, "mean", Moments::mean));
+    table.row(summary_row(report, "std", Moments::stddev));
+    table.text(0)
+}
+
+fn summary_row(
+    report: &SimulationReport,
+    name: &str,
+    of: fn(&Moments) -> Option<f64>,
+) -> Vec<String> {
+    let figure = |figure: fn(&RunSummary) -> Option<f64>, show: fn(f64) -> String| {
+        number::or_dash(of(&report.over_runs(figure)), show)
+    };
+    let count = |value: f64| number::significant(value, 4);
+    vec![
+        name.to_owned(),
+        figure(|run| Some(run.goodput_bps), number::mbit),
+        figure(|run| run.share_of_ceiling, number::percent),
+        figure(|run| Some(run.segments_sent as f64), count),
+        figure(|run| Some(run.retransmitted as f64), count),
+        figure(|run| Some(run.recoveries as f64), count),
+        figure(|run| Some(run.timeouts as f64), count),
+        figure(|run| run.transfer_ns.map(|ns| ns as f64), |ns| number::significant(ns / 1e9, 5)),
+        figure(|run| run.fairness, count),
+    ]
+}
+
+fn seconds(ns: u64) -> String {
+    number::significant(ns as f64 / 1e9, 5)
+}
