@@ -80,7 +80,7 @@ impl EndFlag {
             Place::Here => Ok(None),
             Place::New => Netns::new().map(Some).map_err(|error| {
                 Failure::new(Fault::System, "make namespace for", &self.device, error)
-                    .advise("run as root, or where users may make user namespaces")
+                    .advise("run as root, or make both ends new: --ends new:path0,new:path1")
             }),
             Place::File(file) => match File::open(file) {
                 Ok(open) => Ok(Some(Netns::from_fd(open.into()))),
