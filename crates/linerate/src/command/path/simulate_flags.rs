@@ -6,8 +6,6 @@ use std::time::Duration;
 use linerate_core::path::{DirectionFacts, PathPlan};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::simulate::{CongestionControl, Recovery, TcpModel};
-use linerate_core::theory::carrier::Carrier;
-use linerate_core::theory::link::Link;
 use linerate_core::units::{Bytes, parse_span};
 use linerate_engine::failure::words_of;
 
@@ -207,13 +205,8 @@ impl Args {
 
 /// The longest packet that the path takes whole.
 fn mtu_of(plan: &PathPlan) -> u32 {
-    let direction = plan.direction(false);
-    let link: Option<Link> = direction.link.as_deref().and_then(|name| name.parse().ok());
-    let carrier: Option<Carrier> = direction.carrier.as_deref().and_then(|name| name.parse().ok());
-    let of_link = link.map_or(1500, |link| {
-        link.default_mtu_bytes(carrier.unwrap_or_else(|| link.default_carrier()))
-    });
-    direction.mtu_bytes.map_or(of_link, |limit| of_link.min(limit))
+    let of_link = plan.mtu_bytes_usual();
+    plan.direction(false).mtu_bytes.map_or(of_link, |limit| of_link.min(limit))
 }
 
 /// A path on which a flow without an end would never let the clock go on.
