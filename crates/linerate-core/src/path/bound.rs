@@ -4,7 +4,7 @@
 //! shared medium, which take from it; traces.
 
 use super::Framing;
-use super::build::{problem, rate};
+use super::facts::{problem, rate};
 use super::plan::PathPlan;
 use super::{PathProblem, outline};
 use crate::units::BitRate;

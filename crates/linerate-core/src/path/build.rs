@@ -1,8 +1,12 @@
-//! From a plan to the two pipelines that it describes, and what they may need of memory.
+//! From a plan to the two pipelines that it describes.
 
 use std::time::Duration;
 
-use super::plan::{BucketPlan, CrossPlan, JitterPlan, PathPlan, QueuePlan};
+use super::facts::{
+    DirectionFacts, PACKET_BYTES, PathProblem, SIDE_QUEUE_PACKETS, problem, rate, share, span,
+    spread, time,
+};
+use super::plan::{BucketPlan, CrossPlan, PathPlan, QueuePlan};
 use super::{
     Arrivals, Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss,
     CellLossSettings, Codel, CodelSettings, Corruption, CrossEnd, CrossSettings, CrossTraffic,
@@ -10,59 +14,8 @@ use super::{
     MtuLimit, Outages, PacketRate, Pipeline, Policer, Queue, Random, Red, RedSettings, Shaper,
     Spread, TailDrop, Trace, TraceLink, Trunk,
 };
-use crate::theory::link;
 use crate::time::MonoTime;
-use crate::units::{BitRate, Bytes, Fraction, parse_span};
-
-/// Queues of policed and shaped traffic and of devices, which have no rate to fill: packets.
-const SIDE_QUEUE_PACKETS: u64 = 1000;
-/// The least room that a link has when the plan does not say.
-const BUFFER_PACKETS_MIN: u64 = 100;
-/// Packets are counted as full ones of Ethernet where a buffer's room is converted.
-const PACKET_BYTES: u64 = 1500;
-/// Longest delay: the Earth to the Moon and back takes 2.6 s; longer ones are mistakes.
-const DELAY_MAX: Duration = Duration::from_secs(60);
-
-/// A plan that cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {reason}")]
-pub struct PathProblem {
-    /// The key, with the direction when it is that of one: `backward.loss`.
-    pub key: String,
-    /// What is wrong, and what would be right.
-    pub reason: String,
-}
-
-pub(super) fn problem(key: &str, reason: impl ToString) -> PathProblem {
-    PathProblem { key: key.to_owned(), reason: reason.to_string() }
-}
-
-/// What a path is, in figures, before it is built.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DirectionFacts {
-    /// Rate of the link's clock; absent where a trace, or nothing, limits it.
-    pub rate: Option<BitRate>,
-    /// What the link's rate counts.
-    pub framing: Framing,
-    /// One-way delay, jitter at its most.
-    pub delay: Duration,
-    /// Room before the link.
-    pub buffer: Limit,
-}
-
-impl DirectionFacts {
-    /// Bytes of packets that may be under way at once, at `rate_max` where no link limits them.
-    pub fn bytes_max(&self, rate_max: BitRate) -> Option<u64> {
-        let rate = self.rate.unwrap_or(rate_max);
-        let flying = rate.bytes_in(self.delay)?.count();
-        let waiting = match self.buffer {
-            Limit::Bytes(bytes) => bytes,
-            // A packet of an emulated device may be as long as IP lets it.
-            Limit::Packets(packets) => packets.checked_mul(9216)?,
-        };
-        flying.checked_add(waiting)
-    }
-}
+use crate::units::{BitRate, Bytes};
 
 impl PathPlan {
     /// The pipelines of the two directions, whose schedules begin at `start`.
@@ -78,181 +31,6 @@ impl PathPlan {
             backward.map_err(|problem| self.placed(problem, true))?,
         ])
     }
-
-    /// Rates, delays and buffers of the two directions.
-    /// # Errors
-    /// The first key that cannot be built, with the reason.
-    pub fn facts(&self) -> Result<[DirectionFacts; 2], PathProblem> {
-        self.check_nesting()?;
-        let plans = [self.direction(false), self.direction(true)];
-        let delay = |index: usize| -> Result<Duration, PathProblem> {
-            longest_delay(&plans[index]).map_err(|problem| self.placed(problem, index == 1))
-        };
-        let delays = [delay(0)?, delay(1)?];
-        let rtt = delays[0] + delays[1];
-        let facts = |index: usize| {
-            let plan = &plans[index];
-            let line = line(plan)?;
-            Ok(DirectionFacts {
-                rate: line.map(|(rate, _)| rate),
-                framing: line.map_or(Framing::ETHERNET, |(_, framing)| framing),
-                delay: delays[index],
-                buffer: buffer(plan, line.map(|(rate, _)| rate), rtt)?,
-            })
-        };
-        let placed = |index: usize| {
-            facts(index).map_err(|problem: PathProblem| self.placed(problem, index == 1))
-        };
-        Ok([placed(0)?, placed(1)?])
-    }
-
-    fn check_nesting(&self) -> Result<(), PathProblem> {
-        for (name, direction) in [("forward", &self.forward), ("backward", &self.backward)] {
-            let Some(direction) = direction else { continue };
-            if direction.forward.is_some() || direction.backward.is_some() {
-                return Err(problem(name, "a direction has no directions of its own"));
-            }
-            if direction.seed.is_some() {
-                return Err(problem(&format!("{name}.seed"), "the seed belongs to the whole path"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Names the direction where the plan has keys for it.
-    fn placed(&self, mut problem: PathProblem, backward: bool) -> PathProblem {
-        let (name, own) =
-            if backward { ("backward", &self.backward) } else { ("forward", &self.forward) };
-        if own.is_some() {
-            problem.key = format!("{name}.{}", problem.key);
-        }
-        problem
-    }
-}
-
-pub(super) fn rate(key: &str, text: &str) -> Result<BitRate, PathProblem> {
-    let rate: BitRate = text.parse().map_err(|error| problem(key, error))?;
-    if rate.bits_per_sec() == 0 {
-        return Err(problem(key, "a rate of 0 carries nothing; leave the key out for no limit"));
-    }
-    Ok(rate)
-}
-
-fn span(key: &str, text: &str) -> Result<Duration, PathProblem> {
-    let span = parse_span(text).map_err(|error| problem(key, error))?;
-    if span > DELAY_MAX {
-        let reason = format!("{text} is above {} s", DELAY_MAX.as_secs());
-        return Err(problem(key, reason));
-    }
-    Ok(span)
-}
-
-fn time(key: &str, text: &str) -> Result<Duration, PathProblem> {
-    parse_span(text).map_err(|error| problem(key, error))
-}
-
-fn share(key: &str, text: &str) -> Result<f64, PathProblem> {
-    text.parse().map(Fraction::value).map_err(|error| problem(key, error))
-}
-
-/// Rate and framing of the link; `None` where nothing or a trace limits.
-fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
-    let lines = [
-        ("link", plan.link.is_some()),
-        ("rate", plan.rate.is_some()),
-        ("trace", plan.trace.is_some()),
-        ("trunk", !plan.trunk.is_empty()),
-    ];
-    let mut set = lines.iter().filter(|(_, set)| *set).map(|(key, _)| *key);
-    let first = set.next();
-    if let (Some(first), Some(second)) = (first, set.next()) {
-        return Err(problem(second, format!("there is `{first}` already; only one of them")));
-    }
-    if let Some(text) = &plan.rate {
-        return with_carrier(link::Link::Ethernet(rate("rate", text)?), plan).map(Some);
-    }
-    if plan.link.is_some() {
-        let (link, _) = super::outline::named_line(plan)?.expect("the plan names a link");
-        return with_carrier(link, plan).map(Some);
-    }
-    if let Some(text) = plan.trunk.first() {
-        return Ok(Some((rate("trunk", text)?, Framing::ETHERNET)));
-    }
-    if plan.carrier.is_some() {
-        return Err(problem("carrier", "it needs a `link` that it runs on"));
-    }
-    Ok(None)
-}
-
-fn with_carrier(link: link::Link, plan: &PathPlan) -> Result<(BitRate, Framing), PathProblem> {
-    let carrier = super::outline::carrier(link, plan)?;
-    let found = Framing::of(link, carrier).filter(|(rate, _)| rate.bits_per_sec() > 0);
-    found.ok_or_else(|| {
-        let reason = format!("{} does not run on {link} here", carrier.name());
-        problem(if plan.carrier.is_some() { "carrier" } else { "link" }, reason)
-    })
-}
-
-fn longest_delay(plan: &PathPlan) -> Result<Duration, PathProblem> {
-    let mut sum = Duration::ZERO;
-    if let Some(text) = &plan.delay {
-        sum += span("delay", text)?;
-    }
-    if let Some(jitter) = &plan.jitter {
-        sum += match spread(jitter)? {
-            Spread::Uniform { most } => most,
-            // Beyond 20 means lies 2e-9 of an exponential.
-            Spread::Exponential { mean } => mean * 20,
-            Spread::Some { extra, .. } => extra,
-        };
-    }
-    if let Some(reorder) = &plan.reorder {
-        sum += span("reorder.extra", &reorder.extra)?;
-    }
-    Ok(sum)
-}
-
-fn spread(jitter: &JitterPlan) -> Result<Spread, PathProblem> {
-    match (&jitter.most, &jitter.mean) {
-        (Some(most), None) => Ok(Spread::Uniform { most: span("jitter.most", most)? }),
-        (None, Some(mean)) => Ok(Spread::Exponential { mean: span("jitter.mean", mean)? }),
-        _ => Err(problem("jitter", "it needs one of `most` (even) and `mean` (exponential)")),
-    }
-}
-
-/// Room before the link.
-fn buffer(plan: &PathPlan, rate: Option<BitRate>, rtt: Duration) -> Result<Limit, PathProblem> {
-    let too_large = || problem("buffer", "it does not fit into memory");
-    let of_span = |span| {
-        let rate = rate.ok_or_else(|| problem("buffer", "a time or BDP needs a rate"))?;
-        rate.bytes_in(span).map(Bytes::count).ok_or_else(too_large)
-    };
-    let Some(text) = plan.buffer.as_deref().map(str::trim) else {
-        let Some(rate) = rate else { return Ok(Limit::Packets(SIDE_QUEUE_PACKETS)) };
-        let product = rate.bytes_in(rtt).ok_or_else(too_large)?.count();
-        return Ok(Limit::Bytes(product.max(BUFFER_PACKETS_MIN * PACKET_BYTES)));
-    };
-    let accepted = "write for example 250 kB, 100 packets, 20 ms or 1 BDP";
-    let number = |unit: &str| text.strip_suffix(unit).map(str::trim);
-    if let Some(count) = number("packets").or_else(|| number("packet")) {
-        let count = count.parse::<u64>().map_err(|_| problem("buffer", accepted))?;
-        return Ok(Limit::Packets(count));
-    }
-    if let Some(count) = number("BDP").or_else(|| number("bdp")) {
-        let count: f64 = count.parse().map_err(|_| problem("buffer", accepted))?;
-        if !(0.0..=1000.0).contains(&count) {
-            return Err(problem("buffer", "more than 1000 BDP, or less than none"));
-        }
-        if rtt.is_zero() {
-            return Err(problem("buffer", "a BDP needs a delay; without one it is 0 bytes"));
-        }
-        return Ok(Limit::Bytes(of_span(rtt.mul_f64(count))?));
-    }
-    if text.ends_with('s') && !text.ends_with("bytes") {
-        return Ok(Limit::Bytes(of_span(span("buffer", text)?)?));
-    }
-    let bytes: Bytes = text.parse().map_err(|_| problem("buffer", accepted))?;
-    Ok(Limit::Bytes(bytes.count()))
 }
 
 /// Collects the elements of one direction in the order in which a packet meets them.
@@ -528,32 +306,6 @@ mod tests {
 
     fn refused(text: &str) -> String {
         plan(text).build(at(0)).expect_err(text).to_string()
-    }
-
-    #[test]
-    fn an_oc_12_with_cells_has_its_payload_rate_and_a_bandwidth_delay_product_of_buffer() {
-        let plan = plan("link = \"oc12\"\ncarrier = \"aal5-llcsnap\"\ndelay = \"22.5 ms\"");
-        let [there, back] = plan.facts().expect("sound");
-        assert_eq!(there, back);
-        assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(599_040_000)));
-        // 599.04 Mbit/s x 45 ms / 8 = 3,369,600 bytes.
-        assert_eq!(there.buffer, Limit::Bytes(3_369_600));
-        // Half of that under way, all of it waiting.
-        assert_eq!(there.bytes_max(BitRate::from_bits_per_sec(1)), Some(1_684_800 + 3_369_600));
-    }
-
-    #[test]
-    fn a_direction_overrides_the_keys_of_both() {
-        let plan = plan(
-            "rate = \"10M\"\ndelay = \"5 ms\"\nloss = \"1%\"\n\
-             backward = { rate = \"1M\", loss = \"0\", buffer = \"10 packets\" }",
-        );
-        let [there, back] = plan.facts().expect("sound");
-        assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(10_000_000)));
-        assert_eq!(back.rate, Some(BitRate::from_bits_per_sec(1_000_000)));
-        assert_eq!((there.delay, back.delay), (back.delay, Duration::from_millis(5)));
-        assert_eq!(back.buffer, Limit::Packets(10));
-        assert_eq!(plan.direction(true).loss.as_deref(), Some("0"));
     }
 
     #[test]

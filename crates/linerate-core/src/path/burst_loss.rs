@@ -60,12 +60,6 @@ impl Element for BurstLoss {
             out.forward(at, packet);
         }
     }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
-    }
 }
 
 #[cfg(test)]

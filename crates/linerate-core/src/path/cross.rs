@@ -122,12 +122,6 @@ impl Element for CrossEnd {
             out.forward(at, packet);
         }
     }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
-    }
 }
 
 #[cfg(test)]

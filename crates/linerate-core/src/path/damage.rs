@@ -33,12 +33,6 @@ impl Element for BitErrors {
             out.forward(at, packet);
         }
     }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
-    }
 }
 
 /// Parameters of cell loss.
@@ -130,12 +124,6 @@ impl Element for CellLoss {
         } else {
             out.forward(at, packet);
         }
-    }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
     }
 }
 

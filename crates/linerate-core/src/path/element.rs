@@ -13,10 +13,15 @@ pub trait Element: Send {
 
     /// Puts out every packet that leaves at or before `now`, in order of time, each with the time
     /// at which it leaves.
-    fn due(&mut self, now: MonoTime, out: &mut Outlet);
+    /// An element that holds nothing has nothing to add to what [`Element::take`] did.
+    fn due(&mut self, now: MonoTime, out: &mut Outlet) {
+        let _ = (now, out);
+    }
 
     /// When the next packet leaves, as far as is known now; `None` while nothing waits.
-    fn next(&self) -> Option<MonoTime>;
+    fn next(&self) -> Option<MonoTime> {
+        None
+    }
 
     /// The shortest time that a packet spends here. What comes after it may be asked that far
     /// ahead of what comes before it.

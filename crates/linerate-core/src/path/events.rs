@@ -27,12 +27,6 @@ impl Element for ListedLoss {
             out.forward(at, packet);
         }
     }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
-    }
 }
 
 /// Loses everything within given times.
@@ -60,12 +54,6 @@ impl Element for Outages {
             out.forward(at, packet);
         }
     }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
-    }
 }
 
 /// Sends a share of the packets twice.
@@ -89,12 +77,6 @@ impl Element for Duplication {
             out.copy(at, packet);
         }
     }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
-    }
 }
 
 /// Changes bits of a share of the packets, which go on: an error that no frame check saw.
@@ -115,12 +97,6 @@ impl Element for Corruption {
     fn take(&mut self, at: MonoTime, mut packet: Packet, out: &mut Outlet) {
         packet.corrupted |= self.random.chance(self.probability);
         out.forward(at, packet);
-    }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
     }
 }
 
@@ -145,12 +121,6 @@ impl Element for MtuLimit {
         } else {
             out.forward(at, packet);
         }
-    }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
     }
 }
 

@@ -25,10 +25,4 @@ impl Element for Bernoulli {
             out.forward(at, packet);
         }
     }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
-    }
 }

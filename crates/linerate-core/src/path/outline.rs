@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::build::{problem, rate};
+use super::facts::{SIDE_QUEUE_PACKETS, problem, rate};
 use super::plan::PathPlan;
 use super::{DirectionFacts, Limit, PathProblem};
 use crate::theory::carrier::Carrier;
@@ -15,9 +15,6 @@ use crate::units::BitRate;
 /// Short names of a carrier at the end of a link's name: `oc12-atm`.
 const SUFFIXES: [(&str, &str); 4] =
     [("-atm", "aal5-llcsnap"), ("-pos", "pos"), ("-hdlc", "hdlc"), ("-ppp", "hdlc")];
-
-/// Packets that wait before a policer, a shaper or a device, which have queues of their own.
-const SIDE_QUEUE_PACKETS: u64 = 1000;
 
 /// What one direction of a path asks of whoever holds its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -95,12 +95,6 @@ impl Element for Policer {
             out.lose(at, packet, LossCause::Policed);
         }
     }
-
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
-
-    fn next(&self) -> Option<MonoTime> {
-        None
-    }
 }
 
 /// Lets what exceeds the contract wait in a queue. The bucket is full at first.
