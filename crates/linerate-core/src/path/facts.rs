@@ -9,7 +9,7 @@ use super::{Framing, Limit, Spread};
 use crate::theory::link;
 use crate::units::{BitRate, Bytes, Fraction, parse_span};
 
-/// Packets that wait before a policer, a shaper or a device, which have queues of their own.
+/// Packets that wait in a shaper, which has a queue of its own.
 pub(super) const SIDE_QUEUE_PACKETS: u64 = 1000;
 /// The least room that a link has when the plan does not say.
 const BUFFER_PACKETS_MIN: u64 = 100;

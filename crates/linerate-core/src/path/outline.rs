@@ -96,16 +96,18 @@ impl PathPlan {
             true => facts.rate.into_iter().chain(steps).max(),
             false => Some(BitRate::from_bits_per_sec(sum)),
         };
-        let side = [plan.shaper.is_some(), plan.packets_per_s.is_some()];
-        let side = side.iter().filter(|set| **set).count() as u64 * SIDE_QUEUE_PACKETS;
+        let shaper = if plan.shaper.is_some() { SIDE_QUEUE_PACKETS } else { 0 };
         let waiting = match facts.buffer {
             Limit::Bytes(bytes) => bytes.saturating_mul(members.len().max(1) as u64),
             Limit::Packets(packets) => packets.saturating_mul(u64::from(mtu_bytes)),
         };
+        // A device on the way has a queue of the link's length.
+        let queues = if plan.packets_per_s.is_some() { 2 } else { 1 };
+        let shaper_bytes = shaper * u64::from(mtu_bytes);
         Ok(Load {
             rate: line,
             delay: facts.delay,
-            queue_bytes: waiting.saturating_add(side * u64::from(mtu_bytes)),
+            queue_bytes: waiting.saturating_mul(queues).saturating_add(shaper_bytes),
         })
     }
 

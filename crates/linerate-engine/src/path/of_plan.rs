@@ -23,3 +23,19 @@ pub fn directions(plan: &PathPlan, mtu_bytes: u32, name: &str) -> Result<[Direct
     };
     Ok([direction(forward, load), direction(backward, load_back)])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direction_has_room_for_its_queue_in_packets_and_for_what_travels() {
+        let plan: PathPlan = serde_json::from_str(
+            r#"{ "rate": "100 Mbit/s", "delay": "10 ms", "buffer": "100 packets" }"#,
+        )
+        .unwrap();
+        let [direction, _] = directions(&plan, 1500, "a path").unwrap();
+        // 10^8 x 0.01 / 8, and 100 packets.
+        assert_eq!(direction.held_bytes_max(), 125_000 + 100 * 1500);
+    }
+}

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use linerate_core::path::{DirectionFacts, Limit, Pipeline};
+use linerate_core::path::Pipeline;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::units::BitRate;
 use linerate_sys::netns::Netns;
@@ -17,9 +17,6 @@ pub const MEMORY_LIMIT_BYTES: u64 = 1 << 30;
 
 /// A direction without a rate of its own is thought to carry this much at most over its delay.
 const RATE_MAX: BitRate = BitRate::from_bits_per_sec(10_000_000_000);
-
-/// Room for the queues of elements other than the link: policers, shapers, slow devices.
-const SIDE_QUEUE_PACKETS: u64 = 1000;
 
 /// Packets that are due within this of each other leave together where packets follow each other
 /// faster: 200 µs at 1 Gbit/s kept the rate to 1.000 of the ceiling at 0.3 of a processor, 1 µs
@@ -131,18 +128,6 @@ pub struct Direction {
 }
 
 impl Direction {
-    /// A direction as a plan describes it, for packets of up to `mtu_bytes`.
-    pub fn new(pipeline: Pipeline, facts: &DirectionFacts, mtu_bytes: u32) -> Self {
-        let mtu_bytes = u64::from(mtu_bytes);
-        let link = match facts.buffer {
-            Limit::Bytes(bytes) => bytes,
-            Limit::Packets(packets) => packets.saturating_mul(mtu_bytes),
-        };
-        let queue_bytes = link.saturating_add(SIDE_QUEUE_PACKETS * mtu_bytes);
-        let (rate, delay_max) = (facts.rate, facts.delay);
-        Self { pipeline, rate, delay_max, queue_bytes, quantum: None }
-    }
-
     /// Most bytes of IP packets inside at once: rate x delay, and the queues.
     pub fn held_bytes_max(&self) -> u64 {
         let rate = self.rate.unwrap_or(RATE_MAX);
@@ -175,9 +160,6 @@ impl Direction {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::PathPlan;
-    use linerate_core::time::MonoTime;
-
     use super::*;
 
     fn direction(mbit: u64, delay_ms: u64, queue_bytes: u64) -> Direction {
@@ -206,19 +188,6 @@ mod tests {
         assert!(text.starts_with("start path emulator one and two: rate x delay"), "{text}");
         assert!(text.contains("1073 MB are allowed"), "{text}");
         assert!(!text.contains('\n'));
-    }
-
-    #[test]
-    fn a_direction_of_a_plan_has_room_for_its_queue_in_packets() {
-        let plan: PathPlan = serde_json::from_str(
-            r#"{ "rate": "100 Mbit/s", "delay": "10 ms", "buffer": "100 packets" }"#,
-        )
-        .unwrap();
-        let facts = plan.facts().unwrap();
-        let [pipeline, _] = plan.build(MonoTime::default()).unwrap();
-        let direction = Direction::new(pipeline, &facts[0], 1500);
-        // 10^8 x 0.01 / 8, and 100 and 1000 packets.
-        assert_eq!(direction.held_bytes_max(), 125_000 + 1100 * 1500);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `linerate path`: paths with a rate, a delay and losses of their own.
 
+mod flags;
 mod run;
 mod run_ends;
 mod run_flags;

@@ -39,7 +39,7 @@ const ADDRESSES: [&str; 2] = ["198.18.0.1/30", "198.18.0.2/30"];
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
-    let plan = args.path()?;
+    let plan = args.path.plan()?;
     let ends = &args.ends.0;
     if ends.iter().all(|end| end.place == Place::New) {
         // Before anything that could start a thread.

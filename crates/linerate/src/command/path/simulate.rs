@@ -51,7 +51,7 @@ struct Drawn {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
-    let plan = args.path()?;
+    let plan = args.path.plan()?;
     let facts = plan.facts().map_err(|problem| usage("simulate", "the path", problem))?;
     check_bounds(&facts, &plan)?;
     let task = Task::new(args, plan, &facts)?;

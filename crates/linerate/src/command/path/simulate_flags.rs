@@ -7,14 +7,13 @@ use linerate_core::path::{DirectionFacts, PathPlan};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::simulate::{CongestionControl, Recovery, TcpModel};
 use linerate_core::units::{Bytes, parse_span};
-use linerate_engine::failure::words_of;
+
+use super::flags::PathFlags;
 
 /// IP and TCP headers with timestamps: 20 + 20 + 12 (RFC 9293, RFC 7323).
 const HEADER_BYTES: u32 = 52;
 /// Longest IP packet that TCP fills here.
 const MTU_MAX: u32 = 65_535;
-/// Longest plan.
-const PLAN_BYTES_MAX: u64 = 64 << 20;
 /// Virtual time after which transfers that have not ended are given up.
 const TRANSFER_TIME_MAX: Duration = Duration::from_secs(86_400);
 /// Virtual time of flows without an end.
@@ -23,30 +22,8 @@ const TIME: Duration = Duration::from_secs(30);
 /// Flags of `linerate path simulate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A path in TOML; flags take the place of its keys
-    #[arg(long, value_name = "FILE", help_heading = "Path")]
-    plan: Option<PathBuf>,
-    /// Rate of an Ethernet link: 1 Gbit/s, 1G
-    #[arg(long, value_name = "RATE", conflicts_with = "link", help_heading = "Path")]
-    rate: Option<String>,
-    /// A link by name: 1g, oc12, ds3, ...
-    #[arg(long, value_name = "LINK", help_heading = "Path")]
-    link: Option<String>,
-    /// What carries packets on the link: ethernet, aal5-llcsnap, pos, ...
-    #[arg(long, value_name = "CARRIER", help_heading = "Path")]
-    carrier: Option<String>,
-    /// One-way delay: 22.5ms
-    #[arg(long, value_name = "TIME", help_heading = "Path")]
-    delay: Option<String>,
-    /// Share of packets lost in each direction: 1e-4, 0.01%
-    #[arg(long, value_name = "SHARE", help_heading = "Path")]
-    loss: Option<String>,
-    /// Room before the link: 250kB, '100 packets', 20ms, '1 BDP'
-    #[arg(long, value_name = "SIZE", help_heading = "Path")]
-    buffer: Option<String>,
-    /// Discipline of the queue: tail, red, codel, fq-codel
-    #[arg(long, value_name = "NAME", help_heading = "Path")]
-    queue: Option<String>,
+    #[command(flatten)]
+    pub(super) path: PathFlags,
     /// How many flows
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1, help_heading = "Flows",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -91,9 +68,6 @@ pub(crate) struct Args {
     /// Slow start ends with the first loss only
     #[arg(long, help_heading = "TCP")]
     no_hystart: bool,
-    /// Seed of all random decisions [default: that of the plan, or 1]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
     /// Repeat with this many seeds, one above the other
     #[arg(long, value_name = "K", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -127,36 +101,6 @@ enum Repair {
 }
 
 impl Args {
-    /// The path that the plan and the flags describe.
-    pub(super) fn path(&self) -> anyhow::Result<PathPlan> {
-        let mut plan = match &self.plan {
-            Some(file) => read_plan(file)?,
-            None => PathPlan::default(),
-        };
-        if self.rate.is_some() || self.link.is_some() {
-            (plan.rate, plan.link) = (self.rate.clone(), self.link.clone());
-            (plan.trace, plan.trunk) = (None, Vec::new());
-        }
-        let flags = [
-            (&mut plan.carrier, &self.carrier),
-            (&mut plan.delay, &self.delay),
-            (&mut plan.loss, &self.loss),
-            (&mut plan.buffer, &self.buffer),
-        ];
-        for (key, flag) in flags {
-            if flag.is_some() {
-                key.clone_from(flag);
-            }
-        }
-        if let Some(name) = &self.queue {
-            let queue = serde_json::from_value(serde_json::Value::from(name.as_str()));
-            let known = "it is one of tail, red, codel and fq-codel";
-            plan.queue = Some(queue.map_err(|_| usage("set", "--queue", known))?);
-        }
-        plan.seed = Some(self.seed.or(plan.seed).unwrap_or(1));
-        Ok(plan)
-    }
-
     /// The TCP of the flows over such a path.
     pub(super) fn tcp(&self, plan: &PathPlan) -> anyhow::Result<TcpModel> {
         let mut tcp = match self.tcp {
@@ -220,23 +164,6 @@ pub(super) fn check_bounds(facts: &[DirectionFacts; 2], plan: &PathPlan) -> Resu
     }
     Err(usage("simulate", "a path without rate and delay", "everything takes no time on it")
         .advise("give it --rate or --link, and --delay"))
-}
-
-fn read_plan(file: &std::path::Path) -> Result<PathPlan, Failure> {
-    let name = file.display().to_string();
-    let failed = |reason: String| usage("read path", &name, reason);
-    let length = std::fs::metadata(file).map_err(|error| failed(words_of(&error)))?.len();
-    if length > PLAN_BYTES_MAX {
-        return Err(failed(format!("{length} bytes are more than a plan has")));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| failed(words_of(&error)))?;
-    toml::from_str(&text).map_err(|error: toml::de::Error| {
-        let place = error.span().map(|span| {
-            let line = text[..span.start.min(text.len())].matches('\n').count() + 1;
-            format!("line {line}: ")
-        });
-        failed(format!("{}{}", place.unwrap_or_default(), error.message().replace('\n', " ")))
-    })
 }
 
 pub(super) fn usage(attempt: &str, object: &str, reason: impl std::fmt::Display) -> Failure {

@@ -1,0 +1,102 @@
+//! The flags that describe a path, for every command that takes one.
+
+use std::path::{Path, PathBuf};
+
+use linerate_core::lab::line_and_column;
+use linerate_core::path::PathPlan;
+use linerate_core::path::plan::{JitterPlan, QueuePlan};
+use linerate_core::record::{Failure, Fault};
+use linerate_engine::failure::words_of;
+
+/// Longest plan; a trace of an hour at 100 Mbit/s fits.
+const PLAN_BYTES_MAX: u64 = 64 << 20;
+
+/// The flags of a path.
+#[derive(Debug, clap::Args)]
+pub(super) struct PathFlags {
+    /// A path in TOML; flags take the place of its keys
+    #[arg(long, value_name = "FILE", help_heading = "Path")]
+    plan: Option<PathBuf>,
+    /// Rate of an Ethernet link: '1 Gbit/s', 1G
+    #[arg(long, value_name = "RATE", conflicts_with = "link", help_heading = "Path")]
+    rate: Option<String>,
+    /// A link by name: 1g, ds3, oc12, oc12-atm, oc3-pos, ...
+    #[arg(long, value_name = "LINK", help_heading = "Path")]
+    link: Option<String>,
+    /// What carries packets on the link: ethernet, aal5-llcsnap, pos, ...
+    #[arg(long, value_name = "CARRIER", help_heading = "Path")]
+    carrier: Option<String>,
+    /// One-way delay: 22.5ms
+    #[arg(long, value_name = "TIME", help_heading = "Path")]
+    delay: Option<String>,
+    /// Further delay, evenly spread from 0 to this
+    #[arg(long, value_name = "TIME", help_heading = "Path")]
+    jitter: Option<String>,
+    /// Share of packets lost in each direction: 1e-4, 0.01%
+    #[arg(long, value_name = "SHARE", help_heading = "Path")]
+    loss: Option<String>,
+    /// Room before the link: 250kB, '100 packets', 20ms, '1 BDP'
+    #[arg(long, value_name = "SIZE", help_heading = "Path")]
+    buffer: Option<String>,
+    /// Discipline of the queue: tail, red, codel, fq-codel
+    #[arg(long, value_name = "NAME", help_heading = "Path", value_parser = queue)]
+    queue: Option<QueuePlan>,
+    /// Seed of all random decisions [default: that of the plan, or 1]
+    #[arg(long, value_name = "N", help_heading = "Path")]
+    seed: Option<u64>,
+}
+
+fn queue(name: &str) -> Result<QueuePlan, String> {
+    let queue = serde_json::from_value(serde_json::Value::from(name));
+    queue.map_err(|_| "it is one of tail, red, codel and fq-codel".to_owned())
+}
+
+impl PathFlags {
+    /// The path that the plan and the flags describe.
+    pub(super) fn plan(&self) -> Result<PathPlan, Failure> {
+        let mut plan = match &self.plan {
+            Some(file) => read_plan(file)?,
+            None => PathPlan::default(),
+        };
+        if self.rate.is_some() || self.link.is_some() {
+            (plan.rate, plan.link) = (self.rate.clone(), self.link.clone());
+            (plan.trace, plan.trunk) = (None, Vec::new());
+        }
+        let flags = [
+            (&mut plan.carrier, &self.carrier),
+            (&mut plan.delay, &self.delay),
+            (&mut plan.loss, &self.loss),
+            (&mut plan.buffer, &self.buffer),
+        ];
+        for (key, flag) in flags {
+            if flag.is_some() {
+                key.clone_from(flag);
+            }
+        }
+        if let Some(most) = &self.jitter {
+            let most = Some(most.clone());
+            plan.jitter = Some(JitterPlan { most, mean: None, reorder: false });
+        }
+        plan.queue = self.queue.or(plan.queue);
+        plan.seed = Some(self.seed.or(plan.seed).unwrap_or(1));
+        Ok(plan)
+    }
+}
+
+fn read_plan(file: &Path) -> Result<PathPlan, Failure> {
+    let failed =
+        |object: String, reason: String| Failure::new(Fault::Usage, "read path", object, reason);
+    let name = || file.display().to_string();
+    let size = std::fs::metadata(file).map_err(|error| failed(name(), words_of(&error)))?.len();
+    if size > PLAN_BYTES_MAX {
+        return Err(failed(name(), format!("{size} bytes; at most {PLAN_BYTES_MAX} are read")));
+    }
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| failed(name(), words_of(&error)))?;
+    toml::from_str(&text).map_err(|error| {
+        let place = error.span().map(|span| line_and_column(&text, span.start));
+        let place = place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
+        let message: Vec<&str> = error.message().lines().map(str::trim).collect();
+        failed(format!("{}{place}", file.display()), message.join("; "))
+    })
+}
