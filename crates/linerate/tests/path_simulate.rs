@@ -125,6 +125,21 @@ fn diagrams_are_written() {
 }
 
 #[test]
+fn jitter_makes_the_round_trip_longer() {
+    // 1 s at 10 ms each way, then the same with up to 40 ms more: fewer round trips, so less of a
+    // transfer bound by its window of 2 x 1448 bytes.
+    let path = ["--rate", "1G", "--delay", "10ms", "--window", "3000", "--time", "2s"];
+    let plain = figure(&json(&path), 0, "goodput_bps");
+    let late = json(&[&path[..], &["--jitter", "40ms"]].concat());
+    let slowed = plain / figure(&late, 0, "goodput_bps");
+    // A packet each way waits 20 ms on average: 60 ms in place of 20 ms; two of a window wait for
+    // the later one.
+    assert!((2.5..4.0).contains(&slowed), "{slowed}");
+    assert_eq!(late["plan"]["jitter"]["most"], "40ms");
+    check_wrong_use(&["path", "simulate", "--rate", "1G", "--jitter", "far"], &["jitter", "far"]);
+}
+
+#[test]
 fn a_transfer_that_does_not_end_in_its_time_exits_1() {
     let flags = ["--rate", "1M", "--delay", "1ms", "--bytes", "10MB", "--time", "1s"];
     let text = ends_with(1, &[&["path", "simulate"], &flags[..]].concat());
