@@ -218,7 +218,8 @@ impl Layout {
 
 impl LinkPlan {
     /// Largest IP packet.
-    fn mtu(&self) -> u32 {
+    /// Its MTU: as planned, or the usual one of its kind.
+    pub(crate) fn mtu(&self) -> u32 {
         let usual = || self.path.as_ref().map_or(MTU_BYTES_DEFAULT, PathPlan::mtu_bytes_usual);
         self.mtu_bytes.unwrap_or_else(usual)
     }

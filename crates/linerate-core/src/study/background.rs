@@ -1,19 +1,18 @@
 //! The flow that a study sends against its test: at a rate, or at a share of the slowest link.
 //!
 //! # Source
-//! The share is of the frames that a shaped link of the plan carries (`theory::framing`), filled
-//! by full packets of TCP with timestamps over IPv4. Acknowledgements of the test come on top.
+//! The share is of the frames that a shaped link or an emulated path of the plan carries
+//! (`theory::framing`, `path::bound`), filled by full packets of TCP with timestamps over IPv4.
+//! Acknowledgements of the test come on top.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Topology;
+use crate::lab::LinkPlan;
 use crate::record::Family;
 use crate::theory::framing::{Segment, ShapedLink, Transport, shaped_ceiling};
 use crate::units::BitRate;
-
-/// MTU of a link that names none (Ethernet, IEEE 802.3).
-const MTU_BYTES_DEFAULT: u32 = 1500;
 
 /// A flow from the server to the client while a test runs: one of the two keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,15 +53,27 @@ impl Background {
     }
 }
 
-/// Payload bits per second that the slowest link with a rate carries.
+/// Payload bits per second that the slowest link with a rate carries, of its two directions the
+/// slower one.
 fn slowest_payload_bps(topology: &Topology) -> Option<f64> {
-    let segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
-    let limits = topology.lab.links.iter().filter_map(|link| {
-        let rate = link.bit_rate().ok().flatten()?;
-        let mtu_bytes = link.mtu_bytes.unwrap_or(MTU_BYTES_DEFAULT);
-        Some(shaped_ceiling(&ShapedLink { rate, mtu_bytes }, &segment).ok()?.payload_bps)
-    });
-    limits.reduce(f64::min)
+    let links = topology.lab.links.iter();
+    links.flat_map(|link| [shaped_bps(link), emulated_bps(link)]).flatten().reduce(f64::min)
+}
+
+/// The segments that fill a link: what Linux sends.
+const SEGMENT: Segment = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+
+fn shaped_bps(link: &LinkPlan) -> Option<f64> {
+    let shaped = ShapedLink { rate: link.bit_rate().ok().flatten()?, mtu_bytes: link.mtu() };
+    Some(shaped_ceiling(&shaped, &SEGMENT).ok()?.payload_bps)
+}
+
+fn emulated_bps(link: &LinkPlan) -> Option<f64> {
+    let path = link.path.as_ref()?;
+    let payload_bytes = link.mtu().checked_sub(SEGMENT.header_bytes())?;
+    let bounds = [false, true].map(|backward| path.bound(backward, link.mtu(), 1).ok().flatten());
+    let packets_per_s = bounds.into_iter().flatten().map(|bound| bound.packets_per_s);
+    packets_per_s.reduce(f64::min).map(|rate| rate * f64::from(payload_bytes) * 8.0)
 }
 
 #[cfg(test)]
@@ -95,6 +106,10 @@ mod tests {
         let ds3 = topology(", rate = \"44.736 Mbit/s\"");
         let rate = half.rate_on(&ds3).expect("a link with a rate").bits_per_sec();
         assert_eq!(rate, 21_392_909);
+        // Ethernet counts preamble, gap, header and FCS: 1448 of 1538 bytes.
+        let path = topology(", path = { rate = \"44.736 Mbit/s\", delay = \"10 ms\" }");
+        let rate = half.rate_on(&path).expect("a path with a rate").bits_per_sec();
+        assert_eq!(rate, 21_059_079, "44.736 Mbit/s x 1448 / 1538 / 2");
         let unlimited = half.rate_on(&topology("")).expect_err("as fast as the machine");
         assert!(unlimited.contains("topology 't'"), "{unlimited}");
     }
