@@ -1,8 +1,8 @@
 //! What a reader has to know before believing a throughput figure, each with its threshold.
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Ceiling, Direction, Finish, Flow, FlowEnd, LINK, MetricId, Record,
-    SHARE_MAX, Side, Stat, TcpPlan,
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Finish, Flow, FlowEnd, LINK, MetricId, Plan,
+    Record, SHARE_MAX, Side, Stat, TcpPlan,
 };
 
 use super::account::Account;
@@ -178,6 +178,10 @@ fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
         LINK if source.starts_with("token bucket") => {
             "a burst of the token bucket in a short test, or a filter that counts other bytes"
         }
+        LINK if waited_behind_a_hole(record, direction) => {
+            "bytes that waited at the receiver behind a lost segment when the measured span began; \
+             measure for longer"
+        }
         LINK => {
             "a driver that tells a wrong speed, as virtual ones do, several links under one name, \
              or another way of the packets than the route's"
@@ -201,6 +205,14 @@ fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
     ))
 }
 
+/// Whether a span that began under way may hold bytes that had come before it: what arrives behind
+/// a lost segment is read all at once, when that segment comes.
+fn waited_behind_a_hole(record: &Record, direction: Direction) -> bool {
+    let Plan::Tcp(plan) = &record.plan else { return false };
+    let lost = record.value(MetricId::Retransmits, Stat::Value, Some(direction));
+    plan.omit_ns > 0 && lost.is_some_and(|segments| segments > 0.0)
+}
+
 fn cut_short(record: &Record) -> Option<Caveat> {
     let failure = record.failure.as_ref()?;
     (!record.summary.is_empty()).then(|| {
@@ -214,17 +226,21 @@ fn cut_short(record: &Record) -> Option<Caveat> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{CeilingInput, Plan, RecordId, Rung, Summary, Tool};
+    use linerate_core::record::{CeilingInput, RecordId, Rung, Summary, Tool};
     use linerate_core::time::WallTime;
 
     use super::*;
 
-    /// The caveat of 100 Mbit/s measured under a link and a window.
-    fn of(link_bps: Option<f64>, source: &str, window_bps: Option<f64>) -> Option<Caveat> {
+    fn record() -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
         let plan = Plan::Tcp(TcpPlan::default());
-        let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(0));
+        Record::begin(id, tool, plan, WallTime::from_unix_nanos(0))
+    }
+
+    /// The caveat of 100 Mbit/s measured under a link and a window.
+    fn of(link_bps: Option<f64>, source: &str, window_bps: Option<f64>) -> Option<Caveat> {
+        let mut record = record();
         let row = Summary::of(MetricId::Goodput, Stat::Value, 100e6);
         record.summary = vec![row.in_direction(Direction::Up)];
         let mut ceiling = Ceiling::of_goodput(Direction::Up);
@@ -251,6 +267,19 @@ mod tests {
         assert!(caveat.advice.contains("burst"), "{caveat}");
         let caveat = of(Some(200e6), "", Some(90e6)).expect("more than the receive window allows");
         assert!(caveat.detail.contains("the receive window allows"), "{caveat}");
+    }
+
+    #[test]
+    fn a_span_that_began_behind_a_lost_segment_is_told_as_the_likely_reason() {
+        let mut record = record();
+        let plan = TcpPlan { omit_ns: 1_000_000_000, ..TcpPlan::default() };
+        assert!(!waited_behind_a_hole(&record, Direction::Up));
+        record.plan = Plan::Tcp(plan);
+        assert!(!waited_behind_a_hole(&record, Direction::Up), "nothing was sent again");
+        let row = Summary::of(MetricId::Retransmits, Stat::Value, 2.0);
+        record.summary = vec![row.in_direction(Direction::Up)];
+        assert!(waited_behind_a_hole(&record, Direction::Up));
+        assert!(!waited_behind_a_hole(&record, Direction::Down));
     }
 
     #[test]
