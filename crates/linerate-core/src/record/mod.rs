@@ -14,6 +14,7 @@ mod metric;
 mod path;
 mod plan;
 mod sample;
+mod simulate_plan;
 mod tcp_info;
 
 pub use caveat::{Caveat, CaveatCode};
@@ -32,6 +33,7 @@ pub use plan::{
     WaitMode,
 };
 pub use sample::{Direction, Distribution, Layer, Series, Side, Stat, Summary};
+pub use simulate_plan::{SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
 
 use std::collections::BTreeMap;

@@ -21,6 +21,13 @@ const PREPARE_NS: u64 = 300_000_000;
 /// Rate that a test by volume is taken to reach before any was measured.
 const RATE_BPS: u64 = 1_000_000_000;
 
+/// Time that a simulated segment is taken to need, with its acknowledgement: about what one core
+/// needs.
+const SEGMENT_NS: u64 = 600;
+
+/// Virtual seconds that a second is taken to simulate, where a run ends by its time.
+const VIRTUAL_S_PER_S: u64 = 20;
+
 /// The time that `plan` asks for, without connecting and tearing down; a guess where the path
 /// decides.
 pub fn expected_ns(plan: &Plan) -> u64 {
@@ -42,6 +49,14 @@ pub fn expected_ns(plan: &Plan) -> u64 {
                 PingMode::Window(n) => FLOOD_ROUND_TRIP_NS / u64::from(n.max(1)),
             };
             sizes.saturating_mul(ping.count.unwrap_or(1)).saturating_mul(each_ns)
+        }
+        Plan::Simulate(plan) => {
+            let segments = |bytes: u64| bytes / u64::from(plan.tcp.mss_bytes.max(1));
+            match plan.finish {
+                Finish::TimeNs(ns) => plan.omit_ns.saturating_add(ns) / VIRTUAL_S_PER_S,
+                Finish::Bytes(bytes) => segments(bytes).saturating_mul(SEGMENT_NS),
+                Finish::Buffers(n) => n.saturating_mul(SEGMENT_NS),
+            }
         }
     }
 }
@@ -98,7 +113,9 @@ impl Estimator {
 
     fn cell_ns(&self, cell: &CellPlan) -> i128 {
         let excess = self.by_test.get(&cell.cell.test).and_then(Excess::mean_ns);
-        let excess = excess.unwrap_or_else(|| i128::from(OVERHEAD_NS));
+        // A model has nobody to connect to.
+        let overhead = if cell.plan.is_live() { i128::from(OVERHEAD_NS) } else { 0 };
+        let excess = excess.unwrap_or(overhead);
         (i128::from(expected_ns(&cell.plan)) + excess).max(0)
     }
 }

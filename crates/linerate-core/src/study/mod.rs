@@ -4,10 +4,12 @@
 
 mod background;
 mod check;
+mod check_simulate;
 mod check_tcp;
 mod estimate;
 mod plan;
 mod published;
+mod simulate_test;
 mod tcp_test;
 mod test;
 mod toml_text;
@@ -20,6 +22,7 @@ pub use published::{
     PublishedError, PublishedFigures, PublishedItem, PublishedPing, PublishedRouter, PublishedRows,
     PublishedTable, PublishedTcp, Relation, Streams, TableAbout, Theory,
 };
+pub use simulate_test::SimulateTest;
 pub use tcp_test::TcpTest;
 pub use test::{Parameter, Test, TestKind, Value};
 pub use toml_text::PlanError;

@@ -4,6 +4,7 @@
 //! repetitions. The order of cells is the order in the file, repetitions innermost, so that a
 //! resumed run goes on where the last one stopped.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -123,7 +124,7 @@ impl fmt::Display for CellKey {
 
 impl StudyPlan {
     /// The same study on the topologies named in `only`, in the order of the file; all of them
-    /// when `only` is empty.
+    /// when `only` is empty. Tests that are on none of them go.
     /// # Errors
     /// The first name that is no topology of this study.
     pub fn only(mut self, only: &[String]) -> Result<Self, String> {
@@ -132,6 +133,10 @@ impl StudyPlan {
         }
         if !only.is_empty() {
             self.topologies.retain(|topology| only.contains(&topology.id));
+            for on in self.tests.iter_mut().filter_map(|test| test.on.as_mut()) {
+                on.retain(|id| only.contains(id));
+            }
+            self.tests.retain(|test| test.on.as_ref().is_none_or(|on| !on.is_empty()));
         }
         Ok(self)
     }
@@ -148,13 +153,20 @@ impl StudyPlan {
         let mut cells = Vec::new();
         for (index, topology) in (0..).zip(&self.topologies) {
             let from = cells.len();
-            cells.extend(self.tests.iter().flat_map(|test| self.cells_of(topology, test)));
+            let tests = self.tests.iter().filter(|test| test.is_on(&topology.id));
+            cells.extend(tests.flat_map(|test| self.cells_of(topology, test)));
             if let Some(seed) = self.shuffle_seed {
                 let mut seed = seed.wrapping_add(index);
                 shuffle(&mut cells[from..], split_mix(&mut seed));
             }
         }
         cells
+    }
+
+    /// The topologies that have to be built for `cells`; a model needs none.
+    pub fn laboratories<'a>(cells: impl Iterator<Item = &'a CellPlan>) -> usize {
+        let live = cells.filter(|cell| cell.plan.is_live());
+        live.map(|cell| cell.cell.topology.as_str()).collect::<BTreeSet<_>>().len()
     }
 
     fn cells_of(&self, topology: &Topology, test: &Test) -> Vec<CellPlan> {
@@ -171,7 +183,11 @@ impl StudyPlan {
                     label: Some(format!("{name} {}", step.value.label)),
                     repetition,
                 };
-                cells.push(CellPlan { cell, plan: step.plan.clone(), sack: step.sack });
+                let mut plan = step.plan.clone();
+                if let Plan::Simulate(plan) = &mut plan {
+                    plan.repeat(repetition);
+                }
+                cells.push(CellPlan { cell, plan, sack: step.sack });
             }
         }
         cells
@@ -264,7 +280,7 @@ repetitions = 3
         ];
         assert_eq!(keys[..8], first_topology);
         assert_eq!(keys[8], "b ping 56 #1");
-        let distinct: std::collections::BTreeSet<_> = keys.iter().collect();
+        let distinct: BTreeSet<_> = keys.iter().collect();
         assert_eq!(distinct.len(), 16);
     }
 
@@ -304,7 +320,7 @@ repetitions = 3
         let mine = plan.cells().into_iter().filter(|cell| cell.cell.topology == "a");
         let tcp = mine.filter_map(|cell| match &cell.plan {
             Plan::Tcp(tcp) => Some((cell.clone(), tcp.clone())),
-            Plan::Ping(_) => None,
+            Plan::Ping(_) | Plan::Simulate(_) => None,
         });
         tcp.filter(|(cell, _)| cell.cell.repetition == 1).collect()
     }
