@@ -95,6 +95,7 @@ impl Examination {
             let record = match &plan {
                 Plan::Ping(plan) => self.ping_either_way(plan, context),
                 Plan::Tcp(plan) => throughput::run(plan, context),
+                Plan::Simulate(plan) => crate::simulate::run(plan, context),
             };
             let hopeless = record.failure.as_ref().is_some_and(|failure| {
                 !matches!(plan, Plan::Ping(_)) || failure.fault == Fault::Usage

@@ -11,5 +11,6 @@ pub mod failure;
 pub mod lab;
 pub mod path;
 pub mod rtt;
+pub mod simulate;
 pub mod study;
 pub mod throughput;

@@ -50,6 +50,8 @@ pub enum CaveatCode {
     EmulatorLate,
     /// The machine is virtual, and its host took processor time from it during the measurement.
     StolenTime,
+    /// What is here is a model's answer in virtual time: no packet was sent.
+    VirtualTime,
 }
 
 /// One caveat of a record.

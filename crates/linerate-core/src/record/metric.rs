@@ -123,6 +123,27 @@ metrics! {
         "Payload bits of the flow against the test's direction that its receiver took in, from its \
          first byte (or the end of the omitted span) to its end.",
         "own";
+    SegmentsSent = "segments_sent", "segments sent", "segments", None, Neither,
+        "Data segments that a simulated sender sent, retransmissions among them.",
+        "RFC 4898 tcpEStatsPerfSegsOut";
+    LossEvents = "loss_events", "loss events", "events", None, Lower,
+        "Times that a simulated sender entered fast recovery: once for all losses of a window; \
+         time-outs are counted apart.",
+        "RFC 5681 §3.2, RFC 6675 §5";
+    Timeouts = "timeouts", "time-outs", "events", None, Lower,
+        "Times that the retransmission timer of a simulated sender ran out.",
+        "RFC 6298 §5";
+    Transfer = "transfer_ns", "time of the transfer", "ns", None, Lower,
+        "From the start of the first flow until the last byte of all was acknowledged, in virtual \
+         time; of one flow from its own start. Absent where the transfer did not end.",
+        "own";
+    Acked = "acked_bytes", "payload acknowledged", "bytes", Some(Layer::Payload), Neither,
+        "Payload of a flow that its sender knows to have arrived, without gaps, by then: the \
+         sequence of a time-sequence diagram.",
+        "RFC 9293 §3.3.1 (SND.UNA less the initial sequence number)";
+    Ssthresh = "ssthresh_bytes", "slow-start threshold", "bytes", None, Neither,
+        "Payload of the window below which it grows by slow start; null before the first loss.",
+        "RFC 5681 §3.1";
     CpuSender = "cpu_sender_s_per_gb", "sender CPU per GB", "s/GB", None, Lower,
         "User and system time of the sending threads over 10^9 payload bytes sent; work in \
          interrupt context on other cores is not in it.",
