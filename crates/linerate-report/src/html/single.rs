@@ -28,6 +28,12 @@ pub fn record(record: &Record) -> String {
             ping_body(record, plan),
             ping_metrics(plan),
         ),
+        Plan::Simulate(plan) => (
+            text::simulate_title(plan),
+            super::simulated::tiles(record),
+            super::simulated::body(record, plan),
+            super::simulated::METRICS.to_vec(),
+        ),
     };
     let mut out = page::title(&title);
     out.push_str(&page::leads(&facts(record)));

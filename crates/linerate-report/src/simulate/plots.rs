@@ -25,10 +25,20 @@ pub fn plots(
     samples: &[Sample],
     ceiling_bps: Option<f64>,
 ) -> Vec<(&'static str, String)> {
-    vec![
-        ("time-sequence.svg", sequence(flows).svg().file()),
-        ("cwnd.svg", windows(flows).svg().file()),
-        ("goodput.svg", goodput(samples, ceiling_bps).svg().file()),
+    let charts = charts(flows, samples, ceiling_bps).into_iter();
+    charts.map(|(name, chart)| (name, chart.svg().file())).collect()
+}
+
+/// The same, to be drawn elsewhere.
+pub(crate) fn charts(
+    flows: &[Vec<Point>],
+    samples: &[Sample],
+    ceiling_bps: Option<f64>,
+) -> [(&'static str, LineChart); 3] {
+    [
+        ("time-sequence.svg", sequence(flows)),
+        ("cwnd.svg", windows(flows)),
+        ("goodput.svg", goodput(samples, ceiling_bps)),
     ]
 }
 

@@ -161,7 +161,7 @@ impl<'a> Row<'a> {
                     let figure = |size: &u32| PingFigure::new(*size, &runs(test, (*size).into()));
                     ping.push(PingTest { test, figures: sizes_bytes.iter().map(figure).collect() });
                 }
-                TestKind::Tcp(_) => {
+                TestKind::Tcp(_) | TestKind::Simulate(_) => {
                     let values = test.values().into_iter();
                     let figure = |value: Value| {
                         TcpFigure::new(value.number, &runs(test, value.number))

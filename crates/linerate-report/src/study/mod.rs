@@ -168,6 +168,12 @@ fn tests(plan: &StudyPlan) -> Option<String> {
                 let control = tcp.congestion_control.as_deref().unwrap_or("as the host has it");
                 format!("TCP, {runs}{each} at each {name}, congestion control {control}")
             }
+            TestKind::Simulate(simulate) => {
+                let name = test.parameter().name;
+                let runs = words::counted(test.repetitions.into(), "run");
+                let stack = simulate.tcp.name();
+                format!("TCP of {stack} simulated in virtual time, {runs} at each {name}")
+            }
         })
         .collect();
     (!each.is_empty()).then(|| format!("asked: {}", each.join("; ")))

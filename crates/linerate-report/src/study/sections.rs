@@ -30,8 +30,10 @@ pub(crate) fn sections(grid: &Grid<'_>) -> Vec<Section> {
 /// The tables of one topology, as the study prints them.
 pub(crate) fn of_topology(row: &Row<'_>, past: &str) -> Section {
     let topology = row.topology;
-    let mut tables: Vec<Table> = row.ping.iter().map(|test| ping_table(row, test, past)).collect();
-    tables.extend(row.tcp.iter().map(|test| tcp_table(row, test, past)));
+    let ping = row.ping.iter().filter(|it| it.test.is_on(&topology.id));
+    let tcp = row.tcp.iter().filter(|it| it.test.is_on(&topology.id));
+    let mut tables: Vec<Table> = ping.map(|test| ping_table(row, test, past)).collect();
+    tables.extend(tcp.map(|test| tcp_table(row, test, past)));
     let hops = format!(
         "{}, {}",
         words::counted(topology.l2_hops.into(), "switch").replace("switchs", "switches"),

@@ -7,6 +7,7 @@
 mod conform;
 mod path_ceiling;
 mod ping;
+mod simulate;
 mod tcp;
 
 use linerate_core::record::{Caveat, Plan, Record, Status};
@@ -16,6 +17,7 @@ pub use path_ceiling::path_ceiling;
 pub(crate) use ping::{
     from_average as ping_from_average, title as ping_title, value as ping_value,
 };
+pub(crate) use simulate::title as simulate_title;
 pub use tcp::tcp_summary;
 pub(crate) use tcp::{
     ceilings as tcp_ceilings, processors as tcp_processors, table as tcp_table, title as tcp_title,
@@ -34,6 +36,7 @@ pub fn record_within(record: &Record, width: Option<usize>) -> String {
     match &record.plan {
         Plan::Tcp(plan) => tcp::summary(record, plan, width),
         Plan::Ping(plan) => ping::summary(record, plan),
+        Plan::Simulate(plan) => simulate::summary(record, plan, width),
     }
 }
 
@@ -42,6 +45,7 @@ pub(crate) fn sentence(record: &Record) -> String {
     match &record.plan {
         Plan::Tcp(plan) => tcp::sentence(record, plan),
         Plan::Ping(plan) => ping::sentence(record, plan),
+        Plan::Simulate(plan) => simulate::sentence(record, plan),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{ceiling, escape, words};
 pub fn tcp_summary(record: &Record) -> String {
     match &record.plan {
         Plan::Tcp(plan) => summary(record, plan, None),
-        Plan::Ping(_) => super::record(record),
+        Plan::Ping(_) | Plan::Simulate(_) => super::record(record),
     }
 }
 

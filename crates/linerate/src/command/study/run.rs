@@ -48,10 +48,12 @@ const INTERRUPTED: u8 = 130;
 
 /// Runs the command.
 pub(super) fn run(args: Args) -> Outcome {
-    // Before anything that could start a thread.
-    enter_user_namespace_if_needed()?;
-    let stop = Stop::on_signals()?;
     let mut store = paths::open_store(args.store.as_deref())?;
+    if session::is_live(&args, &store) {
+        // Before anything that could start a thread.
+        enter_user_namespace_if_needed()?;
+    }
+    let stop = Stop::on_signals()?;
     let session = session::of(&args, &mut store)?;
     output::note(&session.opening());
     let ending = match measure(&session, &mut store, &stop) {

@@ -57,15 +57,32 @@ fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Fai
     Ok(Session { run, plan: chosen, options })
 }
 
+/// Whether the run that the flags ask for sends packets between hosts, and so needs laboratories.
+/// What is wrong with the flags is told by [`of`].
+pub(super) fn is_live(args: &Args, store: &Store) -> bool {
+    let found = args.study.as_deref().and_then(|name| plan::find(name).ok());
+    let found = found.map(|found| found.plan);
+    let plan = match &args.resume {
+        Some(name) => asked(name.as_deref(), found.as_ref(), store).ok().map(|run| run.plan),
+        None => found.and_then(|plan| plan.only(&args.only).ok()),
+    };
+    plan.is_none_or(|plan| plan.cells().iter().any(|cell| cell.plan.is_live()))
+}
+
+/// The run to go on with.
+fn asked(name: Option<&str>, plan: Option<&StudyPlan>, store: &Store) -> Result<Run, Failure> {
+    match name {
+        Some(name) => store.run(name),
+        None => unfinished(plan, store),
+    }
+}
+
 fn resume(
     name: Option<&str>,
     plan: Option<StudyPlan>,
     store: &mut Store,
 ) -> Result<Session, Failure> {
-    let run = match name {
-        Some(name) => store.run(name)?,
-        None => unfinished(plan.as_ref(), store)?,
-    };
+    let run = asked(name, plan.as_ref(), store)?;
     if let Some(plan) = plan.filter(|plan| plan.name != run.study) {
         let reason = format!("it is a run of study {}, not of {}", run.study, plan.name);
         return Err(Failure::new(Fault::Usage, "resume run", short_id(&run.id), reason));
@@ -102,9 +119,8 @@ impl Session {
         let cells = self.plan.cells();
         let missing =
             || cells.iter().filter(|cell| !self.options.done.contains(&CellKey::of(&cell.cell)));
-        let mut topologies: Vec<&str> = missing().map(|cell| cell.cell.topology.as_str()).collect();
-        topologies.dedup();
-        let expected = Estimator::default().remaining_ns(missing(), topologies.len());
+        let laboratories = StudyPlan::laboratories(missing());
+        let expected = Estimator::default().remaining_ns(missing(), laboratories);
         let (left, total) = (missing().count(), cells.len());
         let time = spoken(expected);
         format!("study {study}, run {run} goes on: {left} of {total} left, about {time}")
