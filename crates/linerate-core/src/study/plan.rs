@@ -308,6 +308,50 @@ repetitions = 3
         assert_eq!(plan().only(&["b".to_owned(), "z".to_owned()]), Err("z".to_owned()));
     }
 
+    /// The same with a link that a model can stand for on `b`, and a simulated test on it.
+    fn with_virtual() -> StudyPlan {
+        let link =
+            "ends = [\"h\", \"g\"]\npath = { rate = \"1 Gbit/s\", delay = \"5 ms\", seed = 40 }";
+        let text = TWO_BY_TWO.replace("ends = [\"h\", \"g\"]", link);
+        let test = "[[test]]\nid = \"virtual\"\nkind = \"simulate\"\non = [\"b\"]\n\
+                    windows_bytes = [65536]\nseconds = 1.0\nrepetitions = 3\n";
+        StudyPlan::from_toml(&format!("{text}{test}")).expect("a sound plan")
+    }
+
+    #[test]
+    fn a_test_of_some_topologies_has_cells_there_alone() {
+        let cells = with_virtual().cells();
+        // 16 as before, and 3 repetitions on one of the two.
+        assert_eq!(cells.len(), 19);
+        let mut simulated = cells.iter().filter(|cell| !cell.plan.is_live());
+        assert!(simulated.all(|cell| cell.cell.topology == "b" && cell.cell.test == "virtual"));
+        assert_eq!(StudyPlan::laboratories(cells.iter()), 2);
+        let models = cells.iter().filter(|cell| !cell.plan.is_live());
+        assert_eq!(StudyPlan::laboratories(models), 0, "a model needs none");
+    }
+
+    #[test]
+    fn a_part_of_a_study_keeps_no_test_that_is_elsewhere() {
+        let one = with_virtual().only(&["a".to_owned()]).expect("a is there");
+        assert_eq!(one.tests.len(), 2);
+        assert_eq!(one.check(), Ok(()));
+        let other = with_virtual().only(&["b".to_owned()]).expect("b is there");
+        assert_eq!((other.tests.len(), other.check()), (3, Ok(())));
+    }
+
+    #[test]
+    fn each_repetition_of_a_simulation_has_a_seed_of_its_own() {
+        let seeds: Vec<u64> = with_virtual()
+            .cells()
+            .iter()
+            .filter_map(|cell| match &cell.plan {
+                Plan::Simulate(plan) => Some(plan.seed()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(seeds, [40, 41, 42]);
+    }
+
     /// The same study with another TCP test.
     fn with_tcp(keys: &str) -> StudyPlan {
         let old = "windows_bytes = [0, 16384]\nseconds = 0.5\ncongestion_control = \"cubic\"";

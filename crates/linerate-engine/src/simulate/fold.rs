@@ -173,7 +173,7 @@ fn series(driven: &Driven, samples: &[Sample]) -> Vec<Series> {
             (MetricId::Cwnd, |point| Some(point.cwnd_bytes)),
             (MetricId::Ssthresh, |point| point.ssthresh_bytes),
         ];
-        all.extend(figures.map(|(metric, figure)| Series {
+        let series = figures.map(|(metric, figure)| Series {
             metric,
             direction: Some(Direction::Up),
             flow: Some(flow),
@@ -181,7 +181,10 @@ fn series(driven: &Driven, samples: &[Sample]) -> Vec<Series> {
             payload_bytes: None,
             t_ns: result.points.iter().map(|point| point.at.nanos()).collect(),
             values: result.points.iter().map(|it| figure(it).map(|value| value as f64)).collect(),
-        }));
+        });
+        // A flow that lost nothing has no threshold.
+        let told = |series: &Series| series.values.iter().any(Option::is_some);
+        all.extend(series.into_iter().filter(told));
     }
     all
 }

@@ -98,7 +98,7 @@ impl Measurer for Hand<'_> {
 
     fn measure(&mut self, cell: &CellPlan) -> Record {
         let mut fake = self.0.borrow_mut();
-        assert!(fake.built);
+        assert!(fake.built || !cell.plan.is_live());
         fake.clock.advance(Duration::from_secs(1));
         let mut record = blank(cell);
         let value = cell.cell.parameter * u64::from(cell.cell.repetition);
@@ -142,6 +142,10 @@ struct Session {
 }
 
 fn session(fake: Fake, done: &[Record]) -> Session {
+    session_of(&plan(), fake, done)
+}
+
+fn session_of(plan: &StudyPlan, fake: Fake, done: &[Record]) -> Session {
     let done = done.iter().filter(|record| record.status == Status::Ok);
     let done = done.map(|record| CellKey::of(record.cell.as_ref().expect("set"))).collect();
     let options = Options { run: "r".to_owned(), done };
@@ -167,7 +171,7 @@ fn session(fake: Fake, done: &[Record]) -> Session {
                 progress.push((now.done, now.total, now.remaining_ns, step));
             },
         };
-        run(&plan(), &options, &mut tools)
+        run(plan, &options, &mut tools)
     }));
     Session { kept, ending: ending.ok(), fake: fake.into_inner(), progress }
 }
@@ -278,6 +282,55 @@ fn a_host_that_can_build_nothing_is_one_failure_and_no_record() {
     assert!(session.kept.is_empty());
     let failure = session.ending.expect("no panic").expect_err("nothing was measured");
     assert_eq!((failure.object.as_str(), failure.fault), ("a", Fault::System));
+}
+
+/// Two topologies over an emulated link; a simulated test on both and a live one on `b`.
+fn mixed() -> StudyPlan {
+    let topology = |id: &str| {
+        format!(
+            "[[topology]]\nid = \"{id}\"\ntitle = \"T\"\nclass = \"c\"\nclient = \"h\"\n\
+             server = \"g\"\nlab.host = [{{ name = \"h\" }}, {{ name = \"g\" }}]\nlab.link = \
+             [{{ ends = [\"h\", \"g\"], path = {{ rate = \"1 Gbit/s\" }} }}]\n"
+        )
+    };
+    let test = |id: &str, kind: &str, more: &str| {
+        format!(
+            "[[test]]\nid = \"{id}\"\nkind = \"{kind}\"\nwindows_bytes = [1000]\n\
+             seconds = 1.0\nrepetitions = 2\n{more}\n"
+        )
+    };
+    let parts = [
+        "name = \"s\"\ntitle = \"t\"\n".to_owned(),
+        topology("a"),
+        topology("b"),
+        test("live", "tcp", "on = [\"b\"]"),
+        test("virtual", "simulate", ""),
+    ];
+    StudyPlan::from_toml(&parts.concat()).expect("a sound plan")
+}
+
+#[test]
+fn a_topology_of_models_is_not_built() {
+    let session = session_of(&mixed(), Fake::default(), &[]);
+    // 2 on `a`; 2 live and 2 simulated on `b`.
+    assert_eq!(session.kept.len(), 6);
+    assert_eq!(session.fake.prepared, ["b"]);
+    let steps: Vec<&str> = session.progress.iter().map(|(_, _, _, step)| step.as_str()).collect();
+    assert_eq!(steps[0], "a virtual 1000 #1");
+    assert!(!steps.contains(&"build a"), "{steps:?}");
+}
+
+#[test]
+fn models_answer_where_no_laboratory_can_be_built() {
+    let fake = Fake { unbuildable: vec!["a", "b"], ..Fake::default() };
+    let session = session_of(&mixed(), fake, &[]);
+    assert_eq!(session.kept.len(), 6);
+    for record in &session.kept {
+        let live = record.cell.as_ref().expect("set").test == "live";
+        assert_eq!(record.failure.is_some(), live);
+    }
+    let ending = session.ending.expect("no panic").expect("all kept");
+    assert_eq!((ending.measured, ending.failed, ending.left), (4, 2, 0));
 }
 
 #[test]

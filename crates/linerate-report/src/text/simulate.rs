@@ -11,9 +11,9 @@ pub(super) fn summary(record: &Record, plan: &SimulatePlan, width: Option<usize>
     out.push('\n');
     out.push_str(&facts(record));
     out.push_str(&own_limits(record));
-    for line in simulate::text(&simulate::report(record, plan)).lines() {
-        let line = if line.is_empty() { String::new() } else { format!("  {line}") };
-        out.push_str(&format!("{line}\n"));
+    let text = simulate::text(&simulate::report(record, plan));
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        out.push_str(&format!("  {line}\n"));
     }
     let measured = ceiling::measured(record, Direction::Up);
     for line in record.ceiling.iter().flat_map(|found| ceiling::lines(found, measured)) {
