@@ -15,7 +15,7 @@ use crate::units::BitRate;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimulatePlan {
     /// The path, with the seed of all that is random. Data go forward, acknowledgements back.
-    pub path: PathPlan,
+    pub path: Box<PathPlan>,
     /// The path's place in a laboratory, the sender's end first: `a eth0 - b eth0`.
     pub place: Option<String>,
     /// The TCP of all flows.

@@ -18,11 +18,11 @@ pub const INITIAL_WINDOW_MAX: u32 = 1000;
 /// Whose TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Stack {
-    /// [`TcpModel::TODAY`].
+    /// Linux of today: CUBIC, SACK, HyStart, ten segments at first.
     #[default]
     #[serde(rename = "today")]
     Today,
-    /// [`TcpModel::OF_1999`].
+    /// A host of 1999: Reno, two segments at first, a window of 2 MB.
     #[serde(rename = "1999")]
     Of1999,
 }

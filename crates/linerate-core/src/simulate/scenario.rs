@@ -158,7 +158,8 @@ impl SimulatePlan {
     /// The path with the background on the way of the acknowledgements: full packets at a constant
     /// rate, beside what the plan has there.
     fn path_with_background(&self) -> PathPlan {
-        let Some(background) = self.background else { return self.path.clone() };
+        let path = self.path.as_ref().clone();
+        let Some(background) = self.background else { return path };
         let packet_bytes = self.tcp.mss_bytes + self.tcp.header_bytes;
         let share = f64::from(packet_bytes) / f64::from(self.tcp.mss_bytes.max(1));
         let mut cross = self.path.direction(true).cross;
@@ -170,9 +171,9 @@ impl SimulatePlan {
             off: None,
             flow: 0,
         });
-        let backward = self.path.backward.as_deref().cloned().unwrap_or_default();
+        let backward = path.backward.as_deref().cloned().unwrap_or_default();
         let backward = Some(Box::new(PathPlan { cross, ..backward }));
-        PathPlan { backward, ..self.path.clone() }
+        PathPlan { backward, ..path }
     }
 }
 
@@ -193,7 +194,7 @@ mod tests {
         let tcp = TcpChoice { stack: Stack::Of1999, ..TcpChoice::default() };
         let tcp = tcp.model(mtu_bytes(&path)).expect("a possible segment");
         SimulatePlan {
-            path,
+            path: Box::new(path),
             place: None,
             tcp: SimulatedTcp::from(&tcp),
             streams: 1,

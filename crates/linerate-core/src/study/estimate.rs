@@ -156,12 +156,14 @@ mod tests {
 
     #[test]
     fn a_simulated_cell_takes_no_connecting_and_time_by_its_segments() {
-        let text = "name = \"s\"\ntitle = \"t\"\n[[topology]]\nid = \"a\"\ntitle = \"A\"\nclass = \"c\"\n\
-                    client = \"a\"\nserver = \"b\"\nlab.host = [{ name = \"a\" }, { name = \"b\" }]\n\
-                    lab.link = [{ ends = [\"a\", \"b\"], path = { rate = \"1 Gbit/s\" } }]\n[[test]]\n\
-                    id = \"v\"\nkind = \"simulate\"\nmss_bytes = 1000\nrepetitions = 1\n\
-                    transfer_bytes = [1000000000]";
-        let plan = crate::study::StudyPlan::from_toml(text).expect("a sound plan");
+        let lab = "lab.host = [{ name = \"a\" }, { name = \"b\" }]\n\
+                   lab.link = [{ ends = [\"a\", \"b\"], path = { rate = \"1 Gbit/s\" } }]";
+        let text = format!(
+            "name = \"s\"\ntitle = \"t\"\n[[topology]]\nid = \"a\"\ntitle = \"A\"\n\
+             class = \"c\"\nclient = \"a\"\nserver = \"b\"\n{lab}\n[[test]]\nid = \"v\"\n\
+             kind = \"simulate\"\nmss_bytes = 1000\nrepetitions = 1\ntransfer_bytes = [1000000000]"
+        );
+        let plan = crate::study::StudyPlan::from_toml(&text).expect("a sound plan");
         let cells = plan.cells();
         // 10^6 segments at 600 ns each.
         assert_eq!(Estimator::default().remaining_ns(cells.iter(), 0), 600_000_000);

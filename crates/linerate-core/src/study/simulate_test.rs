@@ -126,11 +126,11 @@ impl SimulateTest {
         let background = lists.background.as_ref();
         let background = background.map(|flow| flow.rate_on(topology)).transpose()?;
         let tcp = self.choice(at).model(way.mtu_bytes).map_err(|error| {
-            let mss = self.mss_bytes.unwrap_or(way.mtu_bytes.saturating_sub(HEADER_BYTES));
+            let mss = self.mss_bytes.unwrap_or_else(|| way.mtu_bytes.saturating_sub(HEADER_BYTES));
             format!("segments of {mss} bytes: {error}")
         })?;
         let mut plan = SimulatePlan {
-            path: PathPlan { seed: Some(way.path.seed.unwrap_or(1)), ..way.path },
+            path: Box::new(PathPlan { seed: Some(way.path.seed.unwrap_or(1)), ..way.path }),
             place: Some(way.place),
             tcp: SimulatedTcp::from(&tcp),
             streams: pick(lists.streams.as_ref(), at).unwrap_or(1).into(),

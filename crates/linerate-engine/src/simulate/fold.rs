@@ -34,6 +34,9 @@ pub(super) fn end(end: End) -> End {
     }
 }
 
+/// A figure of a point.
+type Figure = fn(&Point) -> Option<u64>;
+
 /// Fills the record.
 pub(super) fn fold(record: &mut Record, plan: &SimulatePlan, driven: &Driven, samples: &[Sample]) {
     record.summary = summary(plan, driven);
@@ -168,7 +171,7 @@ fn series(driven: &Driven, samples: &[Sample]) -> Vec<Series> {
         if result.points.is_empty() {
             continue;
         }
-        let figures: [(MetricId, fn(&Point) -> Option<u64>); 3] = [
+        let figures: [(MetricId, Figure); 3] = [
             (MetricId::Acked, |point| Some(point.acked_bytes)),
             (MetricId::Cwnd, |point| Some(point.cwnd_bytes)),
             (MetricId::Ssthresh, |point| point.ssthresh_bytes),
@@ -195,7 +198,7 @@ fn path(plan: &SimulatePlan, driven: &Driven) -> EmulatedPath {
     EmulatedPath {
         name: super::object(plan).to_owned(),
         datapath: "virtual time".to_owned(),
-        plan: plan.path.clone(),
+        plan: plan.path.as_ref().clone(),
         seed: plan.seed(),
         mtu_bytes: plan.tcp.mss_bytes + plan.tcp.header_bytes,
         span_ns: nanos(driven.result.span),

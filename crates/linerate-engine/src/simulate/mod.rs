@@ -92,7 +92,7 @@ mod tests {
         let path: PathPlan = toml::from_str(path).expect("a path");
         let tcp = choice.model(mtu_bytes(&path)).expect("a possible segment");
         SimulatePlan {
-            path,
+            path: Box::new(path),
             place: Some("a eth0 - b eth0".to_owned()),
             tcp: SimulatedTcp::from(&tcp),
             streams: 1,

@@ -24,7 +24,7 @@ pub(crate) fn report(record: &Record, plan: &SimulatePlan) -> SimulationReport {
     let facts = plan.facts().ok();
     let model = plan.model();
     SimulationReport {
-        plan: plan.path.clone(),
+        plan: plan.path.as_ref().clone(),
         link_bps: facts.and_then(|[there, _]| Some(there.rate?.bits_per_sec() as f64)),
         rtt_ns: facts.map_or(0, |[there, back]| nanos(there.delay + back.delay)),
         ceiling_bps: facts.and_then(|[there, _]| ceiling_bps(&there, &model)),

@@ -88,7 +88,7 @@ impl<'a> Task<'a> {
         let events = runs.iter().map(|run| run.events as f64).sum::<f64>();
         let [there, back] = &self.facts;
         SimulationReport {
-            plan: self.plan.path.clone(),
+            plan: self.plan.path.as_ref().clone(),
             link_bps: there.rate.map(|rate| rate.bits_per_sec() as f64),
             rtt_ns: nanos(there.delay + back.delay),
             ceiling_bps: self.ceiling_bps,

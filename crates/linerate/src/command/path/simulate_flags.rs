@@ -109,7 +109,7 @@ impl Args {
             (None, time) => Finish::TimeNs(nanos(time.unwrap_or(TIME))),
         };
         let mut plan = SimulatePlan {
-            path,
+            path: Box::new(path),
             place: None,
             tcp: SimulatedTcp::from(&tcp),
             streams: self.flows,
