@@ -11,6 +11,7 @@ use linerate_core::time::MonoTime;
 
 use super::Sample;
 use super::plots;
+use crate::number;
 use crate::svg::LineChart;
 
 /// A time-sequence diagram of the start is worth a place beside that of a run so many times as
@@ -18,6 +19,13 @@ use crate::svg::LineChart;
 const START_WORTH: f64 = 4.0;
 /// Round trips that it shows.
 const START_ROUNDS: u32 = 24;
+/// Round trips around the first loss that a diagram shows; a time-out of a second over an OC-12
+/// took 22.
+const ROUNDS_BEFORE_LOSS: u32 = 4;
+const ROUNDS_AFTER_LOSS: u32 = 44;
+
+/// A diagram with the name of its file.
+type Chart = (&'static str, LineChart);
 
 /// The simulation as the command shows it; without a run when nothing came of it.
 pub(crate) fn report(record: &Record, plan: &SimulatePlan) -> SimulationReport {
@@ -92,9 +100,9 @@ fn count(value: Option<f64>) -> u64 {
     value.unwrap_or(0.0) as u64
 }
 
-/// The diagrams of a record's points and intervals, each with its name; that of the start where
-/// it is too short to be seen in the whole.
-pub(crate) fn charts(record: &Record, plan: &SimulatePlan) -> Vec<(&'static str, LineChart)> {
+/// The diagrams of a record's points and intervals; those of the start and of the first loss too
+/// where they are too short to be seen in the whole.
+pub(crate) fn charts(record: &Record, plan: &SimulatePlan) -> Vec<Chart> {
     let flows = points(record);
     let ceiling = record.ceiling_of(Direction::Up).and_then(|ceiling| ceiling.value);
     let [sequence, windows, goodput] = plots::charts(&flows, &samples(record), ceiling);
@@ -104,15 +112,49 @@ pub(crate) fn charts(record: &Record, plan: &SimulatePlan) -> Vec<(&'static str,
     let worth = last.is_some_and(|last| last.nanos() as f64 > START_WORTH * start.nanos() as f64);
     let mut all = vec![sequence];
     if worth && !rtt.is_zero() {
-        let of_start = |points: &Vec<Point>| -> Vec<Point> {
-            points.iter().take_while(|point| point.at <= start).copied().collect()
-        };
-        let flows: Vec<Vec<Point>> = flows.iter().map(of_start).collect();
-        let [(name, chart), ..] = plots::charts(&flows, &[], None);
-        all.push((name, LineChart { title: "Time and sequence of the start".to_owned(), ..chart }));
+        all.push(closer(&flows, "the start", MonoTime::default(), start));
+        if let Some(loss) = first_loss(&flows).filter(|loss| *loss > start) {
+            let before = rtt * ROUNDS_BEFORE_LOSS;
+            let from = MonoTime::default() + loss.since(MonoTime::default()).saturating_sub(before);
+            all.push(closer(&flows, "the first loss", from, loss + rtt * ROUNDS_AFTER_LOSS));
+        }
     }
     all.extend([windows, goodput]);
     all
+}
+
+/// The time-sequence diagram of a part of the run, counted from the begin of that part.
+fn closer(flows: &[Vec<Point>], what: &str, from: MonoTime, to: MonoTime) -> Chart {
+    let part = |points: &Vec<Point>| -> Vec<Point> {
+        let within = || points.iter().filter(|point| (from..=to).contains(&point.at));
+        let before = within().next().map_or(0, |first| first.acked_bytes);
+        let before = if from == MonoTime::default() { 0 } else { before };
+        let moved = |point: &Point| Point {
+            at: MonoTime::from_nanos(point.at.nanos_since(from)),
+            acked_bytes: point.acked_bytes - before,
+            ..*point
+        };
+        within().map(moved).collect()
+    };
+    let flows: Vec<Vec<Point>> = flows.iter().map(part).collect();
+    let [(name, mut chart), ..] = plots::charts(&flows, &[], None);
+    chart.title = format!("Time and sequence of {what}");
+    if from > MonoTime::default() {
+        let begin = number::significant(from.nanos() as f64 / 1e9, 4);
+        chart.x.label = format!("time after {begin} s, s");
+        chart.y.label = "acknowledged since then, MB".to_owned();
+    }
+    (name, chart)
+}
+
+/// When the first flow that lost something first shrank its window: a threshold is known from then
+/// on.
+fn first_loss(flows: &[Vec<Point>]) -> Option<MonoTime> {
+    let shrunk = flows.iter().filter_map(|points| {
+        let point = points.iter().find(|point| point.ssthresh_bytes.is_some())?;
+        Some(point.at)
+    });
+    shrunk.min()
 }
 
 /// The points of each flow that has some.
