@@ -2,6 +2,7 @@
 //! test's values, cells the best run and its share of the ceiling.
 
 use super::figure::FlowFigure;
+use super::flow_table;
 use super::grid::{Grid, Row};
 use super::sections::Section;
 use crate::number::{self, NONE};
@@ -33,8 +34,7 @@ fn table(grid: &Grid<'_>, id: &str) -> Option<(Table, bool)> {
         .collect();
     let [(first, figures), _, ..] = rows.as_slice() else { return None };
     let test = first.flow(id)?;
-    let (kind, name) = (test.kind().word(), test.test.parameter().name);
-    let head = format!("{kind}/{name} ({id})");
+    let head = flow_table::heading(test, true);
     let values = figures.iter().map(|figure| figure.label.clone());
     let mut table = Table::new(std::iter::once(head).chain(values));
     let mut shares = false;

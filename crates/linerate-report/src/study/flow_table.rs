@@ -14,11 +14,7 @@ const RUNS_FOR_A_DEVIATION: usize = 3;
 
 /// The table of a test.
 pub(super) fn table(row: &Row<'_>, test: &FlowTest<'_>, past: &str) -> Table {
-    let (kind, name) = (test.kind().word(), test.test.parameter().name);
-    let head = match row.flows.len() {
-        1 => format!("{kind}/{name}"),
-        _ => format!("{kind}/{name} ({})", test.test.id),
-    };
+    let head = heading(test, row.flows.len() > 1);
     let values = test.figures.iter().map(|figure| figure.label.clone());
     let mut rows =
         Rows { figures: &test.figures, table: Table::new(std::iter::once(head).chain(values)) };
@@ -40,6 +36,15 @@ pub(super) fn table(row: &Row<'_>, test: &FlowTest<'_>, past: &str) -> Table {
     bounds(&mut rows, row, test);
     losses(&mut rows, row);
     rows.table
+}
+
+/// `tcp/window`, with the test's identifier where it says more.
+pub(super) fn heading(test: &FlowTest<'_>, several: bool) -> String {
+    let (kind, name, id) = (test.kind().word(), test.test.parameter().name, &test.test.id);
+    match several && !id.eq_ignore_ascii_case(name) {
+        true => format!("{kind}/{name} ({id})"),
+        false => format!("{kind}/{name}"),
+    }
 }
 
 /// A table under way, with the figures of its columns.
@@ -89,9 +94,10 @@ fn losses(rows: &mut Rows<'_>, row: &Row<'_>) {
     }
 }
 
+/// From the worst run to the best; none of one run.
 fn range(figure: &FlowFigure<'_>) -> String {
     match (figure.worst(), figure.best()) {
-        (Some(worst), Some(best)) => {
+        (Some(worst), Some(best)) if figure.runs_bps.len() > 1 => {
             format!("{}\u{2013}{}", number::mbit(worst), number::mbit(best))
         }
         _ => NONE.to_owned(),
@@ -100,7 +106,8 @@ fn range(figure: &FlowFigure<'_>) -> String {
 
 fn mean(figure: &FlowFigure<'_>) -> String {
     or_dash(figure.mean_and_deviation(), |(mean, deviation)| {
-        format!("{} \u{b1} {}", number::mbit(mean), number::significant(deviation / 1e6, 2))
+        let deviation = number::significant(deviation / 1e6, 2);
+        format!("{} \u{b1} {}", number::mbit(mean), number::trimmed(&deviation))
     })
 }
 

@@ -134,10 +134,12 @@ impl<'a> Row<'a> {
         Some(figure.best()? / self.ceiling_bps(figure)?)
     }
 
-    /// The most that the window allows over the emulated round trip, at most the ceiling. None
-    /// where no round trip is emulated: then the window bounds nothing that the plan tells.
+    /// The most that the window of the runs allows over the emulated round trip, at most the
+    /// ceiling. None where no round trip is emulated: then the window bounds nothing that the plan
+    /// tells.
     pub(crate) fn window_bound_bps(&self, figure: &FlowFigure<'_>) -> Option<f64> {
         let rtt_ns = self.way.rtt_ns?;
+        figure.best()?;
         let bps = figure.window_bytes()? * 8e9 / rtt_ns;
         Some(self.ceiling_bps(figure).map_or(bps, |ceiling| bps.min(ceiling)))
     }

@@ -179,13 +179,18 @@ fn tests(plan: &StudyPlan) -> Option<String> {
         .map(|test| match &test.kind {
             TestKind::Ping { count, .. } => format!("flood ping, {count} probes of each size"),
             TestKind::Tcp(tcp) => {
-                let name = test.parameter().name;
                 let runs = words::counted(test.repetitions.into(), "run");
                 let seconds = tcp.seconds.map(|seconds| number::seconds(seconds * 1e9));
                 let each = seconds.or_else(|| tcp.transfer().map(number::amount));
                 let each = each.map(|each| format!(" of {each}")).unwrap_or_default();
-                let control = tcp.congestion_control.as_deref().unwrap_or("as the host has it");
-                format!("TCP, {runs}{each} at each {name}, congestion control {control}")
+                let control = match test.parameter().key {
+                    "congestion_controls" => String::new(),
+                    _ => {
+                        let named = tcp.congestion_control.as_deref();
+                        format!(", congestion control {}", named.unwrap_or("as the host has it"))
+                    }
+                };
+                format!("TCP by {}, {runs}{each} each{control}", test.parameter().name)
             }
             TestKind::Simulate(simulate) => {
                 let name = test.parameter().name;

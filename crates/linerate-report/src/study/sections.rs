@@ -211,30 +211,49 @@ fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits)
     ]
 }
 
-/// The records that do not count, gathered by their reason: how many, and on which topologies.
+/// The records that do not count, gathered by what failed: how many, on which topologies, and the
+/// reason of the first where their figures differ.
 fn failures(grid: &Grid<'_>) -> Vec<String> {
-    let mut reasons: Vec<(String, u64, Vec<String>)> = Vec::new();
+    let mut kinds: Vec<Failures> = Vec::new();
     for record in grid.records.iter().filter(|record| record.status != Status::Ok) {
         let Some(cell) = &record.cell else { continue };
+        let failure = record.failure.as_ref();
         let stopped = || "stopped before the end".to_owned();
-        let why = record.failure.as_ref().map_or_else(stopped, ToString::to_string);
+        let why = failure.map_or_else(stopped, ToString::to_string);
+        let what = failure.map(|failure| (failure.attempt.clone(), failure.object.clone()));
         let place = format!("{} {}", cell.topology, cell.test);
-        match reasons.iter_mut().find(|(reason, ..)| *reason == why) {
-            Some((_, count, places)) => {
-                *count += 1;
-                if !places.contains(&place) {
-                    places.push(place);
-                }
+        let kind = match kinds.iter().position(|kind| kind.what == what) {
+            Some(index) => &mut kinds[index],
+            None => {
+                kinds.push(Failures { what, why: why.clone(), ..Failures::default() });
+                kinds.last_mut().expect("one was pushed")
             }
-            None => reasons.push((why, 1, vec![place])),
+        };
+        kind.count += 1;
+        kind.differ |= kind.why != why;
+        if !kind.places.contains(&place) {
+            kind.places.push(place);
         }
     }
-    reasons
-        .into_iter()
-        .map(|(why, count, places)| {
-            format!("{} of {}: {why}", words::counted(count, "run"), words::listed(&places))
-        })
-        .collect()
+    let line = |kind: Failures| {
+        let lead = if kind.differ { "for example, " } else { "" };
+        let places = words::listed(&kind.places);
+        format!("{} of {places}: {lead}{}", words::counted(kind.count, "run"), kind.why)
+    };
+    kinds.into_iter().map(line).collect()
+}
+
+/// Records that failed at the same thing.
+#[derive(Default)]
+struct Failures {
+    /// What was attempted, and with what; none where they were stopped.
+    what: Option<(String, String)>,
+    /// The first reason.
+    why: String,
+    /// Whether another had another reason.
+    differ: bool,
+    count: u64,
+    places: Vec<String>,
 }
 
 /// Runs that failed or stopped early, with their reason; none when all ended well.

@@ -206,6 +206,7 @@ fn bound_points(row: &Row<'_>, flow: &FlowTest<'_>, asked: &Asked) -> Vec<(f64, 
     let Some(rtt_ns) = row.way.rtt_ns else { return Vec::new() };
     let ceiling = flow.figures.iter().filter_map(|it| row.ceiling_bps(it)).reduce(f64::max);
     let known = |figure: &FlowFigure<'_>| {
+        figure.best()?;
         Some((asked.place(figure.number), figure.window_bytes()? * 8e9 / rtt_ns))
     };
     let mut known: Vec<(f64, f64)> = flow.figures.iter().filter_map(known).collect();
