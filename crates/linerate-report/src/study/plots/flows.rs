@@ -20,14 +20,14 @@ const SAME_BOUND: f64 = 0.1;
 
 /// A plot for each throughput test of the plan.
 pub(super) fn plots(grid: &Grid<'_>) -> Vec<Plot> {
-    let tests = grid.flow_tests().enumerate();
-    tests
-        .map(
-            |(index, test)| {
-                if is_by_name(test) { bars(grid, index, test) } else { lines(grid, index, test) }
-            },
-        )
-        .collect()
+    let tests: Vec<&Test> = grid.flow_tests().collect();
+    let plot = |(index, test): (usize, &&Test)| {
+        let earlier = tests[..index].iter().any(|other| title(other) == title(test));
+        let stem = title(test).replace("TCP ", "");
+        let file = named(&stem, &test.id, usize::from(earlier));
+        if is_by_name(test) { bars(grid, &file, test) } else { lines(grid, &file, test) }
+    };
+    tests.iter().enumerate().map(plot).collect()
 }
 
 /// Whether the values are names and not numbers: no order, no distance.
@@ -41,15 +41,10 @@ fn kind_of(test: &Test) -> FlowKind {
 }
 
 fn title(test: &Test) -> String {
-    format!("{} throughput by {}", kind_of(test).title(), test.parameter().name)
+    format!("{} by {}", kind_of(test).plot_title(), test.parameter().name)
 }
 
-/// The stem of a plot's file: `throughput-by-window`.
-fn file(index: usize, test: &Test) -> String {
-    named(&format!("throughput-by-{}", test.parameter().name), &test.id, index)
-}
-
-fn bars(grid: &Grid<'_>, index: usize, test: &Test) -> Plot {
+fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
     let values = test.values();
     let row = |row: &Row<'_>| {
         let flow = row.flow(&test.id)?;
@@ -76,11 +71,11 @@ fn bars(grid: &Grid<'_>, index: usize, test: &Test) -> Plot {
     Plot {
         title: title(test),
         caption: format!("Test {}: the best of the repetitions. Longer is faster.", test.id),
-        panels: vec![(format!("{}.svg", file(index, test)), chart.svg())],
+        panels: vec![(format!("{file}.svg"), chart.svg())],
     }
 }
 
-fn lines(grid: &Grid<'_>, index: usize, test: &Test) -> Plot {
+fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
     let asked = Asked::of(test);
     let of_windows = by_window(test);
     let now = curves(grid, |row| {
@@ -115,7 +110,7 @@ fn lines(grid: &Grid<'_>, index: usize, test: &Test) -> Plot {
     Plot {
         title: title(test),
         caption,
-        panels: panels(&file(index, test), kind_of(test).plot_title(), &axes, now, past, grid),
+        panels: panels(file, kind_of(test).plot_title(), &axes, now, past, grid),
     }
 }
 
@@ -224,9 +219,11 @@ fn bound_points(row: &Row<'_>, flow: &FlowTest<'_>, asked: &Asked) -> Vec<(f64, 
     points.into_iter().map(|(place, bps)| (place, least(bps))).collect()
 }
 
+/// Whether two bounds differ by little wherever both are known.
 fn is_close(one: &[(f64, f64)], other: &[(f64, f64)]) -> bool {
-    let same = |(a, b): (&(f64, f64), &(f64, f64))| (a.1 / b.1 - 1.0).abs() <= SAME_BOUND;
-    one.len() == other.len() && one.iter().zip(other).all(same)
+    let at = |place: f64| other.iter().find(|it| (it.0 / place - 1.0).abs() < 1e-9);
+    let mut both = one.iter().filter_map(|it| Some((it.1, at(it.0)?.1))).peekable();
+    both.peek().is_some() && both.all(|(one, other)| (one / other - 1.0).abs() <= SAME_BOUND)
 }
 
 /// A dashed line for each ceiling, in the colour of the first topology that has it; those that a

@@ -34,7 +34,7 @@ fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Plot> {
     }
     let name = test.parameter().name;
     let chart = StripChart {
-        title: format!("Repetitions of {}, as a share of the best", test.id),
+        title: format!("Repetitions of test {}, as a share of the best", test.id),
         description: groups
             .iter()
             .flat_map(|group| {
