@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::check_simulate::check_simulate;
 use super::check_tcp::check_tcp;
-use super::{StudyPlan, Test, TestKind, Topology};
+use super::{StudyPlan, Test, TestKind, Topology, question};
 use crate::lab::{Problem, Step};
 
 /// Most cells in one study: at a second each more than a day.
@@ -39,7 +39,8 @@ impl StudyPlan {
             within("test", index, check_test(self, test))?;
         }
         self.check_used()?;
-        self.check_size()
+        self.check_size()?;
+        question::check(self)
     }
 
     /// A topology that no test is on would be built for nothing.
@@ -209,6 +210,7 @@ mod tests {
                 kind: TestKind::Tcp(tcp()),
                 repetitions: 2,
             }],
+            questions: vec![],
         }
     }
 

@@ -9,6 +9,7 @@ mod check_tcp;
 mod estimate;
 mod plan;
 mod published;
+mod question;
 mod simulate_test;
 mod tcp_test;
 mod test;
@@ -21,6 +22,10 @@ pub use published::{
     Cards, Comparison, ErrorColumn, Milestone, MilestoneSet, NotAFigure, PacketsPerSecond, Printed,
     PublishedError, PublishedFigures, PublishedItem, PublishedPing, PublishedRouter, PublishedRows,
     PublishedTable, PublishedTcp, Relation, Streams, TableAbout, Theory,
+};
+pub use question::{
+    Answer, Condition, Evaluated, Figure, FigureKind, FigureStat, Figures, Measured, Missing, Part,
+    Place, Quantity, Question, Template, Unit, ValueName, Verdict,
 };
 pub use simulate_test::SimulateTest;
 pub use tcp_test::TcpTest;

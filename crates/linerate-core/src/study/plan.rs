@@ -10,7 +10,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Test;
+use super::{Question, Test};
 use crate::lab::LabPlan;
 use crate::record::{Cell, Plan};
 
@@ -38,6 +38,9 @@ pub struct StudyPlan {
     /// What to measure on each topology, in order.
     #[serde(rename = "test")]
     pub tests: Vec<Test>,
+    /// What the study asks, answered by the figures of a run.
+    #[serde(rename = "question", default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
 }
 
 /// One topology of a study.
@@ -124,7 +127,7 @@ impl fmt::Display for CellKey {
 
 impl StudyPlan {
     /// The same study on the topologies named in `only`, in the order of the file; all of them
-    /// when `only` is empty. Tests that are on none of them go.
+    /// when `only` is empty. Tests that are on none of them go, and so do questions about others.
     /// # Errors
     /// The first name that is no topology of this study.
     pub fn only(mut self, only: &[String]) -> Result<Self, String> {
@@ -137,6 +140,10 @@ impl StudyPlan {
                 on.retain(|id| only.contains(id));
             }
             self.tests.retain(|test| test.on.as_ref().is_none_or(|on| !on.is_empty()));
+            let is_left = |question: &Question| {
+                question.topologies().all(|id| only.iter().any(|left| left == id))
+            };
+            self.questions.retain(is_left);
         }
         Ok(self)
     }

@@ -82,6 +82,7 @@ pub fn plan() -> StudyPlan {
         shuffle_seed: None,
         topologies,
         tests: tests(1),
+        questions: vec![],
     }
 }
 

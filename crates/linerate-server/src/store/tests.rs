@@ -69,6 +69,7 @@ fn new_run(id: &str) -> NewRun {
             kind: TestKind::Ping { sizes_bytes: vec![56], count: 10 },
             repetitions: 3,
         }],
+        questions: vec![],
     };
     NewRun { id: id.to_owned(), plan, started_at: WallTime::from_unix_nanos(0), host: None }
 }
