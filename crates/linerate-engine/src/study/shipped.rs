@@ -14,8 +14,11 @@ pub struct Shipped {
 }
 
 /// Every plan that ships with the program.
-pub const SHIPPED: &[Shipped] =
-    &[Shipped { name: "pren", toml: include_str!("../../../../studies/pren.toml") }];
+pub const SHIPPED: &[Shipped] = &[
+    Shipped { name: "pren", toml: include_str!("../../../../studies/pren.toml") },
+    Shipped { name: "nap", toml: include_str!("../../../../studies/nap.toml") },
+    Shipped { name: "gigasunet", toml: include_str!("../../../../studies/gigasunet.toml") },
+];
 
 /// The shipped plan of this name.
 pub fn shipped(name: &str) -> Option<&'static Shipped> {
