@@ -15,9 +15,9 @@ use crate::svg::LineChart;
 
 /// A time-sequence diagram of the start is worth a place beside that of a run so many times as
 /// long.
-const START_WORTH: f64 = 4.0;
+pub(crate) const START_WORTH: f64 = 4.0;
 /// Round trips that it shows.
-const START_ROUNDS: u32 = 24;
+pub(crate) const START_ROUNDS: u32 = 24;
 
 /// The simulation as the command shows it; without a run when nothing came of it.
 pub(crate) fn report(record: &Record, plan: &SimulatePlan) -> SimulationReport {
@@ -116,7 +116,7 @@ pub(crate) fn charts(record: &Record, plan: &SimulatePlan) -> Vec<(&'static str,
 }
 
 /// The points of each flow that has some.
-fn points(record: &Record) -> Vec<Vec<Point>> {
+pub(crate) fn points(record: &Record) -> Vec<Vec<Point>> {
     let of = |metric, flow| {
         let mut series = record.series.iter();
         series.find(|series: &&Series| series.metric == metric && series.flow == flow)
