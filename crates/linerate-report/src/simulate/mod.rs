@@ -5,7 +5,8 @@ mod of_record;
 mod plots;
 mod text;
 
-pub(crate) use of_record::{charts, report};
+pub(crate) use of_record::{START_ROUNDS, START_WORTH, charts, points, report};
+pub(crate) use plots::sequences;
 
 pub use plots::{Sample, plots};
 pub use text::text;

@@ -16,9 +16,9 @@ use crate::svg::LineChart;
 
 /// A time-sequence diagram of the start is worth a place beside that of a run so many times as
 /// long.
-const START_WORTH: f64 = 4.0;
+pub(crate) const START_WORTH: f64 = 4.0;
 /// Round trips that it shows.
-const START_ROUNDS: u32 = 24;
+pub(crate) const START_ROUNDS: u32 = 24;
 /// Round trips around the first loss that a diagram shows; a time-out of a second over an OC-12
 /// took 22.
 const ROUNDS_BEFORE_LOSS: u32 = 4;
@@ -158,7 +158,7 @@ fn first_loss(flows: &[Vec<Point>]) -> Option<MonoTime> {
 }
 
 /// The points of each flow that has some.
-fn points(record: &Record) -> Vec<Vec<Point>> {
+pub(crate) fn points(record: &Record) -> Vec<Vec<Point>> {
     let of = |metric, flow| {
         let mut series = record.series.iter();
         series.find(|series: &&Series| series.metric == metric && series.flow == flow)

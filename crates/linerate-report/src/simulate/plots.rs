@@ -43,13 +43,22 @@ pub(crate) fn charts(
 }
 
 fn sequence(flows: &[Vec<Point>]) -> LineChart {
+    let lines = drawn(flows).map(|(index, points)| (name(flows, index), points));
+    sequences("Time and sequence", lines)
+}
+
+/// What each of several flows had acknowledged by when, at most eight of them.
+pub(crate) fn sequences<'a>(
+    title: &str,
+    lines: impl Iterator<Item = (String, &'a [Point])>,
+) -> LineChart {
     let line = |point: &Point| (point.at.nanos() as f64 / 1e9, point.acked_bytes as f64 / 1e6);
-    let series = drawn(flows).map(|(index, points)| Series {
-        label: name(flows, index),
+    let series = lines.take(FLOWS_DRAWN).enumerate().map(|(index, (label, points))| Series {
+        label,
         ..plain(index, thin(points).map(line).collect())
     });
     LineChart {
-        title: "Time and sequence".to_owned(),
+        title: title.to_owned(),
         description: "Payload that was acknowledged, by time".to_owned(),
         x: Axis::plain("time, s", Kind::Linear, number::short_signed),
         y: Axis::plain("acknowledged payload, MB", Kind::Linear, number::short_signed),

@@ -5,7 +5,9 @@
 //! Best, median, least and most of the runs as they are; mean and deviation as the OC-12 study of
 //! 1999 prints its bulk runs.
 
-use linerate_core::record::{Ceiling, Direction, EmulatedPath, MetricId, Record, Rung, Stat};
+use linerate_core::record::{
+    Ceiling, Direction, EmulatedPath, Finish, MetricId, Plan, Record, Stat,
+};
 use linerate_core::stats::{Moments, median};
 use linerate_core::study::{Test, TestKind, Value};
 
@@ -233,20 +235,39 @@ impl<'a> FlowFigure<'a> {
         })
     }
 
-    /// The largest window that the receiver advertised in any run, all streams together; the one
+    /// The largest window that the receivers advertised in any run, all streams together; the one
     /// asked for where no record tells.
     pub(crate) fn window_bytes(&self) -> Option<f64> {
         let rungs = self.runs.iter().filter_map(|run| run.ceiling.as_ref());
         let rungs = rungs.flat_map(|ceiling| &ceiling.rungs);
         let rungs = rungs.filter(|rung| rung.kind == "receive_window");
-        let input = |rung: &Rung, name: &str| {
-            Some(rung.inputs.iter().find(|input| input.name == name)?.value)
+        let seen = rungs.flat_map(|rung| &rung.inputs).filter(|it| it.name == "window_bytes");
+        let seen = seen.map(|input| input.value).reduce(f64::max);
+        let streams = self.runs.first().map_or(1.0, |run| streams(&run.plan));
+        seen.or_else(|| (self.number > 0).then_some(self.number as f64 * streams))
+    }
+
+    /// The median time of the runs' transfers; none where a run ends by time.
+    pub(crate) fn transfer_ns(&self) -> Option<f64> {
+        let time = |run: &&Record| {
+            let by_bytes = match &run.plan {
+                Plan::Tcp(plan) => matches!(plan.finish, Finish::Bytes(_)),
+                Plan::Simulate(plan) => matches!(plan.finish, Finish::Bytes(_)),
+                _ => false,
+            };
+            let value = |metric| run.value(metric, Stat::Value, None);
+            value(MetricId::Transfer).or_else(|| value(MetricId::Span)).filter(|_| by_bytes)
         };
-        let each = |rung: &Rung| {
-            Some(input(rung, "window_bytes")? * input(rung, "streams").unwrap_or(1.0))
-        };
-        let seen = rungs.filter_map(each).reduce(f64::max);
-        seen.or_else(|| (self.number > 0).then_some(self.number as f64))
+        median(&self.runs.iter().filter_map(time).collect::<Vec<f64>>())
+    }
+}
+
+/// Connections of a run.
+fn streams(plan: &Plan) -> f64 {
+    match plan {
+        Plan::Tcp(plan) => f64::from(plan.streams),
+        Plan::Simulate(plan) => f64::from(plan.streams),
+        _ => 1.0,
     }
 }
 

@@ -33,6 +33,11 @@ pub(super) fn table(row: &Row<'_>, test: &FlowTest<'_>, past: &str) -> Table {
     if runs >= RUNS_FOR_A_DEVIATION {
         rows.add("  mean \u{b1} std", mean);
     }
+    if rows.any(|figure| figure.transfer_ns().is_some()) {
+        rows.add("  time of the transfer, s", |figure| {
+            or_dash(figure.transfer_ns(), |ns| number::significant(ns / 1e9, 4))
+        });
+    }
     bounds(&mut rows, row, test);
     losses(&mut rows, row);
     rows.table

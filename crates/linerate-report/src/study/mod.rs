@@ -196,7 +196,7 @@ fn tests(plan: &StudyPlan) -> Option<String> {
                 let name = test.parameter().name;
                 let runs = words::counted(test.repetitions.into(), "run");
                 let stack = simulate.tcp.name();
-                format!("TCP of {stack} simulated in virtual time, {runs} at each {name}")
+                format!("TCP of {stack} simulated in virtual time, {runs} by {name}")
             }
         })
         .collect();

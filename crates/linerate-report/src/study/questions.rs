@@ -219,7 +219,7 @@ fn show_one(value: f64, unit: &Unit) -> String {
         Unit::Rate => signed(number::rate(size)),
         Unit::Time => signed(time(size)),
         Unit::Bytes => signed(bytes(size)),
-        Unit::Share => signed(number::percent(size)),
+        Unit::Share => signed(percent(size)),
         Unit::Times => signed(format!("{} times", number::trimmed(&number::significant(size, 3)))),
         Unit::Number => signed(plain(size)),
         Unit::Count(unit) if size == 1.0 => {
@@ -227,6 +227,15 @@ fn show_one(value: f64, unit: &Unit) -> String {
             signed(format!("1 {}", one.unwrap_or(unit)))
         }
         Unit::Count(unit) => signed(format!("{} {unit}", plain(size))),
+    }
+}
+
+/// Three digits; below a percent none that say nothing, as studies print a loss.
+fn percent(ratio: f64) -> String {
+    let text = number::percent(ratio);
+    match text.strip_suffix(" %").filter(|_| ratio < 0.01) {
+        Some(digits) => format!("{} %", number::trimmed(digits)),
+        None => text,
     }
 }
 

@@ -2,6 +2,8 @@
 //! that a report prints.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod wan;
+
 use linerate_core::lab::{HostPlan, LabPlan, LinkPlan, RouterPlan};
 use linerate_core::record::{
     Caveat, CaveatCode, Ceiling, CeilingInput, Cell, Direction, Distribution, End, MetricId, Plan,

@@ -305,8 +305,9 @@ impl Sums<'_> {
             FigureKind::Measured(of) => self.measured(of),
             FigureKind::Published(item) => self.published(item),
             FigureKind::PublishedOf(of) => self.published_beside(of),
-            FigureKind::CeilingOf(of) => self.ceiling(of),
-            FigureKind::BoundOf(of) => self.bound(of),
+            // What was not measured has no bound either, and is the reason to tell.
+            FigureKind::CeilingOf(of) => value(of).and_then(|_| self.ceiling(of)),
+            FigureKind::BoundOf(of) => value(of).and_then(|_| self.bound(of)),
             FigureKind::ShareOfCeiling(of) => {
                 over(&value(of)?, &self.ceiling(of)?, of, Unit::Share)
             }
@@ -361,7 +362,7 @@ impl Sums<'_> {
         let value = of.stat.of(&runs, row.better == Better::Higher);
         let value = value.filter(|value| value.is_finite());
         let usual = Measured { metric: None, ..of.clone() }.metric_of(place.test);
-        let missing = || match metric == usual {
+        let missing = || match self.figures.runs(&place, usual).is_empty() {
             true => Missing::Result(place.name()),
             false => Missing::Metric(place.name(), row.title),
         };

@@ -8,7 +8,7 @@ use linerate_core::study::Test;
 use super::super::Plot;
 use super::super::figure::{FlowFigure, FlowKind, FlowTest, by_window, knee};
 use super::super::grid::{Grid, Row};
-use super::{Axes, curves, named, panels, past_curves, series, shared_axis};
+use super::{Axes, curves, legend, named, panels, past_curves, series, shared_axis};
 use crate::svg::{Axis, BarChart, BarRow, Kind, Series};
 use crate::{number, words};
 
@@ -50,7 +50,7 @@ fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
         let flow = row.flow(&test.id)?;
         let best: Vec<Option<f64>> = flow.figures.iter().map(FlowFigure::best).collect();
         best.iter().any(Option::is_some).then(|| BarRow {
-            label: row.topology.title.clone(),
+            label: legend(row, flow.kind()),
             texts: best.iter().map(|bps| number::or_dash(*bps, number::mbit)).collect(),
             values: best.into_iter().map(|bps| bps.map(|bps| bps / 1e6)).collect(),
         })
@@ -83,7 +83,7 @@ fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
         let points = figures.filter_map(|it| Some((asked.place(it.number), it.best()?)));
         let mut points: Vec<(f64, f64)> = points.collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Some((row.topology.title.clone(), points))
+        Some((legend(row, kind_of(test)), points))
     });
     let past = past_curves(grid, |row| {
         let windows = asked.numbers.iter().filter(|window| of_windows && **window > 0);
@@ -181,7 +181,7 @@ fn bound_lines(grid: &Grid<'_>, test: &Test, asked: &Asked) -> Vec<Series> {
     let line = |(style, row): (usize, &Row<'_>)| {
         let flow = row.flow(&test.id).filter(|flow| row.has_window_bound(flow))?;
         let points = bound_points(row, flow, asked);
-        dashed(format!("bound, {}", row.topology.title), style, points.into_iter())
+        dashed(format!("bound, {}", row.topology.id), style, points.into_iter())
     };
     let all = grid.topologies.iter().enumerate().filter_map(line);
     let mut kept = all.fold(Vec::new(), |mut kept: Vec<Series>, line| {
@@ -260,7 +260,7 @@ fn seen_window_lines(grid: &Grid<'_>, test: &Test, asked: &Asked, top: f64) -> V
             (bps <= top).then_some((asked.place(it.number), bps))
         };
         let points = flow.figures.iter().filter_map(point);
-        dashed(format!("window/RTT, {}", row.topology.title), style, points)
+        dashed(format!("window/RTT, {}", row.topology.id), style, points)
     };
     grid.topologies.iter().enumerate().filter_map(line).filter(|_| by_window(test)).collect()
 }

@@ -6,10 +6,12 @@
 
 mod flows;
 mod losses;
+mod sequence;
 mod spread;
 
 use super::Plot;
 use super::compare::Comparison;
+use super::figure::FlowKind;
 use super::grid::{Grid, Row};
 use crate::number;
 use crate::svg::{Axis, Kind, LineChart, Series, linear_domain, log_domain, text_width};
@@ -23,6 +25,7 @@ pub(crate) fn plots(grid: &Grid<'_>, compared: &Comparison) -> Vec<Plot> {
     let mut out = Vec::new();
     out.extend((0..pings).map(|test| self::pings(grid, test)));
     out.extend(flows::plots(grid));
+    out.extend(sequence::plots(grid));
     out.extend(losses::plot(grid, compared));
     out.extend(spread::plots(grid));
     told_apart(out)
@@ -48,6 +51,21 @@ fn named(name: &str, id: &str, test: usize) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let whole = if test == 0 { name.to_owned() } else { format!("{name}-{id}") };
     whole.chars().map(safe).collect()
+}
+
+/// The longest name that a chart writes out at the end of a line.
+const NAME_MOST: usize = 25;
+
+/// A topology's name in a legend: its title, its identifier where that is too long; of a model's
+/// figures it says so.
+fn legend(row: &Row<'_>, kind: FlowKind) -> String {
+    let topology = row.topology;
+    let name = |name: &str| match kind {
+        FlowKind::Simulated => format!("{name}, simulated"),
+        _ => name.to_owned(),
+    };
+    let full = name(&topology.title);
+    if full.chars().count() <= NAME_MOST { full } else { name(&topology.id) }
 }
 
 fn pings(grid: &Grid<'_>, test: usize) -> Plot {

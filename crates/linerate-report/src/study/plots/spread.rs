@@ -3,9 +3,9 @@
 use linerate_core::study::Test;
 
 use super::super::Plot;
-use super::super::figure::FlowFigure;
+use super::super::figure::{FlowFigure, FlowKind};
 use super::super::grid::Grid;
-use super::named;
+use super::{legend, named};
 use crate::svg::{StripChart, StripGroup, StripRow};
 use crate::{number, words};
 
@@ -24,7 +24,7 @@ fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Plot> {
         .filter_map(|(style, row)| {
             let rows: Vec<StripRow> =
                 row.flow(&test.id)?.figures.iter().filter_map(strip_row).collect();
-            let label = row.topology.title.clone();
+            let label = legend(row, FlowKind::of(test).unwrap_or(FlowKind::Tcp));
             (!rows.is_empty()).then_some(StripGroup { label, style, rows })
         })
         .collect();
