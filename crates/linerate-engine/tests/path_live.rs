@@ -262,12 +262,43 @@ impl Element for Noise {
         let corrupted = packet.ip_bytes > 500;
         out.forward(at, Packet { corrupted, ..packet });
     }
+}
 
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
+/// Keeps the emulator's thread from its work for 5 ms at every packet, as another program on its
+/// processor would.
+struct Hog;
 
-    fn next(&self) -> Option<MonoTime> {
-        None
+impl Element for Hog {
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        clock::sleep(Duration::from_millis(5));
+        out.forward(at, packet);
     }
+}
+
+#[test]
+fn a_path_held_back_by_other_work_says_for_how_long_and_is_invalid() {
+    let Some(hosts) = Hosts::new() else { return };
+    let late = || direction(vec![Box::new(Hog), Box::new(Delay::new(Duration::from_millis(1)))]);
+    let mut emulator = hosts.start(1500, [late(), direction(Vec::new())]);
+    let (one, two) = hosts.datagrams();
+    let before = emulator.snapshot();
+    for _ in 0..20 {
+        one.send(b"there").unwrap();
+        two.recv(&mut [0; 16]).unwrap();
+    }
+    let after = emulator.snapshot();
+    let report = emulator.stop();
+    assert_complete(&report);
+    // 20 stops of 5 ms and what a sleep is late; other packets of the hosts have more.
+    let stops = report.stops.within(report.ran);
+    assert!(stops.count >= 20 && stops.total_ns >= 100_000_000, "{stops:?}");
+    assert!(stops.longest_ns >= 5_000_000 && stops.share <= 1.0, "{stops:?}");
+    let faults = report.faults();
+    assert!(faults[0].starts_with("the emulator stood still for "), "{faults:?}");
+    // What came before a measurement is not its own.
+    let own = after.stops.since(&before.stops).within(report.ran);
+    assert!(own.count >= 20 && own.count <= stops.count, "{own:?}");
+    assert_eq!(after.stops.since(&after.stops).within(report.ran).count, 0);
 }
 
 #[test]

@@ -5,15 +5,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_core::path::{LossCause, PathPlan};
-use linerate_core::record::{EmulatedPath, PathDirection, PathLoss, QueueSeries};
+use linerate_core::record::{EmulatedPath, PathDirection, PathLoss, PathStops, QueueSeries};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock;
 use linerate_sys::tun::TunKind;
 
+use super::super::report::fell_behind;
 use super::super::{
     Counters, DirectionCounters, DirectionReport, Emulator, EmulatorReport, LATE, Snapshot,
 };
 use super::teller::OnWay;
+use crate::environment::StolenTime;
 
 /// What a record says of a path beside its counters.
 #[derive(Clone, Debug)]
@@ -63,6 +65,7 @@ pub(super) struct Watched {
     on_way: OnWay,
     begin: MonoTime,
     first: Snapshot,
+    stolen: StolenTime,
     queues: [QueueSeries; 2],
 }
 
@@ -70,7 +73,7 @@ impl Watched {
     pub(super) fn begin(on_way: OnWay, interval: Duration) -> Self {
         let first = on_way.path.snapshot();
         let queues = [(); 2].map(|()| QueueSeries::new(nanos(interval)));
-        Self { on_way, begin: clock::monotonic(), first, queues }
+        Self { on_way, begin: clock::monotonic(), first, stolen: StolenTime::begin(), queues }
     }
 
     /// Looks at the queues.
@@ -83,6 +86,7 @@ impl Watched {
         self.look();
         let span = clock::monotonic().since(self.begin);
         let mut path = told(&self.on_way.path, &self.first, span, self.queues);
+        path.stolen_ratio = self.stolen.ratio();
         for (direction, carried) in path.directions.iter_mut().zip(self.on_way.directions) {
             direction.direction = carried;
         }
@@ -114,24 +118,36 @@ fn told(
         unread_packets: now.unread[index]
             .map(|count| count.saturating_sub(since.unread[index].unwrap_or(0))),
     };
-    let ended = (!emulator.is_running()).then(|| "the emulator ended".to_owned());
-    let mut path = described(&site.facts, &[report(0), report(1)], span, queues);
+    let stops = now.stops.since(&since.stops).within(span);
+    let mut path = described(&site.facts, &[report(0), report(1)], stops, span, queues);
     path.memory_bytes = emulator.memory_bytes();
-    path.late |= ended.is_some();
-    path.faults.extend(ended);
+    path.run_queue_wait_ns =
+        (now.run_queue_wait_ns).and_then(|now| Some(now.saturating_sub(since.run_queue_wait_ns?)));
+    let silent = if !emulator.is_running() {
+        Some("the emulator ended")
+    } else if !now.answered || !since.answered {
+        Some("the emulator's thread did not answer for 0.5 s")
+    } else {
+        None
+    };
+    path.late |= silent.is_some();
+    path.faults.extend(silent.map(str::to_owned));
     path
 }
 
 /// What a path did in all, after its end.
 pub fn ended(facts: &PathFacts, report: &EmulatorReport, queues: [QueueSeries; 2]) -> EmulatedPath {
-    let mut path = described(facts, &report.directions, report.ran, queues);
+    let stops = report.stops.within(report.ran);
+    let mut path = described(facts, &report.directions, stops, report.ran, queues);
     path.memory_bytes = report.memory_bytes;
+    path.run_queue_wait_ns = report.run_queue_wait.map(nanos);
     path
 }
 
 fn described(
     facts: &PathFacts,
     reports: &[DirectionReport; 2],
+    stops: PathStops,
     span: Duration,
     queues: [QueueSeries; 2],
 ) -> EmulatedPath {
@@ -139,7 +155,7 @@ fn described(
     let faults = names.flat_map(|(name, report)| {
         report.faults().map(move |fault| format!("{name}: {fault}")).collect::<Vec<_>>()
     });
-    let faults: Vec<String> = faults.collect();
+    let faults: Vec<String> = fell_behind(&stops).into_iter().chain(faults).collect();
     let directions = reports.iter().zip(queues).enumerate();
     EmulatedPath {
         name: facts.name.clone(),
@@ -152,6 +168,9 @@ fn described(
         mtu_bytes: facts.mtu_bytes,
         memory_bytes: 0,
         span_ns: nanos(span),
+        stops,
+        run_queue_wait_ns: None,
+        stolen_ratio: None,
         late: !faults.is_empty(),
         faults,
         directions: directions
