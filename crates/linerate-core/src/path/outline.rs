@@ -201,8 +201,8 @@ mod tests {
         let [there, back] = plan(path).loads(1500).expect("a path");
         assert_eq!(there, back);
         assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(80_000_000)));
-        // 10,000 bytes, and 1000 packets of 1500 before the device.
-        assert_eq!((there.queue_bytes, there.delay.as_millis()), (1_510_000, 20));
+        // 10,000 bytes before the link, and as many before the device.
+        assert_eq!((there.queue_bytes, there.delay.as_millis()), (20_000, 20));
         let trunk = "trunk = [\"10 Mbit/s\", \"20 Mbit/s\"]\nbuffer = \"10 kB\"";
         let [there, _] = plan(trunk).loads(1500).expect("a path");
         assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(30_000_000)));
