@@ -101,6 +101,7 @@ fn deeds(direction: &PathDirection, span_ns: u64) -> String {
         ("copied", direction.copied_packets),
         ("corrupted", direction.corrupted_packets),
         ("marked", direction.marked_packets),
+        ("told that the packet is too long", direction.icmp_messages),
         ("dropped outside of the plan", direction.unplanned_packets),
     ];
     let counted = counted.into_iter().filter(|(_, count)| *count > 0);

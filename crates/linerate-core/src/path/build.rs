@@ -34,6 +34,8 @@ impl PathPlan {
     }
 }
 
+/// What every link carries (RFC 791 §3.2).
+const MTU_BYTES_MIN: u32 = 68;
 /// Largest early chance of a drop, as Floyd advised later (1997, "RED: discussions of setting
 /// parameters").
 const RED_CHANCE_MAX: f64 = 0.1;
@@ -101,7 +103,14 @@ impl<'a> Builder<'a> {
             }
             self.push(Outages::new(self.start, &spans));
         }
+        if plan.mtu_silent.is_some() && plan.mtu_bytes.is_none() {
+            return Err(problem("mtu_silent", "it needs `mtu_bytes`"));
+        }
         if let Some(mtu_bytes) = plan.mtu_bytes {
+            if !(MTU_BYTES_MIN..=65_535).contains(&mtu_bytes) {
+                let reason = format!("{mtu_bytes} is not {MTU_BYTES_MIN} to 65535 bytes");
+                return Err(problem("mtu_bytes", reason));
+            }
             self.push(MtuLimit::new(mtu_bytes));
         }
         if let Some(policer) = &plan.policer {
@@ -377,6 +386,8 @@ mod tests {
                 "rate = \"1M\"\nbuffer = \"0 packets\"\nqueue = \"red\"",
                 "buffer: RED: thresholds 0 and 0 are not 0 or more and one above the other",
             ),
+            ("mtu_bytes = 67", "mtu_bytes: 67 is not 68 to 65535 bytes"),
+            ("mtu_silent = true", "mtu_silent: it needs `mtu_bytes`"),
             ("half_duplex = true", "half_duplex: it needs a rate to share"),
             (
                 "backward = { burst_loss = { ratio = \"1%\", burst_packets = 0.5 } }",

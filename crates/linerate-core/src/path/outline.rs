@@ -25,6 +25,8 @@ pub struct Load {
     pub delay: Duration,
     /// What all queues hold together, in bytes of IP packets.
     pub queue_bytes: u64,
+    /// The MTU that senders of longer packets are told; absent where nobody is told.
+    pub told_mtu_bytes: Option<u32>,
 }
 
 /// The link that the plan names and what carries packets on it; an Ethernet link where it gives a
@@ -108,6 +110,7 @@ impl PathPlan {
             rate: line,
             delay: facts.delay,
             queue_bytes: waiting.saturating_mul(queues).saturating_add(shaper_bytes),
+            told_mtu_bytes: plan.mtu_bytes.filter(|_| plan.mtu_silent != Some(true)),
         })
     }
 
@@ -167,6 +170,7 @@ impl PathPlan {
             ("cross traffic", !self.cross.is_empty()),
             ("half duplex", self.half_duplex == Some(true)),
             ("MTU limit", self.mtu_bytes.is_some()),
+            ("black hole", self.mtu_silent == Some(true)),
         ];
         set.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect()
     }

@@ -98,7 +98,8 @@ pub struct PathPlan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<String>,
 
-    /// Largest IP packet that passes.
+    /// Largest IP packet that passes, 68 bytes or more. Senders of longer ones that may not be
+    /// fragmented get an ICMP message with it (not in virtual time); others are lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// Longer packets vanish without an ICMP message: a black hole.

@@ -115,6 +115,9 @@ pub struct PathDirection {
     pub corrupted_packets: u64,
     /// Packets that the path marked (Congestion Experienced).
     pub marked_packets: u64,
+    /// ICMP messages to senders whose packets were longer than the path's MTU.
+    #[serde(default)]
+    pub icmp_messages: u64,
     /// Packets dropped outside of the plan: no room, not read in time, not taken by the host.
     pub unplanned_packets: u64,
     /// Packets handed over later than due by more than `late_threshold_ns`.

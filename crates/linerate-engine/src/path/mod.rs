@@ -16,8 +16,8 @@
 //! 3, 5,000 writes a second.
 //!
 //! One thread serves both directions: two gained nothing on two processors. The emulator fails
-//! closed: with its process or thread the devices are gone, and nothing passes. Leaves out ICMP
-//! messages of the path itself.
+//! closed: with its process or thread the devices are gone, and nothing passes. Leaves out the
+//! time to live: the path is a link and no hop.
 
 mod cut;
 mod device;
@@ -31,6 +31,7 @@ mod report;
 mod stops;
 #[cfg(test)]
 mod tests;
+mod too_big;
 pub mod witness;
 mod worker;
 

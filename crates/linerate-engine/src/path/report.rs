@@ -45,6 +45,8 @@ pub struct DirectionCounters {
     pub corrupted_packets: u64,
     /// Packets that the path marked (Congestion Experienced).
     pub marked_packets: u64,
+    /// Messages to senders whose packets were longer than the path's MTU.
+    pub icmp_messages: u64,
     /// Packets that the other host did not take: its link was down.
     pub refused_packets: u64,
     /// Packets dropped because the path held more than was planned for. Not part of the model.
