@@ -393,6 +393,10 @@ mod tests {
                 "backward = { burst_loss = { ratio = \"1%\", burst_packets = 0.5 } }",
                 "backward.burst_loss: a burst has one packet or more, and some packet gets through",
             ),
+            (
+                "forward = { emulator = \"netem\" }",
+                "forward.emulator: one emulator carries the whole path",
+            ),
             ("forward = { seed = 1 }", "forward.seed: the seed belongs to the whole path"),
         ];
         for (text, message) in cases {

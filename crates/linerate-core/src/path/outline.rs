@@ -169,6 +169,7 @@ impl PathPlan {
             ("packet rate", self.packets_per_s.is_some()),
             ("cross traffic", !self.cross.is_empty()),
             ("half duplex", self.half_duplex == Some(true)),
+            ("netem", self.is_netem()),
             ("MTU limit", self.mtu_bytes.is_some()),
             ("black hole", self.mtu_silent == Some(true)),
         ];

@@ -46,7 +46,8 @@ pub struct PathRun {
 pub struct EmulatedPath {
     /// Its place: `r1 eth1 - r2 eth0`.
     pub name: String,
-    /// What carried the packets: `tun` for IP packets, `tap` for Ethernet frames.
+    /// What carried the packets: `tun` for IP packets, `tap` for Ethernet frames, `netem` for the
+    /// kernel's, which says less: no reasons of losses, no schedule.
     pub datapath: String,
     /// What was asked of it.
     pub plan: PathPlan,
@@ -137,7 +138,8 @@ pub struct PathDirection {
 /// Packets lost to one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathLoss {
-    /// `queue_full`, `queue_early`, `policed`, `random`, `damaged`, `too_long` or `outage`.
+    /// `queue_full`, `queue_early`, `policed`, `random`, `damaged`, `too_long`, `outage`, or
+    /// `untold` by netem.
     pub cause: String,
     /// How many.
     pub packets: u64,

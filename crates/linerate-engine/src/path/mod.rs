@@ -24,6 +24,7 @@ mod device;
 mod frame;
 mod hold;
 mod lane;
+pub mod netem;
 mod of_plan;
 pub mod pcap;
 mod plan;
@@ -69,7 +70,7 @@ pub struct Emulator {
 const SNAPSHOT_WAIT: Duration = Duration::from_millis(500);
 
 /// What an emulator did up to a time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// The counters of both directions.
     pub counters: Counters,

@@ -10,6 +10,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock;
 use linerate_sys::tun::TunKind;
 
+use super::super::netem::NetemLink;
 use super::super::report::fell_behind;
 use super::super::{
     Counters, DirectionCounters, DirectionReport, Emulator, EmulatorReport, LATE, Snapshot,
@@ -36,27 +37,91 @@ pub struct PathSite {
     /// What it is.
     pub facts: PathFacts,
     /// What carries its packets.
-    pub emulator: Mutex<Emulator>,
+    carrier: Mutex<Carrier>,
+}
+
+/// What carries the packets of a path.
+#[derive(Debug)]
+enum Carrier {
+    Own(Emulator),
+    Netem(NetemLink),
 }
 
 impl PathSite {
+    /// A path that linerate carries.
+    pub const fn new(facts: PathFacts, emulator: Emulator) -> Self {
+        Self { facts, carrier: Mutex::new(Carrier::Own(emulator)) }
+    }
+
+    /// A path that the kernel carries.
+    pub const fn of_netem(facts: PathFacts, link: NetemLink) -> Self {
+        Self { facts, carrier: Mutex::new(Carrier::Netem(link)) }
+    }
+
+    /// What it is and its emulator; none that the kernel carries.
+    pub fn into_emulator(self) -> (PathFacts, Option<Emulator>) {
+        let carrier = self.carrier.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match carrier {
+            Carrier::Own(emulator) => (self.facts, Some(emulator)),
+            Carrier::Netem(_) => (self.facts, None),
+        }
+    }
+
     /// What it did so far.
     pub fn counters(&self) -> Counters {
-        self.lock().counters()
+        match &mut *self.lock() {
+            Carrier::Own(emulator) => emulator.counters(),
+            Carrier::Netem(link) => link.counters().unwrap_or_else(|| link.last()),
+        }
     }
 
     /// What it did so far, whole.
     pub fn snapshot(&self) -> Snapshot {
-        self.lock().snapshot()
+        match &mut *self.lock() {
+            Carrier::Own(emulator) => emulator.snapshot(),
+            Carrier::Netem(link) => {
+                let told = link.counters();
+                Snapshot {
+                    answered: told.is_some(),
+                    counters: told.unwrap_or_else(|| link.last()),
+                    ..Snapshot::default()
+                }
+            }
+        }
     }
 
     /// Whether it still carries packets.
     pub fn is_running(&self) -> bool {
-        self.lock().is_running()
+        match &mut *self.lock() {
+            Carrier::Own(emulator) => emulator.is_running(),
+            Carrier::Netem(link) => link.counters().is_some(),
+        }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Emulator> {
-        self.emulator.lock().unwrap_or_else(PoisonError::into_inner)
+    fn datapath(&self) -> &'static str {
+        match (&*self.lock(), self.facts.kind) {
+            (Carrier::Netem(_), _) => "netem",
+            (Carrier::Own(_), TunKind::Ip) => "tun",
+            (Carrier::Own(_), TunKind::Ethernet) => "tap",
+        }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        match &*self.lock() {
+            Carrier::Own(emulator) => emulator.memory_bytes(),
+            Carrier::Netem(_) => 0,
+        }
+    }
+
+    fn late_thresholds(&self) -> [Duration; 2] {
+        match &*self.lock() {
+            Carrier::Own(emulator) => emulator.late_thresholds(),
+            Carrier::Netem(_) => Default::default(),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Carrier> {
+        self.carrier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,8 +174,7 @@ fn told(
     queues: [QueueSeries; 2],
 ) -> EmulatedPath {
     let now = site.snapshot();
-    let emulator = site.lock();
-    let thresholds = emulator.late_thresholds();
+    let thresholds = site.late_thresholds();
     let report = |index: usize| DirectionReport {
         counters: difference(&now.counters[index], &since.counters[index]),
         lateness_ns: now.lateness_ns[index].since(&since.lateness_ns[index]),
@@ -120,10 +184,11 @@ fn told(
     };
     let stops = now.stops.since(&since.stops).within(span);
     let mut path = described(&site.facts, &[report(0), report(1)], stops, span, queues);
-    path.memory_bytes = emulator.memory_bytes();
+    site.datapath().clone_into(&mut path.datapath);
+    path.memory_bytes = site.memory_bytes();
     path.run_queue_wait_ns =
         (now.run_queue_wait_ns).and_then(|now| Some(now.saturating_sub(since.run_queue_wait_ns?)));
-    let silent = if !emulator.is_running() {
+    let silent = if !site.is_running() {
         Some("the emulator ended")
     } else if !now.answered || !since.answered {
         Some("the emulator's thread did not answer for 0.5 s")
@@ -230,6 +295,7 @@ pub const fn cause_name(cause: LossCause) -> &'static str {
         LossCause::Damaged => "damaged",
         LossCause::TooLong => "too_long",
         LossCause::Outage => "outage",
+        LossCause::Untold => "untold",
     }
 }
 
