@@ -6,11 +6,13 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::Command;
 use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    Direction, EmulatedPath, MetricId, PingPlan, PingTransport, Record, Stat, Status, Tool,
+    CaveatCode, Direction, EmulatedPath, MetricId, PingPlan, PingTransport, Record, Stat, Status,
+    Tool,
 };
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
@@ -162,6 +164,27 @@ fn a_path_that_needs_more_memory_than_is_allowed_is_refused_before_it_is_built()
 }
 
 #[test]
+fn a_device_deleted_under_a_measurement_makes_its_record_say_so() {
+    let Some(lab) = lab(WAN) else { return };
+    let record = std::thread::scope(|scope| {
+        let pinging = scope.spawn(|| ping(&lab, "a", [10, 0, 1, 2].into(), 60));
+        clock::sleep(Duration::from_millis(100));
+        let delete = || Command::new("ip").args(["link", "delete", "eth0"]).status();
+        let deleted = lab.run_on("b", delete).unwrap();
+        let record = pinging.join().unwrap();
+        deleted.is_ok_and(|status| status.success()).then_some(record)
+    });
+    let Some(record) = record else {
+        println!("skipped: ip(8) is needed to delete a link");
+        return;
+    };
+    let path = &record.paths[0];
+    assert!(path.late && path.faults.iter().any(|fault| fault == "the emulator ended"), "{path:?}");
+    let caveat = record.caveats.iter().find(|caveat| caveat.code == CaveatCode::EmulatorLate);
+    assert!(caveat.unwrap().detail.contains("the emulator ended"), "{caveat:?}");
+}
+
+#[test]
 fn a_path_for_netem_goes_over_netem_or_nothing_is_built_with_one_line() {
     if !userns::may_make_networks() {
         println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
@@ -171,8 +194,8 @@ fn a_path_for_netem_goes_over_netem_or_nothing_is_built_with_one_line() {
     let lab = match Lab::build(&LabPlan::from_toml(&text, "test.toml").unwrap()) {
         Ok(lab) => lab,
         Err(failure) => {
-            let line = "emulate with netem a eth0 - b eth0: this kernel has no netem; load sch_netem \
-                        (CONFIG_NET_SCH_NETEM), or leave out `emulator`";
+            let line = "emulate with netem a eth0 - b eth0: this kernel has no netem; load \
+                        sch_netem (CONFIG_NET_SCH_NETEM), or leave out `emulator`";
             assert_eq!((failure.to_string().as_str(), failure.exit_code()), (line, 2));
             println!("skipped: netem itself, which this kernel lacks; its refusal is tested");
             return;

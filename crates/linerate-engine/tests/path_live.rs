@@ -295,6 +295,9 @@ fn a_path_held_back_by_other_work_says_for_how_long_and_is_invalid() {
     assert!(stops.longest_ns >= 5_000_000 && stops.share <= 1.0, "{stops:?}");
     let faults = report.faults();
     assert!(faults[0].starts_with("the emulator stood still for "), "{faults:?}");
+    // It waits for the next packet in its turn, and is at work all the time.
+    let busy = (after.busy - before.busy).as_secs_f64();
+    assert!(busy >= 0.1 && report.busy >= after.busy, "{busy}");
     // What came before a measurement is not its own.
     let own = after.stops.since(&before.stops).within(report.ran);
     assert!(own.count >= 20 && own.count <= stops.count, "{own:?}");

@@ -61,7 +61,9 @@ fn schedule(path: &EmulatedPath) -> String {
     let stolen = stolen.map(|ratio| {
         format!("; this machine's host took {} of its processor time", number::percent(ratio))
     });
-    kept + &waited.unwrap_or_default() + &stolen.unwrap_or_default()
+    let busy = path.busy_ratio.filter(|ratio| *ratio > 0.5);
+    let busy = busy.map(|ratio| format!("; at work {} of the time", number::percent(ratio)));
+    kept + &busy.unwrap_or_default() + &waited.unwrap_or_default() + &stolen.unwrap_or_default()
 }
 
 fn directions(path: &EmulatedPath) -> String {

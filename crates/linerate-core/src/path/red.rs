@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn at_a_steady_average_the_gaps_between_drops_are_even_as_the_paper_says() {
-        // Half-way between the thresholds the chance p alone is 0.01. The paper's algorithm adds 1 to
-        // the count before it draws, so that the n-th packet after a drop goes with p/(1 - np): the
+        // Half-way between the thresholds the chance p alone is 0.01. The paper's algorithm adds
+        // 1 to the count before it draws, so the n-th packet after a drop goes with p/(1 - np): a
         // gap is n with (1 - 2p)/(1 - p) … p/(1 - np) = p/(1 - p) for n of 1 … 1/p - 1, mean
         // 1/(2p) = 50. (§7 of the paper counts from 0 and has 1 … 1/p, mean 50.5.)
         let mut red = Red::new(settings(), Limit::Packets(9), Random::new(5, 0));

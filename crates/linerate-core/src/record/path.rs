@@ -62,6 +62,9 @@ pub struct EmulatedPath {
     /// Times in which the emulator stood still.
     #[serde(default)]
     pub stops: PathStops,
+    /// Share of the time that the emulator's thread was at work; null for netem.
+    #[serde(default)]
+    pub busy_ratio: Option<f64>,
     /// Time that the emulator's thread was ready to run and waited for a processor of this kernel;
     /// null where the kernel does not tell.
     #[serde(default)]

@@ -80,6 +80,8 @@ pub struct Snapshot {
     pub stops: Stops,
     /// Time that its thread was ready to run and waited for a processor.
     pub run_queue_wait_ns: Option<u64>,
+    /// Time that its thread was at work.
+    pub busy: Duration,
     /// Packets that the host dropped before they were read; absent when a device is gone.
     pub unread: [Option<u64>; 2],
     /// Whether its thread answered; without that only the counters are known.
@@ -128,9 +130,9 @@ impl Emulator {
         let known = self.shared.ask(SNAPSHOT_WAIT);
         let unread = self.unread();
         let answered = known.is_some();
-        let Known { counters, lateness_ns, stops, run_queue_wait_ns } =
+        let Known { counters, lateness_ns, stops, run_queue_wait_ns, busy } =
             known.unwrap_or_else(|| Known { counters: self.counters(), ..Known::default() });
-        Snapshot { counters, lateness_ns, stops, run_queue_wait_ns, unread, answered }
+        Snapshot { counters, lateness_ns, stops, run_queue_wait_ns, busy, unread, answered }
     }
 
     /// What the host put on the devices and nobody read in time.
@@ -183,7 +185,7 @@ fn report(
     last: Counters,
 ) -> EmulatorReport {
     let Some(ended) = ended else { return died(unread, memory_bytes, last) };
-    let Ended { lanes, stops, real_time, ran, cpu, run_queue_wait, failure, tuns } = ended;
+    let Ended { lanes, stops, busy, real_time, ran, cpu, run_queue_wait, failure, tuns } = ended;
     let locked = lanes.iter().all(Lane::locked);
     let [unread_forward, unread_backward] = unread;
     let direction = |lane: Lane, unread_packets| DirectionReport {
@@ -198,6 +200,7 @@ fn report(
     EmulatorReport {
         directions,
         stops,
+        busy,
         ran,
         cpu,
         run_queue_wait,
@@ -220,6 +223,7 @@ fn died(unread: [Option<u64>; 2], memory_bytes: u64, last: Counters) -> Emulator
     EmulatorReport {
         directions,
         stops: Stops::default(),
+        busy: Duration::ZERO,
         ran: Default::default(),
         cpu: None,
         run_queue_wait: None,

@@ -21,6 +21,9 @@ pub const STOPPED_SHARE_MAX: f64 = 0.005;
 /// without an acknowledgement (TCP_RTO_MIN in include/net/tcp.h) and starts over slowly.
 pub const STOP_MAX: Duration = Duration::from_millis(200);
 
+/// Above this share of its time at work a thread has no time left: the rate is its own.
+const BUSY_MAX: f64 = 0.95;
+
 /// What one direction did so far. Packets are IP packets, segments of super-packets each for
 /// itself; bytes are those of IP packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +95,8 @@ pub struct EmulatorReport {
     pub directions: [DirectionReport; 2],
     /// Times in which it stood still.
     pub stops: Stops,
+    /// Time that its thread was at work, and neither slept nor looked out for what is due.
+    pub busy: Duration,
     /// How long it ran.
     pub ran: Duration,
     /// Processor time of its thread; absent where the kernel does not tell.
@@ -178,9 +183,28 @@ pub(super) fn fell_behind(stops: &PathStops) -> Option<String> {
     })
 }
 
+/// Why a path that was at work for a share of its time was not the planned one; none where its
+/// plan has no rate and it is as fast as the machine.
+pub(super) fn too_slow(busy_ratio: f64, has_rate: bool) -> Option<String> {
+    (has_rate && busy_ratio > BUSY_MAX).then(|| {
+        let percent = busy_ratio * 100.0;
+        format!(
+            "the emulator was at work {percent:.0} % of the time: this host cannot hold the rate"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_emulator_without_time_left_does_not_hold_a_rate_that_was_asked_for() {
+        assert_eq!(too_slow(0.99, false), None);
+        assert_eq!(too_slow(0.95, true), None);
+        let line = "the emulator was at work 98 % of the time: this host cannot hold the rate";
+        assert_eq!(too_slow(0.98, true).as_deref(), Some(line));
+    }
 
     fn stops(count: u64, total_ms: u64, longest_ms: u64, span_ms: u64) -> PathStops {
         PathStops {

@@ -45,6 +45,7 @@ pub(super) struct Known {
     pub(super) lateness_ns: [LogHistogram; 2],
     pub(super) stops: Stops,
     pub(super) run_queue_wait_ns: Option<u64>,
+    pub(super) busy: Duration,
 }
 
 impl Shared {
@@ -83,12 +84,17 @@ pub(super) struct Worker {
     /// When the next turn should begin, as far as is known.
     expected: Option<MonoTime>,
     stops: Stops,
+    /// The last turn ended without a wait.
+    at_work: bool,
+    /// Time in turns, without the waits between them.
+    busy: Duration,
 }
 
 /// What the thread leaves when it ends. The devices end with it.
 pub(super) struct Ended {
     pub(super) lanes: [Lane; 2],
     pub(super) stops: Stops,
+    pub(super) busy: Duration,
     pub(super) real_time: bool,
     pub(super) ran: Duration,
     pub(super) cpu: Option<Duration>,
@@ -100,7 +106,8 @@ pub(super) struct Ended {
 impl Worker {
     pub(super) fn new(tuns: [Tun; 2], lanes: [Lane; 2], real_time: bool) -> Self {
         let (published, stops) = (MonoTime::default(), Stops::default());
-        Self { tuns, lanes, real_time, published, expected: None, stops }
+        let busy = Duration::ZERO;
+        Self { tuns, lanes, real_time, published, expected: None, stops, at_work: false, busy }
     }
 
     /// Carries packets until it is asked to stop or cannot go on.
@@ -124,6 +131,7 @@ impl Worker {
         Ended {
             lanes: self.lanes,
             stops: self.stops,
+            busy: self.busy,
             real_time: self.real_time,
             ran: now.since(start),
             cpu: since(cpu(spent), cpu(cost)),
@@ -137,6 +145,9 @@ impl Worker {
         let now = clock::monotonic();
         if let Some(expected) = self.expected.replace(now) {
             self.stops.note(expected, now);
+            if std::mem::take(&mut self.at_work) {
+                self.busy += now.since(expected);
+            }
         }
         if shared.wanted.swap(false, Ordering::Acquire) {
             shared.bell.hush();
@@ -154,10 +165,12 @@ impl Worker {
             if then.is_none_or(|then| then.at.since(now) > PUBLISH_EVERY) {
                 self.publish(now, shared);
             }
+            self.busy += clock::monotonic().since(now);
             // A packet that comes sooner wakes it sooner.
             self.expected = then.map(|then| then.at.max(now));
             return self.wait(then, shared, timer);
         }
+        self.at_work = true;
         if now.since(self.published) >= PUBLISH_EVERY {
             self.publish(now, shared);
         }
@@ -195,6 +208,7 @@ impl Worker {
             lateness_ns: [one_late, other_late],
             stops: self.stops.clone(),
             run_queue_wait_ns: thread::cost().run_queue_wait_ns,
+            busy: self.busy,
         };
         let mut answer = shared.answer.lock().unwrap_or_else(PoisonError::into_inner);
         *answer = Some(known);

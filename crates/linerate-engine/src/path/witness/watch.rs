@@ -11,7 +11,7 @@ use linerate_sys::clock;
 use linerate_sys::tun::TunKind;
 
 use super::super::netem::NetemLink;
-use super::super::report::fell_behind;
+use super::super::report::{fell_behind, too_slow};
 use super::super::{
     Counters, DirectionCounters, DirectionReport, Emulator, EmulatorReport, LATE, Snapshot,
 };
@@ -182,9 +182,14 @@ fn told(
         unread_packets: now.unread[index]
             .map(|count| count.saturating_sub(since.unread[index].unwrap_or(0))),
     };
-    let stops = now.stops.since(&since.stops).within(span);
-    let mut path = described(&site.facts, &[report(0), report(1)], stops, span, queues);
+    let pace = Pace {
+        stops: now.stops.since(&since.stops).within(span),
+        busy_ratio: share(now.busy.saturating_sub(since.busy), span),
+        span,
+    };
+    let mut path = described(&site.facts, &[report(0), report(1)], pace, queues);
     site.datapath().clone_into(&mut path.datapath);
+    path.busy_ratio = path.busy_ratio.filter(|_| path.datapath != "netem");
     path.memory_bytes = site.memory_bytes();
     path.run_queue_wait_ns =
         (now.run_queue_wait_ns).and_then(|now| Some(now.saturating_sub(since.run_queue_wait_ns?)));
@@ -202,25 +207,42 @@ fn told(
 
 /// What a path did in all, after its end.
 pub fn ended(facts: &PathFacts, report: &EmulatorReport, queues: [QueueSeries; 2]) -> EmulatedPath {
-    let stops = report.stops.within(report.ran);
-    let mut path = described(facts, &report.directions, stops, report.ran, queues);
+    let pace = Pace {
+        stops: report.stops.within(report.ran),
+        busy_ratio: share(report.busy, report.ran),
+        span: report.ran,
+    };
+    let mut path = described(facts, &report.directions, pace, queues);
     path.memory_bytes = report.memory_bytes;
     path.run_queue_wait_ns = report.run_queue_wait.map(nanos);
     path
 }
 
+/// How the emulator did over a span.
+struct Pace {
+    stops: PathStops,
+    busy_ratio: f64,
+    span: Duration,
+}
+
+fn share(part: Duration, whole: Duration) -> f64 {
+    part.as_secs_f64() / whole.as_secs_f64().max(1e-9)
+}
+
 fn described(
     facts: &PathFacts,
     reports: &[DirectionReport; 2],
-    stops: PathStops,
-    span: Duration,
+    pace: Pace,
     queues: [QueueSeries; 2],
 ) -> EmulatedPath {
     let names = ["forward", "backward"].into_iter().zip(reports);
     let faults = names.flat_map(|(name, report)| {
         report.faults().map(move |fault| format!("{name}: {fault}")).collect::<Vec<_>>()
     });
-    let faults: Vec<String> = fell_behind(&stops).into_iter().chain(faults).collect();
+    let has_rate = facts.plan.facts().is_ok_and(|both| both.iter().any(|one| one.rate.is_some()));
+    let Pace { stops, busy_ratio, span } = pace;
+    let own = fell_behind(&stops).into_iter().chain(too_slow(busy_ratio, has_rate));
+    let faults: Vec<String> = own.chain(faults).collect();
     let directions = reports.iter().zip(queues).enumerate();
     EmulatedPath {
         name: facts.name.clone(),
@@ -234,6 +256,7 @@ fn described(
         memory_bytes: 0,
         span_ns: nanos(span),
         stops,
+        busy_ratio: Some(busy_ratio),
         run_queue_wait_ns: None,
         stolen_ratio: None,
         late: !faults.is_empty(),
