@@ -26,7 +26,8 @@ pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use id::RecordId;
 pub use metric::{Better, METRICS, Metric, MetricId};
 pub use path::{
-    EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, QUEUE_POINTS_MAX, QueueSeries,
+    EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
+    QueueSeries,
 };
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,

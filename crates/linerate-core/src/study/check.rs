@@ -193,6 +193,7 @@ mod tests {
             source: None,
             purpose: None,
             shuffle_seed: None,
+            retries: None,
             topologies: vec![Topology {
                 id: "i.1/10".to_owned(),
                 title: "one".to_owned(),

@@ -32,6 +32,10 @@ pub struct StudyPlan {
     /// the file when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shuffle_seed: Option<u64>,
+    /// How often to repeat a run that its own machine spoilt, an emulated path late or short of
+    /// packets; 2 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u8>,
     /// Where to measure, in order.
     #[serde(rename = "topology")]
     pub topologies: Vec<Topology>,

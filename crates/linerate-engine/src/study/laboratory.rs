@@ -88,7 +88,11 @@ impl Laboratory {
 fn held_to_plan(mut record: Record) -> Record {
     let late = record.paths.iter().find(|path| path.late);
     let failure = late.map(|path| {
-        Failure::new(Fault::System, "emulate path", &path.name, path.faults.join("; "))
+        let stolen = path.stolen_ratio.map_or_else(String::new, |ratio| {
+            format!("; this machine's host took {:.1} % of its processor time", ratio * 100.0)
+        });
+        let why = path.faults.join("; ") + &stolen;
+        Failure::new(Fault::Instrument, "emulate path", &path.name, why)
             .advise("the run is invalid: leave the emulator a processor, and repeat")
     });
     if let (Some(failure), Status::Ok) = (failure, record.status) {

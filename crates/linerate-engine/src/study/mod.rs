@@ -4,6 +4,7 @@
 //! laboratories; tests put one with known answers there. Storing, printing and rendering are the
 //! caller's.
 
+mod attempts;
 mod laboratory;
 mod shipped;
 mod tables;
@@ -16,7 +17,7 @@ pub use tables::{HISTORY, TABLES, Table, table};
 
 use std::collections::BTreeSet;
 
-use linerate_core::record::{Cell, Failure, Record, Status};
+use linerate_core::record::{Cell, EmulatedPath, Failure, Record, Status};
 use linerate_core::study::{CellKey, CellPlan, Estimator, StudyPlan, Topology};
 use linerate_core::time::{Clock, MonoTime};
 use linerate_sys::stop::Stop;
@@ -46,6 +47,8 @@ pub struct Options {
     pub run: String,
     /// Cells that are measured already and are left out.
     pub done: BTreeSet<CellKey>,
+    /// How often a cell that this machine spoilt is measured again.
+    pub retries: u8,
 }
 
 /// What a run works with.
@@ -84,6 +87,11 @@ pub enum Step<'a> {
     Building(&'a Topology),
     /// A cell is about to be measured.
     Measuring(&'a Cell),
+    /// A cell was measured over a path that left its schedule: which path, and how.
+    Slipped(&'a Cell, &'a EmulatedPath, &'a str),
+    /// This machine spoilt a cell's measurement, which is made again: for the how manieth time,
+    /// of how many.
+    Again(&'a Cell, &'a Failure, u8, u8),
     /// A cell has a record with a failure.
     Failed(&'a Cell, &'a Failure),
     /// A topology could not be built.
@@ -97,6 +105,8 @@ pub enum Step<'a> {
 pub struct Ending {
     /// Cells measured well in this session.
     pub measured: usize,
+    /// Measurements that this machine spoilt and that were made again.
+    pub repeated: usize,
     /// Cells that failed in this session.
     pub failed: usize,
     /// Cells that this session found measured.
@@ -133,6 +143,7 @@ pub fn run(plan: &StudyPlan, options: &Options, tools: &mut Tools<'_>) -> Result
         total: cells.len(),
         missing: &missing,
         next: 0,
+        retries: options.retries,
         estimator: Estimator::default(),
         unkept: Vec::new(),
         anything: found > 0,
@@ -157,6 +168,7 @@ struct Walk<'a, 'b> {
     total: usize,
     missing: &'a [CellPlan],
     next: usize,
+    retries: u8,
     estimator: Estimator,
     /// Records of topologies that could not be built, held back until anything could be measured:
     /// at most one for each cell.
@@ -231,14 +243,7 @@ impl<'a> Walk<'a, '_> {
 
     /// Measures one cell; true when the user stopped it under way.
     fn cell(&mut self, cell: &'a CellPlan) -> Result<bool, Failure> {
-        self.tell(Step::Measuring(&cell.cell));
-        let before = self.tools.clock.now();
-        let mut record = self.tools.measurer.measure(cell);
-        self.estimator.measured(cell, self.tools.clock.now().nanos_since(before));
-        record.cell = Some(cell.cell.clone());
-        let (status, failure) = (record.status, record.failure.clone());
-        (self.tools.keep)(record)?;
-        match (status, failure) {
+        match self.attempts(cell)? {
             (Status::Interrupted, _) => return Ok(true),
             (Status::Ok, None) => self.ending.measured += 1,
             (_, failure) => {

@@ -48,6 +48,8 @@ fn plan() -> StudyPlan {
 enum Trouble {
     Panic,
     Fail,
+    /// The machine spoils this measurement and the next ones, so many in all.
+    Spoil(usize),
     Interrupt,
     /// The user stops the run while this cell is measured to its end.
     StopAfter,
@@ -80,6 +82,10 @@ fn blank(cell: &CellPlan) -> Record {
     Record::begin(id, tool, cell.plan.clone(), WallTime::from_unix_nanos(0))
 }
 
+fn spoilt() -> Failure {
+    Failure::new(Fault::Instrument, "emulate path", "a eth0 - b eth0", "it stood still")
+}
+
 fn refused() -> Failure {
     Failure::new(Fault::Unreachable, "connect", "h", "refused")
 }
@@ -104,11 +110,17 @@ impl Measurer for Hand<'_> {
         let value = cell.cell.parameter * u64::from(cell.cell.repetition);
         record.summary.push(Summary::of(MetricId::Goodput, Stat::Value, value as f64));
         let now = fake.measured.len();
-        match fake.trouble.filter(|(at, _)| *at == now).map(|(_, trouble)| trouble) {
+        let lasts = |trouble: Trouble| if let Trouble::Spoil(times) = trouble { times } else { 1 };
+        let here = |(at, trouble): &(usize, Trouble)| (*at..at + lasts(*trouble)).contains(&now);
+        match fake.trouble.filter(here).map(|(_, trouble)| trouble) {
             Some(Trouble::Panic) => panic!("killed"),
             Some(Trouble::Fail) => {
                 record.status = Status::Error;
                 record.failure = Some(refused());
+            }
+            Some(Trouble::Spoil(_)) => {
+                record.status = Status::Error;
+                record.failure = Some(spoilt());
             }
             Some(Trouble::Interrupt) => {
                 fake.stop.ask();
@@ -148,7 +160,7 @@ fn session(fake: Fake, done: &[Record]) -> Session {
 fn session_of(plan: &StudyPlan, fake: Fake, done: &[Record]) -> Session {
     let done = done.iter().filter(|record| record.status == Status::Ok);
     let done = done.map(|record| CellKey::of(record.cell.as_ref().expect("set"))).collect();
-    let options = Options { run: "r".to_owned(), done };
+    let options = Options { run: "r".to_owned(), done, retries: 2 };
     let fake = std::cell::RefCell::new(fake);
     let stop = fake.borrow().stop.clone();
     let (mut kept, mut progress) = (Vec::new(), Vec::new());
@@ -166,6 +178,10 @@ fn session_of(plan: &StudyPlan, fake: Fake, done: &[Record]) -> Session {
                     Step::Building(topology) => format!("build {}", topology.id),
                     Step::Measuring(cell) => CellKey::of(cell).to_string(),
                     Step::Failed(_, failure) | Step::NotBuilt(_, failure) => failure.to_string(),
+                    Step::Slipped(_, _, slips) => slips.to_owned(),
+                    Step::Again(cell, failure, again, of) => {
+                        format!("{}: {failure}, again {again} of {of}", CellKey::of(cell))
+                    }
                     Step::Through(topology) => format!("through {}", topology.id),
                 };
                 progress.push((now.done, now.total, now.remaining_ns, step));
@@ -236,6 +252,33 @@ fn a_cell_that_fails_is_kept_and_the_run_goes_on() {
     // A resumed run tries it again.
     let second = self::session(Fake::default(), &session.kept);
     assert_eq!(second.fake.measured, all_keys()[2..3]);
+}
+
+#[test]
+fn a_cell_that_the_machine_spoilt_is_measured_again_and_every_attempt_is_kept() {
+    let all = all_keys();
+    for (spoilt_times, attempts, well) in [(1, 2, 8), (2, 3, 8), (3, 3, 7)] {
+        let trouble = Some((2, Trouble::Spoil(spoilt_times)));
+        let session = session(Fake { trouble, ..Fake::default() }, &[]);
+        let expected = [&all[..2], &vec![all[2].clone(); attempts], &all[3..]].concat();
+        assert_eq!(keys(&session.kept), expected);
+        let failed = session.kept.iter().filter(|record| record.failure == Some(spoilt())).count();
+        assert_eq!(failed, spoilt_times);
+        let ending = session.ending.expect("no panic").expect("all kept");
+        assert_eq!((ending.measured, ending.failed), (well, 8 - well));
+        assert_eq!(ending.repeated, attempts - 1);
+        let line = format!("{}: {}, again 1 of 2", all[2], spoilt());
+        assert!(session.progress.iter().any(|(.., step)| *step == line), "{line}");
+        // A resumed run tries the one that never went well again.
+        let second = self::session(Fake::default(), &session.kept);
+        assert_eq!(second.fake.measured, if well == 8 { &[] } else { &all[2..3] });
+    }
+}
+
+#[test]
+fn a_cell_that_the_path_failed_is_not_measured_again() {
+    let session = session(Fake { trouble: Some((2, Trouble::Fail)), ..Fake::default() }, &[]);
+    assert_eq!(session.ending.expect("no panic").expect("all kept").repeated, 0);
 }
 
 #[test]

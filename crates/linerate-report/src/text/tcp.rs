@@ -28,12 +28,34 @@ pub(super) fn summary(record: &Record, plan: &TcpPlan, width: Option<usize>) -> 
         out.push_str(&format!("{}\n", words::direction(direction)));
         out.push_str(&short_table(record, direction).text_within(2, width));
         out.push_str(&processors(record, direction));
+        out.push_str(&sent_back(record, direction).unwrap_or_default());
         for line in ceilings(record, direction) {
             out.push_str(&words::remark(&escape::line(&line), width));
         }
     }
+    out.push_str(&background(record, plan).unwrap_or_default());
     out.push_str(&tail(record));
     out
+}
+
+/// What the receiver answered with, in one line; none where its kernel does not tell.
+fn sent_back(record: &Record, direction: Direction) -> Option<String> {
+    let segments = whole(record, MetricId::ReturnSegments, direction)?;
+    let ratio = whole(record, MetricId::ReturnRatio, direction)
+        .map(|ratio| format!(", {} for each that brought data", number::significant(ratio, 3)));
+    let segments = words::counted(segments as u64, "segment");
+    Some(format!("  sent back: {segments}{}\n", ratio.unwrap_or_default()))
+}
+
+/// The flow against the test's direction, in one line; none without one.
+fn background(record: &Record, plan: &TcpPlan) -> Option<String> {
+    let flow = record.background.as_ref()?;
+    let rate = or_dash(whole(record, MetricId::Background, flow.direction), number::rate);
+    let asked = plan
+        .background
+        .map(|rate| format!(" of {} asked for", number::rate(rate.bits_per_sec() as f64)));
+    let way = words::direction(flow.direction);
+    Some(format!("background, {way}: {rate}{}\n", asked.unwrap_or_default()))
 }
 
 /// The one line that says what was asked.
@@ -278,4 +300,48 @@ fn by_smallest(record: &Record, ceiling: &Ceiling) -> Option<String> {
     (0.5..=SHARE_MAX).contains(&share).then(|| {
         format!(", {} of what the {} allows", number::percent(share), ceiling::spoken(bound.kind))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{RecordId, Summary, Tool};
+    use linerate_core::time::WallTime;
+    use linerate_core::units::BitRate;
+
+    use super::*;
+
+    fn record() -> Record {
+        let rate = BitRate::from_bits_per_sec(31_000_000);
+        let plan = TcpPlan { background: Some(rate), ..TcpPlan::default() };
+        let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
+        let id = RecordId::from_parts(0, [0; 10]);
+        Record::begin(id, tool, Plan::Tcp(plan), WallTime::from_unix_nanos(0))
+    }
+
+    #[test]
+    fn what_came_back_and_what_went_beside_have_a_line_each_where_they_are_known() {
+        let mut record = record();
+        let text = tcp_summary(&record);
+        assert!(!text.contains("sent back") && !text.contains("background"), "{text}");
+        let row = |metric, value, way| Summary::of(metric, Stat::Value, value).in_direction(way);
+        record.summary = vec![
+            row(MetricId::ReturnSegments, 1234.0, Direction::Up),
+            row(MetricId::ReturnRatio, 0.517, Direction::Up),
+            row(MetricId::Background, 30_900_000.0, Direction::Down),
+        ];
+        record.background = Some(Flow {
+            flow: 0,
+            direction: Direction::Down,
+            client_addr: String::new(),
+            server_addr: String::new(),
+            sender: None,
+            receiver: None,
+            syn: None,
+        });
+        let text = tcp_summary(&record);
+        let back = "\n  sent back: 1234 segments, 0.517 for each that brought data\n";
+        assert!(text.contains(back), "{text}");
+        let beside = "\nbackground, server to client: 30.9 Mbit/s of 31 Mbit/s asked for\n";
+        assert!(text.contains(beside), "{text}");
+    }
 }

@@ -82,6 +82,7 @@ pub fn plan() -> StudyPlan {
         source: Some("\"High-speed network measurements\", PREN, Portland 2000".to_owned()),
         purpose: Some("Delay and TCP throughput from localhost to an OC-3 link.".to_owned()),
         shuffle_seed: None,
+        retries: None,
         topologies,
         tests: tests(1),
         questions: vec![],

@@ -52,6 +52,7 @@ fn new_run(id: &str) -> NewRun {
         source: None,
         purpose: None,
         shuffle_seed: None,
+        retries: None,
         topologies: vec![Topology {
             id: "a".to_owned(),
             title: "A".to_owned(),
