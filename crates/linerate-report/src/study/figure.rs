@@ -62,6 +62,8 @@ pub(crate) enum FlowKind {
     Tcp,
     /// TCP of a model, in virtual time.
     Simulated,
+    /// UDP of the hosts.
+    Udp,
 }
 
 impl FlowKind {
@@ -71,6 +73,7 @@ impl FlowKind {
             TestKind::Ping { .. } => None,
             TestKind::Tcp(_) => Some(Self::Tcp),
             TestKind::Simulate(_) => Some(Self::Simulated),
+            TestKind::Udp(_) => Some(Self::Udp),
         }
     }
 
@@ -79,6 +82,7 @@ impl FlowKind {
         match self {
             Self::Tcp => "tcp",
             Self::Simulated => "simulated",
+            Self::Udp => "udp",
         }
     }
 
@@ -87,6 +91,7 @@ impl FlowKind {
         match self {
             Self::Tcp => "TCP",
             Self::Simulated => "simulated TCP",
+            Self::Udp => "UDP",
         }
     }
 
@@ -95,6 +100,7 @@ impl FlowKind {
         match self {
             Self::Tcp => "TCP throughput",
             Self::Simulated => "Simulated TCP throughput",
+            Self::Udp => "UDP throughput",
         }
     }
 }
