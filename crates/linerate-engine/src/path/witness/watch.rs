@@ -44,7 +44,7 @@ pub struct PathSite {
 #[derive(Debug)]
 enum Carrier {
     Own(Emulator),
-    Netem(NetemLink),
+    Netem(Box<NetemLink>),
 }
 
 impl PathSite {
@@ -54,8 +54,8 @@ impl PathSite {
     }
 
     /// A path that the kernel carries.
-    pub const fn of_netem(facts: PathFacts, link: NetemLink) -> Self {
-        Self { facts, carrier: Mutex::new(Carrier::Netem(link)) }
+    pub fn of_netem(facts: PathFacts, link: NetemLink) -> Self {
+        Self { facts, carrier: Mutex::new(Carrier::Netem(Box::new(link))) }
     }
 
     /// What it is and its emulator; none that the kernel carries.
