@@ -105,11 +105,12 @@ fn beside<'a>(answer: &'a Answer<'_>, name: &str, published: &Quantity) -> Optio
         figure.is_some_and(|figure| matches!(figure.kind, FigureKind::Measured(_)))
     };
     let fits = |name: &str| value(name).filter(|it| it.quantity.unit == published.unit);
-    // What a ratio, a share or a difference holds against it, then what the answer names.
+    // What a ratio, a share or a difference holds against it, what the answer names, any other.
     let pairs = question.figures.values().map(|figure| figure.kind.sources());
     let pair = pairs.filter(|sources| sources.contains(&name)).flatten().filter(measured);
     let named = named(question).into_iter().filter(measured);
-    pair.chain(named).find_map(fits)
+    let rest = question.figures.keys().map(String::as_str).filter(measured);
+    pair.chain(named).chain(rest).find_map(fits)
 }
 
 /// The figures that a question names, those of its condition first.
@@ -168,12 +169,6 @@ fn filled(text: &Template, answer: &Answer<'_>) -> String {
 
 /// The figure that decides, or the first that the answer names, under its question.
 fn tile(answer: &Answer<'_>, past: &str) -> Option<Tile> {
-    let verdict = match answer.verdict {
-        Verdict::Yes => "yes",
-        Verdict::No => "no",
-        Verdict::Told => "",
-        Verdict::Unanswered(_) => return None,
-    };
     let value = |name: &str| answer.figures.get(name)?.as_ref().ok();
     let todays = |name: &&str| {
         let figure = answer.question.figures.get(*name);
@@ -184,7 +179,13 @@ fn tile(answer: &Answer<'_>, past: &str) -> Option<Tile> {
     let figure = named(answer.question).into_iter().filter(todays).find_map(value)?;
     let then = published_figures(answer).next();
     let then = then.map(|(_, figure)| format!("{past}: {}", show(&figure.quantity)));
-    let below = [Some(verdict.to_owned()).filter(|text| !text.is_empty()), then];
+    let below = match answer.verdict {
+        Verdict::Yes => "yes".to_owned(),
+        Verdict::No => "no".to_owned(),
+        Verdict::Told => figure.title.clone(),
+        Verdict::Unanswered(_) => return None,
+    };
+    let below = [Some(below), then];
     Some(Tile {
         figure: show(&figure.quantity),
         label: answer.question.ask.trim().to_owned(),
