@@ -46,7 +46,7 @@ fn a_test_has_its_values_across_and_what_bounds_them() {
     assert_eq!(row("min\u{2013}max")[3], "930.0\u{2013}940.0");
     // 930, 935 and 940 have a mean of 935 and a deviation of 5.
     assert_eq!(row("mean \u{b1} std")[3], "935.0 \u{b1} 5");
-    // 18,824 x 8 / 0.021 = 7.171 Mbit/s, 80,480: 30.66, 1,309,920: 499.0; 5,242,880 would give 1997.
+    // 18,824 x 8 / 0.021 = 7.171 Mbit/s, 80,480: 30.66, 1,309,920: 499.0; 5,242,880: above 941.5.
     let bounds = ["7.171", "30.66", "499.0", "941.5", "941.5"];
     assert_eq!(row("window/RTT bound"), bounds);
     // 7.1 / 7.17105 and 940 / 941.4824.

@@ -157,8 +157,10 @@ fn filled(text: &Template, answer: &Answer<'_>) -> String {
             Part::Value(name) => {
                 let shown = figure(name).map_or(NONE.to_owned(), |it| show(&it.quantity));
                 // `{gain} times what …` says the word itself.
-                let goes_on = |part: &&Part| matches!(part, Part::Words(words) if words.starts_with(" times"));
-                let said_twice = parts.peek().is_some_and(goes_on);
+                let said_twice = match parts.peek() {
+                    Some(Part::Words(words)) => words.starts_with(" times"),
+                    _ => false,
+                };
                 let bare = shown.strip_suffix(" times").filter(|_| said_twice);
                 out.push_str(bare.unwrap_or(&shown));
             }
