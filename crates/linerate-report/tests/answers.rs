@@ -19,7 +19,7 @@ fn line_of(text: &str, section: &str, name: &str) -> Vec<String> {
 }
 
 /// The answer under a question.
-fn answer<'t>(text: &'t str, ask: &str) -> String {
+fn answer(text: &str, ask: &str) -> String {
     let after = text.split(ask).nth(1).unwrap_or_else(|| panic!("no {ask} in {text}"));
     let lines = after.lines().skip(1).take_while(|line| line.starts_with("    "));
     lines.map(str::trim).collect::<Vec<&str>>().join(" ")
@@ -118,7 +118,7 @@ fn questions_are_answered_by_the_figures_of_the_run() {
         answer(&text, "Does SACK help?"),
         "Faster with SACK: 100 Mbit/s; leaving it out changes it by \u{2212}50 Mbit/s."
     );
-    assert_eq!(answer(&text, "Does the model agree?"), "The model has 1.6 times the rate.");
+    assert_eq!(answer(&text, "Does the model agree?"), "The model has 1.60 times the rate.");
 }
 
 #[test]

@@ -55,7 +55,8 @@ impl<'a> Answered<'a> {
         (1..).zip(&self.answers)
     }
 
-    /// Each published figure that a question names, beside today's figure of the same kind.
+    /// Each published item that a question names, beside today's figure of the same kind. What was
+    /// published beside a topology stands in that topology's tables.
     fn published(&self, grid: &Grid<'_>) -> Option<Section> {
         let head =
             ["published".to_owned(), grid.past.clone(), "now".to_owned(), "now is".to_owned()];
@@ -63,6 +64,10 @@ impl<'a> Answered<'a> {
         let mut any = false;
         for (number, answer) in self.numbered() {
             for (name, published) in published_figures(answer) {
+                let kind = answer.question.figures.get(name).map(|figure| &figure.kind);
+                if !matches!(kind, Some(FigureKind::Published(_))) {
+                    continue;
+                }
                 let today = beside(answer, name, &published.quantity);
                 any = true;
                 table.row([
@@ -155,7 +160,7 @@ fn filled(text: &Template, answer: &Answer<'_>) -> String {
             Part::Words(words) => out.push_str(words),
             Part::Title(name) => out.push_str(figure(name).map_or(NONE, |it| &it.title)),
             Part::Value(name) => {
-                let shown = figure(name).map_or(NONE.to_owned(), |it| show(&it.quantity));
+                let shown = number::or_dash(figure(name), |it| show(&it.quantity));
                 // `{gain} times what …` says the word itself.
                 let said_twice = match parts.peek() {
                     Some(Part::Words(words)) => words.starts_with(" times"),
@@ -223,7 +228,7 @@ fn show_one(value: f64, unit: &Unit) -> String {
         Unit::Time => signed(time(size)),
         Unit::Bytes => signed(bytes(size)),
         Unit::Share => signed(percent(size)),
-        Unit::Times => signed(format!("{} times", number::trimmed(&number::significant(size, 3)))),
+        Unit::Times => signed(format!("{} times", number::significant(size, 3))),
         Unit::Number => signed(plain(size)),
         Unit::Count(unit) if size == 1.0 => {
             let one = unit.strip_suffix('s').filter(|_| !unit.contains('/'));
