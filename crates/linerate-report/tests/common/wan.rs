@@ -97,7 +97,7 @@ figure.lossy = { topology = "wan/loss", test = "window", value = 8388608 }
 figure.left = { share = ["lossy", "whole"] }
 figure.again = { topology = "wan/loss", test = "window", value = 8388608, metric = "retransmits" }
 figure.then = { published = "fragile_loss" }
-yes_when = "left >= 0.9"
+yes_when = "left < 0.9"
 answer = "{left} are left, {again} sent again; the study says that {then} is enough."
 
 [[question]]
@@ -113,6 +113,7 @@ ask = "Does the model agree?"
 figure.model = { topology = "wan/loss", test = "model", value = "sack" }
 figure.live = { topology = "wan/loss", test = "sack", value = true }
 figure.ratio = { ratio = ["model", "live"] }
+yes_when = "ratio >= 0.9 and ratio <= 1.1"
 answer = "The model has {ratio} the rate."
 "#;
 
