@@ -67,6 +67,16 @@ fn what_the_emulator_lost_is_counted_over_all_runs() {
 }
 
 #[test]
+fn datagrams_that_were_lost_stand_under_what_arrived() {
+    let text = study::text(&wan::results());
+    let row = |name: &str| line_of(&text, "udp/rate (datagrams)", name);
+    assert_eq!(row("Mbit/s"), ["500.0", "930.0"]);
+    assert_eq!(row("datagrams lost"), ["0 %", "5.00 %"]);
+    assert_eq!(row("lost at the receiver, count"), ["0", "7"]);
+    assert!(text.contains("UDP: ceiling 941.48 Mbit/s"), "{text}");
+}
+
+#[test]
 fn a_test_stands_where_the_plan_has_it_and_a_model_is_told_as_one() {
     let text = study::text(&wan::results());
     let wan = text.split("wan 1 Gbit/s").nth(1).and_then(|it| it.split("wan/loss").next());
@@ -237,6 +247,7 @@ fn files_have_small_letters_and_no_two_have_one_name() {
         "throughput-by-streams-now.svg",
         "throughput-by-sack.svg",
         "simulated-throughput-by-recovery.svg",
+        "udp-throughput-by-rate-now.svg",
         "throughput-by-sack-sack.svg",
         "time-sequence-model-wan-loss.svg",
         "time-sequence-model-wan-loss-start.svg",
