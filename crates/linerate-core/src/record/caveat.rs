@@ -41,6 +41,8 @@ pub enum CaveatCode {
     CoarseClock,
     /// The sender could not keep the asked pace.
     PaceNotKept,
+    /// Datagrams travelled joined in large buffers that nothing on the way cut apart.
+    UncutDatagrams,
     /// Stopped before the planned end.
     CutShort,
     /// More was measured than a bound of it allows: one of the two is wrong.

@@ -197,6 +197,49 @@ metrics! {
     Reordered = "reordered", "reordered", "answers", None, Lower,
         "Answers whose sequence number is below one that came before; duplicates removed first.",
         "RFC 4737 §4.1";
+    DatagramRate = "datagrams_per_s", "datagrams per second", "1/s", None, Higher,
+        "Different datagrams that the receiving application took in, over the measured span.",
+        "own";
+    DatagramsSent = "datagrams_sent", "datagrams sent", "datagrams", None, Neither,
+        "Datagrams that the sender gave to its kernel after the omitted span, by its own count.",
+        "RFC 7680 §2";
+    DatagramsReceived = "datagrams_received", "datagrams received", "datagrams", None, Higher,
+        "Different datagrams of those sent after the omitted span that arrived; duplicates do not \
+         count.",
+        "RFC 7680 §2";
+    DatagramsLost = "datagrams_lost", "datagrams lost", "datagrams", None, Lower,
+        "Datagrams sent after the omitted span that had not arrived half a second after the last \
+         arrival; sent = received + lost.",
+        "RFC 7680 §2";
+    DatagramLossRatio = "datagram_loss_ratio", "loss of datagrams", "1", None, Lower,
+        "Datagrams lost, one way, over datagrams sent.",
+        "RFC 7680 §2";
+    DatagramsLostHere = "datagrams_lost_at_receiver", "lost at the receiver", "datagrams", None,
+        Lower,
+        "Datagrams lost because the receiver's own socket had no room: gaps in the numbers where \
+         the kernel's count of drops grew. They are among the lost, and not the path's doing.",
+        "Linux SO_RXQ_OVFL";
+    DatagramDuplicates = "datagram_duplicates", "duplicates", "datagrams", None, Lower,
+        "Arrivals of a datagram that had arrived before.",
+        "RFC 5560";
+    DatagramsReordered = "datagrams_reordered", "reordered", "datagrams", None, Lower,
+        "Arrivals below a number that had arrived before, duplicates left out.",
+        "RFC 4737 §4.1";
+    SendRate = "send_rate_bps", "rate sent", "bit/s", Some(Layer::Payload), Neither,
+        "Payload bits of datagrams sent after the omitted span over the time of sending them.",
+        "own";
+    BusiestMs = "busiest_ms_ratio", "busiest millisecond", "1", None, Lower,
+        "Payload that a paced sender sent in its busiest millisecond over that of its mean one, \
+         by its own clock before each call.",
+        "own";
+    JitterRfc3550 = "jitter_rfc3550_ns", "jitter", "ns", None, Lower,
+        "Smoothed difference of the transit times of successive arrivals at the end of the test; \
+         datagrams that were sent in one call count once, duplicates and late ones do not.",
+        "RFC 3550 §6.4.1";
+    Pdv = "pdv_ns", "delay above the smallest", "ns", None, Lower,
+        "One-way delay of a datagram less the smallest of its stream; the clocks of the ends need \
+         not agree. Thinned evenly beyond 65,536 samples; the largest is of all.",
+        "RFC 5481 §4.2";
     Late = "late", "late answers", "answers", None, Lower,
         "Answers that came after the time-out; they count as lost.",
         "RFC 7680 §2";

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::SimulatePlan;
+use super::{SimulatePlan, UdpPlan};
 use crate::units::BitRate;
 
 /// One measurement to make.
@@ -14,6 +14,8 @@ pub enum Plan {
     Tcp(TcpPlan),
     /// Round-trip times.
     Ping(PingPlan),
+    /// UDP throughput.
+    Udp(UdpPlan),
     /// TCP throughput by a model in virtual time: no packet is sent.
     Simulate(SimulatePlan),
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::CellPlan;
 use crate::record::{Finish, PingMode, Plan};
+use crate::units::BitRate;
 
 /// Round trip that a flood is taken to have before any was measured, probe and turnaround: about
 /// what a pair of namespaces on one machine shows.
@@ -28,6 +29,9 @@ const SEGMENT_NS: u64 = 600;
 /// Virtual seconds that a second is taken to simulate, where a run ends by its time.
 const VIRTUAL_S_PER_S: u64 = 20;
 
+/// Payload of a datagram where the plan leaves it to the address: the most of a packet of 1500.
+const UDP_SIZE_BYTES: u32 = 1472;
+
 /// The time that `plan` asks for, without connecting and tearing down; a guess where the path
 /// decides.
 pub fn expected_ns(plan: &Plan) -> u64 {
@@ -40,6 +44,20 @@ pub fn expected_ns(plan: &Plan) -> u64 {
                 Finish::Buffers(n) => bytes_ns(n.saturating_mul(u64::from(tcp.buffer_bytes))),
             };
             tcp.omit_ns.saturating_add(measured_ns)
+        }
+        Plan::Udp(udp) => {
+            let rate = udp.pace.map_or(RATE_BPS, BitRate::bits_per_sec).max(1);
+            let bytes_ns = |bytes: u64| {
+                let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate);
+                u64::try_from(ns).unwrap_or(u64::MAX)
+            };
+            let size = u64::from(udp.size_bytes.unwrap_or(UDP_SIZE_BYTES));
+            let measured_ns = match udp.finish {
+                Finish::TimeNs(ns) => ns,
+                Finish::Bytes(bytes) => bytes_ns(bytes),
+                Finish::Buffers(n) => bytes_ns(n.saturating_mul(size)),
+            };
+            udp.omit_ns.saturating_add(measured_ns)
         }
         Plan::Ping(ping) => {
             let sizes = u64::try_from(ping.sizes_bytes.len()).unwrap_or(u64::MAX);
