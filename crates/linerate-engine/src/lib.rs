@@ -5,6 +5,7 @@
 mod address;
 pub mod conform;
 pub mod context;
+pub mod datagram;
 pub mod environment;
 pub mod examine;
 pub mod failure;

@@ -117,8 +117,8 @@ impl DatagramSocket {
         u32::try_from(mtu).ok().filter(|mtu| *mtu > 0)
     }
 
-    /// Sends are cut into datagrams of `size_bytes` from here on; false where the kernel has no
-    /// UDP_SEGMENT.
+    /// Sends are cut into datagrams of `size_bytes` from here on, or with 0 no longer; false where
+    /// the kernel has no UDP_SEGMENT.
     pub fn cut_sends(&self, size_bytes: u16) -> bool {
         set_int(self.socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, size_bytes.into()).is_ok()
     }
@@ -225,12 +225,7 @@ impl SendBatch {
     /// as long as the socket's time-out. Gives the number that the kernel took.
     /// # Errors
     /// The kernel's reason when it took none.
-    pub fn send(
-        &self,
-        socket: &DatagramSocket,
-        first: usize,
-        count: usize,
-    ) -> io::Result<usize> {
+    pub fn send(&self, socket: &DatagramSocket, first: usize, count: usize) -> io::Result<usize> {
         let data = &self.data[first * self.size..(first + count) * self.size];
         let mut pieces = [EMPTY_PIECE; SENDS_MAX];
         let buffers = data.chunks(self.joined * self.size).take(SENDS_MAX);
@@ -365,6 +360,21 @@ fn arrived<'a>(bytes: &'a [u8], notes: &[u8]) -> Arrived<'a> {
         _ => {}
     });
     arrived
+}
+
+/// Whether the kernel refused joined datagrams: more than it knows (EINVAL), longer than the path's
+/// packets (EINVAL, EMSGSIZE), a device that makes no checksums (EIO).
+pub fn is_unjoinable(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO))
+}
+
+/// Largest IP packet of the route to an address, as the kernel knows it now.
+pub fn route_mtu_bytes(peer: SocketAddr) -> Option<u32> {
+    let domain = Domain::for_address(peer);
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).ok()?;
+    let socket = DatagramSocket { socket, v6: peer.is_ipv6() };
+    socket.connect(peer).ok()?;
+    socket.mtu_bytes()
 }
 
 /// The unspecified address of a peer's family, with any port.

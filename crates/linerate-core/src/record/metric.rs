@@ -225,6 +225,10 @@ metrics! {
     DatagramsReordered = "datagrams_reordered", "reordered", "datagrams", None, Lower,
         "Arrivals below a number that had arrived before, duplicates left out.",
         "RFC 4737 §4.1";
+    DatagramsInFlight = "datagrams_in_flight", "datagrams in flight", "datagrams", None, Neither,
+        "Datagrams sent up to the end of an interval and neither arrived nor passed over by then: \
+         sent = received + lost + in flight.",
+        "own";
     SendRate = "send_rate_bps", "rate sent", "bit/s", Some(Layer::Payload), Neither,
         "Payload bits of datagrams sent after the omitted span over the time of sending them.",
         "own";

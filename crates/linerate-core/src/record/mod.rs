@@ -21,9 +21,7 @@ mod udp_plan;
 
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
-pub use datagrams::{
-    DatagramTally, DelayVariation, PaceKept, ReceivedDatagrams, SentDatagrams,
-};
+pub use datagrams::{DatagramTally, DelayVariation, PaceKept, ReceivedDatagrams, SentDatagrams};
 pub use environment::{End, Interface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply};
 pub use failure::{Failure, Fault};

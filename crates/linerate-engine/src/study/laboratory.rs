@@ -18,7 +18,7 @@ use linerate_sys::stop::Stop;
 use super::Measurer;
 use crate::context::Context;
 use crate::lab::Lab;
-use crate::{rtt, simulate, throughput};
+use crate::{datagram, rtt, simulate, throughput};
 
 /// Answers tests on the host where it is called until the flag is set. Tells once whether it is
 /// ready.
@@ -71,6 +71,7 @@ impl Laboratory {
             match &plan {
                 Plan::Tcp(plan) => throughput::run(plan, &mut context),
                 Plan::Ping(plan) => rtt::run(plan, &mut context),
+                Plan::Udp(plan) => datagram::run(plan, &mut context),
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
             }
         })?;
@@ -108,6 +109,7 @@ fn aimed_at(plan: &Plan, host: &str) -> Plan {
     match &mut plan {
         Plan::Tcp(tcp) => host.clone_into(&mut tcp.host),
         Plan::Ping(ping) => host.clone_into(&mut ping.host),
+        Plan::Udp(udp) => host.clone_into(&mut udp.host),
         Plan::Simulate(_) => {}
     }
     plan

@@ -170,12 +170,13 @@ impl Account {
             cwnd_bytes: sender.and_then(|sender| sender.cwnd_bytes),
             rtt_ns: sender.and_then(|sender| sender.rtt_ns),
             omitted: start_ns < self.omit_ns,
+            datagrams: None,
         }
     }
 }
 
 /// Bits per second of `bytes` over `span_ns`; 0 over no time.
-pub(super) fn rate_bps(bytes: u64, span_ns: u64) -> f64 {
+pub(crate) fn rate_bps(bytes: u64, span_ns: u64) -> f64 {
     if span_ns == 0 { 0.0 } else { bytes as f64 * 8e9 / span_ns as f64 }
 }
 

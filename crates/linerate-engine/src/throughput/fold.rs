@@ -110,14 +110,14 @@ fn direction_summary(flows: &[&Flow], direction: Direction) -> Vec<Summary> {
 }
 
 /// A stream's payload rate at the receiver.
-fn goodput(flow: &Flow) -> Option<f64> {
+pub(crate) fn goodput(flow: &Flow) -> Option<f64> {
     let receiver = flow.receiver.as_ref().filter(|end| end.span_ns > 0)?;
     Some(rate_bps(receiver.bytes_measured, receiver.span_ns))
 }
 
 /// Bytes, span and rate of all streams together: from the first stream's first byte to the last
 /// stream's last.
-fn totals(flows: &[&Flow]) -> Vec<Summary> {
+pub(crate) fn totals(flows: &[&Flow]) -> Vec<Summary> {
     let ends: Vec<&FlowEnd> = flows
         .iter()
         .filter_map(|flow| flow.receiver.as_ref())
@@ -181,7 +181,8 @@ fn return_rows(flows: &[&Flow]) -> Vec<Summary> {
     back.into_iter().chain(ratio).collect()
 }
 
-fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {
+/// Processor time of both ends, and waiting for a processor.
+pub(crate) fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {
     let mut rows = Vec::new();
     let ends = [
         (Side::Sender, MetricId::CpuSender, MetricId::CpuShareSender),
@@ -210,18 +211,18 @@ fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {
 }
 
 /// User and system time of a stream's data thread.
-pub(super) fn cpu_ns(end: &FlowEnd) -> Option<u64> {
+pub(crate) fn cpu_ns(end: &FlowEnd) -> Option<u64> {
     Some(end.cpu_user_ns? + end.cpu_system_ns?)
 }
 
 /// Processor time of a stream's data thread over its span.
-pub(super) fn cpu_share(end: &FlowEnd) -> Option<f64> {
+pub(crate) fn cpu_share(end: &FlowEnd) -> Option<f64> {
     let span = end.span_start_ns + end.span_ns;
     (span > 0).then_some(cpu_ns(end)? as f64 / span as f64)
 }
 
 /// Time without a processor of a stream's data thread over its span.
-pub(super) fn run_queue_share(end: &FlowEnd) -> Option<f64> {
+pub(crate) fn run_queue_share(end: &FlowEnd) -> Option<f64> {
     let span = end.span_start_ns + end.span_ns;
     (span > 0).then_some(end.run_queue_wait_ns? as f64 / span as f64)
 }

@@ -1,8 +1,6 @@
 //! The client's side of a test as a machine: which message is in order when.
 
-use super::{
-    Accept, EndReport, FlowSample, Message, Refuse, UdpSample, UdpSent, WireError,
-};
+use super::{Accept, EndReport, FlowSample, Message, Refuse, UdpSample, UdpSent, WireError};
 
 /// What the client has to do after a message.
 #[derive(Clone, Debug, PartialEq)]

@@ -114,10 +114,7 @@ fn loss_duplicates_and_reordering_are_told_apart() {
     let orders: Vec<Order> =
         [0, 1, 2, 2, 4, 6, 5, 5, 8].map(|number| tracker.take(number, 0)).to_vec();
     use Order::{Ahead, Behind, Duplicate};
-    assert_eq!(
-        orders,
-        [Ahead, Ahead, Ahead, Duplicate, Ahead, Ahead, Behind, Duplicate, Ahead]
-    );
+    assert_eq!(orders, [Ahead, Ahead, Ahead, Duplicate, Ahead, Ahead, Behind, Duplicate, Ahead]);
     let (all, measured) = tracker.tallies(Some((10, 10)), None, 1);
     let expected = DatagramTally {
         sent: Some(10),

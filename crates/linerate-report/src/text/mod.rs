@@ -9,6 +9,7 @@ mod path_ceiling;
 mod ping;
 mod simulate;
 mod tcp;
+mod udp;
 
 use linerate_core::record::{Caveat, Plan, Record, Status};
 
@@ -22,6 +23,7 @@ pub use tcp::tcp_summary;
 pub(crate) use tcp::{
     ceilings as tcp_ceilings, processors as tcp_processors, table as tcp_table, title as tcp_title,
 };
+pub(crate) use udp::{table as udp_table, title as udp_title};
 
 use crate::{emulated, escape, number, words};
 
@@ -36,6 +38,7 @@ pub fn record_within(record: &Record, width: Option<usize>) -> String {
     match &record.plan {
         Plan::Tcp(plan) => tcp::summary(record, plan, width),
         Plan::Ping(plan) => ping::summary(record, plan),
+        Plan::Udp(plan) => udp::summary(record, plan, width),
         Plan::Simulate(plan) => simulate::summary(record, plan, width),
     }
 }
@@ -45,6 +48,7 @@ pub(crate) fn sentence(record: &Record) -> String {
     match &record.plan {
         Plan::Tcp(plan) => tcp::sentence(record, plan),
         Plan::Ping(plan) => ping::sentence(record, plan),
+        Plan::Udp(plan) => udp::sentence(record, plan),
         Plan::Simulate(plan) => simulate::sentence(record, plan),
     }
 }

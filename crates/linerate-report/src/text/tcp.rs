@@ -1,7 +1,8 @@
 //! The final text of a TCP throughput test.
 
 use linerate_core::record::{
-    Asked, Ceiling, Direction, Flow, LINK, MetricId, Plan, Record, SHARE_MAX, Stat, Status, TcpPlan,
+    Asked, Ceiling, Direction, Flow, LINK, MetricId, Plan, Record, SHARE_MAX, Stat, Status,
+    TcpDirections, TcpPlan,
 };
 
 use super::{facts, own_limits, tail};
@@ -14,7 +15,7 @@ use crate::{ceiling, escape, words};
 pub fn tcp_summary(record: &Record) -> String {
     match &record.plan {
         Plan::Tcp(plan) => summary(record, plan, None),
-        Plan::Ping(_) | Plan::Simulate(_) => super::record(record),
+        Plan::Ping(_) | Plan::Udp(_) | Plan::Simulate(_) => super::record(record),
     }
 }
 
@@ -241,28 +242,35 @@ pub(crate) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
 
 /// What the test says, in one plain sentence.
 pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
+    told(record, &plan.host, plan.directions, "")
+}
+
+/// What a throughput test with `host` says, and what else there is to say before the shares of the
+/// ceilings.
+pub(super) fn told(record: &Record, host: &str, ways: TcpDirections, more: &str) -> String {
     let goodput = |direction| record.value(MetricId::Goodput, Stat::Value, Some(direction));
-    let flows: Vec<String> = words::each_direction(plan.directions)
+    let flows: Vec<String> = words::each_direction(ways)
         .iter()
         .filter_map(|&direction| {
             let rate = number::rate(goodput(direction)?);
             Some(match direction {
-                Direction::Up => format!("{} took in {rate} from this host", plan.host),
-                Direction::Down => format!("this host took in {rate} from {}", plan.host),
+                Direction::Up => format!("{host} took in {rate} from this host"),
+                Direction::Down => format!("this host took in {rate} from {host}"),
             })
         })
         .collect();
     if flows.is_empty() {
         return match &record.failure {
-            Some(_) => format!("Nothing was measured with {}.", plan.host),
-            None => format!("No data arrived in the test with {}.", plan.host),
+            Some(_) => format!("Nothing was measured with {host}."),
+            None => format!("No data arrived in the test with {host}."),
         };
     }
     let mut text = words::listed(&flows);
     if let Some(first) = text.get(..1).map(str::to_uppercase).filter(|_| text.starts_with("this")) {
         text.replace_range(..1, &first);
     }
-    text.push_str(&reached(record, plan));
+    text.push_str(more);
+    text.push_str(&reached(record, ways));
     if record.status != Status::Ok {
         text.push_str(", until it was cut short");
     }
@@ -271,8 +279,8 @@ pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
 }
 
 /// How near the ceilings are, at the end of the sentence.
-fn reached(record: &Record, plan: &TcpPlan) -> String {
-    let ways = words::each_direction(plan.directions);
+fn reached(record: &Record, ways: TcpDirections) -> String {
+    let ways = words::each_direction(ways);
     let found: Vec<Option<&Ceiling>> = ways.iter().map(|&way| record.ceiling_of(way)).collect();
     let share = |ceiling: &Option<&Ceiling>| ceiling.and_then(|ceiling| ceiling.share);
     let mut text = if found.iter().flatten().any(|ceiling| ceiling.is_exceeded()) {
