@@ -238,7 +238,7 @@ metrics! {
         "own";
     JitterRfc3550 = "jitter_rfc3550_ns", "jitter", "ns", None, Lower,
         "Smoothed difference of the transit times of successive arrivals at the end of the test; \
-         datagrams that were sent in one call count once, duplicates and late ones do not.",
+         datagrams that were sent in one call count once, duplicates do not.",
         "RFC 3550 §6.4.1";
     Pdv = "pdv_ns", "delay above the smallest", "ns", None, Lower,
         "One-way delay of a datagram less the smallest of its stream; the clocks of the ends need \

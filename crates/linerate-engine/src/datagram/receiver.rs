@@ -196,8 +196,11 @@ impl Receiving {
         omit_ns: u64,
     ) {
         match self.tracker.take(header.number, header.stamp_ns) {
-            Order::Ahead => self.delay.record(header.stamp_ns, arrived.arrived_ns, now),
-            Order::Behind | Order::Duplicate | Order::TooOld => {}
+            // In order of arrival, not of numbers (RFC 3550 §6.4.1).
+            Order::Ahead | Order::Behind => {
+                self.delay.record(header.stamp_ns, arrived.arrived_ns, now);
+            }
+            Order::Duplicate | Order::TooOld => {}
             Order::Implausible => {
                 self.strays += 1;
                 return;

@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
+use linerate_core::path::{Ecn, Outlet, Packet, PathPlan};
 use linerate_core::record::{DatagramTally, Direction, Finish, TcpDirections};
+use linerate_core::stats::{Arrival, Arrivals};
+use linerate_core::time::MonoTime;
 use proptest::prelude::*;
 
 use super::*;
@@ -184,6 +187,53 @@ fn a_sender_that_tells_fewer_than_arrived_makes_no_negative_loss() {
     let mut tracker = UdpTracker::new(0);
     (0..5).for_each(|number| assert_eq!(tracker.take(number, 0), Order::Ahead));
     assert_eq!(tracker.tallies(Some((3, 3)), Some(9), 64).0.lost, 0);
+}
+
+/// What a path does to 20,000 datagrams, one each 100 µs.
+fn over_path(json: &str) -> (Vec<Arrival>, usize, usize) {
+    let plan: PathPlan = serde_json::from_str(json).expect("a plan");
+    let [mut forward, _] = plan.build(MonoTime::from_nanos(0)).expect("a path");
+    let mut out = Outlet::default();
+    for tag in 0..20_000 {
+        let packet = Packet {
+            number: 0,
+            ip_bytes: 1228,
+            flow: 0,
+            ecn: Ecn::NotCapable,
+            dont_fragment: true,
+            corrupted: false,
+            tag,
+        };
+        let at = MonoTime::from_nanos(tag * 100_000);
+        forward.due(at, &mut out);
+        forward.take(at, packet, &mut out);
+    }
+    forward.due(MonoTime::from_nanos(u64::MAX), &mut out);
+    let arrivals = out.departures.iter().map(|departure| Arrival {
+        sequence: departure.packet.tag,
+        received_ns: departure.at.nanos(),
+        delay_ns: 0,
+    });
+    (arrivals.collect(), out.lost.len(), out.copied.len())
+}
+
+#[test]
+fn what_an_emulated_path_lost_doubled_and_delayed_is_counted_to_the_last_datagram() {
+    let (arrivals, lost, copied) = over_path(
+        r#"{ "seed": 7, "loss": "2%", "duplicate": "1%", "delay": "5 ms",
+             "reorder": { "share": "3%", "extra": "1 ms" } }"#,
+    );
+    assert!(lost > 300 && copied > 100, "the path did something: {lost}, {copied}");
+    let mut tracker = UdpTracker::new(0);
+    arrivals.iter().for_each(|arrival| {
+        tracker.take(arrival.sequence, arrival.sequence * 100_000);
+    });
+    let (all, _) = tracker.tallies(Some((20_000, 20_000)), None, 1);
+    let expected = Arrivals::new(20_000, &arrivals);
+    assert_eq!((all.lost, all.duplicates), (lost as u64, copied as u64));
+    assert_eq!(all.received, 20_000 - lost as u64);
+    assert_eq!(all.reordered, expected.reordered().len() as u64);
+    assert!(all.reordered > 300, "{}", all.reordered);
 }
 
 /// The counts of a plain list, without a window: the definitions word for word.
