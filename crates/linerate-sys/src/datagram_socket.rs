@@ -330,7 +330,7 @@ impl ReceiveBatch {
         let Ok(taken) = usize::try_from(taken) else { return Err(io::Error::last_os_error()) };
         self.filled.extend(messages[..taken].iter().map(|message| {
             let len = (message.msg_len as usize).min(BUFFER_BYTES);
-            (len, message.msg_hdr.msg_controllen as usize)
+            (len, message.msg_hdr.msg_controllen)
         }));
         Ok(())
     }
