@@ -17,7 +17,8 @@ pub fn wall() -> WallTime {
     WallTime::from_unix_nanos(u128::from(nanos(rustix::time::clock_gettime(ClockId::Realtime))))
 }
 
-/// What CLOCK_REALTIME shows now less what CLOCK_MONOTONIC shows, for the kernel's times of packets.
+/// What CLOCK_REALTIME shows now less what CLOCK_MONOTONIC shows, for the kernel's times of
+/// packets.
 pub fn realtime_offset_ns() -> i64 {
     let [real, mono] = [ClockId::Realtime, ClockId::Monotonic].map(rustix::time::clock_gettime);
     nanos(real).cast_signed().saturating_sub(nanos(mono).cast_signed())

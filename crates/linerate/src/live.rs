@@ -103,7 +103,8 @@ fn interval_line(row: &IntervalRow) -> String {
     )
 }
 
-const UDP_HEAD: &str = "stream     interval             payload        goodput     jitter          lost/sent       loss";
+const UDP_HEAD: &str = "stream     interval             payload        goodput     jitter          \
+                        lost/sent       loss";
 
 fn udp_line(row: &IntervalRow) -> String {
     let stream = row.flow.map_or_else(|| "all".to_owned(), |flow| flow.to_string());

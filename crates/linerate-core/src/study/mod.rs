@@ -14,6 +14,7 @@ mod simulate_test;
 mod tcp_test;
 mod test;
 mod toml_text;
+mod udp_test;
 
 pub use background::Background;
 pub use estimate::{Estimator, expected_ns};
@@ -31,3 +32,4 @@ pub use simulate_test::SimulateTest;
 pub use tcp_test::TcpTest;
 pub use test::{Parameter, Test, TestKind, Value};
 pub use toml_text::PlanError;
+pub use udp_test::{OfferedRate, UdpTest};

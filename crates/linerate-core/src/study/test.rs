@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Background, SimulateTest, TcpTest, Topology};
+use super::{Background, OfferedRate, SimulateTest, TcpTest, Topology, UdpTest};
 use crate::record::{PingMode, PingPlan, Plan};
 use crate::simulate::{Recovery, Stack};
 
@@ -43,6 +43,8 @@ pub enum TestKind {
     Tcp(TcpTest),
     /// TCP throughput of a model, in virtual time.
     Simulate(SimulateTest),
+    /// UDP throughput by offered rate or by size of datagrams.
+    Udp(UdpTest),
 }
 
 /// What a test varies: words for headings and axes.
@@ -90,6 +92,7 @@ impl Test {
             }
             TestKind::Tcp(tcp) => tcp.parameter(),
             TestKind::Simulate(simulate) => simulate.parameter(),
+            TestKind::Udp(udp) => udp.parameter(),
         }
     }
 
@@ -102,6 +105,7 @@ impl Test {
             }
             TestKind::Tcp(tcp) => tcp.values(),
             TestKind::Simulate(simulate) => simulate.values(),
+            TestKind::Udp(udp) => udp.values(),
         }
     }
 
@@ -115,6 +119,7 @@ impl Test {
             }
             TestKind::Tcp(tcp) => tcp.steps(topology),
             TestKind::Simulate(simulate) => simulate.steps(topology),
+            TestKind::Udp(udp) => udp.steps(),
         }
     }
 }
@@ -164,6 +169,7 @@ struct TestTable {
     mss_bytes: Option<u32>,
     hystart: Option<bool>,
     start_spread_seconds: Option<f64>,
+    rates: Option<Vec<OfferedRate>>,
 }
 
 /// The kinds of test by name.
@@ -173,6 +179,18 @@ enum KindName {
     Ping,
     Tcp,
     Simulate,
+    Udp,
+}
+
+impl KindName {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ping => "ping",
+            Self::Tcp => "tcp",
+            Self::Simulate => "simulate",
+            Self::Udp => "udp",
+        }
+    }
 }
 
 impl TryFrom<TestTable> for Test {
@@ -182,10 +200,12 @@ impl TryFrom<TestTable> for Test {
         let name = format!("test '{}'", table.id);
         let (id, repetitions, on) = (table.id.clone(), table.repetitions, table.on.take());
         if table.kind != KindName::Simulate {
-            let kind = if table.kind == KindName::Ping { "ping" } else { "tcp" };
             for (key, present) in table.keys_of_simulate() {
-                foreign(&name, kind, key, present)?;
+                foreign(&name, table.kind.word(), key, present)?;
             }
+        }
+        if table.kind != KindName::Udp {
+            foreign(&name, table.kind.word(), "rates", table.rates.is_some())?;
         }
         let kind = match table.kind {
             KindName::Ping => {
@@ -207,6 +227,20 @@ impl TryFrom<TestTable> for Test {
                 foreign(&name, "simulate", "count", table.count.is_some())?;
                 foreign(&name, "simulate", "read_bytes", table.read_bytes.is_some())?;
                 TestKind::Simulate(table.into_simulate())
+            }
+            KindName::Udp => {
+                let shared = ["seconds", "omit_seconds"];
+                let keys = table.keys_of_tcp().into_iter();
+                for (key, present) in keys.filter(|(key, _)| !shared.contains(key)) {
+                    foreign(&name, "udp", key, present)?;
+                }
+                foreign(&name, "udp", "count", table.count.is_some())?;
+                TestKind::Udp(UdpTest {
+                    rates: table.rates,
+                    sizes_bytes: table.sizes_bytes,
+                    seconds: needed(&name, "udp", "seconds", table.seconds)?,
+                    omit_seconds: table.omit_seconds,
+                })
             }
         };
         Ok(Self { id, on, kind, repetitions })

@@ -64,6 +64,8 @@ pub(crate) enum FlowKind {
     Tcp,
     /// TCP of a model, in virtual time.
     Simulated,
+    /// UDP of the hosts.
+    Udp,
 }
 
 impl FlowKind {
@@ -73,6 +75,7 @@ impl FlowKind {
             TestKind::Ping { .. } => None,
             TestKind::Tcp(_) => Some(Self::Tcp),
             TestKind::Simulate(_) => Some(Self::Simulated),
+            TestKind::Udp(_) => Some(Self::Udp),
         }
     }
 
@@ -81,6 +84,7 @@ impl FlowKind {
         match self {
             Self::Tcp => "tcp",
             Self::Simulated => "simulated",
+            Self::Udp => "udp",
         }
     }
 
@@ -89,6 +93,7 @@ impl FlowKind {
         match self {
             Self::Tcp => "TCP",
             Self::Simulated => "simulated TCP",
+            Self::Udp => "UDP",
         }
     }
 
@@ -97,6 +102,7 @@ impl FlowKind {
         match self {
             Self::Tcp => "TCP throughput",
             Self::Simulated => "Simulated TCP throughput",
+            Self::Udp => "UDP throughput",
         }
     }
 }

@@ -64,7 +64,7 @@ impl Packet {
         let input = |name| Some(ceiling?.input(name)?.value);
         let families = [Family::V4, Family::V6].into_iter();
         let segments = families.flat_map(|family| {
-            [Transport::Tcp, Transport::TcpWithTimestamps]
+            [Transport::Tcp, Transport::TcpWithTimestamps, Transport::Udp]
                 .map(|transport| Segment { family, transport })
         });
         let header = input("header_bytes");

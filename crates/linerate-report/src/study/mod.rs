@@ -192,6 +192,11 @@ fn tests(plan: &StudyPlan) -> Option<String> {
                 };
                 format!("TCP by {}, {runs}{each} each{control}", test.parameter().name)
             }
+            TestKind::Udp(udp) => {
+                let runs = words::counted(test.repetitions.into(), "run");
+                let each = number::seconds(udp.seconds * 1e9);
+                format!("UDP by {}, {runs} of {each} each", test.parameter().name)
+            }
             TestKind::Simulate(simulate) => {
                 let name = test.parameter().name;
                 let runs = words::counted(test.repetitions.into(), "run");

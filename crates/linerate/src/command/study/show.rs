@@ -109,6 +109,7 @@ fn test_row(test: &Test) -> Vec<String> {
             (format!("{} bytes", joined(sizes_bytes)), format!("{count} pings"))
         }
         TestKind::Tcp(tcp) => (values_of(test), each_of(tcp)),
+        TestKind::Udp(udp) => (values_of(test), format!("UDP, {} s", udp.seconds)),
         TestKind::Simulate(simulate) => {
             let stack = format!("simulated, TCP of {}", simulate.tcp.name());
             let each = each_of(&simulate.common);
