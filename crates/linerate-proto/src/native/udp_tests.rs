@@ -135,7 +135,9 @@ fn loss_duplicates_and_reordering_are_told_apart() {
 #[test]
 fn datagrams_belong_to_the_span_in_which_they_were_sent_however_late_they_come() {
     let mut tracker = UdpTracker::new(100);
-    [(0, 10), (2, 120), (1, 90), (4, 140)].map(|(number, stamp)| tracker.take(number, stamp));
+    for (number, stamp) in [(0, 10), (2, 120), (1, 90), (4, 140)] {
+        tracker.take(number, stamp);
+    }
     // 0 and 1 were sent in the omitted span; of 2, 3 and 4 one is lost.
     let (all, measured) = tracker.tallies(Some((5, 3)), None, 1);
     assert_eq!((all.received, all.lost), (4, 1));
