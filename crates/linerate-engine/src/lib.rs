@@ -8,6 +8,7 @@ pub mod context;
 pub mod environment;
 pub mod examine;
 pub mod failure;
+pub mod foreign;
 pub mod lab;
 pub mod path;
 pub mod rtt;

@@ -29,7 +29,7 @@ pub use path::{
 };
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
-    WaitMode,
+    Via, WaitMode,
 };
 pub use sample::{Direction, Distribution, Layer, Series, Side, Stat, Summary};
 pub use tcp_info::TcpInfo;

@@ -10,45 +10,45 @@ use crate::path::witness::Witness;
 
 /// A connected data stream.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
-    pub(super) direction: Direction,
-    pub(super) flow: u16,
-    pub(super) client_addr: String,
-    pub(super) server_addr: String,
+pub(crate) struct Connection {
+    pub(crate) direction: Direction,
+    pub(crate) flow: u16,
+    pub(crate) client_addr: String,
+    pub(crate) server_addr: String,
 }
 
 /// Everything that was seen of a test.
 #[derive(Debug, Default)]
-pub(super) struct Account {
-    pub(super) ends: Vec<End>,
-    pub(super) server_host_id: Option<String>,
-    pub(super) begin: MonoTime,
-    pub(super) connections: Vec<Connection>,
+pub(crate) struct Account {
+    pub(crate) ends: Vec<End>,
+    pub(crate) server_host_id: Option<String>,
+    pub(crate) begin: MonoTime,
+    pub(crate) connections: Vec<Connection>,
     /// The flow against the test's direction; its reports are among the others.
-    pub(super) background: Option<Connection>,
+    pub(crate) background: Option<Connection>,
     /// Samples of the client's end, one list an interval.
-    pub(super) local_samples: Vec<Vec<FlowSample>>,
+    pub(crate) local_samples: Vec<Vec<FlowSample>>,
     /// Samples of the server's end, one list an interval.
-    pub(super) remote_samples: Vec<Vec<FlowSample>>,
+    pub(crate) remote_samples: Vec<Vec<FlowSample>>,
     /// The client's final reports.
-    pub(super) local: Vec<EndReport>,
+    pub(crate) local: Vec<EndReport>,
     /// The server's final reports; empty when it went away.
-    pub(super) remote: Vec<EndReport>,
+    pub(crate) remote: Vec<EndReport>,
     /// Spans shorter than this make no row: the rest after the last whole interval.
-    pub(super) row_ns_min: u64,
+    pub(crate) row_ns_min: u64,
     /// End of the span that does not count.
-    pub(super) omit_ns: u64,
+    pub(crate) omit_ns: u64,
     /// Intervals whose rows have been told.
-    pub(super) intervals_told: usize,
+    pub(crate) intervals_told: usize,
     /// Watches the emulated paths on the way.
-    pub(super) witness: Option<Witness>,
+    pub(crate) witness: Option<Witness>,
 }
 
 type Watch<'a> = &'a mut dyn FnMut(&Event);
 
 impl Account {
     /// Notes a connected stream.
-    pub(super) fn connected(
+    pub(crate) fn connected(
         &mut self,
         direction: Direction,
         flow: u16,
@@ -64,7 +64,7 @@ impl Account {
     }
 
     /// Notes the connected flow in the background.
-    pub(super) fn connected_background(
+    pub(crate) fn connected_background(
         &mut self,
         direction: Direction,
         client_addr: &str,
@@ -76,7 +76,7 @@ impl Account {
     }
 
     /// Whether anything was measured.
-    pub(super) fn has_samples(&self) -> bool {
+    pub(crate) fn has_samples(&self) -> bool {
         let moved = |samples: &Vec<Vec<FlowSample>>| {
             samples.last().is_some_and(|last| last.iter().any(|sample| sample.bytes > 0))
         };
@@ -84,13 +84,13 @@ impl Account {
     }
 
     /// Takes the client's samples of an interval.
-    pub(super) fn local_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
+    pub(crate) fn local_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
         self.local_samples.push(samples);
         self.tell(watch);
     }
 
     /// Takes the server's samples of an interval.
-    pub(super) fn remote_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
+    pub(crate) fn remote_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
         self.remote_samples.push(samples);
         self.tell(watch);
     }
@@ -108,7 +108,7 @@ impl Account {
     }
 
     /// The first stream that did not end well.
-    pub(super) fn stream_failure(&self) -> Option<Failure> {
+    pub(crate) fn stream_failure(&self) -> Option<Failure> {
         let ends = [("this end", &self.local), ("the server's end", &self.remote)];
         ends.into_iter().find_map(|(whose, reports)| {
             let report = reports.iter().find(|report| report.failure.is_some())?;
@@ -175,7 +175,7 @@ impl Account {
 }
 
 /// Bits per second of `bytes` over `span_ns`; 0 over no time.
-pub(super) fn rate_bps(bytes: u64, span_ns: u64) -> f64 {
+pub(crate) fn rate_bps(bytes: u64, span_ns: u64) -> f64 {
     if span_ns == 0 { 0.0 } else { bytes as f64 * 8e9 / span_ns as f64 }
 }
 

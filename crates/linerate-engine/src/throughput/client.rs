@@ -22,6 +22,7 @@ use super::session::{LOOK_AT_END, planned_span};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
+use crate::foreign;
 use crate::path::witness::Witness;
 
 /// After the planned end the server has this long to report.
@@ -40,8 +41,11 @@ pub fn run(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
     (context.watch)(&Event::Plan(record.plan.clone()));
     let mut account =
         Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
-    let result = Test::open(plan, context, &mut account)
-        .and_then(|test| test.measure(context, &mut account));
+    let result = match plan.via {
+        None => Test::open(plan, context, &mut account)
+            .and_then(|test| test.measure(context, &mut account)),
+        Some(via) => foreign::measure(via, plan, context, &mut account),
+    };
     if let Err(failure) = result {
         let measured = account.has_samples();
         record.status = if measured { Status::Partial } else { Status::Error };
@@ -60,7 +64,7 @@ pub fn run(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
 }
 
 /// The request that a plan makes of the server.
-pub(super) fn request(plan: &TcpPlan) -> Request {
+pub(crate) fn request(plan: &TcpPlan) -> Request {
     Request {
         directions: plan.directions,
         streams: plan.streams,
@@ -358,7 +362,7 @@ fn connect_control(
     Control::new(stream)
 }
 
-fn connect_failure(error: &linerate_sys::Error) -> Failure {
+pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     use std::io::ErrorKind;
     let (call, kind) = (error.call, error.source.kind());
     let (fault, advice) = match (call, kind) {
@@ -381,7 +385,7 @@ fn connect_failure(error: &linerate_sys::Error) -> Failure {
     Failure::new(fault, call, &error.object, words_of(&error.source)).advise(advice)
 }
 
-fn bind_address(plan: &TcpPlan) -> Result<Option<IpAddr>, Failure> {
+pub(crate) fn bind_address(plan: &TcpPlan) -> Result<Option<IpAddr>, Failure> {
     let Some(text) = &plan.bind else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
         Failure::new(Fault::Usage, "bind", text, "not an IP address")
@@ -390,7 +394,7 @@ fn bind_address(plan: &TcpPlan) -> Result<Option<IpAddr>, Failure> {
 }
 
 /// The side that the client has in a direction.
-pub(super) const fn client_side(direction: Direction) -> Side {
+pub(crate) const fn client_side(direction: Direction) -> Side {
     match direction {
         Direction::Up => Side::Sender,
         Direction::Down => Side::Receiver,
@@ -398,7 +402,7 @@ pub(super) const fn client_side(direction: Direction) -> Side {
 }
 
 /// Whether a plan has a direction.
-pub(super) const fn has(directions: TcpDirections, direction: Direction) -> bool {
+pub(crate) const fn has(directions: TcpDirections, direction: Direction) -> bool {
     matches!(
         (directions, direction),
         (TcpDirections::Both, _)

@@ -19,7 +19,7 @@ use crate::failure::words_of;
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One end of a control connection.
-pub(super) struct Control {
+pub(crate) struct Control {
     stream: TcpStream,
     decoder: Decoder,
     peer: String,
@@ -27,7 +27,7 @@ pub(super) struct Control {
 
 impl Control {
     /// Wraps a connection whose hellos are done.
-    pub(super) fn new(stream: TcpStream) -> Result<Self, Failure> {
+    pub(crate) fn new(stream: TcpStream) -> Result<Self, Failure> {
         let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
         let ready =
             stream.set_nodelay(true).and_then(|()| stream.set_write_timeout(Some(SEND_TIMEOUT)));
@@ -36,23 +36,23 @@ impl Control {
     }
 
     /// The connection itself.
-    pub(super) const fn stream(&self) -> &TcpStream {
+    pub(crate) const fn stream(&self) -> &TcpStream {
         &self.stream
     }
 
     /// The other end's address.
-    pub(super) fn peer(&self) -> &str {
+    pub(crate) fn peer(&self) -> &str {
         &self.peer
     }
 
     /// Sends one message.
-    pub(super) fn send(&mut self, message: &Message) -> Result<(), Failure> {
+    pub(crate) fn send(&mut self, message: &Message) -> Result<(), Failure> {
         let bytes = encode(message).map_err(|error| self.misbehaved(&error))?;
         self.stream.write_all(&bytes).map_err(|error| self.gone("send to", &error))
     }
 
     /// The next message, or `None` when none has come by `until`.
-    pub(super) fn receive(&mut self, until: MonoTime) -> Result<Option<Message>, Failure> {
+    pub(crate) fn receive(&mut self, until: MonoTime) -> Result<Option<Message>, Failure> {
         loop {
             let message = self.decoder.next_message();
             if let Some(message) = message.map_err(|error| self.misbehaved(&error))? {
@@ -77,7 +77,7 @@ impl Control {
     }
 
     /// The peer broke the protocol.
-    pub(super) fn misbehaved(&self, error: &WireError) -> Failure {
+    pub(crate) fn misbehaved(&self, error: &WireError) -> Failure {
         let fault = match error {
             WireError::Version(_) => Fault::PeerIncompatible,
             _ => Fault::PeerMisbehaved,
@@ -143,7 +143,7 @@ pub fn read_data_hello_rest(
 }
 
 /// Fills `bytes` within `timeout`, however slowly they drip in.
-pub(super) fn read_exactly(
+pub(crate) fn read_exactly(
     stream: &TcpStream,
     bytes: &mut [u8],
     timeout: Duration,
@@ -167,6 +167,6 @@ pub(super) fn read_exactly(
 }
 
 /// An address as people write it: IPv4 peers of a socket for both families are IPv4.
-pub(super) fn plain(address: SocketAddr) -> String {
+pub(crate) fn plain(address: SocketAddr) -> String {
     SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }

@@ -34,22 +34,22 @@ const READ_BYTES: usize = 256 << 10;
 const DRAIN_NS: u64 = 2_000_000_000;
 
 /// Blocking calls come back this often to look at the flags.
-pub(super) const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
+pub(crate) const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Flags and counters that a data thread shares with the thread that watches it.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Payload bytes written or read so far.
-    pub(super) bytes: AtomicU64,
+    pub(crate) bytes: AtomicU64,
     /// The thread has left its loop.
-    pub(super) done: AtomicBool,
+    pub(crate) done: AtomicBool,
     /// The kernel's number of the thread; 0 before it runs.
-    pub(super) thread: AtomicU32,
+    pub(crate) thread: AtomicU32,
 }
 
 impl Progress {
     /// Processor time and waiting for a processor so far, while the thread runs.
-    pub(super) fn schedule(&self) -> Option<(u64, u64)> {
+    pub(crate) fn schedule(&self) -> Option<(u64, u64)> {
         match self.thread.load(Ordering::Relaxed) {
             0 => None,
             thread => schedule_of(thread),
@@ -59,40 +59,40 @@ impl Progress {
 
 /// Flags of a whole test at one end.
 #[derive(Debug, Default)]
-pub(super) struct Switches {
+pub(crate) struct Switches {
     /// Senders stop as if their time were up.
-    pub(super) stop_sending: AtomicBool,
+    pub(crate) stop_sending: AtomicBool,
     /// Everybody leaves at once.
-    pub(super) halt: AtomicBool,
+    pub(crate) halt: AtomicBool,
 }
 
 /// What a stream did.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) measured: Measured,
-    pub(super) io_calls: u64,
-    pub(super) cost: ThreadCost,
-    pub(super) failure: Option<String>,
+pub(crate) struct Outcome {
+    pub(crate) measured: Measured,
+    pub(crate) io_calls: u64,
+    pub(crate) cost: ThreadCost,
+    pub(crate) failure: Option<String>,
     /// How data was moved, for the record.
-    pub(super) technique: &'static str,
+    pub(crate) technique: &'static str,
 }
 
 /// A receiving stream.
-pub(super) struct Receiver {
-    pub(super) stream: Arc<TcpStream>,
-    pub(super) finish: Finish,
-    pub(super) omit_ns: u64,
+pub(crate) struct Receiver {
+    pub(crate) stream: Arc<TcpStream>,
+    pub(crate) finish: Finish,
+    pub(crate) omit_ns: u64,
     /// The kernel chooses the window; one that was asked for is not to be disturbed.
-    pub(super) autotuned: bool,
+    pub(crate) autotuned: bool,
     /// Bytes that one recv() may take, where the test names them: it then reads at every wake-up.
-    pub(super) read_bytes: Option<u32>,
-    pub(super) switches: Arc<Switches>,
-    pub(super) progress: Arc<Progress>,
+    pub(crate) read_bytes: Option<u32>,
+    pub(crate) switches: Arc<Switches>,
+    pub(crate) progress: Arc<Progress>,
 }
 
 impl Receiver {
     /// Reads until the sender is done.
-    pub(super) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
         let mut meter = SpanMeter::new(self.finish, self.omit_ns);
@@ -158,20 +158,20 @@ impl Receiver {
 }
 
 /// A sending stream.
-pub(super) struct Sender {
-    pub(super) stream: Arc<TcpStream>,
-    pub(super) payload: Arc<Payload>,
-    pub(super) finish: Finish,
-    pub(super) omit_ns: u64,
-    pub(super) pace: Option<BitRate>,
+pub(crate) struct Sender {
+    pub(crate) stream: Arc<TcpStream>,
+    pub(crate) payload: Arc<Payload>,
+    pub(crate) finish: Finish,
+    pub(crate) omit_ns: u64,
+    pub(crate) pace: Option<BitRate>,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
-    pub(super) budget: Option<Arc<AtomicU64>>,
-    pub(super) switches: Arc<Switches>,
-    pub(super) progress: Arc<Progress>,
+    pub(crate) budget: Option<Arc<AtomicU64>>,
+    pub(crate) switches: Arc<Switches>,
+    pub(crate) progress: Arc<Progress>,
 }
 
 /// What every sending stream of an end sends: one buffer for all, so that it stays in the cache.
-pub(super) enum Payload {
+pub(crate) enum Payload {
     /// Copied by write().
     Memory(Vec<u8>),
     /// Referenced by sendfile().
@@ -209,7 +209,7 @@ impl Payload {
 
 impl Sender {
     /// Writes until the time, the bytes or the patience is over, then closes this direction.
-    pub(super) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
         let begin = monotonic();

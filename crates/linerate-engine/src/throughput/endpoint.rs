@@ -23,7 +23,7 @@ use super::data::{CALL_TIMEOUT, Outcome, Payload, Progress, Receiver, Sender, Sw
 const BACKGROUND_END: Duration = Duration::from_secs(2);
 
 /// The streams of one end of a test.
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     request: Request,
     streams: Vec<Stream>,
     switches: Arc<Switches>,
@@ -55,7 +55,7 @@ struct Windows {
 }
 
 /// Options of the sockets of a test; they go before the handshake.
-pub(super) fn socket_options(request: &Request) -> TcpOptions {
+pub(crate) fn socket_options(request: &Request) -> TcpOptions {
     TcpOptions {
         window_bytes: request.window_bytes,
         mss_bytes: request.mss_bytes,
@@ -66,7 +66,7 @@ pub(super) fn socket_options(request: &Request) -> TcpOptions {
 }
 
 impl Endpoint {
-    pub(super) fn new(request: Request) -> Self {
+    pub(crate) fn new(request: Request) -> Self {
         let switches = Arc::new(Switches::default());
         let (streams, started) = (Vec::new(), MonoTime::default());
         Self { request, streams, switches, payload: None, started, stolen: None }
@@ -74,7 +74,7 @@ impl Endpoint {
 
     /// Takes over a connected data stream over which this end has sent nothing yet. `client_addr`
     /// is the client's address.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         socket: TcpStream,
         (direction, flow, side): (Direction, u16, Side),
@@ -100,7 +100,7 @@ impl Endpoint {
 
     /// Makes what the senders of this end send. It takes a while, so it goes before the start:
     /// the first interval would otherwise show less than the path carries.
-    pub(super) fn prepare(&mut self) -> linerate_sys::Result<()> {
+    pub(crate) fn prepare(&mut self) -> linerate_sys::Result<()> {
         if self.streams.iter().any(|stream| stream.side == Side::Sender) {
             self.payload = Some(Arc::new(payload(&self.request)?));
         }
@@ -108,7 +108,7 @@ impl Endpoint {
     }
 
     /// Starts every stream's thread; senders must be prepared.
-    pub(super) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
+    pub(crate) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
         self.started = now;
         self.stolen = Some(StolenTime::begin());
         let budget = self.request.byte_budget().map(|bytes| Arc::new(AtomicU64::new(bytes)));
@@ -146,29 +146,29 @@ impl Endpoint {
     }
 
     /// One sample of every stream at `now`.
-    pub(super) fn sample(&mut self, now: MonoTime) -> Vec<FlowSample> {
+    pub(crate) fn sample(&mut self, now: MonoTime) -> Vec<FlowSample> {
         let t_ns = now.nanos_since(self.started);
         self.streams.iter_mut().map(|stream| stream.sample(t_ns)).collect()
     }
 
     /// Senders stop as if their time were up.
-    pub(super) fn stop_sending(&self) {
+    pub(crate) fn stop_sending(&self) {
         self.switches.stop_sending.store(true, Ordering::Relaxed);
     }
 
     /// Everybody leaves at once.
-    pub(super) fn halt(&self) {
+    pub(crate) fn halt(&self) {
         self.switches.halt.store(true, Ordering::Relaxed);
     }
 
     /// Whether every thread has left its loop.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.streams.iter().all(|stream| stream.progress.done.load(Ordering::Acquire))
     }
 
     /// Ends a flow in the background: the sender stops, the receiver takes what is on the way, and
     /// neither may take longer than [`BACKGROUND_END`].
-    pub(super) fn end_background(self) -> Vec<EndReport> {
+    pub(crate) fn end_background(self) -> Vec<EndReport> {
         self.stop_sending();
         let end = monotonic() + BACKGROUND_END;
         while !self.is_done() && monotonic() < end {
@@ -179,7 +179,7 @@ impl Endpoint {
     }
 
     /// Waits for the threads and tells what every stream did.
-    pub(super) fn finish(mut self) -> Vec<EndReport> {
+    pub(crate) fn finish(mut self) -> Vec<EndReport> {
         let (started, request) = (self.started, self.request.clone());
         let streams = std::mem::take(&mut self.streams);
         let reports = streams.into_iter().map(|stream| stream.report(&request, started));

@@ -13,7 +13,7 @@ use super::ceiling::ceiling;
 use super::client::{client_side, has};
 
 /// Fills `record` with everything that `account` knows.
-pub(super) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
+pub(crate) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
     record.ends = ends(account);
     record.flows = account.connections.iter().map(|place| flow(place, account)).collect();
     for direction in [Direction::Up, Direction::Down] {
@@ -210,18 +210,18 @@ fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {
 }
 
 /// User and system time of a stream's data thread.
-pub(super) fn cpu_ns(end: &FlowEnd) -> Option<u64> {
+pub(crate) fn cpu_ns(end: &FlowEnd) -> Option<u64> {
     Some(end.cpu_user_ns? + end.cpu_system_ns?)
 }
 
 /// Processor time of a stream's data thread over its span.
-pub(super) fn cpu_share(end: &FlowEnd) -> Option<f64> {
+pub(crate) fn cpu_share(end: &FlowEnd) -> Option<f64> {
     let span = end.span_start_ns + end.span_ns;
     (span > 0).then_some(cpu_ns(end)? as f64 / span as f64)
 }
 
 /// Time without a processor of a stream's data thread over its span.
-pub(super) fn run_queue_share(end: &FlowEnd) -> Option<f64> {
+pub(crate) fn run_queue_share(end: &FlowEnd) -> Option<f64> {
     let span = end.span_start_ns + end.span_ns;
     (span > 0).then_some(end.run_queue_wait_ns? as f64 / span as f64)
 }

@@ -34,7 +34,7 @@ const HANDOVER: Duration = Duration::from_millis(300);
 /// How often waits look at the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often the end of the streams is looked for once it is due.
-pub(super) const LOOK_AT_END: Duration = Duration::from_millis(2);
+pub(crate) const LOOK_AT_END: Duration = Duration::from_millis(2);
 
 /// A place among the running tests, given back when dropped.
 pub struct Permit(
@@ -402,7 +402,7 @@ fn prepare(socket: &TcpStream, request: &Request, side: Side) -> Result<(), Fail
 }
 
 /// How long senders are planned to send, where time ends the test.
-pub(super) fn planned_span(request: &Request) -> Option<Duration> {
+pub(crate) fn planned_span(request: &Request) -> Option<Duration> {
     match request.finish {
         Finish::TimeNs(ns) => Some(Duration::from_nanos(ns.saturating_add(request.omit_ns))),
         Finish::Bytes(_) | Finish::Buffers(_) => None,

@@ -1,0 +1,20 @@
+//! Tests with the programs of others: ttcp, iperf 2, iperf 3, nuttcp, from either side.
+//!
+//! Each has a folder with its drivers; bytes and the order of messages are in `linerate_proto`,
+//! the loops that move data in `throughput`. What another program does not tell stays absent.
+
+use linerate_core::record::{Failure, Fault, TcpPlan, Via};
+
+use crate::context::Context;
+use crate::throughput::account::Account;
+
+/// Measures with a server of another program; what was seen is in `account`.
+pub(crate) fn measure(
+    via: Via,
+    plan: &TcpPlan,
+    _context: &mut Context<'_>,
+    _account: &mut Account,
+) -> Result<(), Failure> {
+    let reason = format!("{via} is not spoken yet");
+    Err(Failure::new(Fault::Usage, "test with", &plan.host, reason))
+}
