@@ -7,4 +7,5 @@
 pub mod capture;
 pub mod echo;
 pub mod frame;
+pub mod iperf2;
 pub mod native;

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use linerate_core::record::{SynOptions, TcpInfo};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::{Error, Result};
 
@@ -169,6 +169,20 @@ pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) {
 /// Aborts the connection on close: the peer gets a reset, nothing lingers.
 pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
+
+/// Gives the connection up when the peer's host has answered nothing for about `patience`: neither
+/// data (TCP_USER_TIMEOUT, RFC 5482) nor, on an idle connection, keep-alive probes (tcp(7)).
+pub fn notice_vanished_peer(stream: &TcpStream, patience: Duration) {
+    let socket = SockRef::from(stream);
+    // Whole seconds; the first probe after one, then as many as there is patience for.
+    let second = Duration::from_secs(1);
+    let probes = u32::try_from(patience.as_secs()).unwrap_or(u32::MAX).clamp(2, 127) - 1;
+    let keep_alive =
+        TcpKeepalive::new().with_time(second).with_interval(second).with_retries(probes);
+    // A kernel that refuses notices later, by its own timers.
+    let _ = socket.set_tcp_keepalive(&keep_alive);
+    let _ = socket.set_tcp_user_timeout(Some(patience));
 }
 
 fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {

@@ -3,6 +3,9 @@
 //! Each has a folder with its drivers; bytes and the order of messages are in `linerate_proto`,
 //! the loops that move data in `throughput`. What another program does not tell stays absent.
 
+mod iperf2;
+mod test;
+
 use linerate_core::record::{Failure, Fault, TcpPlan, Via};
 
 use crate::context::Context;
@@ -12,9 +15,14 @@ use crate::throughput::account::Account;
 pub(crate) fn measure(
     via: Via,
     plan: &TcpPlan,
-    _context: &mut Context<'_>,
-    _account: &mut Account,
+    context: &mut Context<'_>,
+    account: &mut Account,
 ) -> Result<(), Failure> {
-    let reason = format!("{via} is not spoken yet");
-    Err(Failure::new(Fault::Usage, "test with", &plan.host, reason))
+    match via {
+        Via::Iperf2 => iperf2::client::measure(plan, context, account),
+        Via::Iperf3 | Via::Nuttcp | Via::Ttcp => {
+            let reason = format!("{via} is not spoken yet");
+            Err(Failure::new(Fault::Usage, "test with", &plan.host, reason))
+        }
+    }
 }

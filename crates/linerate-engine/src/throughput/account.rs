@@ -40,6 +40,8 @@ pub(crate) struct Account {
     pub(crate) omit_ns: u64,
     /// Intervals whose rows have been told.
     pub(crate) intervals_told: usize,
+    /// The server tells nothing of its side: what the client's end knows is the result.
+    pub(crate) one_sided: bool,
     /// Watches the emulated paths on the way.
     pub(crate) witness: Option<Witness>,
 }
@@ -98,10 +100,13 @@ impl Account {
     /// Tells the rows of every interval that both ends have sampled. A row needs the receiver's
     /// count and the sender's retransmits of the same interval, whichever comes last.
     fn tell(&mut self, watch: Watch<'_>) {
-        let known = self.local_samples.len().min(self.remote_samples.len());
+        let known = self.local_samples.len();
+        let known = if self.one_sided { known } else { known.min(self.remote_samples.len()) };
         for at in self.intervals_told..known {
-            let up = self.rows(Direction::Up, at, &self.remote_samples, &self.local_samples);
-            let down = self.rows(Direction::Down, at, &self.local_samples, &self.remote_samples);
+            let (local, remote) = (&self.local_samples, &self.remote_samples);
+            let there = if self.one_sided { local } else { remote };
+            let up = self.rows(Direction::Up, at, there, local);
+            let down = self.rows(Direction::Down, at, local, remote);
             up.into_iter().chain(down).for_each(|row| watch(&Event::Interval(row)));
         }
         self.intervals_told = self.intervals_told.max(known);
@@ -131,8 +136,8 @@ impl Account {
         let before = at.checked_sub(1);
         for sample in received[at].iter().filter(|sample| sample.direction == direction) {
             let earlier = before.and_then(|i| same_flow(&received[i], sample));
-            let newest = same_flow(&sent[at], sample);
-            let older = before.and_then(|i| same_flow(&sent[i], sample));
+            let newest = sent.get(at).and_then(|samples| same_flow(samples, sample));
+            let older = before.and_then(|i| same_flow(sent.get(i)?, sample));
             let row = self.row(sample, earlier, newest, older);
             if row.end_ns - row.start_ns >= self.row_ns_min {
                 rows.push(row);

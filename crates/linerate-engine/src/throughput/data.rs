@@ -22,6 +22,7 @@ use linerate_sys::poll::readable;
 use linerate_sys::tcp::set_receive_low_water;
 use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slack};
 
+use super::delivery::Delivery;
 use super::low_water::LowWater;
 use super::pace::Pacer;
 use super::span::{Measured, SpanMeter};
@@ -166,6 +167,10 @@ pub(crate) struct Sender {
     pub(crate) pace: Option<BitRate>,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
     pub(crate) budget: Option<Arc<AtomicU64>>,
+    /// What goes before the payload and counts as payload: the header of another protocol.
+    pub(crate) head: Vec<u8>,
+    /// Nobody else counts: this end measures what its kernel saw acknowledged.
+    pub(crate) delivery: Option<Delivery>,
     pub(crate) switches: Arc<Switches>,
     pub(crate) progress: Arc<Progress>,
 }
@@ -216,26 +221,40 @@ impl Sender {
         if self.pace.is_some() {
             tighten_timer_slack();
         }
-        let (total, io_calls, failure) = self.write_all(begin);
+        let mut delivery = self.delivery;
+        let (total, io_calls, failure) = self.write_all(begin, delivery.as_mut());
         let _ = self.stream.shutdown(Shutdown::Write);
         let span_ns = monotonic().nanos_since(begin);
+        let sent = Measured { begin, span_ns, bytes: total, bytes_total: total };
+        let halt = || self.switches.halt.load(Ordering::Relaxed);
+        let measured = delivery.map_or(sent, |seen| seen.finish(&self.stream, sent, halt));
         self.progress.done.store(true, Ordering::Release);
-        let measured = Measured { begin, span_ns, bytes: total, bytes_total: total };
         let technique = self.payload.technique();
         Outcome { measured, io_calls, cost: cost_since(before), failure, technique }
     }
 
-    fn write_all(&self, begin: MonoTime) -> (u64, u64, Option<String>) {
+    fn write_all(
+        &self,
+        begin: MonoTime,
+        mut delivery: Option<&mut Delivery>,
+    ) -> (u64, u64, Option<String>) {
         let deadline = match self.finish {
             Finish::TimeNs(ns) => begin.nanos().saturating_add(self.omit_ns).saturating_add(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
         };
         let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let whole = self.payload.length();
-        let (mut total, mut calls) = (0, 0);
+        let (mut total, mut calls) = (self.take_budget(self.head.len()) as u64, 0);
+        if let Err(error) = io::Write::write_all(&mut &*self.stream, &self.head) {
+            return (0, calls, Some(format!("write: {}", words_of(&error))));
+        }
         loop {
-            if monotonic().nanos() >= deadline || self.told_to_stop() {
+            let now = monotonic();
+            if now.nanos() >= deadline || self.told_to_stop() {
                 return (total, calls, None);
+            }
+            if let Some(seen) = &mut delivery {
+                seen.at(now, begin, &self.stream, self.omit_ns);
             }
             if let Some(due) = pacer.map(|pacer| pacer.due()).filter(|due| *due > monotonic()) {
                 sleep_until(due.min(MonoTime::from_nanos(deadline)).min(soon()));
@@ -287,10 +306,11 @@ fn soon() -> MonoTime {
     monotonic() + CALL_TIMEOUT
 }
 
-/// The call came back to let the loop look at its flags.
+/// The call came back to let the loop look at its flags (EAGAIN, socket(7)). A connection that
+/// the kernel gave up is another matter (ETIMEDOUT).
 fn is_pause(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+    use io::ErrorKind::{Interrupted, WouldBlock};
+    matches!(error.kind(), Interrupted | WouldBlock)
 }
 
 fn cost_since(before: ThreadCost) -> ThreadCost {

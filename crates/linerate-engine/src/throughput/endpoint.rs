@@ -18,6 +18,7 @@ use linerate_sys::tcp::{self, TcpOptions};
 use crate::environment::StolenTime;
 
 use super::data::{CALL_TIMEOUT, Outcome, Payload, Progress, Receiver, Sender, Switches};
+use super::delivery::Delivery;
 
 /// What is on the way of a flow in the background has this long to arrive once the test is over.
 const BACKGROUND_END: Duration = Duration::from_secs(2);
@@ -25,6 +26,7 @@ const BACKGROUND_END: Duration = Duration::from_secs(2);
 /// The streams of one end of a test.
 pub(crate) struct Endpoint {
     request: Request,
+    manner: Manner,
     streams: Vec<Stream>,
     switches: Arc<Switches>,
     payload: Option<Arc<Payload>>,
@@ -32,9 +34,25 @@ pub(crate) struct Endpoint {
     stolen: Option<StolenTime>,
 }
 
+/// How the streams of an end differ between this program's own protocol and others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// What senders send, by the length of one write.
+    pub(crate) content: fn(usize) -> Vec<u8>,
+    /// The other end tells nothing of what it received.
+    pub(crate) one_sided: bool,
+}
+
+impl Manner {
+    /// Between two of this program.
+    pub(crate) const OWN: Self = Self { content: own_content, one_sided: false };
+}
+
 /// One stream of one end.
 struct Stream {
     socket: Arc<TcpStream>,
+    head: Vec<u8>,
+    delivery: Option<Delivery>,
     direction: Direction,
     flow: u16,
     side: Side,
@@ -67,9 +85,21 @@ pub(crate) fn socket_options(request: &Request) -> TcpOptions {
 
 impl Endpoint {
     pub(crate) fn new(request: Request) -> Self {
+        Self::in_manner(request, Manner::OWN)
+    }
+
+    /// The end of a test in the manner of another protocol.
+    pub(crate) fn in_manner(request: Request, manner: Manner) -> Self {
         let switches = Arc::new(Switches::default());
         let (streams, started) = (Vec::new(), MonoTime::default());
-        Self { request, streams, switches, payload: None, started, stolen: None }
+        Self { request, manner, streams, switches, payload: None, started, stolen: None }
+    }
+
+    /// What the stream that was added last sends before its payload.
+    pub(crate) fn begin_with(&mut self, head: Vec<u8>) {
+        if let Some(stream) = self.streams.last_mut() {
+            stream.head = head;
+        }
     }
 
     /// Takes over a connected data stream over which this end has sent nothing yet. `client_addr`
@@ -81,10 +111,14 @@ impl Endpoint {
         client_addr: String,
     ) -> Arc<TcpStream> {
         let socket = Arc::new(socket);
-        let info = tcp::tcp_info(socket.as_fd()).filter(|_| side == Side::Sender);
+        let sends = side == Side::Sender;
+        let info = tcp::tcp_info(socket.as_fd()).filter(|_| sends);
+        let counts = sends && self.manner.one_sided;
         let syn = tcp::saved_syn(socket.as_fd());
         self.streams.push(Stream {
             socket: Arc::clone(&socket),
+            head: Vec::new(),
+            delivery: counts.then(|| Delivery::of(&socket)),
             direction,
             flow,
             side,
@@ -102,7 +136,7 @@ impl Endpoint {
     /// the first interval would otherwise show less than the path carries.
     pub(crate) fn prepare(&mut self) -> linerate_sys::Result<()> {
         if self.streams.iter().any(|stream| stream.side == Side::Sender) {
-            self.payload = Some(Arc::new(payload(&self.request)?));
+            self.payload = Some(Arc::new(payload(&self.request, self.manner.content)?));
         }
         Ok(())
     }
@@ -123,6 +157,8 @@ impl Endpoint {
                         omit_ns: self.request.omit_ns,
                         pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
                         budget: budget.clone(),
+                        head: std::mem::take(&mut stream.head),
+                        delivery: stream.delivery,
                         switches: Arc::clone(&self.switches),
                         progress: Arc::clone(&stream.progress),
                     };
@@ -203,13 +239,16 @@ fn spawn(
     spawned.map_err(|source| linerate_sys::Error::new("start", "a data thread", source))
 }
 
+/// A multiplicative sequence: not compressible by runs, the same on every host.
+fn own_content(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
 /// What the senders of this end send: the bytes are never looked at (no compression on the way is
 /// assumed; contents that vary are for `--verify`).
-fn payload(request: &Request) -> linerate_sys::Result<Payload> {
+fn payload(request: &Request, content: fn(usize) -> Vec<u8>) -> linerate_sys::Result<Payload> {
     let length = request.buffer_bytes as usize;
-    // A multiplicative sequence: not compressible by runs, the same on every host.
-    let bytes: Vec<u8> =
-        (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
+    let bytes = content(length);
     if request.zero_copy {
         Ok(Payload::PageCache { file: PageCacheFile::filled_with(&bytes)?, length })
     } else {
@@ -222,12 +261,13 @@ impl Stream {
         let info = tcp::tcp_info(self.socket.as_fd()).unwrap_or_default();
         self.windows.see(&info);
         let schedule = self.progress.schedule();
+        let moved = self.progress.bytes.load(Ordering::Relaxed);
         let micros = |us: Option<u32>| us.map(|us| u64::from(us) * 1000);
         FlowSample {
             direction: self.direction,
             flow: self.flow,
             t_ns,
-            bytes: self.progress.bytes.load(Ordering::Relaxed),
+            bytes: self.delivery.map_or(moved, |seen| seen.bytes(info.bytes_acked, moved)),
             retransmits: info.total_retrans.map(u64::from),
             cwnd_bytes: info.cwnd_bytes(),
             rtt_ns: micros(info.rtt_us),

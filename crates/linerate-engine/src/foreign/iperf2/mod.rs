@@ -1,0 +1,3 @@
+//! iperf 2 from either side (spec/iperf2.md).
+
+pub(crate) mod client;
