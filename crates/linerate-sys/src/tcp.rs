@@ -185,6 +185,13 @@ pub fn notice_vanished_peer(stream: &TcpStream, patience: Duration) {
     let _ = socket.set_tcp_user_timeout(Some(patience));
 }
 
+/// Whether the peer has closed its side or the connection is gone: no more bytes will come than
+/// are there (CLOSE-WAIT, LAST-ACK, CLOSING, CLOSED; 8, 9, 11 and 7 of Linux tcp_states.h).
+pub fn peer_has_closed(stream: &TcpStream) -> bool {
+    let state = tcp_info(stream.as_fd()).and_then(|info| info.state);
+    state.is_none_or(|state| matches!(state, 7..=9 | 11))
+}
+
 fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: `value` lives through the call and its size is the length given.
     let result = unsafe {

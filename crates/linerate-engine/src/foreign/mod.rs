@@ -3,8 +3,11 @@
 //! Each has a folder with its drivers; bytes and the order of messages are in `linerate_proto`,
 //! the loops that move data in `throughput`. What another program does not tell stays absent.
 
-mod iperf2;
+pub mod iperf2;
+mod serve;
 mod test;
+
+pub use serve::{Seen, Serving};
 
 use linerate_core::record::{Failure, Fault, TcpPlan, Via};
 

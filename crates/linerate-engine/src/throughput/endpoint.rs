@@ -187,6 +187,11 @@ impl Endpoint {
         self.streams.iter_mut().map(|stream| stream.sample(t_ns)).collect()
     }
 
+    /// Bytes that all streams have moved so far.
+    pub(crate) fn moved(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.progress.bytes.load(Ordering::Relaxed)).sum()
+    }
+
     /// Senders stop as if their time were up.
     pub(crate) fn stop_sending(&self) {
         self.switches.stop_sending.store(true, Ordering::Relaxed);

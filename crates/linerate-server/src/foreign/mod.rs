@@ -4,15 +4,20 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, Via};
+use linerate_engine::foreign::{Serving, iperf2};
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
 use crate::listen::listen;
 
 /// What this server answers of other programs' protocols.
-const SPOKEN: [Via; 0] = [];
+const SPOKEN: [Via; 1] = [Via::Iperf2];
+
+/// Nobody watches a client's streams here.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Which other programs are answered, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,11 +69,18 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failu
 /// Serves a connection that came to the port of `via`; the line is for the log.
 pub(crate) fn answer(
     via: Via,
-    _stream: TcpStream,
+    stream: TcpStream,
     peer: SocketAddr,
-    _gate: &Gate,
-    _stop: &Stop,
+    gate: &Gate,
+    stop: &Stop,
 ) -> Result<Option<String>, Failure> {
-    let reason = format!("{via} is not spoken yet");
-    Err(Failure::new(Fault::System, "answer", peer.to_string(), reason))
+    let mut serving =
+        Serving { admission: &gate.by_address(), stop, interval: INTERVAL, watch: &mut |_| {} };
+    match via {
+        Via::Iperf2 | Via::Ttcp => iperf2::serve(stream, &mut serving).map(Some),
+        Via::Iperf3 | Via::Nuttcp => {
+            let reason = format!("{via} is not spoken yet");
+            Err(Failure::new(Fault::System, "answer", peer.to_string(), reason))
+        }
+    }
 }
