@@ -8,4 +8,5 @@ pub mod capture;
 pub mod echo;
 pub mod frame;
 pub mod iperf2;
+pub mod iperf3;
 pub mod native;
