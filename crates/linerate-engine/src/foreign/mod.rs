@@ -4,6 +4,7 @@
 //! the loops that move data in `throughput`. What another program does not tell stays absent.
 
 pub mod iperf2;
+pub mod iperf3;
 mod serve;
 mod test;
 
@@ -23,7 +24,8 @@ pub(crate) fn measure(
 ) -> Result<(), Failure> {
     match via {
         Via::Iperf2 => iperf2::client::measure(plan, context, account),
-        Via::Iperf3 | Via::Nuttcp | Via::Ttcp => {
+        Via::Iperf3 => iperf3::measure(plan, context, account),
+        Via::Nuttcp | Via::Ttcp => {
             let reason = format!("{via} is not spoken yet");
             Err(Failure::new(Fault::Usage, "test with", &plan.host, reason))
         }

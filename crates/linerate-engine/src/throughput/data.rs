@@ -165,6 +165,8 @@ pub(crate) struct Sender {
     pub(crate) finish: Finish,
     pub(crate) omit_ns: u64,
     pub(crate) pace: Option<BitRate>,
+    /// Close this direction at the end; where the end is told otherwise, the stream stays open.
+    pub(crate) closes: bool,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
     pub(crate) budget: Option<Arc<AtomicU64>>,
     /// What goes before the payload and counts as payload: the header of another protocol.
@@ -213,7 +215,8 @@ impl Payload {
 }
 
 impl Sender {
-    /// Writes until the time, the bytes or the patience is over, then closes this direction.
+    /// Writes until the time, the bytes or the patience is over, then closes this direction where
+    /// that is how the receiver learns of the end.
     pub(crate) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
@@ -223,7 +226,9 @@ impl Sender {
         }
         let mut delivery = self.delivery;
         let (total, io_calls, failure) = self.write_all(begin, delivery.as_mut());
-        let _ = self.stream.shutdown(Shutdown::Write);
+        if self.closes {
+            let _ = self.stream.shutdown(Shutdown::Write);
+        }
         let span_ns = monotonic().nanos_since(begin);
         let sent = Measured { begin, span_ns, bytes: total, bytes_total: total };
         let halt = || self.switches.halt.load(Ordering::Relaxed);

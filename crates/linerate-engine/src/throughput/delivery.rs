@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use linerate_core::record::TcpInfo;
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp;
@@ -74,6 +75,35 @@ impl Delivery {
             span_ns: end.nanos_since(begin),
             bytes: bytes_total.saturating_sub(before),
             bytes_total: sent.bytes_total,
+        }
+    }
+}
+
+/// How far what an end wrote has come, all streams together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outstanding {
+    /// Written, not sent yet.
+    pub(crate) unsent_bytes: u64,
+    /// Segments sent, not acknowledged.
+    pub(crate) unacknowledged: u64,
+    /// Windows that the peer offers; they grow while it reads on.
+    pub(crate) offered_bytes: u64,
+    /// Segments retransmitted so far.
+    pub(crate) retransmits: u64,
+    /// The longest smoothed round-trip time.
+    pub(crate) rtt_ns: u64,
+}
+
+impl Outstanding {
+    /// With one more stream.
+    pub(crate) fn and(self, info: &TcpInfo) -> Self {
+        let count = |count: Option<u32>| u64::from(count.unwrap_or(0));
+        Self {
+            unsent_bytes: self.unsent_bytes + count(info.notsent_bytes),
+            unacknowledged: self.unacknowledged + count(info.unacked),
+            offered_bytes: self.offered_bytes + count(info.snd_wnd_bytes),
+            retransmits: self.retransmits + count(info.total_retrans),
+            rtt_ns: self.rtt_ns.max(count(info.rtt_us) * 1000),
         }
     }
 }

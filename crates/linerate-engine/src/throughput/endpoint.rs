@@ -1,6 +1,6 @@
 //! All data streams of one end: starts their threads, samples them, and tells what they did.
 
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use linerate_sys::tcp::{self, TcpOptions};
 use crate::environment::StolenTime;
 
 use super::data::{CALL_TIMEOUT, Outcome, Payload, Progress, Receiver, Sender, Switches};
-use super::delivery::Delivery;
+use super::delivery::{Delivery, Outstanding};
 
 /// What is on the way of a flow in the background has this long to arrive once the test is over.
 const BACKGROUND_END: Duration = Duration::from_secs(2);
@@ -30,6 +30,8 @@ pub(crate) struct Endpoint {
     streams: Vec<Stream>,
     switches: Arc<Switches>,
     payload: Option<Arc<Payload>>,
+    /// Senders close their direction when they are done.
+    closes: bool,
     started: MonoTime,
     stolen: Option<StolenTime>,
 }
@@ -60,6 +62,8 @@ struct Stream {
     syn: Option<SynOptions>,
     /// Congestion window of a sending stream before its first byte, in segments.
     initial_window: Option<u32>,
+    /// What the peer has acknowledged, from before the first byte on.
+    acknowledged: Delivery,
     progress: Arc<Progress>,
     thread: Option<JoinHandle<Outcome>>,
     windows: Windows,
@@ -92,7 +96,15 @@ impl Endpoint {
     pub(crate) fn in_manner(request: Request, manner: Manner) -> Self {
         let switches = Arc::new(Switches::default());
         let (streams, started) = (Vec::new(), MonoTime::default());
-        Self { request, manner, streams, switches, payload: None, started, stolen: None }
+        let closes = true;
+        Self { request, manner, streams, switches, payload: None, closes, started, stolen: None }
+    }
+
+    /// The same, but the receiver learns of the end by other means than the end of the stream.
+    pub(crate) fn leaving_open(request: Request) -> Self {
+        let mut endpoint = Self::new(request);
+        endpoint.closes = false;
+        endpoint
     }
 
     /// What the stream that was added last sends before its payload.
@@ -125,6 +137,7 @@ impl Endpoint {
             client_addr,
             syn,
             initial_window: info.and_then(|info| info.snd_cwnd),
+            acknowledged: Delivery::of(&socket),
             progress: Arc::default(),
             thread: None,
             windows: Windows::default(),
@@ -156,6 +169,7 @@ impl Endpoint {
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
                         pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
+                        closes: self.closes,
                         budget: budget.clone(),
                         head: std::mem::take(&mut stream.head),
                         delivery: stream.delivery,
@@ -190,6 +204,40 @@ impl Endpoint {
     /// Bytes that all streams have moved so far.
     pub(crate) fn moved(&self) -> u64 {
         self.streams.iter().map(|stream| stream.progress.bytes.load(Ordering::Relaxed)).sum()
+    }
+
+    /// What the peer's kernel has acknowledged of every sending stream at `now`, which began with
+    /// `head_bytes` that do not count: the receiver's count as far as this end can tell.
+    pub(crate) fn acknowledged(&self, now: MonoTime, head_bytes: u64) -> Vec<FlowSample> {
+        let t_ns = now.nanos_since(self.started);
+        let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
+        senders.map(|stream| stream.acknowledged(t_ns, head_bytes)).collect()
+    }
+
+    /// How far what the senders wrote has come, all streams together.
+    pub(crate) fn outstanding(&self) -> Outstanding {
+        let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
+        let infos = senders.filter_map(|stream| tcp::tcp_info(stream.socket.as_fd()));
+        infos.fold(Outstanding::default(), |sum, info| sum.and(&info))
+    }
+
+    /// Whether the test has begun at this end.
+    pub(crate) const fn has_started(&self) -> bool {
+        self.stolen.is_some()
+    }
+
+    /// Whether every sending thread has left its loop.
+    pub(crate) fn has_sent(&self) -> bool {
+        let mut senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
+        senders.all(|stream| stream.progress.done.load(Ordering::Acquire))
+    }
+
+    /// Receivers take what has arrived and leave, as if the sender had closed.
+    pub(crate) fn stop_receiving(&self) {
+        for stream in self.streams.iter().filter(|stream| stream.side == Side::Receiver) {
+            // A stream that the peer has reset is at its end already.
+            let _ = stream.socket.shutdown(Shutdown::Read);
+        }
     }
 
     /// Senders stop as if their time were up.
@@ -281,6 +329,26 @@ impl Stream {
             delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
             cpu_ns: schedule.map(|(ran, _)| ran),
             run_queue_wait_ns: schedule.map(|(_, waited)| waited),
+        }
+    }
+
+    fn acknowledged(&self, t_ns: u64, head_bytes: u64) -> FlowSample {
+        let counted = tcp::tcp_info(self.socket.as_fd()).and_then(|info| info.bytes_acked);
+        let payload = counted.map(|bytes| bytes.saturating_sub(head_bytes));
+        let written = self.progress.bytes.load(Ordering::Relaxed);
+        FlowSample {
+            direction: self.direction,
+            flow: self.flow,
+            t_ns,
+            bytes: self.acknowledged.bytes(payload, written),
+            retransmits: None,
+            cwnd_bytes: None,
+            rtt_ns: None,
+            send_window_bytes: None,
+            receive_window_bytes: None,
+            delivery_rate_bps: None,
+            cpu_ns: None,
+            run_queue_wait_ns: None,
         }
     }
 

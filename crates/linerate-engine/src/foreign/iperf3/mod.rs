@@ -1,0 +1,12 @@
+//! Tests with iperf3, as its client and as its server (spec/iperf3.md).
+//!
+//! The machine of the control connection is `linerate_proto::iperf3`; data moves in the loops of
+//! `throughput`. Left out: SCTP, files as payload, flow labels, multipath TCP.
+
+mod client;
+mod control;
+mod ending;
+mod plan;
+mod report;
+
+pub(crate) use client::measure;
