@@ -46,6 +46,8 @@ pub struct Server {
     listener: TcpListener,
     /// The ports of other programs.
     foreign: Vec<Ear>,
+    /// What the connections of iperf3's clients share.
+    iperf3: foreign::iperf3::Clients,
     gate: Gate,
     registry: DataRegistry,
     connections: AtomicUsize,
@@ -86,6 +88,7 @@ impl Server {
         Ok(Self {
             listener,
             foreign: foreign::open(&options.foreign, options.local.ip())?,
+            iperf3: foreign::iperf3::Clients::default(),
             echo: UdpResponder::bind(local).ok(),
             gate: Gate::new(options.limits),
             registry: DataRegistry::default(),
@@ -157,10 +160,14 @@ impl Server {
             log(&LogEntry { peer: Some(peer), line: &line, tested: false });
             return;
         }
+        let serial = self.iperf3.next_serial();
         let handle = move || {
             let line = match via {
                 None => self.answer(stream, stop),
-                Some(via) => foreign::answer(via, stream, peer, &self.gate, stop),
+                Some(via) => {
+                    let connection = (stream, peer, serial);
+                    foreign::answer(via, connection, &self.iperf3, &self.gate, stop)
+                }
             };
             self.connections.fetch_sub(1, Ordering::AcqRel);
             let peer = Some(peer);

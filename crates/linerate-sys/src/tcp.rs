@@ -70,6 +70,16 @@ pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
     Ok(socket.into())
 }
 
+/// Sets options on a connection that was accepted. Buffers and the segment size bind from now on;
+/// the window scale stays that of the handshake (RFC 7323 §2.2).
+/// # Errors
+/// The failed call.
+pub fn adjust(stream: &TcpStream, options: &TcpOptions) -> Result<()> {
+    let socket = SockRef::from(stream);
+    let v6 = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_ipv6());
+    apply(&socket, v6, options)
+}
+
 /// The unspecified address of a family.
 pub const fn any_address(v6: bool) -> IpAddr {
     if v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) }

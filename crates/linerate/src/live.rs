@@ -40,7 +40,11 @@ impl TcpLines {
                 output::line(&interval_line(row));
             }
             Event::Note(line) => output::note(line),
-            Event::Plan(_) | Event::Reply(_) | Event::Caveat(_) | Event::Progress(_) => {}
+            Event::Plan(_)
+            | Event::Stream(_)
+            | Event::Reply(_)
+            | Event::Caveat(_)
+            | Event::Progress(_) => {}
         }
     }
 }

@@ -19,7 +19,7 @@ mod tcp_info;
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
 pub use environment::{End, Interface, TcpSettings};
-pub use event::{Event, IntervalRow, PingProgress, PingReply};
+pub use event::{Event, IntervalRow, PingProgress, PingReply, StreamOpened};
 pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use id::RecordId;

@@ -12,7 +12,7 @@ pub(crate) mod control;
 pub(crate) mod data;
 pub(crate) mod delivery;
 pub(crate) mod endpoint;
-mod fold;
+pub(crate) mod fold;
 mod low_water;
 mod pace;
 mod registry;

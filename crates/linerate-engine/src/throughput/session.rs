@@ -356,7 +356,11 @@ fn places(request: &Request) -> impl Iterator<Item = (Direction, u16)> + '_ {
 }
 
 /// A permit, waiting [`HANDOVER`] for the place of a test that is just ending.
-fn admit(request: &Request, peer: SocketAddr, admission: &dyn Admission) -> Result<Permit, Refuse> {
+pub(crate) fn admit(
+    request: &Request,
+    peer: SocketAddr,
+    admission: &dyn Admission,
+) -> Result<Permit, Refuse> {
     request.check().map_err(|error| Refuse {
         code: RefuseCode::Malformed,
         reason: error.to_string(),

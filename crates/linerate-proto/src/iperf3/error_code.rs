@@ -44,6 +44,8 @@ impl ErrorCode {
     pub const AUTHENTICATION: Self = Self(142);
     /// Nothing came for too long.
     pub const NO_MESSAGE: Self = Self(144);
+    /// The test took longer than it may.
+    pub const EXPIRED: Self = Self(160);
     /// A stream could not be created.
     pub const CREATE_STREAM: Self = Self(200);
 
@@ -83,6 +85,7 @@ impl ErrorCode {
             140 => "it could not set the pace",
             142 => "it asks for a user and a password, or those given are wrong",
             144 => "nothing came from the client for too long",
+            160 => "the test took longer than planned",
             200 | 201 => "it could not create a stream",
             202 => "it could not listen for streams",
             204 => "it could not accept a stream",

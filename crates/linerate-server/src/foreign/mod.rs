@@ -2,6 +2,8 @@
 //!
 //! ttcp and iperf 2 share a port and are told apart by their first bytes.
 
+pub(crate) mod iperf3;
+
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -14,7 +16,7 @@ use crate::admission::Gate;
 use crate::listen::listen;
 
 /// What this server answers of other programs' protocols.
-const SPOKEN: [Via; 1] = [Via::Iperf2];
+const SPOKEN: [Via; 2] = [Via::Iperf2, Via::Iperf3];
 
 /// Nobody watches a client's streams here.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -69,8 +71,8 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failu
 /// Serves a connection that came to the port of `via`; the line is for the log.
 pub(crate) fn answer(
     via: Via,
-    stream: TcpStream,
-    peer: SocketAddr,
+    (stream, peer, serial): (TcpStream, SocketAddr, u64),
+    clients: &iperf3::Clients,
     gate: &Gate,
     stop: &Stop,
 ) -> Result<Option<String>, Failure> {
@@ -78,7 +80,8 @@ pub(crate) fn answer(
         Serving { admission: &gate.by_address(), stop, interval: INTERVAL, watch: &mut |_| {} };
     match via {
         Via::Iperf2 | Via::Ttcp => iperf2::serve(stream, &mut serving).map(Some),
-        Via::Iperf3 | Via::Nuttcp => {
+        Via::Iperf3 => clients.answer((stream, peer, serial), gate, stop),
+        Via::Nuttcp => {
             let reason = format!("{via} is not spoken yet");
             Err(Failure::new(Fault::System, "answer", peer.to_string(), reason))
         }

@@ -9,7 +9,9 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, Fault, Side, TcpDirections, TcpPlan};
+use linerate_core::record::{
+    Direction, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan,
+};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, Params, State, frame,
@@ -20,8 +22,9 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use super::control::Control;
 use super::ending::Ending;
+use super::gather::opened;
 use super::plan::params;
-use super::report::{Place, is_of, places, remote_reports, results};
+use super::report::{Own, Place, is_of, places, remote_reports, results};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
@@ -68,6 +71,8 @@ struct Test {
     places: Vec<Place>,
     /// Bytes of each sending stream when the omitted span ended.
     omitted: Vec<(Place, u64)>,
+    /// When senders were told to stop, since the begin.
+    stopped_ns: u64,
 }
 
 impl Test {
@@ -93,7 +98,8 @@ impl Test {
         account.server_host_id = same_host(&control);
         let places = places(request.each_direction(), request.streams);
         let endpoint = Endpoint::leaving_open(request.clone());
-        let mut test = Self { control, endpoint, request, places, omitted: Vec::new() };
+        let mut test =
+            Self { control, endpoint, request, places, omitted: Vec::new(), stopped_ns: 0 };
         test.set_up(&params, &way, context, account).inspect_err(|_| {
             test.endpoint.halt();
         })?;
@@ -111,7 +117,7 @@ impl Test {
             match self.next_event(ANSWER_TIMEOUT, context)? {
                 ClientEvent::SendParams => self.control.send(&frame(&params.to_json()))?,
                 ClientEvent::CreateStreams => {
-                    self.connect_streams(way, account)?;
+                    self.connect_streams(way, context, account)?;
                     let noun = if self.request.streams == 1 { "stream" } else { "streams" };
                     let line = format!("{} {noun} to {}, iperf3", self.request.streams, way.server);
                     (context.watch)(&Event::Connected(line));
@@ -125,10 +131,16 @@ impl Test {
         }
     }
 
-    fn connect_streams(&mut self, way: &Way, account: &mut Account) -> Result<(), Failure> {
+    fn connect_streams(
+        &mut self,
+        way: &Way,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
         for place in &self.places {
-            let client_addr = way.connect(&mut self.endpoint, &self.request, place)?;
-            account.connected(place.direction, place.flow, &client_addr, way.server);
+            let opened = way.connect(&mut self.endpoint, &self.request, place)?;
+            account.connected(place.direction, place.flow, &opened.local_addr, way.server);
+            (context.watch)(&Event::Stream(opened));
         }
         Ok(())
     }
@@ -148,7 +160,16 @@ impl Test {
         self.sample(monotonic(), account, context);
         let done = std::mem::replace(&mut self.endpoint, Endpoint::new(self.request.clone()));
         account.local = done.finish();
-        let own = results(&self.places, &account.local, (client_side, &self.omitted));
+        let own = results(
+            &self.places,
+            &account.local,
+            &Own {
+                side_of: client_side,
+                omitted: &self.omitted,
+                omit_ns: self.request.omit_ns,
+                stopped_ns: self.stopped_ns,
+            },
+        );
         self.control.send(&frame(&own.to_json()))?;
         match self.next_event(ANSWER_TIMEOUT, context)? {
             ClientEvent::Results(results) => {
@@ -187,6 +208,7 @@ impl Test {
             let over = planned.map_or_else(|| self.is_complete(), |span| now >= begin + span);
             if (over || context.stop.asked()) && end.is_none() {
                 self.endpoint.stop_sending();
+                self.stopped_ns = now.nanos_since(begin);
                 end = Some(Ending::at(now));
             }
             if let Some(end) = &mut end
@@ -345,13 +367,13 @@ impl Way {
         Ok(control)
     }
 
-    /// Connects one data stream and gives it to `endpoint`; the client's address.
+    /// Connects one data stream and gives it to `endpoint`.
     fn connect(
         &self,
         endpoint: &mut Endpoint,
         request: &Request,
         place: &Place,
-    ) -> Result<String, Failure> {
+    ) -> Result<StreamOpened, Failure> {
         let side = client_side(place.direction);
         let options = match side {
             Side::Sender => socket_options(request),
@@ -366,7 +388,7 @@ impl Way {
             let server = self.server.to_string();
             Failure::new(Fault::Unreachable, "open data stream to", server, error)
         })?;
-        Ok(client_addr)
+        Ok(opened(&socket, (place.direction, place.flow), &self.cookie))
     }
 
     fn unreachable(&self, error: &linerate_sys::Error) -> Failure {

@@ -6,7 +6,12 @@
 mod client;
 mod control;
 mod ending;
+mod gather;
 mod plan;
+mod registry;
 mod report;
+mod session;
 
 pub(crate) use client::measure;
+pub use registry::{Arrival, Registry, read_cookie};
+pub use session::{House, Observer, Silent, serve};

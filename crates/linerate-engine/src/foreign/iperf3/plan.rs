@@ -1,7 +1,15 @@
 //! Between a plan of this program and the parameters of iperf3.
 
-use linerate_core::record::{Failure, Fault, Finish, TcpDirections, TcpPlan};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault, Finish, TcpDirections, TcpPlan, Via};
+use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{Params, Protocol};
+use linerate_proto::native::Request;
+
+/// Bytes of a write where the client names none (DEFAULT_TCP_BLKSIZE).
+const BLOCK_BYTES: u32 = 128 << 10;
 
 /// Nanoseconds of a second: iperf3 counts times in whole ones.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -40,7 +48,7 @@ pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
         reverse: plan.directions == TcpDirections::Down,
         bidirectional: plan.directions == TcpDirections::Both,
         window_bytes: plan.window_bytes,
-        rate_bps: plan.pace.map(linerate_core::units::BitRate::bits_per_sec),
+        rate_bps: plan.pace.map(BitRate::bits_per_sec),
         tos: plan.dscp.map(|dscp| u64::from(dscp) << 2),
         congestion: plan.congestion_control.clone(),
         zerocopy: plan.zero_copy,
@@ -52,4 +60,61 @@ pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
             .advise("these bounds are iperf3's own")
     })?;
     Ok(params)
+}
+
+/// The test that a client's parameters ask of this end. The client ends it; bytes and blocks bound
+/// what this end sends.
+pub(super) fn request_of(params: &Params, interval: Duration) -> Request {
+    let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    Request {
+        directions: match (params.reverse, params.bidirectional) {
+            (true, _) => TcpDirections::Down,
+            (_, true) => TcpDirections::Both,
+            _ => TcpDirections::Up,
+        },
+        streams: u16::try_from(params.parallel).unwrap_or(u16::MAX),
+        finish: match (params.bytes, params.blocks) {
+            (0, 0) => Finish::Bytes(u64::MAX),
+            (0, blocks) => Finish::Buffers(blocks),
+            (bytes, _) => Finish::Bytes(bytes),
+        },
+        omit_ns: params.omit_s.saturating_mul(SECOND_NS),
+        interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+        buffer_bytes: params.block_bytes.map_or(BLOCK_BYTES, narrow),
+        window_bytes: params.window_bytes,
+        mss_bytes: params.mss_bytes.map(narrow),
+        nodelay: params.nodelay,
+        congestion_control: params.congestion.clone(),
+        pace_bps: params.rate_bps,
+        dscp: params.tos.and_then(|tos| u8::try_from(tos >> 2).ok()),
+        zero_copy: params.zerocopy,
+        read_bytes: None,
+        background_bps: None,
+    }
+}
+
+/// The plan behind a client's parameters, for the record of this end.
+pub(super) fn plan_of(params: &Params, request: &Request, peer: SocketAddr) -> TcpPlan {
+    TcpPlan {
+        via: Some(Via::Iperf3),
+        host: peer.ip().to_string(),
+        port: peer.port(),
+        directions: request.directions,
+        streams: request.streams,
+        finish: match params.time_s {
+            0 => request.finish,
+            time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
+        },
+        omit_ns: request.omit_ns,
+        interval_ns: request.interval_ns,
+        buffer_bytes: request.buffer_bytes,
+        window_bytes: request.window_bytes,
+        mss_bytes: request.mss_bytes,
+        nodelay: request.nodelay,
+        congestion_control: request.congestion_control.clone(),
+        pace: request.pace_bps.map(BitRate::from_bits_per_sec),
+        dscp: request.dscp,
+        zero_copy: request.zero_copy,
+        ..TcpPlan::default()
+    }
 }

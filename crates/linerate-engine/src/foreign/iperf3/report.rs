@@ -20,23 +20,29 @@ pub(super) fn places(directions: &[Direction], streams: u16) -> Vec<Place> {
         .collect()
 }
 
-/// What the streams of this end did, as iperf3 wants it. `omitted` are the bytes of each sending
-/// stream when the omitted span ended.
-pub(super) fn results(
-    places: &[Place],
-    reports: &[EndReport],
-    (side_of, omitted): (fn(Direction) -> Side, &[(Place, u64)]),
-) -> Results {
+/// What an end knows of its test beside the reports of its streams.
+#[derive(Clone, Copy)]
+pub(super) struct Own<'a> {
+    /// The side of this end in a direction.
+    pub(super) side_of: fn(Direction) -> Side,
+    /// Bytes of each sending stream when the omitted span ended.
+    pub(super) omitted: &'a [(Place, u64)],
+    /// The omitted span.
+    pub(super) omit_ns: u64,
+    /// When senders were told to stop; they notice a little later.
+    pub(super) stopped_ns: u64,
+}
+
+/// What the streams of this end did, as iperf3 wants it.
+pub(super) fn results(places: &[Place], reports: &[EndReport], own: &Own<'_>) -> Results {
     let mut results = Results::default();
     let mut longest_ns = 0;
     let (mut user_ns, mut system_ns) = (0, 0);
     for place in places {
         let same = |report: &&EndReport| is_of(place, report.direction, report.flow);
         let Some(end) = reports.iter().find(same).map(|report| &report.end) else { continue };
-        let before = |(other, _): &&(Place, u64)| other.id == place.id;
-        let before = omitted.iter().find(before).map_or(0, |(_, bytes)| *bytes);
-        let side = side_of(place.direction);
-        results.streams.push(stream(place, end, side, before));
+        let side = (own.side_of)(place.direction);
+        results.streams.push(stream(place, end, side, own));
         longest_ns = longest_ns.max(end.span_start_ns + end.span_ns);
         user_ns += end.cpu_user_ns.unwrap_or(0);
         system_ns += end.cpu_system_ns.unwrap_or(0);
@@ -53,22 +59,25 @@ pub(super) fn results(
     results
 }
 
-fn stream(place: &Place, end: &FlowEnd, side: Side, omitted: u64) -> StreamResult {
-    let (bytes, retransmits) = match side {
+fn stream(place: &Place, end: &FlowEnd, side: Side, own: &Own<'_>) -> StreamResult {
+    let (bytes, span_ns, retransmits) = match side {
         Side::Sender => {
+            let before = own.omitted.iter().find(|(other, _)| other.id == place.id);
+            let omitted = before.map_or(0, |(_, bytes)| *bytes);
             let retransmits = end.tcp_info.and_then(|info| info.total_retrans);
-            (end.bytes.saturating_sub(omitted), retransmits.map(u64::from))
+            let span_ns = end.span_ns.min(own.stopped_ns).saturating_sub(own.omit_ns);
+            (end.bytes.saturating_sub(omitted), span_ns, retransmits.map(u64::from))
         }
         // All that came after the omitted span, also what came after the measured one.
-        Side::Receiver if end.span_start_ns == 0 || omitted == 0 => (end.bytes, None),
-        Side::Receiver => (end.bytes_measured, None),
+        Side::Receiver if own.omit_ns == 0 => (end.bytes, end.span_ns, None),
+        Side::Receiver => (end.bytes_measured, end.span_ns, None),
     };
     StreamResult {
         id: place.id,
         bytes,
         retransmits,
         start_s: Some(0.0),
-        end_s: Some(end.span_ns as f64 / 1e9),
+        end_s: Some(span_ns as f64 / 1e9),
         ..StreamResult::default()
     }
 }
