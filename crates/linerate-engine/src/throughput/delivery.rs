@@ -92,6 +92,8 @@ pub(crate) struct Outstanding {
     pub(crate) retransmits: u64,
     /// The longest smoothed round-trip time.
     pub(crate) rtt_ns: u64,
+    /// The longest of the streams' smallest round-trip times.
+    pub(crate) rtt_min_ns: u64,
 }
 
 impl Outstanding {
@@ -104,6 +106,7 @@ impl Outstanding {
             offered_bytes: self.offered_bytes + count(info.snd_wnd_bytes),
             retransmits: self.retransmits + count(info.total_retrans),
             rtt_ns: self.rtt_ns.max(count(info.rtt_us) * 1000),
+            rtt_min_ns: self.rtt_min_ns.max(count(info.min_rtt_us) * 1000),
         }
     }
 }

@@ -98,8 +98,7 @@ impl Results {
             cpu_user_percent: object.number("cpu_util_user")?.unwrap_or(0.0),
             cpu_system_percent: object.number("cpu_util_system")?.unwrap_or(0.0),
             sender_has_retransmits: object
-                .integer("sender_has_retransmits")?
-                .filter(|has| *has >= 0)
+                .count_or_unknown("sender_has_retransmits")?
                 .map(|has| has > 0),
             congestion_used: object.text("congestion_used")?,
             server_output: output,

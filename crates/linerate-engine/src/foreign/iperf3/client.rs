@@ -149,7 +149,7 @@ impl Test {
         account.begin = monotonic();
         let started = self.endpoint.start(account.begin);
         started.map_err(|error| crate::failure::system(&error))?;
-        let waited_ns = self.follow(context, account)?;
+        let span_ns = self.follow(context, account)?;
         self.control.send_state(State::TestEnd)?;
         self.control.machine.ended();
         match self.next_event(ANSWER_TIMEOUT, context)? {
@@ -174,7 +174,7 @@ impl Test {
         match self.next_event(ANSWER_TIMEOUT, context)? {
             ClientEvent::Results(results) => {
                 let of_server =
-                    (server_side as fn(Direction) -> Side, self.request.omit_ns, waited_ns);
+                    (server_side as fn(Direction) -> Side, self.request.omit_ns, span_ns);
                 account.remote = remote_reports(&self.places, &results, of_server);
             }
             event => return Err(self.refusal(event)),
@@ -186,8 +186,13 @@ impl Test {
         Ok(())
     }
 
-    /// Takes samples until the end, and for how long all had been delivered then.
-    fn follow(&mut self, context: &mut Context<'_>, account: &mut Account) -> Result<u64, Failure> {
+    /// Takes samples until the end; the receiver's span from the first byte to the last, where all
+    /// arrived.
+    fn follow(
+        &mut self,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<Option<u64>, Failure> {
         let begin = account.begin;
         let planned = crate::throughput::session::planned_span(&self.request);
         let interval = Duration::from_nanos(self.request.interval_ns);
@@ -214,7 +219,7 @@ impl Test {
             if let Some(end) = &mut end
                 && self.is_delivered(end, now)
             {
-                return Ok(end.arrived.map_or(0, |at| now.nanos_since(at)));
+                return Ok(end.receiver_span_ns(begin));
             }
             let due = planned.is_none_or(|span| now + LOOK >= begin + span);
             let look = if due || end.is_some() { LOOK_AT_END } else { LOOK };

@@ -2,9 +2,11 @@
 //! kernel tells.
 //!
 //! All is acknowledged when the peer's kernel has it, but acknowledgements of the last segments are
-//! delayed, by 40 ms on Linux (RFC 9293 §3.8.6.3 allows 500 ms). So the last byte is taken to have
-//! arrived one round trip after it left, if nothing was lost since, or else when all was
-//! acknowledged. The peer's program has read it once the offered window stands still.
+//! delayed, by 40 ms on Linux (RFC 9293 §3.8.6.3 allows 500 ms). So an undelayed acknowledgement of
+//! the last byte is taken to be due one round trip after it left, if nothing was lost since, or
+//! else when all was acknowledged. The receiver's span is shorter than that by one idle round trip:
+//! the first byte took the way there, the acknowledgement the way back. The peer's program has
+//! read everything once the offered window stands still.
 
 use std::time::Duration;
 
@@ -21,8 +23,8 @@ const QUIET: Duration = Duration::from_millis(20);
 pub(super) struct Ending {
     /// When senders were told to stop.
     pub(super) stopped: MonoTime,
-    /// When the last byte arrived, once that is known.
-    pub(super) arrived: Option<MonoTime>,
+    /// When the last byte would have been acknowledged at once, and the idle round trip.
+    acknowledged: Option<(MonoTime, u64)>,
     /// When everything had left, and the retransmits until then.
     left: Option<(MonoTime, u64)>,
     /// The offered windows, and since when they are so.
@@ -32,7 +34,14 @@ pub(super) struct Ending {
 impl Ending {
     /// Senders were told to stop.
     pub(super) const fn at(stopped: MonoTime) -> Self {
-        Self { stopped, arrived: None, left: None, offered: None }
+        Self { stopped, acknowledged: None, left: None, offered: None }
+    }
+
+    /// From the first byte to the last at the receiver, when the sender began at `begin`; `None`
+    /// while something is on the way.
+    pub(super) fn receiver_span_ns(&self, begin: MonoTime) -> Option<u64> {
+        let (at, rtt_min_ns) = self.acknowledged?;
+        Some(at.nanos_since(begin).saturating_sub(rtt_min_ns))
     }
 
     /// Takes note of how things stand at `now`; whether the peer has read all.
@@ -44,9 +53,11 @@ impl Ending {
         if outstanding.unacknowledged > 0 {
             return false;
         }
-        self.arrived.get_or_insert_with(|| {
+        self.acknowledged.get_or_insert_with(|| {
             let one_trip_later = left + Duration::from_nanos(outstanding.rtt_ns);
-            if outstanding.retransmits == retransmits { one_trip_later.min(now) } else { now }
+            let nothing_lost = outstanding.retransmits == retransmits;
+            let at = if nothing_lost { one_trip_later.min(now) } else { now };
+            (at, outstanding.rtt_min_ns)
         });
         let offered = outstanding.offered_bytes;
         let (_, since) = *self.offered.insert(
@@ -67,7 +78,14 @@ mod tests {
     }
 
     fn outstanding(unsent_bytes: u64, unacknowledged: u64, offered_bytes: u64) -> Outstanding {
-        Outstanding { unsent_bytes, unacknowledged, offered_bytes, retransmits: 3, rtt_ns: 5 * MS }
+        Outstanding {
+            unsent_bytes,
+            unacknowledged,
+            offered_bytes,
+            retransmits: 3,
+            rtt_ns: 5 * MS,
+            rtt_min_ns: 2 * MS,
+        }
     }
 
     #[test]
@@ -76,8 +94,8 @@ mod tests {
         assert!(!ending.look(at(1), outstanding(10, 2, 100)));
         assert!(!ending.look(at(3), outstanding(0, 2, 100)));
         assert!(!ending.look(at(43), outstanding(0, 0, 100)));
-        // All had left at 3 ms; a round trip is 5 ms.
-        assert_eq!(ending.arrived, Some(at(8)));
+        // All had left at 3 ms; a round trip is 5 ms now, 2 ms when idle: 3 + 5 - 2.
+        assert_eq!(ending.receiver_span_ns(at(0)), Some(6 * MS));
         assert!(!ending.look(at(62), outstanding(0, 0, 100)));
         assert!(ending.look(at(63), outstanding(0, 0, 100)));
     }
@@ -87,7 +105,7 @@ mod tests {
         let mut ending = Ending::at(at(0));
         assert!(!ending.look(at(3), Outstanding { retransmits: 2, ..outstanding(0, 2, 100) }));
         assert!(!ending.look(at(210), outstanding(0, 0, 100)));
-        assert_eq!(ending.arrived, Some(at(210)));
+        assert_eq!(ending.receiver_span_ns(at(0)), Some(208 * MS));
     }
 
     #[test]
@@ -97,6 +115,6 @@ mod tests {
             assert!(!ending.look(at(ms), outstanding(0, 0, ms)), "{ms} ms");
         }
         assert!(ending.look(at(70), outstanding(0, 0, 50)));
-        assert_eq!(ending.arrived, Some(at(1)));
+        assert_eq!(ending.receiver_span_ns(at(1)), Some(0), "shorter than a round trip");
     }
 }

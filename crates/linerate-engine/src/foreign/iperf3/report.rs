@@ -82,17 +82,19 @@ fn stream(place: &Place, end: &FlowEnd, side: Side, own: &Own<'_>) -> StreamResu
     }
 }
 
-/// What the other end tells of its streams. `waited_ns` of its span came after the last byte.
+/// What the other end tells of its streams. iperf3 tells the span until the end of the test, not
+/// until the last byte: `span_ns` is what this end knows of the receiver's span, the omitted one
+/// included.
 pub(super) fn remote_reports(
     places: &[Place],
     results: &Results,
-    (side_of, omit_ns, waited_ns): (fn(Direction) -> Side, u64, u64),
+    (side_of, omit_ns, span_ns): (fn(Direction) -> Side, u64, Option<u64>),
 ) -> Vec<EndReport> {
     let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
     told.map(|(place, stream)| EndReport {
         direction: place.direction,
         flow: place.flow,
-        end: remote_end(stream, results, side_of(place.direction), (omit_ns, waited_ns)),
+        end: remote_end(stream, results, side_of(place.direction), (omit_ns, span_ns)),
         syn: None,
         client_addr: String::new(),
         failure: None,
@@ -105,13 +107,15 @@ fn remote_end(
     stream: &StreamResult,
     results: &Results,
     side: Side,
-    (omit_ns, waited_ns): (u64, u64),
+    (omit_ns, known_ns): (u64, Option<u64>),
 ) -> FlowEnd {
-    let told_ns = (stream.span_s().unwrap_or(0.0) * 1e9) as u64;
-    let span_ns = match side {
-        Side::Sender => told_ns,
-        Side::Receiver => told_ns.saturating_sub(waited_ns),
+    let told_ns = stream.span_s().map(|span_s| (span_s * 1e9) as u64);
+    let known_ns = known_ns.map(|span_ns| span_ns.saturating_sub(omit_ns));
+    let span_ns = match (told_ns, known_ns.filter(|_| side == Side::Receiver)) {
+        (Some(told), Some(known)) => told.min(known),
+        (told, known) => told.or(known).unwrap_or(0),
     };
+    let told_ns = told_ns.unwrap_or(0);
     // iperf3 tells the processor time of the process; with one stream that is the stream's.
     let alone = results.streams.len() == 1;
     let spent =

@@ -245,8 +245,11 @@ impl Session<'_> {
         let request = running.request.clone();
         let done = std::mem::replace(&mut running.endpoint, Endpoint::new(request));
         running.account.remote = done.finish();
-        running.account.local =
-            remote_reports(&running.places, &of_client, (client_side, running.request.omit_ns, 0));
+        running.account.local = remote_reports(
+            &running.places,
+            &of_client,
+            (client_side, running.request.omit_ns, None),
+        );
         if let Plan::Tcp(plan) = running.record.plan.clone() {
             fold(&mut running.record, &plan, &running.account);
         }
