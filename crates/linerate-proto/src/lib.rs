@@ -10,3 +10,5 @@ pub mod frame;
 pub mod iperf2;
 pub mod iperf3;
 pub mod native;
+pub mod nuttcp;
+pub mod ttcp;

@@ -21,7 +21,7 @@ use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::admission::{Gate, Limits};
-use crate::foreign::{self, Ear, Foreign};
+use crate::foreign::{self, Arrival, Ear, Foreign, Shared};
 
 /// A client has this long for its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,8 +46,8 @@ pub struct Server {
     listener: TcpListener,
     /// The ports of other programs.
     foreign: Vec<Ear>,
-    /// What the connections of iperf3's clients share.
-    iperf3: foreign::iperf3::Clients,
+    /// What their connections share.
+    shared: Shared,
     gate: Gate,
     registry: DataRegistry,
     connections: AtomicUsize,
@@ -85,10 +85,11 @@ impl Server {
             _ => failure,
         })?;
         let local = listener.local_addr().unwrap_or(options.local);
+        let foreign = foreign::open(&options.foreign, options.local.ip())?;
         Ok(Self {
             listener,
-            foreign: foreign::open(&options.foreign, options.local.ip())?,
-            iperf3: foreign::iperf3::Clients::default(),
+            shared: Shared::beside(&foreign),
+            foreign,
             echo: UdpResponder::bind(local).ok(),
             gate: Gate::new(options.limits),
             registry: DataRegistry::default(),
@@ -129,7 +130,7 @@ impl Server {
                 }
                 for ear in &self.foreign {
                     while let Some((stream, peer)) = accept(&ear.listener, log) {
-                        self.take(scope, Some(ear.via), (stream, peer), (stop, log));
+                        self.take(scope, Some(ear), (stream, peer), (stop, log));
                     }
                 }
             }
@@ -150,7 +151,7 @@ impl Server {
     fn take<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        via: Option<Via>,
+        ear: Option<&Ear>,
         (stream, peer): (TcpStream, SocketAddr),
         (stop, log): (&'scope Stop, Log<'scope>),
     ) {
@@ -160,13 +161,14 @@ impl Server {
             log(&LogEntry { peer: Some(peer), line: &line, tested: false });
             return;
         }
-        let serial = self.iperf3.next_serial();
+        let place = ear.map(|ear| (ear.via, ear.port));
+        let serial = self.shared.iperf3.next_serial();
         let handle = move || {
-            let line = match via {
+            let line = match place {
                 None => self.answer(stream, stop),
-                Some(via) => {
-                    let connection = (stream, peer, serial);
-                    foreign::answer(via, connection, &self.iperf3, &self.gate, stop)
+                Some((via, port)) => {
+                    let arrival = Arrival { via, port, stream, peer, serial };
+                    foreign::answer(arrival, &self.shared, &self.gate, stop)
                 }
             };
             self.connections.fetch_sub(1, Ordering::AcqRel);

@@ -5,12 +5,14 @@
 
 pub mod iperf2;
 pub mod iperf3;
+pub mod nuttcp;
 mod serve;
 mod test;
+mod ttcp;
 
 pub use serve::{Seen, Serving};
 
-use linerate_core::record::{Failure, Fault, TcpPlan, Via};
+use linerate_core::record::{Failure, TcpPlan, Via};
 
 use crate::context::Context;
 use crate::throughput::account::Account;
@@ -25,9 +27,7 @@ pub(crate) fn measure(
     match via {
         Via::Iperf2 => iperf2::client::measure(plan, context, account),
         Via::Iperf3 => iperf3::measure(plan, context, account),
-        Via::Nuttcp | Via::Ttcp => {
-            let reason = format!("{via} is not spoken yet");
-            Err(Failure::new(Fault::Usage, "test with", &plan.host, reason))
-        }
+        Via::Nuttcp => nuttcp::client::measure(plan, context, account),
+        Via::Ttcp => ttcp::measure(plan, context, account),
     }
 }

@@ -24,8 +24,8 @@ const IDLE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 /// Pause between two looks for first bytes that come in pieces.
 const PIECES: Duration = Duration::from_millis(1);
-/// A receiver whose end comes from the sender alone.
-pub(crate) const UNTIL_CLOSED: Finish = Finish::Bytes(u64::MAX);
+/// A receiver whose end comes from the sender alone: more than any test may send.
+pub(crate) const UNTIL_CLOSED: Finish = Finish::Bytes(1 << 60);
 
 /// What a server is given for every connection.
 pub struct Serving<'a> {
@@ -110,8 +110,8 @@ pub(crate) fn request(directions: TcpDirections, finish: Finish) -> Request {
     }
 }
 
-/// Runs the streams of `endpoint` until they are done; `look` is called between looks and may end
-/// them.
+/// Runs the streams of `endpoint` until they are done; `look` is called between looks, with samples
+/// at the end of an interval and of all, and may end them by a failure.
 pub(crate) fn follow(
     endpoint: &mut Endpoint,
     serving: &mut Serving<'_>,
@@ -142,7 +142,7 @@ pub(crate) fn follow(
     }
     let samples = endpoint.sample(monotonic());
     (serving.watch)(&Seen::Interval(&samples));
-    Ok(())
+    look(&samples)
 }
 
 /// `3 streams, 12345 bytes in 1.000 s, 98.8 Mbit/s`, for the log.

@@ -8,15 +8,17 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault, Via};
-use linerate_engine::foreign::{Serving, iperf2};
+use linerate_core::record::{Failure, Via};
+use linerate_engine::foreign::nuttcp::DataPorts;
+use linerate_engine::foreign::{Serving, iperf2, nuttcp};
+use linerate_engine::throughput::Admission;
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
 use crate::listen::listen;
 
 /// What this server answers of other programs' protocols.
-const SPOKEN: [Via; 2] = [Via::Iperf2, Via::Iperf3];
+const SPOKEN: [Via; 3] = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
 
 /// Nobody watches a client's streams here.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -68,22 +70,47 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failu
     Ok(ears)
 }
 
-/// Serves a connection that came to the port of `via`; the line is for the log.
+/// A connection that came to the port of another program.
+pub(crate) struct Arrival {
+    pub(crate) via: Via,
+    pub(crate) port: u16,
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    /// Its number among those of this server.
+    pub(crate) serial: u64,
+}
+
+/// What the connections of other programs share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) iperf3: iperf3::Clients,
+    /// Where data streams arrive whose port a client names.
+    data_ports: DataPorts,
+}
+
+impl Shared {
+    /// Of a server that listens at these places.
+    pub(crate) fn beside(ears: &[Ear]) -> Self {
+        let data_ports = DataPorts::beside(ears.iter().map(|ear| ear.port).collect());
+        Self { data_ports, ..Self::default() }
+    }
+}
+
+/// Serves a connection; the line is for the log.
 pub(crate) fn answer(
-    via: Via,
-    (stream, peer, serial): (TcpStream, SocketAddr, u64),
-    clients: &iperf3::Clients,
+    arrival: Arrival,
+    shared: &Shared,
     gate: &Gate,
     stop: &Stop,
 ) -> Result<Option<String>, Failure> {
-    let mut serving =
-        Serving { admission: &gate.by_address(), stop, interval: INTERVAL, watch: &mut |_| {} };
+    let Arrival { via, port, stream, peer, serial } = arrival;
+    let Err(stream) = shared.data_ports.deliver(port, peer.ip(), stream) else { return Ok(None) };
+    let by_address = gate.by_address();
+    let admission: &dyn Admission = if via == Via::Nuttcp { gate } else { &by_address };
+    let mut serving = Serving { admission, stop, interval: INTERVAL, watch: &mut |_| {} };
     match via {
         Via::Iperf2 | Via::Ttcp => iperf2::serve(stream, &mut serving).map(Some),
-        Via::Iperf3 => clients.answer((stream, peer, serial), gate, stop),
-        Via::Nuttcp => {
-            let reason = format!("{via} is not spoken yet");
-            Err(Failure::new(Fault::System, "answer", peer.to_string(), reason))
-        }
+        Via::Iperf3 => shared.iperf3.answer((stream, peer, serial), gate, stop),
+        Via::Nuttcp => nuttcp::serve(stream, &shared.data_ports, &mut serving).map(Some),
     }
 }
