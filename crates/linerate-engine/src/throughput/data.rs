@@ -169,7 +169,8 @@ pub(crate) struct Sender {
     pub(crate) closes: bool,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
     pub(crate) budget: Option<Arc<AtomicU64>>,
-    /// What goes before the payload and counts as payload: the header of another protocol.
+    /// What goes before the payload and counts as payload: the header of another protocol. It is
+    /// not in the budget.
     pub(crate) head: Vec<u8>,
     /// Nobody else counts: this end measures what its kernel saw acknowledged.
     pub(crate) delivery: Option<Delivery>,
@@ -249,7 +250,7 @@ impl Sender {
         };
         let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let whole = self.payload.length();
-        let (mut total, mut calls) = (self.take_budget(self.head.len()) as u64, 0);
+        let (mut total, mut calls) = (self.head.len() as u64, 0);
         if let Err(error) = io::Write::write_all(&mut &*self.stream, &self.head) {
             return (0, calls, Some(format!("write: {}", words_of(&error))));
         }

@@ -158,7 +158,9 @@ impl Endpoint {
     pub(crate) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
         self.started = now;
         self.stolen = Some(StolenTime::begin());
-        let budget = self.request.byte_budget().map(|bytes| Arc::new(AtomicU64::new(bytes)));
+        let heads: u64 = self.streams.iter().map(|stream| stream.head.len() as u64).sum();
+        let budget = self.request.byte_budget().map(|bytes| bytes.saturating_sub(heads));
+        let budget = budget.map(|bytes| Arc::new(AtomicU64::new(bytes)));
         for stream in &mut self.streams {
             tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
             stream.thread = Some(match (stream.side, &self.payload) {
