@@ -22,6 +22,7 @@ use linerate_sys::poll::readable;
 use linerate_sys::tcp::set_receive_low_water;
 use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slack};
 
+use super::dealt::Dealt;
 use super::delivery::Delivery;
 use super::low_water::LowWater;
 use super::pace::Pacer;
@@ -65,6 +66,13 @@ pub(crate) struct Switches {
     pub(crate) stop_sending: AtomicBool,
     /// Everybody leaves at once.
     pub(crate) halt: AtomicBool,
+}
+
+impl Switches {
+    /// Whether everybody is to leave.
+    pub(crate) fn halted(&self) -> bool {
+        self.halt.load(Ordering::Relaxed)
+    }
 }
 
 /// What a stream did.
@@ -172,6 +180,8 @@ pub(crate) struct Sender {
     /// What goes before the payload and counts as payload: the header of another protocol. It is
     /// not in the budget.
     pub(crate) head: Vec<u8>,
+    /// The streams take turns at whole buffers.
+    pub(crate) dealt: Option<Dealt>,
     /// Nobody else counts: this end measures what its kernel saw acknowledged.
     pub(crate) delivery: Option<Delivery>,
     pub(crate) switches: Arc<Switches>,
@@ -193,7 +203,7 @@ pub(crate) enum Payload {
 
 impl Payload {
     /// Bytes of one call without a pace.
-    fn length(&self) -> usize {
+    pub(super) fn length(&self) -> usize {
         match self {
             Self::Memory(buffer) => buffer.len(),
             Self::PageCache { length, .. } => *length,
@@ -207,7 +217,7 @@ impl Payload {
         }
     }
 
-    fn send(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
+    pub(super) fn send(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         match self {
             Self::Memory(buffer) => io::Write::write(&mut &*stream, &buffer[..length]),
             Self::PageCache { file, .. } => file.send(stream, length),
@@ -248,6 +258,9 @@ impl Sender {
             Finish::TimeNs(ns) => begin.nanos().saturating_add(self.omit_ns).saturating_add(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
         };
+        if let Some(dealt) = &self.dealt {
+            return self.write_dealt((begin, MonoTime::from_nanos(deadline)), dealt);
+        }
         let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let whole = self.payload.length();
         let (mut total, mut calls) = (self.head.len() as u64, 0);
@@ -288,7 +301,7 @@ impl Sender {
         }
     }
 
-    fn told_to_stop(&self) -> bool {
+    pub(super) fn told_to_stop(&self) -> bool {
         self.switches.stop_sending.load(Ordering::Relaxed)
             || self.switches.halt.load(Ordering::Relaxed)
     }
@@ -308,13 +321,13 @@ impl Sender {
 }
 
 /// A sleep is cut here to look at the flags.
-fn soon() -> MonoTime {
+pub(super) fn soon() -> MonoTime {
     monotonic() + CALL_TIMEOUT
 }
 
 /// The call came back to let the loop look at its flags (EAGAIN, socket(7)). A connection that
 /// the kernel gave up is another matter (ETIMEDOUT).
-fn is_pause(error: &io::Error) -> bool {
+pub(super) fn is_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, WouldBlock};
     matches!(error.kind(), Interrupted | WouldBlock)
 }

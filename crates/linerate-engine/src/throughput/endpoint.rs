@@ -18,6 +18,7 @@ use linerate_sys::tcp::{self, TcpOptions};
 use crate::environment::StolenTime;
 
 use super::data::{CALL_TIMEOUT, Outcome, Payload, Progress, Receiver, Sender, Switches};
+use super::dealt::{Dealer, Dealt};
 use super::delivery::{Delivery, Outstanding};
 
 /// What is on the way of a flow in the background has this long to arrive once the test is over.
@@ -43,11 +44,13 @@ pub(crate) struct Manner {
     pub(crate) content: fn(usize) -> Vec<u8>,
     /// The other end tells nothing of what it received.
     pub(crate) one_sided: bool,
+    /// Senders of several streams deal whole buffers out to them in turn.
+    pub(crate) dealt: bool,
 }
 
 impl Manner {
     /// Between two of this program.
-    pub(crate) const OWN: Self = Self { content: own_content, one_sided: false };
+    pub(crate) const OWN: Self = Self { content: own_content, one_sided: false, dealt: false };
 }
 
 /// One stream of one end.
@@ -161,6 +164,7 @@ impl Endpoint {
         let heads: u64 = self.streams.iter().map(|stream| stream.head.len() as u64).sum();
         let budget = self.request.byte_budget().map(|bytes| bytes.saturating_sub(heads));
         let budget = budget.map(|bytes| Arc::new(AtomicU64::new(bytes)));
+        let dealer = Arc::new(Dealer::default());
         for stream in &mut self.streams {
             tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
             stream.thread = Some(match (stream.side, &self.payload) {
@@ -174,6 +178,7 @@ impl Endpoint {
                         closes: self.closes,
                         budget: budget.clone(),
                         head: std::mem::take(&mut stream.head),
+                        dealt: dealt(self.manner, &self.request, stream.flow, &dealer),
                         delivery: stream.delivery,
                         switches: Arc::clone(&self.switches),
                         progress: Arc::clone(&stream.progress),
@@ -292,6 +297,15 @@ fn spawn(
 ) -> linerate_sys::Result<JoinHandle<Outcome>> {
     let spawned = std::thread::Builder::new().name("linerate-data".to_owned()).spawn(run);
     spawned.map_err(|source| linerate_sys::Error::new("start", "a data thread", source))
+}
+
+/// A stream's place where buffers are dealt out; with one stream there is nobody to take turns with.
+fn dealt(manner: Manner, request: &Request, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
+    let (streams, flow) = (u64::from(request.streams), u64::from(flow));
+    let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
+    let own = |buffers: u64| buffers / streams + u64::from(flow < buffers % streams);
+    (manner.dealt && streams > 1)
+        .then(|| Dealt { dealer: Arc::clone(dealer), count: buffers.map(own) })
 }
 
 /// A multiplicative sequence: not compressible by runs, the same on every host.

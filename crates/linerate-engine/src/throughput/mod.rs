@@ -10,6 +10,7 @@ mod ceiling;
 pub(crate) mod client;
 pub(crate) mod control;
 pub(crate) mod data;
+pub(crate) mod dealt;
 pub(crate) mod delivery;
 pub(crate) mod endpoint;
 pub(crate) mod fold;

@@ -17,7 +17,7 @@ use crate::throughput::account::Account;
 use crate::throughput::endpoint::Manner;
 
 /// The manner of iperf 2: digits, and no report over TCP.
-pub(crate) const MANNER: Manner = Manner { content: pattern, one_sided: true };
+pub(crate) const MANNER: Manner = Manner { content: pattern, one_sided: true, dealt: false };
 
 /// Longest buffer that a server of iperf 2 may be asked to write: its own default.
 const SERVER_BUFFER_MAX: u32 = 128 << 10;

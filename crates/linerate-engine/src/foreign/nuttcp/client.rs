@@ -86,7 +86,9 @@ fn parameters(plan: &TcpPlan, direction: Direction) -> Result<Parameters, Failur
     let (nbuf, timeout_s) = match plan.finish {
         Finish::TimeNs(ns) => (UNTIL_TIMEOUT, ns.saturating_add(plan.omit_ns) as f64 / 1e9),
         Finish::Buffers(count) => (count, 0.0),
-        Finish::Bytes(bytes) if bytes % u64::from(plan.buffer_bytes) == 0 || up => {
+        Finish::Bytes(bytes)
+            if bytes % u64::from(plan.buffer_bytes) == 0 || (up && plan.streams == 1) =>
+        {
             (bytes.div_ceil(plan.buffer_bytes.into()), 0.0)
         }
         Finish::Bytes(_) => {

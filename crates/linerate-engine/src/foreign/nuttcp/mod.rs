@@ -13,5 +13,5 @@ use linerate_proto::ttcp::pattern;
 use crate::throughput::endpoint::Manner;
 
 /// The manner of nuttcp, ttcp's heir: printable characters. Its receivers tell one sum for all
-/// streams, so a sender counts its own.
-const MANNER: Manner = Manner { content: pattern, one_sided: true };
+/// streams, so a sender counts its own; they read one buffer from each stream in turn.
+const MANNER: Manner = Manner { content: pattern, one_sided: true, dealt: true };
