@@ -2,9 +2,13 @@
 //! them with what this end alone can see.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, End, Event, Failure, Fault, Side, TcpDirections, TcpPlan};
+use linerate_core::record::{
+    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan,
+};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, sleep};
@@ -15,6 +19,7 @@ use crate::context::Context;
 use crate::path::witness::Witness;
 use crate::throughput::account::Account;
 use crate::throughput::client::{bind_address, client_side, connect_failure, request};
+use crate::throughput::control::plain;
 use crate::throughput::endpoint::{Endpoint, Manner, socket_options};
 use crate::throughput::session::planned_span;
 
@@ -33,7 +38,9 @@ pub(crate) struct Test {
     pub(crate) endpoint: Endpoint,
     timeout: Duration,
     /// The test's sockets, for what comes on them beside data.
-    pub(crate) sockets: Vec<std::sync::Arc<TcpStream>>,
+    pub(crate) sockets: Vec<Arc<TcpStream>>,
+    /// Direction and number of each.
+    places: Vec<(Direction, u16)>,
 }
 
 impl Test {
@@ -59,6 +66,7 @@ impl Test {
             request,
             timeout: Duration::from_nanos(plan.connect_timeout_ns),
             sockets: Vec::new(),
+            places: Vec::new(),
         })
     }
 
@@ -87,6 +95,7 @@ impl Test {
         account.connected(direction, flow, &address, server);
         let side = client_side(direction);
         self.sockets.push(self.endpoint.add(socket, (direction, flow, side), address));
+        self.places.push((direction, flow));
     }
 
     /// Tells that the streams are there.
@@ -95,6 +104,9 @@ impl Test {
         let via = plan.via.map_or("", linerate_core::record::Via::name);
         let line = format!("{} {noun} to {}, {via}", plan.streams, self.server);
         (context.watch)(&Event::Connected(line));
+        for (place, socket) in self.places.iter().zip(&self.sockets) {
+            (context.watch)(&Event::Stream(opened(socket, *place)));
+        }
     }
 
     /// Starts every stream.
@@ -183,6 +195,22 @@ impl Test {
         let reason = "the data did not end in time";
         Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
             .advise("what was measured before is kept")
+    }
+}
+
+/// What is told of a stream when it is connected.
+fn opened(stream: &TcpStream, (direction, flow): (Direction, u16)) -> StreamOpened {
+    let (sndbuf_bytes, rcvbuf_bytes) = tcp::buffers(stream);
+    let text = |address: std::io::Result<SocketAddr>| address.map_or_else(|_| String::new(), plain);
+    StreamOpened {
+        direction,
+        flow,
+        local_addr: text(stream.local_addr()),
+        remote_addr: text(stream.peer_addr()),
+        mss_bytes: tcp::mss(stream.as_fd()),
+        sndbuf_bytes,
+        rcvbuf_bytes,
+        session: None,
     }
 }
 

@@ -35,18 +35,25 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Measures TCP throughput as planned. The record always exists: when something fails it says so,
 /// and keeps what was measured before.
 pub fn run(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
+    run_by(plan, context, |context, account| match plan.via {
+        None => Test::open(plan, context, account).and_then(|test| test.measure(context, account)),
+        Some(via) => foreign::measure(via, plan, context, account),
+    })
+}
+
+/// The record of a test that `measure` makes.
+pub(crate) fn run_by(
+    plan: &TcpPlan,
+    context: &mut Context<'_>,
+    measure: impl FnOnce(&mut Context<'_>, &mut Account) -> Result<(), Failure>,
+) -> Record {
     let begin = monotonic();
     let tool = context.tool.clone();
     let mut record = Record::begin(record_id(), tool, Plan::Tcp(plan.clone()), wall());
     (context.watch)(&Event::Plan(record.plan.clone()));
     let mut account =
         Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
-    let result = match plan.via {
-        None => Test::open(plan, context, &mut account)
-            .and_then(|test| test.measure(context, &mut account)),
-        Some(via) => foreign::measure(via, plan, context, &mut account),
-    };
-    if let Err(failure) = result {
+    if let Err(failure) = measure(context, &mut account) {
         let measured = account.has_samples();
         record.status = if measured { Status::Partial } else { Status::Error };
         record.failure = Some(failure);

@@ -6,7 +6,9 @@
 use std::io::Write;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault, Finish, Side, TcpDirections, TcpPlan};
+use linerate_core::record::{
+    Direction, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan,
+};
 use linerate_proto::iperf2::{ANSWER_BYTES, Amount, Answer, ClientHeader, Mode, pattern};
 use linerate_sys::clock::monotonic;
 
@@ -14,6 +16,7 @@ use crate::context::Context;
 use crate::failure::words_of;
 use crate::foreign::test::{Test, refuse, remote_end};
 use crate::throughput::account::Account;
+use crate::throughput::client::run_by;
 use crate::throughput::endpoint::Manner;
 
 /// The manner of iperf 2: digits, and no report over TCP.
@@ -25,28 +28,69 @@ const SERVER_BUFFER_MAX: u32 = 128 << 10;
 /// After the last acknowledgement a server closes within this time, as far as anybody waits.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// A connection back, on which the server sends (`-d`, `-r` of iperf 2). The caller listens.
+#[derive(Clone, Copy, Debug)]
+pub struct Return {
+    /// At the same time, and not afterwards.
+    pub at_once: bool,
+    /// The port where the caller listens.
+    pub port: u16,
+}
+
 /// Measures with a server of iperf 2.
 pub(crate) fn measure(
     plan: &TcpPlan,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    let mut test = Test::of(plan, MANNER, account)?;
     let mode = match plan.directions {
         TcpDirections::Up => Mode::Forward,
         TcpDirections::Down => Mode::Reverse,
         TcpDirections::Both => Mode::FullDuplex,
     };
+    measure_in(Way { mode, listen_port: plan.port }, plan, (context, account))
+}
+
+/// Measures from here to a server of iperf 2, and asks it to send on a connection of its own to the
+/// caller; the record is that of the way there.
+pub fn run_with_return(plan: &TcpPlan, back: Return, context: &mut Context<'_>) -> Record {
+    let mode = if back.at_once { Mode::Dual } else { Mode::TradeOff };
+    let plan = TcpPlan { directions: TcpDirections::Up, ..plan.clone() };
+    let way = Way { mode, listen_port: back.port };
+    run_by(&plan, context, |context, account| measure_in(way, &plan, (context, account)))
+}
+
+/// Who sends, and where this end listens.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    mode: Mode,
+    listen_port: u16,
+}
+
+impl Way {
+    /// Data goes to the server alone on the client's connections.
+    const fn is_forward(self) -> bool {
+        matches!(self.mode, Mode::Forward | Mode::Dual | Mode::TradeOff)
+    }
+}
+
+fn measure_in(
+    way: Way,
+    plan: &TcpPlan,
+    (context, account): (&mut Context<'_>, &mut Account),
+) -> Result<(), Failure> {
+    let mut test = Test::of(plan, MANNER, account)?;
     for flow in 0..plan.streams {
-        connect(&mut test, (mode, flow), plan, account)?;
+        connect(&mut test, (way, flow), plan, account)?;
     }
     test.connected(plan, context);
     let result = test.start(account).and_then(|()| test.follow(context, account, &mut |_| Ok(())));
-    let answer = (mode == Mode::Forward && result.is_ok())
+    let answered = way.is_forward() && result.is_ok();
+    let answer = answered
         .then(|| test.rest_of(0, ANSWER_BYTES, monotonic() + CLOSE_TIMEOUT))
         .and_then(|bytes| Answer::parse(&bytes));
     account.ends.push(remote_end(answer.map(|answer| format!("iperf {}", answer.version))));
-    if mode == Mode::Forward && result.is_ok() {
+    if answered {
         drain(&test);
     }
     test.finish(result, account)
@@ -62,18 +106,18 @@ fn drain(test: &Test) {
 
 fn connect(
     test: &mut Test,
-    (mode, flow): (Mode, u16),
+    (way, flow): (Way, u16),
     plan: &TcpPlan,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    let header = header(mode, flow, plan)?.to_bytes();
-    let side = if mode == Mode::Reverse { Side::Receiver } else { Side::Sender };
+    let header = header(way, flow, plan)?.to_bytes();
+    let side = if way.mode == Mode::Reverse { Side::Receiver } else { Side::Sender };
     let socket = test.connect(test.server, side)?;
     let lost = |error: std::io::Error| {
         let server = test.server.to_string();
         Failure::new(Fault::Unreachable, "open data stream to", server, words_of(&error))
     };
-    match mode {
+    match way.mode {
         Mode::Reverse => {
             (&socket).write_all(&header).map_err(lost)?;
             test.add(socket, (Direction::Down, flow), account);
@@ -93,7 +137,7 @@ fn connect(
 }
 
 /// The header of one stream. Its amount is that stream's own.
-fn header(mode: Mode, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> {
+fn header(way: Way, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> {
     let amount = match plan.finish {
         Finish::TimeNs(ns) => time(ns.saturating_add(plan.omit_ns))?,
         Finish::Bytes(bytes) => share(bytes, flow, plan)?,
@@ -103,11 +147,11 @@ fn header(mode: Mode, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure
     };
     Ok(ClientHeader {
         threads: plan.streams.into(),
-        listen_port: plan.port,
+        listen_port: way.listen_port,
         // iperf 2.1.8 writes beyond its own buffer of 128 KiB when a header asks for more.
         buffer_bytes: if plan.buffer_bytes <= SERVER_BUFFER_MAX { plan.buffer_bytes } else { 0 },
         window: plan.window_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
-        ..ClientHeader::new(mode, amount)
+        ..ClientHeader::new(way.mode, amount)
     })
 }
 

@@ -3,4 +3,5 @@
 pub(crate) mod client;
 mod server;
 
+pub use client::{Return, run_with_return};
 pub use server::serve;
