@@ -305,6 +305,8 @@ fn fake_server(version: u16, intervals: u64) -> SocketAddr {
                 send_window_bytes: None,
                 receive_window_bytes: None,
                 delivery_rate_bps: None,
+                rtt_var_ns: None,
+                pmtu_bytes: None,
                 cpu_ns: None,
                 run_queue_wait_ns: None,
             };

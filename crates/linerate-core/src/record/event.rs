@@ -68,6 +68,12 @@ pub struct IntervalRow {
     pub cwnd_bytes: Option<u64>,
     /// Smoothed round-trip time at the end of the interval, where the sender told.
     pub rtt_ns: Option<u64>,
+    /// Its mean deviation, where the sender told.
+    pub rtt_var_ns: Option<u64>,
+    /// Window that the receiver offers at the end of the interval, where the sender told.
+    pub send_window_bytes: Option<u64>,
+    /// Path MTU at the end of the interval, where the sender told.
+    pub pmtu_bytes: Option<u32>,
     /// True inside the span that `--omit` leaves out.
     pub omitted: bool,
 }

@@ -174,6 +174,9 @@ impl Account {
             retransmits,
             cwnd_bytes: sender.and_then(|sender| sender.cwnd_bytes),
             rtt_ns: sender.and_then(|sender| sender.rtt_ns),
+            rtt_var_ns: sender.and_then(|sender| sender.rtt_var_ns),
+            send_window_bytes: sender.and_then(|sender| sender.send_window_bytes),
+            pmtu_bytes: sender.and_then(|sender| sender.pmtu_bytes),
             omitted: start_ns < self.omit_ns,
         }
     }
@@ -199,6 +202,8 @@ fn total(rows: &[IntervalRow]) -> Option<IntervalRow> {
         cwnd_bytes: sum(|row| row.cwnd_bytes),
         // A round-trip time is no sum; the slowest stream tells of the queue.
         rtt_ns: rows.iter().filter_map(|row| row.rtt_ns).max(),
+        rtt_var_ns: None,
+        send_window_bytes: sum(|row| row.send_window_bytes),
         ..first.clone()
     })
 }
@@ -219,6 +224,8 @@ mod tests {
             send_window_bytes: None,
             receive_window_bytes: None,
             delivery_rate_bps: None,
+            rtt_var_ns: None,
+            pmtu_bytes: None,
             cpu_ns: None,
             run_queue_wait_ns: None,
         }

@@ -343,6 +343,8 @@ impl Stream {
             send_window_bytes: info.snd_wnd_bytes.map(u64::from),
             receive_window_bytes: info.rcv_wnd_bytes.map(u64::from),
             delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
+            rtt_var_ns: micros(info.rttvar_us),
+            pmtu_bytes: info.pmtu_bytes,
             cpu_ns: schedule.map(|(ran, _)| ran),
             run_queue_wait_ns: schedule.map(|(_, waited)| waited),
         }
@@ -363,6 +365,8 @@ impl Stream {
             send_window_bytes: None,
             receive_window_bytes: None,
             delivery_rate_bps: None,
+            rtt_var_ns: None,
+            pmtu_bytes: None,
             cpu_ns: None,
             run_queue_wait_ns: None,
         }

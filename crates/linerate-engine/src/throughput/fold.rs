@@ -341,6 +341,8 @@ mod tests {
             send_window_bytes: None,
             receive_window_bytes: None,
             delivery_rate_bps: None,
+            rtt_var_ns: None,
+            pmtu_bytes: None,
             cpu_ns,
             run_queue_wait_ns: None,
         }

@@ -16,7 +16,7 @@ use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, Params, State, frame,
 };
-use linerate_proto::native::Request;
+use linerate_proto::native::{EndReport, Request};
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions};
 
@@ -160,6 +160,7 @@ impl Test {
         self.sample(monotonic(), account, context);
         let done = std::mem::replace(&mut self.endpoint, Endpoint::new(self.request.clone()));
         account.local = done.finish();
+        without_omitted(&mut account.local, &self.omitted);
         let own = results(
             &self.places,
             &account.local,
@@ -335,6 +336,18 @@ impl Test {
                 Failure::new(Fault::PeerRefused, "test with", peer, reason)
             }
             _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
+        }
+    }
+}
+
+/// Takes the bytes of the omitted span off what senders measured.
+pub(super) fn without_omitted(reports: &mut [EndReport], omitted: &[(Place, u64)]) {
+    for report in reports {
+        let same = |(place, _): &&(Place, u64)| is_of(place, report.direction, report.flow);
+        if let Some((_, bytes)) = omitted.iter().find(same)
+            && report.end.span_start_ns == 0
+        {
+            report.end.bytes_measured = report.end.bytes.saturating_sub(*bytes);
         }
     }
 }

@@ -18,7 +18,7 @@ use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 
-use super::client::server_side;
+use super::client::{server_side, without_omitted};
 use super::control::Control;
 use super::gather::{opened, take_streams};
 use super::plan::{plan_of, request_of};
@@ -245,6 +245,7 @@ impl Session<'_> {
         let request = running.request.clone();
         let done = std::mem::replace(&mut running.endpoint, Endpoint::new(request));
         running.account.remote = done.finish();
+        without_omitted(&mut running.account.remote, &running.omitted);
         running.account.local = remote_reports(
             &running.places,
             &of_client,
