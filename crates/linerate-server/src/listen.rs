@@ -228,7 +228,7 @@ pub(crate) fn listen(local: SocketAddr) -> Result<TcpListener, (ErrorKind, Failu
 }
 
 /// A connection that is there already.
-fn accept(listener: &TcpListener, log: Log<'_>) -> Option<(TcpStream, SocketAddr)> {
+pub(crate) fn accept(listener: &TcpListener, log: Log<'_>) -> Option<(TcpStream, SocketAddr)> {
     match listener.accept() {
         Ok((stream, peer)) => {
             let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());

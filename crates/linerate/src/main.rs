@@ -55,6 +55,8 @@ enum Command {
     Ttcp(personality::Words),
     /// Be iperf 2: its flags and its lines; also by a link named iperf
     Iperf(personality::Words),
+    /// Be iperf3: its flags, its lines and its JSON; also by a link named iperf3
+    Iperf3(personality::iperf3::Args),
     /// Be nuttcp: its flags and its lines; also by a link named nuttcp
     Nuttcp(personality::Words),
     /// Check this host
@@ -83,6 +85,7 @@ fn main() -> std::process::ExitCode {
         Command::History(args) => command::history::run(args),
         Command::Ttcp(words) => Personality::Ttcp.run(words),
         Command::Iperf(words) => Personality::Iperf.run(words),
+        Command::Iperf3(args) => personality::iperf3::run(args),
         Command::Nuttcp(words) => Personality::Nuttcp.run(words),
         Command::Doctor(args) => command::doctor::run(args),
         Command::Generate(args) => command::generate::run(args),

@@ -2,7 +2,7 @@
 //!
 //! ttcp and iperf 2 share a port and are told apart by their first bytes.
 
-pub(crate) mod iperf3;
+pub mod iperf3;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};

@@ -5,6 +5,7 @@
 
 mod getopt;
 mod iperf2;
+pub(crate) mod iperf3;
 mod listening;
 mod nuttcp;
 mod ttcp;
@@ -61,8 +62,9 @@ impl Personality {
 pub(crate) fn arguments(mut arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let Some(called) = arguments.next() else { return Vec::new() };
     let name = Path::new(&called).file_name().unwrap_or_default().to_owned();
-    let link = Personality::ALL.into_iter().find(|personality| personality.name() == name);
-    let command = link.map(|personality| OsString::from(personality.name()));
+    // iperf3 has flags of its own; the others' words are read as those programs read them.
+    let mut names = Personality::ALL.into_iter().map(Personality::name).chain(["iperf3"]);
+    let command = names.find(|known| *known == name).map(OsString::from);
     [called].into_iter().chain(command).chain(arguments).collect()
 }
 
@@ -79,6 +81,7 @@ mod tests {
     fn the_name_of_a_link_is_the_command() {
         check(&["/usr/bin/ttcp", "-t"], &["/usr/bin/ttcp", "ttcp", "-t"]);
         check(&["iperf"], &["iperf", "iperf"]);
+        check(&["/usr/bin/iperf3", "-s"], &["/usr/bin/iperf3", "iperf3", "-s"]);
         check(&["./linerate", "ttcp"], &["./linerate", "ttcp"]);
         check(&["ttcp-old", "x"], &["ttcp-old", "x"]);
     }

@@ -10,11 +10,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan,
+    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, TcpPlan,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
-    COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, Params, State, frame,
+    COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, Params, ServerOutput, State, frame,
 };
 use linerate_proto::native::{EndReport, Request};
 use linerate_sys::clock::{monotonic, random_bytes};
@@ -30,7 +30,7 @@ use crate::context::Context;
 use crate::failure::words_of;
 use crate::path::witness::Witness;
 use crate::throughput::account::Account;
-use crate::throughput::client::{bind_address, client_side, connect_failure, request};
+use crate::throughput::client::{bind_address, client_side, connect_failure, request, run_by};
 use crate::throughput::endpoint::{Endpoint, socket_options};
 use crate::throughput::session::LOOK_AT_END;
 
@@ -43,13 +43,47 @@ const DELIVERY_MAX: Duration = Duration::from_secs(2);
 /// A server that closes nothing is done sending when nothing has come for this long.
 const QUIET_READING: Duration = Duration::from_millis(200);
 
+/// What goes with the parameters and is no part of the plan.
+#[derive(Clone, Debug, Default)]
+pub struct Extras {
+    /// The prefix of the client's lines.
+    pub title: Option<String>,
+    /// A text for the server's document.
+    pub extra_data: Option<String>,
+    /// What the server printed is wanted.
+    pub server_output: bool,
+}
+
+/// Measures with an iperf3 server, as `throughput::run` does, and gives what that printed where it
+/// was wanted.
+pub fn run(
+    plan: &TcpPlan,
+    extras: Extras,
+    context: &mut Context<'_>,
+) -> (Record, Option<ServerOutput>) {
+    let mut output = None;
+    let record = run_by(plan, context, |context, account| {
+        measure_with(plan, extras, context, account).map(|said| output = said)
+    });
+    (record, output)
+}
+
 /// Measures with an iperf3 server; what was seen is in `account`.
 pub(crate) fn measure(
     plan: &TcpPlan,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    let mut test = Test::open(plan, context, account)?;
+    measure_with(plan, Extras::default(), context, account).map(|_| ())
+}
+
+fn measure_with(
+    plan: &TcpPlan,
+    extras: Extras,
+    context: &mut Context<'_>,
+    account: &mut Account,
+) -> Result<Option<ServerOutput>, Failure> {
+    let mut test = Test::open(plan, extras, context, account)?;
     let result = test.measure(context, account);
     if result.is_err() {
         test.endpoint.halt();
@@ -60,7 +94,7 @@ pub(crate) fn measure(
         account.local = test.endpoint.finish();
     }
     result?;
-    account.stream_failure().map_or(Ok(()), Err)
+    account.stream_failure().map_or(Ok(test.server_output), Err)
 }
 
 /// A test whose streams are connected.
@@ -73,16 +107,21 @@ struct Test {
     omitted: Vec<(Place, u64)>,
     /// When senders were told to stop, since the begin.
     stopped_ns: u64,
+    /// What the server printed.
+    server_output: Option<ServerOutput>,
 }
 
 impl Test {
     /// Connects control and data streams, up to `test running`.
     fn open(
         plan: &TcpPlan,
+        extras: Extras,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let params = params(plan)?;
+        let Extras { title, extra_data, server_output } = extras;
+        let params =
+            Params { title, extra_data, get_server_output: server_output, ..params(plan)? };
         let request = request(plan);
         request.check().map_err(|error| {
             Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
@@ -98,8 +137,15 @@ impl Test {
         account.server_host_id = same_host(&control);
         let places = places(request.each_direction(), request.streams);
         let endpoint = Endpoint::leaving_open(request.clone());
-        let mut test =
-            Self { control, endpoint, request, places, omitted: Vec::new(), stopped_ns: 0 };
+        let mut test = Self {
+            control,
+            endpoint,
+            request,
+            places,
+            omitted: Vec::new(),
+            stopped_ns: 0,
+            server_output: None,
+        };
         test.set_up(&params, &way, context, account).inspect_err(|_| {
             test.endpoint.halt();
         })?;
@@ -173,7 +219,8 @@ impl Test {
         );
         self.control.send(&frame(&own.to_json()))?;
         match self.next_event(ANSWER_TIMEOUT, context)? {
-            ClientEvent::Results(results) => {
+            ClientEvent::Results(mut results) => {
+                self.server_output = results.server_output.take();
                 let of_server =
                     (server_side as fn(Direction) -> Side, self.request.omit_ns, span_ns);
                 account.remote = remote_reports(&self.places, &results, of_server);

@@ -13,5 +13,6 @@ mod report;
 mod session;
 
 pub(crate) use client::measure;
+pub use client::{Extras, run};
 pub use registry::{Arrival, Registry, read_cookie};
 pub use session::{House, Observer, Silent, serve};

@@ -154,6 +154,7 @@ impl Session<'_> {
         };
         observer.accepted(&params, self.peer, &self.cookie);
         let plan = plan_of(&params, &request, self.peer);
+        observer.event(&Event::Plan(Plan::Tcp(plan.clone())));
         let tool = self.house.tool.clone();
         let mut running = Running {
             places: places(request.each_direction(), request.streams),
