@@ -110,8 +110,9 @@ fn own_parameters_have_the_types_that_servers_check() {
         ..Params::default()
     };
     // Keys in alphabetical order; 3.18 and later insist on true and 1 as they stand here.
-    let expected = "{\"blockcount\":0,\"get_server_output\":1,\"nodelay\":true,\"num\":0,\"omit\":0,\
-                    \"pacing_timer\":1000,\"parallel\":2,\"reverse\":true,\"tcp\":true,\"time\":3}";
+    let expected = r#"{"blockcount":0,"get_server_output":1,"nodelay":true,"num":0,"omit":0,"#
+        .to_owned()
+        + r#""pacing_timer":1000,"parallel":2,"reverse":true,"tcp":true,"time":3}"#;
     assert_eq!(params.to_json(), expected);
     assert_eq!(frame("{}"), [0, 0, 0, 2, b'{', b'}']);
 }
