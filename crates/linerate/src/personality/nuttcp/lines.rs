@@ -77,6 +77,9 @@ mod tests {
             retransmits: Some(0),
             cwnd_bytes: None,
             rtt_ns: None,
+            rtt_var_ns: None,
+            send_window_bytes: None,
+            pmtu_bytes: None,
             omitted: false,
         };
         // 1,529,151,488 × 8 / 0.50155 s = 24,390.81 Mbit/s.
