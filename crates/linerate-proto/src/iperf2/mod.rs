@@ -11,13 +11,19 @@
 //! ```
 
 mod answer;
+mod datagram;
 mod header;
+mod report;
+mod udp;
 
 pub use answer::{ANSWER_BYTES, Answer};
+pub use datagram::{Layout, Stamp};
 pub use header::{
     Amount, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Opening, Version, WIRE_VERSION,
     opening,
 };
+pub use report::{REPORT_BYTES, UdpReport};
+pub use udp::{FIRST_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};
 
 /// What clients send where nothing else stands: decimal digits, over and over.
 pub fn pattern(length: usize) -> Vec<u8> {
@@ -26,3 +32,5 @@ pub fn pattern(length: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod udp_tests;

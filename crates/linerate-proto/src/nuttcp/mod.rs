@@ -18,12 +18,14 @@ mod lines;
 mod parameters;
 mod server;
 mod summary;
+mod udp;
 
 pub use client::{ClientEvent, ClientMachine};
 pub use lines::{LINE_BYTES_MAX, Lines};
 pub use parameters::{PORT, Parameters, ParametersError, UNLIMITED, UNTIL_TIMEOUT};
 pub use server::{ServerEvent, ServerMachine};
 pub use summary::{Report, Role, Summary, interval_line, report_lines};
+pub use udp::{END_PAUSE_MS, UdpMark, UdpReceiver, stamp};
 
 /// A version of nuttcp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
