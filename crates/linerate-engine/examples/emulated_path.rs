@@ -69,7 +69,7 @@ fn direction(rate_bps: u64, delay: Duration, queue_bytes: u64) -> Direction {
         elements.push(Box::new(Delay::new(delay)));
     }
     let pipeline = Pipeline::new(elements);
-    Direction { pipeline, rate, delay_max: delay, queue_bytes, quantum: None }
+    Direction { pipeline, rate, delay_max: delay, queue_bytes, ..Direction::default() }
 }
 
 fn direction_json(direction: &DirectionReport) -> Value {

@@ -8,7 +8,7 @@ use linerate_core::record::{
 };
 
 use crate::context::Context;
-use crate::{rtt, throughput};
+use crate::{datagram, rtt, throughput};
 
 /// What to examine, and how thoroughly.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +95,8 @@ impl Examination {
             let record = match &plan {
                 Plan::Ping(plan) => self.ping_either_way(plan, context),
                 Plan::Tcp(plan) => throughput::run(plan, context),
+                Plan::Udp(plan) => datagram::run(plan, context),
+                Plan::Simulate(plan) => crate::simulate::run(plan, context),
             };
             let hopeless = record.failure.as_ref().is_some_and(|failure| {
                 !matches!(plan, Plan::Ping(_)) || failure.fault == Fault::Usage

@@ -5,6 +5,7 @@
 mod address;
 pub mod conform;
 pub mod context;
+pub mod datagram;
 pub mod environment;
 pub mod examine;
 pub mod failure;
@@ -12,5 +13,6 @@ pub mod foreign;
 pub mod lab;
 pub mod path;
 pub mod rtt;
+pub mod simulate;
 pub mod study;
 pub mod throughput;

@@ -6,15 +6,19 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::Command;
 use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    Direction, EmulatedPath, MetricId, PingPlan, PingTransport, Record, Stat, Status, Tool,
+    CaveatCode, Direction, EmulatedPath, MetricId, PingPlan, PingTransport, Record, Stat, Status,
+    Tool,
 };
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::rtt;
+use linerate_sys::netlink::{RouteSocket, Tbf};
+use linerate_sys::netns::Netns;
 use linerate_sys::stop::Stop;
 use linerate_sys::{clock, userns};
 
@@ -157,6 +161,87 @@ fn a_path_that_needs_more_memory_than_is_allowed_is_refused_before_it_is_built()
     let line = Lab::build(&plan).unwrap_err().to_string();
     assert!(line.contains("of memory") && line.contains("are allowed"), "{line}");
     assert!(!line.contains('\n'));
+}
+
+#[test]
+fn a_device_deleted_under_a_measurement_makes_its_record_say_so() {
+    let Some(lab) = lab(WAN) else { return };
+    let record = std::thread::scope(|scope| {
+        let pinging = scope.spawn(|| ping(&lab, "a", [10, 0, 1, 2].into(), 60));
+        clock::sleep(Duration::from_millis(100));
+        let delete = || Command::new("ip").args(["link", "delete", "eth0"]).status();
+        let deleted = lab.run_on("b", delete).unwrap();
+        let record = pinging.join().unwrap();
+        deleted.is_ok_and(|status| status.success()).then_some(record)
+    });
+    let Some(record) = record else {
+        println!("skipped: ip(8) is needed to delete a link");
+        return;
+    };
+    let path = &record.paths[0];
+    assert!(path.late && path.faults.iter().any(|fault| fault == "the emulator ended"), "{path:?}");
+    let caveat = record.caveats.iter().find(|caveat| caveat.code == CaveatCode::EmulatorLate);
+    assert!(caveat.unwrap().detail.contains("the emulator ended"), "{caveat:?}");
+}
+
+#[test]
+fn a_path_for_netem_goes_over_netem_or_nothing_is_built_with_one_line() {
+    if !userns::may_make_networks() {
+        println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
+        return;
+    }
+    let text = WAN.replace("path = {", "path = { emulator = \"netem\",");
+    let lab = match Lab::build(&LabPlan::from_toml(&text, "test.toml").unwrap()) {
+        Ok(lab) => lab,
+        Err(failure) => {
+            let line = "emulate with netem a eth0 - b eth0: this kernel has no netem; load \
+                        sch_netem (CONFIG_NET_SCH_NETEM), or leave out `emulator`";
+            assert_eq!((failure.to_string().as_str(), failure.exit_code()), (line, 2));
+            println!("skipped: netem itself, which this kernel lacks; its refusal is tested");
+            return;
+        }
+    };
+    let record = ping(&lab, "a", [10, 0, 1, 2].into(), 20);
+    assert!((40.0..42.0).contains(&rtt_ms(&record)));
+    let path = &record.paths[0];
+    assert_eq!((path.datapath.as_str(), path.late), ("netem", false));
+    assert!(path.carrying(Direction::Up).unwrap().delivered_packets >= 20);
+}
+
+#[test]
+fn a_plan_that_netem_cannot_follow_is_refused_at_its_key() {
+    let text = WAN.replace("path = {", "path = { emulator = \"netem\", queue = \"codel\",");
+    let line = LabPlan::from_toml(&text, "test.toml").unwrap_err().to_string();
+    assert!(line.contains("queue: netem does not know it"), "{line}");
+}
+
+#[test]
+fn a_discipline_tells_what_left_it_and_what_it_dropped() {
+    if !userns::may_make_networks() {
+        println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
+        return;
+    }
+    let netns = Netns::new().unwrap();
+    let counters = std::thread::scope(|scope| {
+        let inside = || {
+            netns.enter().unwrap();
+            let mut socket = RouteSocket::open().unwrap();
+            socket.set_up(1).unwrap();
+            // 1 kbit/s: the burst lets one of 1000 bytes pass, two wait, the others are dropped.
+            let tbf = Tbf { rate_bps: 8000, burst_bytes: 1100, limit_bytes: 2100 };
+            socket.set_tbf(1, &tbf).unwrap();
+            let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+            for _ in 0..10 {
+                // A full queue is an error to some kernels.
+                let _ = udp.send_to(&[0; 958], udp.local_addr().unwrap());
+            }
+            socket.root_counters(1).unwrap().unwrap()
+        };
+        scope.spawn(inside).join().unwrap()
+    });
+    // 958 + 8 + 20 + 14 = 1000 bytes each.
+    assert_eq!((counters.packets, counters.bytes), (1, 1000));
+    assert_eq!((counters.queued_packets, counters.queued_bytes, counters.drops), (2, 2000, 7));
 }
 
 #[test]

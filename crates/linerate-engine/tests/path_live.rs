@@ -12,8 +12,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_core::path::{
-    Bernoulli, Delay, Duplication, Element, Framing, Limit, Link, LossCause, Outlet, Packet,
-    Pipeline, Random, TailDrop,
+    Bernoulli, Delay, Duplication, Element, Framing, Limit, Link, LossCause, MtuLimit, Outlet,
+    Packet, Pipeline, Random, TailDrop,
 };
 use linerate_core::record::Fault;
 use linerate_core::time::MonoTime;
@@ -127,7 +127,7 @@ fn direction(elements: Vec<Box<dyn Element>>) -> Direction {
         rate: Some(BitRate::from_bits_per_sec(1_000_000_000)),
         delay_max: Duration::from_millis(20),
         queue_bytes: 1_000_000,
-        quantum: None,
+        ..Direction::default()
     }
 }
 
@@ -262,12 +262,46 @@ impl Element for Noise {
         let corrupted = packet.ip_bytes > 500;
         out.forward(at, Packet { corrupted, ..packet });
     }
+}
 
-    fn due(&mut self, _: MonoTime, _: &mut Outlet) {}
+/// Keeps the emulator's thread from its work for 5 ms at every packet, as another program on its
+/// processor would.
+struct Hog;
 
-    fn next(&self) -> Option<MonoTime> {
-        None
+impl Element for Hog {
+    fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
+        clock::sleep(Duration::from_millis(5));
+        out.forward(at, packet);
     }
+}
+
+#[test]
+fn a_path_held_back_by_other_work_says_for_how_long_and_is_invalid() {
+    let Some(hosts) = Hosts::new() else { return };
+    let late = || direction(vec![Box::new(Hog), Box::new(Delay::new(Duration::from_millis(1)))]);
+    let mut emulator = hosts.start(1500, [late(), direction(Vec::new())]);
+    let (one, two) = hosts.datagrams();
+    let before = emulator.snapshot();
+    for _ in 0..20 {
+        one.send(b"there").unwrap();
+        two.recv(&mut [0; 16]).unwrap();
+    }
+    let after = emulator.snapshot();
+    let report = emulator.stop();
+    assert_complete(&report);
+    // 20 stops of 5 ms and what a sleep is late; other packets of the hosts have more.
+    let stops = report.stops.within(report.ran);
+    assert!(stops.count >= 20 && stops.total_ns >= 100_000_000, "{stops:?}");
+    assert!(stops.longest_ns >= 5_000_000 && stops.share <= 1.0, "{stops:?}");
+    let faults = report.faults();
+    assert!(faults[0].starts_with("the emulator stood still for "), "{faults:?}");
+    // It waits for the next packet in its turn, and is at work all the time.
+    let busy = (after.busy - before.busy).as_secs_f64();
+    assert!(busy >= 0.1 && report.busy >= after.busy, "{busy}");
+    // What came before a measurement is not its own.
+    let own = after.stops.since(&before.stops).within(report.ran);
+    assert!(own.count >= 20 && own.count <= stops.count, "{own:?}");
+    assert_eq!(after.stops.since(&after.stops).within(report.ran).count, 0);
 }
 
 #[test]
@@ -305,6 +339,86 @@ fn a_copy_that_leaves_after_its_original_has_its_bytes_too() {
     let report = emulator.stop();
     assert_complete(&report);
     assert!(report.directions[0].counters.copied_packets >= 2);
+}
+
+/// A direction that carries 1300 bytes, and tells senders or does not.
+fn narrow(told: bool) -> Direction {
+    let told_mtu_bytes = told.then_some(1300);
+    Direction { told_mtu_bytes, ..direction(vec![Box::new(MtuLimit::new(1300))]) }
+}
+
+#[test]
+fn a_sender_of_packets_that_are_too_long_learns_the_mtu_of_the_path() {
+    let Some(hosts) = Hosts::new() else { return };
+    for kind in [TunKind::Ip, TunKind::Ethernet] {
+        let mut plan = EmulatorPlan::new(hosts.ends(1500), [narrow(true), direction(Vec::new())]);
+        for end in &mut plan.ends {
+            end.kind = kind;
+        }
+        let emulator = Emulator::start(plan).unwrap();
+        // Segments of 1448 bytes, until the first message.
+        hosts.transfer(1_000_000);
+        let counters = emulator.counters();
+        assert!(counters[0].lost_to(LossCause::TooLong) > 0, "{kind:?}: {counters:?}");
+        if sysctl::exists("net/ipv6/conf/all/forwarding") {
+            hosts.transfer_to(TWO_IPV6, 1_000_000);
+        }
+        // 1272 bytes and 28 of headers pass, one more does not; Linux sets DF and keeps the MTU.
+        let (one, two) = hosts.datagrams();
+        assert_eq!(one.send(&pattern(1272)).unwrap(), 1272);
+        assert_eq!(two.recv(&mut [0; 2000]).unwrap(), 1272);
+        let report = emulator.stop();
+        assert_complete(&report);
+        let told = report.directions.each_ref().map(|one| one.counters.icmp_messages);
+        assert!((1..=100).contains(&told[0]) && told[1] == 0, "{kind:?}: {told:?}");
+    }
+}
+
+#[test]
+fn ping_tells_what_the_path_told_it() {
+    let Some(hosts) = Hosts::new() else { return };
+    let directions = [narrow(true), direction(Vec::new())];
+    let _emulator = hosts.start(1500, directions);
+    let ping = |size: &str| {
+        let mut command = Command::new("ping");
+        command.args(["-M", "do", "-c", "1", "-W", "5", "-s", size, TWO]);
+        hosts.on(0, || command.output())
+    };
+    let Ok(output) = ping("1273") else {
+        println!("skipped: no program ping");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.code() == Some(2) {
+        println!("skipped: ping: {}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("Frag needed and DF set (mtu = 1300)"), "{text}");
+    assert_eq!(ping("1272").unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn without_messages_a_transfer_never_gets_through_a_narrow_path() {
+    let Some(hosts) = Hosts::new() else { return };
+    let emulator = hosts.start(1500, [narrow(false), direction(Vec::new())]);
+    let listener = hosts.on(1, || TcpListener::bind((TWO, 0)).unwrap());
+    let address = listener.local_addr().unwrap();
+    hosts.on(0, || {
+        // The handshake is short; the first full segment is not.
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+        stream.write_all(&pattern(14_480)).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let error = peer.read(&mut [0; 100]).expect_err("a black hole");
+        assert!(matches!(error.kind(), std::io::ErrorKind::WouldBlock), "{error}");
+    });
+    let report = emulator.stop();
+    assert_complete(&report);
+    let counters = &report.directions[0].counters;
+    // Ten segments, and some of them again.
+    assert!(counters.lost_to(LossCause::TooLong) >= 10, "{counters:?}");
+    assert_eq!(counters.icmp_messages, 0);
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub fn text(run: &PathRun) -> String {
         }),
     );
     out.push_str(&directions(path));
+    out.push_str(&format!("    schedule  {}\n", escape::line(&schedule(path))));
     for fault in &path.faults {
         out.push_str(&format!("  not as planned: {}\n", escape::line(fault)));
     }
@@ -40,8 +41,29 @@ pub(crate) fn lines(paths: &[EmulatedPath]) -> String {
         let datapath = escape::line(&path.datapath);
         out.push_str(&format!("  path    {name}: {plan}; {datapath}, seed {}\n", path.seed));
         out.push_str(&directions(path));
+        out.push_str(&format!("    schedule  {}\n", escape::line(&schedule(path))));
     }
     out
+}
+
+/// How well a path kept its schedule, and what its machine had to do with it.
+fn schedule(path: &EmulatedPath) -> String {
+    let kept = match (path.slips(), path.late) {
+        (None, false) => "kept".to_owned(),
+        (None, true) => "invalid".to_owned(),
+        (Some(slips), false) => format!("{slips}: within the tolerance"),
+        (Some(slips), true) => format!("{slips}: invalid"),
+    };
+    let waited = path.run_queue_wait_ns.filter(|wait| *wait > 0);
+    let waited =
+        waited.map(|wait| format!("; waited for a processor for {} ms", number::ms(wait as f64)));
+    let stolen = path.stolen_ratio.filter(|ratio| *ratio > 0.0);
+    let stolen = stolen.map(|ratio| {
+        format!("; this machine's host took {} of its processor time", number::percent(ratio))
+    });
+    let busy = path.busy_ratio.filter(|ratio| *ratio > 0.5);
+    let busy = busy.map(|ratio| format!("; at work {} of the time", number::percent(ratio)));
+    kept + &busy.unwrap_or_default() + &waited.unwrap_or_default() + &stolen.unwrap_or_default()
 }
 
 fn directions(path: &EmulatedPath) -> String {
@@ -81,6 +103,7 @@ fn deeds(direction: &PathDirection, span_ns: u64) -> String {
         ("copied", direction.copied_packets),
         ("corrupted", direction.corrupted_packets),
         ("marked", direction.marked_packets),
+        ("told that the packet is too long", direction.icmp_messages),
         ("dropped outside of the plan", direction.unplanned_packets),
     ];
     let counted = counted.into_iter().filter(|(_, count)| *count > 0);
@@ -124,7 +147,7 @@ pub fn queue_svg(path: &EmulatedPath) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::path::PathPlan;
-    use linerate_core::record::{PathLoss, QueueSeries};
+    use linerate_core::record::{PathLoss, PathStops, QueueSeries};
 
     use super::*;
 
@@ -167,6 +190,21 @@ mod tests {
         assert!(lines[1].starts_with(forward), "{text}");
         assert!(lines[1].ends_with("late by p99 0.0200 ms, most 0.300 ms"), "{text}");
         assert!(lines[2].starts_with("    up "), "{text}");
+        assert_eq!(lines[3], "    schedule  kept");
+    }
+
+    #[test]
+    fn a_path_that_left_its_schedule_says_how_and_whether_it_counts() {
+        let stops =
+            PathStops { count: 1, total_ns: 4_000_000, longest_ns: 4_000_000, share: 0.004 };
+        let wait = Some(1_500_000);
+        let path =
+            EmulatedPath { stops, run_queue_wait_ns: wait, stolen_ratio: Some(0.031), ..path() };
+        let line = "stood still for 4.0 ms (0.40 %) at once: within the tolerance; waited for a \
+                    processor for 1.500 ms; this machine's host took 3.10 % of its processor time";
+        assert_eq!(schedule(&path), line);
+        let late = EmulatedPath { late: true, ..path };
+        assert!(schedule(&late).contains("at once: invalid; "), "{}", schedule(&late));
     }
 
     #[test]

@@ -39,7 +39,11 @@ pub fn line(record: &Record) -> String {
             let mean = record.value_at(MetricId::Rtt, Stat::Mean, size);
             format!("round trip of {size} bytes: {} ms", number::or_dash(mean, number::ms))
         }
-        Plan::Tcp(_) => {
+        Plan::Udp(_) => {
+            let goodput = record.value(MetricId::Goodput, Stat::Value, None);
+            format!("UDP: {}", number::or_dash(goodput, number::rate))
+        }
+        Plan::Tcp(_) | Plan::Simulate(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
             format!("TCP, {}: {}", setting(record), number::or_dash(goodput, number::rate))
         }

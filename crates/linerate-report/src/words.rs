@@ -128,7 +128,11 @@ pub(crate) const fn is_own_limit(code: CaveatCode) -> bool {
 
 /// The caveats about the instrument itself, then all others.
 pub(crate) fn caveats(record: &Record) -> (Vec<&Caveat>, Vec<&Caveat>) {
-    record.caveats.iter().partition(|caveat| is_own_limit(caveat.code))
+    // An emulator's slips within its tolerance limit nothing.
+    let slipped =
+        |code| code == CaveatCode::EmulatorLate && !record.paths.iter().any(|path| path.late);
+    let own = |caveat: &&Caveat| is_own_limit(caveat.code) && !slipped(caveat.code);
+    record.caveats.iter().partition(own)
 }
 
 /// Text broken into lines of at most `width` columns where there is a space to break at; every

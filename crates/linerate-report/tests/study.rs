@@ -56,7 +56,7 @@ fn tables_have_the_form_and_the_figures_of_the_study() {
     let pps = line_of(&text, section, "ping/pps 1000/avg");
     assert_eq!(pps, ["23255", "16666", "12820", "8771", "6896", "6369"]);
     assert_eq!(line_of(&text, section, "tcp/window"), ["16K", "32K", "64K", "128K"]);
-    assert_eq!(line_of(&text, section, "Mbit/s best of 1"), ["372.0", "422.0", "445.0", "459.0"]);
+    assert_eq!(line_of(&text, section, "Mbit/s"), ["372.0", "422.0", "445.0", "459.0"]);
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn a_run_that_failed_is_listed_and_does_not_count() {
     let text = study::text(&results);
     assert!(text.contains("1 run of e.5 tcp: connect 10.0.0.2:5210: connection refused"));
     assert!(text.contains("1 measurement of the plan has no result here"));
-    let best = line_of(&text, "e.5 PSU to OHSU", "median [min\u{2013}max]");
-    assert!(!best[3].contains("[0.0"), "{best:?}");
+    let best = line_of(&text, "e.5 PSU to OHSU", "min\u{2013}max");
+    assert!(!best[3].starts_with("0.0"), "{best:?}");
 }
 
 #[test]

@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use linerate_core::record::Finish;
-use linerate_engine::throughput::{Admission, Permit};
-use linerate_proto::native::{Refuse, RefuseCode, Request};
+use linerate_engine::throughput::{Admission, Demand, Permit};
+use linerate_proto::native::{Refuse, RefuseCode};
 use linerate_sys::clock::monotonic;
 
 /// What a server allows.
@@ -62,14 +61,13 @@ impl Gate {
         self.running.load(Ordering::Acquire)
     }
 
-    fn check_limits(&self, request: &Request) -> Result<(), Refuse> {
-        let background = usize::from(request.background_bps.is_some());
-        let streams = usize::from(request.streams) * request.each_direction().len() + background;
+    fn check_limits(&self, demand: &Demand) -> Result<(), Refuse> {
+        let streams = demand.streams;
         if streams > usize::from(self.limits.streams) {
             let limit = self.limits.streams;
             return Err(refuse_limit(format!("{streams} streams; the limit is {limit}")));
         }
-        if let Some(planned) = planned(request).filter(|planned| *planned > self.limits.duration) {
+        if let Some(planned) = demand.planned.filter(|planned| *planned > self.limits.duration) {
             let (asked, limit) = (planned.as_secs_f64(), self.limits.duration.as_secs_f64());
             return Err(refuse_limit(format!("{asked} s of sending; the limit is {limit} s")));
         }
@@ -77,7 +75,7 @@ impl Gate {
     }
 
     /// A place, or the time until the first running test is planned to end.
-    fn enter(&self, request: &Request) -> Result<Inside, Refuse> {
+    fn enter(&self, demand: &Demand) -> Result<Inside, Refuse> {
         let limit = self.limits.tests;
         let taken = self.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
             (running < limit).then_some(running + 1)
@@ -93,7 +91,7 @@ impl Gate {
             });
         }
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
-        let span = planned(request).unwrap_or(Duration::from_secs(10));
+        let span = demand.planned.unwrap_or(Duration::from_secs(10));
         ends.push((serial, now + u64::try_from(span.as_nanos()).unwrap_or(u64::MAX >> 1)));
         Ok(Inside { serial, running: self.running.clone(), ends: self.ends.clone() })
     }
@@ -112,9 +110,9 @@ impl Gate {
 pub struct ByAddress<'a>(&'a Gate);
 
 impl Admission for ByAddress<'_> {
-    fn admit(&self, request: &Request, peer: SocketAddr) -> Result<Permit, Refuse> {
+    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
         let gate = self.0;
-        gate.check_limits(request)?;
+        gate.check_limits(demand)?;
         let mut addresses = gate.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         addresses.retain(|_, place| place.strong_count() > 0);
         if let Some(place) = addresses.get(&peer.ip()).and_then(Weak::upgrade) {
@@ -125,7 +123,7 @@ impl Admission for ByAddress<'_> {
             }
             return Ok(Permit(Box::new(place)));
         }
-        let place = Arc::new(gate.enter(request)?);
+        let place = Arc::new(gate.enter(demand)?);
         addresses.insert(peer.ip(), Arc::downgrade(&place));
         Ok(Permit(Box::new(place)))
     }
@@ -136,9 +134,9 @@ impl Admission for ByAddress<'_> {
 }
 
 impl Admission for Gate {
-    fn admit(&self, request: &Request, _peer: SocketAddr) -> Result<Permit, Refuse> {
-        self.check_limits(request)?;
-        Ok(Permit(Box::new(self.enter(request)?)))
+    fn admit(&self, demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.check_limits(demand)?;
+        Ok(Permit(Box::new(self.enter(demand)?)))
     }
 
     fn duration_max(&self) -> Duration {
@@ -162,68 +160,43 @@ impl Drop for Inside {
     }
 }
 
-fn planned(request: &Request) -> Option<Duration> {
-    match request.finish {
-        Finish::TimeNs(ns) => Some(Duration::from_nanos(ns.saturating_add(request.omit_ns))),
-        Finish::Bytes(_) | Finish::Buffers(_) => None,
-    }
-}
-
 fn refuse_limit(reason: String) -> Refuse {
     Refuse { code: RefuseCode::Limit, reason, retry_after_ms: None }
 }
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::TcpDirections;
-
     use super::*;
 
-    fn request(seconds: u64, streams: u16) -> Request {
-        Request {
-            directions: TcpDirections::Both,
-            streams,
-            finish: Finish::TimeNs(seconds * 1_000_000_000),
-            omit_ns: 0,
-            interval_ns: 1_000_000_000,
-            buffer_bytes: 1024,
-            window_bytes: None,
-            mss_bytes: None,
-            nodelay: false,
-            congestion_control: None,
-            pace_bps: None,
-            dscp: None,
-            zero_copy: false,
-            read_bytes: None,
-            background_bps: None,
-        }
+    fn demand(seconds: u64, streams: usize) -> Demand {
+        Demand { streams, planned: Some(Duration::from_secs(seconds)) }
     }
 
-    fn admit(gate: &Gate, request: &Request) -> Result<Permit, Refuse> {
-        gate.admit(request, SocketAddr::from(([127, 0, 0, 1], 1)))
+    fn admit(gate: &Gate, demand: &Demand) -> Result<Permit, Refuse> {
+        gate.admit(demand, SocketAddr::from(([127, 0, 0, 1], 1)))
     }
 
     #[test]
     fn the_second_test_is_told_when_the_first_will_be_over() {
         let gate = Gate::new(Limits::default());
-        let first = admit(&gate, &request(10, 1));
+        let first = admit(&gate, &demand(10, 1));
         assert!(first.is_ok());
-        let refuse = admit(&gate, &request(10, 1)).err().expect("one at a time");
+        let refuse = admit(&gate, &demand(10, 1)).err().expect("one at a time");
         assert_eq!(refuse.code, RefuseCode::Busy);
         let retry = refuse.retry_after_ms.expect("a running test has an end");
         assert!((9000..=10_000).contains(&retry), "{retry}");
         drop(first);
         assert_eq!(gate.running(), 0);
-        assert!(admit(&gate, &request(10, 1)).is_ok());
+        assert!(admit(&gate, &demand(10, 1)).is_ok());
     }
 
     #[test]
     fn limits_are_named() {
         let limits = Limits { streams: 4, duration: Duration::from_secs(5), ..Limits::default() };
         let gate = Gate::new(limits);
-        let refuse = admit(&gate, &request(1, 3)).err().expect("3 up and 3 down are 6");
+        let refuse = admit(&gate, &demand(1, 6)).err().expect("3 up and 3 down are 6");
         assert_eq!(refuse.reason, "6 streams; the limit is 4");
-        let refuse = admit(&gate, &request(6, 1)).err().expect("longer than 5 s");
+        let refuse = admit(&gate, &demand(6, 1)).err().expect("longer than 5 s");
         assert_eq!(refuse.code, RefuseCode::Limit);
     }
 }

@@ -283,6 +283,7 @@ fn fake_server(version: u16, intervals: u64) -> SocketAddr {
         let accept = Accept {
             token,
             data_port: address.port(),
+            udp_ports: Vec::new(),
             host_id: None,
             end: End::default(),
             features: Vec::new(),

@@ -17,6 +17,13 @@ pub fn wall() -> WallTime {
     WallTime::from_unix_nanos(u128::from(nanos(rustix::time::clock_gettime(ClockId::Realtime))))
 }
 
+/// What CLOCK_REALTIME shows now less what CLOCK_MONOTONIC shows, for the kernel's times of
+/// packets.
+pub fn realtime_offset_ns() -> i64 {
+    let [real, mono] = [ClockId::Realtime, ClockId::Monotonic].map(rustix::time::clock_gettime);
+    nanos(real).cast_signed().saturating_sub(nanos(mono).cast_signed())
+}
+
 /// Sleeps until `then`; returns at once when it has passed. Wakes late by the timer slack of the
 /// thread (50 µs unless set) and by whatever else runs.
 pub fn sleep_until(then: MonoTime) {

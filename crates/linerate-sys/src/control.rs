@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Room for control messages: three timestamps, an extended error with its address, a TTL and a
 /// packet information need 48 + 44 + 4 + 20 octets and four headers of 16.
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Control(pub(crate) [u8; 256]);
 
 impl Control {

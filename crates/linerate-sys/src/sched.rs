@@ -38,8 +38,23 @@ impl Pinned {
     /// Pins the calling thread where it is. Where the kernel refuses, the thread stays free.
     pub fn here() -> Self {
         let before = rustix::thread::sched_getaffinity(None).ok();
+        Self::on(before, rustix::thread::sched_getcpu())
+    }
+
+    /// Moves the calling thread to a processor and pins it there. Where the kernel refuses, the
+    /// thread stays free.
+    pub fn to(cpu: u32) -> Self {
+        let before = rustix::thread::sched_getaffinity(None).ok();
+        let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
+        if cpu >= CpuSet::MAX_CPU {
+            return Self { before: None };
+        }
+        Self::on(before, cpu)
+    }
+
+    fn on(before: Option<CpuSet>, cpu: usize) -> Self {
         let mut one = CpuSet::new();
-        one.set(rustix::thread::sched_getcpu());
+        one.set(cpu);
         let pinned = rustix::thread::sched_setaffinity(None, &one).is_ok();
         Self { before: before.filter(|_| pinned) }
     }

@@ -29,6 +29,12 @@ pub(crate) fn switch_on(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, FLAGS.cast_signed())
 }
 
+/// Switches on the stamps of received packets alone.
+pub(crate) fn switch_on_arrivals(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())
+}
+
 /// Switches stamps off.
 pub(crate) fn switch_off(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0)

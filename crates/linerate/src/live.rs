@@ -1,7 +1,7 @@
 //! Live lines of a throughput test: one an interval and stream, and their sum; the sum alone where
 //! there are too many streams to follow.
 
-use linerate_core::record::{Direction, Event, IntervalRow};
+use linerate_core::record::{DatagramRow, Direction, Event, IntervalRow};
 use linerate_core::units::BitRate;
 
 use crate::command::measure::Output;
@@ -11,21 +11,56 @@ use crate::output;
 const STREAMS_MAX: u16 = 16;
 
 /// Prints the lines of a TCP test as they come.
-pub(crate) struct TcpLines {
-    live: bool,
-    sums_only: bool,
-    headed: bool,
-}
+pub(crate) struct TcpLines(Lines);
+
+/// Prints the lines of a UDP test as they come.
+pub(crate) struct UdpLines(Lines);
 
 impl TcpLines {
     /// Lines for people, or none.
     pub(crate) const fn new(flags: &Output, streams: u16, verbose: bool) -> Self {
-        let sums_only = streams > STREAMS_MAX && !verbose;
-        Self { live: flags.live(), sums_only, headed: false }
+        Self(Lines::new(flags, streams, verbose, HEAD, interval_line))
     }
 
     /// Prints what an event says.
     pub(crate) fn event(&mut self, event: &Event) {
+        self.0.event(event);
+    }
+}
+
+impl UdpLines {
+    /// Lines for people, or none.
+    pub(crate) const fn new(flags: &Output, streams: u16, verbose: bool) -> Self {
+        Self(Lines::new(flags, streams, verbose, UDP_HEAD, udp_line))
+    }
+
+    /// Prints what an event says.
+    pub(crate) fn event(&mut self, event: &Event) {
+        self.0.event(event);
+    }
+}
+
+struct Lines {
+    live: bool,
+    sums_only: bool,
+    headed: bool,
+    head: &'static str,
+    line: fn(&IntervalRow) -> String,
+}
+
+impl Lines {
+    const fn new(
+        flags: &Output,
+        streams: u16,
+        verbose: bool,
+        head: &'static str,
+        line: fn(&IntervalRow) -> String,
+    ) -> Self {
+        let sums_only = streams > STREAMS_MAX && !verbose;
+        Self { live: flags.live(), sums_only, headed: false, head, line }
+    }
+
+    fn event(&mut self, event: &Event) {
         if !self.live {
             return;
         }
@@ -35,9 +70,9 @@ impl TcpLines {
             Event::Interval(row) => {
                 if !self.headed {
                     self.headed = true;
-                    output::line(HEAD);
+                    output::line(self.head);
                 }
-                output::line(&interval_line(row));
+                output::line(&(self.line)(row));
             }
             Event::Note(line) => output::note(line),
             Event::Plan(_)
@@ -70,6 +105,47 @@ fn interval_line(row: &IntervalRow) -> String {
         "{stream:>3} {arrow:<5} {interval:<16} {payload:>12} {rate:>14} {retransmits:>6} \
          {cwnd:>11} {rtt:>11}{omitted}"
     )
+}
+
+const UDP_HEAD: &str = "stream     interval             payload        goodput     jitter          \
+                        lost/sent       loss";
+
+fn udp_line(row: &IntervalRow) -> String {
+    let stream = row.flow.map_or_else(|| "all".to_owned(), |flow| flow.to_string());
+    let arrow = match row.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    let interval = format!("{:.2}-{:.2} s", seconds(row.start_ns), seconds(row.end_ns));
+    let rate = BitRate::from_bits_per_sec(row.goodput_bps as u64).to_string();
+    let payload = format!("{:.2} MB", row.bytes as f64 / 1e6);
+    let datagrams = row.datagrams.unwrap_or_default();
+    let jitter = datagrams
+        .jitter_ns
+        .map_or_else(|| "-".to_owned(), |ns| format!("{:.3} ms", ns as f64 / 1e6));
+    let lost = format!("{}/{}", datagrams.lost, datagrams.sent);
+    let loss = match datagrams.sent {
+        0 => "-".to_owned(),
+        sent => format!("{:.2} %", datagrams.lost as f64 * 100.0 / sent as f64),
+    };
+    format!(
+        "{stream:>3} {arrow:<5} {interval:<16} {payload:>12} {rate:>14} {jitter:>10} {lost:>18} \
+         {loss:>10}{}",
+        remarks(row, &datagrams)
+    )
+}
+
+/// What an interval had beside losses.
+fn remarks(row: &IntervalRow, datagrams: &DatagramRow) -> String {
+    let counts = [
+        (datagrams.lost_here, "lost at the receiver"),
+        (datagrams.duplicates, "duplicates"),
+        (datagrams.reordered, "reordered"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let mut parts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+    parts.extend(row.omitted.then(|| "(omitted)".to_owned()));
+    if parts.is_empty() { String::new() } else { format!("  {}", parts.join(", ")) }
 }
 
 fn seconds(ns: u64) -> f64 {

@@ -31,6 +31,8 @@ struct Cli {
 enum Command {
     /// Measure TCP throughput to a server
     Tcp(command::tcp::Args),
+    /// Measure UDP throughput, loss and delay variation to a server
+    Udp(command::udp::Args),
     /// Measure round-trip times
     Ping(command::ping::Args),
     /// Answer tests from other hosts
@@ -73,6 +75,7 @@ fn main() -> std::process::ExitCode {
     };
     exit::code(match cli.command {
         Command::Tcp(args) => command::tcp::run(args),
+        Command::Udp(args) => command::udp::run(args),
         Command::Ping(args) => command::ping::run(args),
         Command::Serve(args) => command::serve::run(args),
         Command::Test(args) => command::test::run(args),

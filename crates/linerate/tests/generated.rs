@@ -92,7 +92,7 @@ fn the_page_of_formulas_and_its_plots_are_current() {
 
 #[test]
 fn schemas_of_plans_are_current() {
-    for document in ["study", "lab", "ceiling", "frame-rates"] {
+    for document in ["study", "lab", "ceiling", "frame-rates", "path", "conform"] {
         let path = format!("spec/{document}.schema.json");
         let fresh = generate(&["schema", document]);
         if json(&stored(&path)) != json(&fresh) {

@@ -130,8 +130,12 @@ struct Running(Option<Child>);
 
 impl Running {
     fn interrupt(&self) {
+        self.signal("INT");
+    }
+
+    fn signal(&self, name: &str) {
         let pid = self.0.as_ref().expect("it runs").id().to_string();
-        let status = Command::new("kill").args(["-INT", &pid]).status().expect("kill starts");
+        let status = Command::new("kill").args(["-s", name, &pid]).status().expect("kill starts");
         assert!(status.success());
     }
 
@@ -195,7 +199,7 @@ fn check_record(record: &Record) {
             assert_eq!(record.value_at(MetricId::Sent, Stat::Value, size), Some(100.0));
             assert_eq!(record.value_at(MetricId::LossRatio, Stat::Value, size), Some(0.0));
         }
-        Plan::Tcp(_) => {
+        Plan::Tcp(_) | Plan::Simulate(_) | Plan::Udp(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
             assert!(goodput.is_some_and(|bps| bps > 1e6), "{goodput:?}");
             let sender = record.flows[0].sender.as_ref().expect("the sender told");
@@ -220,6 +224,61 @@ fn cells_that_fail_are_kept_and_measured_again_on_request() {
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(said(&output).contains("goes on: 1 of 3 left"), "{}", said(&output));
     assert_eq!(place.records().len(), 3, "the new record took the cell of the old one");
+}
+
+/// A path under one run of TCP.
+const PATH: &str = r#"name = "spoilt"
+title = "A path that is held up"
+retries = 0
+
+[[topology]]
+id = "path"
+title = "path"
+class = "man"
+client = "a"
+server = "b"
+lab.host = [{ name = "a" }, { name = "b" }]
+lab.link = [{ ends = ["a", "b"], path = { rate = "50 Mbit/s", delay = "5 ms" } }]
+
+[[test]]
+id = "tcp"
+kind = "tcp"
+streams = [1]
+seconds = 3.0
+congestion_control = "reno"
+repetitions = 1
+"#;
+
+#[test]
+fn a_run_that_the_machine_spoilt_is_measured_again_and_both_attempts_are_stored() {
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        println!("skipped: there is no /dev/net/tun");
+        return;
+    }
+    let Some(place) = Place::new(PATH) else { return };
+    let child = place.spawn(&["small.toml", "--retries", "1"]);
+    // Nothing of the program runs for longer than a sender waits for an acknowledgement.
+    for _ in 0..3 {
+        clock::sleep(Duration::from_millis(1000));
+        child.signal("STOP");
+        clock::sleep(Duration::from_millis(400));
+        child.signal("CONT");
+    }
+    let output = child.output();
+    let text = said(&output);
+    let begin = "path tcp 1 #1: emulate path a eth0 - b eth0: the emulator stood still for ";
+    assert!(text.contains(begin), "{text}");
+    assert!(text.contains("senders take 200 ms for a loss"), "{text}");
+    assert!(text.contains("; measured again, 1 of 1"), "{text}");
+    assert!(text.contains("1 measured again because this machine spoilt them"), "{text}");
+    assert_eq!(place.records().len(), 1, "the last attempt counts");
+    let history = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .args(["history", "--json", "--store"])
+        .arg(place.store_path())
+        .output()
+        .expect("the program starts");
+    let rows: serde_json::Value = serde_json::from_slice(&history.stdout).expect("one array");
+    assert_eq!(rows.as_array().map(Vec::len), Some(2), "{rows}");
 }
 
 #[test]

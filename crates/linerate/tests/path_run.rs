@@ -53,15 +53,7 @@ impl Held {
 
     /// The namespace of the right end, by the process's descriptors, once the device is in it.
     fn right(&self) -> Option<Netns> {
-        let directory = format!("/proc/{}/fd", self.process.id());
-        std::fs::read_dir(directory).ok()?.flatten().find_map(|entry| {
-            let target = std::fs::read_link(entry.path()).ok()?;
-            if !target.to_string_lossy().starts_with("net:[") {
-                return None;
-            }
-            let netns = Netns::from_fd(std::fs::File::open(entry.path()).ok()?.into());
-            has_device(&netns, "right0").then_some(netns)
-        })
+        namespaces_with(self.process.id(), "right0").pop()
     }
 
     /// Waits for its end: exit code, standard output and error.
@@ -85,6 +77,20 @@ impl Held {
         let pid = self.process.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
+}
+
+/// The namespaces that a process has open and that have a device of this name, each once.
+fn namespaces_with(pid: u32, device: &str) -> Vec<Netns> {
+    let mut seen = std::collections::BTreeSet::new();
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let netns = entries.filter_map(|entry| {
+        let target = std::fs::read_link(entry.path()).ok()?.to_string_lossy().into_owned();
+        if !target.starts_with("net:[") || !seen.insert(target) {
+            return None;
+        }
+        Some(Netns::from_fd(std::fs::File::open(entry.path()).ok()?.into()))
+    });
+    netns.filter(|netns| has_device(netns, device)).collect()
 }
 
 impl Drop for Held {
@@ -267,6 +273,51 @@ fn ctrl_c_prints_the_summary_and_a_kill_leaves_no_device() {
     held.signal("KILL");
     // The namespace lives on with this descriptor; the device does not.
     eventually("the end of the device", || !has_device(&right, "right0"));
+}
+
+#[test]
+fn a_killed_laboratory_takes_its_paths_along_and_its_bridge_has_no_port_left() {
+    if !paths_are_possible() {
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("linerate-lab-{}.toml", std::process::id()));
+    let lab = "host = [{ name = \"a\" }, { name = \"b\" }]\nswitch = [{ name = \"sw\" }]\n\
+               [[link]]\nends = [\"a\", \"sw\"]\npath = { rate = \"10 Mbit/s\" }\n\
+               [[link]]\nends = [\"sw\", \"b\"]\npath = { delay = \"1 ms\" }\n";
+    std::fs::write(&file, lab).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["lab", "run", file.to_str().unwrap()]).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let held = Held { process: command.spawn().unwrap() };
+    let mut sites = Vec::new();
+    eventually("two hosts and a switch with devices", || {
+        sites = namespaces_with(held.process.id(), "eth0");
+        sites.len() >= 3 && sites.iter().any(|site| has_device(site, "br0"))
+    });
+    held.signal("KILL");
+    std::fs::remove_file(&file).unwrap();
+    for site in &sites {
+        eventually("the end of the paths", || !has_device(site, "eth0"));
+        assert!(!has_device(site, "eth1"), "all of a process's devices go at once");
+    }
+    // The namespaces live on with these descriptors; nothing in them leads anywhere.
+    let kinds = sites
+        .iter()
+        .flat_map(|site| within(site, || RouteSocket::open().unwrap().links().unwrap()));
+    let mut names: Vec<String> = kinds.map(|link| link.name).filter(|name| name != "lo").collect();
+    names.dedup();
+    assert_eq!(names, ["br0"]);
+}
+
+#[test]
+fn netem_is_for_laboratories() {
+    let file = std::env::temp_dir().join(format!("linerate-netem-{}.toml", std::process::id()));
+    std::fs::write(&file, "emulator = \"netem\"\ndelay = \"1 ms\"\n").unwrap();
+    let output = run(&["--quiet", "--plan", file.to_str().unwrap()]);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let line = error(&output);
+    assert!(line.contains("netem carries links of a laboratory alone"), "{line}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::needed::{limit_ns, needed};
 use super::peaks::Peaks;
 use super::plan::{ConformPlan, Contract, PlanError};
 use super::result::{
-    BurstAtRate, Conformance, ContractResult, Count, Ended, Peak, Run, Unused, Violation,
+    BurstAtRate, Conformance, ContractResult, Count, Ended, Peak, Run, SCHEMA, Unused, Violation,
 };
 use super::{Arrival, bucket, stretches};
 use crate::theory::atm::CELL_BYTES;
@@ -135,6 +135,7 @@ impl Analysis {
         let bytes = self.counted_bytes();
         let span_s = self.last_ns as f64 / 1e9;
         Conformance {
+            schema: SCHEMA.to_owned(),
             source: self.plan.source.clone(),
             only: self.plan.filter.to_string(),
             layer: self.plan.layer,

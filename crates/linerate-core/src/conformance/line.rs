@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::theory::atm::{self, AAL5_TRAILER_BYTES, Aal5, CELL_PAYLOAD_BYTES};
@@ -13,7 +14,7 @@ use crate::theory::link::{Link, ParseNameError};
 use crate::theory::sonet::Framing;
 
 /// How many cells a packet takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CellMapping {
     /// AAL5 with LLC/SNAP, 8 bytes before the packet (RFC 2684 §5.1).

@@ -24,7 +24,7 @@ pub use meter::{Lack, Meter, Verdict};
 pub use peaks::Peaks;
 pub use plan::{ConformPlan, Contract, Layer, PlanError};
 pub use result::{
-    BucketFound, BurstAtRate, Conformance, ContractResult, Count, Ended, Needed, Peak, Run,
+    BucketFound, BurstAtRate, Conformance, ContractResult, Count, Ended, Needed, Peak, Run, SCHEMA,
     Stretch, Unused, Violation,
 };
 

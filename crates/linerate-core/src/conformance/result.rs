@@ -2,6 +2,7 @@
 //!
 //! Absent is null; counts are of packets that passed the filter unless their name says otherwise.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::line::CellMapping;
@@ -9,9 +10,14 @@ use super::meter::Lack;
 use super::plan::Layer;
 use crate::theory::token_bucket::Colour;
 
+/// The schema that [`Conformance`] is written in. Additions keep it; a rename or removal raises it.
+pub const SCHEMA: &str = "linerate.conform/1";
+
 /// Everything that one run found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conformance {
+    /// Always [`SCHEMA`] when written by this version.
+    pub schema: String,
     /// File or interface.
     pub source: String,
     /// The filter as given; `all` without one.
@@ -58,7 +64,7 @@ impl Conformance {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// At the end of the capture.
@@ -72,7 +78,7 @@ pub enum Ended {
 }
 
 /// An amount of traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
     /// Packets.
     pub packets: u64,
@@ -95,7 +101,7 @@ impl Count {
 }
 
 /// Packets that were seen and not metered, by reason; and two kinds that were metered with care.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unused {
     /// No IP packet, or one whose header is damaged.
     pub without_ip: u64,
@@ -115,7 +121,7 @@ pub struct Unused {
 }
 
 /// What one contract came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContractResult {
     /// The contract in words.
     pub contract: String,
@@ -140,7 +146,7 @@ pub struct ContractResult {
 }
 
 /// A packet outside its contract.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
     /// Its place in the capture, from 1.
     pub packet: u64,
@@ -155,7 +161,7 @@ pub struct Violation {
 }
 
 /// Packets outside in a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// The first of them, its place in the capture.
     pub first_packet: u64,
@@ -168,7 +174,7 @@ pub struct Run {
 }
 
 /// The parameter that would have made all packets conform.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Needed {
     /// As contracts name it: `burst`, `cbs`, `pbs`, `cdvt`, `mbs`.
     pub parameter: String,
@@ -183,7 +189,7 @@ pub struct Needed {
 }
 
 /// The smallest burst at one rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstAtRate {
     /// The rate, bit/s; with cells of the whole cell.
     pub rate_bps: f64,
@@ -198,7 +204,7 @@ pub struct BurstAtRate {
 }
 
 /// The busiest window of one length.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Peak {
     /// Length of the window, ns; it moves by a tenth of it.
     pub window_ns: u64,
@@ -210,7 +216,7 @@ pub struct Peak {
 
 /// A straight stretch of the arrival curve: in no time t more than `burst_bytes` + `rate_bps` t
 /// came, and for times between the two limits that much did come.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stretch {
     /// Its slope, bit/s.
     pub rate_bps: f64,
@@ -225,7 +231,7 @@ pub struct Stretch {
 }
 
 /// A bucket that traffic seems to have come through with always something waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BucketFound {
     /// Its rate (CIR), bit/s.
     pub rate_bps: f64,

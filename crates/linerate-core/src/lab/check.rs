@@ -196,8 +196,9 @@ impl LinkPlan {
 /// Whether the path can be built; the place is that of the key that is wrong.
 fn check_path(path: &PathPlan, at: &[Step]) -> Checked {
     // A trial build: the elements check what belongs to them.
-    let built = path.build(MonoTime::default());
-    built.map(|_| ()).map_err(|problem| {
+    let built = path.build(MonoTime::default()).map(|_| ());
+    let told = || if path.is_netem() { path.netem(MTU_BYTES_MAX).map(|_| ()) } else { Ok(()) };
+    built.and_then(|()| told()).map_err(|problem| {
         let keys = problem.key.split('.').map(|key| Step::Named(key.to_owned()));
         let path = at.iter().cloned().chain(keys).collect();
         Problem { path, message: format!("{}: {}", problem.key, problem.reason) }

@@ -7,6 +7,7 @@ use super::Framing;
 use super::facts::{problem, rate};
 use super::plan::PathPlan;
 use super::{PathProblem, outline};
+use crate::theory::framing::{FramingCeiling, GAP_BYTES, PREAMBLE_BYTES};
 use crate::units::BitRate;
 
 /// A bound of one direction.
@@ -20,6 +21,22 @@ pub struct Bound {
     pub line_bytes: u32,
     /// What bounds: `oc12 aal5-llcsnap`, `trunk`, `packets a second`.
     pub what: String,
+}
+
+impl Bound {
+    /// What it leaves at each layer for packets of the given length, which carry so much payload.
+    /// On lines without frames of Ethernet the frame is all that the packet takes there.
+    pub fn framing(&self, ip_bytes: u32, payload_bytes: u32) -> FramingCeiling {
+        let bps = |bytes: u32| self.packets_per_s * f64::from(bytes) * 8.0;
+        let around = if self.what == "ethernet" { PREAMBLE_BYTES + GAP_BYTES } else { 0 };
+        FramingCeiling {
+            payload_bps: bps(payload_bytes),
+            ip_bps: bps(ip_bytes),
+            frame_bps: bps(self.line_bytes - around),
+            wire_bps: bps(self.line_bytes),
+            frames_per_s: self.packets_per_s,
+        }
+    }
 }
 
 impl PathPlan {

@@ -11,9 +11,10 @@ use super::{
     Arrivals, Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss,
     CellLossSettings, Codel, CodelSettings, Corruption, CrossEnd, CrossSettings, CrossTraffic,
     Delay, Duplication, Element, FqCodel, Framing, Jitter, Limit, Link, ListedLoss, Medium,
-    MtuLimit, Outages, PacketRate, Pipeline, Policer, Queue, Random, Red, RedSettings, Shaper,
-    Spread, TailDrop, Trace, TraceLink, Trunk,
+    MtuLimit, Outages, Pipeline, Policer, Queue, Random, Red, RedSettings, Shaper, Spread,
+    TailDrop, Trace, TraceLink, Trunk,
 };
+use crate::theory::red;
 use crate::time::MonoTime;
 use crate::units::{BitRate, Bytes};
 
@@ -32,6 +33,12 @@ impl PathPlan {
         ])
     }
 }
+
+/// What every link carries (RFC 791 §3.2).
+const MTU_BYTES_MIN: u32 = 68;
+/// Largest early chance of a drop, as Floyd advised later (1997, "RED: discussions of setting
+/// parameters").
+const RED_CHANCE_MAX: f64 = 0.1;
 
 /// Collects the elements of one direction in the order in which a packet meets them.
 struct Builder<'a> {
@@ -96,22 +103,31 @@ impl<'a> Builder<'a> {
             }
             self.push(Outages::new(self.start, &spans));
         }
+        if plan.mtu_silent.is_some() && plan.mtu_bytes.is_none() {
+            return Err(problem("mtu_silent", "it needs `mtu_bytes`"));
+        }
         if let Some(mtu_bytes) = plan.mtu_bytes {
+            if !(MTU_BYTES_MIN..=65_535).contains(&mtu_bytes) {
+                let reason = format!("{mtu_bytes} is not {MTU_BYTES_MIN} to 65535 bytes");
+                return Err(problem("mtu_bytes", reason));
+            }
             self.push(MtuLimit::new(mtu_bytes));
         }
         if let Some(policer) = &plan.policer {
-            self.push(Policer::new(bucket("policer", policer)?, self.start));
+            let element = Policer::new(bucket("policer", policer)?);
+            self.push(element.map_err(|error| problem("policer", error))?);
         }
         if let Some(shaper) = &plan.shaper {
             let queue = TailDrop::new(Limit::Packets(SIDE_QUEUE_PACKETS));
-            self.push(Shaper::new(bucket("shaper", shaper)?, queue, self.start));
+            let element = Shaper::new(bucket("shaper", shaper)?, queue);
+            self.push(element.map_err(|error| problem("shaper", error))?);
         }
         if let Some(packets_per_s) = plan.packets_per_s {
             if packets_per_s == 0 {
                 return Err(problem("packets_per_s", "0 carries nothing"));
             }
             let queue = TailDrop::new(self.facts.buffer);
-            self.push(PacketRate::new(packets_per_s, queue));
+            self.push(Link::of_packets(packets_per_s, queue));
         }
         Ok(())
     }
@@ -129,17 +145,17 @@ impl<'a> Builder<'a> {
         let plan = self.plan.clone();
         if let Some(text) = &plan.trace {
             let trace = Trace::from_text(text).map_err(|error| problem("trace", error))?;
-            let queue = self.queue();
+            let queue = self.queue()?;
             self.push(TraceLink::new(trace, queue, self.start));
         } else if !plan.trunk.is_empty() {
             let mut members: Vec<Box<dyn Element>> = Vec::new();
             for text in &plan.trunk {
                 let rate = rate("trunk", text)?;
-                members.push(Box::new(Link::new(rate, Framing::ETHERNET, self.queue())));
+                members.push(Box::new(Link::new(rate, Framing::ETHERNET, self.queue()?)));
             }
             self.push(Trunk::new(members));
         } else if let Some(rate) = self.facts.rate {
-            let mut link = Link::new(rate, self.facts.framing, self.queue());
+            let mut link = Link::new(rate, self.facts.framing, self.queue()?);
             link = link.with_steps(self.steps()?);
             if plan.half_duplex == Some(true) {
                 link = link.on_medium(self.medium.clone());
@@ -162,36 +178,31 @@ impl<'a> Builder<'a> {
         self.plan.steps.iter().map(step).collect()
     }
 
-    fn queue(&mut self) -> Box<dyn Queue> {
+    fn queue(&mut self) -> Result<Box<dyn Queue>, PathProblem> {
         let limit = self.facts.buffer;
         let ecn = self.plan.ecn.unwrap_or(false);
         let codel = CodelSettings { ecn, ..CodelSettings::STANDARD };
-        match self.plan.queue.unwrap_or(QueuePlan::Tail) {
+        Ok(match self.plan.queue.unwrap_or(QueuePlan::Tail) {
             QueuePlan::Tail => Box::new(TailDrop::new(limit)),
             QueuePlan::Codel => Box::new(Codel::new(codel, limit)),
             QueuePlan::FqCodel => Box::new(FqCodel::new(codel, limit)),
             QueuePlan::Red => {
-                let settings = self.red_settings(ecn);
+                let settings = self.red_settings(ecn)?;
                 let random = self.random();
                 Box::new(Red::new(settings, limit, random))
             }
-        }
+        })
     }
 
-    fn red_settings(&self, ecn: bool) -> RedSettings {
+    fn red_settings(&self, ecn: bool) -> Result<RedSettings, PathProblem> {
         let room = match self.facts.buffer {
             Limit::Bytes(bytes) => bytes as f64,
             Limit::Packets(packets) => (packets * PACKET_BYTES) as f64,
         };
         let rate = self.facts.rate.map_or(1, BitRate::bits_per_sec);
-        RedSettings {
-            min_bytes: room / 6.0,
-            max_bytes: room / 2.0,
-            max_probability: 0.1,
-            weight: 0.002,
-            ecn,
-            packet_time_ns: PACKET_BYTES * 8 * 1_000_000_000 / rate,
-        }
+        let law = red::Red::new(room / 6.0, room / 2.0, RED_CHANCE_MAX, red::WEIGHT);
+        let law = law.map_err(|error| problem("buffer", format!("RED: {error}")))?;
+        Ok(RedSettings { law, ecn, packet_time_ns: PACKET_BYTES * 8 * 1_000_000_000 / rate })
     }
 
     fn damage(&mut self) -> Result<(), PathProblem> {
@@ -269,7 +280,7 @@ fn bucket(key: &str, plan: &BucketPlan) -> Result<Bucket, PathProblem> {
     let rate = rate(&format!("{key}.rate"), &plan.rate)?;
     let burst: Bytes =
         plan.burst.parse().map_err(|error| problem(&format!("{key}.burst"), error))?;
-    Ok(Bucket { rate, burst_bytes: burst.count(), framing: Framing::Ip })
+    Ok(Bucket { rate, burst, framing: Framing::Ip })
 }
 
 fn cross_settings(plan: &CrossPlan) -> Result<CrossSettings, PathProblem> {
@@ -367,10 +378,24 @@ mod tests {
                 "rate = \"1M\"\ncell_loss = { probability = \"1e-4\" }",
                 "cell_loss: the link carries no cells: set its `carrier`",
             ),
+            (
+                "policer = { rate = \"1M\", burst = \"0\" }",
+                "policer: the burst is 0 bytes: no packet would ever fit",
+            ),
+            (
+                "rate = \"1M\"\nbuffer = \"0 packets\"\nqueue = \"red\"",
+                "buffer: RED: thresholds 0 and 0 are not 0 or more and one above the other",
+            ),
+            ("mtu_bytes = 67", "mtu_bytes: 67 is not 68 to 65535 bytes"),
+            ("mtu_silent = true", "mtu_silent: it needs `mtu_bytes`"),
             ("half_duplex = true", "half_duplex: it needs a rate to share"),
             (
                 "backward = { burst_loss = { ratio = \"1%\", burst_packets = 0.5 } }",
                 "backward.burst_loss: a burst has one packet or more, and some packet gets through",
+            ),
+            (
+                "forward = { emulator = \"netem\" }",
+                "forward.emulator: one emulator carries the whole path",
             ),
             ("forward = { seed = 1 }", "forward.seed: the seed belongs to the whole path"),
         ];

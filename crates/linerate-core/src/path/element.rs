@@ -93,6 +93,8 @@ pub enum LossCause {
     TooLong,
     /// The path was out.
     Outage,
+    /// The kernel's netem does not say why.
+    Untold,
 }
 
 /// Where an element puts its packets.

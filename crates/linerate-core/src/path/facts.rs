@@ -82,6 +82,10 @@ impl PathPlan {
             if direction.seed.is_some() {
                 return Err(problem(&format!("{name}.seed"), "the seed belongs to the whole path"));
             }
+            if direction.emulator.is_some() {
+                let reason = "one emulator carries the whole path";
+                return Err(problem(&format!("{name}.emulator"), reason));
+            }
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! A link: a queue that ends, and a line that sends one packet after another at its rate.
+//! A link: a queue that ends, and a line that sends one packet after another at its rate; or a
+//! device that takes the same time for every packet, however long.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,8 +46,16 @@ struct Sending {
 impl Link {
     /// A line of `rate`, which must not be 0, that counts what `framing` says.
     pub fn new(rate: BitRate, framing: Framing, queue: impl Queue + 'static) -> Self {
-        let line = Line::new(rate, framing);
-        Self { line, queue: Box::new(queue), sending: None, steps: Vec::new(), medium: None }
+        Self::of(Line::new(rate, framing), Box::new(queue))
+    }
+
+    /// A device that handles `packets_per_s`, which must not be 0, however long they are.
+    pub fn of_packets(packets_per_s: u64, queue: impl Queue + 'static) -> Self {
+        Self::of(Line { per_s: packets_per_s, framing: None, remainder: 0 }, Box::new(queue))
+    }
+
+    fn of(line: Line, queue: Box<dyn Queue>) -> Self {
+        Self { line, queue, sending: None, steps: Vec::new(), medium: None }
     }
 
     /// The same link with other rates, none of them 0, from given times on. A packet that is being
@@ -112,37 +121,41 @@ impl Element for Link {
 
 /// A line's clock: how long each packet takes on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
-    rate: BitRate,
-    framing: Framing,
-    /// What was left of the last division, in bits times 10^9: the clock is exact over any number
-    /// of packets sent back to back.
+struct Line {
+    /// Bits, or packets, in a second.
+    per_s: u64,
+    /// What bits are counted; none counts packets.
+    framing: Option<Framing>,
+    /// What was left of the last division, in bits or packets times 10^9: the clock is exact over
+    /// any number of packets sent back to back.
     remainder: u64,
 }
 
 impl Line {
-    pub(super) const fn new(rate: BitRate, framing: Framing) -> Self {
-        Self { rate, framing, remainder: 0 }
+    const fn new(rate: BitRate, framing: Framing) -> Self {
+        Self { per_s: rate.bits_per_sec(), framing: Some(framing), remainder: 0 }
     }
 
     /// When the last bit of a packet leaves that begins at `at`.
-    pub(super) const fn send(&mut self, at: MonoTime, packet: &Packet) -> MonoTime {
-        let bits = self.framing.line_bytes(packet.ip_bytes) as u64 * 8;
+    const fn send(&mut self, at: MonoTime, packet: &Packet) -> MonoTime {
+        let units = match self.framing {
+            Some(framing) => framing.line_bytes(packet.ip_bytes) as u64 * 8,
+            None => 1,
+        };
         // At most 64 KiB in cells: 6 * 10^5 bits * 10^9 < 2^50.
-        let work = bits * NANOS_PER_SECOND + self.remainder;
-        let rate = self.rate.bits_per_sec();
-        self.remainder = work % rate;
-        MonoTime::from_nanos(at.nanos().saturating_add(work / rate))
+        let work = units * NANOS_PER_SECOND + self.remainder;
+        self.remainder = work % self.per_s;
+        MonoTime::from_nanos(at.nanos().saturating_add(work / self.per_s))
     }
 
     /// The line was idle: the next packet begins at a time of its own.
-    pub(super) const fn rest(&mut self) {
+    const fn rest(&mut self) {
         self.remainder = 0;
     }
 
     /// Another rate from the next packet on.
-    pub(super) const fn set_rate(&mut self, rate: BitRate) {
-        self.rate = rate;
+    const fn set_rate(&mut self, rate: BitRate) {
+        self.per_s = rate.bits_per_sec();
         self.remainder = 0;
     }
 }
@@ -151,7 +164,7 @@ impl Line {
 mod tests {
     use std::time::Duration;
 
-    use super::super::testing::{at, packet};
+    use super::super::testing::{at, drive, packet};
     use super::*;
     use crate::path::{Delay, Limit, LossCause, Pipeline, TailDrop};
 
@@ -169,6 +182,19 @@ mod tests {
         let bits: u128 = 1_000_000 * 1538 * 8;
         let expected = bits * 1_000_000_000 / 622_080_000;
         assert_eq!(u128::from(out.departures[999_999].at.nanos()), expected);
+    }
+
+    #[test]
+    fn a_device_that_counts_packets_passes_long_and_short_ones_at_one_rate() {
+        for ip_bytes in [64, 9000] {
+            // 3000 packets/s offered at 10,000: one second's worth leaves in one second.
+            let queue = TailDrop::new(Limit::Packets(8));
+            let out = drive(&mut Link::of_packets(3000, queue), 10_000, ip_bytes, 100_000);
+            let second = |left: &&super::super::Departure| left.at.nanos() <= 1_000_000_000;
+            assert_eq!(out.departures.iter().filter(second).count(), 3000);
+            // The first 9 find room, so 9 more than the rate were taken by then.
+            assert_eq!(out.departures.len() + out.lost.len(), 10_000);
+        }
     }
 
     #[test]

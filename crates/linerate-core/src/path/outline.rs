@@ -25,6 +25,8 @@ pub struct Load {
     pub delay: Duration,
     /// What all queues hold together, in bytes of IP packets.
     pub queue_bytes: u64,
+    /// The MTU that senders of longer packets are told; absent where nobody is told.
+    pub told_mtu_bytes: Option<u32>,
 }
 
 /// The link that the plan names and what carries packets on it; an Ethernet link where it gives a
@@ -108,6 +110,7 @@ impl PathPlan {
             rate: line,
             delay: facts.delay,
             queue_bytes: waiting.saturating_mul(queues).saturating_add(shaper_bytes),
+            told_mtu_bytes: plan.mtu_bytes.filter(|_| plan.mtu_silent != Some(true)),
         })
     }
 
@@ -166,7 +169,9 @@ impl PathPlan {
             ("packet rate", self.packets_per_s.is_some()),
             ("cross traffic", !self.cross.is_empty()),
             ("half duplex", self.half_duplex == Some(true)),
+            ("netem", self.is_netem()),
             ("MTU limit", self.mtu_bytes.is_some()),
+            ("black hole", self.mtu_silent == Some(true)),
         ];
         set.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect()
     }
@@ -201,8 +206,8 @@ mod tests {
         let [there, back] = plan(path).loads(1500).expect("a path");
         assert_eq!(there, back);
         assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(80_000_000)));
-        // 10,000 bytes, and 1000 packets of 1500 before the device.
-        assert_eq!((there.queue_bytes, there.delay.as_millis()), (1_510_000, 20));
+        // 10,000 bytes before the link, and as many before the device.
+        assert_eq!((there.queue_bytes, there.delay.as_millis()), (20_000, 20));
         let trunk = "trunk = [\"10 Mbit/s\", \"20 Mbit/s\"]\nbuffer = \"10 kB\"";
         let [there, _] = plan(trunk).loads(1500).expect("a path");
         assert_eq!(there.rate, Some(BitRate::from_bits_per_sec(30_000_000)));

@@ -22,6 +22,9 @@ pub struct PathPlan {
     /// Seed of all random decisions; 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// What carries the packets of a laboratory's link; `linerate` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<Datapath>,
     /// What the first end's packets meet besides, or instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<Box<Self>>,
@@ -98,7 +101,8 @@ pub struct PathPlan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<String>,
 
-    /// Largest IP packet that passes.
+    /// Largest IP packet that passes, 68 bytes or more. Senders of longer ones that may not be
+    /// fragmented get an ICMP message with it (not in virtual time); others are lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// Longer packets vanish without an ICMP message: a black hole.
@@ -116,6 +120,17 @@ pub struct PathPlan {
     /// Other traffic on the link.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<CrossPlan>,
+}
+
+/// What carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Datapath {
+    /// linerate's own emulator, with every element.
+    Linerate,
+    /// The kernel's netem, where it has one: delay, even jitter, rate, independent loss,
+    /// duplicates and corruption.
+    Netem,
 }
 
 /// Another rate from a time on.
@@ -249,6 +264,7 @@ impl PathPlan {
         let line = if has_line || !own.trunk.is_empty() { Self::default() } else { self.clone() };
         Self {
             seed: self.seed,
+            emulator: self.emulator,
             forward: None,
             backward: None,
             link: own.link.or(line.link),

@@ -1,76 +1,47 @@
 //! Token buckets: a policer that loses what exceeds the contract, a shaper that makes it wait.
 //!
-//! The bucket holds `burst_bytes` at the most and fills at the rate; a packet passes when the
-//! bucket holds its length (RFC 2697 §3 with one colour; RFC 7640 §5). Lengths are those of the
-//! framing. Tokens are counted in bits times 10^9, so that nothing is rounded.
+//! The bucket is that of the theory, exact to the part of a token; here it meets packets. Lengths
+//! are those of the framing (RFC 2697 §3 with one colour; RFC 7640 §5).
 
 use super::queue::Queue;
 use super::{Backlog, Element, Framing, LossCause, Outlet, Packet};
+use crate::theory::token_bucket::{BucketError, TokenBucket};
 use crate::time::MonoTime;
-use crate::units::BitRate;
+use crate::units::{BitRate, Bytes};
 
 /// The contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// Rate at which tokens come; not 0.
     pub rate: BitRate,
-    /// The most that the bucket holds.
-    pub burst_bytes: u64,
+    /// The most that the bucket holds; not 0.
+    pub burst: Bytes,
     /// What a packet's length is.
     pub framing: Framing,
 }
 
-/// A bit in the unit of tokens.
-const BIT: u128 = 1_000_000_000;
-
-/// A bucket with its tokens at a time.
+/// A bucket with its tokens, full until the first packet.
 #[derive(Clone, Copy, Debug)]
 struct Tokens {
-    bucket: Bucket,
-    count: u128,
-    at: MonoTime,
+    bucket: TokenBucket,
+    framing: Framing,
 }
 
 impl Tokens {
-    const fn full(bucket: Bucket, start: MonoTime) -> Self {
-        Self { bucket, count: Self::depth(&bucket), at: start }
+    fn full(bucket: Bucket) -> Result<Self, BucketError> {
+        let Bucket { rate, burst, framing } = bucket;
+        Ok(Self { bucket: TokenBucket::new(rate, burst)?, framing })
     }
 
-    const fn depth(bucket: &Bucket) -> u128 {
-        bucket.burst_bytes as u128 * 8 * BIT
+    /// Whether a packet conforms, which takes its tokens.
+    fn take(&mut self, at: MonoTime, packet: &Packet) -> bool {
+        self.bucket.arrive(at.nanos(), self.framing.line_bytes(packet.ip_bytes)).is_none()
     }
 
-    const fn cost(&self, packet: &Packet) -> u128 {
-        self.bucket.framing.line_bytes(packet.ip_bytes) as u128 * 8 * BIT
-    }
-
-    fn fill(&mut self, now: MonoTime) {
-        let come =
-            u128::from(now.nanos_since(self.at)) * u128::from(self.bucket.rate.bits_per_sec());
-        self.count = (self.count + come).min(Self::depth(&self.bucket));
-        self.at = self.at.max(now);
-    }
-
-    fn take(&mut self, now: MonoTime, packet: &Packet) -> bool {
-        self.fill(now);
-        let cost = self.cost(packet);
-        let conforms = self.count >= cost;
-        if conforms {
-            self.count -= cost;
-        }
-        conforms
-    }
-
-    /// The first whole nanosecond at which the bucket holds enough for `packet`; `None` when it
-    /// never will, because the packet is longer than the bucket is deep.
-    fn ready(&self, packet: &Packet) -> Option<MonoTime> {
-        let cost = self.cost(packet);
-        if cost > Self::depth(&self.bucket) {
-            return None;
-        }
-        let missing = cost.saturating_sub(self.count);
-        let wait = missing.div_ceil(u128::from(self.bucket.rate.bits_per_sec()));
-        Some(MonoTime::from_nanos(self.at.nanos().saturating_add(u64::try_from(wait).ok()?)))
+    /// When a packet will conform; `None` when it never will.
+    fn ready(&self, at: MonoTime, packet: &Packet) -> Option<MonoTime> {
+        let line_bytes = self.framing.line_bytes(packet.ip_bytes);
+        self.bucket.conforms_at_ns(at.nanos(), line_bytes).map(MonoTime::from_nanos)
     }
 }
 
@@ -81,9 +52,11 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// A policer whose bucket is full at `start`.
-    pub const fn new(bucket: Bucket, start: MonoTime) -> Self {
-        Self { tokens: Tokens::full(bucket, start) }
+    /// A policer by contract.
+    /// # Errors
+    /// When the rate or the burst is 0.
+    pub fn new(bucket: Bucket) -> Result<Self, BucketError> {
+        Ok(Self { tokens: Tokens::full(bucket)? })
     }
 }
 
@@ -106,16 +79,17 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// A shaper whose bucket is full at `start`.
-    pub fn new(bucket: Bucket, queue: impl Queue + 'static, start: MonoTime) -> Self {
-        Self { tokens: Tokens::full(bucket, start), queue: Box::new(queue), head: None }
+    /// A shaper by contract.
+    /// # Errors
+    /// When the rate or the burst is 0.
+    pub fn new(bucket: Bucket, queue: impl Queue + 'static) -> Result<Self, BucketError> {
+        Ok(Self { tokens: Tokens::full(bucket)?, queue: Box::new(queue), head: None })
     }
 
     /// Makes `packet` the head of the line at `at`.
     fn wait(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
-        self.tokens.fill(at);
-        match self.tokens.ready(&packet) {
-            Some(ready) => self.head = Some((ready.max(at), packet)),
+        match self.tokens.ready(at, &packet) {
+            Some(ready) => self.head = Some((ready, packet)),
             None => out.lose(at, packet, LossCause::Policed),
         }
     }
@@ -167,14 +141,15 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn bucket(bps: u64, burst_bytes: u64) -> Bucket {
-        Bucket { rate: BitRate::from_bits_per_sec(bps), burst_bytes, framing: Framing::Ip }
+        let (rate, burst) = (BitRate::from_bits_per_sec(bps), Bytes::new(burst_bytes));
+        Bucket { rate, burst, framing: Framing::Ip }
     }
 
     #[test]
     fn a_policer_decides_as_worked_by_hand() {
         // 8 kbit/s are 1000 bytes a second; a bucket of 3000; packets of 1500 at 0, 0, 0, 1, 1.5
         // and 3 s: 3000, 1500, 0 (lost), 1000 (lost), 1500, 1500.
-        let mut policer = Policer::new(bucket(8000, 3000), at(0));
+        let mut policer = Policer::new(bucket(8000, 3000)).expect("a bucket");
         let mut out = Outlet::default();
         for (number, ms) in [0, 0, 0, 1000, 1500, 3000].into_iter().enumerate() {
             let packet = Packet { number: number as u64, ..packet(1500) };
@@ -186,7 +161,7 @@ mod tests {
     #[test]
     fn a_constant_rate_of_1_3_times_the_contract_loses_three_of_thirteen() {
         // 1500 bytes at 1.3 x 12 Mbit/s: one each 769.23 µs; 1 - 1/1.3 = 23.08 %.
-        let mut policer = Policer::new(bucket(12_000_000, 3000), at(0));
+        let mut policer = Policer::new(bucket(12_000_000, 3000)).expect("a bucket");
         let out = drive(&mut policer, 1_300_000, 1500, 769_231);
         let ratio = out.lost.len() as f64 / 1_300_000.0;
         assert!((ratio - 0.230_769).abs() < 1e-5, "{ratio}");
@@ -196,7 +171,7 @@ mod tests {
     fn a_shaper_lets_its_burst_go_and_then_keeps_its_rate_exactly() {
         // 12 Mbit/s: 1 ms a packet. The bucket has two packets in it.
         let queue = TailDrop::new(Limit::Packets(10));
-        let mut shaper = Shaper::new(bucket(12_000_000, 3000), queue, at(0));
+        let mut shaper = Shaper::new(bucket(12_000_000, 3000), queue).expect("a bucket");
         let mut out = Outlet::default();
         for _ in 0..5 {
             shaper.take(at(0), packet(1500), &mut out);
@@ -209,7 +184,7 @@ mod tests {
     #[test]
     fn a_packet_that_is_longer_than_the_bucket_never_passes() {
         let queue = TailDrop::new(Limit::Packets(10));
-        let mut shaper = Shaper::new(bucket(12_000_000, 1000), queue, at(0));
+        let mut shaper = Shaper::new(bucket(12_000_000, 1000), queue).expect("a bucket");
         let out = drive(&mut shaper, 3, 1500, MS);
         assert_eq!((out.departures.len(), out.lost.len()), (0, 3));
     }

@@ -41,6 +41,8 @@ pub enum CaveatCode {
     CoarseClock,
     /// The sender could not keep the asked pace.
     PaceNotKept,
+    /// Datagrams travelled joined in large buffers that nothing on the way cut apart.
+    UncutDatagrams,
     /// Stopped before the planned end.
     CutShort,
     /// The receiving end told nothing: what it acknowledged stands in for its count.
@@ -52,6 +54,8 @@ pub enum CaveatCode {
     EmulatorLate,
     /// The machine is virtual, and its host took processor time from it during the measurement.
     StolenTime,
+    /// What is here is a model's answer in virtual time: no packet was sent.
+    VirtualTime,
 }
 
 /// One caveat of a record.

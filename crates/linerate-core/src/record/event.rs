@@ -76,6 +76,32 @@ pub struct IntervalRow {
     pub pmtu_bytes: Option<u32>,
     /// True inside the span that `--omit` leaves out.
     pub omitted: bool,
+    /// What became of the datagrams; none in a TCP test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramRow>,
+}
+
+/// Datagrams of one interval. Both ends count from the start of the test, each at its own time, so
+/// a datagram under way at the end of an interval is in flight there and arrived or lost later:
+/// over all intervals up to any one, sent = received + lost + what is in flight at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DatagramRow {
+    /// Sent, as the sender told or as the numbers of arrivals show.
+    pub sent: u64,
+    /// Different ones that arrived.
+    pub received: u64,
+    /// Numbers that were passed over; negative when some of them came after all.
+    pub lost: i64,
+    /// Those of the lost that the receiver's own socket had no room for.
+    pub lost_here: u64,
+    /// Arrivals of a datagram that had arrived before.
+    pub duplicates: u64,
+    /// Arrivals below a number that had arrived before, duplicates left out.
+    pub reordered: u64,
+    /// Sent and not yet seen beyond at the end of the interval.
+    pub in_flight: u64,
+    /// Smoothed jitter (RFC 3550) at the end of the interval.
+    pub jitter_ns: Option<u64>,
 }
 
 /// One probe of a ping.

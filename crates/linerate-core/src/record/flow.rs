@@ -1,9 +1,9 @@
-//! One TCP connection that carried data: asked and got, at both ends.
+//! One TCP connection or UDP stream that carried data: asked and got, at both ends.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Direction, TcpInfo};
+use super::{Direction, ReceivedDatagrams, SentDatagrams, TcpInfo};
 
 /// What was asked for and what the kernel gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,10 +73,16 @@ pub struct FlowEnd {
     pub initial_window_segments: Option<u32>,
     /// TCP_NODELAY was set.
     pub nodelay: bool,
-    /// How data was moved: `write`, `sendfile`, `read`.
+    /// How data was moved: `write`, `sendfile`, `read`, `sendmmsg, joined`.
     pub technique: String,
     /// The kernel's own account at the end.
     pub tcp_info: Option<TcpInfo>,
+    /// Datagrams that this end sent; none in a TCP test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_datagrams: Option<SentDatagrams>,
+    /// Datagrams that this end received; none in a TCP test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_datagrams: Option<ReceivedDatagrams>,
 }
 
 /// Options of a SYN segment.

@@ -123,6 +123,27 @@ metrics! {
         "Payload bits of the flow against the test's direction that its receiver took in, from its \
          first byte (or the end of the omitted span) to its end.",
         "own";
+    SegmentsSent = "segments_sent", "segments sent", "segments", None, Neither,
+        "Data segments that a simulated sender sent, retransmissions among them.",
+        "RFC 4898 tcpEStatsPerfSegsOut";
+    LossEvents = "loss_events", "loss events", "events", None, Lower,
+        "Times that a simulated sender entered fast recovery: once for all losses of a window; \
+         time-outs are counted apart.",
+        "RFC 5681 §3.2, RFC 6675 §5";
+    Timeouts = "timeouts", "time-outs", "events", None, Lower,
+        "Times that the retransmission timer of a simulated sender ran out.",
+        "RFC 6298 §5";
+    Transfer = "transfer_ns", "time of the transfer", "ns", None, Lower,
+        "From the start of the first flow until the last byte of all was acknowledged, in virtual \
+         time; of one flow from its own start. Absent where the transfer did not end.",
+        "own";
+    Acked = "acked_bytes", "payload acknowledged", "bytes", Some(Layer::Payload), Neither,
+        "Payload of a flow that its sender knows to have arrived, without gaps, by then: the \
+         sequence of a time-sequence diagram.",
+        "RFC 9293 §3.3.1 (SND.UNA less the initial sequence number)";
+    Ssthresh = "ssthresh_bytes", "slow-start threshold", "bytes", None, Neither,
+        "Payload of the window below which it grows by slow start; null before the first loss.",
+        "RFC 5681 §3.1";
     CpuSender = "cpu_sender_s_per_gb", "sender CPU per GB", "s/GB", None, Lower,
         "User and system time of the sending threads over 10^9 payload bytes sent; work in \
          interrupt context on other cores is not in it.",
@@ -176,6 +197,53 @@ metrics! {
     Reordered = "reordered", "reordered", "answers", None, Lower,
         "Answers whose sequence number is below one that came before; duplicates removed first.",
         "RFC 4737 §4.1";
+    DatagramRate = "datagrams_per_s", "datagrams per second", "1/s", None, Higher,
+        "Different datagrams that the receiving application took in, over the measured span.",
+        "own";
+    DatagramsSent = "datagrams_sent", "datagrams sent", "datagrams", None, Neither,
+        "Datagrams that the sender gave to its kernel after the omitted span, by its own count.",
+        "RFC 7680 §2";
+    DatagramsReceived = "datagrams_received", "datagrams received", "datagrams", None, Higher,
+        "Different datagrams of those sent after the omitted span that arrived; duplicates do not \
+         count.",
+        "RFC 7680 §2";
+    DatagramsLost = "datagrams_lost", "datagrams lost", "datagrams", None, Lower,
+        "Datagrams sent after the omitted span that had not arrived half a second after the last \
+         arrival; sent = received + lost.",
+        "RFC 7680 §2";
+    DatagramLossRatio = "datagram_loss_ratio", "loss of datagrams", "1", None, Lower,
+        "Datagrams lost, one way, over datagrams sent.",
+        "RFC 7680 §2";
+    DatagramsLostHere = "datagrams_lost_at_receiver", "lost at the receiver", "datagrams", None,
+        Lower,
+        "Datagrams lost because the receiver's own socket had no room: gaps in the numbers where \
+         the kernel's count of drops grew. They are among the lost, and not the path's doing.",
+        "Linux SO_RXQ_OVFL";
+    DatagramDuplicates = "datagram_duplicates", "duplicates", "datagrams", None, Lower,
+        "Arrivals of a datagram that had arrived before.",
+        "RFC 5560";
+    DatagramsReordered = "datagrams_reordered", "reordered", "datagrams", None, Lower,
+        "Arrivals below a number that had arrived before, duplicates left out.",
+        "RFC 4737 §4.1";
+    DatagramsInFlight = "datagrams_in_flight", "datagrams in flight", "datagrams", None, Neither,
+        "Datagrams sent up to the end of an interval and neither arrived nor passed over by then: \
+         sent = received + lost + in flight.",
+        "own";
+    SendRate = "send_rate_bps", "rate sent", "bit/s", Some(Layer::Payload), Neither,
+        "Payload bits of datagrams sent after the omitted span over the time of sending them.",
+        "own";
+    BusiestMs = "busiest_ms_ratio", "busiest millisecond", "1", None, Lower,
+        "Payload that a paced sender sent in its busiest millisecond over that of its mean one, \
+         by its own clock before each call.",
+        "own";
+    JitterRfc3550 = "jitter_rfc3550_ns", "jitter", "ns", None, Lower,
+        "Smoothed difference of the transit times of successive arrivals at the end of the test; \
+         datagrams that were sent in one call count once, duplicates do not.",
+        "RFC 3550 §6.4.1";
+    Pdv = "pdv_ns", "delay above the smallest", "ns", None, Lower,
+        "One-way delay of a datagram less the smallest of its stream; the clocks of the ends need \
+         not agree. Thinned evenly beyond 65,536 samples; the largest is of all.",
+        "RFC 5481 §4.2";
     Late = "late", "late answers", "answers", None, Lower,
         "Answers that came after the time-out; they count as lost.",
         "RFC 7680 §2";

@@ -5,6 +5,7 @@
 
 mod caveat;
 mod ceiling;
+mod datagrams;
 mod environment;
 mod event;
 mod failure;
@@ -14,25 +15,31 @@ mod metric;
 mod path;
 mod plan;
 mod sample;
+mod simulate_plan;
 mod tcp_info;
+mod udp_plan;
 
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
+pub use datagrams::{DatagramTally, DelayVariation, PaceKept, ReceivedDatagrams, SentDatagrams};
 pub use environment::{End, Interface, TcpSettings};
-pub use event::{Event, IntervalRow, PingProgress, PingReply, StreamOpened};
+pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
 pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use id::RecordId;
 pub use metric::{Better, METRICS, Metric, MetricId};
 pub use path::{
-    EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, QUEUE_POINTS_MAX, QueueSeries,
+    EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
+    QueueSeries,
 };
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
     Via, WaitMode,
 };
 pub use sample::{Direction, Distribution, Layer, Series, Side, Stat, Summary};
+pub use simulate_plan::{SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
+pub use udp_plan::UdpPlan;
 
 use std::collections::BTreeMap;
 
@@ -72,7 +79,7 @@ pub struct Record {
     pub plan: Plan,
     /// The local end first, the remote end second where it told.
     pub ends: Vec<End>,
-    /// One entry per TCP connection that carried data.
+    /// One entry per TCP connection or UDP stream that carried data.
     #[serde(default)]
     pub flows: Vec<Flow>,
     /// The flow that went against the test's direction while it ran. It is in no other list, and

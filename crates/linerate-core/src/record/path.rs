@@ -46,7 +46,8 @@ pub struct PathRun {
 pub struct EmulatedPath {
     /// Its place: `r1 eth1 - r2 eth0`.
     pub name: String,
-    /// What carried the packets: `tun` for IP packets, `tap` for Ethernet frames.
+    /// What carried the packets: `tun` for IP packets, `tap` for Ethernet frames, `netem` for the
+    /// kernel's, which says less: no reasons of losses, no schedule.
     pub datapath: String,
     /// What was asked of it.
     pub plan: PathPlan,
@@ -58,13 +59,41 @@ pub struct EmulatedPath {
     pub memory_bytes: u64,
     /// Time that was watched.
     pub span_ns: u64,
-    /// Whether it was not the path that was asked for, because it fell behind its own schedule or
+    /// Times in which the emulator stood still.
+    #[serde(default)]
+    pub stops: PathStops,
+    /// Share of the time that the emulator's thread was at work; null for netem.
+    #[serde(default)]
+    pub busy_ratio: Option<f64>,
+    /// Time that the emulator's thread was ready to run and waited for a processor of this kernel;
+    /// null where the kernel does not tell.
+    #[serde(default)]
+    pub run_queue_wait_ns: Option<u64>,
+    /// Share of the time that processors wanted to run in which the host of a virtual machine took
+    /// them away; null where the kernel does not tell, or too little ran to tell.
+    #[serde(default)]
+    pub stolen_ratio: Option<f64>,
+    /// Whether it was not the path that was asked for, because it stood still for too long or
     /// dropped packets that the plan would have carried: what was measured over it is invalid.
     pub late: bool,
     /// Why, one line each; empty when it kept to its plan.
     pub faults: Vec<String>,
     /// Forward, then backward.
     pub directions: Vec<PathDirection>,
+}
+
+/// Times in which an emulator did nothing, though packets were due or waited to be read: its
+/// senders had nothing to answer to meanwhile, which no later haste makes good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathStops {
+    /// How often, each time for more than 1 ms.
+    pub count: u64,
+    /// All of them.
+    pub total_ns: u64,
+    /// The longest.
+    pub longest_ns: u64,
+    /// All of them over the time that was watched: the most of a rate that they can have cost.
+    pub share: f64,
 }
 
 /// What one direction of a path did.
@@ -90,6 +119,9 @@ pub struct PathDirection {
     pub corrupted_packets: u64,
     /// Packets that the path marked (Congestion Experienced).
     pub marked_packets: u64,
+    /// ICMP messages to senders whose packets were longer than the path's MTU.
+    #[serde(default)]
+    pub icmp_messages: u64,
     /// Packets dropped outside of the plan: no room, not read in time, not taken by the host.
     pub unplanned_packets: u64,
     /// Packets handed over later than due by more than `late_threshold_ns`.
@@ -109,7 +141,8 @@ pub struct PathDirection {
 /// Packets lost to one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathLoss {
-    /// `queue_full`, `queue_early`, `policed`, `random`, `damaged`, `too_long` or `outage`.
+    /// `queue_full`, `queue_early`, `policed`, `random`, `damaged`, `too_long`, `outage`, or
+    /// `untold` by netem.
     pub cause: String,
     /// How many.
     pub packets: u64,
@@ -132,6 +165,31 @@ impl EmulatedPath {
     pub fn carrying(&self, direction: Direction) -> Option<&PathDirection> {
         self.directions.iter().find(|one| one.direction == Some(direction))
     }
+
+    /// How it left its schedule, in a line; none when it kept to it. Says nothing of whether that
+    /// was too much.
+    pub fn slips(&self) -> Option<String> {
+        let late: u64 = self.directions.iter().map(|one| one.late_packets).sum();
+        let most = self.directions.iter().filter_map(|one| one.lateness_max_ns).max();
+        let mut parts = Vec::new();
+        if late > 0 {
+            let packets = if late == 1 { "packet" } else { "packets" };
+            parts.push(format!("{late} {packets} late by up to {:.1} ms", ms(most.unwrap_or(0))));
+        }
+        let PathStops { count, total_ns, longest_ns, share } = self.stops;
+        if count > 0 {
+            let stood = format!("stood still for {:.1} ms ({:.2} %)", ms(total_ns), share * 100.0);
+            parts.push(match count {
+                1 => format!("{stood} at once"),
+                _ => format!("{stood} in {count} stops of at most {:.1} ms", ms(longest_ns)),
+            });
+        }
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+const fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
 }
 
 impl PathDirection {
@@ -176,6 +234,27 @@ impl QueueSeries {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slips_are_one_line_and_a_path_on_time_has_none() {
+        assert_eq!(EmulatedPath::default().slips(), None);
+        let mut path = EmulatedPath::default();
+        let late = |late_packets, most| PathDirection {
+            late_packets,
+            lateness_max_ns: Some(most),
+            ..PathDirection::default()
+        };
+        path.directions = vec![late(1, 2_000_000), late(0, 12_340_000)];
+        let stops =
+            PathStops { count: 1, total_ns: 12_000_000, longest_ns: 12_000_000, share: 0.0012 };
+        path.stops = stops;
+        let line = "1 packet late by up to 12.3 ms, stood still for 12.0 ms (0.12 %) at once";
+        assert_eq!(path.slips().as_deref(), Some(line));
+        path.directions.clear();
+        path.stops = PathStops { count: 3, longest_ns: 7_000_000, ..stops };
+        let line = "stood still for 12.0 ms (0.12 %) in 3 stops of at most 7.0 ms";
+        assert_eq!(path.slips().as_deref(), Some(line));
+    }
 
     #[test]
     fn a_queue_series_keeps_the_largest_of_each_interval() {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{SimulatePlan, UdpPlan};
 use crate::units::BitRate;
 
 /// One measurement to make.
@@ -13,6 +14,17 @@ pub enum Plan {
     Tcp(TcpPlan),
     /// Round-trip times.
     Ping(PingPlan),
+    /// UDP throughput.
+    Udp(UdpPlan),
+    /// TCP throughput by a model in virtual time: no packet is sent.
+    Simulate(SimulatePlan),
+}
+
+impl Plan {
+    /// Whether it asks two hosts to exchange packets; a model does not.
+    pub const fn is_live(&self) -> bool {
+        !matches!(self, Self::Simulate(_))
+    }
 }
 
 /// Internet Protocol version.

@@ -1,5 +1,8 @@
 //! How the window grows and shrinks, in segments.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::TcpModel;
 use super::hystart::HyStart;
 use crate::time::MonoTime;
@@ -21,11 +24,55 @@ pub enum CongestionControl {
     },
 }
 
+/// The congestion controls that the model has, each with the values of its standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ControlName {
+    /// [`CongestionControl::RENO`].
+    Reno,
+    /// [`CongestionControl::CUBIC`].
+    Cubic,
+}
+
+impl ControlName {
+    /// The one of this name; `None` for one that the model does not have.
+    pub fn of(name: &str) -> Option<Self> {
+        let all = [Self::Reno, Self::Cubic];
+        all.into_iter().find(|control| CongestionControl::from(*control).name() == name)
+    }
+}
+
+impl From<ControlName> for CongestionControl {
+    fn from(name: ControlName) -> Self {
+        match name {
+            ControlName::Reno => Self::RENO,
+            ControlName::Cubic => Self::CUBIC,
+        }
+    }
+}
+
+impl From<CongestionControl> for ControlName {
+    fn from(control: CongestionControl) -> Self {
+        match control {
+            CongestionControl::Reno { .. } => Self::Reno,
+            CongestionControl::Cubic { .. } => Self::Cubic,
+        }
+    }
+}
+
 impl CongestionControl {
     /// RFC 5681: half.
     pub const RENO: Self = Self::Reno { beta: 0.5 };
     /// RFC 9438 §4.6, §5: 0.7 and 0.4.
     pub const CUBIC: Self = Self::Cubic { beta: 0.7, scale: 0.4 };
+
+    /// Its name, as in plans and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno { .. } => "reno",
+            Self::Cubic { .. } => "cubic",
+        }
+    }
 
     const fn beta(self) -> f64 {
         match self {

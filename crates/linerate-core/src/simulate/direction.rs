@@ -2,8 +2,39 @@
 //! over yet; and how an acknowledgement travels in a packet's tag.
 
 use super::receiver::Ack;
-use crate::path::{Departure, Outlet, Packet, Pipeline};
+use crate::path::{Departure, LossCause, Outlet, Packet, Pipeline};
 use crate::time::MonoTime;
+
+/// What one direction of the path did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DirectionResult {
+    /// Packets of the flows that entered it.
+    pub taken_packets: u64,
+    /// Bytes of those IP packets.
+    pub taken_bytes: u64,
+    /// Packets handed to the other end, copies among them.
+    pub delivered_packets: u64,
+    /// Bytes of those IP packets.
+    pub delivered_bytes: u64,
+    /// Packets of which the path made one more.
+    pub copied_packets: u64,
+    /// Packets of the flows that were lost, by cause, in the order in which causes came up.
+    pub lost: Vec<(LossCause, u64)>,
+}
+
+impl DirectionResult {
+    /// Packets lost by any cause.
+    pub fn lost_packets(&self) -> u64 {
+        self.lost.iter().map(|(_, packets)| packets).sum()
+    }
+
+    fn lose(&mut self, cause: LossCause) {
+        match self.lost.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, packets)) => *packets += 1,
+            None => self.lost.push((cause, 1)),
+        }
+    }
+}
 
 /// One direction.
 #[derive(Debug)]
@@ -14,13 +45,13 @@ pub(super) struct Direction {
     out: Outlet,
     /// Departures of `out` before this one were handed over.
     handed: usize,
-    pub(super) lost: u64,
+    pub(super) done: DirectionResult,
 }
 
 impl Direction {
-    pub(super) const fn new(pipeline: Pipeline) -> Self {
-        let out = Outlet { departures: Vec::new(), lost: Vec::new(), copied: Vec::new() };
-        Self { pipeline, entry: Vec::new(), out, handed: 0, lost: 0 }
+    pub(super) fn new(pipeline: Pipeline) -> Self {
+        let (out, done) = (Outlet::default(), DirectionResult::default());
+        Self { pipeline, entry: Vec::new(), out, handed: 0, done }
     }
 
     pub(super) const fn pipeline(&self) -> &Pipeline {
@@ -28,6 +59,8 @@ impl Direction {
     }
 
     pub(super) fn send(&mut self, at: MonoTime, packet: Packet) {
+        self.done.taken_packets += 1;
+        self.done.taken_bytes += u64::from(packet.ip_bytes);
         self.entry.push(Departure { at, packet });
     }
 
@@ -53,9 +86,10 @@ impl Direction {
 
     fn count_losses(&mut self, mut tell: impl FnMut(u64)) {
         // A simulated packet has no bytes to keep for a copy.
-        self.out.copied.clear();
+        self.done.copied_packets +=
+            self.out.copied.drain(..).filter(|it| !it.is_cross()).count() as u64;
         for lost in self.out.lost.drain(..).filter(|lost| !lost.packet.is_cross()) {
-            self.lost += 1;
+            self.done.lose(lost.cause);
             tell(lost.packet.tag);
         }
     }
@@ -67,6 +101,10 @@ impl Direction {
 
     /// The front was handed over.
     pub(super) fn pop(&mut self) {
+        if let Some(front) = self.out.departures.get(self.handed) {
+            self.done.delivered_packets += 1;
+            self.done.delivered_bytes += u64::from(front.packet.ip_bytes);
+        }
         self.handed += 1;
         if self.handed == self.out.departures.len() {
             self.out.departures.clear();

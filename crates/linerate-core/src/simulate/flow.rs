@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
-use super::CongestionControl;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CongestionControl, PointsPlan};
 use crate::time::MonoTime;
 
 /// How a sender repairs losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
 pub enum Recovery {
     /// Fast retransmit of one segment; the next new acknowledgement ends it (RFC 2581 §3.2).
     Reno,
@@ -14,6 +20,17 @@ pub enum Recovery {
     NewReno,
     /// Selective acknowledgements tell what is missing (RFC 2018, RFC 6675).
     Sack,
+}
+
+impl Recovery {
+    /// Its name, as in plans and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::NewReno => "newreno",
+            Self::Sack => "sack",
+        }
+    }
 }
 
 /// A TCP and its host.
@@ -87,8 +104,8 @@ pub struct FlowPlan {
     pub bytes: Option<u64>,
     /// What queues and trunks tell flows apart by.
     pub hash: u32,
-    /// Keep a point of its time-sequence diagram at most this often; never when absent.
-    pub points_every: Option<Duration>,
+    /// Which points of its time-sequence diagram are kept; none when absent.
+    pub points: Option<PointsPlan>,
 }
 
 /// A point of the time-sequence diagram.

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::direction::{Acks, Direction, FLOWS_MAX, parts_of, tag_of};
+use super::direction::{Acks, Direction, DirectionResult, FLOWS_MAX, parts_of, tag_of};
 use super::flow::{FlowPlan, FlowResult, TcpModel};
 use super::receiver::{Ack, Receiver};
 use super::sender::Sender;
@@ -61,6 +61,8 @@ pub struct SimulationResult {
     pub lost_forward: u64,
     /// Acknowledgements lost on the way back.
     pub lost_backward: u64,
+    /// What the two directions of the path did, that of the data first.
+    pub directions: [DirectionResult; 2],
 }
 
 impl Simulation {
@@ -141,6 +143,11 @@ impl Simulation {
         self.running > 0
     }
 
+    /// The shortest time in which a packet and its acknowledgement can cross the path.
+    pub fn rtt_min(&self) -> Duration {
+        self.forward.pipeline().transit_min() + self.backward.pipeline().transit_min()
+    }
+
     /// Virtual time so far.
     pub const fn now(&self) -> MonoTime {
         self.now
@@ -162,8 +169,9 @@ impl Simulation {
             span: self.now.since(MonoTime::default()),
             events: self.events,
             flows: self.senders.iter().map(Sender::result).collect(),
-            lost_forward: self.forward.lost,
-            lost_backward: self.backward.lost,
+            lost_forward: self.forward.done.lost_packets(),
+            lost_backward: self.backward.done.lost_packets(),
+            directions: [self.forward.done.clone(), self.backward.done.clone()],
         }
     }
 

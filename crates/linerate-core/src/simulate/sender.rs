@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Recovery;
 use super::congestion::{Acked, Window};
 use super::flow::{FlowPlan, FlowResult, Point};
+use super::points::Recorder;
 use super::receiver::Ack;
 use super::scoreboard::{Delivered, Scoreboard, THRESHOLD};
 use crate::time::MonoTime;
@@ -45,8 +46,7 @@ pub(super) struct Sender {
     segments: u64,
     window_segments: u64,
     cwnd_max: f64,
-    /// When the next point of the diagram is due.
-    point_due: Option<MonoTime>,
+    recorder: Option<Recorder>,
     /// A segment that must go out whatever the window says.
     urgent: bool,
     result: FlowResult,
@@ -74,7 +74,7 @@ impl Sender {
             segments: plan.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(mss)),
             window_segments: (plan.tcp.window_bytes / mss).max(1),
             cwnd_max: 0.0,
-            point_due: plan.points_every.map(|_| plan.start),
+            recorder: plan.points.map(|points| Recorder::new(points, plan.start)),
             urgent: false,
             result: FlowResult::default(),
             plan,
@@ -101,6 +101,7 @@ impl Sender {
         FlowResult {
             acked_bytes: self.acked_bytes(),
             cwnd_bytes_max: whole(self.cwnd_max * mss as f64),
+            points: self.recorder.as_ref().map(Recorder::points).unwrap_or_default(),
             ..self.result.clone()
         }
     }
@@ -143,7 +144,7 @@ impl Sender {
             self.on_progress(now, acked, delivered);
         } else if !self.board.is_empty() {
             self.duplicates += 1;
-            self.on_duplicate();
+            self.on_duplicate(now);
         }
         self.keep_result(now);
     }
@@ -170,7 +171,7 @@ impl Sender {
             }
             State::Open => {
                 self.grow(now, acked, sample_ns);
-                self.begin_recovery_if_lost();
+                self.begin_recovery_if_lost(now);
             }
         }
         self.rto_due = (!self.board.is_empty()).then(|| now + self.rto());
@@ -192,10 +193,10 @@ impl Sender {
         }
     }
 
-    fn on_duplicate(&mut self) {
+    fn on_duplicate(&mut self, now: MonoTime) {
         match (self.state, self.plan.tcp.recovery) {
-            (State::Open, Recovery::Sack) => self.begin_recovery_if_lost(),
-            (State::Open, _) if self.duplicates == THRESHOLD => self.begin_recovery(),
+            (State::Open, Recovery::Sack) => self.begin_recovery_if_lost(now),
+            (State::Open, _) if self.duplicates == THRESHOLD => self.begin_recovery(now),
             // Each duplicate says that a segment has left the network (RFC 5681 §3.2).
             (State::Recovery { .. }, Recovery::Reno | Recovery::NewReno) => {
                 self.window.cwnd += 1.0;
@@ -205,14 +206,15 @@ impl Sender {
     }
 
     /// With selective acknowledgements: enters recovery as soon as a segment is lost.
-    fn begin_recovery_if_lost(&mut self) {
+    fn begin_recovery_if_lost(&mut self, now: MonoTime) {
         let sack = self.plan.tcp.recovery == Recovery::Sack;
         if sack && self.board.has_lost() {
-            self.begin_recovery();
+            self.begin_recovery(now);
         }
     }
 
-    fn begin_recovery(&mut self) {
+    fn begin_recovery(&mut self, now: MonoTime) {
+        self.note_loss_event(now);
         self.result.recoveries += 1;
         let outstanding = self.board.next() - self.board.first();
         self.window.reduce(outstanding as f64);
@@ -227,6 +229,7 @@ impl Sender {
     }
 
     pub(super) fn on_timeout(&mut self, now: MonoTime) {
+        self.note_loss_event(now);
         self.result.timeouts += 1;
         // RFC 5681 §3.1: once for one loss, however often the timer runs out.
         if self.backoff == 0 {
@@ -238,6 +241,12 @@ impl Sender {
         self.duplicates = 0;
         self.backoff += 1;
         self.rto_due = Some(now + self.rto());
+    }
+
+    fn note_loss_event(&mut self, now: MonoTime) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.loss_event(now);
+        }
     }
 
     fn grow(&mut self, now: MonoTime, acked: u64, sample_ns: Option<u64>) {
@@ -283,11 +292,11 @@ impl Sender {
 
     fn keep_result(&mut self, now: MonoTime) {
         self.cwnd_max = self.cwnd_max.max(self.window.cwnd);
-        let finished = self.board.first() >= self.segments;
-        if finished && self.result.finished_after.is_none() {
+        let finished = self.board.first() >= self.segments && self.result.finished_after.is_none();
+        if finished {
             self.result.finished_after = Some(now.since(self.plan.start));
         }
-        if self.point_due.is_some_and(|due| due <= now || finished) {
+        if self.recorder.as_ref().is_some_and(|recorder| finished || recorder.is_due(now)) {
             self.keep_point(now);
         }
     }
@@ -295,13 +304,15 @@ impl Sender {
     fn keep_point(&mut self, now: MonoTime) {
         let mss = u64::from(self.plan.tcp.mss_bytes);
         let ssthresh = self.window.ssthresh;
-        self.result.points.push(Point {
+        let point = Point {
             at: now,
             acked_bytes: self.acked_bytes(),
             cwnd_bytes: whole(self.window.cwnd * mss as f64),
             ssthresh_bytes: ssthresh.is_finite().then(|| whole(ssthresh * mss as f64)),
-        });
-        self.point_due = self.plan.points_every.map(|every| now + every);
+        };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.keep(point);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{CongestionControl, FlowPlan, Recovery, SimulationResult, TcpModel};
+use super::{FlowPlan, SimulationResult, TcpModel};
 use crate::path::{DirectionFacts, PathPlan};
 use crate::stats::{Moments, jain_index};
 
@@ -61,15 +61,8 @@ pub struct TcpSummary {
 impl From<&TcpModel> for TcpSummary {
     fn from(tcp: &TcpModel) -> Self {
         Self {
-            congestion_control: match tcp.congestion_control {
-                CongestionControl::Reno { .. } => "reno",
-                CongestionControl::Cubic { .. } => "cubic",
-            },
-            recovery: match tcp.recovery {
-                Recovery::Reno => "reno",
-                Recovery::NewReno => "newreno",
-                Recovery::Sack => "sack",
-            },
+            congestion_control: tcp.congestion_control.name(),
+            recovery: tcp.recovery.name(),
             mss_bytes: tcp.mss_bytes,
             header_bytes: tcp.header_bytes,
             initial_window: tcp.initial_window,
@@ -267,7 +260,7 @@ mod tests {
             start: MonoTime::from_nanos(start_ms * 1_000_000),
             bytes: Some(bytes),
             hash: 0,
-            points_every: None,
+            points: None,
         };
         let done = |acked_bytes, ms| super::super::FlowResult {
             acked_bytes,
@@ -280,6 +273,7 @@ mod tests {
             events: 0,
             lost_forward: 0,
             lost_backward: 0,
+            directions: Default::default(),
         };
         let plans = [flow(200, 1_000_000), flow(0, 2_000_000)];
         let run = RunSummary::new(1, &plans, &result, Some(48e6), true);

@@ -8,7 +8,10 @@
 
 use std::time::Duration;
 
-use super::{CongestionControl, FlowPlan, Point, Recovery, Simulation, SimulationResult, TcpModel};
+use super::{
+    CongestionControl, FlowPlan, Point, PointsPlan, Recovery, Simulation, SimulationResult,
+    TcpModel,
+};
 use crate::path::{
     Bernoulli, Delay, Duplication, Element, Framing, Jitter, Limit, Link, ListedLoss, Medium,
     Pipeline, Random, Spread, TailDrop,
@@ -61,7 +64,7 @@ fn at_s(seconds: u64) -> MonoTime {
 }
 
 fn flow(tcp: TcpModel, bytes: Option<u64>) -> FlowPlan {
-    FlowPlan { tcp, start: MonoTime::default(), bytes, hash: 0, points_every: None }
+    FlowPlan { tcp, start: MonoTime::default(), bytes, hash: 0, points: None }
 }
 
 /// No headers, acknowledgements of every segment at once: the model of the formulas.
@@ -128,7 +131,8 @@ fn delayed_acknowledgements_that_are_counted_let_slow_start_grow_by_half() {
     // RFC 5681 §3.1 with one acknowledgement for two segments: 2, 3, 4.5 ... A window of 1000
     // takes ln 500 / ln 1.5 = 15.3 rounds; odd segments and the timer add up to a round or two.
     let tcp = TcpModel { initial_window: 2, ack_every: 2, ..reno(Recovery::Sack) };
-    let plan = FlowPlan { points_every: Some(Duration::from_nanos(1)), ..flow(tcp, None) };
+    let plan =
+        FlowPlan { points: Some(PointsPlan::all(Duration::from_nanos(1))), ..flow(tcp, None) };
     let result = fast(100 * MS).run(&[plan], 3);
     let reached = |point: &&Point| point.cwnd_bytes >= 1000 * 1448;
     let rounds =
@@ -249,7 +253,8 @@ fn newreno_repairs_one_loss_a_round_trip_sack_all_in_one_and_reno_waits_for_the_
 #[test]
 fn newreno_sends_one_segment_again_in_each_round_trip_of_a_recovery() {
     let tcp = TcpModel { window_bytes: 64 * 1448, ..reno(Recovery::NewReno) };
-    let plan = FlowPlan { points_every: Some(Duration::from_nanos(1)), ..flow(tcp, None) };
+    let plan =
+        FlowPlan { points: Some(PointsPlan::all(Duration::from_nanos(1))), ..flow(tcp, None) };
     let path = Path { lose: vec![300, 302, 304, 306], ..fast(100 * MS) };
     let result = path.run(&[plan], 3);
     // The cumulative acknowledgement passes one hole each round trip.
@@ -324,7 +329,7 @@ fn rough(medium: Option<&Medium>) -> Simulation {
         start: MonoTime::from_nanos(u64::from(index) * 1_234_567),
         hash: index,
         bytes: index.is_multiple_of(3).then_some(200_000),
-        points_every: Some(50 * MS),
+        points: Some(PointsPlan::all(50 * MS)),
         ..flow(
             TcpModel {
                 recovery: [Recovery::Sack, Recovery::NewReno, Recovery::Reno][index as usize % 3],

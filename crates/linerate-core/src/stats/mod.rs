@@ -12,6 +12,7 @@ mod jitter;
 mod log_histogram;
 mod moments;
 mod quantile;
+mod thinned;
 mod wilson;
 
 pub use arrivals::{Arrival, Arrivals, LossPeriod, Reordered};
@@ -21,4 +22,5 @@ pub use jitter::JitterRfc3550;
 pub use log_histogram::LogHistogram;
 pub use moments::Moments;
 pub use quantile::{Sorted, median};
+pub use thinned::Thinned;
 pub use wilson::{Interval, Z_95, wilson_interval};

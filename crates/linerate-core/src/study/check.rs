@@ -5,8 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use super::check_simulate::check_simulate;
 use super::check_tcp::check_tcp;
-use super::{StudyPlan, Test, TestKind, Topology};
+use super::udp_test::check_udp;
+use super::{StudyPlan, Test, TestKind, Topology, question};
 use crate::lab::{Problem, Step};
 
 /// Most cells in one study: at a second each more than a day.
@@ -34,15 +36,33 @@ impl StudyPlan {
             within("topology", index, check_topology(topology))?;
         }
         for (index, test) in self.tests.iter().enumerate() {
+            within("test", index, check_on(self, test))?;
             within("test", index, check_test(self, test))?;
         }
-        self.check_size()
+        self.check_used()?;
+        self.check_size()?;
+        question::check(self)
+    }
+
+    /// A topology that no test is on would be built for nothing.
+    fn check_used(&self) -> Result<(), Problem> {
+        let unused = |topology: &Topology| !self.tests.iter().any(|test| test.is_on(&topology.id));
+        match self.topologies.iter().position(unused) {
+            Some(index) => {
+                let path = [Step::Key("topology"), Step::Index(index), Step::Key("id")];
+                problem(&path, format!("no test is on topology '{}'", self.topologies[index].id))
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_size(&self) -> Result<(), Problem> {
-        let cells_of = |test: &Test| test.values().len().saturating_mul(test.repetitions as usize);
-        let per_topology = self.tests.iter().map(cells_of).fold(0, usize::saturating_add);
-        let cells = per_topology.saturating_mul(self.topologies.len());
+        let topologies_of = |test: &Test| test.on.as_ref().map_or(self.topologies.len(), Vec::len);
+        let cells_of = |test: &Test| {
+            let cells = test.values().len().saturating_mul(test.repetitions as usize);
+            cells.saturating_mul(topologies_of(test))
+        };
+        let cells = self.tests.iter().map(cells_of).fold(0, usize::saturating_add);
         if cells <= CELLS_MAX {
             return Ok(());
         }
@@ -100,6 +120,27 @@ fn check_topology(topology: &Topology) -> Result<(), Problem> {
     })
 }
 
+/// The topologies that a test names are those of the study, each once.
+fn check_on(study: &StudyPlan, test: &Test) -> Result<(), Problem> {
+    let id = &test.id;
+    let Some(on) = &test.on else { return Ok(()) };
+    if on.is_empty() {
+        let reason = "on is empty; name topologies, or leave it out for all";
+        return problem(&[Step::Key("on")], format!("test '{id}': {reason}"));
+    }
+    let mut seen = BTreeSet::new();
+    for (index, name) in on.iter().enumerate() {
+        let path = [Step::Key("on"), Step::Index(index)];
+        if !study.topologies.iter().any(|topology| topology.id == *name) {
+            return problem(&path, format!("test '{id}': the study has no topology '{name}'"));
+        }
+        if !seen.insert(name) {
+            return problem(&path, format!("test '{id}': topology '{name}' is there twice"));
+        }
+    }
+    Ok(())
+}
+
 fn check_test(study: &StudyPlan, test: &Test) -> Result<(), Problem> {
     let fault = |key: &'static str, reason: &str| {
         problem(&[Step::Key(key)], format!("test '{}': {reason}", test.id))
@@ -114,7 +155,9 @@ fn check_test(study: &StudyPlan, test: &Test) -> Result<(), Problem> {
             }
             check_sizes(test, sizes_bytes)
         }
-        TestKind::Tcp(tcp) => check_tcp(study, &test.id, tcp),
+        TestKind::Tcp(tcp) => check_tcp(study, test, tcp),
+        TestKind::Simulate(simulate) => check_simulate(study, test, simulate),
+        TestKind::Udp(udp) => check_udp(test, udp),
     }
 }
 
@@ -152,6 +195,7 @@ mod tests {
             source: None,
             purpose: None,
             shuffle_seed: None,
+            retries: None,
             topologies: vec![Topology {
                 id: "i.1/10".to_owned(),
                 title: "one".to_owned(),
@@ -163,7 +207,13 @@ mod tests {
                 l3_hops: 0,
                 published: None,
             }],
-            tests: vec![Test { id: "tcp".to_owned(), kind: TestKind::Tcp(tcp()), repetitions: 2 }],
+            tests: vec![Test {
+                id: "tcp".to_owned(),
+                on: None,
+                kind: TestKind::Tcp(tcp()),
+                repetitions: 2,
+            }],
+            questions: vec![],
         }
     }
 

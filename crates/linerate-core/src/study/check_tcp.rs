@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::tcp_test::Axis;
-use super::{StudyPlan, TcpTest};
+use super::test::Parameter;
+use super::{StudyPlan, TcpTest, Test};
 use crate::lab::{Problem, Step, is_congestion_control};
 
 /// Longest single run: a day.
@@ -18,41 +18,44 @@ const READ_BYTES_MAX: u32 = 16 << 20;
 /// The socket option is an int (setsockopt(2), SO_RCVBUF).
 const WINDOW_BYTES_MAX: u64 = i32::MAX as u64;
 
-type Checked = Result<(), Problem>;
+pub(super) type Checked = Result<(), Problem>;
 
-fn problem(path: &[Step], message: String) -> Checked {
+pub(super) fn problem(path: &[Step], message: String) -> Checked {
     Err(Problem { path: path.to_vec(), message })
 }
 
-/// Whether the test can be asked for on every topology of `study`. Names it `id`.
-pub(super) fn check_tcp(study: &StudyPlan, id: &str, test: &TcpTest) -> Checked {
-    let named = |inner: Checked| {
-        inner.map_err(|problem| Problem {
-            message: format!("test '{id}': {}", problem.message),
-            ..problem
-        })
-    };
-    named(check_lists(test))?;
-    named(check_values(test))?;
-    named(check_end(test))?;
-    named(check_background(study, test))
+/// The same outcome with the name of the test.
+pub(super) fn named(id: &str, inner: Checked) -> Checked {
+    inner.map_err(|problem| Problem {
+        message: format!("test '{id}': {}", problem.message),
+        ..problem
+    })
+}
+
+/// Whether the test can be asked for on every topology of `study` that it is on.
+pub(super) fn check_tcp(study: &StudyPlan, test: &Test, tcp: &TcpTest) -> Checked {
+    let id = &test.id;
+    let lists: Vec<(Parameter, usize)> =
+        tcp.lists().map(|(axis, length)| (axis.parameter(), length)).collect();
+    named(id, check_lists(&lists))?;
+    named(id, check_values(tcp))?;
+    named(id, check_end(tcp))?;
+    named(id, check_background(study, test, tcp))
 }
 
 /// One list has several values at most.
-fn check_lists(test: &TcpTest) -> Checked {
-    let lists: Vec<(Axis, usize)> = test.lists().collect();
+pub(super) fn check_lists(lists: &[(Parameter, usize)]) -> Checked {
     if lists.is_empty() {
         return problem(&[], "it varies nothing; give it windows_bytes or another list".to_owned());
     }
-    if let Some((axis, _)) = lists.iter().find(|(_, length)| *length == 0) {
-        let key = axis.parameter().key;
+    if let Some((Parameter { key, .. }, _)) = lists.iter().find(|(_, length)| *length == 0) {
         return problem(&[Step::Key(key)], format!("{key} is empty"));
     }
     let mut varied = lists.iter().filter(|(_, length)| *length > 1);
     let (Some((first, _)), Some((second, _))) = (varied.next(), varied.next()) else {
         return Ok(());
     };
-    let (first, second) = (first.parameter().key, second.parameter().key);
+    let (first, second) = (first.key, second.key);
     let message = format!("{first} and {second} both have several values; vary one in a test");
     problem(&[Step::Key(second)], message)
 }
@@ -86,7 +89,7 @@ fn check_values(test: &TcpTest) -> Checked {
 }
 
 /// Values within bounds, each once: a value that is listed twice would fill the same cell twice.
-fn list<T: Copy + Ord + Display>(
+pub(super) fn list<T: Copy + Ord + Display>(
     key: &'static str,
     values: Option<&Vec<T>>,
     min: T,
@@ -110,7 +113,7 @@ fn list<T: Copy + Ord + Display>(
 }
 
 /// A run ends by its time or by its bytes.
-fn check_end(test: &TcpTest) -> Checked {
+pub(super) fn check_end(test: &TcpTest) -> Checked {
     match (test.seconds, &test.transfer_bytes) {
         (None, None) => {
             return problem(&[], "it has no end; give it seconds or transfer_bytes".to_owned());
@@ -134,9 +137,9 @@ fn check_end(test: &TcpTest) -> Checked {
     }
 }
 
-fn check_background(study: &StudyPlan, test: &TcpTest) -> Checked {
-    let Some(background) = &test.background else { return Ok(()) };
-    for topology in &study.topologies {
+pub(super) fn check_background(study: &StudyPlan, test: &Test, tcp: &TcpTest) -> Checked {
+    let Some(background) = &tcp.background else { return Ok(()) };
+    for topology in study.topologies.iter().filter(|topology| test.is_on(&topology.id)) {
         if let Err(reason) = background.rate_on(topology) {
             return problem(&[Step::Key("background")], reason);
         }

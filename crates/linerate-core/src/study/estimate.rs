@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::CellPlan;
 use crate::record::{Finish, PingMode, Plan};
+use crate::units::BitRate;
 
 /// Round trip that a flood is taken to have before any was measured, probe and turnaround: about
 /// what a pair of namespaces on one machine shows.
@@ -21,6 +22,16 @@ const PREPARE_NS: u64 = 300_000_000;
 /// Rate that a test by volume is taken to reach before any was measured.
 const RATE_BPS: u64 = 1_000_000_000;
 
+/// Time that a simulated segment is taken to need, with its acknowledgement: about what one core
+/// needs.
+const SEGMENT_NS: u64 = 600;
+
+/// Virtual seconds that a second is taken to simulate, where a run ends by its time.
+const VIRTUAL_S_PER_S: u64 = 20;
+
+/// Payload of a datagram where the plan leaves it to the address: the most of a packet of 1500.
+const UDP_SIZE_BYTES: u32 = 1472;
+
 /// The time that `plan` asks for, without connecting and tearing down; a guess where the path
 /// decides.
 pub fn expected_ns(plan: &Plan) -> u64 {
@@ -34,6 +45,20 @@ pub fn expected_ns(plan: &Plan) -> u64 {
             };
             tcp.omit_ns.saturating_add(measured_ns)
         }
+        Plan::Udp(udp) => {
+            let rate = udp.pace.map_or(RATE_BPS, BitRate::bits_per_sec).max(1);
+            let bytes_ns = |bytes: u64| {
+                let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate);
+                u64::try_from(ns).unwrap_or(u64::MAX)
+            };
+            let size = u64::from(udp.size_bytes.unwrap_or(UDP_SIZE_BYTES));
+            let measured_ns = match udp.finish {
+                Finish::TimeNs(ns) => ns,
+                Finish::Bytes(bytes) => bytes_ns(bytes),
+                Finish::Buffers(n) => bytes_ns(n.saturating_mul(size)),
+            };
+            udp.omit_ns.saturating_add(measured_ns)
+        }
         Plan::Ping(ping) => {
             let sizes = u64::try_from(ping.sizes_bytes.len()).unwrap_or(u64::MAX);
             let each_ns = match ping.mode {
@@ -42,6 +67,14 @@ pub fn expected_ns(plan: &Plan) -> u64 {
                 PingMode::Window(n) => FLOOD_ROUND_TRIP_NS / u64::from(n.max(1)),
             };
             sizes.saturating_mul(ping.count.unwrap_or(1)).saturating_mul(each_ns)
+        }
+        Plan::Simulate(plan) => {
+            let segments = |bytes: u64| bytes / u64::from(plan.tcp.mss_bytes.max(1));
+            match plan.finish {
+                Finish::TimeNs(ns) => plan.omit_ns.saturating_add(ns) / VIRTUAL_S_PER_S,
+                Finish::Bytes(bytes) => segments(bytes).saturating_mul(SEGMENT_NS),
+                Finish::Buffers(n) => n.saturating_mul(SEGMENT_NS),
+            }
         }
     }
 }
@@ -98,7 +131,9 @@ impl Estimator {
 
     fn cell_ns(&self, cell: &CellPlan) -> i128 {
         let excess = self.by_test.get(&cell.cell.test).and_then(Excess::mean_ns);
-        let excess = excess.unwrap_or_else(|| i128::from(OVERHEAD_NS));
+        // A model has nobody to connect to.
+        let overhead = if cell.plan.is_live() { i128::from(OVERHEAD_NS) } else { 0 };
+        let excess = excess.unwrap_or(overhead);
         (i128::from(expected_ns(&cell.plan)) + excess).max(0)
     }
 }
@@ -135,6 +170,21 @@ mod tests {
         // 10,000 probes of 40 us each: 0.4 s.
         let flood = PingPlan { mode: PingMode::Flood, count: Some(10_000), ..PingPlan::default() };
         assert_eq!(expected_ns(&Plan::Ping(flood)), 400_000_000);
+    }
+
+    #[test]
+    fn a_simulated_cell_takes_no_connecting_and_time_by_its_segments() {
+        let lab = "lab.host = [{ name = \"a\" }, { name = \"b\" }]\n\
+                   lab.link = [{ ends = [\"a\", \"b\"], path = { rate = \"1 Gbit/s\" } }]";
+        let text = format!(
+            "name = \"s\"\ntitle = \"t\"\n[[topology]]\nid = \"a\"\ntitle = \"A\"\n\
+             class = \"c\"\nclient = \"a\"\nserver = \"b\"\n{lab}\n[[test]]\nid = \"v\"\n\
+             kind = \"simulate\"\nmss_bytes = 1000\nrepetitions = 1\ntransfer_bytes = [1000000000]"
+        );
+        let plan = crate::study::StudyPlan::from_toml(&text).expect("a sound plan");
+        let cells = plan.cells();
+        // 10^6 segments at 600 ns each.
+        assert_eq!(Estimator::default().remaining_ns(cells.iter(), 0), 600_000_000);
     }
 
     #[test]

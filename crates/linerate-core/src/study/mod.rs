@@ -4,13 +4,17 @@
 
 mod background;
 mod check;
+mod check_simulate;
 mod check_tcp;
 mod estimate;
 mod plan;
 mod published;
+mod question;
+mod simulate_test;
 mod tcp_test;
 mod test;
 mod toml_text;
+mod udp_test;
 
 pub use background::Background;
 pub use estimate::{Estimator, expected_ns};
@@ -20,6 +24,12 @@ pub use published::{
     PublishedError, PublishedFigures, PublishedItem, PublishedPing, PublishedRouter, PublishedRows,
     PublishedTable, PublishedTcp, Relation, Streams, TableAbout, Theory,
 };
+pub use question::{
+    Answer, Condition, Evaluated, Figure, FigureKind, FigureStat, Figures, Measured, Missing, Part,
+    Place, Quantity, Question, Template, Unit, ValueName, Verdict,
+};
+pub use simulate_test::SimulateTest;
 pub use tcp_test::TcpTest;
 pub use test::{Parameter, Test, TestKind, Value};
 pub use toml_text::PlanError;
+pub use udp_test::{OfferedRate, UdpTest};

@@ -4,12 +4,13 @@
 //! repetitions. The order of cells is the order in the file, repetitions innermost, so that a
 //! resumed run goes on where the last one stopped.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Test;
+use super::{Question, Test};
 use crate::lab::LabPlan;
 use crate::record::{Cell, Plan};
 
@@ -31,12 +32,19 @@ pub struct StudyPlan {
     /// the file when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shuffle_seed: Option<u64>,
+    /// How often to repeat a run that its own machine spoilt, an emulated path late or short of
+    /// packets; 2 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u8>,
     /// Where to measure, in order.
     #[serde(rename = "topology")]
     pub topologies: Vec<Topology>,
     /// What to measure on each topology, in order.
     #[serde(rename = "test")]
     pub tests: Vec<Test>,
+    /// What the study asks, answered by the figures of a run.
+    #[serde(rename = "question", default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
 }
 
 /// One topology of a study.
@@ -123,7 +131,7 @@ impl fmt::Display for CellKey {
 
 impl StudyPlan {
     /// The same study on the topologies named in `only`, in the order of the file; all of them
-    /// when `only` is empty.
+    /// when `only` is empty. Tests that are on none of them go, and so do questions about others.
     /// # Errors
     /// The first name that is no topology of this study.
     pub fn only(mut self, only: &[String]) -> Result<Self, String> {
@@ -132,6 +140,14 @@ impl StudyPlan {
         }
         if !only.is_empty() {
             self.topologies.retain(|topology| only.contains(&topology.id));
+            for on in self.tests.iter_mut().filter_map(|test| test.on.as_mut()) {
+                on.retain(|id| only.contains(id));
+            }
+            self.tests.retain(|test| test.on.as_ref().is_none_or(|on| !on.is_empty()));
+            let is_left = |question: &Question| {
+                question.topologies().all(|id| only.iter().any(|left| left == id))
+            };
+            self.questions.retain(is_left);
         }
         Ok(self)
     }
@@ -148,13 +164,20 @@ impl StudyPlan {
         let mut cells = Vec::new();
         for (index, topology) in (0..).zip(&self.topologies) {
             let from = cells.len();
-            cells.extend(self.tests.iter().flat_map(|test| self.cells_of(topology, test)));
+            let tests = self.tests.iter().filter(|test| test.is_on(&topology.id));
+            cells.extend(tests.flat_map(|test| self.cells_of(topology, test)));
             if let Some(seed) = self.shuffle_seed {
                 let mut seed = seed.wrapping_add(index);
                 shuffle(&mut cells[from..], split_mix(&mut seed));
             }
         }
         cells
+    }
+
+    /// The topologies that have to be built for `cells`; a model needs none.
+    pub fn laboratories<'a>(cells: impl Iterator<Item = &'a CellPlan>) -> usize {
+        let live = cells.filter(|cell| cell.plan.is_live());
+        live.map(|cell| cell.cell.topology.as_str()).collect::<BTreeSet<_>>().len()
     }
 
     fn cells_of(&self, topology: &Topology, test: &Test) -> Vec<CellPlan> {
@@ -171,7 +194,11 @@ impl StudyPlan {
                     label: Some(format!("{name} {}", step.value.label)),
                     repetition,
                 };
-                cells.push(CellPlan { cell, plan: step.plan.clone(), sack: step.sack });
+                let mut plan = step.plan.clone();
+                if let Plan::Simulate(plan) = &mut plan {
+                    plan.repeat(repetition);
+                }
+                cells.push(CellPlan { cell, plan, sack: step.sack });
             }
         }
         cells
@@ -264,7 +291,7 @@ repetitions = 3
         ];
         assert_eq!(keys[..8], first_topology);
         assert_eq!(keys[8], "b ping 56 #1");
-        let distinct: std::collections::BTreeSet<_> = keys.iter().collect();
+        let distinct: BTreeSet<_> = keys.iter().collect();
         assert_eq!(distinct.len(), 16);
     }
 
@@ -292,6 +319,50 @@ repetitions = 3
         assert_eq!(plan().only(&["b".to_owned(), "z".to_owned()]), Err("z".to_owned()));
     }
 
+    /// The same with a link that a model can stand for on `b`, and a simulated test on it.
+    fn with_virtual() -> StudyPlan {
+        let link =
+            "ends = [\"h\", \"g\"]\npath = { rate = \"1 Gbit/s\", delay = \"5 ms\", seed = 40 }";
+        let text = TWO_BY_TWO.replace("ends = [\"h\", \"g\"]", link);
+        let test = "[[test]]\nid = \"virtual\"\nkind = \"simulate\"\non = [\"b\"]\n\
+                    windows_bytes = [65536]\nseconds = 1.0\nrepetitions = 3\n";
+        StudyPlan::from_toml(&format!("{text}{test}")).expect("a sound plan")
+    }
+
+    #[test]
+    fn a_test_of_some_topologies_has_cells_there_alone() {
+        let cells = with_virtual().cells();
+        // 16 as before, and 3 repetitions on one of the two.
+        assert_eq!(cells.len(), 19);
+        let mut simulated = cells.iter().filter(|cell| !cell.plan.is_live());
+        assert!(simulated.all(|cell| cell.cell.topology == "b" && cell.cell.test == "virtual"));
+        assert_eq!(StudyPlan::laboratories(cells.iter()), 2);
+        let models = cells.iter().filter(|cell| !cell.plan.is_live());
+        assert_eq!(StudyPlan::laboratories(models), 0, "a model needs none");
+    }
+
+    #[test]
+    fn a_part_of_a_study_keeps_no_test_that_is_elsewhere() {
+        let one = with_virtual().only(&["a".to_owned()]).expect("a is there");
+        assert_eq!(one.tests.len(), 2);
+        assert_eq!(one.check(), Ok(()));
+        let other = with_virtual().only(&["b".to_owned()]).expect("b is there");
+        assert_eq!((other.tests.len(), other.check()), (3, Ok(())));
+    }
+
+    #[test]
+    fn each_repetition_of_a_simulation_has_a_seed_of_its_own() {
+        let seeds: Vec<u64> = with_virtual()
+            .cells()
+            .iter()
+            .filter_map(|cell| match &cell.plan {
+                Plan::Simulate(plan) => Some(plan.seed()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(seeds, [40, 41, 42]);
+    }
+
     /// The same study with another TCP test.
     fn with_tcp(keys: &str) -> StudyPlan {
         let old = "windows_bytes = [0, 16384]\nseconds = 0.5\ncongestion_control = \"cubic\"";
@@ -304,7 +375,7 @@ repetitions = 3
         let mine = plan.cells().into_iter().filter(|cell| cell.cell.topology == "a");
         let tcp = mine.filter_map(|cell| match &cell.plan {
             Plan::Tcp(tcp) => Some((cell.clone(), tcp.clone())),
-            Plan::Ping(_) => None,
+            Plan::Ping(_) | Plan::Udp(_) | Plan::Simulate(_) => None,
         });
         tcp.filter(|(cell, _)| cell.cell.repetition == 1).collect()
     }

@@ -160,9 +160,6 @@ impl TcpTest {
     }
 
     fn step(&self, topology: &Topology, axis: Axis, at: usize, value: Value) -> TestStep {
-        fn pick<T: Clone>(list: Option<&Vec<T>>, at: usize) -> Option<T> {
-            list.and_then(|list| list.get(if list.len() > 1 { at } else { 0 }).cloned())
-        }
         debug_assert!(at == 0 || self.length(axis).is_some_and(|length| length > at));
         let finish = match pick(self.transfer_bytes.as_ref(), at) {
             Some(bytes) => Finish::Bytes(bytes),
@@ -193,11 +190,16 @@ impl TcpTest {
 /// Shortest reporting interval of a study's runs.
 const INTERVAL_NS_MIN: u64 = 100_000_000;
 
+/// The value of a list at a place; of a list of one, that one.
+pub(super) fn pick<T: Clone>(list: Option<&Vec<T>>, at: usize) -> Option<T> {
+    list.and_then(|list| list.get(if list.len() > 1 { at } else { 0 }).cloned())
+}
+
 fn only<T: Copy>(list: Option<&Vec<T>>) -> Option<T> {
     list.filter(|list| list.len() == 1).and_then(|list| list.first().copied())
 }
 
-fn nanos(seconds: f64) -> u64 {
+pub(super) fn nanos(seconds: f64) -> u64 {
     let span = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

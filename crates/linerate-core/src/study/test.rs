@@ -7,8 +7,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Background, TcpTest, Topology};
+use super::{Background, OfferedRate, SimulateTest, TcpTest, Topology, UdpTest};
 use crate::record::{PingMode, PingPlan, Plan};
+use crate::simulate::{Recovery, Stack};
 
 /// One test of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +17,9 @@ use crate::record::{PingMode, PingPlan, Plan};
 pub struct Test {
     /// Identifier within the study: `ping`, `tcp`.
     pub id: String,
+    /// The topologies that it belongs to; all of them when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Vec<String>>,
     /// What is measured, and the values of its parameter.
     #[serde(flatten)]
     pub kind: TestKind,
@@ -37,6 +41,10 @@ pub enum TestKind {
     },
     /// TCP throughput by one of its parameters.
     Tcp(TcpTest),
+    /// TCP throughput of a model, in virtual time.
+    Simulate(SimulateTest),
+    /// UDP throughput by offered rate or by size of datagrams.
+    Udp(UdpTest),
 }
 
 /// What a test varies: words for headings and axes.
@@ -71,6 +79,11 @@ pub struct Value {
 }
 
 impl Test {
+    /// Whether it belongs to the topology of this identifier.
+    pub fn is_on(&self, topology: &str) -> bool {
+        self.on.as_ref().is_none_or(|on| on.iter().any(|id| id == topology))
+    }
+
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
         match &self.kind {
@@ -78,6 +91,8 @@ impl Test {
                 Parameter { key: "sizes_bytes", name: "payload", unit: Some("bytes") }
             }
             TestKind::Tcp(tcp) => tcp.parameter(),
+            TestKind::Simulate(simulate) => simulate.parameter(),
+            TestKind::Udp(udp) => udp.parameter(),
         }
     }
 
@@ -89,6 +104,8 @@ impl Test {
                 sizes_bytes.iter().map(value).collect()
             }
             TestKind::Tcp(tcp) => tcp.values(),
+            TestKind::Simulate(simulate) => simulate.values(),
+            TestKind::Udp(udp) => udp.values(),
         }
     }
 
@@ -101,6 +118,8 @@ impl Test {
                 steps.map(|(plan, value)| TestStep { value, plan, sack: None }).collect()
             }
             TestKind::Tcp(tcp) => tcp.steps(topology),
+            TestKind::Simulate(simulate) => simulate.steps(topology),
+            TestKind::Udp(udp) => udp.steps(),
         }
     }
 }
@@ -131,6 +150,7 @@ struct TestTable {
     id: String,
     kind: KindName,
     repetitions: u32,
+    on: Option<Vec<String>>,
     sizes_bytes: Option<Vec<u32>>,
     count: Option<u64>,
     windows_bytes: Option<Vec<u64>>,
@@ -143,6 +163,13 @@ struct TestTable {
     omit_seconds: Option<f64>,
     congestion_control: Option<String>,
     background: Option<Background>,
+    tcp: Option<Stack>,
+    recoveries: Option<Vec<Recovery>>,
+    initial_window: Option<u32>,
+    mss_bytes: Option<u32>,
+    hystart: Option<bool>,
+    start_spread_seconds: Option<f64>,
+    rates: Option<Vec<OfferedRate>>,
 }
 
 /// The kinds of test by name.
@@ -151,14 +178,35 @@ struct TestTable {
 enum KindName {
     Ping,
     Tcp,
+    Simulate,
+    Udp,
+}
+
+impl KindName {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ping => "ping",
+            Self::Tcp => "tcp",
+            Self::Simulate => "simulate",
+            Self::Udp => "udp",
+        }
+    }
 }
 
 impl TryFrom<TestTable> for Test {
     type Error = String;
 
-    fn try_from(table: TestTable) -> Result<Self, String> {
+    fn try_from(mut table: TestTable) -> Result<Self, String> {
         let name = format!("test '{}'", table.id);
-        let (id, repetitions) = (table.id.clone(), table.repetitions);
+        let (id, repetitions, on) = (table.id.clone(), table.repetitions, table.on.take());
+        if table.kind != KindName::Simulate {
+            for (key, present) in table.keys_of_simulate() {
+                foreign(&name, table.kind.word(), key, present)?;
+            }
+        }
+        if table.kind != KindName::Udp {
+            foreign(&name, table.kind.word(), "rates", table.rates.is_some())?;
+        }
         let kind = match table.kind {
             KindName::Ping => {
                 for (key, present) in table.keys_of_tcp() {
@@ -174,8 +222,28 @@ impl TryFrom<TestTable> for Test {
                 foreign(&name, "tcp", "count", table.count.is_some())?;
                 TestKind::Tcp(table.into_tcp())
             }
+            KindName::Simulate => {
+                foreign(&name, "simulate", "sizes_bytes", table.sizes_bytes.is_some())?;
+                foreign(&name, "simulate", "count", table.count.is_some())?;
+                foreign(&name, "simulate", "read_bytes", table.read_bytes.is_some())?;
+                TestKind::Simulate(table.into_simulate())
+            }
+            KindName::Udp => {
+                let shared = ["seconds", "omit_seconds"];
+                let keys = table.keys_of_tcp().into_iter();
+                for (key, present) in keys.filter(|(key, _)| !shared.contains(key)) {
+                    foreign(&name, "udp", key, present)?;
+                }
+                foreign(&name, "udp", "count", table.count.is_some())?;
+                TestKind::Udp(UdpTest {
+                    rates: table.rates,
+                    sizes_bytes: table.sizes_bytes,
+                    seconds: needed(&name, "udp", "seconds", table.seconds)?,
+                    omit_seconds: table.omit_seconds,
+                })
+            }
         };
-        Ok(Self { id, kind, repetitions })
+        Ok(Self { id, on, kind, repetitions })
     }
 }
 
@@ -193,6 +261,30 @@ impl TestTable {
             ("congestion_control", self.congestion_control.is_some()),
             ("background", self.background.is_some()),
         ]
+    }
+
+    /// Keys of a simulated test that one of TCP has not.
+    fn keys_of_simulate(&self) -> [(&'static str, bool); 6] {
+        [
+            ("tcp", self.tcp.is_some()),
+            ("recoveries", self.recoveries.is_some()),
+            ("initial_window", self.initial_window.is_some()),
+            ("mss_bytes", self.mss_bytes.is_some()),
+            ("hystart", self.hystart.is_some()),
+            ("start_spread_seconds", self.start_spread_seconds.is_some()),
+        ]
+    }
+
+    fn into_simulate(mut self) -> SimulateTest {
+        SimulateTest {
+            tcp: self.tcp.take().unwrap_or_default(),
+            recoveries: self.recoveries.take(),
+            initial_window: self.initial_window,
+            mss_bytes: self.mss_bytes,
+            hystart: self.hystart,
+            start_spread_seconds: self.start_spread_seconds,
+            common: self.into_tcp(),
+        }
     }
 
     fn into_tcp(self) -> TcpTest {

@@ -166,6 +166,77 @@ repetitions = 1
         assert_eq!(again, Ok(plan));
     }
 
+    /// The good file with a second topology that a model can stand for, and a test on it.
+    fn with_simulate(keys: &str) -> String {
+        let topology = "[[topology]]\nid = \"wan\"\ntitle = \"W\"\nclass = \"c\"\nclient = \"h\"\n\
+                        server = \"g\"\nlab.host = [{ name = \"h\" }, { name = \"g\" }]\n\
+                        lab.link = [{ ends = [\"h\", \"g\"], path = { link = \"oc12-atm\", \
+                        delay = \"22.5 ms\" } }]\n";
+        let test = "[[test]]\nid = \"virtual\"\nkind = \"simulate\"\nrepetitions = 2\n";
+        format!("{GOOD}\n{topology}\n{test}{keys}\n")
+    }
+
+    #[test]
+    fn every_key_of_a_simulated_test_survives_the_way_to_toml_and_back() {
+        let text = with_simulate(
+            "on = [\"wan\"]\ntcp = \"1999\"\nrecoveries = [\"reno\", \"newreno\", \"sack\"]\n\
+             windows_bytes = [2000000]\nstreams = [4]\nseconds = 10.0\nomit_seconds = 1.0\n\
+             congestion_control = \"reno\"\ninitial_window = 4\nmss_bytes = 1448\nhystart = false\n\
+             start_spread_seconds = 0.5\nbackground = { utilisation = 0.5 }",
+        );
+        let plan = StudyPlan::from_toml(&text).expect("a good file");
+        let again = StudyPlan::from_toml(&plan.to_toml().expect("small numbers"));
+        assert_eq!(again, Ok(plan));
+    }
+
+    #[test]
+    fn what_a_model_cannot_do_is_shown_where_it_stands() {
+        let simulate = |keys: &str| with_simulate(&format!("on = [\"wan\"]\n{keys}"));
+        let one = "windows_bytes = [0]\nseconds = 1.0\n";
+        let text = simulate(&format!("{one}congestion_control = \"bbr\""));
+        check(&text, Some(place(&text, "\"bbr\"")), &["'virtual'", "`reno` and `cubic`"]);
+        let text = simulate(&format!("{one}read_bytes = [1024]"));
+        check(&text, Some(place(&text, "[[test]]")), &["'virtual'", "no key 'read_bytes'"]);
+        let text = simulate("recoveries = [\"sack\", \"fack\"]\nseconds = 1.0");
+        check(&text, Some(place(&text, "\"fack\"")), &["fack", "newreno"]);
+        let text = simulate("recoveries = [\"sack\"]\nsack = [true]\nseconds = 1.0");
+        check(&text, Some(place(&text, "[true]")), &["give one of them"]);
+        let text = simulate(&format!("{one}tcp = \"2001\""));
+        check(&text, Some(place(&text, "\"2001\"")), &["2001", "1999"]);
+        let text = simulate(&format!("{one}initial_window = 0"));
+        let zero = place(&text, "initial_window");
+        check(&text, Some((zero.0, zero.1 + 17)), &["initial_window of 0"]);
+        let text = simulate("transfer_bytes = [1000]\nomit_seconds = 0.5");
+        check(&text, Some(place(&text, "0.5\n")), &["timed whole"]);
+        let text = simulate(&format!("{one}mss_bytes = 65484"));
+        check(&text, Some(place(&text, "[\"wan\"]")), &["segments of 65484 bytes"]);
+        // On all topologies, of which one is a host alone.
+        let text = with_simulate(one);
+        let words = ["'virtual'", "topology 'a'", "measures itself"];
+        check(&text, Some(place(&text, "[[test]]\nid = \"virtual\"")), &words);
+    }
+
+    #[test]
+    fn keys_of_a_model_belong_to_no_live_test() {
+        let text = with_tcp("streams = [1]\nseconds = 1.0\nrecoveries = [\"sack\"]");
+        check(&text, Some(place(&text, "[[test]]")), &["'tcp'", "'recoveries'"]);
+        let text = GOOD.replace("count = 10", "count = 10\ntcp = \"1999\"");
+        check(&text, Some(place(&text, "[[test]]")), &["ping has no key 'tcp'"]);
+    }
+
+    #[test]
+    fn the_topologies_of_a_test_are_those_of_the_study() {
+        let text = GOOD.replace("count = 10", "count = 10\non = [\"a\", \"b\"]");
+        check(&text, Some(place(&text, "\"b\"")), &["'ping'", "no topology 'b'"]);
+        let text = GOOD.replace("count = 10", "count = 10\non = [\"a\", \"a\"]");
+        check(&text, Some(place(&text, "\"a\"]")), &["'a' is there twice"]);
+        let text = GOOD.replace("count = 10", "count = 10\non = []");
+        check(&text, Some(place(&text, "[]")), &["on is empty"]);
+        let elsewhere = with_simulate("on = [\"wan\"]\nwindows_bytes = [0]\nseconds = 1.0");
+        let text = elsewhere.replace("count = 10", "count = 10\non = [\"wan\"]");
+        check(&text, Some(place(&text, "\"a\"")), &["no test is on topology 'a'"]);
+    }
+
     #[test]
     fn what_a_tcp_test_cannot_have_is_shown_where_it_stands() {
         let second_list = "streams = [1, 2]\nread_bytes = [1, 2]\nseconds = 1.0";

@@ -11,7 +11,6 @@ mod document;
 mod facts;
 mod frame_rates;
 mod need;
-mod of_record;
 mod sweep;
 
 use schemars::JsonSchema;
@@ -27,16 +26,12 @@ pub use need::{
     LossBudget, Needs, Propagation, RECEIVE_BUFFER_PER_WINDOW, TransferTime, needs, propagation,
     transfer_times,
 };
-pub use of_record::facts_of;
 pub use sweep::{Sweep, by_loss, by_rtt, by_window};
 
-use crate::record::CeilingInput;
+use crate::record::{CeilingInput, SHARE_MAX};
 
 /// Reached at this share of a ceiling.
 pub const AT_CEILING: f64 = 0.95;
-/// Above this share of a ceiling an input of it must be wrong. Bursts that a token bucket lets
-/// through at the start explain less over ten seconds.
-pub const ABOVE_CEILING: f64 = 1.05;
 /// A measured rate agrees with an expected one within this share of it.
 pub const AGREES_WITHIN: f64 = 0.15;
 /// Two rungs bind together when the upper is below this multiple of the lower.
@@ -245,7 +240,7 @@ impl Ladder {
         if let Some(path) = self.ceiling() {
             let share = measured_bps / path.payload_bps;
             let rung = path.kind;
-            if share > ABOVE_CEILING {
+            if share > SHARE_MAX {
                 return Some(Statement::AboveCeiling { rung });
             }
             if share >= AT_CEILING {

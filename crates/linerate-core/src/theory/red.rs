@@ -78,9 +78,11 @@ impl Red {
         average + self.weight * (length - average)
     }
 
-    /// The average after `packets` that all found `length`: q + (avg − q) (1 − w)ⁿ.
-    pub fn averaged_after(&self, average: f64, length: f64, packets: u32) -> f64 {
-        length + (average - length) * (1.0 - self.weight).powf(f64::from(packets))
+    /// The average after `packets` that all found `length`: q + (avg − q) (1 − w)ⁿ. With a length
+    /// of 0 it is the rule for an idle time, of which `packets` would have filled so many, and a
+    /// part of one more.
+    pub fn averaged_after(&self, average: f64, length: f64, packets: f64) -> f64 {
+        length + (average - length) * (1.0 - self.weight).powf(packets)
     }
 
     /// The chance of a mark by the average alone: p_b = mark_max (avg − min) / (max − min), 0 below
@@ -197,7 +199,7 @@ mod tests {
         // 1 − 0.998^1000 = 0.8649.
         let reached = average_reached(WEIGHT, 1000).expect("a weight");
         assert!((reached - 0.8649).abs() < 5e-5, "{reached}");
-        let after = red().averaged_after(0.0, 80e3, 1000);
+        let after = red().averaged_after(0.0, 80e3, 1000.0);
         assert!((after - 80e3 * reached).abs() < 1e-6, "{after}");
         let stepped = (0..1000).fold(0.0, |average, _| red().averaged(average, 80e3));
         assert!((after - stepped).abs() < 1e-6, "{after} {stepped}");

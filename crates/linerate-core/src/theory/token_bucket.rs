@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -15,7 +16,7 @@ use crate::units::{BitRate, Bytes};
 const PER_BYTE: i128 = 8_000_000_000;
 
 /// What a meter says of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Colour {
     /// Within the committed rate and burst.
@@ -151,6 +152,20 @@ impl TokenBucket {
             self.tokens.take(bytes);
         }
         missing(lack)
+    }
+
+    /// The first whole nanosecond, at `at_ns` or later, at which a packet conforms when no other
+    /// comes before it; `None` when it is longer than the burst and never will.
+    ///
+    /// 8 kbit/s and an empty bucket: 1500 bytes conform after 1.5 s.
+    pub fn conforms_at_ns(&self, at_ns: u64, bytes: u32) -> Option<u64> {
+        if i128::from(bytes) * PER_BYTE > self.tokens.depth {
+            return None;
+        }
+        let last = self.since.0.unwrap_or(at_ns);
+        let wait = self.tokens.lack(bytes).max(0);
+        let wait = u64::try_from((wait + self.rate_bps - 1) / self.rate_bps).ok()?;
+        Some(last.saturating_add(wait).max(at_ns))
     }
 
     /// Tokens left after the last arrival, in bytes.
@@ -396,6 +411,22 @@ mod tests {
             Some(_) => Colour::Red,
         };
         check(&[0, 0, 0, 1000, 1500, 3000], mark, "GGRRGG");
+    }
+
+    #[test]
+    fn a_bucket_tells_when_a_packet_will_conform_and_it_does_then_and_not_before() {
+        // 3 bytes a second: 1500 after 500 s, and a third of a nanosecond is a whole one.
+        for (bps, bytes, ready) in [(24, 1500, 500_000_000_000), (24_000_000_000, 1, 1)] {
+            let burst = Bytes::new(1500);
+            let mut bucket = TokenBucket::new(BitRate::from_bits_per_sec(bps), burst).expect("one");
+            assert_eq!(bucket.conforms_at_ns(7, bytes), Some(7), "it is full");
+            assert_eq!(bucket.arrive(0, 1500), None);
+            assert_eq!(bucket.conforms_at_ns(0, bytes), Some(ready));
+            assert!(bucket.arrive(ready - 1, bytes).is_some());
+            assert_eq!(bucket.conforms_at_ns(ready - 1, bytes), Some(ready));
+            assert_eq!(bucket.arrive(ready, bytes), None);
+            assert_eq!(bucket.conforms_at_ns(0, 1501), None, "longer than the bucket is deep");
+        }
     }
 
     #[test]

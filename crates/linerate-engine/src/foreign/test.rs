@@ -61,7 +61,7 @@ impl Test {
         account.one_sided = manner.one_sided;
         Ok(Self {
             server,
-            local: bind_address(plan)?,
+            local: bind_address(plan.bind.as_deref())?,
             endpoint: Endpoint::in_manner(request.clone(), manner),
             request,
             timeout: Duration::from_nanos(plan.connect_timeout_ns),

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_core::lab::{self, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Layout, Link, Role};
-use linerate_core::record::Failure;
+use linerate_core::record::{Failure, Fault};
 use linerate_sys::netlink::{RouteSocket, VethEnd, VethPair};
 use linerate_sys::netns::Netns;
 use linerate_sys::{clock, ethtool, sysctl, userns};
 
 use super::paths::{self, LabPath};
 use super::{Node, filters, run_inside, settings, shaper, system};
+use crate::path::netem;
 
 /// Index of the loopback link in every namespace (net/core/dev.c).
 pub(super) const LOOPBACK: u32 = 1;
@@ -41,6 +42,10 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
         return Err(system("build laboratory", "network namespaces", reason)
             .advise("run it as root, or where users may make user namespaces"));
     }
+    if let Some(index) = layout.links.iter().position(paths::is_netem) {
+        // Before anything is made, and never something else in its place.
+        netem::probe(&layout.link_name(index))?;
+    }
     let nodes = layout.nodes.iter().map(node).collect::<Result<Vec<_>, _>>()?;
     let mut notes = Vec::new();
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
@@ -52,7 +57,9 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     }
     let mut built_paths = Vec::new();
     for (index, link) in layout.links.iter().enumerate() {
-        if link.path.is_some() {
+        if paths::is_netem(link) {
+            built_paths.push(add_netem(&nodes, layout, index)?);
+        } else if link.path.is_some() {
             built_paths.push(add_path(&nodes, layout, index)?);
         } else {
             add_link(&nodes, layout, index)?;
@@ -135,14 +142,39 @@ fn add_link(nodes: &[Node], layout: &Layout, index: usize) -> Result<(), Failure
         index: link_index(index, end),
         netns: nodes[link.ends[end].node].netns.as_fd(),
     };
-    let pair =
-        VethPair { ends: [end(0), end(1)], mtu_bytes: link.mtu_bytes, super_packets: link.offload };
+    let super_packets = super_packets(link);
+    let pair = VethPair { ends: [end(0), end(1)], mtu_bytes: link.mtu_bytes, super_packets };
     nodes[link.ends[0].node].ask(plan(0), |socket| socket.add_veth(&pair))?;
     for end in [0, 1] {
         let node = &nodes[link.ends[end].node];
         set_up_end(node, plan(end), &interface(end).name, link, link_index(index, end))?;
     }
     Ok(())
+}
+
+/// Whether super-packets may be on a cable. netem would delay and lose them whole.
+fn super_packets(link: &Link) -> bool {
+    link.offload && !paths::is_netem(link)
+}
+
+/// A cable whose ends shape what enters it.
+fn add_netem(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
+    let link = &layout.links[index];
+    let name = layout.link_name(index);
+    let plan = link.path.clone().unwrap_or_default();
+    let directions = plan
+        .netem(link.mtu_bytes)
+        .map_err(|problem| Failure::new(Fault::Usage, "build path", &name, problem))?;
+    add_link(nodes, layout, index)?;
+    let shaped = |end: usize| {
+        let node = &nodes[link.ends[end].node];
+        let (plan, own) = (&layout.nodes[link.ends[end].node], link_index(index, end));
+        node.ask(plan, |socket| socket.set_netem(own, &directions[end]))?;
+        let socket = run_inside(&node.netns, &plan.name, RouteSocket::open)?;
+        let socket = socket.map_err(|error| system("watch netem of", &name, error))?;
+        Ok::<_, Failure>((socket, own))
+    };
+    Ok(paths::of_netem(layout, index, [shaped(0)?, shaped(1)?]))
 }
 
 fn add_path(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
@@ -164,7 +196,7 @@ fn set_up_end(
     link: &Link,
     index: u32,
 ) -> Result<(), Failure> {
-    if !link.offload {
+    if !super_packets(link) {
         offloads_off(node, plan, ifname)?;
     }
     node.ask(plan, |socket| {

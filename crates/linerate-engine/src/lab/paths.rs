@@ -1,17 +1,21 @@
 //! Links that are emulated paths: devices in the two namespaces, a thread between them.
 //!
-//! Between hosts and routers they carry IP (TUN); where an end is a switch, both are Ethernet
+//! Where a plan asks for netem, the link is a cable, and the kernel shapes what enters it at each
+//! end. Between hosts and routers they carry IP (TUN); where an end is a switch, both are Ethernet
 //! devices (TAP). The threads are those of this process and end with it, and the devices with
 //! them, so nothing passes unshaped.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use linerate_core::lab::{Layout, Role};
+use linerate_core::lab::{Layout, Link, Role};
+use linerate_core::path::PathPlan;
 use linerate_core::record::{self, Failure};
+use linerate_sys::netlink::RouteSocket;
 use linerate_sys::tun::TunKind;
 
 use super::Node;
+use crate::path::netem::NetemLink;
 use crate::path::witness::{OnWay, PathFacts, PathSite, Site, Teller};
 use crate::path::{Direction as Lane, Emulator, EmulatorPlan, End, directions};
 
@@ -35,14 +39,31 @@ pub(super) fn start(nodes: &[Node], layout: &Layout, index: usize) -> Result<Lab
         End { netns, name, kind, mtu_bytes: link.mtu_bytes, addresses: Vec::new() }
     };
     let plan = EmulatorPlan::new([end(0), end(1)], directions_of(layout, index)?);
-    let emulator = Mutex::new(Emulator::start(plan)?);
-    let facts = PathFacts {
+    let emulator = Emulator::start(plan)?;
+    let site = PathSite::new(facts(layout, index, kind), emulator);
+    Ok(LabPath { link: index, site: Arc::new(site) })
+}
+
+/// A link on which the kernel's netem is at work, by sockets in the namespaces of its ends and its
+/// indices there.
+pub(super) fn of_netem(layout: &Layout, index: usize, ends: [(RouteSocket, u32); 2]) -> LabPath {
+    let facts = facts(layout, index, TunKind::Ethernet);
+    LabPath { link: index, site: Arc::new(PathSite::of_netem(facts, NetemLink::new(ends))) }
+}
+
+/// Whether the kernel's netem is to carry a link.
+pub(super) fn is_netem(link: &Link) -> bool {
+    link.path.as_ref().is_some_and(PathPlan::is_netem)
+}
+
+fn facts(layout: &Layout, index: usize, kind: TunKind) -> PathFacts {
+    let link = &layout.links[index];
+    PathFacts {
         name: layout.link_name(index),
         kind,
         plan: link.path.clone().unwrap_or_default(),
         mtu_bytes: link.mtu_bytes,
-    };
-    Ok(LabPath { link: index, site: Arc::new(PathSite { facts, emulator }) })
+    }
 }
 
 /// Tells measurements on hosts and routers about the paths that they go over; none without paths.
@@ -107,7 +128,8 @@ fn directions_of(layout: &Layout, index: usize) -> Result<[Lane; 2], Failure> {
 /// # Errors
 /// When a path cannot be built.
 pub fn path_memory_bytes(layout: &Layout) -> Result<u64, Failure> {
-    let paths = (0..layout.links.len()).filter(|&index| layout.links[index].path.is_some());
+    let own = |link: &Link| link.path.is_some() && !is_netem(link);
+    let paths = (0..layout.links.len()).filter(|&index| own(&layout.links[index]));
     let bytes = paths.map(|index| {
         let directions = directions_of(layout, index)?;
         Ok(directions.iter().map(Lane::memory_bytes).fold(0, u64::saturating_add))

@@ -127,9 +127,19 @@ fn pseudo_header(header: &[u8], frame: &Frame, parts: &Super, transport_bytes: u
     fold(add(start, addresses))
 }
 
-/// Makes one packet with its checksum filled in, then changes one bit of it, as noise does that
-/// the link did not catch: the receiver's checksum finds it. `which` chooses the byte.
+/// Changes one bit of a packet, as noise does that the link did not catch: the receiver's checksum
+/// finds it. `which` chooses the byte.
 pub(super) fn corrupt(packet: &mut [u8], which: u64) {
+    let first = complete(packet);
+    // Behind the checksum, where there is something; else the last byte.
+    let room = packet.len().saturating_sub(first) as u64;
+    let place = if room > 0 { first + (which % room) as usize } else { packet.len() - 1 };
+    packet[place] ^= 0x10;
+}
+
+/// Makes it one packet with its checksum filled in, as on a wire. Gives the place behind the
+/// checksum.
+pub(super) fn complete(packet: &mut [u8]) -> usize {
     let mut first = HEADER_BYTES;
     if packet[0] & NEEDS_CSUM != 0 {
         let start = HEADER_BYTES + usize::from(super::frame::ne16(packet, 6));
@@ -142,27 +152,24 @@ pub(super) fn corrupt(packet: &mut [u8], which: u64) {
         }
     }
     packet[..HEADER_BYTES].fill(0);
-    // Behind the checksum, where there is something; else the last byte.
-    let room = packet.len().saturating_sub(first) as u64;
-    let place = if room > 0 { first + (which % room) as usize } else { packet.len() - 1 };
-    packet[place] ^= 0x10;
+    first
 }
 
 /// Adds 16-bit words in network order to a sum of one's complement (RFC 1071 §1).
-fn add(start: u64, bytes: &[u8]) -> u64 {
+pub(super) fn add(start: u64, bytes: &[u8]) -> u64 {
     let pairs = bytes.chunks_exact(2);
     let odd = pairs.remainder().first().map_or(0, |&last| u64::from(last) << 8);
     let words = pairs.map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]])));
     start + odd + words.sum::<u64>()
 }
 
-fn fold(mut sum: u64) -> u16 {
+pub(super) fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
     }
     sum as u16
 }
 
-fn put(bytes: &mut [u8], at: usize, value: u16) {
+pub(super) fn put(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }

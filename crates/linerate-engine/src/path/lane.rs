@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 use std::time::Duration;
 
-use linerate_core::path::{Backlog, Departure, Outlet, Pipeline};
+use linerate_core::path::{Backlog, Departure, LossCause, Outlet, Pipeline};
 use linerate_core::record::{Failure, Fault};
 use linerate_core::stats::LogHistogram;
 use linerate_core::time::MonoTime;
@@ -15,6 +15,7 @@ use super::frame::{Frame, MAX_HEADER_BYTES};
 use super::hold::{Hold, READ_BYTES, segment_of};
 use super::plan::Direction;
 use super::report::{DirectionCounters, LATE};
+use super::too_big::{MESSAGE_BYTES_MAX, TooBig};
 
 /// When a direction has something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +34,8 @@ pub(super) struct Lane {
     quantum: Duration,
     released: MonoTime,
     late_ns: u64,
+    /// Tells senders of packets that are too long.
+    too_big: Option<TooBig>,
     /// Header of the run being written.
     header: Header,
     /// Where a packet goes for which there is no room, and where one is damaged.
@@ -54,6 +57,7 @@ impl Lane {
             outlet: Outlet::default(),
             quantum,
             released: MonoTime::default(),
+            too_big: direction.told_mtu_bytes.map(TooBig::new),
             late_ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX),
             header: [0; MAX_HEADER_BYTES],
             spare: vec![0; READ_BYTES].into_boxed_slice(),
@@ -97,7 +101,7 @@ impl Lane {
         let frame = Frame::read(&room[..length], from.kind());
         self.count_taken(&frame);
         if has_room {
-            self.take(now, frame);
+            self.take(now, frame, from)?;
             self.flush(now, to)?;
         } else {
             self.counters.no_room_packets += u64::from(frame.segments);
@@ -141,16 +145,47 @@ impl Lane {
     }
 
     /// Every segment is a packet to the path, with a fate of its own.
-    fn take(&mut self, now: MonoTime, frame: Frame) {
+    fn take(&mut self, now: MonoTime, frame: Frame, from: &Tun) -> Result<(), Failure> {
         let tag = self.hold.keep(frame);
         for index in 0..frame.segments {
             let packet = frame.packet(index, tag + u64::from(index));
             self.pipeline.take(now, packet, &mut self.outlet);
         }
         if !self.outlet.lost.is_empty() {
+            self.tell_too_long(now, from)?;
             self.trim(tag, &frame);
         }
         self.settle();
+        Ok(())
+    }
+
+    /// Tells the sender about packets that were longer than the path's MTU, as many as a router
+    /// would.
+    fn tell_too_long(&mut self, now: MonoTime, from: &Tun) -> Result<(), Failure> {
+        let Some(too_big) = &mut self.too_big else { return Ok(()) };
+        let too_long = self.outlet.lost.iter().filter(|lost| lost.cause == LossCause::TooLong);
+        for lost in too_long {
+            let Some((held, bytes)) = self.hold.get(lost.packet.tag) else { continue };
+            let frame = held.frame;
+            if !frame.dont_fragment {
+                continue;
+            }
+            if !too_big.may(now) {
+                break;
+            }
+            let index = segment_of(lost.packet.tag);
+            let cut = Run { first: index, last: index, marked: false };
+            let packet = joined(&pieces(bytes, &frame, cut, &mut self.header), &mut self.spare);
+            cut::complete(packet);
+            let mut room = [0; MESSAGE_BYTES_MAX];
+            let Some(length) = too_big.message(packet, &frame, &mut room) else { continue };
+            match from.write(&[IoSlice::new(&room[..length])]) {
+                Written::Whole => self.counters.icmp_messages += 1,
+                Written::Refused(_) => {}
+                Written::Gone => return Err(gone(from)),
+            }
+        }
+        Ok(())
     }
 
     /// Gives back the memory of the last segments when a full queue lost them.

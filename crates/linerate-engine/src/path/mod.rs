@@ -16,20 +16,23 @@
 //! 3, 5,000 writes a second.
 //!
 //! One thread serves both directions: two gained nothing on two processors. The emulator fails
-//! closed: with its process or thread the devices are gone, and nothing passes. Leaves out ICMP
-//! messages of the path itself.
+//! closed: with its process or thread the devices are gone, and nothing passes. Leaves out the
+//! time to live: the path is a link and no hop.
 
 mod cut;
 mod device;
 mod frame;
 mod hold;
 mod lane;
+pub mod netem;
 mod of_plan;
 pub mod pcap;
 mod plan;
 mod report;
+mod stops;
 #[cfg(test)]
 mod tests;
+mod too_big;
 pub mod witness;
 mod worker;
 
@@ -45,11 +48,12 @@ use linerate_sys::netlink::RouteSocket;
 pub use of_plan::directions;
 pub use plan::{Direction, EmulatorPlan, End, MEMORY_LIMIT_BYTES};
 pub use report::{
-    Counters, DirectionCounters, DirectionReport, EmulatorReport, LATE, LATE_SHARE_MAX,
+    Counters, DirectionCounters, DirectionReport, EmulatorReport, LATE, STOP_MAX, STOPPED_SHARE_MAX,
 };
+pub use stops::Stops;
 
 use lane::Lane;
-use worker::{Ended, Shared, Worker};
+use worker::{Ended, Known, Shared, Worker};
 
 /// An emulated path that carries packets. Dropping it ends it.
 #[derive(Debug)]
@@ -66,14 +70,22 @@ pub struct Emulator {
 const SNAPSHOT_WAIT: Duration = Duration::from_millis(500);
 
 /// What an emulator did up to a time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// The counters of both directions.
     pub counters: Counters,
     /// Time at which each packet was handed over, less the time at which it was due.
     pub lateness_ns: [LogHistogram; 2],
+    /// Times in which its thread stood still.
+    pub stops: Stops,
+    /// Time that its thread was ready to run and waited for a processor.
+    pub run_queue_wait_ns: Option<u64>,
+    /// Time that its thread was at work.
+    pub busy: Duration,
     /// Packets that the host dropped before they were read; absent when a device is gone.
     pub unread: [Option<u64>; 2],
+    /// Whether its thread answered; without that only the counters are known.
+    pub answered: bool,
 }
 
 impl Emulator {
@@ -115,11 +127,12 @@ impl Emulator {
     /// What it did so far with the lateness of its packets. Waits for its thread, some 20 µs of
     /// which it takes.
     pub fn snapshot(&mut self) -> Snapshot {
-        let counters_late = self.shared.ask_lateness(SNAPSHOT_WAIT);
+        let known = self.shared.ask(SNAPSHOT_WAIT);
         let unread = self.unread();
-        let (counters, lateness_ns) =
-            counters_late.unwrap_or_else(|| (self.counters(), Default::default()));
-        Snapshot { counters, lateness_ns, unread }
+        let answered = known.is_some();
+        let Known { counters, lateness_ns, stops, run_queue_wait_ns, busy } =
+            known.unwrap_or_else(|| Known { counters: self.counters(), ..Known::default() });
+        Snapshot { counters, lateness_ns, stops, run_queue_wait_ns, busy, unread, answered }
     }
 
     /// What the host put on the devices and nobody read in time.
@@ -172,7 +185,7 @@ fn report(
     last: Counters,
 ) -> EmulatorReport {
     let Some(ended) = ended else { return died(unread, memory_bytes, last) };
-    let Ended { lanes, real_time, ran, cpu, run_queue_wait, failure, tuns } = ended;
+    let Ended { lanes, stops, busy, real_time, ran, cpu, run_queue_wait, failure, tuns } = ended;
     let locked = lanes.iter().all(Lane::locked);
     let [unread_forward, unread_backward] = unread;
     let direction = |lane: Lane, unread_packets| DirectionReport {
@@ -186,6 +199,8 @@ fn report(
     drop(tuns);
     EmulatorReport {
         directions,
+        stops,
+        busy,
         ran,
         cpu,
         run_queue_wait,
@@ -207,6 +222,8 @@ fn died(unread: [Option<u64>; 2], memory_bytes: u64, last: Counters) -> Emulator
     let failure = Failure::new(Fault::System, "emulate path", "thread", "an element panicked");
     EmulatorReport {
         directions,
+        stops: Stops::default(),
+        busy: Duration::ZERO,
         ran: Default::default(),
         cpu: None,
         run_queue_wait: None,

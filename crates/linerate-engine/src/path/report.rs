@@ -3,14 +3,26 @@
 use std::time::Duration;
 
 use linerate_core::path::{Backlog, LossCause};
-use linerate_core::record::Failure;
+use linerate_core::record::{Failure, PathStops};
 use linerate_core::stats::LogHistogram;
 
-/// Beyond the release quantum, this much later than due counts as late: ten times what a host that
-/// is not overloaded showed in the 99th percentile without real-time priority.
+use super::stops::Stops;
+
+/// Beyond the release quantum, this much later than due counts as late, and that long without a
+/// turn as a stop: ten times what a host that is not overloaded showed in the 99th percentile
+/// without real-time priority.
 pub const LATE: Duration = Duration::from_millis(1);
-/// More late packets than this share: the emulator fell behind.
-pub const LATE_SHARE_MAX: f64 = 0.001;
+/// Above this share of its time in stops the emulator was not the path that was asked for. A flow
+/// that its window bounds sends nothing while its acknowledgements are held up, so a share of s
+/// costs it s of its goodput; one that keeps a queue before a link loses less. Half of a percent
+/// is well below what repetitions of one test differ by.
+pub const STOPPED_SHARE_MAX: f64 = 0.005;
+/// A single stop as long as this is too long however long the run: Linux sends again after 200 ms
+/// without an acknowledgement (TCP_RTO_MIN in include/net/tcp.h) and starts over slowly.
+pub const STOP_MAX: Duration = Duration::from_millis(200);
+
+/// Above this share of its time at work a thread has no time left: the rate is its own.
+const BUSY_MAX: f64 = 0.95;
 
 /// What one direction did so far. Packets are IP packets, segments of super-packets each for
 /// itself; bytes are those of IP packets.
@@ -36,6 +48,8 @@ pub struct DirectionCounters {
     pub corrupted_packets: u64,
     /// Packets that the path marked (Congestion Experienced).
     pub marked_packets: u64,
+    /// Messages to senders whose packets were longer than the path's MTU.
+    pub icmp_messages: u64,
     /// Packets that the other host did not take: its link was down.
     pub refused_packets: u64,
     /// Packets dropped because the path held more than was planned for. Not part of the model.
@@ -79,6 +93,10 @@ pub type Counters = [DirectionCounters; 2];
 pub struct EmulatorReport {
     /// From the first end to the second, and back.
     pub directions: [DirectionReport; 2],
+    /// Times in which it stood still.
+    pub stops: Stops,
+    /// Time that its thread was at work, and neither slept nor looked out for what is due.
+    pub busy: Duration,
     /// How long it ran.
     pub ran: Duration,
     /// Processor time of its thread; absent where the kernel does not tell.
@@ -115,6 +133,7 @@ impl EmulatorReport {
     /// each. Empty: the path was what it was asked to be.
     pub fn faults(&self) -> Vec<String> {
         let mut faults: Vec<String> = self.failure.iter().map(ToString::to_string).collect();
+        faults.extend(fell_behind(&self.stops.within(self.ran)));
         for (name, direction) in ["forward", "backward"].iter().zip(&self.directions) {
             faults.extend(direction.faults().map(|fault| format!("{name}: {fault}")));
         }
@@ -123,26 +142,10 @@ impl EmulatorReport {
 }
 
 impl DirectionReport {
-    /// Whether it fell behind its own schedule: more than one packet, and more than
-    /// [`LATE_SHARE_MAX`] of all, were late.
-    pub fn fell_behind(&self) -> bool {
-        let late = self.counters.late_packets as f64;
-        late > (self.counters.delivered_packets as f64 * LATE_SHARE_MAX).max(1.0)
-    }
-
-    /// Reasons for which its traffic was not that of the path that was asked for, a line each.
+    /// Packets dropped that the plan would have carried, a line for each reason. One is enough to
+    /// make a sender halve its rate.
     pub fn faults(&self) -> impl Iterator<Item = String> + use<> {
         let counters = &self.counters;
-        let behind = self.fell_behind().then(|| {
-            let threshold = self.quantum + LATE;
-            format!(
-                "{} of {} packets were handed over more than {:.2} ms late, up to {:.2} ms",
-                counters.late_packets,
-                counters.delivered_packets,
-                threshold.as_secs_f64() * 1e3,
-                counters.lateness_max_ns as f64 / 1e6,
-            )
-        });
         let counted = [
             (counters.no_room_packets, "packets were dropped: the path held more than planned"),
             (counters.orphaned_packets, "copies of packets were lost: their bytes were gone"),
@@ -153,6 +156,98 @@ impl DirectionReport {
             ),
         ];
         let counted = counted.into_iter().filter(|(count, _)| *count > 0);
-        behind.into_iter().chain(counted.map(|(count, what)| format!("{count} {what}")))
+        counted.map(|(count, what)| format!("{count} {what}"))
+    }
+}
+
+/// Why stops make a run invalid; none when they are few and short. The link's clock goes on in a
+/// stop and what was due leaves after it, so the rate itself is never off by more than the share.
+pub(super) fn fell_behind(stops: &PathStops) -> Option<String> {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    if u128::from(stops.longest_ns) >= STOP_MAX.as_nanos() {
+        let (longest, most) = (ms(stops.longest_ns), STOP_MAX.as_millis());
+        return Some(format!(
+            "the emulator stood still for {longest:.0} ms at once; senders take {most} ms for a loss"
+        ));
+    }
+    (stops.share > STOPPED_SHARE_MAX).then(|| {
+        format!(
+            "the emulator stood still for {:.1} ms, {:.2} % of the time and not at most {} %, \
+             {} times, {:.1} ms at the most",
+            ms(stops.total_ns),
+            stops.share * 100.0,
+            STOPPED_SHARE_MAX * 100.0,
+            stops.count,
+            ms(stops.longest_ns),
+        )
+    })
+}
+
+/// Why a path that was at work for a share of its time was not the planned one; none where its
+/// plan has no rate and it is as fast as the machine.
+pub(super) fn too_slow(busy_ratio: f64, has_rate: bool) -> Option<String> {
+    (has_rate && busy_ratio > BUSY_MAX).then(|| {
+        let percent = busy_ratio * 100.0;
+        format!(
+            "the emulator was at work {percent:.0} % of the time: this host cannot hold the rate"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emulator_without_time_left_does_not_hold_a_rate_that_was_asked_for() {
+        assert_eq!(too_slow(0.99, false), None);
+        assert_eq!(too_slow(0.95, true), None);
+        let line = "the emulator was at work 98 % of the time: this host cannot hold the rate";
+        assert_eq!(too_slow(0.98, true).as_deref(), Some(line));
+    }
+
+    fn stops(count: u64, total_ms: u64, longest_ms: u64, span_ms: u64) -> PathStops {
+        PathStops {
+            count,
+            total_ns: total_ms * 1_000_000,
+            longest_ns: longest_ms * 1_000_000,
+            share: total_ms as f64 / span_ms as f64,
+        }
+    }
+
+    #[test]
+    fn half_a_percent_of_time_is_too_much_and_a_short_stop_is_not() {
+        assert_eq!(fell_behind(&stops(0, 0, 0, 10_000)), None);
+        // One stop of 12 ms, and 50 ms of them, of 10 s.
+        assert_eq!(fell_behind(&stops(1, 12, 12, 10_000)), None);
+        assert_eq!(fell_behind(&stops(5, 50, 20, 10_000)), None);
+        let line = fell_behind(&stops(5, 51, 20, 10_000)).expect("0.51 %");
+        let begin =
+            "the emulator stood still for 51.0 ms, 0.51 % of the time and not at most 0.5 %";
+        assert!(line.starts_with(begin), "{line}");
+        // A transfer of 100 ms is spoilt by what a minute hardly sees.
+        assert!(fell_behind(&stops(1, 12, 12, 100)).is_some());
+    }
+
+    #[test]
+    fn a_stop_that_makes_senders_time_out_is_too_long_for_any_run() {
+        assert_eq!(fell_behind(&stops(1, 199, 199, 60_000)), None);
+        let line = fell_behind(&stops(1, 200, 200, 60_000)).expect("as long as the timer");
+        assert!(line.contains("200 ms at once"), "{line}");
+    }
+
+    #[test]
+    fn a_single_packet_dropped_outside_of_the_plan_is_a_fault_and_a_late_one_is_none() {
+        let report = |counters, unread| DirectionReport {
+            counters,
+            lateness_ns: LogHistogram::default(),
+            quantum: Duration::ZERO,
+            unread_packets: Some(unread),
+        };
+        let late = DirectionCounters { late_packets: 1, ..DirectionCounters::default() };
+        assert_eq!(report(late, 0).faults().count(), 0);
+        assert_eq!(report(DirectionCounters::default(), 1).faults().count(), 1);
+        let full = DirectionCounters { no_room_packets: 1, ..DirectionCounters::default() };
+        assert_eq!(report(full, 0).faults().count(), 1);
     }
 }

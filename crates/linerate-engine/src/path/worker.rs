@@ -15,6 +15,7 @@ use linerate_sys::{clock, realtime, thread};
 
 use super::lane::{Lane, Wake, gone};
 use super::report::Counters;
+use super::stops::Stops;
 
 /// Packets read from one device before the other has its turn: four super-packets take some 40 µs.
 const BURST: u32 = 4;
@@ -37,8 +38,15 @@ pub(super) struct Shared {
     answered: Condvar,
 }
 
-/// Counters of both directions, and the lateness of their packets, of one moment.
-pub(super) type Known = (Counters, [LogHistogram; 2]);
+/// All that the thread knows at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    pub(super) counters: Counters,
+    pub(super) lateness_ns: [LogHistogram; 2],
+    pub(super) stops: Stops,
+    pub(super) run_queue_wait_ns: Option<u64>,
+    pub(super) busy: Duration,
+}
 
 impl Shared {
     pub(super) fn new() -> linerate_sys::Result<Self> {
@@ -53,7 +61,7 @@ impl Shared {
     }
 
     /// Asks the thread and waits; none when it does not answer in time.
-    pub(super) fn ask_lateness(&self, patience: Duration) -> Option<Known> {
+    pub(super) fn ask(&self, patience: Duration) -> Option<Known> {
         let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
         *answer = None;
         self.wanted.store(true, Ordering::Release);
@@ -73,11 +81,20 @@ pub(super) struct Worker {
     pub(super) lanes: [Lane; 2],
     pub(super) real_time: bool,
     published: MonoTime,
+    /// When the next turn should begin, as far as is known.
+    expected: Option<MonoTime>,
+    stops: Stops,
+    /// The last turn ended without a wait.
+    at_work: bool,
+    /// Time in turns, without the waits between them.
+    busy: Duration,
 }
 
 /// What the thread leaves when it ends. The devices end with it.
 pub(super) struct Ended {
     pub(super) lanes: [Lane; 2],
+    pub(super) stops: Stops,
+    pub(super) busy: Duration,
     pub(super) real_time: bool,
     pub(super) ran: Duration,
     pub(super) cpu: Option<Duration>,
@@ -88,7 +105,9 @@ pub(super) struct Ended {
 
 impl Worker {
     pub(super) fn new(tuns: [Tun; 2], lanes: [Lane; 2], real_time: bool) -> Self {
-        Self { tuns, lanes, real_time, published: MonoTime::default() }
+        let (published, stops) = (MonoTime::default(), Stops::default());
+        let busy = Duration::ZERO;
+        Self { tuns, lanes, real_time, published, expected: None, stops, at_work: false, busy }
     }
 
     /// Carries packets until it is asked to stop or cannot go on.
@@ -111,6 +130,8 @@ impl Worker {
         let cpu = |cost: thread::ThreadCost| Some(cost.user_ns? + cost.system_ns?);
         Ended {
             lanes: self.lanes,
+            stops: self.stops,
+            busy: self.busy,
             real_time: self.real_time,
             ran: now.since(start),
             cpu: since(cpu(spent), cpu(cost)),
@@ -122,6 +143,12 @@ impl Worker {
 
     fn turn(&mut self, shared: &Shared, timer: &mut HybridTimer) -> Result<(), Failure> {
         let now = clock::monotonic();
+        if let Some(expected) = self.expected.replace(now) {
+            self.stops.note(expected, now);
+            if std::mem::take(&mut self.at_work) {
+                self.busy += now.since(expected);
+            }
+        }
         if shared.wanted.swap(false, Ordering::Acquire) {
             shared.bell.hush();
             self.answer(now, shared);
@@ -138,8 +165,12 @@ impl Worker {
             if then.is_none_or(|then| then.at.since(now) > PUBLISH_EVERY) {
                 self.publish(now, shared);
             }
+            self.busy += clock::monotonic().since(now);
+            // A packet that comes sooner wakes it sooner.
+            self.expected = then.map(|then| then.at.max(now));
             return self.wait(then, shared, timer);
         }
+        self.at_work = true;
         if now.since(self.published) >= PUBLISH_EVERY {
             self.publish(now, shared);
         }
@@ -172,8 +203,15 @@ impl Worker {
             (lane.counters.clone(), lane.lateness_ns.clone())
         });
         let [(one, one_late), (other, other_late)] = known;
+        let known = Known {
+            counters: [one, other],
+            lateness_ns: [one_late, other_late],
+            stops: self.stops.clone(),
+            run_queue_wait_ns: thread::cost().run_queue_wait_ns,
+            busy: self.busy,
+        };
         let mut answer = shared.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        *answer = Some(([one, other], [one_late, other_late]));
+        *answer = Some(known);
         shared.answered.notify_all();
     }
 

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_core::lab::HostTcp;
-use linerate_core::record::{Failure, Fault, Plan, Record, Status, Tool};
+use linerate_core::record::{Failure, Fault, Plan, Record, SimulatePlan, Status, Tool};
 use linerate_core::study::{CellPlan, Topology};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
@@ -18,7 +18,7 @@ use linerate_sys::stop::Stop;
 use super::Measurer;
 use crate::context::Context;
 use crate::lab::Lab;
-use crate::{rtt, throughput};
+use crate::{datagram, rtt, simulate, throughput};
 
 /// Answers tests on the host where it is called until the flag is set. Tells once whether it is
 /// ready.
@@ -57,6 +57,9 @@ impl Laboratory {
     }
 
     fn measured(&mut self, cell: &CellPlan) -> Result<Record, Failure> {
+        if let Plan::Simulate(plan) = &cell.plan {
+            return Ok(self.simulated(plan));
+        }
         let site = self.site.as_mut().ok_or_else(|| {
             Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
         })?;
@@ -68,9 +71,17 @@ impl Laboratory {
             match &plan {
                 Plan::Tcp(plan) => throughput::run(plan, &mut context),
                 Plan::Ping(plan) => rtt::run(plan, &mut context),
+                Plan::Udp(plan) => datagram::run(plan, &mut context),
+                Plan::Simulate(plan) => simulate::run(plan, &mut context),
             }
         })?;
         Ok(held_to_plan(record))
+    }
+
+    /// A model needs no laboratory.
+    fn simulated(&self, plan: &SimulatePlan) -> Record {
+        let (tool, stop) = (self.tool.clone(), self.stop.clone());
+        simulate::run(plan, &mut Context { tool, stop, watch: &mut |_| {} })
     }
 }
 
@@ -78,7 +89,11 @@ impl Laboratory {
 fn held_to_plan(mut record: Record) -> Record {
     let late = record.paths.iter().find(|path| path.late);
     let failure = late.map(|path| {
-        Failure::new(Fault::System, "emulate path", &path.name, path.faults.join("; "))
+        let stolen = path.stolen_ratio.map_or_else(String::new, |ratio| {
+            format!("; this machine's host took {:.1} % of its processor time", ratio * 100.0)
+        });
+        let why = path.faults.join("; ") + &stolen;
+        Failure::new(Fault::Instrument, "emulate path", &path.name, why)
             .advise("the run is invalid: leave the emulator a processor, and repeat")
     });
     if let (Some(failure), Status::Ok) = (failure, record.status) {
@@ -94,6 +109,8 @@ fn aimed_at(plan: &Plan, host: &str) -> Plan {
     match &mut plan {
         Plan::Tcp(tcp) => host.clone_into(&mut tcp.host),
         Plan::Ping(ping) => host.clone_into(&mut ping.host),
+        Plan::Udp(udp) => host.clone_into(&mut udp.host),
+        Plan::Simulate(_) => {}
     }
     plan
 }

@@ -4,6 +4,7 @@
 //! laboratories; tests put one with known answers there. Storing, printing and rendering are the
 //! caller's.
 
+mod attempts;
 mod laboratory;
 mod shipped;
 mod tables;
@@ -16,7 +17,7 @@ pub use tables::{HISTORY, TABLES, Table, table};
 
 use std::collections::BTreeSet;
 
-use linerate_core::record::{Cell, Failure, Record, Status};
+use linerate_core::record::{Cell, EmulatedPath, Failure, Record, Status};
 use linerate_core::study::{CellKey, CellPlan, Estimator, StudyPlan, Topology};
 use linerate_core::time::{Clock, MonoTime};
 use linerate_sys::stop::Stop;
@@ -46,6 +47,8 @@ pub struct Options {
     pub run: String,
     /// Cells that are measured already and are left out.
     pub done: BTreeSet<CellKey>,
+    /// How often a cell that this machine spoilt is measured again.
+    pub retries: u8,
 }
 
 /// What a run works with.
@@ -84,6 +87,11 @@ pub enum Step<'a> {
     Building(&'a Topology),
     /// A cell is about to be measured.
     Measuring(&'a Cell),
+    /// A cell was measured over a path that left its schedule: which path, and how.
+    Slipped(&'a Cell, &'a EmulatedPath, &'a str),
+    /// This machine spoilt a cell's measurement, which is made again: for the how manieth time,
+    /// of how many.
+    Again(&'a Cell, &'a Failure, u8, u8),
     /// A cell has a record with a failure.
     Failed(&'a Cell, &'a Failure),
     /// A topology could not be built.
@@ -97,6 +105,8 @@ pub enum Step<'a> {
 pub struct Ending {
     /// Cells measured well in this session.
     pub measured: usize,
+    /// Measurements that this machine spoilt and that were made again.
+    pub repeated: usize,
     /// Cells that failed in this session.
     pub failed: usize,
     /// Cells that this session found measured.
@@ -133,9 +143,10 @@ pub fn run(plan: &StudyPlan, options: &Options, tools: &mut Tools<'_>) -> Result
         total: cells.len(),
         missing: &missing,
         next: 0,
+        retries: options.retries,
         estimator: Estimator::default(),
         unkept: Vec::new(),
-        built_any: found > 0,
+        anything: found > 0,
         ending: Ending { found, ..Ending::default() },
         tools,
     };
@@ -157,46 +168,71 @@ struct Walk<'a, 'b> {
     total: usize,
     missing: &'a [CellPlan],
     next: usize,
+    retries: u8,
     estimator: Estimator,
-    /// Records of topologies that could not be built, held back until one could: at most one for
-    /// each cell.
+    /// Records of topologies that could not be built, held back until anything could be measured:
+    /// at most one for each cell.
     unkept: Vec<Record>,
-    built_any: bool,
+    /// A laboratory could be built, a cell needed none, or an earlier session has a record.
+    anything: bool,
     ending: Ending,
     tools: &'a mut Tools<'b>,
 }
 
 impl<'a> Walk<'a, '_> {
-    /// Builds one topology and measures its missing cells.
+    /// Measures the missing cells of one topology, and builds it when one of them needs that.
     fn topology(&mut self, topology: &Topology) -> Result<(), Failure> {
         let end = self.next + self.cells_from(self.next, topology);
         if end == self.next || self.tools.stop.asked() {
             return Ok(());
         }
-        self.tell(Step::Building(topology));
-        let before = self.tools.clock.now();
-        if let Err(failure) = self.tools.measurer.prepare(topology) {
-            if self.tools.stop.asked() {
-                return Ok(());
-            }
-            self.not_built(topology, &failure, end);
-            return self.keep_held_back();
+        let live = self.missing[self.next..end].iter().any(|cell| cell.plan.is_live());
+        let failure = if live { self.build(topology) } else { None };
+        if failure.is_some() && self.tools.stop.asked() {
+            return Ok(());
         }
-        self.estimator.prepared(self.tools.clock.now().nanos_since(before));
-        self.built_any = true;
-        self.keep_held_back()?;
-        while self.next < end && !self.tools.stop.asked() {
-            let stopped_within = self.cell(&self.missing[self.next])?;
-            if stopped_within {
-                break;
-            }
-            self.next += 1;
-        }
+        self.cells(end, failure.as_ref())?;
         self.tools.measurer.clear();
-        if self.next == end {
+        if self.next == end && failure.is_none() {
             self.tell(Step::Through(topology));
         }
         Ok(())
+    }
+
+    /// Why the topology could not be built, if it could not.
+    fn build(&mut self, topology: &Topology) -> Option<Failure> {
+        self.tell(Step::Building(topology));
+        let before = self.tools.clock.now();
+        if let Err(failure) = self.tools.measurer.prepare(topology) {
+            if !self.tools.stop.asked() {
+                self.ending.first_failure.get_or_insert_with(|| failure.clone());
+                self.tell(Step::NotBuilt(topology, &failure));
+            }
+            return Some(failure);
+        }
+        self.estimator.prepared(self.tools.clock.now().nanos_since(before));
+        self.anything = true;
+        None
+    }
+
+    /// Measures the missing cells before `end`. Those that need a laboratory have the failure of
+    /// theirs, where it has one.
+    fn cells(&mut self, end: usize, failure: Option<&Failure>) -> Result<(), Failure> {
+        while self.next < end && !self.tools.stop.asked() {
+            let cell = &self.missing[self.next];
+            match failure.filter(|_| cell.plan.is_live()) {
+                Some(failure) => self.not_built(cell, failure),
+                None => {
+                    self.anything = true;
+                    self.keep_held_back()?;
+                    if self.cell(cell)? {
+                        return Ok(());
+                    }
+                }
+            }
+            self.next += 1;
+        }
+        self.keep_held_back()
     }
 
     /// How many of the missing cells from `first` on belong to `topology`.
@@ -207,14 +243,7 @@ impl<'a> Walk<'a, '_> {
 
     /// Measures one cell; true when the user stopped it under way.
     fn cell(&mut self, cell: &'a CellPlan) -> Result<bool, Failure> {
-        self.tell(Step::Measuring(&cell.cell));
-        let before = self.tools.clock.now();
-        let mut record = self.tools.measurer.measure(cell);
-        self.estimator.measured(cell, self.tools.clock.now().nanos_since(before));
-        record.cell = Some(cell.cell.clone());
-        let (status, failure) = (record.status, record.failure.clone());
-        (self.tools.keep)(record)?;
-        match (status, failure) {
+        match self.attempts(cell)? {
             (Status::Interrupted, _) => return Ok(true),
             (Status::Ok, None) => self.ending.measured += 1,
             (_, failure) => {
@@ -228,23 +257,18 @@ impl<'a> Walk<'a, '_> {
         Ok(false)
     }
 
-    /// Gives the missing cells before `end` the failure of their topology.
-    fn not_built(&mut self, topology: &Topology, failure: &Failure, end: usize) {
-        for cell in &self.missing[self.next..end] {
-            let mut record = self.tools.measurer.unmeasured(cell, failure);
-            record.cell = Some(cell.cell.clone());
-            self.unkept.push(record);
-            self.ending.failed += 1;
-        }
-        self.next = end;
-        self.ending.first_failure.get_or_insert_with(|| failure.clone());
-        self.tell(Step::NotBuilt(topology, failure));
+    /// Gives a cell the failure of its topology.
+    fn not_built(&mut self, cell: &CellPlan, failure: &Failure) {
+        let mut record = self.tools.measurer.unmeasured(cell, failure);
+        record.cell = Some(cell.cell.clone());
+        self.unkept.push(record);
+        self.ending.failed += 1;
     }
 
-    /// Keeps what was held back, once a laboratory could be built. A host that can build none
-    /// (privilege, a missing facility) has nothing to tell about the study.
+    /// Keeps what was held back, once anything could be measured. A host that can build no
+    /// laboratory (privilege, a missing facility) has nothing to tell about the study.
     fn keep_held_back(&mut self) -> Result<(), Failure> {
-        if !self.built_any {
+        if !self.anything {
             return Ok(());
         }
         self.unkept.drain(..).try_for_each(|record| (self.tools.keep)(record))
@@ -252,14 +276,12 @@ impl<'a> Walk<'a, '_> {
 
     fn tell(&mut self, step: Step<'_>) {
         let rest = &self.missing[self.next..];
-        let mut laboratories: Vec<&str> =
-            rest.iter().map(|cell| cell.cell.topology.as_str()).collect();
-        laboratories.dedup();
+        let laboratories = StudyPlan::laboratories(rest.iter());
         let progress = Progress {
             done: self.total - rest.len(),
             total: self.total,
             elapsed_ns: self.tools.clock.now().nanos_since(self.started),
-            remaining_ns: self.estimator.remaining_ns(rest.iter(), laboratories.len()),
+            remaining_ns: self.estimator.remaining_ns(rest.iter(), laboratories),
             step,
         };
         (self.tools.progress)(&progress);
@@ -268,7 +290,7 @@ impl<'a> Walk<'a, '_> {
     fn end(mut self) -> Result<Ending, Failure> {
         self.ending.left = self.missing.len() - self.next;
         match self.ending.first_failure.take() {
-            Some(failure) if !self.built_any && !self.ending.interrupted() => Err(failure),
+            Some(failure) if !self.anything && !self.ending.interrupted() => Err(failure),
             first_failure => Ok(Ending { first_failure, ..self.ending }),
         }
     }

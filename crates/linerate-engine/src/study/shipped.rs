@@ -14,8 +14,11 @@ pub struct Shipped {
 }
 
 /// Every plan that ships with the program.
-pub const SHIPPED: &[Shipped] =
-    &[Shipped { name: "pren", toml: include_str!("../../../../studies/pren.toml") }];
+pub const SHIPPED: &[Shipped] = &[
+    Shipped { name: "pren", toml: include_str!("../../../../studies/pren.toml") },
+    Shipped { name: "nap", toml: include_str!("../../../../studies/nap.toml") },
+    Shipped { name: "gigasunet", toml: include_str!("../../../../studies/gigasunet.toml") },
+];
 
 /// The shipped plan of this name.
 pub fn shipped(name: &str) -> Option<&'static Shipped> {
@@ -55,6 +58,7 @@ mod tests {
                     let parameter = cell.cell.parameter;
                     let there = match &cell.plan {
                         Plan::Tcp(_) => published.tcp_row(of, parameter).is_some(),
+                        Plan::Simulate(_) | Plan::Udp(_) => true,
                         Plan::Ping(ping) => published.ping_row(of, ping.sizes_bytes[0]).is_some(),
                     };
                     assert!(there, "{} {parameter}", topology.id);

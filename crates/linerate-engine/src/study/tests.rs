@@ -48,6 +48,8 @@ fn plan() -> StudyPlan {
 enum Trouble {
     Panic,
     Fail,
+    /// The machine spoils this measurement and the next ones, so many in all.
+    Spoil(usize),
     Interrupt,
     /// The user stops the run while this cell is measured to its end.
     StopAfter,
@@ -80,6 +82,10 @@ fn blank(cell: &CellPlan) -> Record {
     Record::begin(id, tool, cell.plan.clone(), WallTime::from_unix_nanos(0))
 }
 
+fn spoilt() -> Failure {
+    Failure::new(Fault::Instrument, "emulate path", "a eth0 - b eth0", "it stood still")
+}
+
 fn refused() -> Failure {
     Failure::new(Fault::Unreachable, "connect", "h", "refused")
 }
@@ -98,17 +104,23 @@ impl Measurer for Hand<'_> {
 
     fn measure(&mut self, cell: &CellPlan) -> Record {
         let mut fake = self.0.borrow_mut();
-        assert!(fake.built);
+        assert!(fake.built || !cell.plan.is_live());
         fake.clock.advance(Duration::from_secs(1));
         let mut record = blank(cell);
         let value = cell.cell.parameter * u64::from(cell.cell.repetition);
         record.summary.push(Summary::of(MetricId::Goodput, Stat::Value, value as f64));
         let now = fake.measured.len();
-        match fake.trouble.filter(|(at, _)| *at == now).map(|(_, trouble)| trouble) {
+        let lasts = |trouble: Trouble| if let Trouble::Spoil(times) = trouble { times } else { 1 };
+        let here = |(at, trouble): &(usize, Trouble)| (*at..at + lasts(*trouble)).contains(&now);
+        match fake.trouble.filter(here).map(|(_, trouble)| trouble) {
             Some(Trouble::Panic) => panic!("killed"),
             Some(Trouble::Fail) => {
                 record.status = Status::Error;
                 record.failure = Some(refused());
+            }
+            Some(Trouble::Spoil(_)) => {
+                record.status = Status::Error;
+                record.failure = Some(spoilt());
             }
             Some(Trouble::Interrupt) => {
                 fake.stop.ask();
@@ -142,9 +154,13 @@ struct Session {
 }
 
 fn session(fake: Fake, done: &[Record]) -> Session {
+    session_of(&plan(), fake, done)
+}
+
+fn session_of(plan: &StudyPlan, fake: Fake, done: &[Record]) -> Session {
     let done = done.iter().filter(|record| record.status == Status::Ok);
     let done = done.map(|record| CellKey::of(record.cell.as_ref().expect("set"))).collect();
-    let options = Options { run: "r".to_owned(), done };
+    let options = Options { run: "r".to_owned(), done, retries: 2 };
     let fake = std::cell::RefCell::new(fake);
     let stop = fake.borrow().stop.clone();
     let (mut kept, mut progress) = (Vec::new(), Vec::new());
@@ -162,12 +178,16 @@ fn session(fake: Fake, done: &[Record]) -> Session {
                     Step::Building(topology) => format!("build {}", topology.id),
                     Step::Measuring(cell) => CellKey::of(cell).to_string(),
                     Step::Failed(_, failure) | Step::NotBuilt(_, failure) => failure.to_string(),
+                    Step::Slipped(_, _, slips) => slips.to_owned(),
+                    Step::Again(cell, failure, again, of) => {
+                        format!("{}: {failure}, again {again} of {of}", CellKey::of(cell))
+                    }
                     Step::Through(topology) => format!("through {}", topology.id),
                 };
                 progress.push((now.done, now.total, now.remaining_ns, step));
             },
         };
-        run(&plan(), &options, &mut tools)
+        run(plan, &options, &mut tools)
     }));
     Session { kept, ending: ending.ok(), fake: fake.into_inner(), progress }
 }
@@ -235,6 +255,33 @@ fn a_cell_that_fails_is_kept_and_the_run_goes_on() {
 }
 
 #[test]
+fn a_cell_that_the_machine_spoilt_is_measured_again_and_every_attempt_is_kept() {
+    let all = all_keys();
+    for (spoilt_times, attempts, well) in [(1, 2, 8), (2, 3, 8), (3, 3, 7)] {
+        let trouble = Some((2, Trouble::Spoil(spoilt_times)));
+        let session = session(Fake { trouble, ..Fake::default() }, &[]);
+        let expected = [&all[..2], &vec![all[2].clone(); attempts], &all[3..]].concat();
+        assert_eq!(keys(&session.kept), expected);
+        let failed = session.kept.iter().filter(|record| record.failure == Some(spoilt())).count();
+        assert_eq!(failed, spoilt_times);
+        let ending = session.ending.expect("no panic").expect("all kept");
+        assert_eq!((ending.measured, ending.failed), (well, 8 - well));
+        assert_eq!(ending.repeated, attempts - 1);
+        let line = format!("{}: {}, again 1 of 2", all[2], spoilt());
+        assert!(session.progress.iter().any(|(.., step)| *step == line), "{line}");
+        // A resumed run tries the one that never went well again.
+        let second = self::session(Fake::default(), &session.kept);
+        assert_eq!(second.fake.measured, if well == 8 { &[] } else { &all[2..3] });
+    }
+}
+
+#[test]
+fn a_cell_that_the_path_failed_is_not_measured_again() {
+    let session = session(Fake { trouble: Some((2, Trouble::Fail)), ..Fake::default() }, &[]);
+    assert_eq!(session.ending.expect("no panic").expect("all kept").repeated, 0);
+}
+
+#[test]
 fn an_interrupt_keeps_the_cell_under_way_and_counts_it_as_left() {
     let trouble = Some((5, Trouble::Interrupt));
     let first = session(Fake { trouble, ..Fake::default() }, &[]);
@@ -278,6 +325,55 @@ fn a_host_that_can_build_nothing_is_one_failure_and_no_record() {
     assert!(session.kept.is_empty());
     let failure = session.ending.expect("no panic").expect_err("nothing was measured");
     assert_eq!((failure.object.as_str(), failure.fault), ("a", Fault::System));
+}
+
+/// Two topologies over an emulated link; a simulated test on both and a live one on `b`.
+fn mixed() -> StudyPlan {
+    let topology = |id: &str| {
+        format!(
+            "[[topology]]\nid = \"{id}\"\ntitle = \"T\"\nclass = \"c\"\nclient = \"h\"\n\
+             server = \"g\"\nlab.host = [{{ name = \"h\" }}, {{ name = \"g\" }}]\nlab.link = \
+             [{{ ends = [\"h\", \"g\"], path = {{ rate = \"1 Gbit/s\" }} }}]\n"
+        )
+    };
+    let test = |id: &str, kind: &str, more: &str| {
+        format!(
+            "[[test]]\nid = \"{id}\"\nkind = \"{kind}\"\nwindows_bytes = [1000]\n\
+             seconds = 1.0\nrepetitions = 2\n{more}\n"
+        )
+    };
+    let parts = [
+        "name = \"s\"\ntitle = \"t\"\n".to_owned(),
+        topology("a"),
+        topology("b"),
+        test("live", "tcp", "on = [\"b\"]"),
+        test("virtual", "simulate", ""),
+    ];
+    StudyPlan::from_toml(&parts.concat()).expect("a sound plan")
+}
+
+#[test]
+fn a_topology_of_models_is_not_built() {
+    let session = session_of(&mixed(), Fake::default(), &[]);
+    // 2 on `a`; 2 live and 2 simulated on `b`.
+    assert_eq!(session.kept.len(), 6);
+    assert_eq!(session.fake.prepared, ["b"]);
+    let steps: Vec<&str> = session.progress.iter().map(|(_, _, _, step)| step.as_str()).collect();
+    assert_eq!(steps[0], "a virtual 1000 #1");
+    assert!(!steps.contains(&"build a"), "{steps:?}");
+}
+
+#[test]
+fn models_answer_where_no_laboratory_can_be_built() {
+    let fake = Fake { unbuildable: vec!["a", "b"], ..Fake::default() };
+    let session = session_of(&mixed(), fake, &[]);
+    assert_eq!(session.kept.len(), 6);
+    for record in &session.kept {
+        let live = record.cell.as_ref().expect("set").test == "live";
+        assert_eq!(record.failure.is_some(), live);
+    }
+    let ending = session.ending.expect("no panic").expect("all kept");
+    assert_eq!((ending.measured, ending.failed, ending.left), (4, 2, 0));
 }
 
 #[test]

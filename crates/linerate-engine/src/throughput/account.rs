@@ -178,6 +178,7 @@ impl Account {
             send_window_bytes: sender.and_then(|sender| sender.send_window_bytes),
             pmtu_bytes: sender.and_then(|sender| sender.pmtu_bytes),
             omitted: start_ns < self.omit_ns,
+            datagrams: None,
         }
     }
 }

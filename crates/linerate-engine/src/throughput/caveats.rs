@@ -30,7 +30,7 @@ pub(super) fn caveats(record: &Record, plan: &TcpPlan, account: &Account) -> Vec
     caveats.extend(windows(&record.flows));
     caveats.extend(congestion_control(&record.flows));
     caveats.extend(mss(&record.flows));
-    let same_host = same_host(account);
+    let same_host = same_host(account.server_host_id.as_deref());
     // One machine is told once.
     let ends = record.ends.iter().filter(|end| same_host.is_none() || end.role == "local");
     caveats.extend(ends.filter_map(stolen_time));
@@ -60,7 +60,8 @@ const fn name(side: Side) -> &'static str {
     }
 }
 
-fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
+/// A data thread that used nearly all of a core.
+pub(crate) fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
     let ends = flows.iter().filter_map(|flow| end_of(flow, side));
     let share = ends.filter_map(cpu_share).reduce(f64::max)?;
     (share >= CPU_BOUND_RATIO).then(|| {
@@ -72,7 +73,8 @@ fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
     })
 }
 
-fn run_queue_wait(flows: &[Flow], side: Side) -> Option<Caveat> {
+/// A data thread that waited for a core.
+pub(crate) fn run_queue_wait(flows: &[Flow], side: Side) -> Option<Caveat> {
     let ends = flows.iter().filter_map(|flow| end_of(flow, side));
     let share = ends.filter_map(run_queue_share).reduce(f64::max)?;
     (share >= RUN_QUEUE_WAIT_RATIO).then(|| {
@@ -85,7 +87,7 @@ fn run_queue_wait(flows: &[Flow], side: Side) -> Option<Caveat> {
 }
 
 /// The kernel doubles what is asked (socket(7)); less than that was not granted.
-fn windows(flows: &[Flow]) -> Option<Caveat> {
+pub(crate) fn windows(flows: &[Flow]) -> Option<Caveat> {
     let ends = flows.iter().flat_map(|flow| [&flow.sender, &flow.receiver]).flatten();
     let short = |buffer: &Asked<u64>| {
         buffer.asked.zip(buffer.got).filter(|(asked, got)| *got < asked.saturating_mul(2))
@@ -128,9 +130,10 @@ fn mss(flows: &[Flow]) -> Option<Caveat> {
     ))
 }
 
-fn same_host(account: &Account) -> Option<Caveat> {
+/// Both ends on one kernel, by the name that the other end gave.
+pub(crate) fn same_host(server_host_id: Option<&str>) -> Option<Caveat> {
     let here = linerate_sys::host::boot_id()?;
-    (account.server_host_id.as_deref() == Some(here.as_str())).then(|| {
+    (server_host_id == Some(here.as_str())).then(|| {
         Caveat::new(
             CaveatCode::SameHost,
             "both ends run on one kernel",
@@ -179,7 +182,7 @@ fn pace(flows: &[Flow], plan: &TcpPlan) -> Option<Caveat> {
 }
 
 /// More than a bound allows is measured wrongly, or the bound is wrong.
-fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
+pub(crate) fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
     let direction = ceiling.direction?;
     let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction))?;
     let bound = ceiling.expected().filter(|bound| goodput > bound.value * SHARE_MAX)?;
@@ -227,7 +230,8 @@ fn waited_behind_a_hole(record: &Record, direction: Direction) -> bool {
     plan.omit_ns > 0 && lost.is_some_and(|segments| segments > 0.0)
 }
 
-fn cut_short(record: &Record) -> Option<Caveat> {
+/// Figures of a test that ended early.
+pub(crate) fn cut_short(record: &Record) -> Option<Caveat> {
     let failure = record.failure.as_ref()?;
     (!record.summary.is_empty()).then(|| {
         Caveat::new(

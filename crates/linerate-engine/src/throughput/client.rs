@@ -113,10 +113,11 @@ impl Test {
             Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
         })?;
         let server = resolve(&plan.host, plan.port, plan.family)?;
-        let local = bind_address(plan)?;
+        let local = bind_address(plan.bind.as_deref())?;
         account.ends.push(crate::environment::local_end(Some(server.ip())));
         account.witness = Some(Witness::begin(server.ip()));
-        let control = connect_control(server, local, plan)?;
+        let control =
+            connect_control(server, local, Duration::from_nanos(plan.connect_timeout_ns))?;
         let machine = ClientMachine::default();
         let endpoint = Endpoint::new(request.clone());
         let background = request.background().map(Endpoint::new);
@@ -338,7 +339,8 @@ impl Way {
     }
 }
 
-fn refused(peer: &str, refuse: &Refuse) -> Failure {
+/// The failure that a server's no is.
+pub(crate) fn refused(peer: &str, refuse: &Refuse) -> Failure {
     let failure = Failure::new(Fault::PeerRefused, "ask for a test with", peer, &refuse.reason);
     match (refuse.code, refuse.retry_after_ms) {
         (RefuseCode::Busy, Some(ms)) => {
@@ -349,12 +351,12 @@ fn refused(peer: &str, refuse: &Refuse) -> Failure {
     }
 }
 
-fn connect_control(
+/// A control connection whose hellos are done.
+pub(crate) fn connect_control(
     server: SocketAddr,
     local: Option<IpAddr>,
-    plan: &TcpPlan,
+    timeout: Duration,
 ) -> Result<Control, Failure> {
-    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
     let stream = tcp::connect(server, local, &TcpOptions::default(), timeout)
         .map_err(|error| connect_failure(&error))?;
     send_hello(&stream, HelloKind::Control).map_err(|error| {
@@ -392,8 +394,9 @@ pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     Failure::new(fault, call, &error.object, words_of(&error.source)).advise(advice)
 }
 
-pub(crate) fn bind_address(plan: &TcpPlan) -> Result<Option<IpAddr>, Failure> {
-    let Some(text) = &plan.bind else { return Ok(None) };
+/// The local address that a plan names.
+pub(crate) fn bind_address(bind: Option<&str>) -> Result<Option<IpAddr>, Failure> {
+    let Some(text) = bind else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
         Failure::new(Fault::Usage, "bind", text, "not an IP address")
             .advise("give an address of this host to -B")

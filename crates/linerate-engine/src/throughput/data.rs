@@ -332,7 +332,8 @@ pub(super) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), Interrupted | WouldBlock)
 }
 
-fn cost_since(before: ThreadCost) -> ThreadCost {
+/// What the calling thread cost since `before`.
+pub(crate) fn cost_since(before: ThreadCost) -> ThreadCost {
     let after = cost();
     let spent = |after: Option<u64>, before: Option<u64>| Some(after?.saturating_sub(before?));
     ThreadCost {

@@ -426,6 +426,7 @@ impl Stream {
             nodelay: request.nodelay,
             technique: outcome.technique.to_owned(),
             tcp_info,
+            ..FlowEnd::default()
         }
     }
 }

@@ -117,13 +117,13 @@ fn counting(flow: &Flow, one_sided: bool) -> Option<&FlowEnd> {
 }
 
 /// A stream's payload rate at the end that counts.
-fn goodput(flow: &Flow, one_sided: bool) -> Option<f64> {
+pub(crate) fn goodput(flow: &Flow, one_sided: bool) -> Option<f64> {
     counting(flow, one_sided).map(|end| rate_bps(end.bytes_measured, end.span_ns))
 }
 
 /// Bytes, span and rate of all streams together: from the first stream's first byte to the last
 /// stream's last.
-fn totals(flows: &[&Flow], one_sided: bool) -> Vec<Summary> {
+pub(crate) fn totals(flows: &[&Flow], one_sided: bool) -> Vec<Summary> {
     let ends: Vec<&FlowEnd> = flows.iter().filter_map(|flow| counting(flow, one_sided)).collect();
     let first = ends.iter().map(|end| end.span_start_ns).min();
     let last = ends.iter().map(|end| end.span_start_ns + end.span_ns).max();
@@ -183,7 +183,8 @@ fn return_rows(flows: &[&Flow]) -> Vec<Summary> {
     back.into_iter().chain(ratio).collect()
 }
 
-fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {
+/// Processor time of both ends, and waiting for a processor.
+pub(crate) fn cpu_rows(flows: &[&Flow]) -> Vec<Summary> {
     let mut rows = Vec::new();
     let ends = [
         (Side::Sender, MetricId::CpuSender, MetricId::CpuShareSender),

@@ -23,4 +23,14 @@ pub(crate) mod span;
 pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};
 pub use registry::{DataRegistry, Registration};
-pub use session::{Admission, Permit, serve_test};
+pub use session::{Admission, Demand, Permit, serve_test};
+
+// What UDP tests share with TCP's.
+pub(crate) use account::rate_bps;
+pub(crate) use caveats::{above_ceiling, cpu_bound, cut_short, run_queue_wait, same_host, windows};
+pub(crate) use ceiling::{Packet, bound};
+pub(crate) use client::{bind_address, client_side, connect_control, has, refused};
+pub(crate) use control::{Control, plain};
+pub(crate) use data::cost_since;
+pub(crate) use fold::{cpu_rows, goodput, totals};
+pub(crate) use session::{GRACE, LOOK, LOOK_AT_END, Session};

@@ -27,12 +27,12 @@ use super::registry::{DataRegistry, Registration};
 /// A client has this long for the next step of the set-up.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// After the planned end a test may take this much longer: draining, a slow last answer.
-const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// A test that follows another may find its place not yet given back: a client's last message
 /// and its next connection cross on the way.
 const HANDOVER: Duration = Duration::from_millis(300);
 /// How often waits look at the stop flag.
-const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// How often the end of the streams is looked for once it is due.
 pub(crate) const LOOK_AT_END: Duration = Duration::from_millis(2);
 
@@ -42,12 +42,30 @@ pub struct Permit(
     pub Box<dyn Any + Send>,
 );
 
+/// What a test takes of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Streams of all directions, a flow in the background among them.
+    pub streams: usize,
+    /// How long it is planned to send, where that is known.
+    pub planned: Option<Duration>,
+}
+
+impl Demand {
+    /// That of a test over TCP.
+    pub(crate) fn of(request: &Request) -> Self {
+        let background = usize::from(request.background_bps.is_some());
+        let streams = usize::from(request.streams) * request.each_direction().len() + background;
+        Self { streams, planned: planned_span(request) }
+    }
+}
+
 /// Decides which tests a server runs.
 pub trait Admission: Sync {
     /// A permit for a test, or the reason against it.
     /// # Errors
     /// The answer to send to the client.
-    fn admit(&self, request: &Request, peer: SocketAddr) -> Result<Permit, Refuse>;
+    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse>;
 
     /// Longest time a test may send.
     fn duration_max(&self) -> Duration;
@@ -76,10 +94,11 @@ pub fn serve_test(
     result
 }
 
-struct Session {
-    control: Control,
-    machine: ServerMachine,
-    stop: Stop,
+/// The server's side of one control connection.
+pub(crate) struct Session {
+    pub(crate) control: Control,
+    pub(crate) machine: ServerMachine,
+    pub(crate) stop: Stop,
 }
 
 /// Where the data streams of a test arrive.
@@ -105,18 +124,16 @@ impl Session {
         registry: &DataRegistry,
         admission: &dyn Admission,
     ) -> Result<String, Failure> {
-        let Some(request) = self.await_request()? else {
-            return Ok("closed without a request".to_owned());
+        let request = match self.next_event(monotonic() + STEP_TIMEOUT)? {
+            Some(ServerEvent::Requested(request)) => request,
+            Some(ServerEvent::UdpRequested(request)) => return self.run_udp(&request, admission),
+            Some(_) => return Ok("closed without a request".to_owned()),
+            None => return Err(self.too_slow("a request", STEP_TIMEOUT)),
         };
-        let peer = self.address(TcpStream::peer_addr)?;
-        let permit = admit(&request, peer, admission);
-        let _permit = match permit {
+        let checked = request.check().map_err(|error| error.to_string());
+        let _permit = match self.admit(checked, &Demand::of(&request), admission)? {
             Ok(permit) => permit,
-            Err(refuse) => {
-                let line = format!("refused: {}", refuse.reason);
-                self.control.send(&Message::Refuse(refuse))?;
-                return Ok(line);
-            }
+            Err(line) => return Ok(line),
         };
         let mut streams = self.open_streams(&request, registry)?;
         self.measure(&request, &mut streams, admission.duration_max())?;
@@ -131,11 +148,24 @@ impl Session {
         Ok(format!("{} {noun}, {bytes} bytes", request.streams))
     }
 
-    fn await_request(&mut self) -> Result<Option<Request>, Failure> {
-        match self.next_event(monotonic() + STEP_TIMEOUT)? {
-            Some(ServerEvent::Requested(request)) => Ok(Some(request)),
-            Some(_) => Ok(None),
-            None => Err(self.too_slow("a request")),
+    /// A permit for a test within the protocol's bounds, waiting [`HANDOVER`] for the place of one
+    /// that is just ending; or the line for the log once the client has been refused.
+    pub(crate) fn admit(
+        &mut self,
+        checked: Result<(), String>,
+        demand: &Demand,
+        admission: &dyn Admission,
+    ) -> Result<Result<Permit, String>, Failure> {
+        let peer = self.address(TcpStream::peer_addr)?;
+        let refuse = |reason| Refuse { code: RefuseCode::Malformed, reason, retry_after_ms: None };
+        let permit = checked.map_err(refuse).and_then(|()| admit(demand, peer, admission));
+        match permit {
+            Ok(permit) => Ok(Ok(permit)),
+            Err(refuse) => {
+                let line = format!("refused: {}", refuse.reason);
+                self.control.send(&Message::Refuse(refuse))?;
+                Ok(Err(line))
+            }
         }
     }
 
@@ -156,7 +186,8 @@ impl Session {
         let end = self.own_end();
         let host_id = linerate_sys::host::boot_id();
         let features = FEATURES.map(str::to_owned).to_vec();
-        let accept = Accept { token: token.to_hex(), data_port, host_id, end, features };
+        let (token, udp_ports) = (token.to_hex(), Vec::new());
+        let accept = Accept { token, data_port, udp_ports, host_id, end, features };
         self.control.send(&Message::Accept(Box::new(accept)))?;
         self.machine.accepted();
         let mut streams = self.gather(request, &arrivals)?;
@@ -168,7 +199,8 @@ impl Session {
         Ok(streams)
     }
 
-    fn own_end(&self) -> End {
+    /// What this host is, seen from the client.
+    pub(crate) fn own_end(&self) -> End {
         let peer = self.control.stream().peer_addr().ok().map(|addr| addr.ip());
         End { role: "remote".to_owned(), ..crate::environment::local_end(peer) }
     }
@@ -186,7 +218,7 @@ impl Session {
         while !missing.is_empty() {
             self.look_at_client("the data streams")?;
             if monotonic() >= deadline {
-                return Err(self.too_slow("the data streams"));
+                return Err(self.too_slow("the data streams", STEP_TIMEOUT));
             }
             let Some((hello, socket)) = arrivals.next(deadline) else { continue };
             let place = (hello.direction, hello.stream);
@@ -218,7 +250,7 @@ impl Session {
         match self.next_event(monotonic() + STEP_TIMEOUT)? {
             Some(ServerEvent::Started) => {}
             Some(_) => return Err(self.left_early()),
-            None => return Err(self.too_slow("start")),
+            None => return Err(self.too_slow("start", STEP_TIMEOUT)),
         }
         let begin = monotonic();
         for endpoint in streams.each() {
@@ -253,7 +285,8 @@ impl Session {
         self.control.send(&Message::Interval { samples })
     }
 
-    fn await_bye(&mut self) -> Result<(), Failure> {
+    /// Waits for the client to take its result.
+    pub(crate) fn await_bye(&mut self) -> Result<(), Failure> {
         let deadline = monotonic() + STEP_TIMEOUT;
         loop {
             match self.next_event(deadline) {
@@ -266,7 +299,8 @@ impl Session {
         }
     }
 
-    fn next_event(&mut self, until: MonoTime) -> Result<Option<ServerEvent>, Failure> {
+    /// What the client wants next, or nothing by `until`.
+    pub(crate) fn next_event(&mut self, until: MonoTime) -> Result<Option<ServerEvent>, Failure> {
         loop {
             let step = until.min(monotonic() + LOOK);
             if let Some(message) = self.control.receive(step)? {
@@ -280,7 +314,7 @@ impl Session {
     }
 
     /// Notices a client that leaves while the server waits for something else.
-    fn look_at_client(&mut self, waiting_for: &str) -> Result<(), Failure> {
+    pub(crate) fn look_at_client(&mut self, waiting_for: &str) -> Result<(), Failure> {
         if self.stop.asked() {
             let failure = Failure::new(
                 Fault::System,
@@ -299,7 +333,8 @@ impl Session {
         }
     }
 
-    fn address(
+    /// An address of the control connection.
+    pub(crate) fn address(
         &self,
         which: impl Fn(&TcpStream) -> std::io::Result<SocketAddr>,
     ) -> Result<SocketAddr, Failure> {
@@ -308,13 +343,15 @@ impl Session {
         })
     }
 
-    fn too_slow(&self, what: &str) -> Failure {
+    /// The client did not take the next step in time.
+    pub(crate) fn too_slow(&self, what: &str, within: Duration) -> Failure {
         let attempt = format!("wait for {what} from");
-        let reason = format!("nothing came within {STEP_TIMEOUT:?}");
+        let reason = format!("nothing came within {within:?}");
         Failure::new(Fault::PeerMisbehaved, attempt, self.control.peer(), reason)
     }
 
-    fn left_early(&self) -> Failure {
+    /// The client has gone.
+    pub(crate) fn left_early(&self) -> Failure {
         let reason = "the client gave the test up";
         Failure::new(Fault::Unreachable, "serve", self.control.peer(), reason)
     }
@@ -357,18 +394,13 @@ fn places(request: &Request) -> impl Iterator<Item = (Direction, u16)> + '_ {
 
 /// A permit, waiting [`HANDOVER`] for the place of a test that is just ending.
 pub(crate) fn admit(
-    request: &Request,
+    demand: &Demand,
     peer: SocketAddr,
     admission: &dyn Admission,
 ) -> Result<Permit, Refuse> {
-    request.check().map_err(|error| Refuse {
-        code: RefuseCode::Malformed,
-        reason: error.to_string(),
-        retry_after_ms: None,
-    })?;
     let deadline = monotonic() + HANDOVER;
     loop {
-        match admission.admit(request, peer) {
+        match admission.admit(demand, peer) {
             Err(refuse) if refuse.code == RefuseCode::Busy && monotonic() < deadline => {
                 linerate_sys::clock::sleep(Duration::from_millis(5));
             }

@@ -1,6 +1,6 @@
 //! The client's side of a test as a machine: which message is in order when.
 
-use super::{Accept, EndReport, FlowSample, Message, Refuse, WireError};
+use super::{Accept, EndReport, FlowSample, Message, Refuse, UdpSample, UdpSent, WireError};
 
 /// What the client has to do after a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,10 @@ pub enum ClientEvent {
     Ready,
     /// The server's streams at the end of an interval.
     Interval(Vec<FlowSample>),
+    /// The server's UDP streams at the end of an interval.
+    UdpInterval(Vec<UdpSample>),
+    /// The server's UDP senders are done.
+    UdpSent(Vec<UdpSent>),
     /// The server's account of the test.
     Reported(Vec<EndReport>),
     /// The server cannot go on.
@@ -54,6 +58,12 @@ impl ClientMachine {
             (State::AwaitReady, Message::Ready) => (State::Running, ClientEvent::Ready),
             (State::Running, Message::Interval { samples }) => {
                 (State::Running, ClientEvent::Interval(samples))
+            }
+            (State::Running, Message::UdpInterval { samples }) => {
+                (State::Running, ClientEvent::UdpInterval(samples))
+            }
+            (State::Running, Message::UdpSent { streams }) => {
+                (State::Running, ClientEvent::UdpSent(streams))
             }
             (State::Running, Message::Result { reports }) => {
                 (State::Over, ClientEvent::Reported(reports))

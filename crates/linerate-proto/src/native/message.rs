@@ -6,6 +6,8 @@ use linerate_core::record::{Direction, End, Finish, FlowEnd, SynOptions, TcpDire
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
+use super::{UdpRequest, UdpSample, UdpSent};
+
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -32,6 +34,18 @@ pub enum Message {
         /// One report per stream.
         reports: Vec<EndReport>,
     },
+    /// Client: the UDP test it wants.
+    UdpRequest(UdpRequest),
+    /// Server: what its UDP streams look like at the end of an interval.
+    UdpInterval {
+        /// One sample per stream.
+        samples: Vec<UdpSample>,
+    },
+    /// Either end: its UDP senders are done, and what they sent.
+    UdpSent {
+        /// One entry per stream that it sent.
+        streams: Vec<UdpSent>,
+    },
     /// Either end: the test cannot go on.
     Abort {
         /// Why.
@@ -53,6 +67,9 @@ impl Message {
             Self::Interval { .. } => "interval",
             Self::Stop => "stop",
             Self::Result { .. } => "result",
+            Self::UdpRequest(_) => "udp_request",
+            Self::UdpInterval { .. } => "udp_interval",
+            Self::UdpSent { .. } => "udp_sent",
             Self::Abort { .. } => "abort",
             Self::Bye => "bye",
         }
@@ -209,6 +226,9 @@ pub struct Accept {
     pub token: String,
     /// Where to connect data streams.
     pub data_port: u16,
+    /// Where to open the streams of a UDP test, one port each, in the order of the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub udp_ports: Vec<u16>,
     /// Names the running kernel, so that both ends on one host are noticed.
     pub host_id: Option<String>,
     /// What the server's host is.

@@ -1,4 +1,5 @@
-//! The protocol between `linerate tcp` and `linerate serve` (own; layout in spec/native.md).
+//! The protocol between `linerate tcp`, `linerate udp` and `linerate serve` (own; layouts in
+//! spec/native.md and spec/udp-throughput.md).
 //!
 //! One TCP control connection per test carries length-prefixed JSON; data connections carry a
 //! fixed hello and then only payload. What a machine here leaves out: sockets, clocks, threads.
@@ -21,6 +22,9 @@
 mod client;
 mod message;
 mod server;
+mod udp;
+mod udp_message;
+mod udp_tracker;
 mod wire;
 
 pub use client::{ClientEvent, ClientMachine};
@@ -28,6 +32,12 @@ pub use message::{
     Accept, EndReport, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, RequestError,
 };
 pub use server::{ServerEvent, ServerMachine};
+pub use udp::{
+    ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, OPENING_BYTES, Opening, OpeningStep,
+    STAMP_NS_MAX, stream_tag,
+};
+pub use udp_message::{DATAGRAM_BYTES_MAX, UdpCounts, UdpRequest, UdpSample, UdpSent};
+pub use udp_tracker::{Order, UdpTracker, WINDOW};
 pub use wire::{
     CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Decoder, Hello, HelloKind, MAX_MESSAGE_BYTES,
     Token, WireError, encode,
@@ -38,3 +48,5 @@ pub const VERSION: u16 = 1;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod udp_tests;

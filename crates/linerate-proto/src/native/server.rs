@@ -1,14 +1,18 @@
 //! The server's side of a test as a machine: which message is in order when.
 
-use super::{Message, Request, WireError};
+use super::{Message, Request, UdpRequest, UdpSent, WireError};
 
 /// What the server has to do after a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerEvent {
     /// Decide on this test and answer with accept or refuse.
     Requested(Request),
+    /// Decide on this UDP test and answer with accept or refuse.
+    UdpRequested(UdpRequest),
     /// Start all streams.
     Started,
+    /// The client's UDP senders are done.
+    UdpSent(Vec<UdpSent>),
     /// Stop sending early.
     Stopped,
     /// The client is done with the test.
@@ -46,6 +50,16 @@ impl ServerMachine {
         let (state, event) = match (self.state, message) {
             (State::AwaitRequest, Message::Request(request)) => {
                 (State::Deciding, ServerEvent::Requested(request))
+            }
+            (State::AwaitRequest, Message::UdpRequest(request)) => {
+                (State::Deciding, ServerEvent::UdpRequested(request))
+            }
+            (State::Running, Message::UdpSent { streams }) => {
+                (State::Running, ServerEvent::UdpSent(streams))
+            }
+            // It may cross the result of a server that gave up waiting for it.
+            (State::Reported, Message::UdpSent { streams }) => {
+                (State::Reported, ServerEvent::UdpSent(streams))
             }
             (State::AwaitStart, Message::Start) => (State::Running, ServerEvent::Started),
             (State::Running, Message::Stop) => (State::Running, ServerEvent::Stopped),

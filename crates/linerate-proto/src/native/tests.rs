@@ -29,6 +29,7 @@ fn accept() -> Message {
     Message::Accept(Box::new(Accept {
         token: Token([7; 16]).to_hex(),
         data_port: 5210,
+        udp_ports: Vec::new(),
         host_id: None,
         end: End::default(),
         features: Vec::new(),

@@ -4,6 +4,7 @@
 //! reader's setting; print is always light.
 
 pub(crate) mod page;
+mod simulated;
 mod single;
 pub(crate) mod study;
 

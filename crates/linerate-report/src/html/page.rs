@@ -46,6 +46,7 @@ ul{padding-left:1.2rem}
 details{margin:1rem 0}summary{cursor:pointer;font-weight:600}
 pre{overflow-x:auto;background:var(--past);padding:.8rem;font-size:.85rem}
 dt{font-weight:600;margin-top:.6rem}dd{margin:0 0 0 1rem}
+.answers{max-width:60rem}.answers dd{margin-top:.1rem}
 footer{margin-top:3rem;color:var(--soft);font-size:.9rem}
 @media (max-width:40rem){body{padding:.6rem .8rem 2rem}.figure{font-size:1.45rem}
 .tile{flex-basis:9rem}th,td{padding:.25rem .45rem}.box{padding:.8rem .9rem}}
@@ -70,7 +71,7 @@ pub(super) fn page(title: &str, body: &str) -> String {
 }
 
 /// Text in which a number is not parted from its unit at the end of a line.
-fn unparted(text: &str) -> String {
+pub(super) fn unparted(text: &str) -> String {
     let units = ["%", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
     let mut out = String::with_capacity(text.len());
     for word in text.split(' ') {

@@ -1,8 +1,8 @@
-//! The page of one result: a TCP test with its intervals, a ping with its distribution.
+//! The page of one result: a TCP or UDP test with its intervals, a ping with its distribution.
 
 use linerate_core::record::{
     Ceiling, Direction, Distribution, LINK, MetricId, PingMode, PingPlan, Plan, Record, Series,
-    Stat, TcpPlan,
+    Stat, TcpDirections, TcpPlan, UdpPlan,
 };
 
 use super::page;
@@ -22,11 +22,21 @@ pub fn record(record: &Record) -> String {
             let metrics = TCP_METRICS.to_vec();
             (text::tcp_title(plan), tcp_tiles(record, plan), tcp_body(record, plan), metrics)
         }
+        Plan::Udp(plan) => {
+            let metrics = UDP_METRICS.to_vec();
+            (text::udp_title(plan), udp_tiles(record, plan), udp_body(record, plan), metrics)
+        }
         Plan::Ping(plan) => (
             text::ping_title(plan),
             ping_tiles(record, plan),
             ping_body(record, plan),
             ping_metrics(plan),
+        ),
+        Plan::Simulate(plan) => (
+            text::simulate_title(plan),
+            super::simulated::tiles(record),
+            super::simulated::body(record, plan),
+            super::simulated::METRICS.to_vec(),
         ),
     };
     let mut out = page::title(&title);
@@ -72,6 +82,20 @@ const TCP_METRICS: &[MetricId] = &[
     MetricId::Cwnd,
     MetricId::CpuSender,
     MetricId::CpuReceiver,
+];
+
+const UDP_METRICS: &[MetricId] = &[
+    MetricId::Goodput,
+    MetricId::DatagramsSent,
+    MetricId::DatagramsReceived,
+    MetricId::DatagramsLost,
+    MetricId::DatagramLossRatio,
+    MetricId::DatagramsLostHere,
+    MetricId::DatagramDuplicates,
+    MetricId::DatagramsReordered,
+    MetricId::JitterRfc3550,
+    MetricId::Pdv,
+    MetricId::BusiestMs,
 ];
 
 const PING_METRICS: &[MetricId] = &[
@@ -120,7 +144,30 @@ fn tcp_tiles(record: &Record, plan: &TcpPlan) -> Vec<[String; 3]> {
     tiles
 }
 
+fn udp_tiles(record: &Record, plan: &UdpPlan) -> Vec<[String; 3]> {
+    let mut tiles = Vec::new();
+    for &direction in words::each_direction(plan.directions) {
+        let value = |metric| record.value(metric, Stat::Value, Some(direction));
+        let way = words::direction(direction);
+        let ceiling = ceiling::brief(record.ceiling_of(direction));
+        let goodput = or_dash(value(MetricId::Goodput), number::rate);
+        tiles.push([goodput, format!("payload, {way}"), ceiling]);
+        let sent = or_dash(value(MetricId::DatagramsSent), |n| format!("of {n:.0} sent"));
+        let loss = or_dash(value(MetricId::DatagramLossRatio), number::percent);
+        tiles.push([loss, format!("lost, {way}"), sent]);
+    }
+    tiles
+}
+
+fn udp_body(record: &Record, plan: &UdpPlan) -> String {
+    body(record, plan.directions, |direction| text::udp_table(record, direction))
+}
+
 fn tcp_body(record: &Record, plan: &TcpPlan) -> String {
+    body(record, plan.directions, |direction| text::tcp_table(record, direction))
+}
+
+fn body(record: &Record, directions: TcpDirections, table: impl Fn(Direction) -> Table) -> String {
     let mut out = String::new();
     if let Some(chart) = interval_chart(record) {
         out.push_str("<h2>Goodput over time</h2>\n<figure><div class=\"panels\">\n");
@@ -128,9 +175,9 @@ fn tcp_body(record: &Record, plan: &TcpPlan) -> String {
         out.push_str("</div></figure>\n");
     }
     out.push_str("<h2>Streams</h2>\n");
-    for &direction in words::each_direction(plan.directions) {
+    for &direction in words::each_direction(directions) {
         out.push_str(&format!("<h3>{}</h3>\n", words::direction(direction)));
-        out.push_str(&text::tcp_table(record, direction).html());
+        out.push_str(&table(direction).html());
         out.push_str(&format!("<p>{}</p>\n", xml(text::tcp_processors(record, direction).trim())));
         out.push_str(&page::list(&text::tcp_ceilings(record, direction)));
     }

@@ -6,7 +6,8 @@ use super::page;
 use crate::escape::xml;
 use crate::study::compare::Comparison;
 use crate::study::grid::Grid;
-use crate::study::sections::{self, Section};
+use crate::study::questions::Answered;
+use crate::study::sections::{self, Entry, Section};
 use crate::study::{Plot, Results, facts, headline, plots, sentence, unfinished_and_caveats};
 
 /// The metrics that the page shows.
@@ -26,13 +27,16 @@ pub(crate) fn page(results: &Results) -> String {
     let compared = Comparison::new(&grid);
     let mut body = page::title(&results.plan.title);
     body.push_str(&page::leads(&facts(results, &grid)));
-    let tiles: Vec<[String; 3]> = headline::tiles(&grid, &compared)
+    let answered = Answered::new(results, &grid);
+    let tiles: Vec<[String; 3]> = headline::tiles(&grid, &compared, &answered)
         .into_iter()
         .map(|tile| [tile.figure, tile.label, tile.past])
         .collect();
-    body.push_str(&page::headline(&tiles, &sentence::of(&grid)));
-    let table = section(&sections::comparison(&grid, &compared), "h2");
-    body.push_str(&format!("<div class=\"compare\">\n{table}</div>\n"));
+    body.push_str(&page::headline(&tiles, &sentence::of(&grid, &answered)));
+    if let Some(table) = sections::comparison(&grid, &compared) {
+        let past = if compared.roles.compare(&results.plan) { " class=\"compare\"" } else { "" };
+        body.push_str(&format!("<div{past}>\n{}</div>\n", section(&table, "h2")));
+    }
     body.push_str("<div class=\"plots\">\n");
     for plot in plots::plots(&grid, &compared) {
         body.push_str(&figure(&plot));
@@ -45,6 +49,9 @@ pub(crate) fn page(results: &Results) -> String {
     for row in &grid.topologies {
         body.push_str(&section(&sections::of_topology(row, &grid.past), "h3"));
     }
+    for each in answered.sections(&grid) {
+        body.push_str(&section(&each, "h2"));
+    }
     body.push_str("<h2>How it was measured</h2>\n");
     body.push_str(&page::methods(&SHOWN));
     body.push_str(&page::plan_echo(&results.plan));
@@ -54,12 +61,37 @@ pub(crate) fn page(results: &Results) -> String {
 
 fn section(section: &Section, heading: &str) -> String {
     let mut out = format!("<section>\n<{heading}>{}</{heading}>\n", xml(&section.title));
-    out.push_str("<div class=\"columns\">\n");
-    section.tables.iter().for_each(|table| out.push_str(&table.html()));
-    out.push_str("</div>\n");
+    if !section.tables.is_empty() {
+        out.push_str("<div class=\"columns\">\n");
+        section.tables.iter().for_each(|table| out.push_str(&table.html()));
+        out.push_str("</div>\n");
+    }
+    out.push_str(&answers(&section.answers));
     out.push_str(&page::list(&section.notes));
     out.push_str("</section>\n");
     out
+}
+
+/// Questions with their answers; nothing for none.
+fn answers(entries: &[Entry]) -> String {
+    if entries.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<dl class=\"answers\">\n");
+    for entry in entries {
+        let answer = entry.answer();
+        let (verdict, text) = answer.split_at(entry.verdict.len());
+        let verdict = match verdict {
+            "" => String::new(),
+            verdict => format!("<strong>{}</strong>", xml(verdict)),
+        };
+        out.push_str(&format!(
+            "<dt>{}</dt><dd>{verdict}{}</dd>\n",
+            page::unparted(&entry.ask),
+            page::unparted(text)
+        ));
+    }
+    out + "</dl>\n"
 }
 
 fn figure(plot: &Plot) -> String {

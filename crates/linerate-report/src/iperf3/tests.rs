@@ -40,6 +40,7 @@ fn row(direction: Direction, flow: Option<u16>, bytes: u64) -> IntervalRow {
         send_window_bytes: Some(32_900_096),
         pmtu_bytes: Some(65_535),
         omitted: false,
+        datagrams: None,
     }
 }
 

@@ -25,21 +25,40 @@ pub fn plots(
     samples: &[Sample],
     ceiling_bps: Option<f64>,
 ) -> Vec<(&'static str, String)> {
-    vec![
-        ("time-sequence.svg", sequence(flows).svg().file()),
-        ("cwnd.svg", windows(flows).svg().file()),
-        ("goodput.svg", goodput(samples, ceiling_bps).svg().file()),
+    let charts = charts(flows, samples, ceiling_bps).into_iter();
+    charts.map(|(name, chart)| (name, chart.svg().file())).collect()
+}
+
+/// The same, to be drawn elsewhere.
+pub(crate) fn charts(
+    flows: &[Vec<Point>],
+    samples: &[Sample],
+    ceiling_bps: Option<f64>,
+) -> [(&'static str, LineChart); 3] {
+    [
+        ("time-sequence.svg", sequence(flows)),
+        ("cwnd.svg", windows(flows)),
+        ("goodput.svg", goodput(samples, ceiling_bps)),
     ]
 }
 
 fn sequence(flows: &[Vec<Point>]) -> LineChart {
+    let lines = drawn(flows).map(|(index, points)| (name(flows, index), points));
+    sequences("Time and sequence", lines)
+}
+
+/// What each of several flows had acknowledged by when, at most eight of them.
+pub(crate) fn sequences<'a>(
+    title: &str,
+    lines: impl Iterator<Item = (String, &'a [Point])>,
+) -> LineChart {
     let line = |point: &Point| (point.at.nanos() as f64 / 1e9, point.acked_bytes as f64 / 1e6);
-    let series = drawn(flows).map(|(index, points)| Series {
-        label: name(flows, index),
+    let series = lines.take(FLOWS_DRAWN).enumerate().map(|(index, (label, points))| Series {
+        label,
         ..plain(index, thin(points).map(line).collect())
     });
     LineChart {
-        title: "Time and sequence".to_owned(),
+        title: title.to_owned(),
         description: "Payload that was acknowledged, by time".to_owned(),
         x: Axis::plain("time, s", Kind::Linear, number::short_signed),
         y: Axis::plain("acknowledged payload, MB", Kind::Linear, number::short_signed),

@@ -28,8 +28,8 @@ pub(crate) fn section(grid: &Grid<'_>) -> Option<Section> {
         kinds.iter().map(|((_, code), found)| line(grid, *code, found)).collect();
     (!notes.is_empty()).then(|| Section {
         title: "What to know before believing the numbers".to_owned(),
-        tables: vec![],
         notes,
+        ..Section::default()
     })
 }
 

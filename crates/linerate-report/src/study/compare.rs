@@ -1,8 +1,11 @@
 //! The table of the PREN study's §5.1 for any study: delay, throughput at one window, what is lost
 //! of localhost's and of the bare cable's, and the hops; now, and as published.
 
+use linerate_core::path::PathPlan;
 use linerate_core::study::{StudyPlan, Topology};
+use linerate_core::theory::link::Link;
 
+use super::figure::{FlowKind, by_window};
 use super::grid::{Grid, Row};
 
 /// The payload whose round-trip time stands for that of a full segment.
@@ -29,13 +32,22 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
+    /// Whether there is anything to hold others against, and tests that vary what the table of
+    /// §5.1 has columns for: the window.
+    pub(crate) fn compare(&self, plan: &StudyPlan) -> bool {
+        let mut flows = plan.tests.iter().filter(|test| FlowKind::of(test).is_some());
+        let fits = flows.next().is_none_or(by_window);
+        fits && (self.localhost.is_some() || self.bare.is_some())
+    }
+
     /// Reads the roles from the plan, never from a name.
     pub(crate) fn new(plan: &StudyPlan) -> Self {
         let all = || plan.topologies.iter().enumerate();
         let first = |fits: &dyn Fn(&Topology) -> bool| {
             all().find(|(_, topology)| fits(topology)).map(|(index, _)| index)
         };
-        let free = |t: &Topology| t.client != t.server && slowest_rate(t).is_none();
+        let free =
+            |t: &Topology| t.client != t.server && limited_rate(t).is_none() && !is_emulated(t);
         let routed = first(&|t| free(t) && t.l3_hops > 0);
         let filters = all().filter(|(_, t)| free(t) && t.l3_hops > 0);
         let most = filters.max_by_key(|(_, topology)| filter_rules(topology));
@@ -48,7 +60,7 @@ impl Roles {
             filtered: most
                 .filter(|(index, topology)| filter_rules(topology) > 0 && Some(*index) != routed)
                 .map(|(index, _)| index),
-            limited: first(&|t| slowest_rate(t).is_some()),
+            limited: first(&|t| limited_rate(t).is_some()),
         }
     }
 }
@@ -69,9 +81,25 @@ pub(crate) fn filter_rules(topology: &Topology) -> u32 {
     topology.lab.routers.iter().map(|router| router.filters).fold(0, u32::saturating_add)
 }
 
-/// The text of the first rate limit among the links.
-pub(crate) fn slowest_rate(topology: &Topology) -> Option<&str> {
-    topology.lab.links.iter().find_map(|link| link.rate.as_deref())
+/// The rate of the first link whose rate the plan limits, as its kind of link names it.
+pub(crate) fn limited_rate(topology: &Topology) -> Option<String> {
+    topology.lab.links.iter().find_map(|link| match (&link.rate, &link.path) {
+        (Some(rate), _) => Some(rate.clone()),
+        (None, Some(path)) => path_rate(path),
+        (None, None) => None,
+    })
+}
+
+fn path_rate(path: &PathPlan) -> Option<String> {
+    let forward = path.direction(false);
+    let named = forward.link.as_deref().and_then(|link| link.parse::<Link>().ok());
+    let facts = || path.facts().ok()?.first()?.rate;
+    named.map(Link::rate).or_else(facts).map(|rate| rate.to_string())
+}
+
+/// Whether an emulated link is on the way: no cable is like it, whatever it limits.
+fn is_emulated(topology: &Topology) -> bool {
+    topology.lab.links.iter().any(|link| link.path.is_some())
 }
 
 /// The figures of one topology at one time.
@@ -133,9 +161,9 @@ fn loss(points: &[Point], index: usize, reference: Option<usize>) -> Option<f64>
 }
 
 fn reference_window(grid: &Grid<'_>) -> u64 {
-    let test = grid.topologies.first().and_then(|row| row.tcp.first());
+    let test = grid.topologies.first().and_then(|row| row.flows.first());
     let windows: Vec<u64> = test
-        .map(|test| test.figures.iter().map(|figure| figure.window_bytes).collect())
+        .map(|test| test.figures.iter().map(|figure| figure.number).collect())
         .unwrap_or_default();
     if windows.contains(&USUAL_WINDOW) {
         USUAL_WINDOW
@@ -157,8 +185,7 @@ fn now(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
         test.figures.iter().map(|figure| (figure.payload_bytes, figure.rtt_ns())).collect()
     });
     let (payload_bytes, rtt_ns) = at_or_above(rtts.unwrap_or_default(), payload_bytes);
-    let tcp = row.tcp.first();
-    let figure = tcp.and_then(|test| test.figures.iter().find(|f| f.window_bytes == window_bytes));
+    let figure = row.flows.first().and_then(|test| test.at(window_bytes));
     Point {
         rtt_ns,
         payload_bytes,

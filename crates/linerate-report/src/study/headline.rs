@@ -1,7 +1,9 @@
 //! The three or four figures that a reader takes away.
 
-use super::compare::{Comparison, slowest_rate};
-use super::grid::Grid;
+use super::compare::{Comparison, limited_rate};
+use super::figure::FlowFigure;
+use super::grid::{Grid, Row};
+use super::questions::Answered;
 use crate::number;
 
 /// One figure in large type.
@@ -15,8 +17,18 @@ pub(crate) struct Tile {
     pub past: String,
 }
 
-/// The figures, at most four: localhost, what a bare cable keeps, the slowest link, the ping.
-pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison) -> Vec<Tile> {
+/// The figures, at most four: those of the PREN study where the plan has its roles, else those that
+/// answer the plan's questions, else the best that its tests show.
+pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison, answered: &Answered<'_>) -> Vec<Tile> {
+    if compared.roles.compare(grid.plan) {
+        return of_roles(grid, compared);
+    }
+    let answers = answered.tiles(&grid.past);
+    if answers.is_empty() { of_tests(grid) } else { answers }
+}
+
+/// Localhost, what a bare cable keeps, the slowest link, the ping.
+fn of_roles(grid: &Grid<'_>, compared: &Comparison) -> Vec<Tile> {
     let all = [
         localhost(grid, compared),
         kept(grid, compared, compared.roles.bare, "of that over a bare cable"),
@@ -59,13 +71,12 @@ fn kept(grid: &Grid<'_>, compared: &Comparison, index: Option<usize>, label: &st
 fn limited(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     let index = compared.roles.limited?;
     let row = &grid.topologies[index];
-    let figures = &row.tcp.first()?.figures;
-    let figure = figures.iter().find(|figure| figure.window_bytes == compared.window_bytes)?;
+    let figure = row.flows.first()?.at(compared.window_bytes)?;
     let best = figure.best()?;
     let ceiling = row.ceiling_share(figure).map_or_else(String::new, |share| {
         format!(", {} of what its framing allows", number::percent(share))
     });
-    let rate = slowest_rate(row.topology).unwrap_or("slowest");
+    let rate = limited_rate(row.topology).unwrap_or_else(|| "slowest".to_owned());
     Some(Tile {
         figure: number::rate(best),
         label: format!("over the {rate} link{ceiling}"),
@@ -83,5 +94,92 @@ fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
         figure: format!("{} ms", number::ms(now)),
         label: format!("a ping of {} bytes over {over}", compared.payload_bytes),
         past: past(grid, then),
+    })
+}
+
+/// Every figure of every throughput test that has a run.
+fn all_figures<'g>(
+    grid: &'g Grid<'g>,
+) -> impl Iterator<Item = (&'g Row<'g>, &'g str, &'g FlowFigure<'g>, f64)> {
+    grid.topologies.iter().flat_map(|row| {
+        row.flows.iter().flat_map(move |test| {
+            let figures = test.figures.iter();
+            let name = test.test.parameter().name;
+            figures.filter_map(move |figure| Some((row, name, figure, figure.best()?)))
+        })
+    })
+}
+
+/// The largest rate, the largest share of a ceiling, the most that a test's value makes of another,
+/// the most that one topology leaves of another.
+fn of_tests(grid: &Grid<'_>) -> Vec<Tile> {
+    let all = [largest(grid), share(grid), by_value(grid), by_topology(grid)];
+    all.into_iter().flatten().collect()
+}
+
+fn largest(grid: &Grid<'_>) -> Option<Tile> {
+    let most = all_figures(grid).max_by(|one, other| one.3.total_cmp(&other.3));
+    let (row, name, figure, bps) = most?;
+    Some(Tile {
+        figure: number::rate(bps),
+        label: format!("{}, {name} {}", row.topology.title, figure.label),
+        past: String::new(),
+    })
+}
+
+fn share(grid: &Grid<'_>) -> Option<Tile> {
+    let shares = all_figures(grid);
+    let shares = shares.filter_map(|it| Some((it.0, it.1, it.2, it.0.ceiling_share(it.2)?)));
+    let (row, name, figure, share) = shares.max_by(|one, other| one.3.total_cmp(&other.3))?;
+    Some(Tile {
+        figure: number::percent(share),
+        label: format!("of the ceiling: {}, {name} {}", row.topology.title, figure.label),
+        past: String::new(),
+    })
+}
+
+/// Largest over smallest within one test on one topology.
+fn by_value(grid: &Grid<'_>) -> Option<Tile> {
+    let tests = grid.topologies.iter().flat_map(|row| row.flows.iter().map(move |it| (row, it)));
+    let ratios = tests.filter_map(|(row, test)| {
+        let figures = || test.figures.iter().filter_map(|it| Some((it, it.best()?)));
+        let most = figures().max_by(|one, other| one.1.total_cmp(&other.1))?;
+        let least = figures().min_by(|one, other| one.1.total_cmp(&other.1))?;
+        (least.1 > 0.0).then(|| (row, test, most.0, least.0, most.1 / least.1))
+    });
+    let (row, test, most, least, ratio) = ratios.max_by(|one, other| one.4.total_cmp(&other.4))?;
+    let name = test.test.parameter().name;
+    (ratio > 1.0).then(|| Tile {
+        figure: format!("{} times", number::trimmed(&number::significant(ratio, 3))),
+        label: format!(
+            "as much with {name} {} as with {}: {}",
+            most.label, least.label, row.topology.title
+        ),
+        past: String::new(),
+    })
+}
+
+/// The smallest part of what the first topology carries that another one does, value by value.
+fn by_topology(grid: &Grid<'_>) -> Option<Tile> {
+    let (first, rest) = grid.topologies.split_first()?;
+    let each = rest.iter().flat_map(|row| {
+        row.flows.iter().flat_map(move |test| {
+            let figures = test.figures.iter();
+            figures.filter_map(move |figure| {
+                let whole = first.flow(&test.test.id)?.at(figure.number)?.best()?;
+                let part = figure.best()? / whole;
+                part.is_finite().then_some((row, test, figure, part))
+            })
+        })
+    });
+    let (row, test, figure, part) = each.min_by(|one, other| one.3.total_cmp(&other.3))?;
+    let name = test.test.parameter().name;
+    Some(Tile {
+        figure: number::percent(part),
+        label: format!(
+            "of what {} carries is left: {}, {name} {}",
+            first.topology.title, row.topology.title, figure.label
+        ),
+        past: String::new(),
     })
 }

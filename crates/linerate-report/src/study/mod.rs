@@ -3,14 +3,22 @@
 //!
 //! Only runs that ended well count in figures; the others are listed with their reason.
 
+mod across;
 mod caveats;
 pub(crate) mod compare;
+mod facts;
+mod figure;
+mod flow_table;
 pub(crate) mod grid;
 pub(crate) mod headline;
+mod limit;
+mod past;
 pub(crate) mod plots;
+pub(crate) mod questions;
 pub(crate) mod sections;
 pub(crate) mod sentence;
 mod table_csv;
+mod way;
 
 use linerate_core::record::{End, Record};
 use linerate_core::study::{PublishedFigures, StudyPlan, TestKind};
@@ -21,6 +29,7 @@ use crate::svg::Svg;
 use crate::{escape, html, number, words};
 use compare::Comparison;
 use grid::Grid;
+use questions::Answered;
 use sections::{Section, sections, unfinished};
 
 /// Everything that the report of a study is made of.
@@ -50,11 +59,13 @@ pub fn text_within(results: &Results, width: Option<usize>) -> String {
     for line in facts(results, &grid) {
         out.push_str(&words::wrapped(&escape::line(&line), 2, columns));
     }
-    for section in sections(&grid) {
+    let answered = Answered::new(results, &grid);
+    for section in sections(&grid, &answered) {
         out.push_str(&section_text(&section, width));
     }
     out.push('\n');
-    out.push_str(&words::wrapped(&escape::line(&sentence::of(&grid)), 0, columns));
+    let sentence = sentence::of(&grid, &answered);
+    out.push_str(&words::wrapped(&escape::line(&sentence), 0, columns));
     out
 }
 
@@ -67,6 +78,10 @@ fn section_text(section: &Section, width: Option<usize>) -> String {
         }
         out.push_str(&table.text_within(2, width));
     }
+    for entry in &section.answers {
+        out.push_str(&words::wrapped(&escape::line(&entry.ask), 2, columns));
+        out.push_str(&words::wrapped(&escape::line(&entry.answer()), 4, columns));
+    }
     for note in &section.notes {
         out.push_str(&words::wrapped(&escape::line(note), 2, columns));
     }
@@ -78,15 +93,19 @@ pub fn markdown(results: &Results) -> String {
     use crate::table::markdown_cell as safe;
     let grid = Grid::new(results);
     let mut out = format!("# {}\n\n", safe(&results.plan.title));
-    out.push_str(&format!("{}\n\n", safe(&sentence::of(&grid))));
+    let answered = Answered::new(results, &grid);
+    out.push_str(&format!("{}\n\n", safe(&sentence::of(&grid, &answered))));
     for line in facts(results, &grid) {
         out.push_str(&format!("- {}\n", safe(&line)));
     }
-    for section in sections(&grid) {
+    for section in sections(&grid, &answered) {
         out.push_str(&format!("\n## {}\n\n", safe(&section.title)));
         for table in &section.tables {
             out.push_str(&table.markdown());
             out.push('\n');
+        }
+        for entry in &section.answers {
+            out.push_str(&format!("**{}**\n\n{}\n\n", safe(&entry.ask), safe(&entry.answer())));
         }
         for note in &section.notes {
             out.push_str(&format!("- {}\n", safe(note)));
@@ -160,13 +179,29 @@ fn tests(plan: &StudyPlan) -> Option<String> {
         .map(|test| match &test.kind {
             TestKind::Ping { count, .. } => format!("flood ping, {count} probes of each size"),
             TestKind::Tcp(tcp) => {
-                let name = test.parameter().name;
                 let runs = words::counted(test.repetitions.into(), "run");
                 let seconds = tcp.seconds.map(|seconds| number::seconds(seconds * 1e9));
                 let each = seconds.or_else(|| tcp.transfer().map(number::amount));
                 let each = each.map(|each| format!(" of {each}")).unwrap_or_default();
-                let control = tcp.congestion_control.as_deref().unwrap_or("as the host has it");
-                format!("TCP, {runs}{each} at each {name}, congestion control {control}")
+                let control = match test.parameter().key {
+                    "congestion_controls" => String::new(),
+                    _ => {
+                        let named = tcp.congestion_control.as_deref();
+                        format!(", congestion control {}", named.unwrap_or("as the host has it"))
+                    }
+                };
+                format!("TCP by {}, {runs}{each} each{control}", test.parameter().name)
+            }
+            TestKind::Udp(udp) => {
+                let runs = words::counted(test.repetitions.into(), "run");
+                let each = number::seconds(udp.seconds * 1e9);
+                format!("UDP by {}, {runs} of {each} each", test.parameter().name)
+            }
+            TestKind::Simulate(simulate) => {
+                let name = test.parameter().name;
+                let runs = words::counted(test.repetitions.into(), "run");
+                let stack = simulate.tcp.name();
+                format!("TCP of {stack} simulated in virtual time, {runs} by {name}")
             }
         })
         .collect();

@@ -3,66 +3,93 @@
 use linerate_core::record::Status;
 
 use super::compare::{Comparison, Point};
-use super::grid::{Grid, PingTest, Row, TcpFigure, TcpTest, by_window};
+use super::figure::PingTest;
+use super::grid::{Grid, Row};
+use super::questions::Answered;
+use super::{across, flow_table};
 use crate::number::{self, NONE, or_dash};
 use crate::table::{Kind, Table};
-use crate::{ceiling, words};
+use crate::words;
 
 /// A heading with its tables and remarks.
+#[derive(Default)]
 pub(crate) struct Section {
     /// The heading.
     pub title: String,
     /// One after the other.
     pub tables: Vec<Table>,
+    /// Questions with their answers, under the tables.
+    pub answers: Vec<Entry>,
     /// Lines under the tables.
     pub notes: Vec<String>,
 }
 
-/// A section per topology, the comparison, what did not end well, the caveats.
-pub(crate) fn sections(grid: &Grid<'_>) -> Vec<Section> {
+/// A question and its answer.
+pub(crate) struct Entry {
+    /// The question.
+    pub ask: String,
+    /// `Yes`, `No`, `Not answered`; empty where the text alone is the answer.
+    pub verdict: &'static str,
+    /// The answer.
+    pub text: String,
+}
+
+impl Entry {
+    /// The answer with its verdict: `Yes: 941 Mbit/s.`
+    pub(crate) fn answer(&self) -> String {
+        match (self.verdict, self.text.as_str()) {
+            ("", text) => text.to_owned(),
+            (verdict, "") => format!("{verdict}."),
+            (verdict, text) => format!("{verdict}: {text}"),
+        }
+    }
+}
+
+/// A section per topology, the comparison, what did not end well, the caveats, the answers.
+pub(crate) fn sections(grid: &Grid<'_>, answered: &Answered<'_>) -> Vec<Section> {
     let mut out: Vec<Section> =
         grid.topologies.iter().map(|row| of_topology(row, &grid.past)).collect();
-    out.push(comparison(grid, &Comparison::new(grid)));
+    out.extend(comparison(grid, &Comparison::new(grid)));
     out.extend(super::unfinished_and_caveats(grid));
+    out.extend(answered.sections(grid));
     out
+}
+
+/// What topologies have in common and what parts them: the table of the PREN study where the plan
+/// has its roles, else each test by topology.
+pub(crate) fn comparison(grid: &Grid<'_>, compared: &Comparison) -> Option<Section> {
+    if compared.roles.compare(grid.plan) {
+        return Some(roles(grid, compared));
+    }
+    across::section(grid)
 }
 
 /// The tables of one topology, as the study prints them.
 pub(crate) fn of_topology(row: &Row<'_>, past: &str) -> Section {
     let topology = row.topology;
     let mut tables: Vec<Table> = row.ping.iter().map(|test| ping_table(row, test, past)).collect();
-    tables.extend(row.tcp.iter().map(|test| tcp_table(row, test, past)));
-    let hops = format!(
-        "{}, {}",
-        words::counted(topology.l2_hops.into(), "switch").replace("switchs", "switches"),
-        words::counted(topology.l3_hops.into(), "router"),
-    );
+    tables.extend(row.flows.iter().map(|test| flow_table::table(row, test, past)));
     Section {
-        title: format!("{} {} ({hops})", topology.id, topology.title),
+        title: format!("{} {} ({})", topology.id, topology.title, facts(row)),
         tables,
-        notes: ceilings(row).into_iter().chain(lost(row)).collect(),
+        notes: flow_table::notes(row).into_iter().chain(lost(row)).collect(),
+        ..Section::default()
     }
 }
 
-/// What bounds TCP on a topology, from which inputs; what is not known where nothing does.
-fn ceilings(row: &Row<'_>) -> Vec<String> {
-    let figures = || row.tcp.iter().flat_map(|test| test.figures.iter());
-    let Some(figure) = figures().find(|it| it.ceiling.is_some()).or_else(|| figures().next())
-    else {
-        return Vec::new();
-    };
-    if let Some(limit) = row.slowest_link(figure) {
-        let seen = if limit.headers_seen() { "as the runs had them" } else { "as Linux has them" };
-        return vec![format!(
-            "TCP: ceiling {} payload (slowest link of the plan {}, whose shaper counts the IP \
-             packet and the Ethernet header; packets of {} bytes; headers of {} bytes, {seen})",
-            number::rate(limit.payload_bps),
-            limit.rate,
-            limit.mtu_bytes,
-            limit.header_bytes()
-        )];
+/// What is on the way: switches and routers, emulated links.
+fn facts(row: &Row<'_>) -> String {
+    let (l2, l3) = (row.topology.l2_hops, row.topology.l3_hops);
+    let hops = format!(
+        "{}, {}",
+        words::counted(l2.into(), "switch").replace("switchs", "switches"),
+        words::counted(l3.into(), "router"),
+    );
+    match row.way.words() {
+        Some(way) if l2 == 0 && l3 == 0 => way,
+        Some(way) => format!("{hops}; {way}"),
+        None => hops,
     }
-    figure.ceiling.iter().map(|known| format!("TCP: {}", ceiling::bound(known))).collect()
 }
 
 /// One line per test with lost probes.
@@ -111,50 +138,8 @@ fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
     table
 }
 
-fn tcp_table(row: &Row<'_>, test: &TcpTest<'_>, past: &str) -> Table {
-    let name = test.test.parameter().name;
-    let head = match row.tcp.len() {
-        1 => format!("tcp/{name}"),
-        _ => format!("tcp/{name} ({})", test.test.id),
-    };
-    let figures = &test.figures;
-    let values = figures.iter().map(|figure| figure.label.clone());
-    let mut table = Table::new(std::iter::once(head).chain(values));
-    let runs = figures.iter().map(|figure| figure.runs_bps.len()).max().unwrap_or(0);
-    let best = figures.iter().map(|figure| or_dash(figure.best(), number::mbit));
-    let name = if runs == 0 { "Mbit/s best".to_owned() } else { format!("Mbit/s best of {runs}") };
-    table.row(std::iter::once(name).chain(best));
-    if by_window(test.test) && !row.published.tcp.is_empty() {
-        let bps = figures.iter().map(|figure| row.published.bps(figure.window_bytes));
-        let bps = bps.map(|bps| or_dash(bps, number::published_mbit));
-        table.push(Kind::Published, std::iter::once(format!("  {past}")).chain(bps));
-    }
-    let spread = figures.iter().map(spread);
-    table.row(std::iter::once("  median [min\u{2013}max]".to_owned()).chain(spread));
-    if figures.iter().any(|figure| row.ceiling_bps(figure).is_some()) {
-        let bps = figures.iter().map(|figure| or_dash(row.ceiling_bps(figure), number::mbit));
-        table.row(std::iter::once("  ceiling, payload".to_owned()).chain(bps));
-        let share =
-            figures.iter().map(|figure| or_dash(row.ceiling_share(figure), number::percent));
-        table.row(std::iter::once("  best, of ceiling".to_owned()).chain(share));
-    }
-    table
-}
-
-fn spread(figure: &TcpFigure) -> String {
-    match (figure.median(), figure.worst(), figure.best()) {
-        (Some(median), Some(worst), Some(best)) => format!(
-            "{} [{}\u{2013}{}]",
-            number::mbit(median),
-            number::mbit(worst),
-            number::mbit(best)
-        ),
-        _ => NONE.to_owned(),
-    }
-}
-
 /// The study's §5.1, with today's figures first.
-pub(crate) fn comparison(grid: &Grid<'_>, compared: &Comparison) -> Section {
+fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
     let past = &grid.past;
     let window = number::window(compared.window_bytes);
     let mut head = vec!["topology".to_owned()];
@@ -185,7 +170,8 @@ pub(crate) fn comparison(grid: &Grid<'_>, compared: &Comparison) -> Section {
             compared.payload_bytes
         ));
     }
-    Section { title: "Delay, throughput, loss".to_owned(), tables: vec![table], notes }
+    let title = "Delay, throughput, loss".to_owned();
+    Section { title, tables: vec![table], notes, ..Section::default() }
 }
 
 fn odd_payload(compared: &Comparison, point: &Point) -> bool {
@@ -225,30 +211,49 @@ fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits)
     ]
 }
 
-/// The records that do not count, gathered by their reason: how many, and on which topologies.
+/// The records that do not count, gathered by what failed: how many, on which topologies, and the
+/// reason of the first where their figures differ.
 fn failures(grid: &Grid<'_>) -> Vec<String> {
-    let mut reasons: Vec<(String, u64, Vec<String>)> = Vec::new();
+    let mut kinds: Vec<Failures> = Vec::new();
     for record in grid.records.iter().filter(|record| record.status != Status::Ok) {
         let Some(cell) = &record.cell else { continue };
+        let failure = record.failure.as_ref();
         let stopped = || "stopped before the end".to_owned();
-        let why = record.failure.as_ref().map_or_else(stopped, ToString::to_string);
+        let why = failure.map_or_else(stopped, ToString::to_string);
+        let what = failure.map(|failure| (failure.attempt.clone(), failure.object.clone()));
         let place = format!("{} {}", cell.topology, cell.test);
-        match reasons.iter_mut().find(|(reason, ..)| *reason == why) {
-            Some((_, count, places)) => {
-                *count += 1;
-                if !places.contains(&place) {
-                    places.push(place);
-                }
+        let kind = match kinds.iter().position(|kind| kind.what == what) {
+            Some(index) => &mut kinds[index],
+            None => {
+                kinds.push(Failures { what, why: why.clone(), ..Failures::default() });
+                kinds.last_mut().expect("one was pushed")
             }
-            None => reasons.push((why, 1, vec![place])),
+        };
+        kind.count += 1;
+        kind.differ |= kind.why != why;
+        if !kind.places.contains(&place) {
+            kind.places.push(place);
         }
     }
-    reasons
-        .into_iter()
-        .map(|(why, count, places)| {
-            format!("{} of {}: {why}", words::counted(count, "run"), words::listed(&places))
-        })
-        .collect()
+    let line = |kind: Failures| {
+        let lead = if kind.differ { "for example, " } else { "" };
+        let places = words::listed(&kind.places);
+        format!("{} of {places}: {lead}{}", words::counted(kind.count, "run"), kind.why)
+    };
+    kinds.into_iter().map(line).collect()
+}
+
+/// Records that failed at the same thing.
+#[derive(Default)]
+struct Failures {
+    /// What was attempted, and with what; none where they were stopped.
+    what: Option<(String, String)>,
+    /// The first reason.
+    why: String,
+    /// Whether another had another reason.
+    differ: bool,
+    count: u64,
+    places: Vec<String>,
 }
 
 /// Runs that failed or stopped early, with their reason; none when all ended well.
@@ -264,7 +269,7 @@ pub(crate) fn unfinished(grid: &Grid<'_>) -> Option<Section> {
     }
     (!notes.is_empty()).then(|| Section {
         title: "Not in the figures".to_owned(),
-        tables: vec![],
         notes,
+        ..Section::default()
     })
 }

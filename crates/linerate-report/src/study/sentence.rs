@@ -2,23 +2,29 @@
 //! and as published. Every figure and every name comes from the data and the plan.
 
 use super::Results;
-use super::compare::{Comparison, Roles, filter_rules, slowest_rate};
-use super::grid::Grid;
+use super::compare::{Comparison, Roles, filter_rules, limited_rate};
+use super::figure::FlowFigure;
+use super::grid::{Grid, Row};
+use super::questions::Answered;
 use crate::{number, words};
 
 /// One plain sentence on what a study found.
 pub fn summary_sentence(results: &Results) -> String {
-    of(&Grid::new(results))
+    let grid = Grid::new(results);
+    of(&grid, &Answered::new(results, &grid))
 }
 
-/// The sentence for a grid that exists already.
-pub(crate) fn of(grid: &Grid<'_>) -> String {
+/// The sentence for a grid that exists already: what paths keep of localhost's TCP where there is a
+/// localhost, else the answer of the first question, else the fastest and the slowest.
+pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
     let compared = Comparison::new(grid);
     let roles = compared.roles;
     let Some((reference, whole)) =
         roles.localhost.and_then(|index| Some((index, compared.now[index].bps?)))
     else {
-        return without_localhost(grid, &compared);
+        let has_localhost = roles.localhost.is_some();
+        let answer = answered.sentence().filter(|_| !has_localhost);
+        return answer.unwrap_or_else(|| without_localhost(grid));
     };
     let mut text = format!(
         "At a {} window localhost carries {}",
@@ -73,7 +79,8 @@ pub(crate) fn representatives(grid: &Grid<'_>, roles: &Roles) -> Vec<(usize, Str
         (index, format!("the same with {} filter rules", filter_rules(topology(index))))
     }));
     out.extend(roles.limited.map(|index| {
-        (index, format!("a {} link", slowest_rate(topology(index)).unwrap_or("slow")))
+        let rate = limited_rate(topology(index)).unwrap_or_else(|| "slow".to_owned());
+        (index, format!("a {rate} link"))
     }));
     out
 }
@@ -86,19 +93,22 @@ fn routed_name(hops: u32) -> String {
 }
 
 /// Without localhost's figure there is nothing to hold shares against: fastest and slowest then.
-fn without_localhost(grid: &Grid<'_>, compared: &Comparison) -> String {
-    let mut rates: Vec<(f64, &str)> = compared
-        .now
+fn without_localhost(grid: &Grid<'_>) -> String {
+    let best = |row: &Row<'_>| {
+        let figures = row.flows.iter().flat_map(|test| test.figures.iter());
+        figures.filter_map(FlowFigure::best).reduce(f64::max)
+    };
+    let mut rates: Vec<(f64, &str)> = grid
+        .topologies
         .iter()
-        .zip(&grid.plan.topologies)
-        .filter_map(|(point, topology)| Some((point.bps?, topology.title.as_str())))
+        .filter_map(|row| Some((best(row)?, row.topology.title.as_str())))
         .collect();
     rates.sort_by(|a, b| a.0.total_cmp(&b.0));
     match rates.as_slice() {
         [] => "No TCP measurement of this study has ended well yet.".to_owned(),
-        [(bps, title)] => format!("TCP over {title} carries {}.", number::rate(*bps)),
+        [(bps, title)] => format!("At most {} goes over {title}.", number::rate(*bps)),
         [(slow, slowest), .., (fast, fastest)] => format!(
-            "TCP carries between {} ({slowest}) and {} ({fastest}).",
+            "At most {} goes over {slowest}, and {} over {fastest}.",
             number::rate(*slow),
             number::rate(*fast)
         ),

@@ -1,10 +1,12 @@
 //! The results of a study as one tidy long table.
 
 use linerate_core::record::{MetricId, Record, Stat, Summary};
-use linerate_core::study::Test;
+use linerate_core::study::{Answer, Test, Unit, Verdict};
 
 use super::Results;
+use super::figure::by_window;
 use super::grid::{Grid, Row};
+use super::questions::Answered;
 use crate::csv::{bound_fields, layer_alone, lines, value_fields};
 
 const HEAD: [&str; 14] = [
@@ -24,14 +26,16 @@ const HEAD: [&str; 14] = [
     "ceiling_unknown",
 ];
 
-/// All summary rows about whole measurements, then the published figures.
+/// All summary rows about whole measurements, then the published figures, then the answers.
 pub(crate) fn csv(results: &Results, grid: &Grid<'_>) -> String {
+    let answered = Answered::new(results, grid);
     let mut well = grid.well.clone();
     // The order of the plan, which is that of the records' start.
     well.sort_by_key(|record| (record.started_at, record.id));
     let measured = well.iter().flat_map(|record| measured(results, grid, record));
     let published = grid.topologies.iter().flat_map(|row| published(results, row));
-    lines(&HEAD, measured.chain(published))
+    let answers = answered.numbered().flat_map(|(number, it)| answer(results, number, it));
+    lines(&HEAD, measured.chain(published).chain(answers))
 }
 
 fn measured(results: &Results, grid: &Grid<'_>, record: &Record) -> Vec<Vec<String>> {
@@ -98,13 +102,56 @@ fn published(results: &Results, row: &Row<'_>) -> Vec<Vec<String>> {
             }));
         }
     }
-    if let Some(test) = row.tcp.first().map(|tcp| tcp.test) {
+    let by_window = row.flows.iter().map(|flow| flow.test).find(|test| by_window(test));
+    if let Some(test) = by_window {
         for window in row.published.windows() {
             // Best of several runs.
             let best = row.published.bps(window);
             out.extend(
                 best.map(|bps| line(test, window, Summary::of(MetricId::Goodput, Stat::Max, bps))),
             );
+        }
+    }
+    out
+}
+
+/// The answer to a question, 1 for yes and 0 for no, then its figures by name; the question's
+/// number stands for the parameter. What was not answered has no row, as what was not measured.
+fn answer(results: &Results, number: usize, answer: &Answer<'_>) -> Vec<Vec<String>> {
+    let line = |metric: &str, stat: &str, value: f64, unit: &str| {
+        let mut line: Vec<String> = [&results.plan.name, &results.run, "", "question"]
+            .map(|field: &str| field.to_owned())
+            .into();
+        line.extend([number.to_string(), String::new(), metric.to_owned(), stat.to_owned()]);
+        line.extend([value.to_string(), unit.to_owned()]);
+        line.extend([const { String::new() }; 4]);
+        line
+    };
+    let verdict = match answer.verdict {
+        Verdict::Yes => Some(1.0),
+        Verdict::No => Some(0.0),
+        Verdict::Told | Verdict::Unanswered(_) => None,
+    };
+    let mut out: Vec<Vec<String>> =
+        verdict.map(|value| line("answer", "yes", value, "1")).into_iter().collect();
+    for (name, figure) in &answer.figures {
+        let Ok(figure) = figure else { continue };
+        let quantity = &figure.quantity;
+        let unit = match &quantity.unit {
+            Unit::Rate => "bit/s",
+            Unit::Time => "ns",
+            Unit::Bytes => "bytes",
+            Unit::Share | Unit::Times | Unit::Number => "1",
+            Unit::Count(unit) => unit,
+        };
+        match quantity.value() {
+            Some(value) => out.push(line(name, "figure", value, unit)),
+            None => {
+                // An end that was not printed is absent.
+                let ends = [("low", quantity.low), ("high", quantity.high)];
+                let ends = ends.into_iter().filter(|(_, value)| value.is_finite());
+                out.extend(ends.map(|(stat, value)| line(name, stat, value, unit)));
+            }
         }
     }
     out

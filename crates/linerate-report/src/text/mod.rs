@@ -7,7 +7,9 @@
 mod conform;
 mod path_ceiling;
 mod ping;
+mod simulate;
 mod tcp;
+mod udp;
 
 use linerate_core::record::{Caveat, Plan, Record, Status};
 
@@ -16,10 +18,12 @@ pub use path_ceiling::path_ceiling;
 pub(crate) use ping::{
     from_average as ping_from_average, title as ping_title, value as ping_value,
 };
+pub(crate) use simulate::title as simulate_title;
 pub use tcp::tcp_summary;
 pub(crate) use tcp::{
     ceilings as tcp_ceilings, processors as tcp_processors, table as tcp_table, title as tcp_title,
 };
+pub(crate) use udp::{table as udp_table, title as udp_title};
 
 use crate::{emulated, escape, number, words};
 
@@ -34,6 +38,8 @@ pub fn record_within(record: &Record, width: Option<usize>) -> String {
     match &record.plan {
         Plan::Tcp(plan) => tcp::summary(record, plan, width),
         Plan::Ping(plan) => ping::summary(record, plan),
+        Plan::Udp(plan) => udp::summary(record, plan, width),
+        Plan::Simulate(plan) => simulate::summary(record, plan, width),
     }
 }
 
@@ -42,6 +48,8 @@ pub(crate) fn sentence(record: &Record) -> String {
     match &record.plan {
         Plan::Tcp(plan) => tcp::sentence(record, plan),
         Plan::Ping(plan) => ping::sentence(record, plan),
+        Plan::Udp(plan) => udp::sentence(record, plan),
+        Plan::Simulate(plan) => simulate::sentence(record, plan),
     }
 }
 

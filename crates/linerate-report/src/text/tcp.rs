@@ -2,7 +2,7 @@
 
 use linerate_core::record::{
     Asked, Ceiling, Direction, Flow, FlowEnd, LINK, MetricId, Plan, Record, SHARE_MAX, Stat,
-    Status, TcpPlan,
+    Status, TcpDirections, TcpPlan,
 };
 
 use super::{facts, own_limits, tail};
@@ -15,7 +15,7 @@ use crate::{ceiling, escape, words};
 pub fn tcp_summary(record: &Record) -> String {
     match &record.plan {
         Plan::Tcp(plan) => summary(record, plan, None),
-        Plan::Ping(_) => super::record(record),
+        Plan::Ping(_) | Plan::Udp(_) | Plan::Simulate(_) => super::record(record),
     }
 }
 
@@ -29,12 +29,34 @@ pub(super) fn summary(record: &Record, plan: &TcpPlan, width: Option<usize>) -> 
         out.push_str(&format!("{}\n", words::direction(direction)));
         out.push_str(&short_table(record, direction).text_within(2, width));
         out.push_str(&processors(record, direction));
+        out.push_str(&sent_back(record, direction).unwrap_or_default());
         for line in ceilings(record, direction) {
             out.push_str(&words::remark(&escape::line(&line), width));
         }
     }
+    out.push_str(&background(record, plan).unwrap_or_default());
     out.push_str(&tail(record));
     out
+}
+
+/// What the receiver answered with, in one line; none where its kernel does not tell.
+fn sent_back(record: &Record, direction: Direction) -> Option<String> {
+    let segments = whole(record, MetricId::ReturnSegments, direction)?;
+    let ratio = whole(record, MetricId::ReturnRatio, direction)
+        .map(|ratio| format!(", {} for each that brought data", number::significant(ratio, 3)));
+    let segments = words::counted(segments as u64, "segment");
+    Some(format!("  sent back: {segments}{}\n", ratio.unwrap_or_default()))
+}
+
+/// The flow against the test's direction, in one line; none without one.
+fn background(record: &Record, plan: &TcpPlan) -> Option<String> {
+    let flow = record.background.as_ref()?;
+    let rate = or_dash(whole(record, MetricId::Background, flow.direction), number::rate);
+    let asked = plan
+        .background
+        .map(|rate| format!(" of {} asked for", number::rate(rate.bits_per_sec() as f64)));
+    let way = words::direction(flow.direction);
+    Some(format!("background, {way}: {rate}{}\n", asked.unwrap_or_default()))
 }
 
 /// The one line that says what was asked.
@@ -227,28 +249,35 @@ pub(crate) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
 
 /// What the test says, in one plain sentence.
 pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
+    told(record, &plan.host, plan.directions, "")
+}
+
+/// What a throughput test with `host` says, and what else there is to say before the shares of the
+/// ceilings.
+pub(super) fn told(record: &Record, host: &str, ways: TcpDirections, more: &str) -> String {
     let goodput = |direction| record.value(MetricId::Goodput, Stat::Value, Some(direction));
-    let flows: Vec<String> = words::each_direction(plan.directions)
+    let flows: Vec<String> = words::each_direction(ways)
         .iter()
         .filter_map(|&direction| {
             let rate = number::rate(goodput(direction)?);
             Some(match direction {
-                Direction::Up => format!("{} took in {rate} from this host", plan.host),
-                Direction::Down => format!("this host took in {rate} from {}", plan.host),
+                Direction::Up => format!("{host} took in {rate} from this host"),
+                Direction::Down => format!("this host took in {rate} from {host}"),
             })
         })
         .collect();
     if flows.is_empty() {
         return match &record.failure {
-            Some(_) => format!("Nothing was measured with {}.", plan.host),
-            None => format!("No data arrived in the test with {}.", plan.host),
+            Some(_) => format!("Nothing was measured with {host}."),
+            None => format!("No data arrived in the test with {host}."),
         };
     }
     let mut text = words::listed(&flows);
     if let Some(first) = text.get(..1).map(str::to_uppercase).filter(|_| text.starts_with("this")) {
         text.replace_range(..1, &first);
     }
-    text.push_str(&reached(record, plan));
+    text.push_str(more);
+    text.push_str(&reached(record, ways));
     if record.status != Status::Ok {
         text.push_str(", until it was cut short");
     }
@@ -257,8 +286,8 @@ pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
 }
 
 /// How near the ceilings are, at the end of the sentence.
-fn reached(record: &Record, plan: &TcpPlan) -> String {
-    let ways = words::each_direction(plan.directions);
+fn reached(record: &Record, ways: TcpDirections) -> String {
+    let ways = words::each_direction(ways);
     let found: Vec<Option<&Ceiling>> = ways.iter().map(|&way| record.ceiling_of(way)).collect();
     let share = |ceiling: &Option<&Ceiling>| ceiling.and_then(|ceiling| ceiling.share);
     let mut text = if found.iter().flatten().any(|ceiling| ceiling.is_exceeded()) {
@@ -286,4 +315,48 @@ fn by_smallest(record: &Record, ceiling: &Ceiling) -> Option<String> {
     (0.5..=SHARE_MAX).contains(&share).then(|| {
         format!(", {} of what the {} allows", number::percent(share), ceiling::spoken(bound.kind))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{RecordId, Summary, Tool};
+    use linerate_core::time::WallTime;
+    use linerate_core::units::BitRate;
+
+    use super::*;
+
+    fn record() -> Record {
+        let rate = BitRate::from_bits_per_sec(31_000_000);
+        let plan = TcpPlan { background: Some(rate), ..TcpPlan::default() };
+        let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
+        let id = RecordId::from_parts(0, [0; 10]);
+        Record::begin(id, tool, Plan::Tcp(plan), WallTime::from_unix_nanos(0))
+    }
+
+    #[test]
+    fn what_came_back_and_what_went_beside_have_a_line_each_where_they_are_known() {
+        let mut record = record();
+        let text = tcp_summary(&record);
+        assert!(!text.contains("sent back") && !text.contains("background"), "{text}");
+        let row = |metric, value, way| Summary::of(metric, Stat::Value, value).in_direction(way);
+        record.summary = vec![
+            row(MetricId::ReturnSegments, 1234.0, Direction::Up),
+            row(MetricId::ReturnRatio, 0.517, Direction::Up),
+            row(MetricId::Background, 30_900_000.0, Direction::Down),
+        ];
+        record.background = Some(Flow {
+            flow: 0,
+            direction: Direction::Down,
+            client_addr: String::new(),
+            server_addr: String::new(),
+            sender: None,
+            receiver: None,
+            syn: None,
+        });
+        let text = tcp_summary(&record);
+        let back = "\n  sent back: 1234 segments, 0.517 for each that brought data\n";
+        assert!(text.contains(back), "{text}");
+        let beside = "\nbackground, server to client: 30.9 Mbit/s of 31 Mbit/s asked for\n";
+        assert!(text.contains(beside), "{text}");
+    }
 }

@@ -2,6 +2,8 @@
 //! that a report prints.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod wan;
+
 use linerate_core::lab::{HostPlan, LabPlan, LinkPlan, RouterPlan};
 use linerate_core::record::{
     Caveat, CaveatCode, Ceiling, CeilingInput, Cell, Direction, Distribution, End, MetricId, Plan,
@@ -80,8 +82,10 @@ pub fn plan() -> StudyPlan {
         source: Some("\"High-speed network measurements\", PREN, Portland 2000".to_owned()),
         purpose: Some("Delay and TCP throughput from localhost to an OC-3 link.".to_owned()),
         shuffle_seed: None,
+        retries: None,
         topologies,
         tests: tests(1),
+        questions: vec![],
     }
 }
 
@@ -89,6 +93,7 @@ pub fn tests(repetitions: u32) -> Vec<Test> {
     vec![
         Test {
             id: "ping".to_owned(),
+            on: None,
             kind: TestKind::Ping {
                 sizes_bytes: vec![56, 250, 500, 1024, 1460, 1500],
                 count: 10_000,
@@ -97,6 +102,7 @@ pub fn tests(repetitions: u32) -> Vec<Test> {
         },
         Test {
             id: "tcp".to_owned(),
+            on: None,
             kind: TestKind::Tcp(TcpTest {
                 windows_bytes: Some(vec![16_384, 32_768, 65_536, 131_072]),
                 seconds: Some(2.0),
@@ -124,7 +130,7 @@ pub fn as_published() -> Results {
                 let Some(ms) = row.and_then(|row| row.rtt_avg_ms) else { continue };
                 ping_summary(size, ms * 1e6)
             }
-            Plan::Tcp(_) => {
+            Plan::Tcp(_) | Plan::Udp(_) | Plan::Simulate(_) => {
                 let row = figures.tcp.iter().find(|t| {
                     t.test == rows.test
                         && Some(t.mtu_bytes) == rows.mtu_bytes
@@ -157,7 +163,7 @@ pub fn as_today() -> Results {
                 let slow = if limited { 0.14 * f64::from(size) } else { 0.002 * f64::from(size) };
                 ping_summary(size, 1e3 * (6.0 + 2.5 * index as f64 + slow))
             }
-            Plan::Tcp(_) => {
+            Plan::Tcp(_) | Plan::Udp(_) | Plan::Simulate(_) => {
                 let window = cell.cell.parameter as f64 / 16_384.0;
                 let best = if limited { 141e6 } else { 19e9 / (1.0 + 0.45 * index as f64) };
                 let grown = best * (1.0 - 0.42 / window.powi(2));

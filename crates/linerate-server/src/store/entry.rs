@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct Entry {
     /// The record's identifier.
     pub id: String,
-    /// `tcp` or `ping`.
+    /// `tcp`, `ping` or `simulate`.
     pub kind: String,
     /// Start, RFC 3339.
     pub started_at: String,
@@ -39,7 +39,7 @@ pub struct Filter {
     pub study: Option<String>,
     /// Only of this run.
     pub run: Option<String>,
-    /// Only of this kind: `tcp` or `ping`.
+    /// Only of this kind: `tcp`, `ping` or `simulate`.
     pub kind: Option<String>,
 }
 

@@ -271,6 +271,8 @@ const fn kind(plan: &Plan) -> &'static str {
     match plan {
         Plan::Tcp(_) => "tcp",
         Plan::Ping(_) => "ping",
+        Plan::Udp(_) => "udp",
+        Plan::Simulate(_) => "simulate",
     }
 }
 

@@ -52,6 +52,7 @@ fn new_run(id: &str) -> NewRun {
         source: None,
         purpose: None,
         shuffle_seed: None,
+        retries: None,
         topologies: vec![Topology {
             id: "a".to_owned(),
             title: "A".to_owned(),
@@ -65,9 +66,11 @@ fn new_run(id: &str) -> NewRun {
         }],
         tests: vec![Test {
             id: "ping".to_owned(),
+            on: None,
             kind: TestKind::Ping { sizes_bytes: vec![56], count: 10 },
             repetitions: 3,
         }],
+        questions: vec![],
     };
     NewRun { id: id.to_owned(), plan, started_at: WallTime::from_unix_nanos(0), host: None }
 }

@@ -6,6 +6,7 @@
 
 mod address;
 mod link;
+mod netem;
 mod qdisc;
 mod route;
 mod socket;
@@ -13,7 +14,7 @@ mod socket;
 use std::net::IpAddr;
 
 pub use link::{LinkCounters, LinkFacts, VethEnd, VethPair};
-pub use qdisc::Tbf;
+pub use qdisc::{QdiscCounters, Tbf};
 pub use route::InitialWindows;
 pub use socket::RouteSocket;
 

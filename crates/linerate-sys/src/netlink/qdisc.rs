@@ -14,7 +14,7 @@
 
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE, Nla, NlasIterator};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
 
 use super::socket::{Attempt, RouteSocket};
 use crate::Result;
@@ -39,7 +39,36 @@ pub struct Tbf {
     pub limit_bytes: u32,
 }
 
+/// What a queueing discipline counted since it was made. Bytes are frames without FCS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QdiscCounters {
+    /// Packets that left.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets dropped, for whatever reason. The kernel counts to 2^32.
+    pub drops: u32,
+    /// Packets inside.
+    pub queued_packets: u32,
+    /// Their bytes.
+    pub queued_bytes: u32,
+}
+
+/// TCA_STATS_PKT64: packets beyond 2^32 (linux/gen_stats.h).
+const TCA_STATS_PKT64: u16 = 8;
+
 impl RouteSocket {
+    /// What the discipline at the root of a link counted; none when there is none.
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn root_counters(&mut self, index: u32) -> Result<Option<QdiscCounters>> {
+        let message = TcMessage::with_index(index.cast_signed());
+        let attempt = Attempt { call: "list queueing disciplines of link", object: &index };
+        let replies = self.dump(RouteNetlinkMessage::GetQueueDiscipline(message), &attempt)?;
+        let found = replies.iter().find_map(|reply| root_of(reply, index));
+        Ok(found.map(counters_of))
+    }
+
     /// Puts a token bucket filter at the root of a link, in place of what was there.
     /// # Errors
     /// When the kernel has no tbf, or without CAP_NET_ADMIN.
@@ -65,12 +94,44 @@ impl RouteSocket {
     }
 }
 
-fn root_tbf_of(reply: &RouteNetlinkMessage, index: u32) -> Option<Tbf> {
+/// The message, when it is about the discipline at the root of a link.
+fn root_of(reply: &RouteNetlinkMessage, index: u32) -> Option<&TcMessage> {
     let RouteNetlinkMessage::NewQueueDiscipline(qdisc) = reply else { return None };
     let at_root = qdisc.header.parent == TcHandle::ROOT;
-    if qdisc.header.index != index.cast_signed() || !at_root {
-        return None;
+    (qdisc.header.index == index.cast_signed() && at_root).then_some(qdisc)
+}
+
+fn counters_of(qdisc: &TcMessage) -> QdiscCounters {
+    let mut counters = QdiscCounters::default();
+    let stats = qdisc.attributes.iter().filter_map(|attribute| match attribute {
+        TcAttribute::Stats2(stats) => Some(stats),
+        _ => None,
+    });
+    for one in stats.flatten() {
+        match one {
+            TcStats2::Basic(basic) => {
+                counters.bytes = basic.bytes;
+                counters.packets = counters.packets.max(basic.packets.into());
+            }
+            TcStats2::Queue(queue) => {
+                counters.drops = queue.drops;
+                (counters.queued_packets, counters.queued_bytes) = (queue.qlen, queue.backlog);
+            }
+            TcStats2::Other(nla) if nla.kind() == TCA_STATS_PKT64 => {
+                let mut value = vec![0; nla.value_len()];
+                nla.emit_value(&mut value);
+                if let Ok(packets) = value.try_into() {
+                    counters.packets = u64::from_ne_bytes(packets);
+                }
+            }
+            _ => {}
+        }
     }
+    counters
+}
+
+fn root_tbf_of(reply: &RouteNetlinkMessage, index: u32) -> Option<Tbf> {
+    let qdisc = root_of(reply, index)?;
     let is_tbf = |attribute: &TcAttribute| matches!(attribute, TcAttribute::Kind(k) if k == "tbf");
     if !qdisc.attributes.iter().any(is_tbf) {
         return None;

@@ -65,6 +65,10 @@ enum Document {
     Ceiling,
     /// The tables of linerate ceiling --all-links
     FrameRates,
+    /// The result of linerate path run
+    Path,
+    /// The result of linerate conform
+    Conform,
 }
 
 /// Runs the command.
@@ -140,6 +144,8 @@ fn schema(document: Document) -> anyhow::Result<String> {
         Document::Lab => schemars::schema_for!(linerate_core::lab::LabPlan),
         Document::Ceiling => schemars::schema_for!(linerate_core::theory::ladder::PathCeiling),
         Document::FrameRates => schemars::schema_for!(linerate_core::theory::ladder::FrameRates),
+        Document::Path => schemars::schema_for!(linerate_core::record::PathRun),
+        Document::Conform => schemars::schema_for!(linerate_core::conformance::Conformance),
     };
     serde_json::to_string_pretty(&schema).context("print the schema")
 }

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// Only results of this kind
-    #[arg(long, value_parser = ["tcp", "ping"])]
+    #[arg(long, value_parser = ["tcp", "ping", "simulate"])]
     kind: Option<String>,
     /// Print one JSON array
     #[arg(long)]

@@ -15,3 +15,4 @@ pub(crate) mod serve;
 pub(crate) mod study;
 pub(crate) mod tcp;
 pub(crate) mod test;
+pub(crate) mod udp;

@@ -122,7 +122,8 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(record.exit_code())
 }
 
-fn is_busy(failure: &Failure) -> bool {
+/// Whether a later try may find a place.
+pub(crate) fn is_busy(failure: &Failure) -> bool {
     failure.fault == Fault::PeerRefused
         && failure.next_step.as_ref().is_some_and(|step| step.starts_with("try again"))
 }

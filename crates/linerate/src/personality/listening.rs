@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
-use linerate_engine::throughput::{Admission, Permit};
-use linerate_proto::native::{Refuse, Request};
+use linerate_engine::throughput::{Admission, Demand, Permit};
+use linerate_proto::native::Refuse;
 use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -22,7 +22,7 @@ const CONNECTIONS_MAX: usize = 1024;
 pub(super) struct Everybody;
 
 impl Admission for Everybody {
-    fn admit(&self, _request: &Request, _peer: SocketAddr) -> Result<Permit, Refuse> {
+    fn admit(&self, _demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
         let nothing: Box<dyn Any + Send> = Box::new(());
         Ok(Permit(nothing))
     }

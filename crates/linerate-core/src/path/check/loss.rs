@@ -6,8 +6,9 @@ use crate::path::{
     Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss, CellLossSettings,
     Framing, Limit, Outlet, Policer, Queue, Random, Red, RedSettings,
 };
+use crate::theory::red;
 use crate::time::MonoTime;
-use crate::units::BitRate;
+use crate::units::{BitRate, Bytes};
 
 /// Runs longer than this are one class.
 const CLASSES: usize = 12;
@@ -103,9 +104,9 @@ fn damage(packets: u64, seed: u64) -> Vec<Check> {
 /// end are two packets each.
 fn policer(packets: u64) -> Check {
     let rate = BitRate::from_bits_per_sec(12_000_000);
-    let bucket = Bucket { rate, burst_bytes: 3000, framing: Framing::Ip };
+    let bucket = Bucket { rate, burst: Bytes::new(3000), framing: Framing::Ip };
     let gap_ns = 769_231;
-    let mut policer = Policer::new(bucket, MonoTime::default());
+    let mut policer = Policer::new(bucket).expect("neither is 0");
     let out = drive(&mut policer, packets, 1500, gap_ns);
     let expected = 1.0 - gap_ns as f64 / 1e6;
     let measured = out.lost.len() as f64 / packets as f64;
@@ -115,14 +116,9 @@ fn policer(packets: u64) -> Check {
 
 /// A queue that stays at 60,000 bytes between thresholds of 30,000 and 90,000: 0.01 a packet.
 fn red(packets: u64, seed: u64) -> Check {
-    let settings = RedSettings {
-        min_bytes: 30_000.0,
-        max_bytes: 90_000.0,
-        max_probability: 0.02,
-        weight: 0.002,
-        ecn: false,
-        packet_time_ns: 1000,
-    };
+    let law = red::Red::new(30_000.0, 90_000.0, red::MARK_MAX, red::WEIGHT);
+    let law = law.expect("the thresholds follow each other");
+    let settings = RedSettings { law, ecn: false, packet_time_ns: 1000 };
     let mut red = Red::new(settings, Limit::Packets(1000), Random::new(seed, 6));
     let (mut out, mut gaps, mut gap) = (Outlet::default(), Vec::new(), 0);
     for number in 0..packets {

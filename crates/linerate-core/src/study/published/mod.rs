@@ -96,23 +96,26 @@ impl PublishedTable {
     }
 }
 
-/// The ping and TCP figures of one published study, for the report of a run of it.
+/// The ping, TCP and single figures of one published study, for the report of a run of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PublishedFigures {
     /// Round-trip times by payload.
     pub ping: Vec<PublishedPing>,
     /// Throughput by window.
     pub tcp: Vec<PublishedTcp>,
+    /// Single figures by name.
+    pub items: Vec<PublishedItem>,
 }
 
 impl PublishedFigures {
-    /// The ping and TCP rows of these tables.
+    /// The ping and TCP rows and the items of these tables.
     pub fn of(tables: impl IntoIterator<Item = PublishedTable>) -> Self {
         let mut figures = Self::default();
         for table in tables {
             match table.rows {
                 PublishedRows::Ping(rows) => figures.ping.extend(rows),
                 PublishedRows::Tcp(rows) => figures.tcp.extend(rows),
+                PublishedRows::Items(rows) => figures.items.extend(rows),
                 _ => {}
             }
         }

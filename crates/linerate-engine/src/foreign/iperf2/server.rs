@@ -18,6 +18,7 @@ use super::client::MANNER;
 use crate::failure::words_of;
 use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, follow, peek, request, said};
 use crate::foreign::test::VANISHED;
+use crate::throughput::Demand;
 use crate::throughput::endpoint::Endpoint;
 
 /// A client that listens for the connection back answers within this time.
@@ -159,7 +160,7 @@ fn permit(
     peer: SocketAddr,
     serving: &Serving<'_>,
 ) -> Result<crate::throughput::Permit, Failure> {
-    serving.admission.admit(request, peer).map_err(|refuse| {
+    serving.admission.admit(&Demand::of(request), peer).map_err(|refuse| {
         Failure::new(
             Fault::PeerRefused,
             "serve",

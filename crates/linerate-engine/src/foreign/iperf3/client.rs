@@ -127,7 +127,7 @@ impl Test {
             Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
         })?;
         let server = resolve(&plan.host, plan.port, plan.family)?;
-        let local = bind_address(plan)?;
+        let local = bind_address(plan.bind.as_deref())?;
         account.ends.push(crate::environment::local_end(Some(server.ip())));
         account.witness = Some(Witness::begin(server.ip()));
         let cookie = Cookie::from_random(random_bytes());

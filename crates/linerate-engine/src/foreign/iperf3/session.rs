@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, Fault, Finish, Plan, Record, Tool};
+use linerate_core::record::{Direction, Event, Failure, Fault, Plan, Record, Tool};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     Cookie, ErrorCode, Params, Protocol, Results, ServerEvent, ServerMachine, ServerOutput, State,
@@ -31,7 +31,7 @@ use crate::throughput::control::plain;
 use crate::throughput::endpoint::Endpoint;
 use crate::throughput::fold::fold;
 use crate::throughput::session::{LOOK_AT_END, admit};
-use crate::throughput::{Admission, Permit};
+use crate::throughput::{Admission, Demand, Permit};
 
 /// A client has this long for each step of the set-up and of the end.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -202,20 +202,16 @@ impl Session<'_> {
         params: &Params,
         request: &Request,
     ) -> Result<Result<Permit, String>, Failure> {
-        // The client's clock ends the test; the request of the threads has no time of its own.
-        let finish = match params.time_s {
-            0 => request.finish,
-            time_s => Finish::TimeNs(time_s * 1_000_000_000),
+        let demand = Demand {
+            streams: usize::from(request.streams) * request.each_direction().len(),
+            // The client's clock ends the test; bytes and blocks take as long as they take.
+            planned: (params.time_s > 0)
+                .then(|| Duration::from_secs(params.time_s + params.omit_s)),
         };
-        let finish = match finish {
-            Finish::Bytes(bytes) => Finish::Bytes(bytes.min(1 << 60)),
-            other => other,
+        let refuse = match admit(&demand, self.peer, self.house.admission) {
+            Ok(permit) => return Ok(Ok(permit)),
+            Err(refuse) => refuse,
         };
-        let refuse =
-            match admit(&Request { finish, ..request.clone() }, self.peer, self.house.admission) {
-                Ok(permit) => return Ok(Ok(permit)),
-                Err(refuse) => refuse,
-            };
         let line = format!("iperf3: refused: {}", refuse.reason);
         match refuse.code {
             RefuseCode::Busy => self.control.send_state(State::AccessDenied)?,

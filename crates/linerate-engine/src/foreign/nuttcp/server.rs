@@ -24,8 +24,8 @@ use crate::foreign::serve::{
     FIRST_BYTES, Seen, Serving, UNTIL_CLOSED, failure_of, follow, request, said,
 };
 use crate::foreign::test::VANISHED;
-use crate::throughput::Permit;
 use crate::throughput::endpoint::{Endpoint, socket_options};
+use crate::throughput::{Demand, Permit};
 
 /// A client that comes while others measure waits this long for its place.
 const QUEUE: Duration = Duration::from_secs(30);
@@ -158,7 +158,7 @@ impl Session {
         let peer = self.peer()?;
         let deadline = monotonic() + QUEUE;
         loop {
-            match serving.admission.admit(request, peer) {
+            match serving.admission.admit(&Demand::of(request), peer) {
                 Ok(permit) => return Ok(permit),
                 Err(refuse) if refuse.code == RefuseCode::Busy && monotonic() < deadline => {}
                 Err(refuse) => {

@@ -68,32 +68,53 @@ fn answer(mut stream: BufReader<UnixStream>) -> Option<Vec<EmulatedPath>> {
     serde_json::from_str(&line).ok()
 }
 
-/// One caveat for each path that was not the one that was asked for.
+/// One caveat for each path that was not the one that was asked for, or not all the time.
 pub(crate) fn caveats(paths: &[EmulatedPath]) -> impl Iterator<Item = Caveat> + '_ {
-    paths.iter().filter(|path| path.late).map(|path| {
-        let detail = format!("path {}: {}", path.name, path.faults.join("; "));
-        let advice = "what was measured is not the planned path: leave the emulator a processor, \
-                      lower the rate, and repeat";
-        Caveat::new(CaveatCode::EmulatorLate, detail, advice)
+    paths.iter().filter_map(|path| {
+        let (what, advice) = if path.late {
+            let advice = "what was measured is not the planned path: leave the emulator a \
+                          processor, lower the rate, and repeat";
+            (path.faults.join("; "), advice)
+        } else {
+            let advice = "the run counts; repeat it where the last parts in a thousand matter";
+            (path.slips()?, advice)
+        };
+        let detail = format!("path {}: {what}", path.name);
+        Some(Caveat::new(CaveatCode::EmulatorLate, detail, advice))
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::record::PathDirection;
+
     use super::*;
 
     #[test]
-    fn only_a_path_that_was_not_as_planned_gives_a_caveat() {
-        let path = |late: bool| EmulatedPath {
+    fn a_path_that_was_not_as_planned_and_one_that_was_late_once_have_a_caveat_each() {
+        let path = |late: bool, late_packets: u64| EmulatedPath {
             name: "a eth0 - b eth0".to_owned(),
             late,
-            faults: vec!["backward: 3 packets were dropped".to_owned()],
+            faults: if late { vec!["3 packets were dropped".to_owned()] } else { Vec::new() },
+            directions: vec![PathDirection {
+                late_packets,
+                lateness_max_ns: Some(2_000_000),
+                ..PathDirection::default()
+            }],
             ..EmulatedPath::default()
         };
-        let paths = [path(false), path(true)];
+        let paths = [path(false, 0), path(true, 5), path(false, 1)];
         let caveats: Vec<Caveat> = caveats(&paths).collect();
-        assert_eq!(caveats.len(), 1);
-        assert_eq!(caveats[0].code, CaveatCode::EmulatorLate);
-        assert_eq!(caveats[0].detail, "path a eth0 - b eth0: backward: 3 packets were dropped");
+        let details: Vec<&str> = caveats.iter().map(|caveat| caveat.detail.as_str()).collect();
+        let name = "path a eth0 - b eth0: ";
+        assert_eq!(
+            details,
+            [
+                format!("{name}3 packets were dropped"),
+                format!("{name}1 packet late by up to 2.0 ms"),
+            ]
+        );
+        assert!(caveats.iter().all(|caveat| caveat.code == CaveatCode::EmulatorLate));
+        assert!(caveats[1].advice.starts_with("the run counts"), "{}", caveats[1].advice);
     }
 }

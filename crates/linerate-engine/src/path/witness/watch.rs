@@ -5,15 +5,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_core::path::{LossCause, PathPlan};
-use linerate_core::record::{EmulatedPath, PathDirection, PathLoss, QueueSeries};
+use linerate_core::record::{EmulatedPath, PathDirection, PathLoss, PathStops, QueueSeries};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock;
 use linerate_sys::tun::TunKind;
 
+use super::super::netem::NetemLink;
+use super::super::report::{fell_behind, too_slow};
 use super::super::{
     Counters, DirectionCounters, DirectionReport, Emulator, EmulatorReport, LATE, Snapshot,
 };
 use super::teller::OnWay;
+use crate::environment::StolenTime;
 
 /// What a record says of a path beside its counters.
 #[derive(Clone, Debug)]
@@ -34,27 +37,91 @@ pub struct PathSite {
     /// What it is.
     pub facts: PathFacts,
     /// What carries its packets.
-    pub emulator: Mutex<Emulator>,
+    carrier: Mutex<Carrier>,
+}
+
+/// What carries the packets of a path.
+#[derive(Debug)]
+enum Carrier {
+    Own(Emulator),
+    Netem(Box<NetemLink>),
 }
 
 impl PathSite {
+    /// A path that linerate carries.
+    pub const fn new(facts: PathFacts, emulator: Emulator) -> Self {
+        Self { facts, carrier: Mutex::new(Carrier::Own(emulator)) }
+    }
+
+    /// A path that the kernel carries.
+    pub fn of_netem(facts: PathFacts, link: NetemLink) -> Self {
+        Self { facts, carrier: Mutex::new(Carrier::Netem(Box::new(link))) }
+    }
+
+    /// What it is and its emulator; none that the kernel carries.
+    pub fn into_emulator(self) -> (PathFacts, Option<Emulator>) {
+        let carrier = self.carrier.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match carrier {
+            Carrier::Own(emulator) => (self.facts, Some(emulator)),
+            Carrier::Netem(_) => (self.facts, None),
+        }
+    }
+
     /// What it did so far.
     pub fn counters(&self) -> Counters {
-        self.lock().counters()
+        match &mut *self.lock() {
+            Carrier::Own(emulator) => emulator.counters(),
+            Carrier::Netem(link) => link.counters().unwrap_or_else(|| link.last()),
+        }
     }
 
     /// What it did so far, whole.
     pub fn snapshot(&self) -> Snapshot {
-        self.lock().snapshot()
+        match &mut *self.lock() {
+            Carrier::Own(emulator) => emulator.snapshot(),
+            Carrier::Netem(link) => {
+                let told = link.counters();
+                Snapshot {
+                    answered: told.is_some(),
+                    counters: told.unwrap_or_else(|| link.last()),
+                    ..Snapshot::default()
+                }
+            }
+        }
     }
 
     /// Whether it still carries packets.
     pub fn is_running(&self) -> bool {
-        self.lock().is_running()
+        match &mut *self.lock() {
+            Carrier::Own(emulator) => emulator.is_running(),
+            Carrier::Netem(link) => link.counters().is_some(),
+        }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Emulator> {
-        self.emulator.lock().unwrap_or_else(PoisonError::into_inner)
+    fn datapath(&self) -> &'static str {
+        match (&*self.lock(), self.facts.kind) {
+            (Carrier::Netem(_), _) => "netem",
+            (Carrier::Own(_), TunKind::Ip) => "tun",
+            (Carrier::Own(_), TunKind::Ethernet) => "tap",
+        }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        match &*self.lock() {
+            Carrier::Own(emulator) => emulator.memory_bytes(),
+            Carrier::Netem(_) => 0,
+        }
+    }
+
+    fn late_thresholds(&self) -> [Duration; 2] {
+        match &*self.lock() {
+            Carrier::Own(emulator) => emulator.late_thresholds(),
+            Carrier::Netem(_) => Default::default(),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Carrier> {
+        self.carrier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,6 +130,7 @@ pub(super) struct Watched {
     on_way: OnWay,
     begin: MonoTime,
     first: Snapshot,
+    stolen: StolenTime,
     queues: [QueueSeries; 2],
 }
 
@@ -70,7 +138,7 @@ impl Watched {
     pub(super) fn begin(on_way: OnWay, interval: Duration) -> Self {
         let first = on_way.path.snapshot();
         let queues = [(); 2].map(|()| QueueSeries::new(nanos(interval)));
-        Self { on_way, begin: clock::monotonic(), first, queues }
+        Self { on_way, begin: clock::monotonic(), first, stolen: StolenTime::begin(), queues }
     }
 
     /// Looks at the queues.
@@ -83,6 +151,7 @@ impl Watched {
         self.look();
         let span = clock::monotonic().since(self.begin);
         let mut path = told(&self.on_way.path, &self.first, span, self.queues);
+        path.stolen_ratio = self.stolen.ratio();
         for (direction, carried) in path.directions.iter_mut().zip(self.on_way.directions) {
             direction.direction = carried;
         }
@@ -105,8 +174,7 @@ fn told(
     queues: [QueueSeries; 2],
 ) -> EmulatedPath {
     let now = site.snapshot();
-    let emulator = site.lock();
-    let thresholds = emulator.late_thresholds();
+    let thresholds = site.late_thresholds();
     let report = |index: usize| DirectionReport {
         counters: difference(&now.counters[index], &since.counters[index]),
         lateness_ns: now.lateness_ns[index].since(&since.lateness_ns[index]),
@@ -114,32 +182,67 @@ fn told(
         unread_packets: now.unread[index]
             .map(|count| count.saturating_sub(since.unread[index].unwrap_or(0))),
     };
-    let ended = (!emulator.is_running()).then(|| "the emulator ended".to_owned());
-    let mut path = described(&site.facts, &[report(0), report(1)], span, queues);
-    path.memory_bytes = emulator.memory_bytes();
-    path.late |= ended.is_some();
-    path.faults.extend(ended);
+    let pace = Pace {
+        stops: now.stops.since(&since.stops).within(span),
+        busy_ratio: share(now.busy.saturating_sub(since.busy), span),
+        span,
+    };
+    let mut path = described(&site.facts, &[report(0), report(1)], pace, queues);
+    site.datapath().clone_into(&mut path.datapath);
+    path.busy_ratio = path.busy_ratio.filter(|_| path.datapath != "netem");
+    path.memory_bytes = site.memory_bytes();
+    path.run_queue_wait_ns =
+        (now.run_queue_wait_ns).and_then(|now| Some(now.saturating_sub(since.run_queue_wait_ns?)));
+    let silent = if !site.is_running() {
+        Some("the emulator ended")
+    } else if !now.answered || !since.answered {
+        Some("the emulator's thread did not answer for 0.5 s")
+    } else {
+        None
+    };
+    path.late |= silent.is_some();
+    path.faults.extend(silent.map(str::to_owned));
     path
 }
 
 /// What a path did in all, after its end.
 pub fn ended(facts: &PathFacts, report: &EmulatorReport, queues: [QueueSeries; 2]) -> EmulatedPath {
-    let mut path = described(facts, &report.directions, report.ran, queues);
+    let pace = Pace {
+        stops: report.stops.within(report.ran),
+        busy_ratio: share(report.busy, report.ran),
+        span: report.ran,
+    };
+    let mut path = described(facts, &report.directions, pace, queues);
     path.memory_bytes = report.memory_bytes;
+    path.run_queue_wait_ns = report.run_queue_wait.map(nanos);
     path
+}
+
+/// How the emulator did over a span.
+struct Pace {
+    stops: PathStops,
+    busy_ratio: f64,
+    span: Duration,
+}
+
+fn share(part: Duration, whole: Duration) -> f64 {
+    part.as_secs_f64() / whole.as_secs_f64().max(1e-9)
 }
 
 fn described(
     facts: &PathFacts,
     reports: &[DirectionReport; 2],
-    span: Duration,
+    pace: Pace,
     queues: [QueueSeries; 2],
 ) -> EmulatedPath {
     let names = ["forward", "backward"].into_iter().zip(reports);
     let faults = names.flat_map(|(name, report)| {
         report.faults().map(move |fault| format!("{name}: {fault}")).collect::<Vec<_>>()
     });
-    let faults: Vec<String> = faults.collect();
+    let has_rate = facts.plan.facts().is_ok_and(|both| both.iter().any(|one| one.rate.is_some()));
+    let Pace { stops, busy_ratio, span } = pace;
+    let own = fell_behind(&stops).into_iter().chain(too_slow(busy_ratio, has_rate));
+    let faults: Vec<String> = own.chain(faults).collect();
     let directions = reports.iter().zip(queues).enumerate();
     EmulatedPath {
         name: facts.name.clone(),
@@ -152,6 +255,10 @@ fn described(
         mtu_bytes: facts.mtu_bytes,
         memory_bytes: 0,
         span_ns: nanos(span),
+        stops,
+        busy_ratio: Some(busy_ratio),
+        run_queue_wait_ns: None,
+        stolen_ratio: None,
         late: !faults.is_empty(),
         faults,
         directions: directions
@@ -183,6 +290,7 @@ fn direction_of(report: &DirectionReport, backward: bool, queue: QueueSeries) ->
         copied_packets: counters.copied_packets,
         corrupted_packets: counters.corrupted_packets,
         marked_packets: counters.marked_packets,
+        icmp_messages: counters.icmp_messages,
         unplanned_packets: unplanned.iter().sum(),
         late_packets: counters.late_packets,
         late_threshold_ns: nanos(report.quantum + LATE),
@@ -210,6 +318,7 @@ pub const fn cause_name(cause: LossCause) -> &'static str {
         LossCause::Damaged => "damaged",
         LossCause::TooLong => "too_long",
         LossCause::Outage => "outage",
+        LossCause::Untold => "untold",
     }
 }
 
@@ -230,6 +339,7 @@ fn difference(now: &DirectionCounters, before: &DirectionCounters) -> DirectionC
             .collect(),
         corrupted_packets: now.corrupted_packets - before.corrupted_packets,
         marked_packets: now.marked_packets - before.marked_packets,
+        icmp_messages: now.icmp_messages - before.icmp_messages,
         refused_packets: now.refused_packets - before.refused_packets,
         no_room_packets: now.no_room_packets - before.no_room_packets,
         orphaned_packets: now.orphaned_packets - before.orphaned_packets,

@@ -4,7 +4,7 @@
 
 use linerate_core::path::{Bound, PathPlan};
 use linerate_core::record::{Direction, EmulatedPath};
-use linerate_core::theory::framing::{FramingCeiling, GAP_BYTES, PREAMBLE_BYTES};
+use linerate_core::theory::framing::FramingCeiling;
 
 use super::Packet;
 use super::link::{Counts, Known, LinkRate};
@@ -47,19 +47,10 @@ impl Emulated {
         self.plan.bound(self.backward, ip_bytes, self.flows).ok().flatten()
     }
 
-    /// What the path leaves at each layer. On lines without frames of Ethernet the frame is all
-    /// that the packet takes there.
+    /// What the path leaves at each layer.
     pub(super) fn framing(&self, packet: &Packet) -> Option<FramingCeiling> {
         let bound = self.bound(packet.bytes)?;
-        let bps = |bytes: u32| bound.packets_per_s * f64::from(bytes) * 8.0;
         let payload_bytes = packet.bytes.checked_sub(packet.segment.header_bytes())?;
-        let around = if bound.what == "ethernet" { PREAMBLE_BYTES + GAP_BYTES } else { 0 };
-        Some(FramingCeiling {
-            payload_bps: bps(payload_bytes),
-            ip_bps: bps(packet.bytes),
-            frame_bps: bps(bound.line_bytes - around),
-            wire_bps: bps(bound.line_bytes),
-            frames_per_s: bound.packets_per_s,
-        })
+        Some(bound.framing(packet.bytes, payload_bytes))
     }
 }

@@ -11,7 +11,7 @@ mod rungs;
 
 use linerate_core::record::{
     Ceiling, CeilingInput, Direction, Family, Flow, Interface, Layer, LayerRate, MetricId, Record,
-    Stat, TcpPlan,
+    Rung, Stat, TcpPlan,
 };
 use linerate_core::theory::framing::{FramingCeiling, Segment, Transport};
 
@@ -25,24 +25,38 @@ pub(super) fn ceiling(record: &Record, plan: &TcpPlan, direction: Direction) -> 
     let flows: Vec<&Flow> =
         record.flows.iter().filter(|flow| flow.direction == direction).collect();
     let flow = flows.first()?;
+    let packet = packet(flow).ok_or_else(|| "the sender's segment size".to_owned());
+    Some(bound(record, direction, packet, rungs::rungs(&flows, plan)))
+}
+
+/// The ceiling of a direction, beside further bounds. In place of its packets may stand what is
+/// not known of them.
+pub(crate) fn bound(
+    record: &Record,
+    direction: Direction,
+    packet: Result<Packet, String>,
+    rungs: Vec<Rung>,
+) -> Ceiling {
+    let flows = record.flows.iter().filter(|flow| flow.direction == direction).count();
     let mut ceiling = Ceiling::of_goodput(direction);
-    ceiling.rungs = rungs::rungs(&flows, plan);
+    ceiling.rungs = rungs;
     let mut known = link::rates(&record.ends, direction);
-    emulated::add(&mut known, &record.paths, direction, flows.len());
+    emulated::add(&mut known, &record.paths, direction, flows);
     ceiling.no_link = known.no_link;
     if ceiling.no_link.is_some() {
-        return Some(ceiling);
+        return ceiling;
     }
     ceiling.unknown = known.unknown;
-    let sender = link::sender(&record.ends, direction);
-    let packet = packet(flow);
-    let slowest = slowest(&known.rates, packet);
+    let slowest = slowest(&known.rates, packet.as_ref().ok());
     if let Some((rate, _)) = &slowest {
         ceiling.inputs.extend(rate.inputs());
     }
     match packet {
-        Some(packet) => ceiling.inputs.extend(packet.inputs(flow, sender)),
-        None => ceiling.unknown.push("the sender's segment size".to_owned()),
+        Ok(packet) => {
+            let sender = link::sender(&record.ends, direction);
+            ceiling.inputs.extend(packet.inputs(sender));
+        }
+        Err(unknown) => ceiling.unknown.push(unknown),
     }
     if let Some(framing) = slowest.and_then(|(_, framing)| framing) {
         ceiling.value = Some(framing.payload_bps);
@@ -50,15 +64,15 @@ pub(super) fn ceiling(record: &Record, plan: &TcpPlan, direction: Direction) -> 
     }
     let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction));
     ceiling.share = ceiling.value.zip(goodput).map(|(value, goodput)| goodput / value);
-    Some(ceiling)
+    ceiling
 }
 
 /// The rate that leaves the least payload; the slowest one where the packets are not known.
-fn slowest(
-    rates: &[LinkRate],
-    packet: Option<Packet>,
-) -> Option<(&LinkRate, Option<FramingCeiling>)> {
-    let framed = rates.iter().map(|rate| (rate, packet.and_then(|packet| rate.framing(&packet))));
+fn slowest<'a>(
+    rates: &'a [LinkRate],
+    packet: Option<&Packet>,
+) -> Option<(&'a LinkRate, Option<FramingCeiling>)> {
+    let framed = rates.iter().map(|rate| (rate, packet.and_then(|packet| rate.framing(packet))));
     framed.min_by(|(rate, framing), (other, framing_other)| {
         let bps = |rate: &LinkRate, framing: &Option<FramingCeiling>| {
             framing.map_or(rate.bps as f64, |framing| framing.payload_bps)
@@ -80,45 +94,50 @@ fn layers(framing: &FramingCeiling) -> Vec<LayerRate> {
 }
 
 /// A full packet of a flow.
-#[derive(Clone, Copy, Debug)]
-struct Packet {
-    segment: Segment,
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    pub(crate) segment: Segment,
     /// Length of the IP packet.
-    bytes: u32,
+    pub(crate) bytes: u32,
+    /// Largest packet of the sender's route, where the kernel told.
+    pub(crate) route_mtu_bytes: Option<u32>,
+    /// Whose packets these are: `the sender's segments`.
+    pub(crate) source: &'static str,
+    /// Where the length of the headers is from.
+    pub(crate) headers: String,
 }
 
 impl Packet {
     /// Its length, beside the MTU where that is larger, and its headers.
-    fn inputs(self, flow: &Flow, sender: Option<&Interface>) -> Vec<CeilingInput> {
-        let route = flow.sender.as_ref().and_then(|end| end.tcp_info?.pmtu_bytes);
-        let route = route.map(|mtu| (mtu, "of the sender's route".to_owned()));
+    fn inputs(&self, sender: Option<&Interface>) -> Vec<CeilingInput> {
+        let route = self.route_mtu_bytes.map(|mtu| (mtu, "of the sender's route".to_owned()));
         let link = sender.and_then(|it| Some((it.mtu_bytes?, format!("of {}", it.name))));
         let mtu = route.or(link);
         let (source, smaller) = match &mtu {
             Some((mtu, whose)) if *mtu == self.bytes => (format!("the MTU {whose}"), None),
             Some((mtu, whose)) => {
                 let input = CeilingInput::of("mtu_bytes", f64::from(*mtu), whose);
-                ("the sender's segments".to_owned(), Some(input))
+                (self.source.to_owned(), Some(input))
             }
-            None => ("the sender's segments".to_owned(), None),
+            None => (self.source.to_owned(), None),
         };
         let header = f64::from(self.segment.header_bytes());
         [CeilingInput::of("packet_bytes", f64::from(self.bytes), source)]
             .into_iter()
             .chain(smaller)
-            .chain([CeilingInput::of("header_bytes", header, self.header_source(flow))])
+            .chain([CeilingInput::of("header_bytes", header, &self.headers)])
             .collect()
     }
+}
 
-    fn header_source(self, flow: &Flow) -> String {
-        let options = match self.segment.transport {
-            Transport::TcpWithTimestamps => "IP and TCP with timestamps",
-            Transport::Tcp | Transport::Udp => "IP and TCP without timestamps",
-        };
-        // The options are those that both ends agreed on; the SYN shows that they were offered.
-        let seen = if flow.syn.is_some() { "as on the SYN" } else { "as the sender negotiated" };
-        format!("{options}, {seen}")
-    }
+fn header_source(transport: Transport, flow: &Flow) -> String {
+    let options = match transport {
+        Transport::TcpWithTimestamps => "IP and TCP with timestamps",
+        Transport::Tcp | Transport::Udp => "IP and TCP without timestamps",
+    };
+    // The options are those that both ends agreed on; the SYN shows that they were offered.
+    let seen = if flow.syn.is_some() { "as on the SYN" } else { "as the sender negotiated" };
+    format!("{options}, {seen}")
 }
 
 /// The packets of a flow: their headers, and the IP packet that a full segment makes.
@@ -130,7 +149,13 @@ fn packet(flow: &Flow) -> Option<Packet> {
     };
     let family = if flow.server_addr.starts_with('[') { Family::V6 } else { Family::V4 };
     let segment = Segment { family, transport };
-    Some(Packet { segment, bytes: info.snd_mss_bytes? + segment.header_bytes() })
+    Some(Packet {
+        segment,
+        bytes: info.snd_mss_bytes? + segment.header_bytes(),
+        route_mtu_bytes: info.pmtu_bytes,
+        source: "the sender's segments",
+        headers: header_source(transport, flow),
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -40,6 +40,12 @@ const ADDRESSES: [&str; 2] = ["198.18.0.1/30", "198.18.0.2/30"];
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
     let plan = args.path.plan()?;
+    if plan.is_netem() {
+        let reason = "netem carries links of a laboratory alone";
+        return Err(Failure::new(Fault::Usage, "hold path", "emulator = \"netem\"", reason)
+            .advise("leave `emulator` out here, or use linerate lab")
+            .into());
+    }
     let ends = &args.ends.0;
     if ends.iter().all(|end| end.place == Place::New) {
         // Before anything that could start a thread.
@@ -53,7 +59,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let facts = facts(args, &plan, ends);
     let emulator = start(args, &facts, &netns)?;
-    let site = Arc::new(PathSite { facts, emulator: Mutex::new(emulator) });
+    let site = Arc::new(PathSite::new(facts, emulator));
     Held { args, netns, site, stop }.hold()
 }
 
@@ -121,15 +127,14 @@ impl Held<'_> {
         drop(teller);
         let Self { args, site, .. } = self;
         let site = Arc::into_inner(site).expect("the teller has ended, and the threads with it");
-        let emulator =
-            site.emulator.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let report = emulator.stop();
+        let (facts, emulator) = site.into_emulator();
+        let report = emulator.expect("this command makes its own emulator").stop();
         let run = PathRun {
             schema: PATH_SCHEMA.to_owned(),
             tool: measure::tool(),
             started_at,
             ends: args.ends.0.iter().map(EndFlag::name).collect(),
-            path: ended(&site.facts, &report, queues),
+            path: ended(&facts, &report, queues),
             real_time: report.real_time,
             locked: report.locked,
             cpu_ns: report.cpu.map(nanos),

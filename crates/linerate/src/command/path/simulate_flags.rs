@@ -3,17 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_core::path::{DirectionFacts, PathPlan};
-use linerate_core::record::{Failure, Fault};
-use linerate_core::simulate::{CongestionControl, Recovery, TcpModel};
+use linerate_core::path::PathPlan;
+use linerate_core::record::{Failure, Fault, Finish, SimulatePlan, SimulatedTcp};
+use linerate_core::simulate::{
+    ControlName, Recovery, ScenarioError, Stack, TcpChoice, TcpModel, mtu_bytes,
+};
 use linerate_core::units::{Bytes, parse_span};
 
 use super::flags::PathFlags;
 
-/// IP and TCP headers with timestamps: 20 + 20 + 12 (RFC 9293, RFC 7323).
-const HEADER_BYTES: u32 = 52;
-/// Longest IP packet that TCP fills here.
-const MTU_MAX: u32 = 65_535;
 /// Virtual time after which transfers that have not ended are given up.
 const TRANSFER_TIME_MAX: Duration = Duration::from_secs(86_400);
 /// Virtual time of flows without an end.
@@ -23,11 +21,11 @@ const TIME: Duration = Duration::from_secs(30);
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) path: PathFlags,
+    path: PathFlags,
     /// How many flows
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1, help_heading = "Flows",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(super) flows: u32,
+    flows: u32,
     /// Virtual time [default: 30s, or until all flows have ended]
     #[arg(
         short = 't',
@@ -39,13 +37,13 @@ pub(crate) struct Args {
     time: Option<Duration>,
     /// What each flow sends; without it flows have no end
     #[arg(long, value_name = "SIZE", help_heading = "Flows")]
-    pub(super) bytes: Option<Bytes>,
+    bytes: Option<Bytes>,
     /// Flows begin at random times within this span [default: a round trip for several flows]
     #[arg(long, value_name = "TIME", value_parser = parse_span, help_heading = "Flows")]
-    pub(super) start_spread: Option<Duration>,
+    start_spread: Option<Duration>,
     /// Whose TCP: of today (CUBIC, SACK, HyStart) or of 1999 (Reno, 2 MB window)
     #[arg(long, value_name = "WHEN", default_value = "today", help_heading = "TCP")]
-    tcp: Stack,
+    tcp: When,
     /// Congestion control
     #[arg(long, value_name = "NAME", help_heading = "TCP")]
     cc: Option<Control>,
@@ -81,7 +79,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Stack {
+enum When {
     Today,
     #[value(name = "1999")]
     Of1999,
@@ -101,71 +99,74 @@ enum Repair {
 }
 
 impl Args {
+    /// What to simulate, once with each seed.
+    pub(super) fn simulation(&self) -> anyhow::Result<SimulatePlan> {
+        let path = self.path.plan()?;
+        let tcp = self.tcp(&path)?;
+        let flows = u64::from(self.flows);
+        let finish = match (self.bytes, self.time) {
+            (Some(bytes), _) => Finish::Bytes(bytes.count().saturating_mul(flows)),
+            (None, time) => Finish::TimeNs(nanos(time.unwrap_or(TIME))),
+        };
+        let mut plan = SimulatePlan {
+            path: Box::new(path),
+            place: None,
+            tcp: SimulatedTcp::from(&tcp),
+            streams: self.flows,
+            finish,
+            omit_ns: 0,
+            start_spread_ns: 0,
+            time_max_ns: nanos(self.time.unwrap_or(TRANSFER_TIME_MAX)),
+            background: None,
+        };
+        let facts = plan.facts().map_err(refused)?;
+        let rtt = facts[0].delay + facts[1].delay;
+        let several = if self.flows > 1 { rtt } else { Duration::ZERO };
+        plan.start_spread_ns = nanos(self.start_spread.unwrap_or(several));
+        Ok(plan)
+    }
+
     /// The TCP of the flows over such a path.
-    pub(super) fn tcp(&self, plan: &PathPlan) -> anyhow::Result<TcpModel> {
-        let mut tcp = match self.tcp {
-            Stack::Today => TcpModel::TODAY,
-            Stack::Of1999 => TcpModel::OF_1999,
-        };
-        tcp.header_bytes = HEADER_BYTES;
-        tcp.mss_bytes = match self.mss {
-            Some(mss) => mss,
-            None => self.mtu.unwrap_or_else(|| mtu_of(plan)).saturating_sub(HEADER_BYTES),
-        };
-        if tcp.mss_bytes == 0 || tcp.mss_bytes > MTU_MAX - HEADER_BYTES {
-            let reason = format!("a packet has {HEADER_BYTES} to {MTU_MAX} bytes with its headers");
-            let flag = if self.mss.is_some() { "--mss" } else { "--mtu" };
-            return Err(usage("set", flag, reason).into());
-        }
-        if let Some(control) = self.cc {
-            tcp.congestion_control = match control {
-                Control::Reno => CongestionControl::RENO,
-                Control::Cubic => CongestionControl::CUBIC,
-            };
-        }
-        if let Some(recovery) = self.recovery {
-            tcp.recovery = match recovery {
+    fn tcp(&self, path: &PathPlan) -> Result<TcpModel, Failure> {
+        let choice = TcpChoice {
+            stack: match self.tcp {
+                When::Today => Stack::Today,
+                When::Of1999 => Stack::Of1999,
+            },
+            congestion_control: self.cc.map(|control| match control {
+                Control::Reno => ControlName::Reno,
+                Control::Cubic => ControlName::Cubic,
+            }),
+            recovery: self.recovery.map(|recovery| match recovery {
                 Repair::Reno => Recovery::Reno,
                 Repair::Newreno => Recovery::NewReno,
                 Repair::Sack => Recovery::Sack,
-            };
+            }),
+            window_bytes: self.window.map(Bytes::count),
+            initial_window: self.initial_window,
+            mss_bytes: self.mss,
+            without_hystart: self.no_hystart,
+        };
+        let flag = if self.mss.is_some() { "--mss" } else { "--mtu" };
+        let mtu_bytes = self.mtu.unwrap_or_else(|| mtu_bytes(path));
+        choice.model(mtu_bytes).map_err(|error| usage("set", flag, error))
+    }
+}
+
+pub(super) fn refused(error: ScenarioError) -> Failure {
+    match error {
+        ScenarioError::Timeless => {
+            usage("simulate", "a path without rate and delay", "everything takes no time on it")
+                .advise("give it --rate or --link, and --delay")
         }
-        if let Some(window) = self.window {
-            tcp.window_bytes = window.count();
-        }
-        tcp.initial_window = self.initial_window.unwrap_or(tcp.initial_window);
-        // Linux has HyStart in CUBIC alone.
-        let cubic = matches!(tcp.congestion_control, CongestionControl::Cubic { .. });
-        tcp.hystart = tcp.hystart && cubic && !self.no_hystart;
-        Ok(tcp)
-    }
-
-    /// The virtual time at which a run ends at the latest.
-    pub(super) fn end(&self) -> Duration {
-        let usual = if self.bytes.is_some() { TRANSFER_TIME_MAX } else { TIME };
-        self.time.unwrap_or(usual)
+        error => usage("simulate", "the path", error),
     }
 }
 
-/// The longest packet that the path takes whole.
-fn mtu_of(plan: &PathPlan) -> u32 {
-    let of_link = plan.mtu_bytes_usual();
-    plan.direction(false).mtu_bytes.map_or(of_link, |limit| of_link.min(limit))
-}
-
-/// A path on which a flow without an end would never let the clock go on.
-pub(super) fn check_bounds(facts: &[DirectionFacts; 2], plan: &PathPlan) -> Result<(), Failure> {
-    let bounded = |index: usize| {
-        let direction = plan.direction(index == 1);
-        facts[index].rate.is_some() || !facts[index].delay.is_zero() || direction.trace.is_some()
-    };
-    if bounded(0) || bounded(1) {
-        return Ok(());
-    }
-    Err(usage("simulate", "a path without rate and delay", "everything takes no time on it")
-        .advise("give it --rate or --link, and --delay"))
-}
-
-pub(super) fn usage(attempt: &str, object: &str, reason: impl std::fmt::Display) -> Failure {
+fn usage(attempt: &str, object: &str, reason: impl std::fmt::Display) -> Failure {
     Failure::new(Fault::Usage, attempt, object, reason)
+}
+
+pub(super) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::study::{PublishedFigures, StudyPlan};
-use linerate_engine::study::{SHIPPED, shipped};
+use linerate_engine::study::{SHIPPED, TABLES, Table, shipped};
 
+use super::published;
 use crate::paths;
 
 /// A study that was found.
@@ -45,14 +46,16 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Found, Failure> {
     Ok(Found { plan, text: text.to_owned() })
 }
 
-/// The figures that belong beside a plan: those of the shipped study of its name. A plan of
-/// another name that points to published rows means those of the first shipped study.
+/// The figures that belong beside a plan: those of the tables of its name. A plan of another name
+/// that points to published rows means those of the first shipped study.
 pub(super) fn published(plan: &StudyPlan) -> Result<PublishedFigures, Failure> {
     let points = plan.topologies.iter().any(|topology| topology.published.is_some());
-    let Some(source) = shipped(&plan.name).or_else(|| SHIPPED.first().filter(|_| points)) else {
-        return Ok(PublishedFigures::default());
+    let of_study = |name: &str| -> Vec<&Table> {
+        TABLES.iter().filter(|table| table.about.study == name).collect()
     };
-    source
-        .published()
-        .map_err(|error| Failure::new(Fault::System, "read published", source.name, error))
+    let mut tables = of_study(&plan.name);
+    if tables.is_empty() && points {
+        tables = SHIPPED.first().map(|shipped| of_study(shipped.name)).unwrap_or_default();
+    }
+    Ok(PublishedFigures::of(published::read(tables.into_iter())?))
 }

@@ -34,6 +34,14 @@ impl Display {
             Step::Measuring(cell) => {
                 self.bar.set_message(format!("{}, {left} left", CellKey::of(cell)));
             }
+            Step::Slipped(cell, path, slips) => {
+                let (cell, path) = (CellKey::of(cell), &path.name);
+                self.line(&format!("{cell}: path {path}: {slips}; the run counts"));
+            }
+            Step::Again(cell, failure, again, of) => {
+                let cell = CellKey::of(cell);
+                self.line(&format!("{cell}: {failure}; measured again, {again} of {of}"));
+            }
             Step::Failed(cell, failure) => {
                 self.line(&format!("{}: {failure}", CellKey::of(cell)));
             }

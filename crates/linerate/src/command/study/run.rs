@@ -32,6 +32,10 @@ pub(crate) struct Args {
     /// Measure each value this often instead of as often as the plan says
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) repetitions: Option<u32>,
+    /// Measure a value again up to N times where this machine spoilt it: an emulated path stood
+    /// still for too long or dropped packets [default: as the plan says, or 2]
+    #[arg(long, value_name = "N")]
+    pub(super) retries: Option<u8>,
     /// Write the report into this directory [default: reports/STUDY-RUN beside the store]
     #[arg(long, value_name = "DIR")]
     pub(super) report: Option<PathBuf>,
@@ -48,10 +52,12 @@ const INTERRUPTED: u8 = 130;
 
 /// Runs the command.
 pub(super) fn run(args: Args) -> Outcome {
-    // Before anything that could start a thread.
-    enter_user_namespace_if_needed()?;
-    let stop = Stop::on_signals()?;
     let mut store = paths::open_store(args.store.as_deref())?;
+    if session::is_live(&args, &store) {
+        // Before anything that could start a thread.
+        enter_user_namespace_if_needed()?;
+    }
+    let stop = Stop::on_signals()?;
     let session = session::of(&args, &mut store)?;
     output::note(&session.opening());
     let ending = match measure(&session, &mut store, &stop) {
@@ -67,6 +73,10 @@ pub(super) fn run(args: Args) -> Outcome {
         }
     };
     store.finish_run(&session.run, state(&ending), clock::wall())?;
+    if ending.repeated > 0 {
+        let repeated = ending.repeated;
+        output::note(&format!("{repeated} measured again because this machine spoilt them"));
+    }
     let directory = match &args.report {
         Some(directory) => directory.clone(),
         None => {

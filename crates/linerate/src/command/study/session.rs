@@ -12,6 +12,9 @@ use super::run::Args;
 use super::{plan, show};
 use crate::columns::{short_id, spoken};
 
+/// How often a measurement that this machine spoilt is made again, where nothing else is said.
+const RETRIES: u8 = 2;
+
 /// A run that this command measures for.
 pub(super) struct Session {
     /// Its identifier.
@@ -26,7 +29,10 @@ pub(super) struct Session {
 pub(super) fn of(args: &Args, store: &mut Store) -> Result<Session, Failure> {
     let found = args.study.as_deref().map(plan::find).transpose()?;
     match (&args.resume, found) {
-        (Some(name), found) => resume(name.as_deref(), found.map(|found| found.plan), store),
+        (Some(name), found) => {
+            let plan = found.map(|found| found.plan);
+            resume(name.as_deref(), plan, args.retries, store)
+        }
         (None, Some(found)) => begin(args, found.plan, store),
         (None, None) => Err(Failure::new(Fault::Usage, "run", "study", "no plan is named")),
     }
@@ -43,6 +49,7 @@ fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Fai
     if let Some(repetitions) = args.repetitions {
         chosen = chosen.repeated(repetitions);
     }
+    chosen.retries = args.retries.or(chosen.retries);
     chosen
         .check()
         .map_err(|problem| Failure::new(Fault::Usage, "run study", &plan.name, problem))?;
@@ -53,19 +60,38 @@ fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Fai
         started_at: clock::wall(),
         host: Some(linerate_engine::environment::local_end(None)),
     })?;
-    let options = Options { run: run.clone(), ..Options::default() };
+    let retries = chosen.retries.unwrap_or(RETRIES);
+    let options = Options { run: run.clone(), retries, ..Options::default() };
     Ok(Session { run, plan: chosen, options })
+}
+
+/// Whether the run that the flags ask for sends packets between hosts, and so needs laboratories.
+/// What is wrong with the flags is told by [`of`].
+pub(super) fn is_live(args: &Args, store: &Store) -> bool {
+    let found = args.study.as_deref().and_then(|name| plan::find(name).ok());
+    let found = found.map(|found| found.plan);
+    let plan = match &args.resume {
+        Some(name) => asked(name.as_deref(), found.as_ref(), store).ok().map(|run| run.plan),
+        None => found.and_then(|plan| plan.only(&args.only).ok()),
+    };
+    plan.is_none_or(|plan| plan.cells().iter().any(|cell| cell.plan.is_live()))
+}
+
+/// The run to go on with.
+fn asked(name: Option<&str>, plan: Option<&StudyPlan>, store: &Store) -> Result<Run, Failure> {
+    match name {
+        Some(name) => store.run(name),
+        None => unfinished(plan, store),
+    }
 }
 
 fn resume(
     name: Option<&str>,
     plan: Option<StudyPlan>,
+    retries: Option<u8>,
     store: &mut Store,
 ) -> Result<Session, Failure> {
-    let run = match name {
-        Some(name) => store.run(name)?,
-        None => unfinished(plan.as_ref(), store)?,
-    };
+    let run = asked(name, plan.as_ref(), store)?;
     if let Some(plan) = plan.filter(|plan| plan.name != run.study) {
         let reason = format!("it is a run of study {}, not of {}", run.study, plan.name);
         return Err(Failure::new(Fault::Usage, "resume run", short_id(&run.id), reason));
@@ -78,7 +104,8 @@ fn resume(
         .filter_map(|record| record.cell.as_ref().map(CellKey::of))
         .collect();
     store.finish_run(&run.id, RunState::Running, clock::wall())?;
-    let options = Options { run: run.id.clone(), done };
+    let retries = retries.or(run.plan.retries).unwrap_or(RETRIES);
+    let options = Options { run: run.id.clone(), done, retries };
     Ok(Session { run: run.id, plan: run.plan, options })
 }
 
@@ -102,9 +129,8 @@ impl Session {
         let cells = self.plan.cells();
         let missing =
             || cells.iter().filter(|cell| !self.options.done.contains(&CellKey::of(&cell.cell)));
-        let mut topologies: Vec<&str> = missing().map(|cell| cell.cell.topology.as_str()).collect();
-        topologies.dedup();
-        let expected = Estimator::default().remaining_ns(missing(), topologies.len());
+        let laboratories = StudyPlan::laboratories(missing());
+        let expected = Estimator::default().remaining_ns(missing(), laboratories);
         let (left, total) = (missing().count(), cells.len());
         let time = spoken(expected);
         format!("study {study}, run {run} goes on: {left} of {total} left, about {time}")

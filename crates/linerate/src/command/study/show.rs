@@ -35,9 +35,17 @@ pub(super) fn check(file: &Path) -> Outcome {
 pub(super) fn extent(plan: &StudyPlan) -> String {
     let cells = plan.cells();
     let topologies = plan.topologies.len();
-    let expected = Estimator::default().remaining_ns(cells.iter(), topologies);
+    let laboratories = StudyPlan::laboratories(cells.iter());
+    let expected = Estimator::default().remaining_ns(cells.iter(), laboratories);
     let plural = if topologies == 1 { "topology" } else { "topologies" };
-    format!("{} measurements on {topologies} {plural}, about {}", cells.len(), spoken(expected))
+    let live = cells.iter().filter(|cell| cell.plan.is_live()).count();
+    let simulated = match cells.len() - live {
+        0 => String::new(),
+        all if live == 0 => format!(", {} simulated", if all == 1 { "it is" } else { "all" }),
+        some => format!(", {some} simulated"),
+    };
+    let time = spoken(expected);
+    format!("{} measurements on {topologies} {plural}{simulated}, about {time}", cells.len())
 }
 
 fn text(plan: &StudyPlan) -> String {
@@ -55,13 +63,18 @@ fn text(plan: &StudyPlan) -> String {
         ("published", Stand::Left),
     ];
     let _ = writeln!(out, "\n{}", lay_out(&head, &rows));
-    let rows: Vec<Vec<String>> = plan.tests.iter().map(test_row).collect();
-    let head = [
+    let mut rows: Vec<Vec<String>> = plan.tests.iter().map(test_row).collect();
+    let mut head = vec![
         ("test", Stand::Left),
         ("values", Stand::Left),
         ("each", Stand::Left),
         ("repetitions", Stand::Right),
+        ("on", Stand::Left),
     ];
+    if plan.tests.iter().all(|test| test.on.is_none()) {
+        rows.iter_mut().for_each(|row| row.truncate(head.len() - 1));
+        head.pop();
+    }
     let _ = writeln!(out, "{}", lay_out(&head, &rows));
     let _ = writeln!(out, "{}", extent(plan));
     out
@@ -96,8 +109,16 @@ fn test_row(test: &Test) -> Vec<String> {
             (format!("{} bytes", joined(sizes_bytes)), format!("{count} pings"))
         }
         TestKind::Tcp(tcp) => (values_of(test), each_of(tcp)),
+        TestKind::Udp(udp) => (values_of(test), format!("UDP, {} s", udp.seconds)),
+        TestKind::Simulate(simulate) => {
+            let stack = format!("simulated, TCP of {}", simulate.tcp.name());
+            let each = each_of(&simulate.common);
+            let parts = [stack, each].into_iter().filter(|part| !part.is_empty());
+            (values_of(test), parts.collect::<Vec<_>>().join(", "))
+        }
     };
-    vec![test.id.clone(), values, each, test.repetitions.to_string()]
+    let on = test.on.as_ref().map_or_else(|| "all".to_owned(), |on| on.join(", "));
+    vec![test.id.clone(), values, each, test.repetitions.to_string(), on]
 }
 
 /// Numbers with the unit, or labels where a value is a name.

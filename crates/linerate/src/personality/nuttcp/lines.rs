@@ -80,6 +80,7 @@ mod tests {
             rtt_var_ns: None,
             send_window_bytes: None,
             pmtu_bytes: None,
+            datagrams: None,
             omitted: false,
         };
         // 1,529,151,488 × 8 / 0.50155 s = 24,390.81 Mbit/s.

@@ -1,0 +1,102 @@
+//! What the ends of a UDP stream counted: datagrams by their numbers.
+//!
+//! A datagram belongs to the measured span by the time at which it was sent, which it carries; so
+//! both ends mean the same datagrams, and sent = received + lost holds to the last one.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a sender handed to its kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SentDatagrams {
+    /// Payload of each.
+    pub size_bytes: u32,
+    /// All of them, numbered from 0.
+    pub count: u64,
+    /// Those sent after the omitted span.
+    pub measured: u64,
+    /// Those that were handed over with others in one buffer, for the kernel or the card to cut
+    /// (UDP_SEGMENT).
+    pub joined: u64,
+    /// The most in one buffer.
+    pub joined_max: u32,
+    /// How evenly they left; null without a pace.
+    pub pace: Option<PaceKept>,
+}
+
+/// How evenly a paced sender sent, by its own clock just before each call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PaceKept {
+    /// Datagrams of one batch, which leave one right after the other.
+    pub batch: u32,
+    /// Time from a batch to the next, median.
+    pub gap_p50_ns: Option<u64>,
+    /// 99th percentile of the same.
+    pub gap_p99_ns: Option<u64>,
+    /// Largest of the same.
+    pub gap_max_ns: Option<u64>,
+    /// Payload of the busiest millisecond over that of the mean one.
+    pub busiest_1ms_ratio: Option<f64>,
+    /// Payload of the busiest 10 ms over that of the mean ones.
+    pub busiest_10ms_ratio: Option<f64>,
+    /// Time by which the schedule was set back, because the sender was too late to make up for it.
+    pub forgiven_ns: u64,
+}
+
+/// What a receiver took in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceivedDatagrams {
+    /// Payload of each.
+    pub size_bytes: u32,
+    /// Of all of them.
+    pub all: DatagramTally,
+    /// Of those sent after the omitted span.
+    pub measured: DatagramTally,
+    /// Datagrams that are not of this stream, too short, or of another length. They count nowhere
+    /// else.
+    pub strays: u64,
+    /// Datagrams that arrived with others in one buffer: never cut apart on the way, or joined
+    /// again by this host (UDP_GRO).
+    pub joined: u64,
+    /// Buffers that the socket did not take for want of room, as the kernel counts them.
+    pub socket_drops: Option<u64>,
+    /// How the delay varied.
+    pub delay: Option<DelayVariation>,
+}
+
+/// Datagrams of one span. When `sent` is known, sent = received + lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DatagramTally {
+    /// As the sender told at its end; null when it did not.
+    pub sent: Option<u64>,
+    /// Different ones that arrived.
+    pub received: u64,
+    /// Sent and not received; up to the highest number that arrived where `sent` is null.
+    pub lost: u64,
+    /// Those of the lost that this host's own socket had no room for.
+    pub lost_here: u64,
+    /// Arrivals of a datagram that had arrived before.
+    pub duplicates: u64,
+    /// Arrivals below a number that had arrived before, duplicates left out.
+    pub reordered: u64,
+    /// Arrivals too far below the highest number to tell whether they are duplicates; they count
+    /// as lost.
+    pub too_old: u64,
+}
+
+/// Delay variation of one stream. The clocks of the ends need not agree: only differences count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DelayVariation {
+    /// Arrivals that were looked at: the first of each batch.
+    pub n: u64,
+    /// Smoothed difference of neighbours (RFC 3550 §6.4.1) at the end.
+    pub jitter_ns: Option<u64>,
+    /// Delay above the smallest one (RFC 5481 §4.2), median.
+    pub pdv_p50_ns: Option<u64>,
+    /// 99th percentile of the same.
+    pub pdv_p99_ns: Option<u64>,
+    /// Largest of the same.
+    pub pdv_max_ns: Option<u64>,
+    /// Whether arrivals are the kernel's times, or the program's own.
+    pub kernel_stamps: bool,
+}

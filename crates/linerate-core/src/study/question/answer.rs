@@ -1,0 +1,410 @@
+//! From the figures of a run to the answer of a question: yes, no, told, or why not.
+//!
+//! # Source
+//! Ranges are compared by their ends: what a printed range leaves open is not answered.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::condition::{Comparison, Term};
+use super::figure::{Measured, constant};
+use super::quantity::{Quantity, Unit};
+use super::{Condition, Figure, FigureKind, Question, Template};
+use crate::record::{Better, MetricId};
+use crate::study::{PublishedItem, StudyPlan, Test, TestKind, Topology, Value};
+
+/// Longest chain of figures made from figures.
+pub(super) const DEPTH_MAX: usize = 64;
+
+/// Where a figure is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place<'a> {
+    /// The topology.
+    pub topology: &'a Topology,
+    /// The test.
+    pub test: &'a Test,
+    /// The value of its parameter.
+    pub value: Value,
+}
+
+impl<'a> Place<'a> {
+    /// The place that a figure names in its plan.
+    /// # Errors
+    /// Which of topology, test and value is not there.
+    pub fn find(study: &'a StudyPlan, of: &Measured) -> Result<Self, String> {
+        let topology = study.topologies.iter().find(|topology| topology.id == of.topology);
+        let topology = topology.ok_or_else(|| format!("there is no topology '{}'", of.topology))?;
+        let test = study.tests.iter().find(|test| test.id == of.test);
+        let test = test.ok_or_else(|| format!("there is no test '{}'", of.test))?;
+        let mut values = test.values();
+        let value = match &of.value {
+            Some(name) => name.find(test),
+            None if values.len() == 1 => values.pop(),
+            None => return Err(format!("test '{}' has several values; name one", test.id)),
+        };
+        let value = value.ok_or_else(|| {
+            let labels: Vec<String> = test.values().into_iter().map(|value| value.label).collect();
+            format!("test '{}' has no such value; it has {}", test.id, labels.join(", "))
+        })?;
+        Ok(Self { topology, test, value })
+    }
+
+    /// As reports name it: `wan/window 8 MiB`.
+    pub fn name(&self) -> String {
+        format!("{}/{} {}", self.topology.id, self.test.id, self.value.label)
+    }
+}
+
+impl Measured {
+    /// The metric: the one named, else what the test is about.
+    pub fn metric_of(&self, test: &Test) -> MetricId {
+        self.metric.unwrap_or(match test.kind {
+            TestKind::Ping { .. } => MetricId::Rtt,
+            _ => MetricId::Goodput,
+        })
+    }
+}
+
+/// The figures of a run and those published beside them.
+pub trait Figures {
+    /// A metric of each repetition that ended well.
+    fn runs(&self, place: &Place<'_>, metric: MetricId) -> Vec<f64>;
+    /// The ceiling of goodput, in bit/s.
+    fn ceiling_bps(&self, place: &Place<'_>) -> Option<f64>;
+    /// The least of the ceiling and the window over the round trip, in bit/s.
+    fn bound_bps(&self, place: &Place<'_>) -> Option<f64>;
+    /// A single figure that the study published.
+    fn published(&self, item: &str) -> Option<&PublishedItem>;
+    /// What the study published in a place, in the metric's unit.
+    fn published_at(&self, place: &Place<'_>, metric: MetricId) -> Option<f64>;
+}
+
+/// Why a figure has no value, or a condition no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// Nothing was measured there.
+    #[error("no result of {0}")]
+    Result(String),
+    /// The metric was not measured there.
+    #[error("no {1} of {0}")]
+    Metric(String, &'static str),
+    /// No bound is known there.
+    #[error("no ceiling is known of {0}")]
+    Ceiling(String),
+    /// No such item was published.
+    #[error("nothing is published as '{0}'")]
+    Published(String),
+    /// Nothing was published beside a place.
+    #[error("nothing is published beside {0}")]
+    PublishedAt(String),
+    /// A figure divides by one that is 0.
+    #[error("'{0}' divides by '{1}', which is 0")]
+    Zero(String, String),
+    /// Two figures count different things.
+    #[error("'{0}' holds {1} against {2}")]
+    Units(String, String, String),
+    /// A printed range leaves it open.
+    #[error("'{0}' is left open by what was printed")]
+    Open(String),
+    /// The plan does not fit itself.
+    #[error("{0}")]
+    Plan(String),
+}
+
+/// A figure with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluated {
+    /// Its value.
+    pub quantity: Quantity,
+    /// Its title; that of the one taken, for the largest and smallest of several.
+    pub title: String,
+}
+
+/// How a question ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The condition holds.
+    Yes,
+    /// It does not.
+    No,
+    /// There is no condition: the text is the answer.
+    Told,
+    /// Figures are missing, each reason once.
+    Unanswered(Vec<Missing>),
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer<'a> {
+    /// The question.
+    pub question: &'a Question,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// Every figure of the question by name, or why it has no value.
+    pub figures: BTreeMap<&'a str, Result<Evaluated, Missing>>,
+}
+
+impl Question {
+    /// The answer by the figures of a run of `study`.
+    pub fn answer(&self, study: &StudyPlan, figures: &dyn Figures) -> Answer<'_> {
+        let sums = Sums { question: self, study, figures, done: RefCell::default() };
+        let names = self.figures.keys();
+        let values: BTreeMap<&str, Result<Evaluated, Missing>> =
+            names.map(|name| (name.as_str(), sums.figure(name, 0))).collect();
+        let verdict = match self.outcome(&values) {
+            Ok(verdict) => verdict,
+            Err(missing) => Verdict::Unanswered(missing),
+        };
+        Answer { question: self, verdict, figures: values }
+    }
+
+    fn outcome(
+        &self,
+        values: &BTreeMap<&str, Result<Evaluated, Missing>>,
+    ) -> Result<Verdict, Vec<Missing>> {
+        let names = self.yes_when.iter().flat_map(Condition::names);
+        all_there(names.chain(self.answer.names()), values)?;
+        let holds = |condition: &Condition| condition_holds(condition, values);
+        let verdict = match self.yes_when.as_ref().map(holds).transpose() {
+            Ok(Some(true)) => Verdict::Yes,
+            Ok(Some(false)) => Verdict::No,
+            Ok(None) => Verdict::Told,
+            Err(missing) => return Err(vec![missing]),
+        };
+        all_there(self.outcome_text(&verdict).into_iter().flat_map(Template::names), values)?;
+        Ok(verdict)
+    }
+
+    /// The text that a verdict adds.
+    pub const fn outcome_text(&self, verdict: &Verdict) -> Option<&Template> {
+        match verdict {
+            Verdict::Yes => self.yes.as_ref(),
+            Verdict::No => self.no.as_ref(),
+            Verdict::Told | Verdict::Unanswered(_) => None,
+        }
+    }
+}
+
+/// The reasons for which figures are missing, each once.
+fn all_there<'n>(
+    names: impl Iterator<Item = &'n str>,
+    values: &BTreeMap<&str, Result<Evaluated, Missing>>,
+) -> Result<(), Vec<Missing>> {
+    let mut missing = Vec::new();
+    for name in names {
+        let reason = match values.get(name) {
+            Some(Ok(_)) => continue,
+            Some(Err(reason)) => reason.clone(),
+            None => Missing::Plan(format!("there is no figure '{name}'")),
+        };
+        if !missing.contains(&reason) {
+            missing.push(reason);
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(missing) }
+}
+
+fn condition_holds(
+    condition: &Condition,
+    values: &BTreeMap<&str, Result<Evaluated, Missing>>,
+) -> Result<bool, Missing> {
+    let term = |term: &Term| match term {
+        Term::Constant(_, quantity) => Some(quantity.clone()),
+        Term::Figure(name) => Some(values.get(name.as_str())?.as_ref().ok()?.quantity.clone()),
+    };
+    let mut open = None;
+    for comparison in condition.comparisons() {
+        let (Some(left), Some(right)) = (term(&comparison.left), term(&comparison.right)) else {
+            return Err(Missing::Plan(format!("'{comparison}' names no figure")));
+        };
+        same_units(comparison, &left.unit, &right.unit)?;
+        match comparison.holds(&left, &right) {
+            Some(true) => {}
+            // One that fails decides, whatever another leaves open.
+            Some(false) => return Ok(false),
+            None => open = Some(Missing::Open(comparison.to_string())),
+        }
+    }
+    open.map_or(Ok(true), Err)
+}
+
+pub(super) fn same_units(
+    comparison: &Comparison,
+    left: &Unit,
+    right: &Unit,
+) -> Result<(), Missing> {
+    fits(&comparison.to_string(), left, right)
+}
+
+pub(super) fn fits(what: &str, left: &Unit, right: &Unit) -> Result<(), Missing> {
+    if left.fits(right) {
+        return Ok(());
+    }
+    let (left, right) = (left.words().to_owned(), right.words().to_owned());
+    Err(Missing::Units(what.to_owned(), left, right))
+}
+
+/// The sums behind the figures of one question.
+struct Sums<'a> {
+    question: &'a Question,
+    study: &'a StudyPlan,
+    figures: &'a dyn Figures,
+    /// Figures whose value is known: each is worked out once, however many are made from it.
+    done: RefCell<BTreeMap<String, Result<Evaluated, Missing>>>,
+}
+
+impl Sums<'_> {
+    fn figure(&self, name: &str, depth: usize) -> Result<Evaluated, Missing> {
+        if let Some(done) = self.done.borrow().get(name) {
+            return done.clone();
+        }
+        let value = self.work_out(name, depth);
+        self.done.borrow_mut().insert(name.to_owned(), value.clone());
+        value
+    }
+
+    fn work_out(&self, name: &str, depth: usize) -> Result<Evaluated, Missing> {
+        let Some(figure) = self.question.figures.get(name).filter(|_| depth < DEPTH_MAX) else {
+            return Err(Missing::Plan(format!("figure '{name}' comes to no end")));
+        };
+        let title = self.title(name, figure);
+        let with = |quantity| Evaluated { quantity, title: title.clone() };
+        if let FigureKind::Largest(names) | FigureKind::Smallest(names) = &figure.kind {
+            let largest = matches!(figure.kind, FigureKind::Largest(_));
+            return self.extreme(name, names, largest, depth + 1);
+        }
+        self.quantity(name, &figure.kind, depth + 1).map(with)
+    }
+
+    fn title(&self, name: &str, figure: &Figure) -> String {
+        let place = |of: &Measured| Some(Place::find(self.study, of).ok()?.name());
+        let own = figure.title.clone().or_else(|| match &figure.kind {
+            FigureKind::Measured(of) => place(of),
+            FigureKind::Published(item) => Some(item.replace('_', " ")),
+            FigureKind::PublishedOf(of) => match &self.question.figures.get(of)?.kind {
+                FigureKind::Measured(of) => place(of),
+                _ => None,
+            },
+            _ => None,
+        });
+        own.unwrap_or_else(|| name.replace('_', " "))
+    }
+
+    fn quantity(&self, name: &str, kind: &FigureKind, depth: usize) -> Result<Quantity, Missing> {
+        let value = |of: &str| self.figure(of, depth).map(|figure| figure.quantity);
+        let both = |pair: &[String; 2]| -> Result<(Quantity, Quantity), Missing> {
+            let (one, other) = (value(&pair[0])?, value(&pair[1])?);
+            fits(name, &one.unit, &other.unit)?;
+            Ok((one, other))
+        };
+        let over = |one: &Quantity, other: &Quantity, of: &str, unit| {
+            let zero = || Missing::Zero(name.to_owned(), of.to_owned());
+            one.over(other, unit).ok_or_else(zero)
+        };
+        match kind {
+            FigureKind::Measured(of) => self.measured(of),
+            FigureKind::Published(item) => self.published(item),
+            FigureKind::PublishedOf(of) => self.published_beside(of),
+            // What was not measured has no bound either, and is the reason to tell.
+            FigureKind::CeilingOf(of) => value(of).and_then(|_| self.ceiling(of)),
+            FigureKind::BoundOf(of) => value(of).and_then(|_| self.bound(of)),
+            FigureKind::ShareOfCeiling(of) => {
+                over(&value(of)?, &self.ceiling(of)?, of, Unit::Share)
+            }
+            FigureKind::ShareOfBound(of) => over(&value(of)?, &self.bound(of)?, of, Unit::Share),
+            FigureKind::Ratio(pair) => {
+                let (one, other) = both(pair)?;
+                over(&one, &other, &pair[1], Unit::Times)
+            }
+            FigureKind::Share(pair) => {
+                let (one, other) = both(pair)?;
+                over(&one, &other, &pair[1], Unit::Share)
+            }
+            FigureKind::Difference(pair) => both(pair).map(|(one, other)| one.less(&other)),
+            FigureKind::Number(number, unit) => Ok(constant(*number, unit.as_deref())),
+            FigureKind::Largest(_) | FigureKind::Smallest(_) => {
+                Ok(self.figure(name, depth)?.quantity)
+            }
+        }
+    }
+
+    /// The largest or smallest of several, with the title of the one it is.
+    fn extreme(
+        &self,
+        name: &str,
+        names: &[String],
+        largest: bool,
+        depth: usize,
+    ) -> Result<Evaluated, Missing> {
+        let mut taken: Option<Evaluated> = None;
+        for of in names {
+            let next = self.figure(of, depth)?;
+            let better = match &taken {
+                None => true,
+                Some(held) => {
+                    fits(name, &held.quantity.unit, &next.quantity.unit)?;
+                    let (held, next) = (held.quantity.middle(), next.quantity.middle());
+                    if largest { next > held } else { next < held }
+                }
+            };
+            if better {
+                taken = Some(next);
+            }
+        }
+        taken.ok_or_else(|| Missing::Plan(format!("figure '{name}' is of none")))
+    }
+
+    fn measured(&self, of: &Measured) -> Result<Quantity, Missing> {
+        let place = Place::find(self.study, of).map_err(Missing::Plan)?;
+        let metric = of.metric_of(place.test);
+        let runs = self.figures.runs(&place, metric);
+        let row = metric.row();
+        let value = of.stat.of(&runs, row.better == Better::Higher);
+        let value = value.filter(|value| value.is_finite());
+        let usual = Measured { metric: None, ..of.clone() }.metric_of(place.test);
+        let missing = || match self.figures.runs(&place, usual).is_empty() {
+            true => Missing::Result(place.name()),
+            false => Missing::Metric(place.name(), row.title),
+        };
+        Ok(Quantity::of(value.ok_or_else(missing)?, Unit::of_metric(row.unit)))
+    }
+
+    fn published(&self, item: &str) -> Result<Quantity, Missing> {
+        let row = self.figures.published(item);
+        let printed = row.and_then(|row| Some((row.value.as_ref()?, row.unit.as_str())));
+        let (value, unit) = printed.ok_or_else(|| Missing::Published(item.to_owned()))?;
+        Ok(Quantity::printed(value, unit))
+    }
+
+    /// The place of a figure that is measured.
+    fn place(&self, name: &str) -> Result<(Place<'_>, &Measured), Missing> {
+        match self.question.figures.get(name).map(|figure| &figure.kind) {
+            Some(FigureKind::Measured(of)) => {
+                Ok((Place::find(self.study, of).map_err(Missing::Plan)?, of))
+            }
+            _ => Err(Missing::Plan(format!("figure '{name}' is not measured"))),
+        }
+    }
+
+    fn published_beside(&self, name: &str) -> Result<Quantity, Missing> {
+        let (place, of) = self.place(name)?;
+        let metric = of.metric_of(place.test);
+        let value = self.figures.published_at(&place, metric);
+        let value = value.ok_or_else(|| Missing::PublishedAt(place.name()))?;
+        Ok(Quantity::of(value, Unit::of_metric(metric.row().unit)))
+    }
+
+    fn ceiling(&self, name: &str) -> Result<Quantity, Missing> {
+        let (place, _) = self.place(name)?;
+        let bps = self.figures.ceiling_bps(&place);
+        let bps = bps.ok_or_else(|| Missing::Ceiling(place.name()))?;
+        Ok(Quantity::of(bps, Unit::Rate))
+    }
+
+    fn bound(&self, name: &str) -> Result<Quantity, Missing> {
+        let (place, _) = self.place(name)?;
+        let bps = self.figures.bound_bps(&place);
+        let bps = bps.ok_or_else(|| Missing::Ceiling(place.name()))?;
+        Ok(Quantity::of(bps, Unit::Rate))
+    }
+}

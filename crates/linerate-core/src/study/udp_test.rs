@@ -1,0 +1,251 @@
+//! A UDP test of a study: offered rates and sizes of datagrams, of which one list at most has more
+//! than one value. That one is varied; a list of one value holds for the whole test.
+//!
+//! Left out: streams and directions. The result is goodput at the receiver, as of a TCP test.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Test;
+use super::tcp_test::{nanos, pick};
+use super::test::{Parameter, TestStep, Value};
+use crate::lab::{Problem, Step};
+use crate::record::{Finish, Plan, UdpPlan};
+use crate::units::BitRate;
+
+/// Shortest reporting interval of a study's runs.
+const INTERVAL_NS_MIN: u64 = 100_000_000;
+/// The protocol's bounds on datagrams, and on spans in seconds.
+const SIZE_BYTES: (u32, u32) = (16, 65_507);
+const SECONDS_MAX: f64 = 86_400.0;
+const OMIT_SECONDS_MAX: f64 = 600.0;
+
+/// UDP throughput by offered rate or by size of datagrams.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct UdpTest {
+    /// Offered payload rates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Vec<OfferedRate>>,
+    /// Payload of a datagram.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes_bytes: Option<Vec<u32>>,
+    /// Time of each run.
+    pub seconds: f64,
+    /// Datagrams sent within this span at the start of each run are left out of the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omit_seconds: Option<f64>,
+}
+
+/// A rate to send at, or as fast as possible.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct OfferedRate(
+    /// None is as fast as possible.
+    pub Option<BitRate>,
+);
+
+impl FromStr for OfferedRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self(None));
+        }
+        match text.parse::<BitRate>() {
+            Ok(rate) if rate.bits_per_sec() > 0 => Ok(Self(Some(rate))),
+            Ok(_) => Err("a rate of 0 sends nothing; write max for as fast as possible".to_owned()),
+            Err(error) => Err(format!("{error}; or write max for as fast as possible")),
+        }
+    }
+}
+
+impl TryFrom<String> for OfferedRate {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for OfferedRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(rate) => rate.fmt(f),
+            None => f.write_str("max"),
+        }
+    }
+}
+
+impl From<OfferedRate> for String {
+    fn from(rate: OfferedRate) -> Self {
+        rate.to_string()
+    }
+}
+
+const RATES: Parameter = Parameter { key: "rates", name: "rate", unit: Some("bit/s") };
+const SIZES: Parameter = Parameter { key: "sizes_bytes", name: "payload", unit: Some("bytes") };
+
+impl UdpTest {
+    /// The parameter that it varies.
+    pub fn parameter(&self) -> Parameter {
+        let sizes = self.sizes_bytes.as_ref().map_or(0, Vec::len);
+        if sizes > 1 || (sizes == 1 && self.rates.is_none()) { SIZES } else { RATES }
+    }
+
+    /// The values of the parameter, in the order of the plan; as fast as possible is 0.
+    pub fn values(&self) -> Vec<Value> {
+        if self.parameter() == SIZES {
+            let sizes = self.sizes_bytes.iter().flatten();
+            return sizes.map(|&n| Value { number: n.into(), label: n.to_string() }).collect();
+        }
+        let number = |rate: &OfferedRate| rate.0.map_or(0, BitRate::bits_per_sec);
+        let value = |rate: &OfferedRate| Value { number: number(rate), label: rate.to_string() };
+        self.rates.iter().flatten().map(value).collect()
+    }
+
+    /// What to measure for each value.
+    pub(super) fn steps(&self) -> Vec<TestStep> {
+        let measured_ns = nanos(self.seconds);
+        let step = |(at, value)| {
+            let rate = pick(self.rates.as_ref(), at).unwrap_or(OfferedRate(None));
+            let plan = UdpPlan {
+                host: String::new(),
+                finish: Finish::TimeNs(measured_ns),
+                omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
+                interval_ns: (measured_ns / 10).max(INTERVAL_NS_MIN),
+                size_bytes: pick(self.sizes_bytes.as_ref(), at),
+                pace: rate.0,
+                ..UdpPlan::default()
+            };
+            TestStep { value, plan: Plan::Udp(plan), sack: None }
+        };
+        self.values().into_iter().enumerate().map(step).collect()
+    }
+}
+
+/// Whether the test can be asked for.
+pub(super) fn check_udp(test: &Test, udp: &UdpTest) -> Result<(), Problem> {
+    let fault = |path: &[Step], reason: String| {
+        Err(Problem { path: path.to_vec(), message: format!("test '{}': {reason}", test.id) })
+    };
+    let lists = [
+        ("rates", udp.rates.as_ref().map(Vec::len)),
+        ("sizes_bytes", udp.sizes_bytes.as_ref().map(Vec::len)),
+    ];
+    if let Some((key, _)) = lists.iter().find(|(_, length)| *length == Some(0)) {
+        return fault(&[Step::Key(key)], format!("{key} is empty"));
+    }
+    match lists.map(|(_, length)| length.unwrap_or(0)) {
+        [0, 0] => return fault(&[], "it varies nothing; give it rates or sizes_bytes".to_owned()),
+        [rates, sizes] if rates > 1 && sizes > 1 => {
+            let reason = "rates and sizes_bytes both have several values; vary one in a test";
+            return fault(&[Step::Key("sizes_bytes")], reason.to_owned());
+        }
+        _ => {}
+    }
+    let sizes = udp.sizes_bytes.as_deref().unwrap_or_default();
+    let (least, most) = SIZE_BYTES;
+    if let Some(at) = sizes.iter().position(|size| !(least..=most).contains(size)) {
+        let reason = format!("{} bytes; {least} to {most} are allowed", sizes[at]);
+        return fault(&[Step::Key("sizes_bytes"), Step::Index(at)], reason);
+    }
+    // A value that is listed twice would fill the same cell twice.
+    let values = udp.values();
+    let twice = |at: &usize| values[..*at].iter().any(|it| it.number == values[*at].number);
+    if let Some(at) = (0..values.len()).find(twice) {
+        let path = [Step::Key(udp.parameter().key), Step::Index(at)];
+        return fault(&path, format!("{} is there twice", values[at].label));
+    }
+    if !(udp.seconds > 0.0 && udp.seconds <= SECONDS_MAX) {
+        let reason = format!("seconds is {}; use more than 0, at most a day", udp.seconds);
+        return fault(&[Step::Key("seconds")], reason);
+    }
+    match udp.omit_seconds {
+        Some(omit) if !(0.0..=OMIT_SECONDS_MAX).contains(&omit) => {
+            let reason = format!("omit_seconds is {omit}; 0 to {OMIT_SECONDS_MAX} are allowed");
+            fault(&[Step::Key("omit_seconds")], reason)
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::{StudyPlan, TestKind};
+
+    /// A study of one host that measures itself, with this UDP test.
+    fn study(keys: &str) -> Result<StudyPlan, String> {
+        let text = format!(
+            "name = \"s\"\ntitle = \"t\"\n\
+             [[topology]]\nid = \"a\"\ntitle = \"one\"\nclass = \"c\"\nclient = \"h\"\n\
+             server = \"h\"\nl2_hops = 0\nl3_hops = 0\n\
+             [topology.lab]\nhost = [{{ name = \"h\" }}]\n\
+             [[test]]\nid = \"udp\"\nkind = \"udp\"\nrepetitions = 2\n{keys}\n"
+        );
+        StudyPlan::from_toml(&text).map_err(|error| error.reason)
+    }
+
+    fn plans(keys: &str) -> Vec<(u64, Option<String>, UdpPlan)> {
+        let cells = study(keys).expect("a sound plan").cells();
+        let first = cells.into_iter().filter(|cell| cell.cell.repetition == 1);
+        let udp = first.map(|cell| match cell.plan {
+            Plan::Udp(udp) => (cell.cell.parameter, cell.cell.label, udp),
+            other => panic!("{other:?}"),
+        });
+        udp.collect()
+    }
+
+    #[test]
+    fn rates_are_varied_with_words_and_sizes_hold() {
+        let keys = "rates = [\"100 Mbit/s\", \"max\"]\nsizes_bytes = [8972]\nseconds = 2.0\n\
+                    omit_seconds = 0.5";
+        let plans = plans(keys);
+        assert_eq!(plans.len(), 2);
+        let (number, label, plan) = &plans[0];
+        assert_eq!((*number, label.as_deref()), (100_000_000, Some("rate 100 Mbit/s")));
+        assert_eq!((plan.size_bytes, plan.omit_ns), (Some(8972), 500_000_000));
+        assert_eq!(plan.finish, Finish::TimeNs(2_000_000_000));
+        let (number, label, plan) = &plans[1];
+        assert_eq!((*number, label.as_deref(), plan.pace), (0, Some("rate max"), None));
+        // What a study stores is read again.
+        let study = study(keys).expect("a sound plan");
+        let TestKind::Udp(udp) = &study.tests[0].kind else { panic!("it is one of UDP") };
+        let json = serde_json::to_value(udp).expect("plain data");
+        assert_eq!(json["rates"], serde_json::json!(["100 Mbit/s", "max"]));
+    }
+
+    #[test]
+    fn sizes_are_varied_at_one_rate() {
+        let plans = plans("rates = [\"max\"]\nsizes_bytes = [1472, 8972]\nseconds = 1.0");
+        let sizes: Vec<u64> = plans.iter().map(|(number, ..)| *number).collect();
+        assert_eq!(sizes, [1472, 8972]);
+        assert_eq!(plans[1].2.size_bytes, Some(8972));
+    }
+
+    #[test]
+    fn each_fault_is_named() {
+        for (keys, expected) in [
+            ("seconds = 1.0", "varies nothing"),
+            ("rates = []\nseconds = 1.0", "rates is empty"),
+            ("rates = [\"max\"]", "lacks the key 'seconds'"),
+            ("rates = [\"fast\"]\nseconds = 1.0", "write max"),
+            ("rates = [\"0 bit/s\"]\nseconds = 1.0", "write max"),
+            ("rates = [\"1M\", \"1 Mbit/s\"]\nseconds = 1.0", "1 Mbit/s is there twice"),
+            ("sizes_bytes = [15]\nseconds = 1.0", "15 bytes; 16 to 65507"),
+            ("rates = [\"max\"]\nseconds = 0.0", "seconds is 0"),
+            ("rates = [\"max\"]\nseconds = 1.0\nomit_seconds = -1.0", "omit_seconds is -1"),
+            ("rates = [\"max\"]\nseconds = 1.0\nstreams = [2]", "has no key 'streams'"),
+            ("rates = [\"max\", \"1M\"]\nsizes_bytes = [16, 17]\nseconds = 1.0", "vary one"),
+        ] {
+            let message = study(keys).expect_err(expected);
+            assert!(message.contains(expected), "'{expected}' is not in: {message}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! All streams of one end: starts their threads, samples them, and tells what they did.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use linerate_core::record::{Asked, Direction, FlowEnd, Side};
+use linerate_core::time::MonoTime;
+use linerate_proto::native::{EndReport, Token, UdpRequest, UdpSample, UdpSent, stream_tag};
+use linerate_sys::clock::monotonic;
+use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
+use linerate_sys::sched;
+
+use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches};
+use super::receiver::Receiver;
+use super::sender::Sender;
+use crate::environment::StolenTime;
+
+/// Largest buffer that a socket asks for where the test names none, and all of a test's together.
+const BUFFER_BYTES_MAX: u64 = 8 << 20;
+const BUFFERS_BYTES_MAX: u64 = 64 << 20;
+
+/// The streams of one end of a test.
+pub(super) struct Endpoint {
+    request: UdpRequest,
+    streams: Vec<Stream>,
+    switches: Arc<Switches>,
+    started: MonoTime,
+    stolen: Option<StolenTime>,
+    /// The processor of the first thread; the others take those after it.
+    cpu: Option<u32>,
+}
+
+/// One stream of one end.
+struct Stream {
+    socket: Arc<DatagramSocket>,
+    direction: Direction,
+    flow: u16,
+    side: Side,
+    tag: u16,
+    client_addr: String,
+    progress: Arc<Progress>,
+    thread: Option<JoinHandle<Outcome>>,
+}
+
+/// Which stream a socket is.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) direction: Direction,
+    pub(super) flow: u16,
+    pub(super) side: Side,
+    pub(super) client_addr: String,
+}
+
+/// Opens a socket for a stream of a test.
+pub(super) fn open_socket(
+    request: &UdpRequest,
+    local: SocketAddr,
+) -> linerate_sys::Result<DatagramSocket> {
+    let streams = u64::from(request.streams) * request.each_direction().len() as u64;
+    let options = DatagramOptions {
+        local,
+        window_bytes: request.window_bytes,
+        buffer_bytes_max: (BUFFERS_BYTES_MAX / streams.max(1)).min(BUFFER_BYTES_MAX),
+        dscp: request.dscp,
+    };
+    let socket = DatagramSocket::open(&options)?;
+    socket.set_call_timeout(CALL_TIMEOUT)?;
+    Ok(socket)
+}
+
+impl Endpoint {
+    pub(super) fn new(request: UdpRequest, cpu: Option<u32>) -> Self {
+        let switches = Arc::new(Switches::default());
+        let started = MonoTime::default();
+        Self { request, streams: Vec::new(), switches, started, stolen: None, cpu }
+    }
+
+    /// Takes over the socket of a stream that is open at both ends.
+    pub(super) fn add(&mut self, socket: DatagramSocket, place: Place, token: Token) {
+        self.streams.push(Stream {
+            socket: Arc::new(socket),
+            direction: place.direction,
+            flow: place.flow,
+            side: place.side,
+            tag: stream_tag(token, place.direction, place.flow),
+            client_addr: place.client_addr,
+            progress: Arc::default(),
+            thread: None,
+        });
+    }
+
+    /// Starts the receiving threads, which have to be there before the first datagram.
+    pub(super) fn start_receivers(&mut self) -> linerate_sys::Result<()> {
+        let cpus = self.cpus();
+        for (stream, cpu) in self.streams.iter_mut().zip(cpus) {
+            if stream.side == Side::Receiver {
+                let receiver = Receiver {
+                    socket: Arc::clone(&stream.socket),
+                    request: self.request.clone(),
+                    tag: stream.tag,
+                    switches: Arc::clone(&self.switches),
+                    progress: Arc::clone(&stream.progress),
+                };
+                stream.thread = Some(spawn(cpu, move || receiver.run())?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the test: times count from here, and the senders send.
+    pub(super) fn start_senders(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
+        self.started = now;
+        self.stolen = Some(StolenTime::begin());
+        let budget = self.request.datagram_budget().map(|count| Arc::new(AtomicU64::new(count)));
+        let cpus = self.cpus();
+        for (stream, cpu) in self.streams.iter_mut().zip(cpus) {
+            if stream.side == Side::Sender {
+                let sender = Sender {
+                    socket: Arc::clone(&stream.socket),
+                    request: self.request.clone(),
+                    place: (stream.direction, stream.flow),
+                    tag: stream.tag,
+                    budget: budget.clone(),
+                    switches: Arc::clone(&self.switches),
+                    progress: Arc::clone(&stream.progress),
+                };
+                stream.thread = Some(spawn(cpu, move || sender.run())?);
+            }
+        }
+        Ok(())
+    }
+
+    fn cpus(&self) -> impl Iterator<Item = Option<u32>> + use<> {
+        let first = self.cpu;
+        (0..).map(move |index| first.map(|first| first.saturating_add(index)))
+    }
+
+    /// One sample of every stream at `now`.
+    pub(super) fn sample(&self, now: MonoTime) -> Vec<UdpSample> {
+        let t_ns = now.nanos_since(self.started);
+        self.streams.iter().map(|stream| stream.sample(t_ns)).collect()
+    }
+
+    /// Senders stop as if their time were up.
+    pub(super) fn stop_sending(&self) {
+        self.switches.stop_sending.store(true, Ordering::Relaxed);
+    }
+
+    /// Everybody leaves at once.
+    pub(super) fn halt(&self) {
+        self.switches.halt.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether senders have sent everything and receivers have taken everything.
+    pub(super) fn is_done(&self) -> bool {
+        self.streams.iter().all(Stream::is_done)
+    }
+
+    /// What the senders of this end have sent, once all are done; none without senders.
+    pub(super) fn sent(&self) -> Option<Vec<UdpSent>> {
+        let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
+        let done = senders.map(|stream| stream.progress.sent().filter(|_| stream.is_done()));
+        done.collect::<Option<Vec<UdpSent>>>().filter(|sent| !sent.is_empty())
+    }
+
+    /// Takes note of what the other end's senders have sent.
+    pub(super) fn told_sent(&self, sent: &[UdpSent]) {
+        let now = monotonic();
+        for told in sent {
+            let same = |stream: &&Stream| {
+                stream.side == Side::Receiver
+                    && (stream.direction, stream.flow) == (told.direction, told.flow)
+            };
+            if let Some(stream) = self.streams.iter().find(same) {
+                stream.progress.tell_sent(*told, now);
+            }
+        }
+    }
+
+    /// Whether a stream was given up.
+    pub(super) fn has_failed(&self) -> bool {
+        self.streams.iter().any(|stream| stream.progress.failed.load(Ordering::Acquire))
+    }
+
+    /// Waits for the threads and tells what every stream did.
+    pub(super) fn finish(mut self) -> Vec<EndReport> {
+        self.halt();
+        let streams = std::mem::take(&mut self.streams);
+        let outcomes = streams.into_iter().map(|mut stream| (stream.join(), stream));
+        let outcomes: Vec<(Outcome, Stream)> = outcomes.collect();
+        let stolen_ratio = self.stolen.and_then(StolenTime::ratio);
+        let report = |(outcome, stream): (Outcome, Stream)| EndReport {
+            stolen_ratio,
+            ..stream.report(&self.request, self.started, outcome)
+        };
+        outcomes.into_iter().map(report).collect()
+    }
+}
+
+impl Drop for Endpoint {
+    /// An endpoint that is given up takes its threads along.
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+fn spawn(
+    cpu: Option<u32>,
+    run: impl FnOnce() -> Outcome + Send + 'static,
+) -> linerate_sys::Result<JoinHandle<Outcome>> {
+    let held = move || {
+        // Where the kernel refuses, the thread stays free; the record tells where it ran.
+        let _held = cpu.map(sched::Pinned::to);
+        run()
+    };
+    let spawned = std::thread::Builder::new().name("linerate-udp".to_owned()).spawn(held);
+    spawned.map_err(|source| linerate_sys::Error::new("start", "a data thread", source))
+}
+
+impl Stream {
+    fn is_done(&self) -> bool {
+        self.progress.done.load(Ordering::Acquire)
+    }
+
+    fn sample(&self, t_ns: u64) -> UdpSample {
+        let schedule = self.progress.schedule();
+        UdpSample {
+            direction: self.direction,
+            flow: self.flow,
+            t_ns,
+            counts: self.progress.counts(),
+            cpu_ns: schedule.map(|(ran, _)| ran),
+            run_queue_wait_ns: schedule.map(|(_, waited)| waited),
+        }
+    }
+
+    fn join(&mut self) -> Outcome {
+        let failed = |reason: &str| Outcome {
+            failure: Some(reason.to_owned()),
+            technique: "none",
+            ..Outcome::default()
+        };
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(_)) => failed("the data thread ended by a panic"),
+            None => failed("never started"),
+        }
+    }
+
+    fn report(self, request: &UdpRequest, started: MonoTime, outcome: Outcome) -> EndReport {
+        let (sndbuf, rcvbuf) = self.socket.buffers();
+        let size = u64::from(request.size_bytes);
+        let (count, measured) = match (&outcome.sent, &outcome.received) {
+            (Some(sent), _) => (sent.count, sent.measured),
+            (None, Some(received)) => (received.all.received, received.measured.received),
+            (None, None) => (0, 0),
+        };
+        let asked = |got| Asked { asked: request.window_bytes, got };
+        let end = FlowEnd {
+            bytes: count.saturating_mul(size),
+            bytes_measured: measured.saturating_mul(size),
+            span_start_ns: outcome.begin.map_or(0, |begin| begin.nanos_since(started)),
+            span_ns: outcome.span_ns,
+            io_calls: outcome.io_calls,
+            cpu_user_ns: outcome.cost.user_ns,
+            cpu_system_ns: outcome.cost.system_ns,
+            run_queue_wait_ns: outcome.cost.run_queue_wait_ns,
+            last_cpu: outcome.cost.cpu,
+            sndbuf_bytes: asked(sndbuf),
+            rcvbuf_bytes: asked(rcvbuf),
+            technique: outcome.technique.to_owned(),
+            sent_datagrams: outcome.sent,
+            received_datagrams: outcome.received,
+            ..FlowEnd::default()
+        };
+        EndReport {
+            direction: self.direction,
+            flow: self.flow,
+            end,
+            syn: None,
+            client_addr: self.client_addr,
+            failure: outcome.failure,
+            stolen_ratio: None,
+        }
+    }
+}

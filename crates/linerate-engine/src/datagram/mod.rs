@@ -1,0 +1,22 @@
+//! UDP throughput: the client's and the server's side of a test.
+//!
+//! The control connection is that of TCP tests. Each stream has a socket of its own at both ends,
+//! opened by three datagrams that prove the way back, and a thread that does nothing but move
+//! datagrams. Every datagram is numbered and carries the time at which it was sent: the receiver's
+//! count over its own span is the result, and sent = received + lost holds at both ends.
+
+mod account;
+mod caveats;
+mod client;
+mod endpoint;
+mod evenness;
+mod fold;
+mod opening;
+mod progress;
+mod pulse;
+mod receiver;
+mod schedule;
+mod sender;
+mod serve;
+
+pub use client::run;

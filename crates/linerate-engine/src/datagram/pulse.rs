@@ -1,0 +1,82 @@
+//! Whether the other end of a stream is still there, told by datagrams on the stream itself: a
+//! test that fills the path leaves no room for acknowledgements of the control connection.
+//!
+//! Each end says so twice a second, with a datagram that carries no data and counts nowhere. After
+//! [`SILENCE_MAX`] without any datagram the stream is given up, so a peer that vanished holds
+//! nothing for longer.
+
+use std::time::Duration;
+
+use linerate_core::time::MonoTime;
+use linerate_proto::native::{ALIVE, DatagramHeader};
+use linerate_sys::datagram_socket::DatagramSocket;
+
+/// How often an end says that it is there.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Longest silence of the other end.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(4);
+
+/// The signs of life of one stream, at one end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pulse {
+    tag: u16,
+    heard: MonoTime,
+    told: MonoTime,
+}
+
+impl Pulse {
+    /// The other end was there just now.
+    pub(super) const fn starting_at(tag: u16, now: MonoTime) -> Self {
+        Self { tag, heard: now, told: now }
+    }
+
+    /// The other end was heard.
+    pub(super) const fn heard(&mut self, now: MonoTime) {
+        self.heard = now;
+    }
+
+    /// Data left, which says as much.
+    pub(super) const fn told(&mut self, now: MonoTime) {
+        self.told = now;
+    }
+
+    /// Says that this end is there when it is time; true when the other end fell silent.
+    pub(super) fn beat(&mut self, socket: &DatagramSocket, now: MonoTime) -> bool {
+        if now.since(self.told) >= EVERY {
+            self.told = now;
+            let header = DatagramHeader { number: ALIVE, tag: self.tag, stamp_ns: 0 };
+            // One that is lost or refused is followed by the next.
+            let _ = socket.send(&header.to_bytes());
+        }
+        now.since(self.heard) > SILENCE_MAX
+    }
+
+    /// Takes what waits at a socket of a sender, where nothing but signs of life arrives.
+    pub(super) fn listen(&mut self, socket: &DatagramSocket, now: MonoTime) {
+        let mut datagram = [0; 64];
+        // Bounded: a flood of strays must not hold up the sender.
+        for _ in 0..64 {
+            match socket.receive_from(&mut datagram) {
+                Ok(Some((len, _))) => {
+                    let header = DatagramHeader::parse(&datagram[..len]);
+                    if header.is_some_and(|header| self.is_sign(header)) {
+                        self.heard = now;
+                    }
+                }
+                // An error of an earlier send, told here.
+                Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn is_sign(&self, header: DatagramHeader) -> bool {
+        header.number == ALIVE && header.tag == self.tag
+    }
+}
+
+/// What a stream is given up with.
+pub(super) fn silent() -> String {
+    format!("nothing was heard from the other end for {} s", SILENCE_MAX.as_secs())
+}

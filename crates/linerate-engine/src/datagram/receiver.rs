@@ -1,0 +1,284 @@
+//! The loop that takes datagrams in, one thread a stream, and counts each by its number.
+//!
+//! One call takes up to 16 buffers, each of one datagram or of several joined ones (UDP_GRO). The
+//! kernel's count of drops and its time of arrival come with every buffer.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linerate_core::record::{DelayVariation, ReceivedDatagrams};
+use linerate_core::stats::{JitterRfc3550, Thinned};
+use linerate_core::time::MonoTime;
+use linerate_proto::native::{
+    ALIVE, DatagramHeader, Opening, Order, UdpCounts, UdpRequest, UdpTracker,
+};
+use linerate_sys::clock::{monotonic, realtime_offset_ns};
+use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
+use linerate_sys::thread::{cost, id};
+
+use super::progress::{Outcome, Progress, Switches, is_pause};
+use super::pulse::{Pulse, silent};
+use crate::failure::words_of;
+use crate::throughput::cost_since;
+
+/// Once the sender is done and something is missing, this long without an arrival is the end.
+const QUIET_MISSING: Duration = Duration::from_millis(500);
+
+/// Once everything is there, copies may follow this soon.
+const QUIET_COMPLETE: Duration = Duration::from_millis(50);
+
+/// However much still arrives, this long after the sender is done is the end.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+/// A receiving stream.
+pub(super) struct Receiver {
+    pub(super) socket: Arc<DatagramSocket>,
+    pub(super) request: UdpRequest,
+    pub(super) tag: u16,
+    pub(super) switches: Arc<Switches>,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// Where the receiving stands.
+struct Receiving {
+    tracker: UdpTracker,
+    pulse: Pulse,
+    delay: Delay,
+    strays: u64,
+    joined: u64,
+    joined_max: u64,
+    /// First and last arrival of what is measured.
+    measured: Option<(MonoTime, MonoTime)>,
+    last: MonoTime,
+    calls: u64,
+}
+
+impl Receiver {
+    /// Takes datagrams until the sender has told that it is done and nothing more comes.
+    pub(super) fn run(self) -> Outcome {
+        let before = cost();
+        self.progress.thread.store(id(), Ordering::Relaxed);
+        self.socket.note_arrivals();
+        let joins = self.request.joined && self.socket.join_receives();
+        let mut receiving = Receiving::starting_at(monotonic(), &self);
+        let failure = self.receive_all(&mut receiving).err();
+        let sent = self.progress.sent();
+        let told_ns = sent.map_or(0, |sent| sent.span_ns);
+        let arrival_ns = receiving.measured.map_or(0, |(first, last)| last.nanos_since(first));
+        let received = self.account(&receiving);
+        self.progress.failed.store(failure.is_some(), Ordering::Release);
+        self.progress.done.store(true, Ordering::Release);
+        Outcome {
+            received: Some(received),
+            begin: receiving.measured.map(|(first, _)| first),
+            // A stream that nothing delays takes as long to arrive as to be sent, the time of the
+            // last datagram among it; one that a queue holds up takes longer.
+            span_ns: if receiving.measured.is_some() { told_ns.max(arrival_ns) } else { 0 },
+            io_calls: receiving.calls,
+            cost: cost_since(before),
+            failure,
+            technique: if joins { "recvmmsg, joined" } else { "recvmmsg" },
+            ..Outcome::default()
+        }
+    }
+
+    fn receive_all(&self, receiving: &mut Receiving) -> Result<(), String> {
+        let mut batch = ReceiveBatch::new();
+        loop {
+            let result = batch.receive(&self.socket);
+            let now = monotonic();
+            receiving.calls += 1;
+            match result {
+                Ok(()) => {
+                    for arrived in batch.arrived() {
+                        receiving.take(&arrived, now, self);
+                    }
+                    self.progress.show(receiving.counts());
+                }
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return Err(format!("receive: {}", words_of(&error))),
+            }
+            if self.is_over(receiving, now) {
+                return Ok(());
+            }
+            if receiving.pulse.beat(&self.socket, now) {
+                return Err(silent());
+            }
+        }
+    }
+
+    /// Whether nothing more is to be waited for.
+    fn is_over(&self, receiving: &Receiving, now: MonoTime) -> bool {
+        if self.switches.halt.load(Ordering::Relaxed) {
+            return true;
+        }
+        let Some((sent, told)) = self.progress.sent_since() else { return false };
+        let complete = receiving.tracker.received() >= sent.datagrams;
+        let quiet = if complete { QUIET_COMPLETE } else { QUIET_MISSING };
+        now.since(receiving.last.max(told)) >= quiet || now.since(told) >= DRAIN_MAX
+    }
+
+    fn account(&self, receiving: &Receiving) -> ReceivedDatagrams {
+        let sent = self.progress.sent().map(|sent| (sent.datagrams, sent.measured));
+        let drops = self.socket.drops();
+        let (all, measured) = receiving.tracker.tallies(sent, drops, receiving.joined_max);
+        ReceivedDatagrams {
+            size_bytes: self.request.size_bytes,
+            all,
+            measured,
+            strays: receiving.strays,
+            joined: receiving.joined,
+            socket_drops: drops.map(u64::from),
+            delay: receiving.delay.variation(),
+        }
+    }
+}
+
+impl Receiving {
+    fn starting_at(now: MonoTime, receiver: &Receiver) -> Self {
+        Self {
+            tracker: UdpTracker::new(receiver.request.omit_ns),
+            pulse: Pulse::starting_at(receiver.tag, now),
+            delay: Delay::new(),
+            strays: 0,
+            joined: 0,
+            joined_max: 1,
+            measured: None,
+            last: now,
+            calls: 0,
+        }
+    }
+
+    /// Takes one buffer in.
+    fn take(&mut self, arrived: &Arrived<'_>, now: MonoTime, receiver: &Receiver) {
+        let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
+        let count = arrived.bytes.len().div_ceil(size) as u64;
+        if count > 1 {
+            self.joined += count;
+            self.joined_max = self.joined_max.max(count);
+        }
+        let mut first = true;
+        for datagram in arrived.bytes.chunks(size) {
+            let header = DatagramHeader::parse(datagram).filter(|it| it.tag == receiver.tag);
+            let Some(header) = header else {
+                // The opening's last datagrams may be there twice.
+                self.strays += u64::from(Opening::parse(datagram).is_none());
+                continue;
+            };
+            self.pulse.heard(now);
+            if header.number == ALIVE {
+                continue;
+            }
+            if datagram.len() != receiver.request.size_bytes as usize {
+                self.strays += 1;
+                continue;
+            }
+            if std::mem::take(&mut first)
+                && let Some(drops) = arrived.drops
+            {
+                let (number, stamp_ns) = (header.number, header.stamp_ns);
+                self.tracker.note_drops(drops, number, stamp_ns, self.joined_max);
+            }
+            self.take_datagram(header, arrived, now, receiver.request.omit_ns);
+        }
+        if arrived.bytes.is_empty() {
+            self.strays += 1;
+        }
+    }
+
+    #[inline]
+    fn take_datagram(
+        &mut self,
+        header: DatagramHeader,
+        arrived: &Arrived<'_>,
+        now: MonoTime,
+        omit_ns: u64,
+    ) {
+        match self.tracker.take(header.number, header.stamp_ns) {
+            // In order of arrival, not of numbers (RFC 3550 §6.4.1).
+            Order::Ahead | Order::Behind => {
+                self.delay.record(header.stamp_ns, arrived.arrived_ns, now);
+            }
+            Order::Duplicate | Order::TooOld => {}
+            Order::Implausible => {
+                self.strays += 1;
+                return;
+            }
+        }
+        self.last = now;
+        if header.stamp_ns >= omit_ns {
+            let first = self.measured.map_or(now, |(first, _)| first);
+            self.measured = Some((first, now));
+        }
+    }
+
+    fn counts(&self) -> UdpCounts {
+        let (all, _) = self.tracker.tallies(None, None, self.joined_max);
+        UdpCounts {
+            datagrams: all.received,
+            next: self.tracker.next_expected(),
+            duplicates: all.duplicates,
+            reordered: all.reordered,
+            lost_here: all.lost_here,
+            jitter_ns: self.delay.jitter_ns(),
+        }
+    }
+}
+
+/// How the transit times of a stream vary. Datagrams that carry the same time were sent in one
+/// call, one right after the other: the first of them counts.
+struct Delay {
+    jitter: JitterRfc3550,
+    samples: Thinned,
+    last_stamp_ns: Option<u64>,
+    /// What CLOCK_REALTIME shows when CLOCK_MONOTONIC shows 0, for arrivals without the kernel's
+    /// time. A step of the former between two arrivals would show as one jump.
+    offset_ns: i64,
+    kernel: u64,
+}
+
+impl Delay {
+    fn new() -> Self {
+        Self {
+            jitter: JitterRfc3550::default(),
+            samples: Thinned::default(),
+            last_stamp_ns: None,
+            offset_ns: realtime_offset_ns(),
+            kernel: 0,
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, stamp_ns: u64, arrived_ns: Option<u64>, now: MonoTime) {
+        if self.last_stamp_ns.replace(stamp_ns) == Some(stamp_ns) {
+            return;
+        }
+        self.kernel += u64::from(arrived_ns.is_some());
+        let arrived = match arrived_ns {
+            Some(ns) => ns.cast_signed(),
+            None => self.offset_ns.saturating_add(now.nanos().cast_signed()),
+        };
+        let transit = arrived.saturating_sub(stamp_ns.cast_signed());
+        self.jitter.record(transit);
+        self.samples.record(transit);
+    }
+
+    fn jitter_ns(&self) -> Option<u64> {
+        self.jitter.ns().map(|ns| ns.round() as u64)
+    }
+
+    fn variation(&self) -> Option<DelayVariation> {
+        let (low, high) = self.samples.extremes()?;
+        let sorted = self.samples.above_smallest();
+        Some(DelayVariation {
+            n: self.samples.count(),
+            jitter_ns: self.jitter_ns(),
+            pdv_p50_ns: sorted.quantile(0.5),
+            pdv_p99_ns: sorted.quantile(0.99),
+            pdv_max_ns: Some(high.abs_diff(low)),
+            // The kernel begins to stamp some milliseconds after it was asked.
+            kernel_stamps: self.kernel * 2 > self.samples.count(),
+        })
+    }
+}

@@ -1,0 +1,318 @@
+//! The loop that sends datagrams, one thread a stream.
+//!
+//! Several datagrams go in one buffer where the kernel cuts them (UDP_SEGMENT), several buffers in
+//! one call; they share the time that they carry. Cost on a loopback of Linux 6.18: 3.8 µs for a
+//! datagram of its own, 0.06 to 0.3 µs for one of a joined buffer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use linerate_core::record::{Direction, Finish, SentDatagrams};
+use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
+use linerate_proto::native::{DATAGRAM_HEADER_BYTES, DatagramHeader};
+use linerate_proto::native::{UdpCounts, UdpRequest, UdpSent};
+use linerate_sys::clock::{monotonic, sleep_until};
+use linerate_sys::datagram_socket::{
+    BUFFER_BYTES, DatagramSocket, JOINED_MAX, SENDS_MAX, SendBatch, is_unjoinable,
+};
+use linerate_sys::thread::{cost, id, tighten_timer_slack};
+
+use super::evenness::Evenness;
+use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches, is_pause};
+use super::pulse::{Pulse, silent};
+use super::schedule::Schedule;
+use crate::failure::words_of;
+use crate::throughput::cost_since;
+
+/// IP and UDP headers at most: IPv6 and UDP (RFC 8200 §3, RFC 768).
+const HEADERS_BYTES: usize = 48;
+
+/// Joined buffers of one call of a sender without a pace: enough to spare calls, and few enough
+/// to stay in the cache.
+const FAST_BUFFERS: usize = 4;
+
+/// Datagrams that kernels before 6.9 take in one buffer.
+const OLD_JOINED_MAX: usize = 64;
+
+/// Joined buffers that are held ready for a paced sender.
+const PACED_BUFFERS: usize = 16;
+
+/// A sending stream.
+pub(super) struct Sender {
+    pub(super) socket: Arc<DatagramSocket>,
+    pub(super) request: UdpRequest,
+    pub(super) place: (Direction, u16),
+    pub(super) tag: u16,
+    /// Datagrams that the streams of a direction have left to send, where their number ends the
+    /// test.
+    pub(super) budget: Option<Arc<AtomicU64>>,
+    pub(super) switches: Arc<Switches>,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// Where the sending stands.
+struct Sending {
+    begin: MonoTime,
+    deadline: MonoTime,
+    batch: SendBatch,
+    schedule: Option<Schedule>,
+    evenness: Evenness,
+    pulse: Pulse,
+    looked: MonoTime,
+    account: SentDatagrams,
+    /// When the first datagram after the omitted span left, and when sending was over.
+    measured_from: Option<MonoTime>,
+    end: MonoTime,
+    calls: u64,
+}
+
+impl Sender {
+    /// Sends until the time, the datagrams or the patience is over; then says that it is there
+    /// until it is told to leave.
+    pub(super) fn run(self) -> Outcome {
+        let before = cost();
+        self.progress.thread.store(id(), Ordering::Relaxed);
+        if self.request.pace_bps.is_some() {
+            tighten_timer_slack();
+        }
+        let mut sending = self.begin(monotonic());
+        let mut failure = self.send_all(&mut sending).err();
+        let span_ns = sending.span_ns();
+        let cost = cost_since(before);
+        self.finish(&sending, span_ns);
+        self.progress.failed.store(failure.is_some(), Ordering::Release);
+        self.progress.done.store(true, Ordering::Release);
+        failure = failure.or_else(|| self.linger(&mut sending));
+        let joined = sending.account.joined > 0;
+        let whole_ns = sending.whole_ns();
+        let kept = |it: Schedule| sending.evenness.kept(whole_ns, it.forgiven_ns());
+        let account = SentDatagrams { pace: sending.schedule.map(kept), ..sending.account };
+        Outcome {
+            sent: Some(account),
+            begin: sending.measured_from,
+            span_ns,
+            io_calls: sending.calls,
+            cost,
+            failure,
+            technique: if joined { "sendmmsg, joined" } else { "sendmmsg" },
+            ..Outcome::default()
+        }
+    }
+
+    fn begin(&self, begin: MonoTime) -> Sending {
+        let size = self.request.size_bytes as usize;
+        let pace = self.request.pace_bps.map(BitRate::from_bits_per_sec);
+        let schedule = pace.map(|pace| Schedule::starting_at(pace, size, begin));
+        let joined = self.joined();
+        let count = match &schedule {
+            Some(schedule) => schedule.batch(joined * PACED_BUFFERS),
+            None if joined > 1 => joined * FAST_BUFFERS,
+            None => SENDS_MAX,
+        };
+        let cut = joined > 1 && count > 1 && self.socket.cut_sends(self.request.size_bytes as u16);
+        let joined = if cut { joined.min(count) } else { 1 };
+        self.sending(begin, SendBatch::new(size, joined, count, pattern), schedule)
+    }
+
+    fn sending(&self, begin: MonoTime, batch: SendBatch, schedule: Option<Schedule>) -> Sending {
+        let deadline = match self.request.finish {
+            Finish::TimeNs(ns) => begin.nanos().saturating_add(self.request.omit_ns + ns),
+            Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
+        };
+        Sending {
+            begin,
+            deadline: MonoTime::from_nanos(deadline),
+            batch,
+            schedule,
+            evenness: Evenness::starting_at(begin),
+            pulse: Pulse::starting_at(self.tag, begin),
+            looked: begin,
+            account: SentDatagrams {
+                size_bytes: self.request.size_bytes,
+                ..SentDatagrams::default()
+            },
+            measured_from: None,
+            end: begin,
+            calls: 0,
+        }
+    }
+
+    /// Datagrams that may go in one buffer: as many as an IP packet of the largest size holds, and
+    /// none beside it where each is longer than the route's packets.
+    fn joined(&self) -> usize {
+        let size = self.request.size_bytes as usize;
+        let whole = self.socket.mtu_bytes().is_none_or(|mtu| size + HEADERS_BYTES <= mtu as usize);
+        if !self.request.joined || !whole {
+            return 1;
+        }
+        ((BUFFER_BYTES - 1 - HEADERS_BYTES) / size).clamp(1, JOINED_MAX)
+    }
+
+    fn send_all(&self, sending: &mut Sending) -> Result<(), String> {
+        loop {
+            let now = monotonic();
+            if now >= sending.deadline || self.told_to_stop() {
+                return Ok(());
+            }
+            if now.since(sending.looked) >= CALL_TIMEOUT && self.look(sending, now) {
+                return Err(silent());
+            }
+            let due = sending.schedule.as_ref().map(Schedule::due).filter(|due| *due > now);
+            if let Some(due) = due {
+                sleep_until(due.min(sending.deadline).min(now + CALL_TIMEOUT));
+                continue;
+            }
+            let capacity = sending.batch.capacity();
+            let wanted = sending.schedule.map_or(capacity, |schedule| schedule.batch(capacity));
+            let granted = self.take_budget(wanted);
+            if granted == 0 {
+                return Ok(());
+            }
+            let result = self.send_batch(sending, granted, now);
+            let sent = *result.as_ref().unwrap_or(&0);
+            self.return_budget(granted - sent);
+            self.note(sending, sent, now);
+            result?;
+        }
+    }
+
+    /// Sends `count` datagrams that were due at `now`; fewer when the sender is to stop.
+    fn send_batch(
+        &self,
+        sending: &mut Sending,
+        count: usize,
+        now: MonoTime,
+    ) -> Result<usize, String> {
+        let stamp_ns = now.nanos_since(sending.begin);
+        let numbers = sending.account.count..;
+        for (datagram, number) in sending.batch.datagrams_mut().take(count).zip(numbers) {
+            let header = DatagramHeader { number, tag: self.tag, stamp_ns };
+            datagram[..DATAGRAM_HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        }
+        let mut sent = 0;
+        while sent < count {
+            let result = sending.batch.send(&self.socket, sent, count - sent);
+            sending.calls += 1;
+            match result {
+                Ok(taken) => {
+                    sending.note_joined(taken);
+                    sent += taken;
+                }
+                Err(error) if is_pause(&error) => {
+                    if self.told_to_stop() || self.look(sending, monotonic()) {
+                        return Ok(sent);
+                    }
+                }
+                Err(error) if is_unjoinable(&error) && sending.batch.joined() > 1 => {
+                    self.join_fewer(&mut sending.batch);
+                }
+                Err(error) => return Err(format!("send: {}", words_of(&error))),
+            }
+        }
+        Ok(sent)
+    }
+
+    /// What older kernels take in a buffer; then one by one.
+    fn join_fewer(&self, batch: &mut SendBatch) {
+        batch.join(if batch.joined() > OLD_JOINED_MAX { OLD_JOINED_MAX } else { 1 });
+        if batch.joined() == 1 {
+            // A size that is set is held against the route's packets also for single datagrams.
+            self.socket.cut_sends(0);
+        }
+    }
+
+    /// Counts datagrams that left.
+    fn note(&self, sending: &mut Sending, sent: usize, now: MonoTime) {
+        if sent == 0 {
+            return;
+        }
+        sending.account.count += sent as u64;
+        if now.nanos_since(sending.begin) >= self.request.omit_ns {
+            sending.account.measured += sent as u64;
+            sending.measured_from.get_or_insert(now);
+        }
+        sending.pulse.told(now);
+        if let Some(schedule) = &mut sending.schedule {
+            schedule.sent(sent, now);
+            sending.evenness.sent(sent, now);
+        }
+        let count = sending.account.count;
+        let counts = UdpCounts { datagrams: count, next: count, ..UdpCounts::default() };
+        self.progress.show(counts);
+        sending.end =
+            sending.schedule.as_ref().map_or_else(monotonic, Schedule::scheduled).max(now);
+    }
+
+    /// Takes signs of life; true when the other end fell silent.
+    fn look(&self, sending: &mut Sending, now: MonoTime) -> bool {
+        sending.looked = now;
+        sending.pulse.listen(&self.socket, now);
+        sending.pulse.beat(&self.socket, now)
+    }
+
+    /// Tells what was sent in all.
+    fn finish(&self, sending: &Sending, span_ns: u64) {
+        let (direction, flow) = self.place;
+        let (datagrams, measured) = (sending.account.count, sending.account.measured);
+        let sent = UdpSent { direction, flow, datagrams, measured, span_ns };
+        self.progress.tell_sent(sent, monotonic());
+    }
+
+    /// Says that this end is there until it is told to leave.
+    fn linger(&self, sending: &mut Sending) -> Option<String> {
+        while !self.switches.halt.load(Ordering::Relaxed) {
+            let now = monotonic();
+            if self.look(sending, now) {
+                self.progress.failed.store(true, Ordering::Release);
+                return Some(silent());
+            }
+            sleep_until(now + CALL_TIMEOUT);
+        }
+        None
+    }
+
+    fn told_to_stop(&self) -> bool {
+        self.switches.stop_sending.load(Ordering::Relaxed)
+            || self.switches.halt.load(Ordering::Relaxed)
+    }
+
+    fn take_budget(&self, wanted: usize) -> usize {
+        let Some(budget) = &self.budget else { return wanted };
+        let take = |left: u64| left.checked_sub(left.min(wanted as u64));
+        let left = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        usize::try_from(left.unwrap_or(0)).unwrap_or(usize::MAX).min(wanted)
+    }
+
+    fn return_budget(&self, unsent: usize) {
+        if let Some(budget) = &self.budget {
+            budget.fetch_add(unsent as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Sending {
+    /// Counts datagrams that the kernel took in one call.
+    fn note_joined(&mut self, taken: usize) {
+        let most = taken.min(self.batch.joined());
+        if most > 1 {
+            self.account.joined += taken as u64;
+            self.account.joined_max = self.account.joined_max.max(most as u32);
+        }
+    }
+
+    /// Time of sending what is measured.
+    fn span_ns(&self) -> u64 {
+        self.measured_from.map_or(0, |from| self.end.nanos_since(from))
+    }
+
+    /// Time of sending everything.
+    fn whole_ns(&self) -> u64 {
+        self.end.nanos_since(self.begin)
+    }
+}
+
+/// Contents are never looked at: a multiplicative sequence, not compressible by runs.
+fn pattern(at: usize) -> u8 {
+    ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}

@@ -1,0 +1,51 @@
+//! One cell of a study, measured until this machine did not spoil it, a few times at the most.
+//!
+//! Left out: what the path, the peer or the plan did. That would be so again.
+
+use linerate_core::record::{Failure, Fault, Record, Status};
+use linerate_core::study::CellPlan;
+
+use super::{Step, Walk};
+
+impl<'a> Walk<'a, '_> {
+    /// Measures a cell; how its last attempt ended. Every attempt is kept, in order, and the last
+    /// one counts.
+    pub(super) fn attempts(
+        &mut self,
+        cell: &'a CellPlan,
+    ) -> Result<(Status, Option<Failure>), Failure> {
+        for again in 1..=self.retries {
+            let record = self.attempt(cell);
+            let spoilt = spoilt(&record).filter(|_| !self.tools.stop.asked()).cloned();
+            let outcome = (record.status, record.failure.clone());
+            (self.tools.keep)(record)?;
+            let Some(failure) = spoilt else { return Ok(outcome) };
+            self.ending.repeated += 1;
+            self.tell(Step::Again(&cell.cell, &failure, again, self.retries));
+        }
+        let record = self.attempt(cell);
+        let outcome = (record.status, record.failure.clone());
+        (self.tools.keep)(record)?;
+        Ok(outcome)
+    }
+
+    fn attempt(&mut self, cell: &'a CellPlan) -> Record {
+        self.tell(Step::Measuring(&cell.cell));
+        let before = self.tools.clock.now();
+        let mut record = self.tools.measurer.measure(cell);
+        self.estimator.measured(cell, self.tools.clock.now().nanos_since(before));
+        record.cell = Some(cell.cell.clone());
+        for path in record.paths.iter().filter(|path| !path.late) {
+            if let Some(slips) = path.slips() {
+                self.tell(Step::Slipped(&cell.cell, path, &slips));
+            }
+        }
+        record
+    }
+}
+
+/// Why a measurement is worth making again; none where it is not.
+fn spoilt(record: &Record) -> Option<&Failure> {
+    let failure = record.failure.as_ref()?;
+    (record.status == Status::Error && failure.fault == Fault::Instrument).then_some(failure)
+}

@@ -1,0 +1,57 @@
+//! Each throughput test across the topologies that it is on: rows are topologies, columns are the
+//! test's values, cells the best run and its share of the ceiling.
+
+use super::figure::FlowFigure;
+use super::flow_table;
+use super::grid::{Grid, Row};
+use super::sections::Section;
+use crate::number::{self, NONE};
+use crate::table::Table;
+
+/// A table for each test that several topologies have results of; none where there is none.
+pub(super) fn section(grid: &Grid<'_>) -> Option<Section> {
+    let tables: Vec<(Table, bool)> =
+        grid.flow_tests().filter_map(|test| table(grid, &test.id)).collect();
+    if tables.is_empty() {
+        return None;
+    }
+    let mut notes = vec!["Mbit/s of payload, the best of the repetitions".to_owned()];
+    if tables.iter().any(|(_, shares)| *shares) {
+        notes[0].push_str("; in brackets its share of the topology's ceiling");
+    }
+    let tables = tables.into_iter().map(|(table, _)| table).collect();
+    let title = "By topology".to_owned();
+    Some(Section { title, tables, notes, ..Section::default() })
+}
+
+/// The table of a test, and whether it has shares.
+fn table(grid: &Grid<'_>, id: &str) -> Option<(Table, bool)> {
+    let rows: Vec<(&Row<'_>, &[FlowFigure<'_>])> = grid
+        .topologies
+        .iter()
+        .filter_map(|row| Some((row, row.flow(id)?.figures.as_slice())))
+        .filter(|(_, figures)| figures.iter().any(|figure| figure.best().is_some()))
+        .collect();
+    let [(first, figures), _, ..] = rows.as_slice() else { return None };
+    let test = first.flow(id)?;
+    let head = flow_table::heading(test, true);
+    let values = figures.iter().map(|figure| figure.label.clone());
+    let mut table = Table::new(std::iter::once(head).chain(values));
+    let mut shares = false;
+    for (row, figures) in &rows {
+        let cells = figures.iter().map(|figure| cell(row, figure));
+        shares |= figures.iter().any(|figure| row.ceiling_share(figure).is_some());
+        table.row(std::iter::once(row.topology.title.clone()).chain(cells));
+    }
+    Some((table, shares))
+}
+
+fn cell(row: &Row<'_>, figure: &FlowFigure<'_>) -> String {
+    match (figure.best(), row.ceiling_share(figure)) {
+        (Some(bps), Some(share)) => {
+            format!("{} ({})", number::mbit(bps), number::percent(share))
+        }
+        (Some(bps), None) => number::mbit(bps),
+        (None, _) => NONE.to_owned(),
+    }
+}

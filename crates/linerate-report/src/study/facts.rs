@@ -1,0 +1,80 @@
+//! What the questions of a plan ask of a run: figures of the grid, their bounds, and what was
+//! published.
+
+use linerate_core::record::{MetricId, Record, Stat};
+use linerate_core::study::{Figures, Place, PublishedItem};
+
+use super::Results;
+use super::figure::{FlowFigure, by_window};
+use super::grid::{Grid, Row};
+
+/// The figures of a grid, for questions.
+pub(super) struct Facts<'a> {
+    pub(super) grid: &'a Grid<'a>,
+    pub(super) results: &'a Results,
+}
+
+impl<'a> Facts<'a> {
+    fn row(&self, place: &Place<'_>) -> Option<&'a Row<'a>> {
+        self.grid.row(&place.topology.id)
+    }
+
+    fn flow(&self, place: &Place<'_>) -> Option<(&'a Row<'a>, &'a FlowFigure<'a>)> {
+        let row = self.row(place)?;
+        Some((row, row.flow(&place.test.id)?.at(place.value.number)?))
+    }
+
+    fn records(&self, place: &Place<'_>) -> &'a [&'a Record] {
+        if let Some((_, figure)) = self.flow(place) {
+            return &figure.runs;
+        }
+        let ping = self.row(place).and_then(|row| {
+            let mut tests = row.ping.iter();
+            tests.find(|ping| ping.test.id == place.test.id)
+        });
+        let figure = ping.and_then(|test| {
+            let mut figures = test.figures.iter();
+            figures.find(|figure| u64::from(figure.payload_bytes) == place.value.number)
+        });
+        figure.map_or(&[], |figure| &figure.runs)
+    }
+}
+
+impl Figures for Facts<'_> {
+    fn runs(&self, place: &Place<'_>, metric: MetricId) -> Vec<f64> {
+        self.records(place).iter().filter_map(|run| value(run, metric)).collect()
+    }
+
+    fn ceiling_bps(&self, place: &Place<'_>) -> Option<f64> {
+        let (row, figure) = self.flow(place)?;
+        row.ceiling_bps(figure)
+    }
+
+    fn bound_bps(&self, place: &Place<'_>) -> Option<f64> {
+        let (row, figure) = self.flow(place)?;
+        let window = row.window_bound_bps(figure).filter(|_| by_window(place.test));
+        window.or_else(|| row.ceiling_bps(figure))
+    }
+
+    fn published(&self, item: &str) -> Option<&PublishedItem> {
+        self.results.published.items.iter().find(|row| row.item == item)
+    }
+
+    fn published_at(&self, place: &Place<'_>, metric: MetricId) -> Option<f64> {
+        let published = &self.row(place)?.published;
+        let size = u32::try_from(place.value.number);
+        match metric {
+            MetricId::Goodput if by_window(place.test) => published.bps(place.value.number),
+            MetricId::Rtt => published.rtt_ns(size.ok()?),
+            MetricId::PpsPaper => published.pps(size.ok()?),
+            _ => None,
+        }
+    }
+}
+
+/// One value of a run: its total where there is one, else the mean of its samples, else the middle
+/// one, else the largest.
+fn value(run: &Record, metric: MetricId) -> Option<f64> {
+    let stats = [Stat::Value, Stat::Mean, Stat::P50, Stat::Max, Stat::Min];
+    stats.into_iter().find_map(|stat| run.value(metric, stat, None))
+}

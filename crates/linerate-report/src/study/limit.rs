@@ -1,0 +1,100 @@
+//! What the slowest link of a plan leaves of its rate for TCP's payload, where a shaper sets it: the
+//! ends of a path do not see a shaper in its middle, and the plan does.
+//!
+//! Left out: emulated paths, whose ceiling the records know.
+
+use linerate_core::record::{Ceiling, Family};
+use linerate_core::study::Topology;
+use linerate_core::theory::framing::{Segment, ShapedLink, Transport, shaped_ceiling};
+use linerate_core::units::BitRate;
+
+/// MTU of a link whose plan names none (RFC 894).
+const ETHERNET_MTU_BYTES: u32 = 1500;
+
+/// What the slowest link of the plan leaves of its rate for the packets of a run, as its ceiling
+/// names them.
+pub(crate) fn slowest_link(topology: &Topology, seen: Option<&Ceiling>) -> Option<PlanLimit> {
+    let packet = Packet::of(seen);
+    let limits = topology.lab.links.iter().filter_map(|link| {
+        let rate: BitRate = link.rate.as_deref()?.parse().ok()?;
+        let mtu_bytes = link.mtu_bytes.unwrap_or(ETHERNET_MTU_BYTES).min(packet.bytes);
+        let link = ShapedLink { rate, mtu_bytes };
+        let ceiling = shaped_ceiling(&link, &packet.segment).ok()?;
+        Some(PlanLimit { payload_bps: ceiling.payload_bps, rate, mtu_bytes, packet })
+    });
+    limits.min_by(|one, other| one.payload_bps.total_cmp(&other.payload_bps))
+}
+
+/// The bound that a link of the plan sets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlanLimit {
+    /// Bits per second of TCP payload.
+    pub payload_bps: f64,
+    /// What the link's shaper is set to.
+    pub rate: BitRate,
+    /// Length of a full IP packet on it.
+    pub mtu_bytes: u32,
+    packet: Packet,
+}
+
+impl PlanLimit {
+    /// IP and TCP headers of a packet.
+    pub(crate) const fn header_bytes(&self) -> u32 {
+        self.packet.segment.header_bytes()
+    }
+
+    /// Whether the headers are those of the runs; else those that Linux sends are taken.
+    pub(crate) const fn headers_seen(&self) -> bool {
+        self.packet.seen
+    }
+}
+
+/// The packets of a run.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    segment: Segment,
+    bytes: u32,
+    seen: bool,
+}
+
+impl Packet {
+    /// As a record's ceiling names them; TCP over IPv4 with timestamps, which Linux sends unless
+    /// told otherwise, where there is none.
+    fn of(ceiling: Option<&Ceiling>) -> Self {
+        let input = |name| Some(ceiling?.input(name)?.value);
+        let families = [Family::V4, Family::V6].into_iter();
+        let segments = families.flat_map(|family| {
+            [Transport::Tcp, Transport::TcpWithTimestamps, Transport::Udp]
+                .map(|transport| Segment { family, transport })
+        });
+        let header = input("header_bytes");
+        let mut fits = segments.filter(|it| header == Some(f64::from(it.header_bytes())));
+        let usual = Segment { family: Family::V4, transport: Transport::TcpWithTimestamps };
+        match (fits.next(), input("packet_bytes")) {
+            (Some(segment), Some(bytes)) => Self { segment, bytes: bytes as u32, seen: true },
+            _ => Self { segment: usual, bytes: u32::MAX, seen: false },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{CeilingInput, Direction};
+
+    use super::*;
+
+    #[test]
+    fn packets_are_those_of_the_record_or_those_that_linux_sends() {
+        let mut ceiling = Ceiling::of_goodput(Direction::Up);
+        ceiling.inputs = vec![
+            CeilingInput::of("packet_bytes", 1040.0, ""),
+            CeilingInput::of("header_bytes", 72.0, ""),
+        ];
+        // 40 of IPv6, 20 of TCP, 12 of timestamps.
+        let seen = Packet::of(Some(&ceiling));
+        assert_eq!((seen.bytes, seen.segment.family, seen.seen), (1040, Family::V6, true));
+        assert_eq!(seen.segment.transport, Transport::TcpWithTimestamps);
+        let usual = Packet::of(None);
+        assert_eq!((usual.segment.header_bytes(), usual.seen), (52, false));
+    }
+}

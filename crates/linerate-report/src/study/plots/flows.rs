@@ -1,0 +1,318 @@
+//! Throughput by the parameter of a test: lines over numbers, bars over names, with what bounds
+//! them dashed.
+
+use std::collections::BTreeMap;
+
+use linerate_core::study::Test;
+
+use super::super::Plot;
+use super::super::figure::{FlowFigure, FlowKind, FlowTest, by_window, knee};
+use super::super::grid::{Grid, Row};
+use super::{Axes, curves, legend, named, panels, past_curves, series, shared_axis};
+use crate::svg::{Axis, BarChart, BarRow, Kind, Series};
+use crate::{number, words};
+
+/// Places between two values at which a bound is drawn: window/RTT is no straight line here.
+const STEPS_OF_A_BOUND: u32 = 8;
+
+/// Bounds closer to each other than this everywhere are one line.
+const SAME_BOUND: f64 = 0.1;
+
+/// A plot for each throughput test of the plan.
+pub(super) fn plots(grid: &Grid<'_>) -> Vec<Plot> {
+    let tests: Vec<&Test> = grid.flow_tests().collect();
+    let plot = |(index, test): (usize, &&Test)| {
+        let earlier = tests[..index].iter().any(|other| title(other) == title(test));
+        let stem = title(test).replace("TCP ", "");
+        let file = named(&stem, &test.id, usize::from(earlier));
+        if is_by_name(test) { bars(grid, &file, test) } else { lines(grid, &file, test) }
+    };
+    tests.iter().enumerate().map(plot).collect()
+}
+
+/// Whether the values are names and not numbers: no order, no distance.
+fn is_by_name(test: &Test) -> bool {
+    let numbers = |label: &str| label.parse::<f64>().is_ok();
+    test.parameter().unit.is_none() && !test.values().iter().all(|value| numbers(&value.label))
+}
+
+fn kind_of(test: &Test) -> FlowKind {
+    FlowKind::of(test).unwrap_or(FlowKind::Tcp)
+}
+
+fn title(test: &Test) -> String {
+    format!("{} by {}", kind_of(test).plot_title(), test.parameter().name)
+}
+
+fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
+    let values = test.values();
+    let row = |row: &Row<'_>| {
+        let flow = row.flow(&test.id)?;
+        let best: Vec<Option<f64>> = flow.figures.iter().map(FlowFigure::best).collect();
+        best.iter().any(Option::is_some).then(|| BarRow {
+            label: legend(row, flow.kind()),
+            texts: best.iter().map(|bps| number::or_dash(*bps, number::mbit)).collect(),
+            values: best.into_iter().map(|bps| bps.map(|bps| bps / 1e6)).collect(),
+        })
+    };
+    let rows: Vec<BarRow> = grid.topologies.iter().filter_map(row).collect();
+    let name = test.parameter().name;
+    let chart = BarChart {
+        title: title(test),
+        description: rows
+            .iter()
+            .map(|row| format!("{}: {}", row.label, row.texts.join(" and ")))
+            .collect::<Vec<String>>()
+            .join("; "),
+        axis: "payload, Mbit/s, best of the repetitions".to_owned(),
+        names: values.iter().map(|value| format!("{name} {}", value.label)).collect(),
+        rows,
+    };
+    Plot {
+        title: title(test),
+        caption: format!("Test {}: the best of the repetitions. Longer is faster.", test.id),
+        panels: vec![(format!("{file}.svg"), chart.svg())],
+    }
+}
+
+fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
+    let asked = Asked::of(test);
+    let of_windows = by_window(test);
+    let now = curves(grid, |row| {
+        let figures = row.flow(&test.id)?.figures.iter();
+        let points = figures.filter_map(|it| Some((asked.place(it.number), it.best()?)));
+        let mut points: Vec<(f64, f64)> = points.collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Some((legend(row, kind_of(test)), points))
+    });
+    let past = past_curves(grid, |row| {
+        let windows = asked.numbers.iter().filter(|window| of_windows && **window > 0);
+        let points = windows.filter_map(|&w| Some((asked.place(w), row.published.bps(w)?)));
+        Some((row.published.tcp_name()?, points.collect()))
+    });
+    let bounds = bound_lines(grid, test, &asked);
+    // Where a round trip bounds the window, it says more than the bend that it makes.
+    let knees = of_windows && bounds.is_empty();
+    let (mut now, past) = if knees { (ringed(now), ringed(past)) } else { (now, past) };
+    let ceilings = ceiling_lines(grid, test, &asked);
+    let dashed = !(bounds.is_empty() && ceilings.is_empty());
+    let caption = match (knees, bounds.is_empty()) {
+        (true, _) => knee_caption(grid, &now, &past, dashed),
+        (false, true) => plain_caption(dashed),
+        (false, false) => bound_caption(),
+    };
+    now.extend(bounds);
+    now.extend(ceilings);
+    let y = shared_axis("payload, best of the repetitions", None, number::rate, &now, &past);
+    let top = y.domain.map_or(0.0, |domain| domain.1);
+    let axes = Axes { x: asked.axis(test), y };
+    now.extend(seen_window_lines(grid, test, &asked, top));
+    Plot {
+        title: title(test),
+        caption,
+        panels: panels(file, kind_of(test).plot_title(), &axes, now, past, grid),
+    }
+}
+
+/// The values of a test as places on an axis.
+struct Asked {
+    numbers: Vec<u64>,
+    labels: Vec<String>,
+}
+
+impl Asked {
+    fn of(test: &Test) -> Self {
+        let values = test.values();
+        let label = |value: &linerate_core::study::Value| match by_window(test) {
+            true => number::window(value.number),
+            false => value.label.clone(),
+        };
+        Self {
+            labels: values.iter().map(label).collect(),
+            numbers: values.iter().map(|value| value.number).collect(),
+        }
+    }
+
+    /// A value as a place; the kernel's own choice stands one doubling after the largest.
+    fn place(&self, number: u64) -> f64 {
+        match number {
+            0 => 2.0 * self.numbers.iter().copied().max().unwrap_or(0).max(1) as f64,
+            _ => number as f64,
+        }
+    }
+
+    fn axis(&self, test: &Test) -> Axis {
+        let places: Vec<f64> = self.numbers.iter().map(|&number| self.place(number)).collect();
+        let least = places.iter().copied().reduce(f64::min);
+        let label = match by_window(test) {
+            true => "window asked for, bytes".to_owned(),
+            false => test.parameter().title(),
+        };
+        let mut ticks: Vec<(f64, String)> =
+            places.iter().copied().zip(self.labels.iter().cloned()).collect();
+        ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Axis {
+            label,
+            kind: Kind::Log,
+            domain: least.zip(places.iter().copied().reduce(f64::max)),
+            ticks,
+            show: number::short,
+        }
+    }
+}
+
+fn plain_caption(dashed: bool) -> String {
+    let mut text = "Best of the repetitions.".to_owned();
+    if dashed {
+        text.push_str(" A dashed line is a ceiling of payload.");
+    }
+    text
+}
+
+fn bound_caption() -> String {
+    "Best of the repetitions. The dashed line is the most that the window allows: the largest window \
+     that the receiver advertised over the emulated round trip, at most the ceiling of payload; one \
+     line stands for topologies whose bounds differ by less than 10 %."
+        .to_owned()
+}
+
+/// The least of window/RTT and the ceiling for each topology with an emulated round trip.
+fn bound_lines(grid: &Grid<'_>, test: &Test, asked: &Asked) -> Vec<Series> {
+    let line = |(style, row): (usize, &Row<'_>)| {
+        let flow = row.flow(&test.id).filter(|flow| row.has_window_bound(flow))?;
+        let points = bound_points(row, flow, asked);
+        dashed(format!("bound, {}", row.topology.id), style, points.into_iter())
+    };
+    let all = grid.topologies.iter().enumerate().filter_map(line);
+    let mut kept = all.fold(Vec::new(), |mut kept: Vec<Series>, line| {
+        if !kept.iter().any(|other| is_close(&other.points, &line.points)) {
+            kept.push(line);
+        }
+        kept
+    });
+    if let [only] = kept.as_mut_slice() {
+        only.label = "window/RTT, ceiling".to_owned();
+    }
+    kept
+}
+
+/// The bound at each value, and at steps between windows that were asked for.
+fn bound_points(row: &Row<'_>, flow: &FlowTest<'_>, asked: &Asked) -> Vec<(f64, f64)> {
+    let Some(rtt_ns) = row.way.rtt_ns else { return Vec::new() };
+    let ceiling = flow.figures.iter().filter_map(|it| row.ceiling_bps(it)).reduce(f64::max);
+    let known = |figure: &FlowFigure<'_>| {
+        figure.best()?;
+        Some((asked.place(figure.number), figure.window_bytes()? * 8e9 / rtt_ns))
+    };
+    let mut known: Vec<(f64, f64)> = flow.figures.iter().filter_map(known).collect();
+    known.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut points = Vec::new();
+    for pair in known.windows(2) {
+        let [(from, low), (to, high)] = [pair[0], pair[1]];
+        points.extend((0..STEPS_OF_A_BOUND).map(|step| {
+            let part = f64::from(step) / f64::from(STEPS_OF_A_BOUND);
+            (from * (to / from).powf(part), low * (high / low).powf(part))
+        }));
+    }
+    points.extend(known.last());
+    let least = |bps: f64| ceiling.map_or(bps, |ceiling| bps.min(ceiling));
+    points.into_iter().map(|(place, bps)| (place, least(bps))).collect()
+}
+
+/// Whether two bounds differ by little wherever both are known.
+fn is_close(one: &[(f64, f64)], other: &[(f64, f64)]) -> bool {
+    let at = |place: f64| other.iter().find(|it| (it.0 / place - 1.0).abs() < 1e-9);
+    let mut both = one.iter().filter_map(|it| Some((it.1, at(it.0)?.1))).peekable();
+    both.peek().is_some() && both.all(|(one, other)| (one / other - 1.0).abs() <= SAME_BOUND)
+}
+
+/// A dashed line for each ceiling, in the colour of the first topology that has it; those that a
+/// window's bound holds have theirs in it.
+fn ceiling_lines(grid: &Grid<'_>, test: &Test, asked: &Asked) -> Vec<Series> {
+    let line = |(style, row): (usize, &Row<'_>)| {
+        let flow = row.flow(&test.id).filter(|flow| !row.has_window_bound(flow))?;
+        let point = |it: &FlowFigure<'_>| {
+            it.best()?;
+            Some((asked.place(it.number), row.ceiling_bps(it)?))
+        };
+        let mut points: Vec<(f64, f64)> = flow.figures.iter().filter_map(point).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let level = number::rate(points.first()?.1);
+        dashed(format!("ceiling {level}"), style, points.into_iter())
+    };
+    let rows = grid.topologies.iter().enumerate();
+    rows.filter_map(line).fold(Vec::new(), |mut kept, line| {
+        if !kept.iter().any(|other: &Series| other.label == line.label) {
+            kept.push(line);
+        }
+        kept
+    })
+}
+
+/// A dashed line for the window seen over the smallest round trip, where none is emulated, as far
+/// as it lies below `top`: beyond, it bounds nothing that is shown.
+fn seen_window_lines(grid: &Grid<'_>, test: &Test, asked: &Asked, top: f64) -> Vec<Series> {
+    let line = |(style, row): (usize, &Row<'_>)| {
+        let flow = row.flow(&test.id).filter(|flow| !row.has_window_bound(flow))?;
+        let point = |it: &FlowFigure<'_>| {
+            let rungs = &it.ceiling.as_ref()?.rungs;
+            let bps = rungs.iter().find(|rung| rung.kind == "receive_window")?.value?;
+            (bps <= top).then_some((asked.place(it.number), bps))
+        };
+        let points = flow.figures.iter().filter_map(point);
+        dashed(format!("window/RTT, {}", row.topology.id), style, points)
+    };
+    grid.topologies.iter().enumerate().filter_map(line).filter(|_| by_window(test)).collect()
+}
+
+fn dashed(label: String, style: usize, points: impl Iterator<Item = (f64, f64)>) -> Option<Series> {
+    Some(Series { dashed: true, ..series(style, (label, points.collect()))? })
+}
+
+fn knee_caption(grid: &Grid<'_>, now: &[Series], past: &[Series], dashed: bool) -> String {
+    let mut text = "A ring marks the knee: the window reached by the last doubling that still \
+                    gained 10 % or more, where a later doubling was measured and gained less."
+        .to_owned();
+    text.push_str(&format!(" Now {}.", knees(now)));
+    if dashed {
+        text.push_str(
+            " A dashed line is a ceiling of payload, or the window seen over the smallest round \
+             trip, in the colour of a topology that it bounds.",
+        );
+    }
+    if !past.is_empty() {
+        text.push_str(&format!(" In {} {}.", grid.past, knees(past)));
+    }
+    text
+}
+
+/// Which curves bend at which window.
+fn knees(curves: &[Series]) -> String {
+    let mut by_window: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for curve in curves {
+        if let Some((window, _)) = curve.rings.first() {
+            by_window.entry(*window as u64).or_default().push(curve.label.clone());
+        }
+    }
+    let each: Vec<String> = by_window
+        .iter()
+        .map(|(window, labels)| {
+            let who = match labels.len() {
+                all if all == curves.len() && all > 1 => "all".to_owned(),
+                _ => words::listed(labels),
+            };
+            format!("at {} for {who}", number::window(*window))
+        })
+        .collect();
+    if each.is_empty() { "there is none".to_owned() } else { each.join("; ") }
+}
+
+fn ringed(mut curves: Vec<Series>) -> Vec<Series> {
+    for curve in &mut curves {
+        let points: Vec<(u64, f64)> =
+            curve.points.iter().map(|&(window, bps)| (window as u64, bps)).collect();
+        let at = knee(&points);
+        curve.rings = curve.points.iter().copied().filter(|(x, _)| at == Some(*x as u64)).collect();
+    }
+    curves
+}

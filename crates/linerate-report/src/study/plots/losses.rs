@@ -1,0 +1,64 @@
+//! Bars of what each path loses of localhost's throughput.
+
+use super::super::Plot;
+use super::super::compare::{Comparison, is_localhost};
+use super::super::grid::Grid;
+use crate::number;
+use crate::svg::{BarChart, BarRow};
+
+/// The bars; none without a localhost.
+pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Plot> {
+    let reference = compared.roles.localhost.filter(|_| compared.roles.compare(grid.plan))?;
+    let has_past = compared.past.iter().any(|point| point.bps.is_some());
+    let window = number::window(compared.window_bytes);
+    let rows: Vec<BarRow> = grid
+        .topologies
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| !is_localhost(row.topology))
+        .map(|(index, row)| {
+            let mut losses = vec![compared.loss_of_localhost(&compared.now, index)];
+            if has_past {
+                losses.push(compared.loss_of_localhost(&compared.past, index));
+            }
+            BarRow {
+                label: row.topology.title.clone(),
+                texts: loss_texts(&losses),
+                values: losses.iter().map(|loss| loss.map(|ratio| ratio * 100.0)).collect(),
+            }
+        })
+        .collect();
+    rows.iter().any(|row| row.values.iter().any(Option::is_some)).then(|| {
+        let names = if has_past {
+            vec!["now".to_owned(), grid.past.clone()]
+        } else {
+            vec!["now".to_owned()]
+        };
+        let chart = BarChart {
+            title: format!("Loss of localhost's TCP throughput at a {window} window"),
+            description: rows
+                .iter()
+                .map(|row| format!("{}: {}", row.label, row.texts.join(" and ")))
+                .collect::<Vec<String>>()
+                .join("; "),
+            axis: "% of localhost's throughput that is lost".to_owned(),
+            names,
+            rows,
+        };
+        Plot {
+            title: "What a path costs".to_owned(),
+            caption: format!(
+                "Best run of each topology against the best of {}, at a {window} window. Longer \
+                 bars lost more; a bar to the left of 0 was faster.",
+                grid.topologies[reference].topology.title
+            ),
+            panels: vec![("loss-of-localhost.svg".to_owned(), chart.svg())],
+        }
+    })
+}
+
+/// The measured loss, then the published one as it was printed.
+fn loss_texts(losses: &[Option<f64>]) -> Vec<String> {
+    let shows: [fn(f64) -> String; 2] = [number::loss, number::published_loss];
+    losses.iter().zip(shows).map(|(loss, show)| number::or_dash(*loss, show)).collect()
+}

@@ -1,0 +1,234 @@
+//! The plots of a study: pings per second by size, throughput by each test's parameter, the spread
+//! of repetitions, the loss of localhost's throughput.
+//!
+//! The published curves stand in a second panel with the same axes and the same colours, so that
+//! neither hides the other and a narrow screen can stack them.
+
+mod flows;
+mod losses;
+mod sequence;
+mod spread;
+
+use super::Plot;
+use super::compare::Comparison;
+use super::figure::FlowKind;
+use super::grid::{Grid, Row};
+use crate::number;
+use crate::svg::{Axis, Kind, LineChart, Series, linear_domain, log_domain, text_width};
+
+/// Above this ratio of largest to smallest value an axis becomes logarithmic.
+const LOG_FROM: f64 = 10.0;
+
+/// All plots that the plan has tests for.
+pub(crate) fn plots(grid: &Grid<'_>, compared: &Comparison) -> Vec<Plot> {
+    let pings = grid.topologies.first().map_or(0, |row| row.ping.len());
+    let mut out = Vec::new();
+    out.extend((0..pings).map(|test| self::pings(grid, test)));
+    out.extend(flows::plots(grid));
+    out.extend(sequence::plots(grid));
+    out.extend(losses::plot(grid, compared));
+    out.extend(spread::plots(grid));
+    told_apart(out)
+}
+
+/// Two plots never have one file: identifiers may differ in capitals alone.
+fn told_apart(mut plots: Vec<Plot>) -> Vec<Plot> {
+    let mut taken: Vec<String> = Vec::new();
+    for (name, _) in plots.iter_mut().flat_map(|plot| &mut plot.panels) {
+        let bare = name.trim_end_matches(".svg").to_owned();
+        let mut count = 2;
+        while taken.contains(name) {
+            *name = format!("{bare}-{count}.svg");
+            count += 1;
+        }
+        taken.push(name.clone());
+    }
+    plots
+}
+
+/// `name` for the first test of a kind, `name-id` for others: small letters, digits and dashes.
+fn named(name: &str, id: &str, test: usize) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let whole = if test == 0 { name.to_owned() } else { format!("{name}-{id}") };
+    whole.chars().map(safe).collect()
+}
+
+/// The longest name that a chart writes out at the end of a line.
+const NAME_MOST: usize = 25;
+
+/// A topology's name in a legend: its title, its identifier where that is too long; of a model's
+/// figures it says so.
+fn legend(row: &Row<'_>, kind: FlowKind) -> String {
+    let topology = row.topology;
+    let name = |name: &str| match kind {
+        FlowKind::Simulated => format!("{name}, simulated"),
+        _ => name.to_owned(),
+    };
+    let full = name(&topology.title);
+    if full.chars().count() <= NAME_MOST { full } else { name(&topology.id) }
+}
+
+fn pings(grid: &Grid<'_>, test: usize) -> Plot {
+    let sizes: Vec<u32> = grid
+        .topologies
+        .first()
+        .and_then(|row| row.ping.get(test))
+        .map(|ping| ping.figures.iter().map(|figure| figure.payload_bytes).collect())
+        .unwrap_or_default();
+    let now = curves(grid, |row| {
+        let figures = row.ping.get(test)?.figures.iter();
+        let points = figures.filter_map(|f| Some((f64::from(f.payload_bytes), f.pps_from_mean()?)));
+        Some((row.topology.title.clone(), points.collect()))
+    });
+    let past = past_curves(grid, |row| {
+        let points = sizes.iter().filter_map(|&size| {
+            // The mean is printed with three decimals, the rate is not rounded any further.
+            Some((f64::from(size), row.published.pps(size)?))
+        });
+        let name = row.published.ping.first()?.topology.clone();
+        Some((name, points.collect()))
+    });
+    let axes = Axes {
+        x: Axis {
+            label: "payload of a ping, bytes".to_owned(),
+            kind: Kind::Linear,
+            domain: Some((0.0, f64::from(sizes.iter().copied().max().unwrap_or(1500)))),
+            ticks: sizes.iter().map(|&size| (f64::from(size), size.to_string())).collect(),
+            show: number::short,
+        },
+        y: shared_axis(
+            "pings per second (1000/avg ms)",
+            Some(Kind::Log),
+            number::short,
+            &now,
+            &past,
+        ),
+    };
+    let first = grid.topologies.first().and_then(|row| row.ping.get(test));
+    let id = first.map_or("", |ping| ping.test.id.as_str());
+    Plot {
+        title: "Pings per second by size".to_owned(),
+        caption: format!(
+            "Flood ping, one answer awaited before the next probe: 1000 over the mean round-trip \
+             time in ms, as the study of {} printed it. Higher is better; equal steps of the axis are \
+             equal ratios.",
+            grid.past
+        ),
+        panels: panels(
+            &named("pings-by-size", id, test),
+            "Pings per second",
+            &axes,
+            now,
+            past,
+            grid,
+        ),
+    }
+}
+
+/// Name and points of a topology's curve; none where it has no such test.
+type Curve = Option<(String, Vec<(f64, f64)>)>;
+
+fn curves(grid: &Grid<'_>, of: impl Fn(&Row<'_>) -> Curve) -> Vec<Series> {
+    let rows = grid.topologies.iter().enumerate();
+    rows.filter_map(|(style, row)| series(style, of(row)?)).collect()
+}
+
+/// Published curves, each once: several topologies may stand beside the same published rows.
+fn past_curves(grid: &Grid<'_>, of: impl Fn(&Row<'_>) -> Curve) -> Vec<Series> {
+    let rows = grid.topologies.iter().enumerate();
+    let first = |(index, row): &(usize, &Row<'_>)| {
+        let earlier = grid.topologies[..*index].iter();
+        row.topology.published.is_some()
+            && !earlier.clone().any(|other| other.topology.published == row.topology.published)
+    };
+    rows.filter(first)
+        .filter_map(|(style, row)| series(style, of(row)?))
+        .collect::<Vec<Series>>()
+        .into_iter()
+        .fold(Vec::new(), |mut kept, curve| {
+            // c.1 with two MTUs has one ping table.
+            if !kept.iter().any(|other: &Series| other.points == curve.points) {
+                kept.push(curve);
+            }
+            kept
+        })
+}
+
+fn series(style: usize, (label, points): (String, Vec<(f64, f64)>)) -> Option<Series> {
+    (!points.is_empty()).then(|| Series {
+        label,
+        style,
+        points,
+        rings: vec![],
+        dashed: false,
+        steps: false,
+    })
+}
+
+struct Axes {
+    x: Axis,
+    y: Axis,
+}
+
+/// An axis that both panels share; its kind follows the spread of the values unless given.
+fn shared_axis(
+    label: &str,
+    kind: Option<Kind>,
+    show: fn(f64) -> String,
+    now: &[Series],
+    past: &[Series],
+) -> Axis {
+    let values = || {
+        let curves = now.iter().chain(past);
+        curves.flat_map(|curve| curve.points.iter().map(|point| point.1))
+    };
+    let positive = || values().filter(|value| *value > 0.0);
+    let ratio =
+        positive().reduce(f64::max).unwrap_or(1.0) / positive().reduce(f64::min).unwrap_or(1.0);
+    let kind = kind.unwrap_or(if ratio > LOG_FROM { Kind::Log } else { Kind::Linear });
+    let domain = match kind {
+        Kind::Log => log_domain(values()),
+        Kind::Linear => linear_domain(values(), 0.0, 5),
+    };
+    Axis { label: label.to_owned(), kind, domain, ticks: vec![], show }
+}
+
+/// The panel of now, and that of the past where there is one.
+fn panels(
+    file: &str,
+    title: &str,
+    axes: &Axes,
+    now: Vec<Series>,
+    past: Vec<Series>,
+    grid: &Grid<'_>,
+) -> Vec<(String, crate::svg::Svg)> {
+    let has_past = !past.is_empty();
+    let names = now.iter().chain(&past).map(|curve| text_width(&curve.label));
+    let room = names.fold(0.0, f64::max);
+    let chart = |when: &str, series: Vec<Series>| LineChart {
+        title: format!("{title}, {when}"),
+        description: described(&series),
+        x: axes.x.clone(),
+        y: axes.y.clone(),
+        series,
+        room,
+    };
+    let mut out = vec![(format!("{file}-now.svg"), chart("now", now).svg())];
+    if has_past {
+        out.push((format!("{file}-{}.svg", grid.past), chart(&grid.past, past).svg()));
+    }
+    out
+}
+
+/// The curves in words, for readers who do not see them.
+fn described(series: &[Series]) -> String {
+    let each: Vec<String> = series
+        .iter()
+        .filter_map(|curve| {
+            let (first, last) = (curve.points.first()?, curve.points.last()?);
+            let ends = format!("from {} to {}", number::short(first.1), number::short(last.1));
+            Some(format!("{}: {ends}", curve.label))
+        })
+        .collect();
+    each.join("; ")
+}

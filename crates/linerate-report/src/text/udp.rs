@@ -1,0 +1,238 @@
+//! The final text of a UDP throughput test.
+
+use linerate_core::record::{
+    DatagramTally, Direction, Flow, MetricId, ReceivedDatagrams, Record, SentDatagrams, Stat,
+    UdpPlan,
+};
+
+use super::{facts, own_limits, tail, tcp};
+use crate::number::{self, NONE, or_dash};
+use crate::table::Table;
+use crate::{escape, words};
+
+/// Header, a table per direction, what became of the losses, how evenly and in what way datagrams
+/// travelled, processor use, ceiling, caveats, failure, one plain sentence.
+pub(super) fn summary(record: &Record, plan: &UdpPlan, width: Option<usize>) -> String {
+    let mut out = escape::line(&title(plan));
+    out.push('\n');
+    out.push_str(&facts(record));
+    out.push_str(&own_limits(record));
+    for &direction in words::each_direction(plan.directions) {
+        out.push_str(&format!("{}\n", words::direction(direction)));
+        out.push_str(&short_table(record, direction).text_within(2, width));
+        for line in [losses(record, direction), delays(record, direction)].into_iter().flatten() {
+            out.push_str(&words::remark(&line, width));
+        }
+        for line in [pace(record, direction), travel(record, direction)].into_iter().flatten() {
+            out.push_str(&words::remark(&line, width));
+        }
+        out.push_str(&tcp::processors(record, direction));
+        for line in tcp::ceilings(record, direction) {
+            out.push_str(&words::remark(&escape::line(&line), width));
+        }
+    }
+    out.push_str(&tail(record));
+    out
+}
+
+/// The one line that says what was asked.
+pub(crate) fn title(plan: &UdpPlan) -> String {
+    let size = plan.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
+    let pace = plan.pace.map_or_else(
+        || "as fast as possible".to_owned(),
+        |pace| format!("at {} a stream", number::rate(pace.bits_per_sec() as f64)),
+    );
+    format!(
+        "UDP with {} port {}: {}, {}, {}, datagrams of {size}, {pace}",
+        plan.host,
+        plan.port,
+        words::directions(plan.directions),
+        words::counted(plan.streams.into(), "stream"),
+        words::finish(plan.finish),
+    )
+}
+
+/// More streams than this are shown as their sum.
+const STREAMS_MAX: usize = 16;
+
+fn short_table(record: &Record, direction: Direction) -> Table {
+    let mut table = empty_table();
+    if flows(record, direction).count() <= STREAMS_MAX {
+        return self::table(record, direction);
+    }
+    table.row(sum_row(record, direction));
+    table
+}
+
+/// One row per stream, and the sum where there are several.
+pub(crate) fn table(record: &Record, direction: Direction) -> Table {
+    let mut table = empty_table();
+    let count = flows(record, direction).map(|flow| table.row(stream_row(flow))).count();
+    if count != 1 {
+        table.row(sum_row(record, direction));
+    }
+    table
+}
+
+fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> {
+    record.flows.iter().filter(move |flow| flow.direction == direction)
+}
+
+fn empty_table() -> Table {
+    let table = Table::new([
+        "stream",
+        "sent",
+        "received",
+        "lost",
+        "loss",
+        "duplicates",
+        "reordered",
+        "jitter ms",
+        "goodput",
+    ]);
+    table.dropping(&[5, 6, 1])
+}
+
+fn received(flow: &Flow) -> Option<&ReceivedDatagrams> {
+    flow.receiver.as_ref()?.received_datagrams.as_ref()
+}
+
+fn sent(flow: &Flow) -> Option<&SentDatagrams> {
+    flow.sender.as_ref()?.sent_datagrams.as_ref()
+}
+
+fn stream_row(flow: &Flow) -> Vec<String> {
+    let of = |pick: fn(&DatagramTally) -> u64| {
+        or_dash(received(flow), |it| pick(&it.measured).to_string())
+    };
+    let loss = received(flow).and_then(|it| {
+        let all = it.measured.received + it.measured.lost;
+        (all > 0).then(|| it.measured.lost as f64 / all as f64)
+    });
+    let jitter = received(flow).and_then(|it| it.delay?.jitter_ns);
+    let end = flow.receiver.as_ref().filter(|end| end.span_ns > 0);
+    let goodput = end.map(|end| end.bytes_measured as f64 * 8e9 / end.span_ns as f64);
+    vec![
+        flow.flow.to_string(),
+        or_dash(sent(flow), |it| it.measured.to_string()),
+        of(|it| it.received),
+        of(|it| it.lost),
+        or_dash(loss, number::percent),
+        of(|it| it.duplicates),
+        of(|it| it.reordered),
+        or_dash(jitter, |ns| number::ms_to_microsecond(ns as f64)),
+        or_dash(goodput, number::rate),
+    ]
+}
+
+fn sum_row(record: &Record, direction: Direction) -> Vec<String> {
+    let value = |metric| record.value(metric, Stat::Value, Some(direction));
+    let count = |metric| or_dash(value(metric), |n| format!("{n:.0}"));
+    vec![
+        format!("sum of {}", flows(record, direction).count()),
+        count(MetricId::DatagramsSent),
+        count(MetricId::DatagramsReceived),
+        count(MetricId::DatagramsLost),
+        or_dash(value(MetricId::DatagramLossRatio), number::percent),
+        count(MetricId::DatagramDuplicates),
+        count(MetricId::DatagramsReordered),
+        or_dash(value(MetricId::JitterRfc3550), number::ms_to_microsecond),
+        or_dash(value(MetricId::Goodput), number::rate),
+    ]
+}
+
+/// Where the lost ones were lost, and what came that is of no use.
+fn losses(record: &Record, direction: Direction) -> Option<String> {
+    let all: Vec<&ReceivedDatagrams> = flows(record, direction).filter_map(received).collect();
+    let sum = |pick: fn(&ReceivedDatagrams) -> u64| all.iter().map(|it| pick(it)).sum::<u64>();
+    let (lost, here) = (sum(|it| it.measured.lost), sum(|it| it.measured.lost_here));
+    let mut parts = Vec::new();
+    if lost > 0 {
+        let path = lost.saturating_sub(here);
+        parts.push(format!("lost: {path} on the path, {here} at the receiver's own socket"));
+    }
+    let others = [(sum(|it| it.strays), "stray"), (sum(|it| it.measured.too_old), "too old")];
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    parts.extend(others.map(|(count, what)| format!("{count} {what}")));
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// How delays varied; the clocks of the ends need not agree.
+fn delays(record: &Record, direction: Direction) -> Option<String> {
+    let value = |stat| record.value(MetricId::Pdv, stat, Some(direction));
+    let ms = |stat| or_dash(value(stat), |ns| format!("{} ms", number::ms_to_microsecond(ns)));
+    let kernel = flows(record, direction).filter_map(|flow| received(flow)?.delay);
+    let whose = match kernel.into_iter().all(|delay| delay.kernel_stamps) {
+        true => "the kernel's time of arrival",
+        false => "the program's time of arrival",
+    };
+    value(Stat::Max)?;
+    Some(format!(
+        "delay above the smallest: median {}, 99 % {}, most {} ({whose})",
+        ms(Stat::P50),
+        ms(Stat::P99),
+        ms(Stat::Max)
+    ))
+}
+
+/// How evenly a paced direction was sent.
+fn pace(record: &Record, direction: Direction) -> Option<String> {
+    let worst =
+        flows(record, direction).filter_map(|flow| sent(flow)?.pace).max_by(|one, other| {
+            let ratio = |it: &linerate_core::record::PaceKept| it.busiest_1ms_ratio.unwrap_or(0.0);
+            ratio(one).total_cmp(&ratio(other))
+        })?;
+    let ms = |ns: Option<u64>| or_dash(ns, |ns| number::ms_to_microsecond(ns as f64));
+    let ratio = |ratio| or_dash(ratio, |ratio| number::significant(ratio, 3));
+    let rate = record.value(MetricId::SendRate, Stat::Value, Some(direction));
+    Some(format!(
+        "sent at {}, {} at a time; gaps {} ms in the median, 99 % {}, most {}; busiest ms {} times \
+         the mean one, busiest 10 ms {}",
+        or_dash(rate, number::rate),
+        worst.batch,
+        ms(worst.gap_p50_ns),
+        ms(worst.gap_p99_ns),
+        ms(worst.gap_max_ns),
+        ratio(worst.busiest_1ms_ratio),
+        ratio(worst.busiest_10ms_ratio)
+    ))
+}
+
+/// Whether datagrams travelled as packets of their own.
+fn travel(record: &Record, direction: Direction) -> Option<String> {
+    let (mut handed, mut most, mut joined, mut all) = (0, 0, 0, 0);
+    for flow in flows(record, direction) {
+        if let Some(sent) = sent(flow) {
+            (handed, most) = (handed + sent.joined, most.max(sent.joined_max));
+        }
+        if let Some(received) = received(flow) {
+            (joined, all) = (joined + received.joined, all + received.all.received);
+        }
+    }
+    let sent = match handed {
+        0 => "each datagram was handed over by itself".to_owned(),
+        _ => format!("up to {most} datagrams were handed over in one buffer"),
+    };
+    let came = match (joined, all) {
+        (_, 0) => return Some(sent),
+        (0, _) => "and each came by itself".to_owned(),
+        _ => format!("and {} came joined", number::percent(joined as f64 / all.max(1) as f64)),
+    };
+    Some(format!("{sent}, {came}"))
+}
+
+/// What the test says, in one plain sentence.
+pub(super) fn sentence(record: &Record, plan: &UdpPlan) -> String {
+    let lost: Vec<String> = words::each_direction(plan.directions)
+        .iter()
+        .filter_map(|&way| record.value(MetricId::DatagramLossRatio, Stat::Value, Some(way)))
+        .map(number::percent)
+        .collect();
+    let more = match lost.as_slice() {
+        [] => String::new(),
+        [one] => format!(", {one} lost"),
+        _ => format!(", {} lost", words::listed(&lost)),
+    };
+    debug_assert!(!more.contains(NONE), "a ratio is a number");
+    tcp::told(record, &plan.host, plan.directions, &more)
+}

@@ -1,0 +1,462 @@
+//! UDP sockets that move many datagrams a call: sendmmsg(2), recvmmsg(2), UDP_SEGMENT and UDP_GRO
+//! (udp(7), Linux 4.18 and 5.0).
+//!
+//! A sender may hand several datagrams of one size to the kernel in one buffer, which the kernel or
+//! the card cuts (UDP_SEGMENT); a receiver may get several in one buffer with the size of each
+//! (UDP_GRO). The kernel's count of drops comes with every buffer (SO_RXQ_OVFL), and its time of
+//! arrival where asked for. Left out: SO_TXTIME and fq's pacing, which need a queueing discipline
+//! that few hosts have.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::control::{self, Control};
+use crate::socket_option::{self, get_int, set_int};
+use crate::{Error, Result, timestamps};
+
+/// Largest buffer that one datagram of the kernel's own can be: 65,535 bytes of IP.
+pub const BUFFER_BYTES: usize = 65_536;
+
+/// Most datagrams that the kernel takes in one buffer (UDP_MAX_SEGMENTS: 64 before Linux 6.9, 128
+/// since).
+pub const JOINED_MAX: usize = 128;
+
+/// What to ask of a socket.
+#[derive(Clone, Copy, Debug)]
+pub struct DatagramOptions {
+    /// Address to bind to; port 0 is any.
+    pub local: SocketAddr,
+    /// SO_SNDBUF and SO_RCVBUF exactly.
+    pub window_bytes: Option<u64>,
+    /// Without a window: as much as the host gives, up to this.
+    pub buffer_bytes_max: u64,
+    /// Differentiated services code point.
+    pub dscp: Option<u8>,
+}
+
+/// A UDP socket.
+#[derive(Debug)]
+pub struct DatagramSocket {
+    socket: Socket,
+    v6: bool,
+}
+
+impl DatagramSocket {
+    /// Opens and binds a socket. Without a window it asks for room beyond the host's limit first
+    /// (SO_RCVBUFFORCE, CAP_NET_ADMIN), and for as much as that allows otherwise.
+    /// # Errors
+    /// The failed call with its object.
+    pub fn open(options: &DatagramOptions) -> Result<Self> {
+        let local = options.local;
+        let fail = |call| move |source| Error::new(call, local, source);
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))
+            .map_err(fail("open UDP socket for"))?;
+        let this = Self { socket, v6: local.is_ipv6() };
+        this.set_buffers(options)?;
+        if let Some(dscp) = options.dscp {
+            // The upper six bits of the traffic class octet (RFC 2474 §3).
+            let class = u32::from(dscp) << 2;
+            let (socket, v6) = (&this.socket, this.v6);
+            let set = if v6 { socket.set_tclass_v6(class) } else { socket.set_tos_v4(class) };
+            set.map_err(|source| Error::new("set DSCP", dscp, source))?;
+        }
+        this.socket.bind(&local.into()).map_err(fail("bind UDP"))?;
+        Ok(this)
+    }
+
+    fn set_buffers(&self, options: &DatagramOptions) -> Result<()> {
+        let wanted = options.window_bytes.unwrap_or(options.buffer_bytes_max);
+        let size = i32::try_from(wanted).unwrap_or(i32::MAX);
+        let fd = self.socket.as_fd();
+        let names = [
+            (libc::SO_RCVBUF, libc::SO_RCVBUFFORCE, "set SO_RCVBUF"),
+            (libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, "set SO_SNDBUF"),
+        ];
+        for (plain, force, call) in names {
+            let forced = options.window_bytes.is_none()
+                && set_int(fd, libc::SOL_SOCKET, force, size).is_ok();
+            if !forced {
+                set_int(fd, libc::SOL_SOCKET, plain, size)
+                    .map_err(|source| Error::new(call, format!("to {wanted} bytes"), source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes and sends datagrams of this peer alone from here on. What others sent before may
+    /// still wait to be read.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn connect(&self, peer: SocketAddr) -> Result<()> {
+        let connected = self.socket.connect(&peer.into());
+        connected.map_err(|source| Error::new("connect UDP", peer, source))
+    }
+
+    /// The bound address.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()?.as_socket()
+    }
+
+    /// Send and receive buffers that the kernel granted: twice what was asked (socket(7)).
+    pub fn buffers(&self) -> (Option<u64>, Option<u64>) {
+        let bytes = |size: io::Result<usize>| size.ok().map(|size| size as u64);
+        (bytes(self.socket.send_buffer_size()), bytes(self.socket.recv_buffer_size()))
+    }
+
+    /// Largest IP packet of the path, as the kernel knows it now; for a connected socket.
+    pub fn mtu_bytes(&self) -> Option<u32> {
+        let (level, name) = match self.v6 {
+            false => (libc::SOL_IP, libc::IP_MTU),
+            true => (libc::SOL_IPV6, libc::IPV6_MTU),
+        };
+        let mtu = get_int(self.socket.as_fd(), level, name).ok()?;
+        u32::try_from(mtu).ok().filter(|mtu| *mtu > 0)
+    }
+
+    /// Sends are cut into datagrams of `size_bytes` from here on, or with 0 no longer; false where
+    /// the kernel has no UDP_SEGMENT.
+    pub fn cut_sends(&self, size_bytes: u16) -> bool {
+        set_int(self.socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, size_bytes.into()).is_ok()
+    }
+
+    /// Datagrams may come joined from here on; false where the kernel has no UDP_GRO.
+    pub fn join_receives(&self) -> bool {
+        set_int(self.socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
+    }
+
+    /// Tells the kernel's count of drops and its time of arrival with every buffer; both are
+    /// absent where it refuses.
+    pub fn note_arrivals(&self) {
+        let fd = self.socket.as_fd();
+        // A kernel without them leaves the notes out, and the caller sees that.
+        let _ = set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
+        let _ = timestamps::switch_on_arrivals(fd);
+    }
+
+    /// Buffers that the socket did not take since it was opened.
+    pub fn drops(&self) -> Option<u32> {
+        socket_option::drops(self.socket.as_fd())
+    }
+
+    /// Blocking calls come back after `timeout`.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn set_call_timeout(&self, timeout: Duration) -> Result<()> {
+        let set = self.socket.set_read_timeout(Some(timeout));
+        set.and_then(|()| self.socket.set_write_timeout(Some(timeout)))
+            .map_err(|source| Error::new("set time-out of", "a UDP socket", source))
+    }
+
+    /// Sends one datagram to the connected peer, without waiting for room.
+    /// # Errors
+    /// The kernel's reason; an error of an earlier datagram may be told here.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        self.socket.send_with_flags(datagram, libc::MSG_DONTWAIT).map(|_| ())
+    }
+
+    /// Sends one datagram to an address, without waiting for room.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn send_to(&self, datagram: &[u8], peer: SocketAddr) -> io::Result<()> {
+        self.socket.send_to_with_flags(datagram, &peer.into(), libc::MSG_DONTWAIT).map(|_| ())
+    }
+
+    /// Takes one datagram and its sender's address if one is there; what does not fit is cut off.
+    /// # Errors
+    /// The kernel's reason; errors of earlier sends are told here too.
+    pub fn receive_from(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
+        use rustix::net::{RecvFlags, recvfrom};
+        match recvfrom(&self.socket, buffer, RecvFlags::DONTWAIT) {
+            Ok((len, _, Some(peer))) => Ok(SocketAddr::try_from(peer).ok().map(|peer| (len, peer))),
+            Ok((_, _, None)) | Err(rustix::io::Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Datagrams of one size, one after the other in memory, that go to the kernel in few calls.
+#[derive(Debug)]
+pub struct SendBatch {
+    data: Vec<u8>,
+    size: usize,
+    /// Datagrams of one buffer.
+    joined: usize,
+}
+
+impl SendBatch {
+    /// Room for `count` datagrams of `size` bytes, of which `joined` go in one buffer; each
+    /// begins as `pattern` repeated.
+    pub fn new(size: usize, joined: usize, count: usize, pattern: impl Fn(usize) -> u8) -> Self {
+        let data = (0..size * count).map(|at| pattern(at % size)).collect();
+        Self { data, size, joined: joined.max(1) }
+    }
+
+    /// Datagrams that fit.
+    pub const fn capacity(&self) -> usize {
+        self.data.len() / self.size
+    }
+
+    /// Datagrams of one buffer.
+    pub const fn joined(&self) -> usize {
+        self.joined
+    }
+
+    /// The same datagrams, `joined` of them in one buffer from here on.
+    pub fn join(&mut self, joined: usize) {
+        self.joined = joined.max(1);
+    }
+
+    /// The datagrams, to be written to.
+    pub fn datagrams_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.data.chunks_exact_mut(self.size)
+    }
+
+    /// Sends the datagrams from `first` on, `count` of them, in one call; waits for room at most
+    /// as long as the socket's time-out. Gives the number that the kernel took.
+    /// # Errors
+    /// The kernel's reason when it took none.
+    pub fn send(&self, socket: &DatagramSocket, first: usize, count: usize) -> io::Result<usize> {
+        let data = &self.data[first * self.size..(first + count) * self.size];
+        let mut pieces = [EMPTY_PIECE; SENDS_MAX];
+        let buffers = data.chunks(self.joined * self.size).take(SENDS_MAX);
+        let used = buffers.zip(&mut pieces).fold(0, |used, (buffer, piece)| {
+            piece.iov_base = buffer.as_ptr().cast_mut().cast();
+            piece.iov_len = buffer.len();
+            used + 1
+        });
+        // SAFETY: all-zero is a valid mmsghdr (null pointers with zero lengths).
+        let mut messages: [libc::mmsghdr; SENDS_MAX] = unsafe { std::mem::zeroed() };
+        for (message, piece) in messages.iter_mut().zip(&mut pieces) {
+            message.msg_hdr.msg_iov = piece;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        // SAFETY: the first `used` messages point to pieces, and those into `data`; all outlive
+        // the call, which only reads the data.
+        let taken = unsafe {
+            libc::sendmmsg(socket.socket.as_raw_fd(), messages.as_mut_ptr(), used as u32, 0)
+        };
+        match usize::try_from(taken) {
+            Ok(taken) => Ok((taken * self.joined).min(count)),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Most buffers of one sendmmsg().
+pub const SENDS_MAX: usize = 32;
+/// Most buffers of one recvmmsg().
+const RECEIVES_MAX: usize = 16;
+
+const EMPTY_PIECE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+
+/// Room for what one call takes in.
+#[derive(Debug)]
+pub struct ReceiveBatch {
+    data: Vec<u8>,
+    controls: Box<[Control; RECEIVES_MAX]>,
+    /// Length of each buffer that was filled, and of its control messages.
+    filled: Vec<(usize, usize)>,
+}
+
+/// One buffer that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived<'a> {
+    /// The datagrams, one after the other.
+    pub bytes: &'a [u8],
+    /// Length of each but the last, where several came joined.
+    pub joined_bytes: Option<usize>,
+    /// The kernel's count of drops as this buffer found its place, where told; 0 is not told.
+    pub drops: Option<u32>,
+    /// The kernel's time of arrival on CLOCK_REALTIME, where told.
+    pub arrived_ns: Option<u64>,
+}
+
+impl Default for ReceiveBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReceiveBatch {
+    /// Room for 16 buffers of the largest size.
+    pub fn new() -> Self {
+        Self {
+            data: vec![0; RECEIVES_MAX * BUFFER_BYTES],
+            controls: Box::new([Control::new(); RECEIVES_MAX]),
+            filled: Vec::with_capacity(RECEIVES_MAX),
+        }
+    }
+
+    /// Waits for datagrams, at most as long as the socket's time-out, and takes those that are
+    /// there.
+    /// # Errors
+    /// The kernel's reason, among them that none came in time.
+    pub fn receive(&mut self, socket: &DatagramSocket) -> io::Result<()> {
+        self.filled.clear();
+        let mut pieces = [EMPTY_PIECE; RECEIVES_MAX];
+        // SAFETY: all-zero is a valid mmsghdr (null pointers with zero lengths).
+        let mut messages: [libc::mmsghdr; RECEIVES_MAX] = unsafe { std::mem::zeroed() };
+        let buffers = self.data.chunks_exact_mut(BUFFER_BYTES);
+        let rooms = buffers.zip(self.controls.iter_mut()).zip(&mut pieces);
+        for (message, ((buffer, control), piece)) in messages.iter_mut().zip(rooms) {
+            piece.iov_base = buffer.as_mut_ptr().cast();
+            piece.iov_len = buffer.len();
+            message.msg_hdr.msg_iov = piece;
+            message.msg_hdr.msg_iovlen = 1;
+            message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+            message.msg_hdr.msg_controllen = control.0.len() as _;
+        }
+        // SAFETY: every message points to a piece, a buffer and a control of its own, which
+        // outlive the call; the kernel writes at most the given lengths.
+        let taken = unsafe {
+            libc::recvmmsg(
+                socket.socket.as_raw_fd(),
+                messages.as_mut_ptr(),
+                RECEIVES_MAX as u32,
+                libc::MSG_WAITFORONE,
+                std::ptr::null_mut(),
+            )
+        };
+        let Ok(taken) = usize::try_from(taken) else { return Err(io::Error::last_os_error()) };
+        self.filled.extend(messages[..taken].iter().map(|message| {
+            let len = (message.msg_len as usize).min(BUFFER_BYTES);
+            (len, message.msg_hdr.msg_controllen)
+        }));
+        Ok(())
+    }
+
+    /// What the last call took in.
+    pub fn arrived(&self) -> impl Iterator<Item = Arrived<'_>> {
+        let rooms = self.data.chunks_exact(BUFFER_BYTES).zip(self.controls.iter());
+        self.filled.iter().zip(rooms).map(|(&(len, control_len), (buffer, control))| {
+            let notes = &control.0[..control_len.min(control.0.len())];
+            arrived(&buffer[..len], notes)
+        })
+    }
+}
+
+fn arrived<'a>(bytes: &'a [u8], notes: &[u8]) -> Arrived<'a> {
+    let mut arrived = Arrived { bytes, joined_bytes: None, drops: None, arrived_ns: None };
+    control::messages(notes, |level, kind, data| match (level, kind) {
+        (libc::SOL_UDP, libc::UDP_GRO) => {
+            arrived.joined_bytes = usize::try_from(control::int(data)).ok().filter(|&len| len > 0);
+        }
+        (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+            arrived.drops = Some(control::int(data).cast_unsigned());
+        }
+        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+            arrived.arrived_ns = timestamps::software_stamp(data);
+        }
+        _ => {}
+    });
+    arrived
+}
+
+/// Whether the kernel refused joined datagrams: more than it knows (EINVAL), longer than the path's
+/// packets (EINVAL, EMSGSIZE), a device that makes no checksums (EIO).
+pub fn is_unjoinable(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO))
+}
+
+/// Largest IP packet of the route to an address, as the kernel knows it now.
+pub fn route_mtu_bytes(peer: SocketAddr) -> Option<u32> {
+    let domain = Domain::for_address(peer);
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).ok()?;
+    let socket = DatagramSocket { socket, v6: peer.is_ipv6() };
+    socket.connect(peer).ok()?;
+    socket.mtu_bytes()
+}
+
+/// The unspecified address of a peer's family, with any port.
+pub fn any_local(peer: SocketAddr) -> SocketAddr {
+    let ip: IpAddr = crate::tcp::any_address(peer.is_ipv6());
+    SocketAddr::new(ip, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (DatagramSocket, DatagramSocket) {
+        let open = || {
+            let local = SocketAddr::from(([127, 0, 0, 1], 0));
+            let options = DatagramOptions {
+                local,
+                window_bytes: None,
+                buffer_bytes_max: 1 << 20,
+                dscp: None,
+            };
+            let socket = DatagramSocket::open(&options).expect("a socket");
+            socket.set_call_timeout(Duration::from_secs(5)).expect("a time-out");
+            socket
+        };
+        let (one, other) = (open(), open());
+        one.connect(other.local_address().expect("bound")).expect("loopback");
+        other.connect(one.local_address().expect("bound")).expect("loopback");
+        (one, other)
+    }
+
+    /// The first bytes of `count` datagrams of 100 bytes, sent `joined` together and taken in.
+    fn carried(joined: usize, count: u8) -> Vec<u8> {
+        let (sender, receiver) = pair();
+        if joined > 1 && !(sender.cut_sends(100) && receiver.join_receives()) {
+            println!("skipped: this kernel has no UDP_SEGMENT or UDP_GRO");
+            return (0..count).collect();
+        }
+        let mut batch = SendBatch::new(100, joined, count.into(), |_| 0xaa);
+        batch.datagrams_mut().zip(0..).for_each(|(datagram, number)| datagram[0] = number);
+        let mut sent = 0;
+        while sent < usize::from(count) {
+            sent += batch.send(&sender, sent, usize::from(count) - sent).expect("room");
+        }
+        let (mut taken, mut firsts) = (ReceiveBatch::new(), Vec::new());
+        while firsts.len() < usize::from(count) {
+            taken.receive(&receiver).expect("datagrams within 5 s");
+            for arrived in taken.arrived() {
+                let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len());
+                for datagram in arrived.bytes.chunks(size) {
+                    assert_eq!((datagram.len(), datagram[99]), (100, 0xaa));
+                    firsts.push(datagram[0]);
+                }
+            }
+        }
+        firsts
+    }
+
+    #[test]
+    fn datagrams_arrive_whole_and_alike_whether_they_travel_joined_or_one_by_one() {
+        let expected: Vec<u8> = (0..200).collect();
+        assert_eq!(carried(1, 200), expected);
+        assert_eq!(carried(64, 200), expected);
+        assert_eq!(carried(7, 200), expected);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_with_the_next_that_does() {
+        let (sender, receiver) = pair();
+        set_int(receiver.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 4096).expect("a small room");
+        receiver.note_arrivals();
+        (0..200).for_each(|_| sender.send(&[0; 1000]).expect("sent"));
+        let dropped = receiver.drops().expect("SO_MEMINFO is of Linux 4.12");
+        assert!(dropped > 0 && dropped < 200, "{dropped}");
+        let mut taken = ReceiveBatch::new();
+        let mut count = 0;
+        while count < 200 - dropped {
+            taken.receive(&receiver).expect("what found room");
+            count += taken.arrived().count() as u32;
+        }
+        sender.send(&[1; 1000]).expect("sent");
+        taken.receive(&receiver).expect("the last one");
+        assert_eq!(taken.arrived().next().and_then(|last| last.drops), Some(dropped));
+    }
+}
