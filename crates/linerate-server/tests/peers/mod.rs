@@ -73,6 +73,7 @@ pub(crate) fn with_server(limits: Limits, test: impl FnOnce(&Running<'_>)) {
 }
 
 /// Says why the tests of a program are skipped, if it is not here.
+#[allow(clippy::print_stdout, reason = "the test runner shows it")]
 pub(crate) fn lacks(program: &str) -> bool {
     let there = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let there = there.is_ok_and(|output| output.status.success());
