@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan,
+    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan, Via,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::native::Request;
@@ -37,6 +37,7 @@ pub(crate) struct Test {
     pub(crate) request: Request,
     pub(crate) endpoint: Endpoint,
     timeout: Duration,
+    via: &'static str,
     /// The test's sockets, for what comes on them beside data.
     pub(crate) sockets: Vec<Arc<TcpStream>>,
     /// Direction and number of each.
@@ -65,6 +66,7 @@ impl Test {
             endpoint: Endpoint::in_manner(request.clone(), manner),
             request,
             timeout: Duration::from_nanos(plan.connect_timeout_ns),
+            via: plan.via.map_or("a server", Via::name),
             sockets: Vec::new(),
             places: Vec::new(),
         })
@@ -78,7 +80,15 @@ impl Test {
             Side::Receiver => TcpOptions { congestion_control: None, ..options },
         };
         let socket = tcp::connect(server, self.local, &options, self.timeout);
-        let socket = socket.map_err(|error| connect_failure(&error))?;
+        let socket = socket.map_err(|error| {
+            let failure = connect_failure(&error);
+            match error.source.kind() {
+                std::io::ErrorKind::ConnectionRefused => {
+                    failure.advise(format!("start {} there, or name its port with -p", self.via))
+                }
+                _ => failure,
+            }
+        })?;
         tcp::notice_vanished_peer(&socket, VANISHED);
         Ok(socket)
     }
@@ -101,8 +111,7 @@ impl Test {
     /// Tells that the streams are there.
     pub(crate) fn connected(&self, plan: &TcpPlan, context: &mut Context<'_>) {
         let noun = if plan.streams == 1 { "stream" } else { "streams" };
-        let via = plan.via.map_or("", linerate_core::record::Via::name);
-        let line = format!("{} {noun} to {}, {via}", plan.streams, self.server);
+        let line = format!("{} {noun} to {}, {}", plan.streams, self.server, self.via);
         (context.watch)(&Event::Connected(line));
         for (place, socket) in self.places.iter().zip(&self.sockets) {
             (context.watch)(&Event::Stream(opened(socket, *place)));

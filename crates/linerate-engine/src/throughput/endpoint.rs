@@ -44,13 +44,16 @@ pub(crate) struct Manner {
     pub(crate) content: fn(usize) -> Vec<u8>,
     /// The other end tells nothing of what it received.
     pub(crate) one_sided: bool,
+    /// Bytes that end a test are shared out to the streams beforehand.
+    pub(crate) shares: bool,
     /// Senders of several streams deal whole buffers out to them in turn.
     pub(crate) dealt: bool,
 }
 
 impl Manner {
     /// Between two of this program.
-    pub(crate) const OWN: Self = Self { content: own_content, one_sided: false, dealt: false };
+    pub(crate) const OWN: Self =
+        Self { content: own_content, one_sided: false, shares: false, dealt: false };
 }
 
 /// One stream of one end.
@@ -162,8 +165,8 @@ impl Endpoint {
         self.started = now;
         self.stolen = Some(StolenTime::begin());
         let heads: u64 = self.streams.iter().map(|stream| stream.head.len() as u64).sum();
-        let budget = self.request.byte_budget().map(|bytes| bytes.saturating_sub(heads));
-        let budget = budget.map(|bytes| Arc::new(AtomicU64::new(bytes)));
+        let bytes = self.request.byte_budget();
+        let all = bytes.map(|bytes| Arc::new(AtomicU64::new(bytes.saturating_sub(heads))));
         let dealer = Arc::new(Dealer::default());
         for stream in &mut self.streams {
             tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
@@ -176,7 +179,10 @@ impl Endpoint {
                         omit_ns: self.request.omit_ns,
                         pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
                         closes: self.closes,
-                        budget: budget.clone(),
+                        budget: match bytes.filter(|_| self.manner.shares) {
+                            Some(bytes) => Some(stream.share(bytes, self.request.streams)),
+                            None => all.clone(),
+                        },
                         head: std::mem::take(&mut stream.head),
                         dealt: dealt(self.manner, &self.request, stream.flow, &dealer),
                         delivery: stream.delivery,
@@ -301,11 +307,11 @@ fn spawn(
 
 /// A stream's place where buffers are dealt out; with one stream there is nobody to take turns with.
 fn dealt(manner: Manner, request: &Request, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
-    let (streams, flow) = (u64::from(request.streams), u64::from(flow));
     let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
-    let own = |buffers: u64| buffers / streams + u64::from(flow < buffers % streams);
-    (manner.dealt && streams > 1)
-        .then(|| Dealt { dealer: Arc::clone(dealer), count: buffers.map(own) })
+    (manner.dealt && request.streams > 1).then(|| Dealt {
+        dealer: Arc::clone(dealer),
+        count: buffers.map(|buffers| share(buffers, flow, request.streams)),
+    })
 }
 
 /// A multiplicative sequence: not compressible by runs, the same on every host.
@@ -325,7 +331,19 @@ fn payload(request: &Request, content: fn(usize) -> Vec<u8>) -> linerate_sys::Re
     }
 }
 
+/// What stream `flow` of `streams` has of an amount: all have the same, the first ones one more.
+pub(crate) fn share(amount: u64, flow: u16, streams: u16) -> u64 {
+    let (flow, streams) = (u64::from(flow), u64::from(streams.max(1)));
+    amount / streams + u64::from(flow < amount % streams)
+}
+
 impl Stream {
+    /// This stream's own budget of a direction's bytes, what goes before the payload taken off.
+    fn share(&self, bytes: u64, streams: u16) -> Arc<AtomicU64> {
+        let own = share(bytes, self.flow, streams);
+        Arc::new(AtomicU64::new(own.saturating_sub(self.head.len() as u64)))
+    }
+
     fn sample(&mut self, t_ns: u64) -> FlowSample {
         let info = tcp::tcp_info(self.socket.as_fd()).unwrap_or_default();
         self.windows.see(&info);

@@ -71,7 +71,9 @@ impl Stamp {
                 (u64::from(high) << 32 | u64::from(low)).cast_signed()
             }
         };
-        let sent_us = u64::from(word(datagram, 4)?) * 1_000_000 + u64::from(word(datagram, 8)?);
+        // More than a second of microseconds was no clock; it is not to reach the next one.
+        let micros = u64::from(word(datagram, 8)?).min(999_999);
+        let sent_us = u64::from(word(datagram, 4)?) * 1_000_000 + micros;
         Some(Self { number, sent_us })
     }
 

@@ -73,13 +73,14 @@ impl UdpReport {
             let there = word(datagram, base).is_some_and(|flags| flags & WIDE == WIDE);
             if there { at(offset).unwrap_or(0) << 32 } else { 0 }
         };
+        let micros = |offset| at(offset).filter(|micros| *micros < 1_000_000);
         Some(Self {
             bytes: at(4)? << 32 | at(8)?,
-            span_us: at(12)? * 1_000_000 + at(16)?,
+            span_us: at(12)? * 1_000_000 + micros(16)?,
             lost: high(100) | at(20)?,
             out_of_order: high(104) | at(24)?,
             datagrams: high(108) | at(28)?,
-            jitter_us: at(32)? * 1_000_000 + at(36)?,
+            jitter_us: at(32)? * 1_000_000 + micros(36)?,
         })
     }
 }

@@ -61,8 +61,9 @@ fn background(record: &Record, plan: &TcpPlan) -> Option<String> {
 
 /// The one line that says what was asked.
 pub(crate) fn title(plan: &TcpPlan) -> String {
+    let via = plan.via.map_or_else(String::new, |via| format!(" via {via}"));
     let mut text = format!(
-        "TCP with {} port {}: {}, {}, {}, writes of {}",
+        "TCP with {} port {}{via}: {}, {}, {}, writes of {}",
         plan.host,
         plan.port,
         words::directions(plan.directions),

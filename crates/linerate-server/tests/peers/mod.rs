@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use linerate_core::record::{Direction, Event, Finish, MetricId, Record, Stat, TcpPlan, Tool, Via};
@@ -72,6 +73,7 @@ pub(crate) fn with_server(limits: Limits, test: impl FnOnce(&Running<'_>)) {
 }
 
 /// Says why the tests of a program are skipped, if it is not here.
+#[allow(clippy::print_stdout, reason = "the test runner shows it")]
 pub(crate) fn lacks(program: &str) -> bool {
     let there = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let there = there.is_ok_and(|output| output.status.success());
@@ -94,10 +96,17 @@ pub(crate) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&both).into_owned()
 }
 
-/// A TCP port that nobody has now.
+/// A TCP port that nobody has now, below those that the kernel gives to clients
+/// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((HERE, 0)).expect("a free port");
-    listener.local_addr().expect("bound").port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let base = 12_000 + (std::process::id() % 190) as u16 * 100;
+    loop {
+        let port = base + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Another program's server, ended when dropped.

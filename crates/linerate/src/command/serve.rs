@@ -108,7 +108,7 @@ fn parse_foreign(text: &str) -> Result<Foreign, String> {
         let via: Via = name.parse()?;
         // Both use one port and are told apart by their first bytes.
         let via = if via == Via::Ttcp { Via::Iperf2 } else { via };
-        let port = port.map_or(Ok(via.default_port()), str::parse);
+        let port = port.map_or_else(|| Ok(via.default_port()), str::parse);
         Ok((via, port.map_err(|_| format!("{item}: a port is 0 to 65535"))?))
     };
     text.split(',').map(one).collect::<Result<_, String>>().map(Foreign::These)

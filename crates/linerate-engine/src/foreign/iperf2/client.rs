@@ -17,10 +17,11 @@ use crate::failure::words_of;
 use crate::foreign::test::{Test, refuse, remote_end};
 use crate::throughput::account::Account;
 use crate::throughput::client::run_by;
-use crate::throughput::endpoint::Manner;
+use crate::throughput::endpoint::{Manner, share};
 
 /// The manner of iperf 2: digits, and no report over TCP.
-pub(crate) const MANNER: Manner = Manner { content: pattern, one_sided: true, dealt: false };
+pub(crate) const MANNER: Manner =
+    Manner { content: pattern, one_sided: true, shares: true, dealt: false };
 
 /// Longest buffer that a server of iperf 2 may be asked to write: its own default.
 const SERVER_BUFFER_MAX: u32 = 128 << 10;
@@ -140,9 +141,9 @@ fn connect(
 fn header(way: Way, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> {
     let amount = match plan.finish {
         Finish::TimeNs(ns) => time(ns.saturating_add(plan.omit_ns))?,
-        Finish::Bytes(bytes) => share(bytes, flow, plan)?,
+        Finish::Bytes(bytes) => own_amount(bytes, flow, plan)?,
         Finish::Buffers(count) => {
-            share(count.saturating_mul(plan.buffer_bytes.into()), flow, plan)?
+            own_amount(count.saturating_mul(plan.buffer_bytes.into()), flow, plan)?
         }
     };
     Ok(ClientHeader {
@@ -164,9 +165,8 @@ fn time(ns: u64) -> Result<Amount, Failure> {
 }
 
 /// The bytes of one stream of all.
-fn share(bytes: u64, flow: u16, plan: &TcpPlan) -> Result<Amount, Failure> {
-    let streams = u64::from(plan.streams);
-    let own = bytes / streams + u64::from(u64::from(flow) < bytes % streams);
+fn own_amount(bytes: u64, flow: u16, plan: &TcpPlan) -> Result<Amount, Failure> {
+    let own = share(bytes, flow, plan.streams);
     let fits = u32::try_from(own).ok().filter(|own| (60..1 << 31).contains(own));
     fits.map(Amount::Bytes).ok_or_else(|| {
         refuse(format!("{own} bytes of a stream; iperf 2 has room for 60 … 2,147,483,647"))
@@ -180,10 +180,10 @@ mod tests {
     #[test]
     fn bytes_are_shared_out_so_that_none_is_lost() {
         let plan = TcpPlan { streams: 3, ..TcpPlan::default() };
-        let own = |flow| share(1000, flow, &plan).expect("enough for a header");
+        let own = |flow| own_amount(1000, flow, &plan).expect("enough for a header");
         assert_eq!([own(0), own(1), own(2)], [334, 333, 333].map(Amount::Bytes));
-        assert!(share(100, 0, &plan).is_err(), "34 bytes hold no header");
-        assert!(share(3 << 31, 0, &plan).is_err());
+        assert!(own_amount(100, 0, &plan).is_err(), "34 bytes hold no header");
+        assert!(own_amount(3 << 31, 0, &plan).is_err());
     }
 
     #[test]

@@ -14,4 +14,4 @@ use crate::throughput::endpoint::Manner;
 
 /// The manner of nuttcp, ttcp's heir: printable characters. Its receivers tell one sum for all
 /// streams, so a sender counts its own; they read one buffer from each stream in turn.
-const MANNER: Manner = Manner { content: pattern, one_sided: true, dealt: true };
+const MANNER: Manner = Manner { content: pattern, one_sided: true, shares: false, dealt: true };

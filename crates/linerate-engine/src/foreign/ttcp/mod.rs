@@ -9,7 +9,7 @@ use crate::throughput::account::Account;
 use crate::throughput::endpoint::Manner;
 
 /// The manner of ttcp: printable characters, and nothing is ever reported.
-const MANNER: Manner = Manner { content: pattern, one_sided: true, dealt: false };
+const MANNER: Manner = Manner { content: pattern, one_sided: true, shares: false, dealt: false };
 
 /// Measures with a receiving ttcp.
 pub(crate) fn measure(
