@@ -230,7 +230,9 @@ impl Sender {
         sending.account.count += sent as u64;
         if now.nanos_since(sending.begin) >= self.request.omit_ns {
             sending.account.measured += sent as u64;
-            sending.measured_from.get_or_insert(now);
+            // By the schedule, a stream that keeps it takes a gap for each datagram.
+            let from = sending.schedule.as_ref().map_or(now, Schedule::scheduled);
+            sending.measured_from.get_or_insert(from);
         }
         sending.pulse.told(now);
         if let Some(schedule) = &mut sending.schedule {
