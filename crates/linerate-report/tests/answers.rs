@@ -19,7 +19,7 @@ fn line_of(text: &str, section: &str, name: &str) -> Vec<String> {
 }
 
 /// The answer under a question.
-fn answer<'t>(text: &'t str, ask: &str) -> String {
+fn answer(text: &str, ask: &str) -> String {
     let after = text.split(ask).nth(1).unwrap_or_else(|| panic!("no {ask} in {text}"));
     let lines = after.lines().skip(1).take_while(|line| line.starts_with("    "));
     lines.map(str::trim).collect::<Vec<&str>>().join(" ")
@@ -46,7 +46,7 @@ fn a_test_has_its_values_across_and_what_bounds_them() {
     assert_eq!(row("min\u{2013}max")[3], "930.0\u{2013}940.0");
     // 930, 935 and 940 have a mean of 935 and a deviation of 5.
     assert_eq!(row("mean \u{b1} std")[3], "935.0 \u{b1} 5");
-    // 18,824 x 8 / 0.021 = 7.171 Mbit/s, 80,480: 30.66, 1,309,920: 499.0; 5,242,880 would give 1997.
+    // 18,824 x 8 / 0.021 = 7.171 Mbit/s, 80,480: 30.66, 1,309,920: 499.0; 5,242,880: above 941.5.
     let bounds = ["7.171", "30.66", "499.0", "941.5", "941.5"];
     assert_eq!(row("window/RTT bound"), bounds);
     // 7.1 / 7.17105 and 940 / 941.4824.
@@ -64,6 +64,16 @@ fn what_the_emulator_lost_is_counted_over_all_runs() {
     assert_eq!(row("segments sent again"), ["42"; 5]);
     // 10 of 100,000 in each of three runs.
     assert_eq!(row("lost on the path"), ["30 (0.01 %)"; 5]);
+}
+
+#[test]
+fn datagrams_that_were_lost_stand_under_what_arrived() {
+    let text = study::text(&wan::results());
+    let row = |name: &str| line_of(&text, "udp/rate (datagrams)", name);
+    assert_eq!(row("Mbit/s"), ["500.0", "930.0"]);
+    assert_eq!(row("datagrams lost"), ["0 %", "5.00 %"]);
+    assert_eq!(row("lost at the receiver, count"), ["0", "7"]);
+    assert!(text.contains("UDP: ceiling 941.48 Mbit/s"), "{text}");
 }
 
 #[test]
@@ -112,13 +122,13 @@ fn questions_are_answered_by_the_figures_of_the_run() {
     // 100 of 935; the table has 0.0001.
     assert_eq!(
         answer(&text, "enough to degrade it?"),
-        "No: 10.7 % are left, 42 segments sent again; the study says that 0.01 % is enough."
+        "Yes: 10.7 % are left, 42 segments sent again; the study says that 0.01 % is enough."
     );
     assert_eq!(
         answer(&text, "Does SACK help?"),
         "Faster with SACK: 100 Mbit/s; leaving it out changes it by \u{2212}50 Mbit/s."
     );
-    assert_eq!(answer(&text, "Does the model agree?"), "The model has 1.6 times the rate.");
+    assert_eq!(answer(&text, "Does the model agree?"), "No: The model has 1.60 times the rate.");
 }
 
 #[test]
@@ -199,7 +209,8 @@ fn answers_are_rows_of_the_long_table() {
     let has = |line: &str| assert!(csv.lines().any(|it| it == line), "{line} is not in {csv}");
     has("gigasunet,run-1,,question,1,,answer,yes,1,1,,,,");
     has("gigasunet,run-1,,question,1,,large,figure,935000000,bit/s,,,,");
-    has("gigasunet,run-1,,question,3,,answer,yes,0,1,,,,");
+    has("gigasunet,run-1,,question,3,,answer,yes,1,1,,,,");
+    has("gigasunet,run-1,,question,5,,answer,yes,0,1,,,,");
     has("gigasunet,run-1,,question,3,,again,figure,42,segments,,,,");
     assert!(!csv.contains(",question,4,,answer,"), "what is told is neither yes nor no");
     let mut keys: Vec<Vec<&str>> =
@@ -236,6 +247,7 @@ fn files_have_small_letters_and_no_two_have_one_name() {
         "throughput-by-streams-now.svg",
         "throughput-by-sack.svg",
         "simulated-throughput-by-recovery.svg",
+        "udp-throughput-by-rate-now.svg",
         "throughput-by-sack-sack.svg",
         "time-sequence-model-wan-loss.svg",
         "time-sequence-model-wan-loss-start.svg",

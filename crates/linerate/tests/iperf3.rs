@@ -12,6 +12,7 @@ use serde_json::Value;
 use support::{command, end_of, interrupt, linerate, stderr, stdout};
 
 /// Whether iperf3 is here; says so where it is not.
+#[allow(clippy::print_stdout, reason = "a skipped test is seen")]
 fn has_iperf3() -> bool {
     let there = Command::new("iperf3").arg("--version").output().is_ok();
     if !there {

@@ -205,7 +205,31 @@ fn check_record(record: &Record) {
             let sender = record.flows[0].sender.as_ref().expect("the sender told");
             assert_eq!(sender.congestion_control.got.as_deref(), Some("reno"));
         }
+        Plan::Udp(udp) => {
+            let pace = udp.pace.map_or(f64::NAN, |pace| pace.bits_per_sec() as f64);
+            let goodput = record.value(MetricId::Goodput, Stat::Value, None);
+            // A busy machine sends late; the first and the last datagram are 1 in 20 at least.
+            assert!(
+                goodput.is_some_and(|bps| bps > 0.5 * pace && bps < 1.06 * pace),
+                "{goodput:?}"
+            );
+        }
     }
+}
+
+#[test]
+fn datagrams_by_offered_rate_are_measured_and_stand_in_the_tables() {
+    let (head, _) = PLAN.split_once("[[test]]").expect("it has tests");
+    let test = "[[test]]\nid = \"udp\"\nkind = \"udp\"\nrates = [\"2 Mbit/s\", \"8 Mbit/s\"]\n\
+                sizes_bytes = [1000]\nseconds = 0.3\nrepetitions = 1\n";
+    let Some(place) = Place::new(&format!("{head}{test}")) else { return };
+    let output = place.run(&["small.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let records = place.records();
+    assert_eq!(records.len(), 4, "2 topologies x 2 rates");
+    records.iter().for_each(check_record);
+    let tables = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(tables.contains("2 Mbit/s") && tables.contains("8 Mbit/s"), "{tables}");
 }
 
 #[test]

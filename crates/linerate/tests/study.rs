@@ -149,6 +149,48 @@ fn a_plan_is_shown_as_text_as_its_file_and_as_json() {
     assert!(text.contains("5 measurements on 1 topology"), "{text}");
 }
 
+/// A question for the end of a plan.
+const QUESTION: &str = r#"
+[[question]]
+ask = "Is it faster than a ping is slow?"
+figure.now = { topology = "self", test = "tcp" }
+figure.then = { published = "throughput" }
+answer = "{now}, {then}"
+"#;
+
+#[test]
+fn a_question_is_shown_and_its_published_item_is_looked_up() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let plan = format!("{PLAN}{QUESTION}");
+    file(&directory, "q.toml", &plan.replacen("\"tiny\"", "\"gigasunet\"", 1));
+    let text = printed(&directory, &["study", "show", "q.toml"]);
+    assert!(text.contains("questions  1. Is it faster than a ping is slow?"), "{text}");
+    printed(&directory, &["study", "check", "q.toml"]);
+    file(&directory, "other.toml", &plan);
+    let reason = ["other.toml", "nothing is published of study tiny as 'throughput'"];
+    refused(&directory, &["study", "check", "other.toml"], &reason);
+    let text = printed(&directory, &["study", "show", "pren"]);
+    assert!(text.contains("4. Does TCP fill the OC-3 line?"), "{text}");
+}
+
+#[test]
+fn a_question_with_a_mistake_is_refused_by_file_line_and_column() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let good = format!("{PLAN}{QUESTION}");
+    let line = |needle: &str| good[..good.find(needle).expect(needle)].matches('\n').count() + 1;
+    let cases: &[(&str, &str, &str)] = &[
+        ("{now}, {then}", "{now}, {later}", "no figure 'later'"),
+        ("\"tcp\" }", "\"udp\" }", "figure 'now': there is no test 'udp'"),
+        ("figure.then = { published", "figure.then = { publisched", "publisched"),
+        ("published = \"throughput\"", "ratio = [\"now\", \"then\"]", "made from itself"),
+    ];
+    for (from, to, reason) in cases {
+        file(&directory, "bad.toml", &good.replacen(from, to, 1));
+        let place = format!("bad.toml:{}:", line(from));
+        refused(&directory, &["study", "show", "bad.toml"], &[&place, reason]);
+    }
+}
+
 #[test]
 fn a_plan_with_a_mistake_is_refused_by_file_line_and_column() {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -4,9 +4,10 @@
 //! time plus the mean excess of the cells of its test that were measured so far.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::CellPlan;
-use crate::record::{Finish, PingMode, Plan};
+use crate::record::{Finish, PingMode, Plan, SimulatePlan};
 use crate::units::BitRate;
 
 /// Round trip that a flood is taken to have before any was measured, probe and turnaround: about
@@ -24,10 +25,10 @@ const RATE_BPS: u64 = 1_000_000_000;
 
 /// Time that a simulated segment is taken to need, with its acknowledgement: about what one core
 /// needs.
-const SEGMENT_NS: u64 = 600;
+const SEGMENT_S: f64 = 600e-9;
 
-/// Virtual seconds that a second is taken to simulate, where a run ends by its time.
-const VIRTUAL_S_PER_S: u64 = 20;
+/// Segments a second of a simulated path that has no rate.
+const SEGMENTS_PER_S: f64 = 10_000.0;
 
 /// Payload of a datagram where the plan leaves it to the address: the most of a packet of 1500.
 const UDP_SIZE_BYTES: u32 = 1472;
@@ -69,14 +70,24 @@ pub fn expected_ns(plan: &Plan) -> u64 {
             sizes.saturating_mul(ping.count.unwrap_or(1)).saturating_mul(each_ns)
         }
         Plan::Simulate(plan) => {
-            let segments = |bytes: u64| bytes / u64::from(plan.tcp.mss_bytes.max(1));
-            match plan.finish {
-                Finish::TimeNs(ns) => plan.omit_ns.saturating_add(ns) / VIRTUAL_S_PER_S,
-                Finish::Bytes(bytes) => segments(bytes).saturating_mul(SEGMENT_NS),
-                Finish::Buffers(n) => n.saturating_mul(SEGMENT_NS),
-            }
+            let segments = match plan.finish {
+                Finish::TimeNs(ns) => {
+                    plan.omit_ns.saturating_add(ns) as f64 / 1e9 * segments_per_s(plan)
+                }
+                Finish::Bytes(bytes) => (bytes / u64::from(plan.tcp.mss_bytes.max(1))) as f64,
+                Finish::Buffers(n) => n as f64,
+            };
+            let time = Duration::try_from_secs_f64(segments * SEGMENT_S).unwrap_or(Duration::MAX);
+            u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
         }
     }
+}
+
+/// Full segments that a simulated path carries in a second.
+fn segments_per_s(plan: &SimulatePlan) -> f64 {
+    let packet_bytes = plan.tcp.mss_bytes.saturating_add(plan.tcp.header_bytes);
+    let bound = plan.path.bound(false, packet_bytes, plan.streams as usize).ok().flatten();
+    bound.map_or(SEGMENTS_PER_S, |bound| bound.packets_per_s)
 }
 
 /// Learns from the cells that were measured what the others will take.
@@ -185,6 +196,11 @@ mod tests {
         let cells = plan.cells();
         // 10^6 segments at 600 ns each.
         assert_eq!(Estimator::default().remaining_ns(cells.iter(), 0), 600_000_000);
+        // 10 s of 1 Gbit/s in frames of 1000 + 52 + 38 bytes: 10^10 / (8 x 1090) = 1,146,789 segments.
+        let text = text.replace("transfer_bytes = [1000000000]", "streams = [1]\nseconds = 10.0");
+        let plan = crate::study::StudyPlan::from_toml(&text).expect("a sound plan");
+        let cells = plan.cells();
+        assert_eq!(Estimator::default().remaining_ns(cells.iter(), 0), 688_073_394);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::opening::{Asking, TURN, unanswered};
 use super::pulse;
 use crate::address::resolve;
 use crate::context::Context;
+use crate::foreign;
 use crate::path::witness::Witness;
 use crate::throughput::{
     Control, LOOK, LOOK_AT_END, bind_address, client_side, connect_control, refused,
@@ -50,9 +51,14 @@ pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
         record.plan = Plan::Udp(plan.clone());
     }
     (context.watch)(&Event::Plan(record.plan.clone()));
-    let result = server
-        .and_then(|server| Test::open(&plan, server, context, &mut account))
-        .and_then(|test| test.measure(context, &mut account));
+    let result = server.and_then(|server| match plan.via {
+        None => Test::open(&plan, server, context, &mut account)
+            .and_then(|test| test.measure(context, &mut account)),
+        Some(via) => {
+            let request = checked_request(&plan)?;
+            foreign::measure_udp(via, (&plan, server, &request), context, &mut account)
+        }
+    });
     if let Err(failure) = result {
         let measured = account.has_samples();
         record.status = if measured { Status::Partial } else { Status::Error };
@@ -100,6 +106,14 @@ fn request(plan: &UdpPlan) -> UdpRequest {
     }
 }
 
+fn checked_request(plan: &UdpPlan) -> Result<UdpRequest, Failure> {
+    let request = request(plan);
+    request.check().map_err(|error| {
+        Failure::new(Fault::Usage, "plan", "UDP test", error).advise("see linerate udp --help")
+    })?;
+    Ok(request)
+}
+
 /// A test whose streams are open.
 struct Test {
     control: Control,
@@ -116,10 +130,7 @@ impl Test {
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let request = request(plan);
-        request.check().map_err(|error| {
-            Failure::new(Fault::Usage, "plan", "UDP test", error).advise("see linerate udp --help")
-        })?;
+        let request = checked_request(plan)?;
         let local = bind_address(plan.bind.as_deref())?;
         account.ends.push(crate::environment::local_end(Some(server.ip())));
         account.witness = Some(Witness::begin(server.ip()));

@@ -12,9 +12,13 @@ mod ttcp;
 
 pub use serve::{Seen, Serving};
 
-use linerate_core::record::{Failure, TcpPlan, Via};
+use std::net::SocketAddr;
+
+use linerate_core::record::{Failure, Fault, TcpPlan, UdpPlan, Via};
+use linerate_proto::native::UdpRequest;
 
 use crate::context::Context;
+use crate::datagram;
 use crate::throughput::account::Account;
 
 /// Measures with a server of another program; what was seen is in `account`.
@@ -30,4 +34,18 @@ pub(crate) fn measure(
         Via::Nuttcp => nuttcp::client::measure(plan, context, account),
         Via::Ttcp => ttcp::measure(plan, context, account),
     }
+}
+
+/// The same over UDP, with a server at an address.
+pub(crate) fn measure_udp(
+    via: Via,
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    context: &mut Context<'_>,
+    account: &mut datagram::account::Account,
+) -> Result<(), Failure> {
+    if via == Via::Iperf3 {
+        return iperf3::measure_udp(plan, server, request, context, account);
+    }
+    let reason = format!("{via} over UDP is not spoken yet");
+    Err(Failure::new(Fault::Usage, "test with", &plan.host, reason))
 }

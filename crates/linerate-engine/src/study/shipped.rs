@@ -17,6 +17,7 @@ pub struct Shipped {
 pub const SHIPPED: &[Shipped] = &[
     Shipped { name: "pren", toml: include_str!("../../../../studies/pren.toml") },
     Shipped { name: "nap", toml: include_str!("../../../../studies/nap.toml") },
+    Shipped { name: "oc12", toml: include_str!("../../../../studies/oc12.toml") },
     Shipped { name: "gigasunet", toml: include_str!("../../../../studies/gigasunet.toml") },
 ];
 

@@ -126,7 +126,7 @@ impl Results {
             }
             None => {}
         }
-        let streams = self.streams.iter().map(StreamResult::to_value).collect();
+        let streams = self.streams.iter().map(StreamResult::value).collect();
         map.insert("streams".to_owned(), Value::Array(streams));
         Value::Object(map).to_string()
     }
@@ -165,7 +165,7 @@ impl StreamResult {
         })
     }
 
-    fn to_value(&self) -> Value {
+    fn value(&self) -> Value {
         let mut value = json!({
             "id": self.id,
             "bytes": self.bytes,

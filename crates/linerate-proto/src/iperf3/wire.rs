@@ -84,7 +84,7 @@ impl Inbox {
     pub(super) fn state(&mut self) -> Result<Option<State>, WireError> {
         let Some(&byte) = self.buffer.first() else { return Ok(None) };
         self.buffer.drain(..1);
-        let state = State::from_byte(byte).ok_or(WireError::State(byte.cast_signed()))?;
+        let state = State::from_byte(byte).ok_or_else(|| WireError::State(byte.cast_signed()))?;
         Ok(Some(state))
     }
 

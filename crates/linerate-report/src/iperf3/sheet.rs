@@ -74,7 +74,7 @@ impl Sheet {
     /// The number that stands for a stream. iperf3 prints descriptors; the first is 5 there.
     pub(super) fn number(&self, direction: Direction, flow: u16) -> u64 {
         let same = |stream: &StreamOpened| stream.direction == direction && stream.flow == flow;
-        let at = self.streams.iter().position(same).unwrap_or(usize::from(flow));
+        let at = self.streams.iter().position(same).unwrap_or_else(|| usize::from(flow));
         5 + 2 * at as u64
     }
 

@@ -221,11 +221,10 @@ impl<'a> FlowFigure<'a> {
         Some((moments.mean()?, moments.stddev()?))
     }
 
-    /// The median over runs of the segments that the sender sent again.
-    pub(crate) fn sent_again(&self) -> Option<f64> {
-        let runs = self.runs.iter();
-        let counts = runs.filter_map(|run| run.value(MetricId::Retransmits, Stat::Value, None));
-        median(&counts.collect::<Vec<f64>>())
+    /// The median over runs of a metric of the whole measurement.
+    pub(crate) fn middle(&self, metric: MetricId) -> Option<f64> {
+        let values = self.runs.iter().filter_map(|run| run.value(metric, Stat::Value, None));
+        median(&values.collect::<Vec<f64>>())
     }
 
     /// What the emulator counted of the data's packets, in all runs; none where no path was there.

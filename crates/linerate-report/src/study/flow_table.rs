@@ -1,7 +1,7 @@
 //! The table of one throughput test on one topology: its values across, and under each what the
 //! runs reached, what bounds them, and what was lost and sent again.
 
-use linerate_core::record::Ceiling;
+use linerate_core::record::{Ceiling, MetricId};
 
 use super::figure::{FlowFigure, FlowTest, by_window};
 use super::grid::Row;
@@ -89,10 +89,18 @@ fn bounds(rows: &mut Rows<'_>, row: &Row<'_>, test: &FlowTest<'_>) {
 fn losses(rows: &mut Rows<'_>, row: &Row<'_>) {
     let emulated = !row.way.outlines.is_empty();
     let told = |value: Option<f64>| value.is_some_and(|value| emulated || value > 0.0);
-    if rows.any(|figure| told(figure.sent_again())) {
-        rows.add("  segments sent again", |figure| {
-            or_dash(figure.sent_again(), |count| number::trimmed(&format!("{count:.1}")).to_owned())
+    let count = |value: f64| number::trimmed(&format!("{value:.1}")).to_owned();
+    if rows.any(|figure| told(figure.middle(MetricId::Retransmits))) {
+        rows.add("  segments sent again", |it| or_dash(it.middle(MetricId::Retransmits), count));
+    }
+    if rows.any(|figure| figure.middle(MetricId::DatagramLossRatio).is_some()) {
+        rows.add("  datagrams lost", |figure| {
+            or_dash(figure.middle(MetricId::DatagramLossRatio), number::percent)
         });
+    }
+    let here = |figure: &FlowFigure<'_>| figure.middle(MetricId::DatagramsLostHere);
+    if rows.any(|figure| here(figure).is_some_and(|lost| lost > 0.0)) {
+        rows.add("  lost at the receiver, count", |figure| or_dash(here(figure), count));
     }
     if rows.any(|figure| figure.on_paths().is_some()) {
         rows.add("  lost on the path", lost);

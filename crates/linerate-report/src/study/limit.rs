@@ -1,5 +1,5 @@
-//! What the slowest link of a plan leaves of its rate for TCP's payload, where a shaper sets it: the
-//! ends of a path do not see a shaper in its middle, and the plan does.
+//! What the slowest link of a plan leaves of its rate for TCP's payload, where a shaper sets it:
+//! the ends of a path do not see a shaper in its middle, and the plan does.
 //!
 //! Left out: emulated paths, whose ceiling the records know.
 

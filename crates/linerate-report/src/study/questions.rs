@@ -55,7 +55,8 @@ impl<'a> Answered<'a> {
         (1..).zip(&self.answers)
     }
 
-    /// Each published figure that a question names, beside today's figure of the same kind.
+    /// Each published item that a question names, beside today's figure of the same kind. What was
+    /// published beside a topology stands in that topology's tables.
     fn published(&self, grid: &Grid<'_>) -> Option<Section> {
         let head =
             ["published".to_owned(), grid.past.clone(), "now".to_owned(), "now is".to_owned()];
@@ -63,6 +64,10 @@ impl<'a> Answered<'a> {
         let mut any = false;
         for (number, answer) in self.numbered() {
             for (name, published) in published_figures(answer) {
+                let kind = answer.question.figures.get(name).map(|figure| &figure.kind);
+                if !matches!(kind, Some(FigureKind::Published(_))) {
+                    continue;
+                }
                 let today = beside(answer, name, &published.quantity);
                 any = true;
                 table.row([
@@ -105,11 +110,12 @@ fn beside<'a>(answer: &'a Answer<'_>, name: &str, published: &Quantity) -> Optio
         figure.is_some_and(|figure| matches!(figure.kind, FigureKind::Measured(_)))
     };
     let fits = |name: &str| value(name).filter(|it| it.quantity.unit == published.unit);
-    // What a ratio, a share or a difference holds against it, then what the answer names.
+    // What a ratio, a share or a difference holds against it, what the answer names, any other.
     let pairs = question.figures.values().map(|figure| figure.kind.sources());
     let pair = pairs.filter(|sources| sources.contains(&name)).flatten().filter(measured);
     let named = named(question).into_iter().filter(measured);
-    pair.chain(named).find_map(fits)
+    let rest = question.figures.keys().map(String::as_str).filter(measured);
+    pair.chain(named).chain(rest).find_map(fits)
 }
 
 /// The figures that a question names, those of its condition first.
@@ -154,10 +160,12 @@ fn filled(text: &Template, answer: &Answer<'_>) -> String {
             Part::Words(words) => out.push_str(words),
             Part::Title(name) => out.push_str(figure(name).map_or(NONE, |it| &it.title)),
             Part::Value(name) => {
-                let shown = figure(name).map_or(NONE.to_owned(), |it| show(&it.quantity));
+                let shown = number::or_dash(figure(name), |it| show(&it.quantity));
                 // `{gain} times what …` says the word itself.
-                let goes_on = |part: &&Part| matches!(part, Part::Words(words) if words.starts_with(" times"));
-                let said_twice = parts.peek().is_some_and(goes_on);
+                let said_twice = match parts.peek() {
+                    Some(Part::Words(words)) => words.starts_with(" times"),
+                    _ => false,
+                };
                 let bare = shown.strip_suffix(" times").filter(|_| said_twice);
                 out.push_str(bare.unwrap_or(&shown));
             }
@@ -168,12 +176,6 @@ fn filled(text: &Template, answer: &Answer<'_>) -> String {
 
 /// The figure that decides, or the first that the answer names, under its question.
 fn tile(answer: &Answer<'_>, past: &str) -> Option<Tile> {
-    let verdict = match answer.verdict {
-        Verdict::Yes => "yes",
-        Verdict::No => "no",
-        Verdict::Told => "",
-        Verdict::Unanswered(_) => return None,
-    };
     let value = |name: &str| answer.figures.get(name)?.as_ref().ok();
     let todays = |name: &&str| {
         let figure = answer.question.figures.get(*name);
@@ -184,7 +186,13 @@ fn tile(answer: &Answer<'_>, past: &str) -> Option<Tile> {
     let figure = named(answer.question).into_iter().filter(todays).find_map(value)?;
     let then = published_figures(answer).next();
     let then = then.map(|(_, figure)| format!("{past}: {}", show(&figure.quantity)));
-    let below = [Some(verdict.to_owned()).filter(|text| !text.is_empty()), then];
+    let below = match answer.verdict {
+        Verdict::Yes => "yes".to_owned(),
+        Verdict::No => "no".to_owned(),
+        Verdict::Told => figure.title.clone(),
+        Verdict::Unanswered(_) => return None,
+    };
+    let below = [Some(below), then];
     Some(Tile {
         figure: show(&figure.quantity),
         label: answer.question.ask.trim().to_owned(),
@@ -220,7 +228,7 @@ fn show_one(value: f64, unit: &Unit) -> String {
         Unit::Time => signed(time(size)),
         Unit::Bytes => signed(bytes(size)),
         Unit::Share => signed(percent(size)),
-        Unit::Times => signed(format!("{} times", number::trimmed(&number::significant(size, 3)))),
+        Unit::Times => signed(format!("{} times", number::significant(size, 3))),
         Unit::Number => signed(plain(size)),
         Unit::Count(unit) if size == 1.0 => {
             let one = unit.strip_suffix('s').filter(|_| !unit.contains('/'));

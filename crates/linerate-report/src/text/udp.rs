@@ -236,3 +236,129 @@ pub(super) fn sentence(record: &Record, plan: &UdpPlan) -> String {
     debug_assert!(!more.contains(NONE), "a ratio is a number");
     tcp::told(record, &plan.host, plan.directions, &more)
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{
+        DelayVariation, FlowEnd, PaceKept, Plan, RecordId, Summary, TcpDirections, Tool,
+    };
+    use linerate_core::time::WallTime;
+    use linerate_core::units::BitRate;
+
+    use super::*;
+
+    /// 1000 datagrams of 1000 bytes sent in a second, of which 10 were lost, 4 of them at the
+    /// receiver.
+    fn record() -> (Record, UdpPlan) {
+        let plan = UdpPlan {
+            host: "b".to_owned(),
+            directions: TcpDirections::Up,
+            size_bytes: Some(1000),
+            pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+            ..UdpPlan::default()
+        };
+        let tally = DatagramTally {
+            sent: Some(1000),
+            received: 990,
+            lost: 10,
+            lost_here: 4,
+            duplicates: 2,
+            reordered: 3,
+            too_old: 1,
+        };
+        let delay = DelayVariation {
+            n: 990,
+            jitter_ns: Some(12_000),
+            pdv_p50_ns: Some(100_000),
+            pdv_p99_ns: Some(2_000_000),
+            pdv_max_ns: Some(5_000_000),
+            kernel_stamps: true,
+        };
+        let receiver = FlowEnd {
+            bytes_measured: 990_000,
+            span_ns: 1_000_000_000,
+            received_datagrams: Some(ReceivedDatagrams {
+                size_bytes: 1000,
+                all: tally,
+                measured: tally,
+                strays: 5,
+                joined: 495,
+                socket_drops: Some(4),
+                delay: Some(delay),
+            }),
+            ..FlowEnd::default()
+        };
+        let pace = PaceKept {
+            batch: 1,
+            gap_p50_ns: Some(1_000_000),
+            gap_p99_ns: Some(1_050_000),
+            gap_max_ns: Some(3_000_000),
+            busiest_1ms_ratio: Some(2.0),
+            busiest_10ms_ratio: Some(1.1),
+            forgiven_ns: 0,
+        };
+        let sent = SentDatagrams {
+            size_bytes: 1000,
+            count: 1000,
+            measured: 1000,
+            joined: 500,
+            joined_max: 2,
+            pace: Some(pace),
+        };
+        let sender = FlowEnd { sent_datagrams: Some(sent), ..FlowEnd::default() };
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        let id = RecordId::from_parts(0, [0; 10]);
+        let at = WallTime::from_unix_nanos(0);
+        let mut record = Record::begin(id, tool, Plan::Udp(plan.clone()), at);
+        record.flows = vec![Flow {
+            flow: 0,
+            direction: Direction::Up,
+            client_addr: String::new(),
+            server_addr: String::new(),
+            sender: Some(sender),
+            receiver: Some(receiver),
+            syn: None,
+        }];
+        let row =
+            |metric, stat, value| Summary::of(metric, stat, value).in_direction(Direction::Up);
+        record.summary = vec![
+            row(MetricId::Goodput, Stat::Value, 7.92e6),
+            row(MetricId::DatagramLossRatio, Stat::Value, 0.01),
+            row(MetricId::SendRate, Stat::Value, 8e6),
+            row(MetricId::Pdv, Stat::P50, 100_000.0),
+            row(MetricId::Pdv, Stat::P99, 2_000_000.0),
+            row(MetricId::Pdv, Stat::Max, 5_000_000.0),
+        ];
+        (record, plan)
+    }
+
+    #[test]
+    fn losses_are_told_by_place_and_what_is_of_no_use_beside_them() {
+        let (record, plan) = record();
+        let text = summary(&record, &plan, None);
+        for part in [
+            "1 stream, 10.0 s, datagrams of 1000 bytes, at 8 Mbit/s a stream",
+            "lost: 6 on the path, 4 at the receiver's own socket; 5 stray; 1 too old",
+            "delay above the smallest: median 0.100 ms, 99 % 2.000 ms, most 5.000 ms",
+            "sent at 8 Mbit/s, 1 at a time; gaps 1.000 ms in the median, 99 % 1.050, most 3.000",
+            "up to 2 datagrams were handed over in one buffer, and 50.0 % came joined",
+            "b took in 7.92 Mbit/s from this host, 1.00 % lost; no ceiling is known for this path.",
+        ] {
+            assert!(text.contains(part), "'{part}' is not in {text}");
+        }
+        let row = text.lines().find(|line| line.trim_start().starts_with("0 ")).expect("its row");
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let expected = ["0", "1000", "990", "10", "1.00", "%", "2", "3", "0.012", "7.92", "Mbit/s"];
+        assert_eq!(cells, expected);
+    }
+
+    #[test]
+    fn nothing_measured_is_dashes_and_one_sentence() {
+        let (mut record, plan) = record();
+        record.summary.clear();
+        record.flows.clear();
+        let text = summary(&record, &plan, Some(80));
+        assert!(text.ends_with("No data arrived in the test with b.\n"), "{text}");
+        assert!(text.contains(NONE), "{text}");
+    }
+}

@@ -22,12 +22,12 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use super::control::Control;
 use super::ending::Ending;
+use super::fail::refusal;
 use super::gather::opened;
 use super::plan::params;
 use super::report::{Own, Place, is_of, places, remote_reports, results};
 use crate::address::resolve;
 use crate::context::Context;
-use crate::failure::words_of;
 use crate::path::witness::Witness;
 use crate::throughput::account::Account;
 use crate::throughput::client::{bind_address, client_side, connect_failure, request, run_by};
@@ -52,6 +52,14 @@ pub struct Extras {
     pub extra_data: Option<String>,
     /// What the server printed is wanted.
     pub server_output: bool,
+}
+
+impl Extras {
+    /// The parameters with these beside them.
+    pub(super) fn with(self, params: Params) -> Params {
+        let Self { title, extra_data, server_output } = self;
+        Params { title, extra_data, get_server_output: server_output, ..params }
+    }
 }
 
 /// Measures with an iperf3 server, as `throughput::run` does, and gives what that printed where it
@@ -119,9 +127,7 @@ impl Test {
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let Extras { title, extra_data, server_output } = extras;
-        let params =
-            Params { title, extra_data, get_server_output: server_output, ..params(plan)? };
+        let params = extras.with(params(plan)?);
         let request = request(plan);
         request.check().map_err(|error| {
             Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
@@ -172,7 +178,7 @@ impl Test {
                 }
                 ClientEvent::Starting => {}
                 ClientEvent::Running => return Ok(()),
-                event => return Err(self.refusal(event)),
+                event => return Err(refusal(self.control.peer(), event)),
             }
         }
     }
@@ -200,7 +206,7 @@ impl Test {
         self.control.machine.ended();
         match self.next_event(ANSWER_TIMEOUT, context)? {
             ClientEvent::SendResults => {}
-            event => return Err(self.refusal(event)),
+            event => return Err(refusal(self.control.peer(), event)),
         }
         self.end_receivers();
         self.sample(monotonic(), account, context);
@@ -225,7 +231,7 @@ impl Test {
                     (server_side as fn(Direction) -> Side, self.request.omit_ns, span_ns);
                 account.remote = remote_reports(&self.places, &results, of_server);
             }
-            event => return Err(self.refusal(event)),
+            event => return Err(refusal(self.control.peer(), event)),
         }
         // The results are here; what is said afterwards changes nothing.
         if let Ok(ClientEvent::Finished) = self.next_event(ANSWER_TIMEOUT, context) {
@@ -276,7 +282,7 @@ impl Test {
                 until = until.min(at);
             }
             if let Some(event) = self.control.next_event(until)? {
-                return Err(self.refusal(event));
+                return Err(refusal(self.control.peer(), event));
             }
         }
     }
@@ -354,37 +360,6 @@ impl Test {
         Err(Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
             .advise("what was measured before is kept"))
     }
-
-    /// The failure behind an event that ends the test.
-    fn refusal(&self, event: ClientEvent) -> Failure {
-        let peer = self.control.peer();
-        match event {
-            ClientEvent::Denied => {
-                let reason = "it is busy with another test";
-                Failure::new(Fault::PeerRefused, "ask for a test with", peer, reason)
-                    .advise("try again later, or wait for it with --wait")
-            }
-            ClientEvent::Terminated => {
-                Failure::new(Fault::Unreachable, "test with", peer, "the server was interrupted")
-                    .advise("what was measured before is kept")
-            }
-            ClientEvent::Failed(Some((code, errno))) => {
-                let kernel = match errno {
-                    0 => String::new(),
-                    errno => {
-                        format!(": {}", words_of(&std::io::Error::from_raw_os_error(errno)))
-                    }
-                };
-                let reason = format!("the server gave up: {code}{kernel}");
-                Failure::new(Fault::PeerRefused, "test with", peer, reason)
-            }
-            ClientEvent::Failed(None) => {
-                let reason = "the server gave up and does not say why";
-                Failure::new(Fault::PeerRefused, "test with", peer, reason)
-            }
-            _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
-        }
-    }
 }
 
 /// Takes the bytes of the omitted span off what senders measured.
@@ -409,22 +384,22 @@ pub(super) const fn server_side(direction: Direction) -> Side {
 
 /// This kernel's name when the server is reached at one of its own addresses: iperf3 does not tell
 /// what host it runs on.
-fn same_host(control: &Control<ClientMachine>) -> Option<String> {
+pub(super) fn same_host(control: &Control<ClientMachine>) -> Option<String> {
     let peer = control.stream().peer_addr().ok()?.ip();
     let local = control.stream().local_addr().ok()?.ip();
     (peer.is_loopback() || peer == local).then(linerate_sys::host::boot_id).flatten()
 }
 
 /// How connections reach the server.
-struct Way {
-    server: SocketAddr,
-    local: Option<IpAddr>,
-    cookie: Cookie,
-    timeout: Duration,
+pub(super) struct Way {
+    pub(super) server: SocketAddr,
+    pub(super) local: Option<IpAddr>,
+    pub(super) cookie: Cookie,
+    pub(super) timeout: Duration,
 }
 
 impl Way {
-    fn control(&self) -> Result<Control<ClientMachine>, Failure> {
+    pub(super) fn control(&self) -> Result<Control<ClientMachine>, Failure> {
         let stream = tcp::connect(self.server, self.local, &TcpOptions::default(), self.timeout)
             .map_err(|error| self.unreachable(&error))?;
         let mut control = Control::new(stream)?;

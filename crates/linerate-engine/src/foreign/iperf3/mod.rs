@@ -5,14 +5,18 @@
 
 mod client;
 mod control;
+mod datagrams;
 mod ending;
+mod fail;
 mod gather;
 mod plan;
 mod registry;
 mod report;
 mod session;
+mod udp_client;
 
 pub(crate) use client::measure;
 pub use client::{Extras, run};
 pub use registry::{Arrival, Registry, read_cookie};
 pub use session::{House, Observer, Silent, serve};
+pub(crate) use udp_client::measure_udp;

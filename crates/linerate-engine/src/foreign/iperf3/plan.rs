@@ -28,7 +28,7 @@ pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
     if plan.read_bytes.is_some() && plan.directions != TcpDirections::Down {
         return cannot("--read-size", "the size of its reads is its own");
     }
-    if plan.omit_ns % SECOND_NS != 0 {
+    if !plan.omit_ns.is_multiple_of(SECOND_NS) {
         return cannot("-O", "it omits whole seconds");
     }
     let params = Params {

@@ -233,10 +233,8 @@ impl Session<'_> {
         let stopped_ns = monotonic().nanos_since(running.account.begin);
         self.code = ErrorCode::MESSAGE;
         self.control.send_state(State::ExchangeResults)?;
-        let of_client = match self.next_event(STEP_TIMEOUT, "the results")? {
-            ServerEvent::Results(results) => results,
-            _ => return Err(self.left_early()),
-        };
+        let event = self.next_event(STEP_TIMEOUT, "the results")?;
+        let ServerEvent::Results(of_client) = event else { return Err(self.left_early()) };
         drain(running, &of_client);
         sample(running, monotonic(), observer);
         let request = running.request.clone();

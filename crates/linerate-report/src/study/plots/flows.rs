@@ -133,10 +133,10 @@ impl Asked {
         }
     }
 
-    /// A value as a place; the kernel's own choice stands one doubling after the largest.
+    /// A value as a place; the kernel's own choice stands two doublings after the largest.
     fn place(&self, number: u64) -> f64 {
         match number {
-            0 => 2.0 * self.numbers.iter().copied().max().unwrap_or(0).max(1) as f64,
+            0 => 4.0 * self.numbers.iter().copied().max().unwrap_or(0).max(1) as f64,
             _ => number as f64,
         }
     }

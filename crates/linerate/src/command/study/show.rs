@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use linerate_core::study::{Estimator, StudyPlan, TcpTest, Test, TestKind, Topology};
+use linerate_core::record::{Failure, Fault};
+use linerate_core::study::{Estimator, FigureKind, StudyPlan, TcpTest, Test, TestKind, Topology};
 
 use super::plan;
 use crate::columns::{Stand, lay_out, spoken};
@@ -27,8 +28,33 @@ pub(super) fn run(study: &str, json: bool, toml: bool) -> Outcome {
 pub(super) fn check(file: &Path) -> Outcome {
     let name = file.display().to_string();
     let found = plan::parse(&paths::read(file)?, &name)?;
+    check_published(&found.plan, &name)?;
     output::line(&format!("{name}: {}", extent(&found.plan)));
     Ok(0)
+}
+
+/// The items that questions name are those that the study published: the plan does not know them,
+/// the tables do.
+fn check_published(plan: &StudyPlan, file: &str) -> Result<(), Failure> {
+    let items = plan::published(plan)?.items;
+    let named = plan.questions.iter().flat_map(|question| question.figures.values());
+    let named = named.filter_map(|figure| match &figure.kind {
+        FigureKind::Published(item) => Some(item),
+        _ => None,
+    });
+    for name in named {
+        if items.iter().any(|item| item.item == *name) {
+            continue;
+        }
+        let known: Vec<&str> = items.iter().map(|item| item.item.as_str()).collect();
+        let reason = format!("nothing is published of study {} as '{name}'", plan.name);
+        let advice = match known.as_slice() {
+            [] => format!("no table of single figures belongs to a study named {}", plan.name),
+            _ => format!("name one of {}", known.join(", ")),
+        };
+        return Err(Failure::new(Fault::Usage, "read study", file, reason).advise(advice));
+    }
+    Ok(())
 }
 
 /// `208 measurements on 8 topologies, about 3 min 35 s`.
@@ -76,6 +102,13 @@ fn text(plan: &StudyPlan) -> String {
         head.pop();
     }
     let _ = writeln!(out, "{}", lay_out(&head, &rows));
+    for (number, question) in (1..).zip(&plan.questions) {
+        let lead = if number == 1 { "questions" } else { "" };
+        let _ = writeln!(out, "{lead:9}  {number}. {}", question.ask.trim());
+    }
+    if !plan.questions.is_empty() {
+        out.push('\n');
+    }
     let _ = writeln!(out, "{}", extent(plan));
     out
 }
