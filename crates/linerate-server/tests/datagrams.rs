@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    DatagramTally, Direction, Finish, MetricId, Record, Stat, Status, TcpDirections, Tool, UdpPlan,
+    CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, Stat, Status, TcpDirections,
+    Tool, UdpPlan,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -29,6 +30,17 @@ use linerate_sys::stop::Stop;
 use linerate_sys::userns;
 
 const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 1, 2));
+
+/// Two hosts with a cable between them.
+fn cable() -> Option<Lab> {
+    if !userns::may_make_networks() {
+        println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
+        return None;
+    }
+    let text = "host = [{ name = \"a\" }, { name = \"b\" }]\nlink = [{ ends = [\"a\", \"b\"] }]\n";
+    let plan = LabPlan::from_toml(text, "test.toml").expect("a plan");
+    Some(Lab::build(&plan).expect("the laboratory stands"))
+}
 
 /// Two hosts with a path between them; small packets keep IPv6 and its own packets away.
 fn lab(path: &str) -> Option<Lab> {
@@ -64,8 +76,12 @@ fn run(plan: &UdpPlan) -> Record {
 
 /// Serves on host `b` and measures from host `a`.
 fn measure_in(lab: &Lab, plan: &UdpPlan) -> Record {
+    measure_at(lab, ADDRESS, plan)
+}
+
+fn measure_at(lab: &Lab, address: IpAddr, plan: &UdpPlan) -> Record {
     let options = ServeOptions {
-        local: SocketAddr::new(ADDRESS, 0),
+        local: SocketAddr::new(address, 0),
         limits: Limits::default(),
         foreign: Foreign::none(),
     };
@@ -75,7 +91,7 @@ fn measure_in(lab: &Lab, plan: &UdpPlan) -> Record {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
         let _ends = AskOnDrop(&stop);
         let port = server.local_addr().expect("bound").port();
-        let plan = UdpPlan { host: ADDRESS.to_string(), port, ..plan.clone() };
+        let plan = UdpPlan { host: address.to_string(), port, ..plan.clone() };
         lab.run_on("a", move || run(&plan)).expect("the host runs it")
     })
 }
@@ -181,6 +197,36 @@ fn a_bottleneck_bounds_what_arrives_and_its_drops_are_the_paths() {
     assert!((value - 10e6 * 972.0 / 1038.0).abs() < 1.0, "{value}");
     let goodput = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
     assert!(goodput.is_some_and(|bps| bps <= value * 1.01), "{goodput:?}");
+}
+
+#[test]
+fn datagrams_are_joined_as_long_as_each_fits_a_packet_and_travel_as_fragments_beyond() {
+    let Some(lab) = cable() else { return };
+    let v6: IpAddr = "fd00:0:0:1::2".parse().expect("an address");
+    // 1500 less 20 + 8, and less 40 + 8.
+    for (address, usual) in [(ADDRESS, 1472), (v6, 1452)] {
+        let paced = UdpPlan {
+            finish: Finish::Buffers(600),
+            pace: Some(BitRate::from_bits_per_sec(400_000_000)),
+            ..UdpPlan::default()
+        };
+        let record = measure_at(&lab, address, &paced);
+        let tally = tally(&record);
+        assert_eq!((tally.sent, tally.lost), (Some(600), 0));
+        let sent = |record: &Record| {
+            let sender = record.flows[0].sender.as_ref().expect("it reports");
+            sender.sent_datagrams.clone().expect("it sent")
+        };
+        assert_eq!(sent(&record).size_bytes, usual);
+        // 400 Mbit/s for 200 µs are 10,000 bytes: 6 of either size.
+        assert_eq!(sent(&record).joined_max, 6, "{address}");
+        let longer = UdpPlan { size_bytes: Some(usual + 1), ..paced };
+        let record = measure_at(&lab, address, &longer);
+        assert_eq!(record.failure, None);
+        assert_eq!(sent(&record).joined, 0, "{address}");
+        let codes: Vec<CaveatCode> = record.caveats.iter().map(|caveat| caveat.code).collect();
+        assert!(codes.contains(&CaveatCode::Fragmented), "{codes:?}");
+    }
 }
 
 /// Runs a server on loopback and gives the work its address.

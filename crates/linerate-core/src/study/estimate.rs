@@ -196,7 +196,7 @@ mod tests {
         let cells = plan.cells();
         // 10^6 segments at 600 ns each.
         assert_eq!(Estimator::default().remaining_ns(cells.iter(), 0), 600_000_000);
-        // 10 s of 1 Gbit/s in frames of 1000 + 52 + 38 bytes: 10^10 / (8 x 1090) = 1,146,789 segments.
+        // 10 s of 1 Gbit/s in frames of 1000 + 52 + 38 bytes: 10^10 / (8 x 1090) = 1,146,789.
         let text = text.replace("transfer_bytes = [1000000000]", "streams = [1]\nseconds = 10.0");
         let plan = crate::study::StudyPlan::from_toml(&text).expect("a sound plan");
         let cells = plan.cells();

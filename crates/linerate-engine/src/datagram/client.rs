@@ -82,10 +82,10 @@ fn usual_size(server: SocketAddr) -> u32 {
     route.min(PACKET_BYTES).saturating_sub(header_bytes(server.ip())).max(16)
 }
 
-/// IP and UDP headers.
-pub(super) const fn header_bytes(server: IpAddr) -> u32 {
+/// IP and UDP headers in the family of an address.
+pub(super) const fn header_bytes(address: IpAddr) -> u32 {
     use linerate_core::theory::framing::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
-    match server {
+    match address {
         IpAddr::V4(_) => IPV4_HEADER_BYTES + UDP_HEADER_BYTES,
         IpAddr::V6(_) => IPV6_HEADER_BYTES + UDP_HEADER_BYTES,
     }

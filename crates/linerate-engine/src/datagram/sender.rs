@@ -17,6 +17,7 @@ use linerate_sys::datagram_socket::{
 };
 use linerate_sys::thread::{cost, id, tighten_timer_slack};
 
+use super::client::header_bytes;
 use super::evenness::Evenness;
 use super::layout::{Layout, Leaving};
 use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches, is_pause};
@@ -24,9 +25,6 @@ use super::pulse::{Pulse, silent};
 use super::schedule::Schedule;
 use crate::failure::words_of;
 use crate::throughput::cost_since;
-
-/// IP and UDP headers at most: IPv6 and UDP (RFC 8200 §3, RFC 768).
-const HEADERS_BYTES: usize = 48;
 
 /// Joined buffers of one call of a sender without a pace: enough to spare calls, and few enough
 /// to stay in the cache.
@@ -143,11 +141,13 @@ impl Sender {
     /// none beside it where each is longer than the route's packets.
     fn joined(&self) -> usize {
         let size = self.request.size_bytes as usize;
-        let whole = self.socket.mtu_bytes().is_none_or(|mtu| size + HEADERS_BYTES <= mtu as usize);
+        let local = self.socket.local_address().map(|address| address.ip());
+        let headers = local.map_or(0, |address| header_bytes(address) as usize);
+        let whole = self.socket.mtu_bytes().is_none_or(|mtu| size + headers <= mtu as usize);
         if !self.request.joined || !whole {
             return 1;
         }
-        ((BUFFER_BYTES - 1 - HEADERS_BYTES) / size).clamp(1, JOINED_MAX)
+        ((BUFFER_BYTES - 1 - headers) / size).clamp(1, JOINED_MAX)
     }
 
     fn send_all(&self, sending: &mut Sending) -> Result<(), String> {

@@ -184,7 +184,9 @@ fn tile(answer: &Answer<'_>, past: &str) -> Option<Tile> {
         })
     };
     let figure = named(answer.question).into_iter().filter(todays).find_map(value)?;
-    let then = published_figures(answer).next();
+    // A figure of another kind beside it would be read as its past.
+    let same_unit = |(_, then): &(&str, &Evaluated)| then.quantity.unit == figure.quantity.unit;
+    let then = published_figures(answer).find(same_unit);
     let then = then.map(|(_, figure)| format!("{past}: {}", show(&figure.quantity)));
     let below = match answer.verdict {
         Verdict::Yes => "yes".to_owned(),

@@ -44,6 +44,12 @@ fn title(test: &Test) -> String {
     format!("{} by {}", kind_of(test).plot_title(), test.parameter().name)
 }
 
+/// The heading of a test's plot: with the test's name where another has the same title.
+fn heading(grid: &Grid<'_>, test: &Test) -> String {
+    let same = grid.flow_tests().filter(|other| title(other) == title(test)).count();
+    if same > 1 { format!("{} ({})", title(test), test.id) } else { title(test) }
+}
+
 fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
     let values = test.values();
     let row = |row: &Row<'_>| {
@@ -69,7 +75,7 @@ fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
         rows,
     };
     Plot {
-        title: title(test),
+        title: heading(grid, test),
         caption: format!("Test {}: the best of the repetitions. Longer is faster.", test.id),
         panels: vec![(format!("{file}.svg"), chart.svg())],
     }
@@ -108,7 +114,7 @@ fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
     let axes = Axes { x: asked.axis(test), y };
     now.extend(seen_window_lines(grid, test, &asked, top));
     Plot {
-        title: title(test),
+        title: heading(grid, test),
         caption,
         panels: panels(file, kind_of(test).plot_title(), &axes, now, past, grid),
     }

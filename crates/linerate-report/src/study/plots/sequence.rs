@@ -32,7 +32,7 @@ fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Plot> {
     panels.truncate(PANELS_MOST);
     let kind = FlowKind::of(test).unwrap_or(FlowKind::Tcp).title();
     (!panels.is_empty()).then(|| Plot {
-        title: format!("Time and sequence by {}", test.parameter().name),
+        title: format!("Time and sequence by {} ({})", test.parameter().name, test.id),
         caption: format!(
             "Test {}: what the first flow of {kind} had acknowledged by when, in its first \
              repetition. A slope is a rate; a step without one is a loss under repair.",
