@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Direction, Event, Fault, Finish, MetricId, Record, Stat, Status, TcpDirections, TcpPlan, Tool,
-    Via,
+    UdpPlan, Via,
 };
+use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::throughput;
-use linerate_proto::iperf3::{Cookie, Params, frame};
+use linerate_engine::{datagram, throughput};
+use linerate_proto::iperf3::{Cookie, Params, Protocol, frame};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
@@ -109,7 +110,7 @@ fn an_amount_is_sent_to_the_byte() {
 #[test]
 fn a_paced_test_has_rows_and_a_span_of_its_time() {
     with_server(Limits::default(), |server| {
-        let pace = Some(linerate_core::units::BitRate::from_bits_per_sec(80_000_000));
+        let pace = Some(BitRate::from_bits_per_sec(80_000_000));
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let (record, events) = measure(&TcpPlan { directions, pace, ..plan(server) });
             assert_agreed(&record);
@@ -155,7 +156,7 @@ fn options_reach_both_ends() {
 fn the_omitted_seconds_do_not_count() {
     with_server(Limits::default(), |server| {
         let finish = Finish::TimeNs(1_000_000_000);
-        let pace = Some(linerate_core::units::BitRate::from_bits_per_sec(80_000_000));
+        let pace = Some(BitRate::from_bits_per_sec(80_000_000));
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let plan = TcpPlan { directions, omit_ns: 1_000_000_000, finish, pace, ..plan(server) };
             let (record, events) = measure(&plan);
@@ -193,7 +194,7 @@ fn a_second_client_is_denied_while_the_first_runs() {
 #[test]
 fn several_clients_run_at_once_where_the_server_allows_them() {
     with_server(Limits { tests: 4, ..Limits::default() }, |server| {
-        let pace = Some(linerate_core::units::BitRate::from_bits_per_sec(20_000_000));
+        let pace = Some(BitRate::from_bits_per_sec(20_000_000));
         std::thread::scope(|scope| {
             let ways = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both];
             let tests: Vec<_> = ways
@@ -285,6 +286,137 @@ fn a_client_that_vanishes_at_any_stage_gives_its_place_back() {
             let begin = monotonic();
             loop {
                 let (record, _) = measure(&plan(server));
+                if record.failure.is_none() {
+                    break;
+                }
+                let waited = monotonic().since(begin);
+                assert!(waited < Duration::from_secs(5), "stage {stage}: {:?}", record.failure);
+                sleep(Duration::from_millis(50));
+            }
+        }
+    });
+}
+
+fn udp_plan(server: SocketAddr) -> UdpPlan {
+    UdpPlan {
+        via: Some(Via::Iperf3),
+        host: server.ip().to_string(),
+        port: server.port(),
+        finish: Finish::TimeNs(400_000_000),
+        interval_ns: 100_000_000,
+        size_bytes: Some(1000),
+        pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+        ..UdpPlan::default()
+    }
+}
+
+fn measure_udp(plan: &UdpPlan) -> (Record, Vec<Event>) {
+    let mut events = Vec::new();
+    let mut watch = |event: &Event| events.push(event.clone());
+    let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+    let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
+    let record = datagram::run(plan, &mut context);
+    (record, events)
+}
+
+/// Every stream lost nothing, and both ends count the same datagrams.
+fn assert_agreed_udp(record: &Record) {
+    assert_eq!(record.failure, None);
+    for flow in &record.flows {
+        let sender = flow.sender.as_ref().expect("told");
+        let receiver = flow.receiver.as_ref().expect("told");
+        assert_eq!(sender.bytes, receiver.bytes, "{:?} stream {}", flow.direction, flow.flow);
+        let received = receiver.received_datagrams.as_ref().expect("counted");
+        assert_eq!((received.all.lost, received.all.sent), (0, Some(received.all.received)));
+        assert!(received.all.received > 100, "{received:?}");
+    }
+}
+
+#[test]
+fn datagrams_are_counted_alike_in_every_direction() {
+    with_server(Limits::default(), |server| {
+        for directions in [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both] {
+            for streams in [1, 3] {
+                let plan = UdpPlan { directions, streams, ..udp_plan(server) };
+                let (record, events) = measure_udp(&plan);
+                assert_agreed_udp(&record);
+                let ways = if directions == TcpDirections::Both { 2 } else { 1 };
+                assert_eq!(record.flows.len(), usize::from(streams) * ways);
+                let rows = events.iter().filter(|event| matches!(event, Event::Interval(_)));
+                assert!(rows.count() >= 3 * record.flows.len());
+            }
+        }
+    });
+}
+
+#[test]
+fn an_amount_of_datagrams_is_sent_to_the_last_one() {
+    with_server(Limits::default(), |server| {
+        let plan = UdpPlan { finish: Finish::Buffers(300), streams: 2, ..udp_plan(server) };
+        let (record, _) = measure_udp(&plan);
+        assert_eq!(record.failure, None);
+        assert_eq!(value(&record, MetricId::DatagramsReceived, Direction::Up), 300.0);
+        assert_eq!(value(&record, MetricId::DatagramsLost, Direction::Up), 0.0);
+    });
+}
+
+#[test]
+fn several_udp_clients_of_one_address_run_at_once() {
+    with_server(Limits { tests: 4, ..Limits::default() }, |server| {
+        std::thread::scope(|scope| {
+            let ways = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both];
+            let tests: Vec<_> = ways
+                .into_iter()
+                .map(|directions| UdpPlan { directions, streams: 2, ..udp_plan(server) })
+                .map(|plan| scope.spawn(move || measure_udp(&plan).0))
+                .collect();
+            tests.into_iter().for_each(|test| assert_agreed_udp(&test.join().expect("no panic")));
+        });
+    });
+}
+
+#[test]
+fn an_address_that_no_test_knows_gets_no_datagram() {
+    with_server(Limits::default(), |server| {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let timeout = Duration::from_millis(300);
+        socket.set_read_timeout(Some(timeout)).expect("a time-out");
+        for bytes in [&b"9876"[..], b"6789", &[0xff; 1000], b""] {
+            socket.send_to(bytes, server).expect("sent");
+        }
+        assert!(socket.recv(&mut [0; 64]).is_err(), "nothing comes back");
+        assert_agreed_udp(&measure_udp(&udp_plan(server)).0);
+    });
+}
+
+#[test]
+fn a_udp_client_that_vanishes_gives_its_place_back() {
+    with_server(Limits::default(), |server| {
+        let params = Params {
+            protocol: Protocol::Udp,
+            parallel: 1,
+            time_s: 60,
+            block_bytes: Some(1000),
+            ..Params::default()
+        };
+        for stage in 0..2_u8 {
+            let (mut stream, _) = control(server, stage);
+            stream.write_all(&frame(&params.to_json())).expect("sent");
+            let mut answer = [0; 2];
+            stream.read_exact(&mut answer).expect("parameter exchange, create streams");
+            let data = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+            if stage == 1 {
+                data.send_to(b"9876", server).expect("sent");
+                let mut reply = [0; 4];
+                let (_, from) = data.recv_from(&mut reply).expect("an answer");
+                assert_eq!((&reply, from), (b"6789", server));
+                stream.read_exact(&mut answer).expect("test start, test running");
+                assert_eq!(answer, [1, 2]);
+            }
+            drop((stream, data));
+            let begin = monotonic();
+            loop {
+                let (record, _) = measure_udp(&udp_plan(server));
                 if record.failure.is_none() {
                     break;
                 }

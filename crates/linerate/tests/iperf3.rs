@@ -179,6 +179,61 @@ fn a_client_of_iperf3_counts_what_this_server_counts() {
     assert!(stdout(&output).contains("Server output:\nAccepted connection from 127.0.0.1"));
 }
 
+/// The tests over UDP that every pair of programs runs, at rates that lose nothing.
+const UDP_MATRIX: [&[&str]; 6] = [
+    &["-b", "10000000", "-t", "1"],
+    &["-b", "10000000", "-t", "1", "-R"],
+    &["-b", "5000000", "-t", "1", "--bidir"],
+    &["-b", "5000000", "-t", "1", "-P", "3"],
+    &["-b", "10000000", "-t", "1", "-P", "2", "--bidir", "-l", "1000"],
+    &["-b", "20000000", "-n", "1000000", "-l", "1000"],
+];
+
+#[test]
+fn datagrams_to_and_from_a_server_of_iperf3_are_counted_alike() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3();
+    for flags in UDP_MATRIX {
+        let base = ["udp", "127.0.0.1", "--via", "iperf3", "--no-save", "--json", "--port"];
+        let output = linerate(&[&base[..], &[&server.port], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+        let record: Value = serde_json::from_slice(&output.stdout).expect("one document");
+        assert_eq!(record["plan"]["via"], "iperf3");
+        for flow in record["flows"].as_array().expect("flows") {
+            let bytes = |end: &str| flow[end]["bytes"].as_u64().expect("both ends tell");
+            assert!(bytes("sender") > 100_000, "{flags:?}: {flow}");
+            // What a server of iperf3 sends after the end was asked for may miss the results.
+            assert!(bytes("sender").abs_diff(bytes("receiver")) <= 2944, "{flags:?}: {flow}");
+        }
+    }
+}
+
+#[test]
+fn datagrams_to_and_from_a_client_of_iperf3_are_counted_alike() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::serve(&[]);
+    for flags in UDP_MATRIX {
+        let document = json(&server.asked_by_iperf3(&[&["-u", "-J"], flags].concat()));
+        let endings: &[&str] =
+            if flags.contains(&"--bidir") { &["", "_bidir_reverse"] } else { &[""] };
+        for ending in endings {
+            let (sent, received) = bytes(&document, ending);
+            // The client leaves what is on the way at its end unread.
+            assert!(sent > 100_000 && sent.abs_diff(received) <= 70_000, "{flags:?}: {document}");
+            let lost = &document["end"][format!("sum_received{ending}")]["lost_packets"];
+            assert_eq!(lost.as_i64(), Some(0), "{flags:?}");
+        }
+    }
+    let flags = ["-u", "-b", "10M", "-t", "1", "-O", "1", "--udp-counters-64bit", "-J"];
+    let document = json(&server.asked_by_iperf3(&flags));
+    let sum = &document["end"]["sum_received"];
+    assert!(sum["packets"].as_i64().is_some_and(|count| (20..60).contains(&count)), "{sum}");
+}
+
 #[test]
 fn a_second_client_of_iperf3_is_told_that_the_server_is_busy() {
     if !has_iperf3() {
@@ -299,6 +354,12 @@ fn every_flag_of_a_client_reaches_the_test() {
     assert_eq!((names.first(), names.last()), (Some(&"start"), Some(&"end")));
     let end = &events.last().expect("an end")["data"];
     assert_eq!(end["sum_sent"]["bytes"], 1_048_576);
+    let flags = ["--udp", "--bitrate=10M", "--time=1", "--udp-counters-64bit", "-J"];
+    let document = json(&server.asked(&flags));
+    assert_eq!(document["start"]["test_start"]["protocol"], "UDP");
+    // 10 Mbit/s in datagrams of 1448 bytes are 863 a second.
+    let packets = document["end"]["sum"]["packets"].as_u64();
+    assert!(packets.is_some_and(|count| (800..880).contains(&count)), "{packets:?}");
     let output = server.asked(&["--blockcount=10", "--verbose", "--format=k", "--interval=0"]);
     let said = stdout(&output);
     assert!(said.contains("Cookie: ") && said.contains("Kbits/sec"), "{said}");

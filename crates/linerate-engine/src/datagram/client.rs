@@ -39,6 +39,21 @@ const PACKET_BYTES: u32 = 1500;
 /// Measures UDP throughput as planned. The record always exists: when something fails it says so,
 /// and keeps what was measured before.
 pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
+    run_by(plan, context, |plan, server, (context, account)| match plan.via {
+        None => Test::open(plan, server, context, account)
+            .and_then(|test| test.measure(context, account)),
+        Some(via) => {
+            foreign::measure_udp(via, (plan, server, &checked_request(plan)?), context, account)
+        }
+    })
+}
+
+/// The record of a test that `measure` makes with the server at an address.
+pub(crate) fn run_by(
+    plan: &UdpPlan,
+    context: &mut Context<'_>,
+    measure: impl FnOnce(&UdpPlan, SocketAddr, (&mut Context<'_>, &mut Account)) -> Result<(), Failure>,
+) -> Record {
     let begin = monotonic();
     let tool = context.tool.clone();
     let mut plan = plan.clone();
@@ -51,14 +66,7 @@ pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
         record.plan = Plan::Udp(plan.clone());
     }
     (context.watch)(&Event::Plan(record.plan.clone()));
-    let result = server.and_then(|server| match plan.via {
-        None => Test::open(&plan, server, context, &mut account)
-            .and_then(|test| test.measure(context, &mut account)),
-        Some(via) => {
-            let request = checked_request(&plan)?;
-            foreign::measure_udp(via, (&plan, server, &request), context, &mut account)
-        }
-    });
+    let result = server.and_then(|server| measure(&plan, server, (context, &mut account)));
     if let Err(failure) = result {
         let measured = account.has_samples();
         record.status = if measured { Status::Partial } else { Status::Error };
@@ -106,7 +114,8 @@ fn request(plan: &UdpPlan) -> UdpRequest {
     }
 }
 
-fn checked_request(plan: &UdpPlan) -> Result<UdpRequest, Failure> {
+/// The request of a plan, within the protocol's bounds.
+pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpRequest, Failure> {
     let request = request(plan);
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "UDP test", error).advise("see linerate udp --help")

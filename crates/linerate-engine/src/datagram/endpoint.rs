@@ -60,12 +60,29 @@ pub(crate) fn open_socket(
     request: &UdpRequest,
     local: SocketAddr,
 ) -> linerate_sys::Result<DatagramSocket> {
+    opened(request, local, false)
+}
+
+/// The same at a port that other sockets of this program have, too.
+pub(crate) fn open_socket_at(
+    request: &UdpRequest,
+    local: SocketAddr,
+) -> linerate_sys::Result<DatagramSocket> {
+    opened(request, local, true)
+}
+
+fn opened(
+    request: &UdpRequest,
+    local: SocketAddr,
+    shared: bool,
+) -> linerate_sys::Result<DatagramSocket> {
     let streams = u64::from(request.streams) * request.each_direction().len() as u64;
     let options = DatagramOptions {
         local,
         window_bytes: request.window_bytes,
         buffer_bytes_max: (BUFFERS_BYTES_MAX / streams.max(1)).min(BUFFER_BYTES_MAX),
         dscp: request.dscp,
+        shared,
     };
     let socket = DatagramSocket::open(&options)?;
     socket.set_call_timeout(CALL_TIMEOUT)?;

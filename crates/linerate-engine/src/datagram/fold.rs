@@ -12,7 +12,7 @@ use super::caveats::{caveats, ceiling};
 use crate::throughput::{client_side, cpu_rows, goodput, has, rate_bps, totals};
 
 /// Fills `record` with everything that `account` knows.
-pub(super) fn fold(record: &mut Record, plan: &UdpPlan, account: &Account) {
+pub(crate) fn fold(record: &mut Record, plan: &UdpPlan, account: &Account) {
     record.ends = ends(account);
     record.flows = account.connections.iter().map(|place| flow(place, account)).collect();
     let ways =
@@ -133,10 +133,15 @@ fn count_rows(flows: &[&Flow]) -> Vec<Summary> {
     let mut rows = vec![
         row(MetricId::DatagramsReceived, received as f64),
         row(MetricId::DatagramsLost, lost as f64),
-        row(MetricId::DatagramsLostHere, sum(|it| it.lost_here) as f64),
         row(MetricId::DatagramDuplicates, sum(|it| it.duplicates) as f64),
         row(MetricId::DatagramsReordered, sum(|it| it.reordered) as f64),
     ];
+    let here = sum(|it| it.lost_here);
+    // Another program's receiver does not tell what its own socket dropped.
+    let mut ends = flows.iter().filter_map(|flow| self::received(flow));
+    if here > 0 || ends.any(|it| it.socket_drops.is_some()) {
+        rows.insert(2, row(MetricId::DatagramsLostHere, here as f64));
+    }
     if received + lost > 0 {
         let ratio = lost as f64 / (received + lost) as f64;
         rows.push(row(MetricId::DatagramLossRatio, ratio).with_n(received + lost));

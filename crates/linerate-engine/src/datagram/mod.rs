@@ -7,10 +7,10 @@
 
 pub(crate) mod account;
 mod caveats;
-mod client;
+pub(crate) mod client;
 pub(crate) mod endpoint;
 mod evenness;
-mod fold;
+pub(crate) mod fold;
 pub(crate) mod layout;
 mod opening;
 mod progress;

@@ -53,11 +53,12 @@ pub struct StreamResult {
     pub retransmits: Option<u64>,
     /// Jitter in seconds (UDP receivers).
     pub jitter_s: f64,
-    /// Datagrams lost (UDP receivers). Older versions count late ones twice, so it may be below 0.
+    /// Datagrams lost (UDP receivers), those of the omitted time among them. Duplicates lower it,
+    /// so it may be below 0.
     pub lost: i64,
     /// Those of the omitted time; absent in older versions.
     pub lost_omitted: Option<i64>,
-    /// Highest number received, or datagrams sent.
+    /// Highest number received, or datagrams sent, those of the omitted time among them.
     pub packets: u64,
     /// Those of the omitted time; absent in older versions.
     pub packets_omitted: Option<u64>,

@@ -5,7 +5,7 @@ use linerate_core::record::{
 };
 use serde_json::{Map, Value, json};
 
-use super::sheet::{Count, Role, Sheet};
+use super::sheet::{Count, Datagrams, Role, Sheet};
 use super::text::{VERSION, parts};
 
 /// A document that grows with the test.
@@ -113,8 +113,16 @@ impl Document {
             "rcvbuf_actual": first.and_then(|stream| stream.rcvbuf_bytes),
             "test_start": self.test_start(),
         });
+        if self.sheet.udp {
+            return self.with_host(start);
+        }
         let mss = if plan.mss_bytes.is_some() { "tcp_mss" } else { "tcp_mss_default" };
         start[mss] = first.and_then(|stream| stream.mss_bytes).into();
+        self.with_host(start)
+    }
+
+    fn with_host(&self, mut start: Value) -> Value {
+        let plan = &self.sheet.plan;
         let host = json!({ "host": plan.host, "port": plan.port });
         match self.sheet.role {
             Role::Client => start["connecting_to"] = host,
@@ -145,7 +153,7 @@ impl Document {
             Finish::Buffers(blocks) => (0, 0, blocks),
         };
         json!({
-            "protocol": "TCP",
+            "protocol": if self.sheet.udp { "UDP" } else { "TCP" },
             "num_streams": plan.streams,
             "blksize": plan.buffer_bytes,
             "omit": plan.omit_ns / 1_000_000_000,
@@ -187,8 +195,11 @@ impl Document {
             "omitted": row.omitted,
             "sender": sends,
         });
-        if sends {
-            sum["retransmits"] = row.retransmits.into();
+        match self.sheet.datagrams_of(row) {
+            Some(datagrams) if sends => sum["packets"] = datagrams.total.into(),
+            Some(datagrams) => with_datagrams(&mut sum, &datagrams),
+            None if sends => sum["retransmits"] = row.retransmits.into(),
+            None => {}
         }
         sum
     }
@@ -196,7 +207,7 @@ impl Document {
     fn interval_stream(&self, row: &IntervalRow) -> Value {
         let mut stream = self.interval_sum(row);
         stream["socket"] = self.sheet.number_of(row).into();
-        if self.sheet.sends(row.direction) {
+        if self.sheet.sends(row.direction) && !self.sheet.udp {
             let micros = |ns: Option<u64>| ns.map(|ns| ns / 1000);
             stream["snd_cwnd"] = row.cwnd_bytes.into();
             stream["snd_wnd"] = row.send_window_bytes.into();
@@ -225,13 +236,26 @@ impl Document {
             let sum = self.sheet.sum(record, direction);
             for (key, count) in [("sum_sent", sum.sender), ("sum_received", sum.receiver)] {
                 let mut value = count.map_or(Value::Null, |count| count_json(&count));
-                if let (Some(count), "sum_sent") = (count, key) {
+                if let (Some(count), "sum_sent") = (count, key)
+                    && !self.sheet.udp
+                {
                     value["retransmits"] = count.retransmits.into();
                 }
                 if !value.is_null() {
                     value["sender"] = self.sheet.sends(direction).into();
                 }
                 end.insert(self.sum_key(key, direction), value);
+            }
+        }
+        if self.sheet.udp {
+            for &direction in self.sheet.directions() {
+                let sum = self.sheet.sum(record, direction);
+                let count = sum.receiver.or(sum.sender);
+                let mut value = count.map_or(Value::Null, |count| count_json(&count));
+                if !value.is_null() {
+                    value["sender"] = self.sheet.sends(direction).into();
+                }
+                end.insert(self.sum_key("sum", direction), value);
             }
         }
         end.insert("cpu_utilization_percent".to_owned(), self.cpu(record));
@@ -256,6 +280,17 @@ impl Document {
                 value
             })
         };
+        if self.sheet.udp {
+            // One account of both ends: bytes of the sender, losses of the receiver.
+            let lost = ends.receiver.and_then(|count| count.datagrams);
+            let count = ends.sender.or(ends.receiver);
+            let count = count.map(|count| Count { datagrams: lost.or(count.datagrams), ..count });
+            let mut value = with_place(count);
+            if let Some(datagrams) = lost {
+                value["out_of_order"] = datagrams.reordered.into();
+            }
+            return json!({ "udp": value });
+        }
         let mut sender = with_place(ends.sender);
         if let Some(count) = ends.sender {
             sender["retransmits"] = count.retransmits.into();
@@ -308,14 +343,25 @@ impl Document {
     }
 }
 
+fn with_datagrams(value: &mut Value, datagrams: &Datagrams) {
+    value["jitter_ms"] = datagrams.jitter_ms.into();
+    value["lost_packets"] = datagrams.lost.into();
+    value["packets"] = datagrams.total.into();
+    value["lost_percent"] = datagrams.lost_percent().into();
+}
+
 fn count_json(count: &Count) -> Value {
-    json!({
+    let mut value = json!({
         "start": 0,
         "end": count.seconds,
         "seconds": count.seconds,
         "bytes": count.bytes,
         "bits_per_second": count.bps(),
-    })
+    });
+    if let Some(datagrams) = &count.datagrams {
+        with_datagrams(&mut value, datagrams);
+    }
+    value
 }
 
 /// The samples of a stream's sender.

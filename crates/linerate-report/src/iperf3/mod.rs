@@ -1,4 +1,4 @@
-//! A TCP test as iperf3 prints it: lines, and the document of `-J` with the keys that its readers
+//! A test as iperf3 prints it: lines, and the document of `-J` with the keys that its readers
 //! know. Compared with Debian's iperf3 3.12.
 //!
 //! What differs on purpose: bytes of an interval are those that the receiver's kernel has taken

@@ -3,6 +3,7 @@
 
 use linerate_core::record::{
     Direction, Finish, Flow, FlowEnd, IntervalRow, Record, StreamOpened, TcpDirections, TcpPlan,
+    UdpPlan,
 };
 
 /// Which end prints.
@@ -19,8 +20,10 @@ pub enum Role {
 pub struct Sheet {
     /// Which end prints.
     pub role: Role,
-    /// What was asked.
+    /// What was asked; of a UDP test what it shares with one of TCP, its blocks are datagrams.
     pub plan: TcpPlan,
+    /// Over UDP.
+    pub udp: bool,
     /// The streams so far, in the order in which they were connected.
     pub streams: Vec<StreamOpened>,
 }
@@ -31,6 +34,33 @@ pub(super) struct Count {
     pub(super) bytes: u64,
     pub(super) seconds: f64,
     pub(super) retransmits: Option<u64>,
+    /// Datagrams, where there are any.
+    pub(super) datagrams: Option<Datagrams>,
+}
+
+/// Datagrams of a row or of a whole test.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Datagrams {
+    /// Those that were numbered up to here.
+    pub(super) total: u64,
+    pub(super) lost: i64,
+    pub(super) reordered: u64,
+    pub(super) jitter_ms: f64,
+}
+
+impl Datagrams {
+    pub(super) fn lost_percent(&self) -> f64 {
+        if self.total == 0 { 0.0 } else { self.lost as f64 * 100.0 / self.total as f64 }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            total: self.total + other.total,
+            lost: self.lost + other.lost,
+            reordered: self.reordered + other.reordered,
+            jitter_ms: self.jitter_ms + other.jitter_ms,
+        }
+    }
 }
 
 /// Both ends of a stream, or of several together.
@@ -49,7 +79,48 @@ impl Count {
 impl Sheet {
     /// A test without streams so far.
     pub const fn new(role: Role, plan: TcpPlan) -> Self {
-        Self { role, plan, streams: Vec::new() }
+        Self { role, plan, udp: false, streams: Vec::new() }
+    }
+
+    /// A test over UDP without streams so far.
+    pub fn of_udp(role: Role, plan: &UdpPlan) -> Self {
+        let plan = TcpPlan {
+            host: plan.host.clone(),
+            port: plan.port,
+            directions: plan.directions,
+            streams: plan.streams,
+            finish: plan.finish,
+            omit_ns: plan.omit_ns,
+            interval_ns: plan.interval_ns,
+            buffer_bytes: plan.size_bytes.unwrap_or(1),
+            window_bytes: plan.window_bytes,
+            pace: plan.pace,
+            dscp: plan.dscp,
+            ..TcpPlan::default()
+        };
+        Self { udp: true, ..Self::new(role, plan) }
+    }
+
+    /// The datagrams of a row: those that were sent, or what became of them.
+    pub(super) fn datagrams_of(&self, row: &IntervalRow) -> Option<Datagrams> {
+        let known = row.datagrams.filter(|_| !self.sends(row.direction));
+        match known {
+            Some(it) => Some(Datagrams {
+                total: (it.received.cast_signed() + it.lost).max(0).cast_unsigned(),
+                lost: it.lost,
+                reordered: it.reordered,
+                jitter_ms: it.jitter_ns.unwrap_or(0) as f64 / 1e6,
+            }),
+            None if self.udp => {
+                Some(Datagrams { total: self.datagrams(row.bytes), ..Datagrams::default() })
+            }
+            None => None,
+        }
+    }
+
+    /// Datagrams of so many bytes.
+    pub(super) fn datagrams(&self, bytes: u64) -> u64 {
+        bytes / u64::from(self.plan.buffer_bytes.max(1))
     }
 
     /// The directions that the test has.
@@ -122,6 +193,12 @@ impl Sheet {
                 bytes: self.measured(end),
                 seconds: end.span_ns as f64 / 1e9,
                 retransmits: None,
+                datagrams: end.received_datagrams.as_ref().map(|it| Datagrams {
+                    total: it.measured.received + it.measured.lost,
+                    lost: it.measured.lost.cast_signed(),
+                    reordered: it.measured.reordered,
+                    jitter_ms: it.delay.and_then(|delay| delay.jitter_ns).unwrap_or(0) as f64 / 1e6,
+                }),
             }),
         }
     }
@@ -136,12 +213,16 @@ impl Sheet {
             bytes: self.measured(end),
             seconds: span_ns as f64 / 1e9,
             retransmits: end.tcp_info.and_then(|info| info.total_retrans).map(u64::from),
+            datagrams: end
+                .sent_datagrams
+                .as_ref()
+                .map(|it| Datagrams { total: it.measured, ..Datagrams::default() }),
         }
     }
 
     /// The omitted span where the span of an end holds it.
     const fn begun_ns(&self, end: &FlowEnd) -> u64 {
-        if end.span_start_ns == 0 { self.plan.omit_ns } else { 0 }
+        if end.span_start_ns == 0 && !self.udp { self.plan.omit_ns } else { 0 }
     }
 
     /// Bytes without those of the omitted span. What came after the measured one counts.
@@ -166,5 +247,9 @@ fn together(counts: impl Iterator<Item = Option<Count>>) -> Option<Count> {
         bytes: counts.iter().map(|count| count.bytes).sum(),
         seconds: counts.iter().map(|count| count.seconds).fold(0.0, f64::max),
         retransmits: counts.iter().map(|count| count.retransmits).sum(),
+        datagrams: counts.iter().filter_map(|count| count.datagrams).reduce(Datagrams::and).map(
+            // iperf3 gives the mean of the streams' jitters.
+            |all| Datagrams { jitter_ms: all.jitter_ms / counts.len() as f64, ..all },
+        ),
     })
 }

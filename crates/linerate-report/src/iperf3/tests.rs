@@ -197,3 +197,60 @@ fn the_document_has_every_key_of_iperf3() {
         assert_eq!(whole["end"]["cpu_utilization_percent"]["host_total"], 20.0 * ways.len() as f64);
     }
 }
+
+#[test]
+fn a_udp_test_prints_datagrams_as_iperf3_does() {
+    let plan = UdpPlan {
+        size_bytes: Some(32_768),
+        finish: Finish::TimeNs(1_000_000_000),
+        ..UdpPlan::default()
+    };
+    // 4 datagrams of 32 KiB in a second are 1.05 Mbit/s.
+    let sent = IntervalRow { retransmits: None, ..row(Direction::Up, None, 131_072) };
+    let mut lines = Lines::new(Sheet::of_udp(Role::Client, &plan), Unit::default(), false);
+    let expected = "[ ID] Interval           Transfer     Bitrate         Total Datagrams
+[  5]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec  4  
+";
+    assert_eq!(lines.row(&sent), expected);
+    let datagrams =
+        DatagramRow { received: 3, lost: 1, jitter_ns: Some(4600), ..DatagramRow::default() };
+    let came = IntervalRow { datagrams: Some(datagrams), ..sent };
+    let mut server = Lines::new(Sheet::of_udp(Role::Server, &plan), Unit::default(), false);
+    let expected =
+        "[ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams
+[  5]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec  0.005 ms  1/4 (25%)  
+";
+    assert_eq!(server.row(&came), expected);
+    let tally = DatagramTally { sent: Some(4), received: 3, lost: 1, ..DatagramTally::default() };
+    let end = FlowEnd {
+        bytes: 131_072,
+        bytes_measured: 131_072,
+        span_ns: 1_000_000_000,
+        cpu_user_ns: Some(0),
+        cpu_system_ns: Some(0),
+        ..FlowEnd::default()
+    };
+    let sent = SentDatagrams { count: 4, measured: 4, ..SentDatagrams::default() };
+    let received =
+        ReceivedDatagrams { all: tally, measured: tally, ..ReceivedDatagrams::default() };
+    let sender = FlowEnd { sent_datagrams: Some(sent), ..end.clone() };
+    let receiver = FlowEnd { bytes: 98_304, received_datagrams: Some(received), ..end };
+    let flow = Flow { sender: Some(sender), receiver: Some(receiver), ..flow(Direction::Up, 0, 0) };
+    let record = record(&lines.sheet, vec![flow]);
+    let expected = "- - - - - - - - - - - - - - - - - - - - - - - - -
+[ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams
+[  5]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec  0.000 ms  0/4 (0%)  sender
+[  5]   0.00-1.00   sec  96.0 KBytes   786 Kbits/sec  0.000 ms  1/4 (25%)  receiver
+";
+    assert_eq!(lines.summary(&record), expected);
+    let sheet = Sheet::of_udp(Role::Client, &plan);
+    let mut document = Document::new(sheet, Surroundings::default());
+    document.stream(&stream(Direction::Up, 0, 1));
+    document.row(&row(Direction::Up, None, 131_072));
+    let theirs = include_str!("../../../../testdata/iperf3/udp.json");
+    let theirs = serde_json::from_str(theirs).expect("a document");
+    let whole = document.whole(&record);
+    assert_has_keys(&whole, &theirs, "");
+    assert_eq!(whole["end"]["sum"]["lost_percent"], 25.0);
+    assert_eq!(whole["intervals"][0]["sum"]["packets"], 4);
+}

@@ -2,14 +2,20 @@
 
 use linerate_core::record::{Direction, Finish, IntervalRow, Record, StreamOpened, TcpPlan};
 
-use super::sheet::{Count, Role, Sheet};
+use super::sheet::{Count, Datagrams, Role, Sheet};
 use super::unit::{Unit, amount};
+
+macro_rules! separator {
+    () => {
+        "- - - - - - - - - - - - - - - - - - - - - - - - -"
+    };
+}
 
 /// What `-v` prints and `-J` carries as the version: scripts look for the first two words.
 pub const VERSION: &str = concat!("iperf 3.12 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The line between sections.
-pub const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
+pub const SEPARATOR: &str = separator!();
 
 /// Prints a test line by line; each call gives the lines that are due, each with its end.
 #[derive(Clone, Debug)]
@@ -54,7 +60,8 @@ impl Lines {
         );
         let all = usize::from(self.sheet.plan.streams) * self.sheet.directions().len();
         if self.verbose && self.sheet.streams.len() == all {
-            lines.push_str(&starting(&self.sheet.plan));
+            let protocol = if self.sheet.udp { "UDP" } else { "TCP" };
+            lines.push_str(&starting(&self.sheet.plan, protocol));
         }
         lines
     }
@@ -72,9 +79,19 @@ impl Lines {
             bytes: row.bytes,
             seconds: (row.end_ns - row.start_ns) as f64 / 1e9,
             retransmits: row.retransmits.filter(|_| sheet.sends(row.direction)),
+            datagrams: sheet.datagrams_of(row),
         };
         let (start, end) = sheet.seconds_of(row);
         lines.push_str(&self.start(number, row.direction, (start, end), &count));
+        if let Some(datagrams) = count.datagrams {
+            lines.push_str(&match sheet.sends(row.direction) {
+                true if sheet.is_both() => format!("            {}  ", datagrams.total),
+                true => format!("  {}  ", datagrams.total),
+                false => lost(&datagrams),
+            });
+            lines.push_str(self.end_of(row));
+            return lines;
+        }
         match (count.retransmits, row.cwnd_bytes.filter(|_| number.is_some())) {
             (Some(retransmits), Some(cwnd)) => {
                 lines.push_str(&format!("  {retransmits:3}   {}       ", amount(cwnd)));
@@ -82,12 +99,19 @@ impl Lines {
             (Some(retransmits), None) => lines.push_str(&format!("  {retransmits:3}             ")),
             (None, _) => lines.push_str(&" ".repeat(18)),
         }
-        lines.push_str(if row.omitted { "(omitted)\n" } else { "\n" });
-        let last = sheet.directions().last();
-        if number.is_none() && last == Some(&row.direction) {
-            lines.push_str(&format!("{SEPARATOR}\n"));
-        }
+        lines.push_str(self.end_of(row));
         lines
+    }
+
+    /// The end of a row's line, and the line after the sum of several.
+    fn end_of(&self, row: &IntervalRow) -> &'static str {
+        let last = self.sheet.directions().last() == Some(&row.direction);
+        match (row.omitted, last && self.sheet.number_of(row).is_none()) {
+            (false, false) => "\n",
+            (true, false) => "(omitted)\n",
+            (false, true) => concat!("\n", separator!(), "\n"),
+            (true, true) => concat!("(omitted)\n", separator!(), "\n"),
+        }
     }
 
     /// The summary of a test that ended.
@@ -131,9 +155,10 @@ impl Lines {
             |sends: bool| self.sheet.role == Role::Client || self.sheet.sends(direction) == sends;
         let line = |count: Count, word: &str| {
             let start = self.start(number, direction, (0.0, count.seconds), &count);
-            let retransmits = match count.retransmits {
-                Some(retransmits) => format!("  {retransmits:3}             "),
-                None => " ".repeat(18),
+            let retransmits = match (count.datagrams, count.retransmits) {
+                (Some(datagrams), _) => lost(&datagrams),
+                (None, Some(retransmits)) => format!("  {retransmits:3}             "),
+                (None, None) => " ".repeat(18),
             };
             format!("{start}{retransmits}{word}\n")
         };
@@ -159,6 +184,13 @@ impl Lines {
     fn head(&self, intervals: bool) -> String {
         let role = if self.sheet.is_both() { "[Role]" } else { "" };
         let mut sends = self.sheet.directions().iter().map(|way| self.sheet.sends(*way));
+        if self.sheet.udp {
+            let lost = "         Jitter    Lost/Total Datagrams";
+            let sent = "         Total Datagrams";
+            let only = intervals && !self.sheet.is_both() && sends.any(|sends| sends);
+            let columns = if only { sent } else { lost };
+            return format!("[ ID]{role} Interval           Transfer     Bitrate{columns}\n");
+        }
         let columns = match (intervals, sends.any(|sends| sends)) {
             (true, true) => "         Retr  Cwnd",
             (true, false) => "",
@@ -181,16 +213,34 @@ impl Lines {
     }
 }
 
+/// `  0.005 ms  0/4 (0%)  `.
+fn lost(datagrams: &Datagrams) -> String {
+    let percent = datagrams.lost_percent();
+    // Two places that count: 0, 0.012, 1.5, 73, 100.
+    let percent = match percent {
+        none if none == 0.0 => "0".to_owned(),
+        large if large >= 9.95 => format!("{large:.0}"),
+        small => {
+            let places = 1 - small.abs().log10().floor() as i32;
+            let places = usize::try_from(places).unwrap_or(0).min(9);
+            format!("{small:.places$}").trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+    };
+    let Datagrams { jitter_ms, lost, total, .. } = datagrams;
+    format!("  {jitter_ms:5.3} ms  {lost}/{total} ({percent}%)  ")
+}
+
 /// The line of `-V` before a test starts.
-fn starting(plan: &TcpPlan) -> String {
+fn starting(plan: &TcpPlan, protocol: &str) -> String {
     let amount = match plan.finish {
         Finish::TimeNs(ns) => format!("{} second test", ns as f64 / 1e9),
         Finish::Bytes(bytes) => format!("{bytes} bytes to send"),
         Finish::Buffers(blocks) => format!("{blocks} blocks to send"),
     };
     format!(
-        "Starting Test: protocol: TCP, {} streams, {} byte blocks, omitting {} seconds, {amount}, \
+        "Starting Test: protocol: {}, {} streams, {} byte blocks, omitting {} seconds, {amount}, \
          tos {}\n",
+        protocol,
         plan.streams,
         plan.buffer_bytes,
         plan.omit_ns / 1_000_000_000,

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Fault, Plan, Record, Tool};
 use linerate_engine::failure::words_of;
-use linerate_engine::foreign::iperf3::{Arrival, House, Observer, Registry, read_cookie, serve};
+use linerate_engine::foreign::iperf3::{
+    Arrival, Door, House, Observer, Registry, read_cookie, serve,
+};
 use linerate_engine::throughput::Admission;
 use linerate_proto::iperf3::{Cookie, Params, ServerOutput};
 use linerate_report::iperf3::{Lines, Role, Sheet, Unit};
@@ -34,9 +36,16 @@ const OUTPUT_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Clients {
     registry: Registry,
     serial: AtomicU64,
+    door: Option<Door>,
 }
 
 impl Clients {
+    /// Those that come to a listener; their UDP streams come to the same port, where that is free.
+    pub(crate) fn of(listener: &TcpListener) -> Self {
+        let door = listener.local_addr().ok().and_then(|local| Door::open(local).ok());
+        Self { door, ..Self::default() }
+    }
+
     /// The place of a connection in the order of arrival; asked before threads can mix it up.
     pub(crate) fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
@@ -63,8 +72,18 @@ impl Clients {
         let Err(arrival) = self.registry.deliver(&cookie, arrival) else { return Ok(None) };
         let tool =
             Tool { name: "linerate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-        let house = House { registry: &self.registry, admission, stop, tool, interval };
+        let (registry, door) = (&self.registry, self.door.as_ref());
+        let house = House { registry, door, admission, stop, tool, interval };
         serve(arrival, cookie, &house, observer).map(Some)
+    }
+}
+
+/// The sheet of a test at the server.
+pub fn sheet_of(plan: &Plan) -> Option<Sheet> {
+    match plan {
+        Plan::Tcp(plan) => Some(Sheet::new(Role::Server, plan.clone())),
+        Plan::Udp(plan) => Some(Sheet::of_udp(Role::Server, plan)),
+        _ => None,
     }
 }
 
@@ -86,8 +105,8 @@ impl Printed {
 impl Observer for Printed {
     fn event(&mut self, event: &Event) {
         match (event, &mut self.lines) {
-            (Event::Plan(Plan::Tcp(plan)), _) => {
-                let sheet = Sheet::new(Role::Server, plan.clone());
+            (Event::Plan(plan), _) => {
+                let Some(sheet) = sheet_of(plan) else { return };
                 let lines = Lines::new(sheet, Unit::default(), false);
                 let accepted = lines.accepted();
                 self.lines = Some(lines);
@@ -136,8 +155,8 @@ impl Iperf3Server {
     pub fn bind(local: SocketAddr, limits: Limits) -> Result<Self, Failure> {
         let listener = listen(local).map_err(|(_, failure)| failure)?;
         Ok(Self {
+            clients: Clients::of(&listener),
             listener,
-            clients: Clients::default(),
             gate: Gate::new(limits),
             limits,
             connections: AtomicUsize::new(0),

@@ -111,7 +111,9 @@ impl Shared {
     /// Of a server that listens at these places.
     pub(crate) fn beside(ears: &[Ear]) -> Self {
         let data_ports = DataPorts::beside(ears.iter().map(|ear| ear.port).collect());
-        Self { data_ports, ..Self::default() }
+        let ear = ears.iter().find(|ear| ear.via == Via::Iperf3);
+        let iperf3 = ear.map(|ear| iperf3::Clients::of(&ear.listener)).unwrap_or_default();
+        Self { iperf3, data_ports }
     }
 }
 

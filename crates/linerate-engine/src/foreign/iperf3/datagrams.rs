@@ -154,13 +154,25 @@ pub(super) fn udp_plan_of(
     }
 }
 
-/// What this end's streams did so far, as iperf3 wants it. Datagrams of the omitted span are in the
-/// counts of `omitted`.
+/// What an end knows of its test beside the samples of its streams.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'a> {
+    /// The side of this end in a direction.
+    pub(super) side_of: fn(Direction) -> Side,
+    /// The samples at the end of the omitted span.
+    pub(super) omitted: &'a [UdpSample],
+    /// That span.
+    pub(super) omit_ns: u64,
+    /// When the test ended.
+    pub(super) end_ns: u64,
+}
+
+/// What this end's streams did so far, as iperf3 wants it.
 pub(super) fn udp_results(
     places: &[Place],
     samples: &[UdpSample],
     size_bytes: u32,
-    (side_of, omitted, omit_ns): (fn(Direction) -> Side, &[UdpSample], u64),
+    told: &Told<'_>,
 ) -> Results {
     let mut results = Results::default();
     let mut spent_ns = 0;
@@ -169,23 +181,24 @@ pub(super) fn udp_results(
             samples.iter().find(|it| is_of(place, it.direction, it.flow)).copied()
         };
         let Some(sample) = of(samples) else { continue };
-        let before = of(omitted).map(|sample| sample.counts).unwrap_or_default();
+        let before = of(told.omitted).map(|sample| sample.counts).unwrap_or_default();
         let counts = sample.counts;
         let datagrams = counts.datagrams - before.datagrams.min(counts.datagrams);
         let lost = counts.next.saturating_sub(counts.datagrams).cast_signed();
         let lost_before = before.next.saturating_sub(before.datagrams).cast_signed();
-        let receives = side_of(place.direction) == Side::Receiver;
+        let receives = (told.side_of)(place.direction) == Side::Receiver;
         spent_ns += sample.cpu_ns.unwrap_or(0);
         results.streams.push(StreamResult {
             id: place.id,
             bytes: datagrams * u64::from(size_bytes),
             jitter_s: counts.jitter_ns.filter(|_| receives).unwrap_or(0) as f64 / 1e9,
-            lost: if receives { lost - lost_before } else { 0 },
+            // Both with those of the omitted span, which readers take off.
+            lost: if receives { lost } else { 0 },
             lost_omitted: Some(if receives { lost_before } else { 0 }),
-            packets: counts.next - before.next.min(counts.next),
+            packets: counts.next,
             packets_omitted: Some(before.next),
             start_s: Some(0.0),
-            end_s: Some(sample.t_ns.saturating_sub(omit_ns) as f64 / 1e9),
+            end_s: Some(told.end_ns.saturating_sub(told.omit_ns) as f64 / 1e9),
             ..StreamResult::default()
         });
         if !receives {
@@ -206,8 +219,8 @@ pub(super) fn told_sent(places: &[Place], results: &Results) -> Vec<UdpSent> {
         Some(UdpSent {
             direction: place.direction,
             flow: place.flow,
-            datagrams: stream.packets + stream.packets_omitted.unwrap_or(0),
-            measured: stream.packets,
+            datagrams: stream.packets,
+            measured: stream.packets.saturating_sub(stream.packets_omitted.unwrap_or(0)),
             span_ns,
         })
     });

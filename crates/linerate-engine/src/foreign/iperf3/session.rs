@@ -20,6 +20,7 @@ use linerate_sys::tcp;
 
 use super::client::{server_side, without_omitted};
 use super::control::Control;
+use super::door::Door;
 use super::gather::{opened, take_streams};
 use super::plan::{plan_of, request_of};
 use super::registry::{Arrival, Registry};
@@ -34,12 +35,12 @@ use crate::throughput::session::{LOOK_AT_END, admit};
 use crate::throughput::{Admission, Demand, Permit};
 
 /// A client has this long for each step of the set-up and of the end.
-const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// After its planned end a test may take this much longer: the client's clock started later, and
 /// what is in its buffers has to arrive.
-const GRACE: Duration = Duration::from_secs(10);
+pub(super) const GRACE: Duration = Duration::from_secs(10);
 /// How often waits look at the stop flag and for arrived streams.
-const LOOK: Duration = Duration::from_millis(20);
+pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// What is on the way when the client ends has this long to arrive.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 /// Where the client does not tell how much it sent, the end is when nothing came for this long.
@@ -51,6 +52,8 @@ const LEAVE_MAX: Duration = Duration::from_secs(1);
 pub struct House<'a> {
     /// Where data connections come from.
     pub registry: &'a Registry,
+    /// Where UDP streams announce themselves; none where another program has that port.
+    pub door: Option<&'a Door>,
     /// Who may run.
     pub admission: &'a dyn Admission,
     /// The server is being stopped.
@@ -115,13 +118,13 @@ pub fn serve(
     result
 }
 
-struct Session<'a> {
-    control: Control<ServerMachine>,
-    cookie: Cookie,
-    peer: SocketAddr,
-    house: &'a House<'a>,
+pub(super) struct Session<'a> {
+    pub(super) control: Control<ServerMachine>,
+    pub(super) cookie: Cookie,
+    pub(super) peer: SocketAddr,
+    pub(super) house: &'a House<'a>,
     /// iperf3's number for the failure that may come next.
-    code: ErrorCode,
+    pub(super) code: ErrorCode,
 }
 
 /// A test that was let in.
@@ -147,8 +150,14 @@ impl Session<'_> {
             _ => return Err(self.left_early()),
         };
         self.check(&params)?;
+        if params.protocol == Protocol::Udp {
+            return self.run_udp(params, observer);
+        }
         let request = request_of(&params, self.house.interval);
-        let permit = match self.admit(&params, &request)? {
+        let streams = usize::from(request.streams) * request.each_direction().len();
+        let planned =
+            (params.time_s > 0).then(|| Duration::from_secs(params.time_s + params.omit_s));
+        let permit = match self.admit(streams, planned)? {
             Ok(permit) => permit,
             Err(line) => return Ok(line),
         };
@@ -185,7 +194,7 @@ impl Session<'_> {
         let fail = |reason: String| {
             Err(Failure::new(Fault::PeerMisbehaved, "serve", plain(self.peer), reason))
         };
-        if params.protocol != Protocol::Tcp {
+        if params.protocol == Protocol::Sctp {
             self.code = ErrorCode::UNIMPLEMENTED;
             return fail(format!("it asks for {:?}", params.protocol));
         }
@@ -196,18 +205,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A place, or the line for the log when there is none.
-    fn admit(
+    /// A place, or the line for the log when there is none. The client's clock ends the test; bytes
+    /// and blocks take as long as they take.
+    pub(super) fn admit(
         &mut self,
-        params: &Params,
-        request: &Request,
+        streams: usize,
+        planned: Option<Duration>,
     ) -> Result<Result<Permit, String>, Failure> {
-        let demand = Demand {
-            streams: usize::from(request.streams) * request.each_direction().len(),
-            // The client's clock ends the test; bytes and blocks take as long as they take.
-            planned: (params.time_s > 0)
-                .then(|| Duration::from_secs(params.time_s + params.omit_s)),
-        };
+        let demand = Demand { streams, planned };
         let refuse = match admit(&demand, self.peer, self.house.admission) {
             Ok(permit) => return Ok(Ok(permit)),
             Err(refuse) => refuse,
@@ -218,6 +223,20 @@ impl Session<'_> {
             _ => self.control.send(&server_error(ErrorCode::DURATION, 0))?,
         }
         Ok(Err(line))
+    }
+
+    /// The longest that a test may send.
+    pub(super) fn planned_max(&self, params: &Params) -> Duration {
+        let duration_max = self.house.admission.duration_max();
+        match params.time_s {
+            0 => duration_max,
+            time_s => Duration::from_secs(time_s + params.omit_s).min(duration_max),
+        }
+    }
+
+    /// The client broke the rules of the test.
+    pub(super) fn failed(&self, reason: &str) -> Failure {
+        Failure::new(Fault::PeerMisbehaved, "serve", plain(self.peer), reason)
     }
 
     /// From `create streams` to `iperf done`.
@@ -315,11 +334,7 @@ impl Session<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(), Failure> {
         let begin = running.account.begin;
-        let duration_max = self.house.admission.duration_max();
-        let planned = match running.params.time_s {
-            0 => duration_max,
-            time_s => Duration::from_secs(time_s + running.params.omit_s).min(duration_max),
-        };
+        let planned = self.planned_max(&running.params);
         let end = begin + planned + GRACE;
         let interval = Duration::from_nanos(running.request.interval_ns);
         let mut tick = begin + interval;
@@ -336,8 +351,7 @@ impl Session<'_> {
                 note_omitted(running, now);
             }
             if now >= end {
-                let reason = "the client did not end the test in time";
-                return Err(Failure::new(Fault::PeerMisbehaved, "serve", plain(self.peer), reason));
+                return Err(self.failed("the client did not end the test in time"));
             }
             self.look_at_stop()?;
             let until = tick.min(omit.unwrap_or(tick)).min(now + LOOK).min(end);
@@ -349,7 +363,11 @@ impl Session<'_> {
         }
     }
 
-    fn next_event(&mut self, timeout: Duration, what: &str) -> Result<ServerEvent, Failure> {
+    pub(super) fn next_event(
+        &mut self,
+        timeout: Duration,
+        what: &str,
+    ) -> Result<ServerEvent, Failure> {
         let end = monotonic() + timeout;
         while monotonic() < end {
             if let Some(event) = self.control.next_event(end.min(monotonic() + LOOK))? {
@@ -361,7 +379,7 @@ impl Session<'_> {
     }
 
     /// Notices a client that leaves while the server waits for something else.
-    fn look_at_client(&mut self) -> Result<(), Failure> {
+    pub(super) fn look_at_client(&mut self) -> Result<(), Failure> {
         self.look_at_stop()?;
         match self.control.next_event(monotonic())? {
             None => Ok(()),
@@ -370,7 +388,7 @@ impl Session<'_> {
     }
 
     /// A server that is stopped tells its clients.
-    fn look_at_stop(&mut self) -> Result<(), Failure> {
+    pub(super) fn look_at_stop(&mut self) -> Result<(), Failure> {
         if !self.house.stop.asked() {
             return Ok(());
         }
@@ -379,13 +397,13 @@ impl Session<'_> {
         Err(Failure::new(Fault::Unreachable, "serve", plain(self.peer), reason))
     }
 
-    fn too_slow(&self, what: &str) -> Failure {
+    pub(super) fn too_slow(&self, what: &str) -> Failure {
         let attempt = format!("wait for {what} from");
         let reason = format!("nothing came within {STEP_TIMEOUT:?}");
         Failure::new(Fault::PeerMisbehaved, attempt, plain(self.peer), reason)
     }
 
-    fn left_early(&self) -> Failure {
+    pub(super) fn left_early(&self) -> Failure {
         let reason = "the client gave the test up";
         Failure::new(Fault::Unreachable, "serve", plain(self.peer), reason)
     }

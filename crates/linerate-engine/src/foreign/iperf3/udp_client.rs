@@ -8,11 +8,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, IntervalRow, Side, StreamOpened, TcpDirections, UdpPlan,
+    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, UdpPlan,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
-    CONNECT_REQUEST, ClientEvent, ClientMachine, Cookie, State, frame, is_connect_reply,
+    CONNECT_REQUEST, ClientEvent, ClientMachine, Cookie, ServerOutput, State, frame,
+    is_connect_reply,
 };
 use linerate_proto::native::{Token, UdpRequest, UdpSample};
 use linerate_sys::clock::{monotonic, random_bytes, sleep};
@@ -21,15 +22,16 @@ use linerate_sys::poll::readable;
 
 use super::client::{Extras, Way, same_host, server_side};
 use super::control::Control;
-use super::datagrams::{WIDE, told_sent, udp_params, udp_remote_reports, udp_results};
+use super::datagrams::{Told, WIDE, told_sent, udp_params, udp_remote_reports, udp_results};
 use super::fail::refusal;
 use super::report::{Place, places};
+use super::sent_rows::SentRows;
 use crate::context::Context;
 use crate::datagram::account::Account;
+use crate::datagram::client::{checked_request, run_by};
 use crate::datagram::endpoint::{Endpoint, Place as StreamPlace, open_socket};
 use crate::path::witness::Witness;
 use crate::throughput::client::{bind_address, client_side};
-use crate::throughput::rate_bps;
 use crate::throughput::session::LOOK_AT_END;
 
 /// The server has this long for each step of the set-up and of the end.
@@ -58,12 +60,28 @@ pub(crate) fn measure_udp(
     measure_udp_with(plan, server, request, (Extras::default(), context, account)).map(|_| ())
 }
 
+/// Measures with an iperf3 server over UDP, as `datagram::run` does, and gives what that printed
+/// where it was wanted.
+pub fn run_udp(
+    plan: &UdpPlan,
+    extras: Extras,
+    context: &mut Context<'_>,
+) -> (Record, Option<ServerOutput>) {
+    let mut output = None;
+    let record = run_by(plan, context, |plan, server, (context, account)| {
+        let request = checked_request(plan)?;
+        output = measure_udp_with(plan, server, &request, (extras, context, account))?;
+        Ok(())
+    });
+    (record, output)
+}
+
 fn measure_udp_with(
     plan: &UdpPlan,
     server: SocketAddr,
     request: &UdpRequest,
     (extras, context, account): (Extras, &mut Context<'_>, &mut Account),
-) -> Result<Option<linerate_proto::iperf3::ServerOutput>, Failure> {
+) -> Result<Option<ServerOutput>, Failure> {
     let params = extras.with(udp_params(plan, request.size_bytes)?);
     let local = bind_address(plan.bind.as_deref())?;
     account.ends.push(crate::environment::local_end(Some(server.ip())));
@@ -95,7 +113,7 @@ struct Test {
     endpoint: Endpoint,
     request: UdpRequest,
     places: Vec<Place>,
-    output: Option<linerate_proto::iperf3::ServerOutput>,
+    output: Option<ServerOutput>,
 }
 
 impl Test {
@@ -118,7 +136,7 @@ impl Test {
         account.begin = monotonic();
         let started = self.endpoint.start_senders(account.begin);
         started.map_err(|error| crate::failure::system(&error))?;
-        let omitted = self.follow(context, account)?;
+        let (omitted, stopped) = self.follow(context, account)?;
         self.control.send_state(State::TestEnd)?;
         self.control.machine.ended();
         match self.next_event(ANSWER_TIMEOUT)? {
@@ -128,8 +146,13 @@ impl Test {
         // What the server sent before it read the end is on its way.
         sleep(ARRIVAL);
         let samples = self.endpoint.sample(monotonic());
-        let about = (client_side as fn(Direction) -> Side, &omitted[..], self.request.omit_ns);
-        let own = udp_results(&self.places, &samples, self.request.size_bytes, about);
+        let told = Told {
+            side_of: client_side,
+            omitted: &omitted,
+            omit_ns: self.request.omit_ns,
+            end_ns: stopped.nanos_since(account.begin),
+        };
+        let own = udp_results(&self.places, &samples, self.request.size_bytes, &told);
         self.control.send(&frame(&own.to_json()))?;
         let results = match self.next_event(ANSWER_TIMEOUT)? {
             ClientEvent::Results(results) => *results,
@@ -222,12 +245,12 @@ impl Test {
             .advise("a filter on the way may keep UDP back"))
     }
 
-    /// Takes samples until the end; those of the end of the omitted span.
+    /// Takes samples until the end; those of the end of the omitted span, and when it was over.
     fn follow(
         &mut self,
         context: &mut Context<'_>,
         account: &mut Account,
-    ) -> Result<Vec<UdpSample>, Failure> {
+    ) -> Result<(Vec<UdpSample>, MonoTime), Failure> {
         let begin = account.begin;
         let planned = self.request.datagram_budget().is_none();
         let planned = self.request.planned_span().filter(|_| planned);
@@ -235,14 +258,15 @@ impl Test {
         let mut tick = begin + interval;
         let mut omit =
             (self.request.omit_ns > 0).then(|| begin + Duration::from_nanos(self.request.omit_ns));
-        let (mut omitted, mut before) = (Vec::new(), Vec::new());
+        let (mut omitted, mut sent_rows) = (Vec::new(), SentRows::default());
         let mut ended: Option<MonoTime> = None;
         loop {
             let now = monotonic();
             if now >= tick {
                 let samples = self.endpoint.sample(now);
-                self.tell_sent(&before, &samples, account, context);
-                before.clone_from(&samples);
+                let about = (self.request.size_bytes, self.request.omit_ns);
+                let rows = sent_rows.next(&samples, Direction::Up, about);
+                rows.into_iter().for_each(|row| (context.watch)(&Event::Interval(row)));
                 account.local_interval(samples, context.watch);
                 account.remote_interval(Vec::new(), context.watch);
                 tick += interval;
@@ -261,7 +285,7 @@ impl Test {
                 _ => ARRIVAL,
             };
             if ended.is_some_and(|at| now.since(at) >= arrived) {
-                return Ok(omitted);
+                return Ok((omitted, ended.unwrap_or(now)));
             }
             let due = planned.is_none_or(|span| now + LOOK >= begin + span);
             let look = if due || ended.is_some() { LOOK_AT_END } else { LOOK };
@@ -280,54 +304,6 @@ impl Test {
             let of_way = samples.iter().filter(|sample| sample.direction == *direction);
             of_way.map(|sample| sample.counts.next).sum::<u64>() >= budget
         })
-    }
-
-    /// Rows of what was sent: nobody else counts before the end.
-    fn tell_sent(
-        &self,
-        before: &[UdpSample],
-        now: &[UdpSample],
-        account: &Account,
-        context: &mut Context<'_>,
-    ) {
-        let mut rows: Vec<IntervalRow> = Vec::new();
-        for sample in now.iter().filter(|sample| sample.direction == Direction::Up) {
-            let same = |it: &&UdpSample| it.direction == sample.direction && it.flow == sample.flow;
-            let (start_ns, sent) =
-                before.iter().find(same).map_or((0, 0), |it| (it.t_ns, it.counts.datagrams));
-            let datagrams = sample.counts.datagrams.saturating_sub(sent);
-            let bytes = datagrams * u64::from(account.size_bytes);
-            rows.push(IntervalRow {
-                start_ns,
-                end_ns: sample.t_ns,
-                direction: Direction::Up,
-                flow: Some(sample.flow),
-                bytes,
-                goodput_bps: rate_bps(bytes, sample.t_ns.saturating_sub(start_ns)),
-                retransmits: None,
-                cwnd_bytes: None,
-                rtt_ns: None,
-                rtt_var_ns: None,
-                send_window_bytes: None,
-                pmtu_bytes: None,
-                omitted: start_ns < account.omit_ns,
-                datagrams: None,
-            });
-        }
-        match rows.as_mut_slice() {
-            [] => {}
-            [only] => only.flow = None,
-            [first, ..] => {
-                let first = first.clone();
-                rows.push(IntervalRow {
-                    flow: None,
-                    bytes: rows.iter().map(|row| row.bytes).sum(),
-                    goodput_bps: rows.iter().map(|row| row.goodput_bps).sum(),
-                    ..first
-                });
-            }
-        }
-        rows.into_iter().for_each(|row| (context.watch)(&Event::Interval(row)));
     }
 
     fn next_event(&mut self, timeout: Duration) -> Result<ClientEvent, Failure> {

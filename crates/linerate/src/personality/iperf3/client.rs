@@ -1,11 +1,11 @@
 //! The client of the command line of iperf3.
 
 use linerate_core::record::{
-    Event, Failure, Finish, Record, Status, StreamOpened, TcpDirections, TcpPlan, Via,
+    Event, Failure, Finish, Record, Status, StreamOpened, TcpDirections, TcpPlan, UdpPlan, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::foreign::iperf3::{Extras, run as measure};
+use linerate_engine::foreign::iperf3::{Extras, run as measure, run_udp};
 use linerate_proto::iperf3::ServerOutput;
 use linerate_report::iperf3::{Document, Lines, Role, Sheet, VERSION};
 use linerate_sys::clock::wall;
@@ -27,7 +27,12 @@ pub(super) fn run(args: &Args, host: &str, paper: &Paper) -> Outcome {
             return Ok(1);
         }
     };
-    let mut page = Page::new(args, plan.clone(), paper);
+    let udp = args.test.udp.then(|| udp_plan(args, &plan));
+    let sheet = match &udp {
+        Some(udp) => Sheet::of_udp(Role::Client, udp),
+        None => Sheet::new(Role::Client, plan.clone()),
+    };
+    let mut page = Page::new(args, sheet, paper);
     let extras = Extras {
         title: args.test.title.clone(),
         extra_data: args.test.extra_data.clone(),
@@ -42,7 +47,10 @@ pub(super) fn run(args: &Args, host: &str, paper: &Paper) -> Outcome {
         }
     };
     let mut context = Context { tool: tool(), stop, watch: &mut watch };
-    let (record, server_output) = measure(&plan, extras, &mut context);
+    let (record, server_output) = match &udp {
+        Some(udp) => run_udp(udp, extras, &mut context),
+        None => measure(&plan, extras, &mut context),
+    };
     page.end(&record, server_output.as_ref());
     Ok(u8::from(record.failure.is_some()))
 }
@@ -91,6 +99,37 @@ fn plan(args: &Args, host: &str) -> Result<TcpPlan, String> {
     })
 }
 
+/// The same over UDP: datagrams that fit an Ethernet packet and 1 Mbit/s unless told otherwise.
+fn udp_plan(args: &Args, plan: &TcpPlan) -> UdpPlan {
+    let test = &args.test;
+    let size = test.length.map(|size| u32::try_from(size).unwrap_or(u32::MAX));
+    UdpPlan {
+        via: plan.via,
+        host: plan.host.clone(),
+        port: plan.port,
+        family: plan.family,
+        bind: plan.bind.clone(),
+        directions: plan.directions,
+        streams: plan.streams,
+        finish: plan.finish,
+        omit_ns: plan.omit_ns,
+        interval_ns: plan.interval_ns,
+        size_bytes: Some(size.unwrap_or(DATAGRAM_BYTES)),
+        pace: match test.bitrate {
+            None => UdpPlan::default().pace,
+            Some(0) => None,
+            Some(rate) => Some(BitRate::from_bits_per_sec(rate)),
+        },
+        window_bytes: plan.window_bytes,
+        dscp: plan.dscp,
+        connect_timeout_ns: plan.connect_timeout_ns,
+        ..UdpPlan::default()
+    }
+}
+
+/// Payload of a datagram where `-l` says nothing: it fits a packet of 1500 bytes over IPv6 as well.
+const DATAGRAM_BYTES: u32 = 1448;
+
 /// What is printed of a test, in one of three shapes.
 struct Page<'a> {
     paper: &'a Paper,
@@ -102,8 +141,7 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn new(args: &Args, plan: TcpPlan, paper: &'a Paper) -> Self {
-        let sheet = Sheet::new(Role::Client, plan);
+    fn new(args: &Args, sheet: Sheet, paper: &'a Paper) -> Self {
         let test = &args.test;
         let around = surroundings(test.title.as_ref(), test.extra_data.as_ref(), wall());
         let lines = (!args.json && !args.json_stream)

@@ -85,7 +85,13 @@ struct TestFlags {
     /// Bytes of a block
     #[arg(short = 'l', long, value_name = "SIZE", value_parser = size)]
     length: Option<u64>,
-    /// Pace of each stream in bit/s (10M is 10,000,000)
+    /// Datagrams instead of a stream of bytes; 1 Mbit/s where -b says nothing
+    #[arg(short, long)]
+    udp: bool,
+    /// Number datagrams in 64 bits, as is always done
+    #[arg(long)]
+    udp_counters_64bit: bool,
+    /// Pace of each stream in bit/s (10M is 10,000,000; 0 is none)
     #[arg(short = 'b', long, value_name = "RATE", value_parser = rate)]
     bitrate: Option<u64>,
     /// Streams

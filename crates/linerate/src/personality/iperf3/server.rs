@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use linerate_core::record::{Event, Failure, Fault, Plan, Record};
+use linerate_core::record::{Event, Failure, Fault, Record};
 use linerate_engine::foreign::iperf3::Observer;
 use linerate_proto::iperf3::{Cookie, Params, ServerOutput};
-use linerate_report::iperf3::{Document, Lines, Role, Sheet};
+use linerate_report::iperf3::{Document, Lines};
 use linerate_server::admission::Limits;
-use linerate_server::foreign::iperf3::Iperf3Server;
+use linerate_server::foreign::iperf3::{Iperf3Server, sheet_of};
 use linerate_server::listen::LogEntry;
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
@@ -122,8 +122,8 @@ impl Page {
 impl Observer for Page {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::Plan(Plan::Tcp(plan)) => {
-                let sheet = Sheet::new(Role::Server, plan.clone());
+            Event::Plan(plan) => {
+                let Some(sheet) = sheet_of(plan) else { return };
                 let lines = Lines::new(sheet.clone(), self.shapes.unit, self.shapes.verbose);
                 let accepted = lines.accepted();
                 self.lines = Some(lines);
