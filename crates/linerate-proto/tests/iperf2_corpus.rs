@@ -1,5 +1,5 @@
-//! The fuzz entry of iperf2 over its corpus: as recorded, cut at every length, with bits flipped, and
-//! some that are hostile on purpose.
+//! The fuzz entry of iperf2 over its corpus: as recorded, cut at every length, with bits flipped,
+//! and some that are hostile on purpose.
 
 use std::path::Path;
 

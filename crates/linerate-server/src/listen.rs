@@ -123,6 +123,9 @@ impl Server {
             if let Some(echo) = &self.echo {
                 scope.spawn(|| echo.run(stop));
             }
+            for ear in &self.foreign {
+                scope.spawn(|| ear.count_datagrams(&self.gate, stop, log));
+            }
             while !stop.asked() {
                 self.wait_for_clients(log);
                 while let Some((stream, peer)) = accept(&self.listener, log) {

@@ -179,6 +179,11 @@ impl Endpoint {
         self.switches.halt.store(true, Ordering::Relaxed);
     }
 
+    /// The sockets of all streams, for what goes beside data.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = &DatagramSocket> {
+        self.streams.iter().map(|stream| &*stream.socket)
+    }
+
     /// Whether senders have sent everything and receivers have taken everything.
     pub(crate) fn is_done(&self) -> bool {
         self.streams.iter().all(Stream::is_done)

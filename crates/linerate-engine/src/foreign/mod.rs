@@ -43,9 +43,13 @@ pub(crate) fn measure_udp(
     context: &mut Context<'_>,
     account: &mut datagram::account::Account,
 ) -> Result<(), Failure> {
-    if via == Via::Iperf3 {
-        return iperf3::measure_udp(plan, server, request, context, account);
+    match via {
+        Via::Iperf3 => iperf3::measure_udp(plan, server, request, context, account),
+        Via::Iperf2 => iperf2::measure_udp((plan, server, request), context, account),
+        Via::Nuttcp | Via::Ttcp => {
+            let reason = format!("{via} over UDP is not spoken");
+            Err(Failure::new(Fault::Usage, "test with", &plan.host, reason)
+                .advise("--via iperf3 and --via iperf2 are"))
+        }
     }
-    let reason = format!("{via} over UDP is not spoken yet");
-    Err(Failure::new(Fault::Usage, "test with", &plan.host, reason))
 }

@@ -305,7 +305,7 @@ fn spawn(
     spawned.map_err(|source| linerate_sys::Error::new("start", "a data thread", source))
 }
 
-/// A stream's place where buffers are dealt out; with one stream there is nobody to take turns with.
+/// A stream's place where buffers are dealt out; with one stream nobody takes turns.
 fn dealt(manner: Manner, request: &Request, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
     let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
     (manner.dealt && request.streams > 1).then(|| Dealt {

@@ -1,7 +1,8 @@
 //! Both ends of a UDP test as machines: numbers, counts, the end and its report.
 //!
 //! Lost, out of order and jitter are counted as iperf 2 counts them, so that the report means what
-//! its readers take it for: a duplicate is out of order, and one out of order makes up for one lost.
+//! its readers take it for: a duplicate is out of order, and one out of order makes up for one
+//! lost.
 
 use super::datagram::{Layout, Stamp, client_header, mark_for_udp};
 use super::{ClientHeader, UdpReport};

@@ -3,8 +3,9 @@
 use super::*;
 
 /// Recorded from Debian's nuttcp 6.1.2: `nuttcp -T1 127.0.0.1`.
-const RECORDED: &str = "buflen = 65536, nbuf = 2147483647, win = 0, nstream = 1, rate = 4294967295, \
-    port = 5001, trans = 1, braindead = 0, timeout = 1.000000, udp = 0, vers = 6.1.2, interval = \
+const RECORDED: &str = "\
+    buflen = 65536, nbuf = 2147483647, win = 0, nstream = 1, rate = 4294967295, port = 5001, \
+    trans = 1, braindead = 0, timeout = 1.000000, udp = 0, vers = 6.1.2, interval = \
     0.000000, reverse = 0, format = 2048, traceroute = 0, irate = 0, thirdparty = _NULL_ , \
     multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n";
 

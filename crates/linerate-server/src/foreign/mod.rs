@@ -9,13 +9,14 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Via};
+use linerate_engine::foreign::iperf2::UdpEar;
 use linerate_engine::foreign::nuttcp::DataPorts;
 use linerate_engine::foreign::{Serving, iperf2, nuttcp};
 use linerate_engine::throughput::Admission;
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
-use crate::listen::listen;
+use crate::listen::{Log, LogEntry, listen};
 
 /// What this server answers of other programs' protocols.
 const SPOKEN: [Via; 3] = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
@@ -45,6 +46,21 @@ pub(crate) struct Ear {
     pub(crate) via: Via,
     pub(crate) port: u16,
     pub(crate) listener: TcpListener,
+    /// The UDP side of iperf 2 and ttcp; absent where another program has that port.
+    udp: Option<UdpEar>,
+}
+
+impl Ear {
+    /// Counts what comes over UDP until `stop`.
+    pub(crate) fn count_datagrams(&self, gate: &Gate, stop: &Stop, log: Log<'_>) {
+        let Some(udp) = &self.udp else { return };
+        udp.run(&gate.by_address(), stop, &mut |peer, told| {
+            let peer = Some(SocketAddr::new(peer.ip().to_canonical(), peer.port()));
+            let tested = told.is_ok();
+            let line = told.unwrap_or_else(|failure| failure.to_string());
+            log(&LogEntry { peer, line: &line, tested });
+        });
+    }
 }
 
 /// Opens the ports.
@@ -58,7 +74,10 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failu
         match listen(SocketAddr::new(address, port)) {
             Ok(listener) => {
                 let port = listener.local_addr().map_or(port, |local| local.port());
-                ears.push(Ear { via, port, listener });
+                let udp = (via == Via::Iperf2)
+                    .then(|| UdpEar::bind(SocketAddr::new(address, port)).ok())
+                    .flatten();
+                ears.push(Ear { via, port, listener, udp });
             }
             Err((ErrorKind::AddrInUse, _)) if !must => {}
             Err((_, failure)) => {

@@ -118,6 +118,15 @@ pub(crate) struct Peer {
 impl Peer {
     /// Starts it with the port as the last argument and waits until it listens.
     pub(crate) fn start(program: &str, arguments: &[&str]) -> Self {
+        Self::start_in(["tcp", "tcp6"], " 0A ", program, arguments)
+    }
+
+    /// The same of a server that listens on UDP.
+    pub(crate) fn start_udp(program: &str, arguments: &[&str]) -> Self {
+        Self::start_in(["udp", "udp6"], " 07 ", program, arguments)
+    }
+
+    fn start_in(tables: [&str; 2], state: &str, program: &str, arguments: &[&str]) -> Self {
         let port = free_port();
         let child = Command::new(program)
             .args(arguments)
@@ -130,11 +139,11 @@ impl Peer {
         // A look at the listening sockets, because a connection would count as a test.
         let shown = format!(":{port:04X} ");
         for _ in 0..400 {
-            let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+            let read = |name| std::fs::read_to_string(format!("/proc/net/{name}"));
             let listening = |table: &str| {
-                table.lines().any(|line| line.contains(&shown) && line.contains(" 0A "))
+                table.lines().any(|line| line.contains(&shown) && line.contains(state))
             };
-            if tables.into_iter().flatten().any(|table| listening(&table)) {
+            if tables.map(read).into_iter().flatten().any(|table| listening(&table)) {
                 return peer;
             }
             sleep(Duration::from_millis(10));

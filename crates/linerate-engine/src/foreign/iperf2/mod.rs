@@ -2,6 +2,10 @@
 
 pub(crate) mod client;
 mod server;
+mod udp_client;
+mod udp_server;
 
 pub use client::{Return, run_with_return};
 pub use server::serve;
+pub(crate) use udp_client::measure_udp;
+pub use udp_server::{UdpEar, UdpLog};
