@@ -9,6 +9,7 @@ pub mod datagram;
 pub mod environment;
 pub mod examine;
 pub mod failure;
+pub mod foreign;
 pub mod lab;
 pub mod path;
 pub mod rtt;

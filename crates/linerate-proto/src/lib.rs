@@ -7,4 +7,8 @@
 pub mod capture;
 pub mod echo;
 pub mod frame;
+pub mod iperf2;
+pub mod iperf3;
 pub mod native;
+pub mod nuttcp;
+pub mod ttcp;

@@ -11,6 +11,7 @@ pub mod emulated;
 mod escape;
 pub mod examination;
 pub mod html;
+pub mod iperf3;
 mod number;
 pub mod path_ceiling;
 pub mod published;

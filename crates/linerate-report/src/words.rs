@@ -73,7 +73,12 @@ pub(crate) fn end(end: &End) -> String {
     parts.extend(end.congestion_control_default.as_ref().map(|name| format!("default {name}")));
     parts.extend(end.clocksource.as_ref().map(|name| format!("clock {name}")));
     parts.extend(end.interface.as_ref().map(interface));
-    parts.extend(end.version.as_ref().map(|version| format!("linerate {version}")));
+    // Another program's version has that program's name before it.
+    let version = |version: &String| match version.contains(' ') {
+        true => version.clone(),
+        false => format!("linerate {version}"),
+    };
+    parts.extend(end.version.as_ref().map(version));
     parts.join(", ")
 }
 

@@ -3,9 +3,10 @@
 //! A throughput test that shares a host with another measures neither; so one at a time is the
 //! default, and the answer to the next client says when to come back.
 
-use std::net::SocketAddr;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use linerate_engine::throughput::{Admission, Demand, Permit};
@@ -38,13 +39,21 @@ pub struct Gate {
     running: Arc<AtomicUsize>,
     /// When each running test is planned to end, on the monotonic clock.
     ends: Arc<Mutex<Vec<(u64, u64)>>>,
+    /// Places of tests whose streams only their address ties together.
+    addresses: Mutex<HashMap<IpAddr, Weak<Inside>>>,
     serial: AtomicU64,
 }
 
 impl Gate {
     /// A gate with nobody inside.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, running: Arc::default(), ends: Arc::default(), serial: AtomicU64::new(0) }
+        Self {
+            limits,
+            running: Arc::default(),
+            ends: Arc::default(),
+            addresses: Mutex::default(),
+            serial: AtomicU64::new(0),
+        }
     }
 
     /// Tests running now.
@@ -88,6 +97,42 @@ impl Gate {
     }
 }
 
+impl Gate {
+    /// The same gate for protocols whose streams nothing ties together: those from one address at
+    /// one time are one test and take one place, as many as a test may have.
+    pub const fn by_address(&self) -> ByAddress<'_> {
+        ByAddress(self)
+    }
+}
+
+/// A gate that gives one place to each address.
+#[derive(Debug)]
+pub struct ByAddress<'a>(&'a Gate);
+
+impl Admission for ByAddress<'_> {
+    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        let gate = self.0;
+        gate.check_limits(demand)?;
+        let mut addresses = gate.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        addresses.retain(|_, place| place.strong_count() > 0);
+        if let Some(place) = addresses.get(&peer.ip()).and_then(Weak::upgrade) {
+            // One count is the lookup's own.
+            if Arc::strong_count(&place) > usize::from(gate.limits.streams) {
+                let limit = gate.limits.streams;
+                return Err(refuse_limit(format!("{limit} streams are open; that is the limit")));
+            }
+            return Ok(Permit(Box::new(place)));
+        }
+        let place = Arc::new(gate.enter(demand)?);
+        addresses.insert(peer.ip(), Arc::downgrade(&place));
+        Ok(Permit(Box::new(place)))
+    }
+
+    fn duration_max(&self) -> Duration {
+        self.0.limits.duration
+    }
+}
+
 impl Admission for Gate {
     fn admit(&self, demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
         self.check_limits(demand)?;
@@ -100,6 +145,7 @@ impl Admission for Gate {
 }
 
 /// One running test; leaves when dropped.
+#[derive(Debug)]
 struct Inside {
     serial: u64,
     running: Arc<AtomicUsize>,

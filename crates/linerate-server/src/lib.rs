@@ -1,5 +1,6 @@
 //! The other end and the memory of linerate: the listener with its limits, and the store.
 
 pub mod admission;
+pub mod foreign;
 pub mod listen;
 pub mod store;

@@ -2,22 +2,26 @@
 //! own. A connection that sends garbage, drips, or says nothing costs one thread for a few seconds
 //! and never holds up another.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Scope;
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, Fault, Via};
 use linerate_engine::failure::words_of;
 use linerate_engine::rtt::respond::UdpResponder;
 use linerate_engine::throughput::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
 };
 use linerate_proto::native::HelloKind;
-use linerate_sys::poll::readable;
+use linerate_sys::poll::any_readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::admission::{Gate, Limits};
+use crate::foreign::{self, Arrival, Ear, Foreign, Shared};
 
 /// A client has this long for its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,18 +30,24 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 
 /// Where and how to listen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// Address and port.
     pub local: SocketAddr,
     /// What is allowed.
     pub limits: Limits,
+    /// Other programs to answer.
+    pub foreign: Foreign,
 }
 
 /// A bound listener.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
+    /// The ports of other programs.
+    foreign: Vec<Ear>,
+    /// What their connections share.
+    shared: Shared,
     gate: Gate,
     registry: DataRegistry,
     connections: AtomicUsize,
@@ -65,25 +75,21 @@ impl Server {
     /// # Errors
     /// When the address is taken or not this host's.
     pub fn bind(options: &ServeOptions) -> Result<Self, Failure> {
-        let listener = tcp::listen(options.local, &TcpOptions::default()).map_err(|error| {
-            let failure =
-                Failure::new(Fault::System, error.call, &error.object, words_of(&error.source));
-            match error.source.kind() {
-                std::io::ErrorKind::AddrInUse => {
-                    failure.advise("another server is running; choose a port with -p")
-                }
-                std::io::ErrorKind::PermissionDenied => {
-                    failure.advise("ports below 1024 need root; choose another with -p")
-                }
-                _ => failure,
+        let listener = listen(options.local).map_err(|(kind, failure)| match kind {
+            ErrorKind::AddrInUse => {
+                failure.advise("another server is running; choose a port with -p")
             }
-        })?;
-        listener.set_nonblocking(true).map_err(|error| {
-            Failure::new(Fault::System, "set up", options.local.to_string(), error)
+            ErrorKind::PermissionDenied => {
+                failure.advise("ports below 1024 need root; choose another with -p")
+            }
+            _ => failure,
         })?;
         let local = listener.local_addr().unwrap_or(options.local);
+        let foreign = foreign::open(&options.foreign, options.local.ip())?;
         Ok(Self {
             listener,
+            shared: Shared::beside(&foreign),
+            foreign,
             echo: UdpResponder::bind(local).ok(),
             gate: Gate::new(options.limits),
             registry: DataRegistry::default(),
@@ -101,6 +107,11 @@ impl Server {
             .map_err(|error| Failure::new(Fault::System, "address of", "the listener", error))
     }
 
+    /// The other programs that are answered, each with its port.
+    pub fn foreign(&self) -> impl Iterator<Item = (Via, u16)> + '_ {
+        self.foreign.iter().map(|ear| (ear.via, ear.port))
+    }
+
     /// Whether UDP probes are answered: not when another program has the port.
     pub const fn echoes(&self) -> bool {
         self.echo.is_some()
@@ -112,53 +123,74 @@ impl Server {
             if let Some(echo) = &self.echo {
                 scope.spawn(|| echo.run(stop));
             }
+            for ear in &self.foreign {
+                scope.spawn(|| ear.count_datagrams(&self.gate, stop, log));
+            }
             while !stop.asked() {
-                let Some((stream, peer)) = self.accept(log) else { continue };
-                if self.connections.fetch_add(1, Ordering::AcqRel) >= self.limits.connections {
-                    self.connections.fetch_sub(1, Ordering::AcqRel);
-                    let line = format!("closed, {} connections are open", self.limits.connections);
-                    log(&LogEntry { peer: Some(peer), line: &line, tested: false });
-                    continue;
+                self.wait_for_clients(log);
+                while let Some((stream, peer)) = accept(&self.listener, log) {
+                    self.take(scope, None, (stream, peer), (stop, log));
                 }
-                let handle = move || {
-                    let line = self.answer(stream, stop);
-                    self.connections.fetch_sub(1, Ordering::AcqRel);
-                    let peer = Some(peer);
-                    match line {
-                        Ok(Some(line)) => log(&LogEntry { peer, line: &line, tested: true }),
-                        Ok(None) => {}
-                        Err(failure) => {
-                            log(&LogEntry { peer, line: &failure.to_string(), tested: false });
-                        }
+                for ear in &self.foreign {
+                    while let Some((stream, peer)) = accept(&ear.listener, log) {
+                        self.take(scope, Some(ear), (stream, peer), (stop, log));
                     }
-                };
-                let spawned = std::thread::Builder::new()
-                    .name("linerate-client".to_owned())
-                    .spawn_scoped(scope, handle);
-                if let Err(error) = spawned {
-                    self.connections.fetch_sub(1, Ordering::AcqRel);
-                    let line = format!("closed, no thread for it: {error}");
-                    log(&LogEntry { peer: Some(peer), line: &line, tested: false });
                 }
             }
         });
     }
 
-    /// The next connection, waiting no longer than [`ACCEPT_WAIT`].
-    fn accept(&self, log: Log<'_>) -> Option<(TcpStream, SocketAddr)> {
-        readable(&self.listener, ACCEPT_WAIT).ok().filter(|ready| *ready)?;
-        match self.listener.accept() {
-            Ok((stream, peer)) => {
-                let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-                stream.set_nonblocking(false).ok().map(|()| (stream, peer))
+    /// Until somebody connects, but no longer than [`ACCEPT_WAIT`].
+    fn wait_for_clients(&self, log: Log<'_>) {
+        let others = self.foreign.iter().map(|ear| ear.listener.as_fd());
+        let listeners: Vec<_> = [self.listener.as_fd()].into_iter().chain(others).collect();
+        if let Err(error) = any_readable(&listeners, ACCEPT_WAIT) {
+            log(&LogEntry { peer: None, line: &format!("wait: {error}"), tested: false });
+            linerate_sys::clock::sleep(ACCEPT_WAIT);
+        }
+    }
+
+    /// Gives a connection a thread of its own, within the limit of connections.
+    fn take<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        ear: Option<&Ear>,
+        (stream, peer): (TcpStream, SocketAddr),
+        (stop, log): (&'scope Stop, Log<'scope>),
+    ) {
+        if self.connections.fetch_add(1, Ordering::AcqRel) >= self.limits.connections {
+            self.connections.fetch_sub(1, Ordering::AcqRel);
+            let line = format!("closed, {} connections are open", self.limits.connections);
+            log(&LogEntry { peer: Some(peer), line: &line, tested: false });
+            return;
+        }
+        let place = ear.map(|ear| (ear.via, ear.port));
+        let serial = self.shared.iperf3.next_serial();
+        let handle = move || {
+            let line = match place {
+                None => self.answer(stream, stop),
+                Some((via, port)) => {
+                    let arrival = Arrival { via, port, stream, peer, serial };
+                    foreign::answer(arrival, &self.shared, &self.gate, stop)
+                }
+            };
+            self.connections.fetch_sub(1, Ordering::AcqRel);
+            let peer = Some(peer);
+            match line {
+                Ok(Some(line)) => log(&LogEntry { peer, line: &line, tested: true }),
+                Ok(None) => {}
+                Err(failure) => {
+                    log(&LogEntry { peer, line: &failure.to_string(), tested: false });
+                }
             }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => None,
-            Err(error) => {
-                log(&LogEntry { peer: None, line: &format!("accept: {error}"), tested: false });
-                // Out of descriptors or memory: the connections that are open may free some.
-                linerate_sys::clock::sleep(Duration::from_millis(100));
-                None
-            }
+        };
+        let spawned = std::thread::Builder::new()
+            .name("linerate-client".to_owned())
+            .spawn_scoped(scope, handle);
+        if let Err(error) = spawned {
+            self.connections.fetch_sub(1, Ordering::AcqRel);
+            let line = format!("closed, no thread for it: {error}");
+            log(&LogEntry { peer: Some(peer), line: &line, tested: false });
         }
     }
 
@@ -179,6 +211,38 @@ impl Server {
                 self.registry.deliver(hello, stream);
                 Ok(None)
             }
+        }
+    }
+}
+
+/// A listener that never blocks, or the kind of error and the failure.
+pub(crate) fn listen(local: SocketAddr) -> Result<TcpListener, (ErrorKind, Failure)> {
+    let listener = tcp::listen(local, &TcpOptions::default()).map_err(|error| {
+        let words = words_of(&error.source);
+        (error.source.kind(), Failure::new(Fault::System, error.call, &error.object, words))
+    })?;
+    match listener.set_nonblocking(true) {
+        Ok(()) => Ok(listener),
+        Err(error) => {
+            let kind = error.kind();
+            Err((kind, Failure::new(Fault::System, "set up", local.to_string(), error)))
+        }
+    }
+}
+
+/// A connection that is there already.
+pub(crate) fn accept(listener: &TcpListener, log: Log<'_>) -> Option<(TcpStream, SocketAddr)> {
+    match listener.accept() {
+        Ok((stream, peer)) => {
+            let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+            stream.set_nonblocking(false).ok().map(|()| (stream, peer))
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+        Err(error) => {
+            log(&LogEntry { peer: None, line: &format!("accept: {error}"), tested: false });
+            // Out of descriptors or memory: the connections that are open may free some.
+            linerate_sys::clock::sleep(Duration::from_millis(100));
+            None
         }
     }
 }

@@ -14,6 +14,7 @@ use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
 use linerate_server::admission::Limits;
+use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
 use linerate_sys::netlink::{RouteSocket, Tbf};
 use linerate_sys::stop::Stop;
@@ -50,7 +51,11 @@ fn both_ways() -> TcpPlan {
 
 /// Serves at `address` on host `b` and measures from host `a`.
 fn measure_in(lab: &Lab, address: IpAddr, plan: &TcpPlan) -> Record {
-    let options = ServeOptions { local: SocketAddr::new(address, 0), limits: Limits::default() };
+    let options = ServeOptions {
+        local: SocketAddr::new(address, 0),
+        limits: Limits::default(),
+        foreign: Foreign::none(),
+    };
     let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
     let stop = Stop::new();
     std::thread::scope(|scope| {
@@ -157,7 +162,11 @@ fn a_vlan_shows_its_tag_and_the_shaper_of_the_link_under_it() {
 #[test]
 fn loopback_has_no_link_and_no_share() {
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let options = ServeOptions { local: SocketAddr::new(address, 0), limits: Limits::default() };
+    let options = ServeOptions {
+        local: SocketAddr::new(address, 0),
+        limits: Limits::default(),
+        foreign: Foreign::none(),
+    };
     let server = Server::bind(&options).expect("binds");
     let stop = Stop::new();
     let record = std::thread::scope(|scope| {

@@ -12,6 +12,7 @@ use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
 use linerate_server::admission::Limits;
+use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
 use linerate_sys::stop::Stop;
 use linerate_sys::userns;
@@ -35,7 +36,7 @@ fn the_bytes_told_are_those_that_the_interface_counted() {
     let lab = Lab::build(&plan).expect("the laboratory stands");
     let target = lab.address_of("b").expect("it has an address");
     let local = SocketAddr::new(target, 0);
-    let options = ServeOptions { local, limits: Limits::default() };
+    let options = ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() };
     let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
     let port = server.local_addr().expect("bound").port();
     let stop = Stop::new();

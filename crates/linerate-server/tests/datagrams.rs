@@ -23,6 +23,7 @@ use linerate_proto::native::{
     UdpRequest, encode,
 };
 use linerate_server::admission::Limits;
+use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
@@ -79,7 +80,11 @@ fn measure_in(lab: &Lab, plan: &UdpPlan) -> Record {
 }
 
 fn measure_at(lab: &Lab, address: IpAddr, plan: &UdpPlan) -> Record {
-    let options = ServeOptions { local: SocketAddr::new(address, 0), limits: Limits::default() };
+    let options = ServeOptions {
+        local: SocketAddr::new(address, 0),
+        limits: Limits::default(),
+        foreign: Foreign::none(),
+    };
     let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
     let stop = Stop::new();
     std::thread::scope(|scope| {
@@ -227,7 +232,9 @@ fn datagrams_are_joined_as_long_as_each_fits_a_packet_and_travel_as_fragments_be
 /// Runs a server on loopback and gives the work its address.
 fn with_server<T: Send>(work: impl FnOnce(SocketAddr) -> T + Send) -> T {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Server::bind(&ServeOptions { local, limits: Limits::default() }).expect("binds");
+    let server =
+        Server::bind(&ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() })
+            .expect("binds");
     let stop = Stop::new();
     let address = server.local_addr().expect("bound");
     std::thread::scope(|scope| {

@@ -18,6 +18,7 @@ use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_engine::throughput;
 use linerate_server::admission::Limits;
+use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
 use linerate_sys::stop::Stop;
 use linerate_sys::{tcp, userns};
@@ -54,7 +55,11 @@ impl Drop for AskOnDrop<'_> {
 /// Measures from `a` to a server on `b`, one plan after the other.
 fn measured(lab: &Lab, plans: &[TcpPlan]) -> Vec<Record> {
     let target = lab.address_of("b").expect("it has an address");
-    let options = ServeOptions { local: SocketAddr::new(target, 0), limits: Limits::default() };
+    let options = ServeOptions {
+        local: SocketAddr::new(target, 0),
+        limits: Limits::default(),
+        foreign: Foreign::none(),
+    };
     let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
     let port = server.local_addr().expect("bound").port();
     let stop = Stop::new();

@@ -16,6 +16,7 @@ use linerate_proto::native::{
     Accept, Decoder, FlowSample, Hello, HelloKind, Message, Token, encode,
 };
 use linerate_server::admission::Limits;
+use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
@@ -23,7 +24,8 @@ use linerate_sys::stop::Stop;
 /// Runs `test` against a server on a free loopback port.
 fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) {
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Server::bind(&ServeOptions { local, limits }).expect("a free port");
+    let server = Server::bind(&ServeOptions { local, limits, foreign: Foreign::none() })
+        .expect("a free port");
     let address = server.local_addr().expect("bound");
     let stop = Stop::new();
     std::thread::scope(|scope| {
@@ -304,6 +306,8 @@ fn fake_server(version: u16, intervals: u64) -> SocketAddr {
                 send_window_bytes: None,
                 receive_window_bytes: None,
                 delivery_rate_bps: None,
+                rtt_var_ns: None,
+                pmtu_bytes: None,
                 cpu_ns: None,
                 run_queue_wait_ns: None,
             };

@@ -36,6 +36,9 @@ pub struct DatagramOptions {
     pub buffer_bytes_max: u64,
     /// Differentiated services code point.
     pub dscp: Option<u8>,
+    /// Other sockets of this program may have the same port (SO_REUSEADDR): one that is connected
+    /// gets its peer's datagrams, the others go to any of the rest.
+    pub shared: bool,
 }
 
 /// A UDP socket.
@@ -64,8 +67,27 @@ impl DatagramSocket {
             let set = if v6 { socket.set_tclass_v6(class) } else { socket.set_tos_v4(class) };
             set.map_err(|source| Error::new("set DSCP", dscp, source))?;
         }
+        if options.shared {
+            this.socket.set_reuse_address(true).map_err(fail("set SO_REUSEADDR on"))?;
+        }
         this.socket.bind(&local.into()).map_err(fail("bind UDP"))?;
         Ok(this)
+    }
+
+    /// Opens a socket for first datagrams alone, at a port that others may have, too; both families
+    /// where the address is that of IPv6 for any.
+    /// # Errors
+    /// The failed call with its object.
+    pub fn open_shared(local: SocketAddr) -> Result<Self> {
+        let fail = |call| move |source| Error::new(call, local, source);
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))
+            .map_err(fail("open UDP socket for"))?;
+        // A port that another program has must not be shared with it.
+        socket
+            .bind(&local.into())
+            .map_err(fail("bind UDP"))
+            .and_then(|()| socket.set_reuse_address(true).map_err(fail("set SO_REUSEADDR on")))?;
+        Ok(Self { socket, v6: local.is_ipv6() })
     }
 
     fn set_buffers(&self, options: &DatagramOptions) -> Result<()> {
@@ -395,6 +417,7 @@ mod tests {
                 window_bytes: None,
                 buffer_bytes_max: 1 << 20,
                 dscp: None,
+                shared: false,
             };
             let socket = DatagramSocket::open(&options).expect("a socket");
             socket.set_call_timeout(Duration::from_secs(5)).expect("a time-out");

@@ -1,7 +1,7 @@
-//! Waiting for one descriptor (poll(2)).
+//! Waiting for descriptors (poll(2)).
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,12 +11,24 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// # Errors
 /// As poll(2).
 pub fn readable(fd: &impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let fd = fd.as_fd();
+    wait(&mut [PollFd::new(&fd, PollFlags::IN)], timeout)
+}
+
+/// The same of several descriptors.
+/// # Errors
+/// As poll(2).
+pub fn any_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<bool> {
+    let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    wait(&mut polled, timeout)
+}
+
+fn wait(polled: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
     let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(timeout.subsec_nanos()),
     };
-    let fd = fd.as_fd();
-    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+    match poll(polled, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(errno) => Err(errno.into()),

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use linerate_core::record::{SynOptions, TcpInfo};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::{Error, Result};
 
@@ -68,6 +68,16 @@ pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
     socket.bind(&local.into()).map_err(fail("bind TCP"))?;
     socket.listen(256).map_err(fail("listen on TCP"))?;
     Ok(socket.into())
+}
+
+/// Sets options on a connection that was accepted. Buffers and the segment size bind from now on;
+/// the window scale stays that of the handshake (RFC 7323 §2.2).
+/// # Errors
+/// The failed call.
+pub fn adjust(stream: &TcpStream, options: &TcpOptions) -> Result<()> {
+    let socket = SockRef::from(stream);
+    let v6 = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_ipv6());
+    apply(&socket, v6, options)
 }
 
 /// The unspecified address of a family.
@@ -169,6 +179,27 @@ pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) {
 /// Aborts the connection on close: the peer gets a reset, nothing lingers.
 pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
+
+/// Gives the connection up when the peer's host has answered nothing for about `patience`: neither
+/// data (TCP_USER_TIMEOUT, RFC 5482) nor, on an idle connection, keep-alive probes (tcp(7)).
+pub fn notice_vanished_peer(stream: &TcpStream, patience: Duration) {
+    let socket = SockRef::from(stream);
+    // Whole seconds; the first probe after one, then as many as there is patience for.
+    let second = Duration::from_secs(1);
+    let probes = u32::try_from(patience.as_secs()).unwrap_or(u32::MAX).clamp(2, 127) - 1;
+    let keep_alive =
+        TcpKeepalive::new().with_time(second).with_interval(second).with_retries(probes);
+    // A kernel that refuses notices later, by its own timers.
+    let _ = socket.set_tcp_keepalive(&keep_alive);
+    let _ = socket.set_tcp_user_timeout(Some(patience));
+}
+
+/// Whether the peer has closed its side or the connection is gone: no more bytes will come than
+/// are there (CLOSE-WAIT, LAST-ACK, CLOSING, CLOSED; 8, 9, 11 and 7 of Linux tcp_states.h).
+pub fn peer_has_closed(stream: &TcpStream) -> bool {
+    let state = tcp_info(stream.as_fd()).and_then(|info| info.state);
+    state.is_none_or(|state| matches!(state, 7..=9 | 11))
 }
 
 fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {

@@ -75,7 +75,11 @@ impl Lines {
                 output::line(&(self.line)(row));
             }
             Event::Note(line) => output::note(line),
-            Event::Plan(_) | Event::Reply(_) | Event::Caveat(_) | Event::Progress(_) => {}
+            Event::Plan(_)
+            | Event::Stream(_)
+            | Event::Reply(_)
+            | Event::Caveat(_)
+            | Event::Progress(_) => {}
         }
     }
 }
@@ -119,7 +123,11 @@ fn udp_line(row: &IntervalRow) -> String {
     let jitter = datagrams
         .jitter_ns
         .map_or_else(|| "-".to_owned(), |ns| format!("{:.3} ms", ns as f64 / 1e6));
-    let lost = format!("{}/{}", datagrams.lost, datagrams.sent);
+    // What another program's server took in is told at the end alone.
+    let lost = match row.datagrams {
+        Some(datagrams) => format!("{}/{}", datagrams.lost, datagrams.sent),
+        None => "-".to_owned(),
+    };
     let loss = match datagrams.sent {
         0 => "-".to_owned(),
         sent => format!("{:.2} %", datagrams.lost as f64 * 100.0 / sent as f64),

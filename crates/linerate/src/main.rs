@@ -6,6 +6,9 @@ mod exit;
 mod live;
 mod output;
 mod paths;
+mod personality;
+
+use personality::Personality;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -50,6 +53,14 @@ enum Command {
     Report(command::report::Args),
     /// List stored results
     History(command::history::Args),
+    /// Be ttcp: its flags, its lines, its units; also by a link named ttcp
+    Ttcp(personality::Words),
+    /// Be iperf 2: its flags and its lines; also by a link named iperf
+    Iperf(personality::Words),
+    /// Be iperf3: its flags, its lines and its JSON; also by a link named iperf3
+    Iperf3(personality::iperf3::Args),
+    /// Be nuttcp: its flags and its lines; also by a link named nuttcp
+    Nuttcp(personality::Words),
     /// Check this host
     Doctor(command::doctor::Args),
     /// Make man pages, completions, schemas and tables from the code
@@ -58,7 +69,7 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(personality::arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error, &Cli::command()),
     };
@@ -75,6 +86,10 @@ fn main() -> std::process::ExitCode {
         Command::Study(args) => command::study::run(args),
         Command::Report(args) => command::report::run(args),
         Command::History(args) => command::history::run(args),
+        Command::Ttcp(words) => Personality::Ttcp.run(words),
+        Command::Iperf(words) => Personality::Iperf.run(words),
+        Command::Iperf3(args) => personality::iperf3::run(args),
+        Command::Nuttcp(words) => Personality::Nuttcp.run(words),
         Command::Doctor(args) => command::doctor::run(args),
         Command::Generate(args) => command::generate::run(args),
     })

@@ -45,6 +45,8 @@ pub enum CaveatCode {
     UncutDatagrams,
     /// Stopped before the planned end.
     CutShort,
+    /// The receiving end told nothing: what it acknowledged stands in for its count.
+    OneSided,
     /// More was measured than a bound of it allows: one of the two is wrong.
     AboveCeiling,
     /// An emulated path on the way fell behind its own schedule, or dropped packets that its plan

@@ -12,6 +12,8 @@ pub enum Event {
     Plan(Plan),
     /// A line for the reader: whom we reached, by what, over which address.
     Connected(String),
+    /// A data stream is connected.
+    Stream(StreamOpened),
     /// An interval of a throughput test has ended.
     Interval(IntervalRow),
     /// A probe was answered, or given up.
@@ -22,6 +24,27 @@ pub enum Event {
     Note(String),
     /// Something to know before believing the numbers.
     Caveat(Caveat),
+}
+
+/// A connected data stream, before its first byte.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StreamOpened {
+    /// Which way its data will go.
+    pub direction: Direction,
+    /// Stream number within its direction, from 0.
+    pub flow: u16,
+    /// Address and port of this end.
+    pub local_addr: String,
+    /// Address and port of the other end.
+    pub remote_addr: String,
+    /// Maximum segment size, where the kernel tells.
+    pub mss_bytes: Option<u32>,
+    /// SO_SNDBUF, where the kernel tells.
+    pub sndbuf_bytes: Option<u64>,
+    /// SO_RCVBUF, where the kernel tells.
+    pub rcvbuf_bytes: Option<u64>,
+    /// What ties the connections of the test together, where the protocol shows it.
+    pub session: Option<String>,
 }
 
 /// One interval of one stream, or of all streams of a direction.
@@ -45,6 +68,12 @@ pub struct IntervalRow {
     pub cwnd_bytes: Option<u64>,
     /// Smoothed round-trip time at the end of the interval, where the sender told.
     pub rtt_ns: Option<u64>,
+    /// Its mean deviation, where the sender told.
+    pub rtt_var_ns: Option<u64>,
+    /// Window that the receiver offers at the end of the interval, where the sender told.
+    pub send_window_bytes: Option<u64>,
+    /// Path MTU at the end of the interval, where the sender told.
+    pub pmtu_bytes: Option<u32>,
     /// True inside the span that `--omit` leaves out.
     pub omitted: bool,
     /// What became of the datagrams; none in a TCP test.

@@ -23,7 +23,7 @@ pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
 pub use datagrams::{DatagramTally, DelayVariation, PaceKept, ReceivedDatagrams, SentDatagrams};
 pub use environment::{End, Interface, TcpSettings};
-pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply};
+pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
 pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use id::RecordId;
@@ -34,7 +34,7 @@ pub use path::{
 };
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
-    WaitMode,
+    Via, WaitMode,
 };
 pub use sample::{Direction, Distribution, Layer, Series, Side, Stat, Summary};
 pub use simulate_plan::{SimulatePlan, SimulatedTcp};

@@ -64,6 +64,9 @@ pub enum TcpDirections {
 /// A TCP throughput test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpPlan {
+    /// Whose protocol the server speaks; null is this program's own.
+    #[serde(default)]
+    pub via: Option<Via>,
     /// Name or address of the server.
     pub host: String,
     /// Its port.
@@ -112,6 +115,7 @@ pub struct TcpPlan {
 impl Default for TcpPlan {
     fn default() -> Self {
         Self {
+            via: None,
             host: "localhost".to_owned(),
             port: DEFAULT_PORT,
             family: None,
@@ -138,6 +142,59 @@ impl Default for TcpPlan {
 
 /// Port of `linerate serve`, for TCP control and data and for UDP echo.
 pub const DEFAULT_PORT: u16 = 5210;
+
+/// Another program whose protocol this one speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// iperf 3.
+    Iperf3,
+    /// iperf 2.
+    Iperf2,
+    /// nuttcp.
+    Nuttcp,
+    /// ttcp and its descendants without a protocol of their own.
+    Ttcp,
+}
+
+impl Via {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Iperf3, Self::Iperf2, Self::Nuttcp, Self::Ttcp];
+
+    /// Its name in records and flags.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Iperf3 => "iperf3",
+            Self::Iperf2 => "iperf2",
+            Self::Nuttcp => "nuttcp",
+            Self::Ttcp => "ttcp",
+        }
+    }
+
+    /// The port where its servers listen unless told otherwise (of nuttcp, the control port).
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Iperf3 => 5201,
+            Self::Iperf2 | Self::Ttcp => 5001,
+            Self::Nuttcp => 5000,
+        }
+    }
+}
+
+impl std::fmt::Display for Via {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Via {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|via| via.name() == text);
+        found.ok_or_else(|| "one of iperf3, iperf2, nuttcp, ttcp".to_owned())
+    }
+}
 
 /// How probes travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -5,12 +5,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_PORT, Family, Finish, TcpDirections};
+use super::{DEFAULT_PORT, Family, Finish, TcpDirections, Via};
 use crate::units::BitRate;
 
 /// A UDP throughput test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpPlan {
+    /// Whose protocol the server speaks; null is this program's own.
+    #[serde(default)]
+    pub via: Option<Via>,
     /// Name or address of the server.
     pub host: String,
     /// Its port for the control connection.
@@ -51,6 +54,7 @@ pub struct UdpPlan {
 impl Default for UdpPlan {
     fn default() -> Self {
         Self {
+            via: None,
             host: "localhost".to_owned(),
             port: DEFAULT_PORT,
             family: None,

@@ -22,6 +22,13 @@ impl WallTime {
     }
 }
 
+impl WallTime {
+    /// `Sun, 22 Nov 2026 04:39:40 GMT`, as RFC 9110 §5.6.7 has it.
+    pub fn http_date(self) -> String {
+        self.0.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    }
+}
+
 impl fmt::Display for WallTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3}", self.0)
@@ -56,6 +63,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn an_http_date_is_that_of_the_rfc() {
+        // RFC 9110 §5.6.7: 784111777 seconds after 1970.
+        let wall = WallTime::from_unix_nanos(784_111_777_000_000_000);
+        assert_eq!(wall.http_date(), "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
 
     fn read(text: &str) -> Result<WallTime, serde_json::Error> {
         serde_json::from_value(text.into())

@@ -14,63 +14,63 @@ use crate::throughput::{client_side, rate_bps};
 
 /// An open stream.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
-    pub(super) direction: Direction,
-    pub(super) flow: u16,
-    pub(super) client_addr: String,
-    pub(super) server_addr: String,
+pub(crate) struct Connection {
+    pub(crate) direction: Direction,
+    pub(crate) flow: u16,
+    pub(crate) client_addr: String,
+    pub(crate) server_addr: String,
 }
 
 /// Everything that was seen of a test.
 #[derive(Debug, Default)]
-pub(super) struct Account {
-    pub(super) ends: Vec<End>,
-    pub(super) server_host_id: Option<String>,
-    pub(super) begin: MonoTime,
-    pub(super) size_bytes: u32,
+pub(crate) struct Account {
+    pub(crate) ends: Vec<End>,
+    pub(crate) server_host_id: Option<String>,
+    pub(crate) begin: MonoTime,
+    pub(crate) size_bytes: u32,
     /// Largest packet of this end's route, where the kernel told.
-    pub(super) route_mtu_bytes: Option<u32>,
-    pub(super) connections: Vec<Connection>,
+    pub(crate) route_mtu_bytes: Option<u32>,
+    pub(crate) connections: Vec<Connection>,
     /// Samples of the client's end, one list an interval.
-    pub(super) local_samples: Vec<Vec<UdpSample>>,
+    pub(crate) local_samples: Vec<Vec<UdpSample>>,
     /// Samples of the server's end, one list an interval.
-    pub(super) remote_samples: Vec<Vec<UdpSample>>,
+    pub(crate) remote_samples: Vec<Vec<UdpSample>>,
     /// The client's final reports.
-    pub(super) local: Vec<EndReport>,
+    pub(crate) local: Vec<EndReport>,
     /// The server's final reports; empty when it went away.
-    pub(super) remote: Vec<EndReport>,
+    pub(crate) remote: Vec<EndReport>,
     /// Spans shorter than this make no row: the rest after the last whole interval.
-    pub(super) row_ns_min: u64,
+    pub(crate) row_ns_min: u64,
     /// End of the span that does not count.
-    pub(super) omit_ns: u64,
+    pub(crate) omit_ns: u64,
     /// How long the senders were planned to send; what begins later is the wait for the last ones.
-    pub(super) planned_ns: Option<u64>,
+    pub(crate) planned_ns: Option<u64>,
     /// Intervals whose rows have been told.
-    pub(super) intervals_told: usize,
+    pub(crate) intervals_told: usize,
     /// Watches the emulated paths on the way.
-    pub(super) witness: Option<Witness>,
+    pub(crate) witness: Option<Witness>,
 }
 
 type Watch<'a> = &'a mut dyn FnMut(&Event);
 
 /// What both ends knew of a stream at the end of an interval, counted from the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Known {
-    pub(super) t_ns: u64,
+pub(crate) struct Known {
+    pub(crate) t_ns: u64,
     /// By the sender's word, or by the numbers of arrivals where these are ahead of it: each end
     /// looks at its own time.
-    pub(super) sent: u64,
-    pub(super) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
     /// Numbers passed over.
-    pub(super) lost: u64,
-    pub(super) lost_here: u64,
-    pub(super) duplicates: u64,
-    pub(super) reordered: u64,
-    pub(super) jitter_ns: Option<u64>,
+    pub(crate) lost: u64,
+    pub(crate) lost_here: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) reordered: u64,
+    pub(crate) jitter_ns: Option<u64>,
 }
 
 impl Known {
-    pub(super) fn of(received: &UdpSample, sent: Option<&UdpSample>) -> Self {
+    pub(crate) fn of(received: &UdpSample, sent: Option<&UdpSample>) -> Self {
         let counts = received.counts;
         let told = sent.map_or(0, |sample| sample.counts.datagrams);
         Self {
@@ -86,7 +86,7 @@ impl Known {
     }
 
     /// Sent, and neither arrived nor passed over.
-    pub(super) const fn in_flight(&self) -> u64 {
+    pub(crate) const fn in_flight(&self) -> u64 {
         self.sent.saturating_sub(self.received + self.lost)
     }
 
@@ -106,7 +106,7 @@ impl Known {
 
 impl Account {
     /// Notes an open stream.
-    pub(super) fn connected(
+    pub(crate) fn connected(
         &mut self,
         (direction, flow): (Direction, u16),
         client_addr: &str,
@@ -123,7 +123,7 @@ impl Account {
     }
 
     /// Whether anything was measured.
-    pub(super) fn has_samples(&self) -> bool {
+    pub(crate) fn has_samples(&self) -> bool {
         let moved = |samples: &Vec<Vec<UdpSample>>| {
             samples.last().is_some_and(|last| last.iter().any(|it| it.counts.datagrams > 0))
         };
@@ -131,13 +131,13 @@ impl Account {
     }
 
     /// Takes the client's samples of an interval.
-    pub(super) fn local_interval(&mut self, samples: Vec<UdpSample>, watch: Watch<'_>) {
+    pub(crate) fn local_interval(&mut self, samples: Vec<UdpSample>, watch: Watch<'_>) {
         self.local_samples.push(samples);
         self.tell(watch);
     }
 
     /// Takes the server's samples of an interval.
-    pub(super) fn remote_interval(&mut self, samples: Vec<UdpSample>, watch: Watch<'_>) {
+    pub(crate) fn remote_interval(&mut self, samples: Vec<UdpSample>, watch: Watch<'_>) {
         self.remote_samples.push(samples);
         self.tell(watch);
     }
@@ -155,7 +155,7 @@ impl Account {
     }
 
     /// The first stream that did not end well.
-    pub(super) fn stream_failure(&self) -> Option<Failure> {
+    pub(crate) fn stream_failure(&self) -> Option<Failure> {
         let ends = [("this end", &self.local), ("the server's end", &self.remote)];
         ends.into_iter().find_map(|(whose, reports)| {
             let report = reports.iter().find(|report| report.failure.is_some())?;
@@ -166,7 +166,7 @@ impl Account {
     }
 
     /// What was known of a stream at the end of each interval that both ends have sampled.
-    pub(super) fn known(&self, direction: Direction, flow: u16) -> Vec<Known> {
+    pub(crate) fn known(&self, direction: Direction, flow: u16) -> Vec<Known> {
         let (sent, received) = match client_side(direction) {
             Side::Sender => (&self.local_samples, &self.remote_samples),
             Side::Receiver => (&self.remote_samples, &self.local_samples),
@@ -216,6 +216,9 @@ impl Account {
             retransmits: None,
             cwnd_bytes: None,
             rtt_ns: None,
+            rtt_var_ns: None,
+            send_window_bytes: None,
+            pmtu_bytes: None,
             omitted: before.t_ns < self.omit_ns,
             datagrams: Some(datagrams),
         })

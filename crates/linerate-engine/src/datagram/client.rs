@@ -18,6 +18,7 @@ use super::opening::{Asking, TURN, unanswered};
 use super::pulse;
 use crate::address::resolve;
 use crate::context::Context;
+use crate::foreign;
 use crate::path::witness::Witness;
 use crate::throughput::{
     Control, LOOK, LOOK_AT_END, bind_address, client_side, connect_control, refused,
@@ -38,6 +39,24 @@ const PACKET_BYTES: u32 = 1500;
 /// Measures UDP throughput as planned. The record always exists: when something fails it says so,
 /// and keeps what was measured before.
 pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
+    run_by(plan, context, |plan, server, (context, account)| match plan.via {
+        None => Test::open(plan, server, context, account)
+            .and_then(|test| test.measure(context, account)),
+        Some(via) => {
+            foreign::measure_udp(via, (plan, server, &checked_request(plan)?), context, account)
+        }
+    })
+}
+
+/// Who is told while a test runs, and where what was seen is kept.
+pub(crate) type Told<'a, 'b> = (&'a mut Context<'b>, &'a mut Account);
+
+/// The record of a test that `measure` makes with the server at an address.
+pub(crate) fn run_by(
+    plan: &UdpPlan,
+    context: &mut Context<'_>,
+    measure: impl FnOnce(&UdpPlan, SocketAddr, Told<'_, '_>) -> Result<(), Failure>,
+) -> Record {
     let begin = monotonic();
     let tool = context.tool.clone();
     let mut plan = plan.clone();
@@ -50,9 +69,7 @@ pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
         record.plan = Plan::Udp(plan.clone());
     }
     (context.watch)(&Event::Plan(record.plan.clone()));
-    let result = server
-        .and_then(|server| Test::open(&plan, server, context, &mut account))
-        .and_then(|test| test.measure(context, &mut account));
+    let result = server.and_then(|server| measure(&plan, server, (context, &mut account)));
     if let Err(failure) = result {
         let measured = account.has_samples();
         record.status = if measured { Status::Partial } else { Status::Error };
@@ -100,6 +117,15 @@ fn request(plan: &UdpPlan) -> UdpRequest {
     }
 }
 
+/// The request of a plan, within the protocol's bounds.
+pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpRequest, Failure> {
+    let request = request(plan);
+    request.check().map_err(|error| {
+        Failure::new(Fault::Usage, "plan", "UDP test", error).advise("see linerate udp --help")
+    })?;
+    Ok(request)
+}
+
 /// A test whose streams are open.
 struct Test {
     control: Control,
@@ -116,10 +142,7 @@ impl Test {
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let request = request(plan);
-        request.check().map_err(|error| {
-            Failure::new(Fault::Usage, "plan", "UDP test", error).advise("see linerate udp --help")
-        })?;
+        let request = checked_request(plan)?;
         let local = bind_address(plan.bind.as_deref())?;
         account.ends.push(crate::environment::local_end(Some(server.ip())));
         account.witness = Some(Witness::begin(server.ip()));

@@ -12,6 +12,7 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::sched;
 
+use super::layout::Layout;
 use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches};
 use super::receiver::Receiver;
 use super::sender::Sender;
@@ -22,8 +23,9 @@ const BUFFER_BYTES_MAX: u64 = 8 << 20;
 const BUFFERS_BYTES_MAX: u64 = 64 << 20;
 
 /// The streams of one end of a test.
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     request: UdpRequest,
+    layout: Layout,
     streams: Vec<Stream>,
     switches: Arc<Switches>,
     started: MonoTime,
@@ -46,17 +48,33 @@ struct Stream {
 
 /// Which stream a socket is.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) direction: Direction,
-    pub(super) flow: u16,
-    pub(super) side: Side,
-    pub(super) client_addr: String,
+pub(crate) struct Place {
+    pub(crate) direction: Direction,
+    pub(crate) flow: u16,
+    pub(crate) side: Side,
+    pub(crate) client_addr: String,
 }
 
 /// Opens a socket for a stream of a test.
-pub(super) fn open_socket(
+pub(crate) fn open_socket(
     request: &UdpRequest,
     local: SocketAddr,
+) -> linerate_sys::Result<DatagramSocket> {
+    opened(request, local, false)
+}
+
+/// The same at a port that other sockets of this program have, too.
+pub(crate) fn open_socket_at(
+    request: &UdpRequest,
+    local: SocketAddr,
+) -> linerate_sys::Result<DatagramSocket> {
+    opened(request, local, true)
+}
+
+fn opened(
+    request: &UdpRequest,
+    local: SocketAddr,
+    shared: bool,
 ) -> linerate_sys::Result<DatagramSocket> {
     let streams = u64::from(request.streams) * request.each_direction().len() as u64;
     let options = DatagramOptions {
@@ -64,6 +82,7 @@ pub(super) fn open_socket(
         window_bytes: request.window_bytes,
         buffer_bytes_max: (BUFFERS_BYTES_MAX / streams.max(1)).min(BUFFER_BYTES_MAX),
         dscp: request.dscp,
+        shared,
     };
     let socket = DatagramSocket::open(&options)?;
     socket.set_call_timeout(CALL_TIMEOUT)?;
@@ -71,14 +90,19 @@ pub(super) fn open_socket(
 }
 
 impl Endpoint {
-    pub(super) fn new(request: UdpRequest, cpu: Option<u32>) -> Self {
+    pub(crate) fn new(request: UdpRequest, cpu: Option<u32>) -> Self {
+        Self::with_layout(request, Layout::OWN, cpu)
+    }
+
+    /// The end of a test whose datagrams have another layout.
+    pub(crate) fn with_layout(request: UdpRequest, layout: Layout, cpu: Option<u32>) -> Self {
         let switches = Arc::new(Switches::default());
         let started = MonoTime::default();
-        Self { request, streams: Vec::new(), switches, started, stolen: None, cpu }
+        Self { request, layout, streams: Vec::new(), switches, started, stolen: None, cpu }
     }
 
     /// Takes over the socket of a stream that is open at both ends.
-    pub(super) fn add(&mut self, socket: DatagramSocket, place: Place, token: Token) {
+    pub(crate) fn add(&mut self, socket: DatagramSocket, place: Place, token: Token) {
         self.streams.push(Stream {
             socket: Arc::new(socket),
             direction: place.direction,
@@ -92,7 +116,7 @@ impl Endpoint {
     }
 
     /// Starts the receiving threads, which have to be there before the first datagram.
-    pub(super) fn start_receivers(&mut self) -> linerate_sys::Result<()> {
+    pub(crate) fn start_receivers(&mut self) -> linerate_sys::Result<()> {
         let cpus = self.cpus();
         for (stream, cpu) in self.streams.iter_mut().zip(cpus) {
             if stream.side == Side::Receiver {
@@ -100,6 +124,7 @@ impl Endpoint {
                     socket: Arc::clone(&stream.socket),
                     request: self.request.clone(),
                     tag: stream.tag,
+                    layout: self.layout,
                     switches: Arc::clone(&self.switches),
                     progress: Arc::clone(&stream.progress),
                 };
@@ -110,7 +135,7 @@ impl Endpoint {
     }
 
     /// Starts the test: times count from here, and the senders send.
-    pub(super) fn start_senders(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
+    pub(crate) fn start_senders(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
         self.started = now;
         self.stolen = Some(StolenTime::begin());
         let budget = self.request.datagram_budget().map(|count| Arc::new(AtomicU64::new(count)));
@@ -122,6 +147,7 @@ impl Endpoint {
                     request: self.request.clone(),
                     place: (stream.direction, stream.flow),
                     tag: stream.tag,
+                    layout: self.layout,
                     budget: budget.clone(),
                     switches: Arc::clone(&self.switches),
                     progress: Arc::clone(&stream.progress),
@@ -138,35 +164,40 @@ impl Endpoint {
     }
 
     /// One sample of every stream at `now`.
-    pub(super) fn sample(&self, now: MonoTime) -> Vec<UdpSample> {
+    pub(crate) fn sample(&self, now: MonoTime) -> Vec<UdpSample> {
         let t_ns = now.nanos_since(self.started);
         self.streams.iter().map(|stream| stream.sample(t_ns)).collect()
     }
 
     /// Senders stop as if their time were up.
-    pub(super) fn stop_sending(&self) {
+    pub(crate) fn stop_sending(&self) {
         self.switches.stop_sending.store(true, Ordering::Relaxed);
     }
 
     /// Everybody leaves at once.
-    pub(super) fn halt(&self) {
+    pub(crate) fn halt(&self) {
         self.switches.halt.store(true, Ordering::Relaxed);
     }
 
+    /// The sockets of all streams, for what goes beside data.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = &DatagramSocket> {
+        self.streams.iter().map(|stream| &*stream.socket)
+    }
+
     /// Whether senders have sent everything and receivers have taken everything.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.streams.iter().all(Stream::is_done)
     }
 
     /// What the senders of this end have sent, once all are done; none without senders.
-    pub(super) fn sent(&self) -> Option<Vec<UdpSent>> {
+    pub(crate) fn sent(&self) -> Option<Vec<UdpSent>> {
         let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
         let done = senders.map(|stream| stream.progress.sent().filter(|_| stream.is_done()));
         done.collect::<Option<Vec<UdpSent>>>().filter(|sent| !sent.is_empty())
     }
 
     /// Takes note of what the other end's senders have sent.
-    pub(super) fn told_sent(&self, sent: &[UdpSent]) {
+    pub(crate) fn told_sent(&self, sent: &[UdpSent]) {
         let now = monotonic();
         for told in sent {
             let same = |stream: &&Stream| {
@@ -180,12 +211,12 @@ impl Endpoint {
     }
 
     /// Whether a stream was given up.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.streams.iter().any(|stream| stream.progress.failed.load(Ordering::Acquire))
     }
 
     /// Waits for the threads and tells what every stream did.
-    pub(super) fn finish(mut self) -> Vec<EndReport> {
+    pub(crate) fn finish(mut self) -> Vec<EndReport> {
         self.halt();
         let streams = std::mem::take(&mut self.streams);
         let outcomes = streams.into_iter().map(|mut stream| (stream.join(), stream));

@@ -12,7 +12,7 @@ use super::caveats::{caveats, ceiling};
 use crate::throughput::{client_side, cpu_rows, goodput, has, rate_bps, totals};
 
 /// Fills `record` with everything that `account` knows.
-pub(super) fn fold(record: &mut Record, plan: &UdpPlan, account: &Account) {
+pub(crate) fn fold(record: &mut Record, plan: &UdpPlan, account: &Account) {
     record.ends = ends(account);
     record.flows = account.connections.iter().map(|place| flow(place, account)).collect();
     let ways =
@@ -102,17 +102,18 @@ fn last_sample(place: &Connection, account: &Account) -> Option<FlowEnd> {
 
 /// Every summary row of one direction.
 fn direction_summary(flows: &[&Flow], direction: Direction) -> Vec<Summary> {
-    let mut rows = totals(flows);
+    let mut rows = totals(flows, false);
     rows.extend(count_rows(flows));
     rows.extend(sender_rows(flows));
     rows.extend(delay_rows(flows));
     rows.extend(cpu_rows(flows));
-    let rates: Vec<f64> = flows.iter().filter_map(|flow| goodput(flow)).collect();
+    let rates: Vec<f64> = flows.iter().filter_map(|flow| goodput(flow, false)).collect();
     if rates.len() > 1 {
         let fairness = jain_index(&rates);
         rows.extend(fairness.map(|index| Summary::of(MetricId::Fairness, Stat::Value, index)));
         for flow in flows {
-            let row = goodput(flow).map(|rate| Summary::of(MetricId::Goodput, Stat::Value, rate));
+            let row =
+                goodput(flow, false).map(|rate| Summary::of(MetricId::Goodput, Stat::Value, rate));
             rows.extend(row.map(|row| row.of_flow(flow.flow)));
         }
     }
@@ -132,15 +133,20 @@ fn count_rows(flows: &[&Flow]) -> Vec<Summary> {
     let mut rows = vec![
         row(MetricId::DatagramsReceived, received as f64),
         row(MetricId::DatagramsLost, lost as f64),
-        row(MetricId::DatagramsLostHere, sum(|it| it.lost_here) as f64),
         row(MetricId::DatagramDuplicates, sum(|it| it.duplicates) as f64),
         row(MetricId::DatagramsReordered, sum(|it| it.reordered) as f64),
     ];
+    let here = sum(|it| it.lost_here);
+    // Another program's receiver does not tell what its own socket dropped.
+    let mut ends = flows.iter().filter_map(|flow| self::received(flow));
+    if here > 0 || ends.any(|it| it.socket_drops.is_some()) {
+        rows.insert(2, row(MetricId::DatagramsLostHere, here as f64));
+    }
     if received + lost > 0 {
         let ratio = lost as f64 / (received + lost) as f64;
         rows.push(row(MetricId::DatagramLossRatio, ratio).with_n(received + lost));
     }
-    let span = totals(flows).into_iter().find(|row| row.metric == MetricId::Span);
+    let span = totals(flows, false).into_iter().find(|row| row.metric == MetricId::Span);
     let rate = span.filter(|span| span.value > 0.0).map(|it| received as f64 * 1e9 / it.value);
     rows.extend(rate.map(|rate| row(MetricId::DatagramRate, rate)));
     rows

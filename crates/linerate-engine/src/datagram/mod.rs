@@ -5,12 +5,13 @@
 //! datagrams. Every datagram is numbered and carries the time at which it was sent: the receiver's
 //! count over its own span is the result, and sent = received + lost holds at both ends.
 
-mod account;
+pub(crate) mod account;
 mod caveats;
-mod client;
-mod endpoint;
+pub(crate) mod client;
+pub(crate) mod endpoint;
 mod evenness;
-mod fold;
+pub(crate) mod fold;
+pub(crate) mod layout;
 mod opening;
 mod progress;
 mod pulse;

@@ -10,13 +10,12 @@ use std::time::Duration;
 use linerate_core::record::{DelayVariation, ReceivedDatagrams};
 use linerate_core::stats::{JitterRfc3550, Thinned};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{
-    ALIVE, DatagramHeader, Opening, Order, UdpCounts, UdpRequest, UdpTracker,
-};
+use linerate_proto::native::{Order, UdpCounts, UdpRequest, UdpTracker};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
 
+use super::layout::{Head, Layout, Read};
 use super::progress::{Outcome, Progress, Switches, is_pause};
 use super::pulse::{Pulse, silent};
 use crate::failure::words_of;
@@ -36,6 +35,7 @@ pub(super) struct Receiver {
     pub(super) socket: Arc<DatagramSocket>,
     pub(super) request: UdpRequest,
     pub(super) tag: u16,
+    pub(super) layout: Layout,
     pub(super) switches: Arc<Switches>,
     pub(super) progress: Arc<Progress>,
 }
@@ -52,6 +52,8 @@ struct Receiving {
     measured: Option<(MonoTime, MonoTime)>,
     last: MonoTime,
     calls: u64,
+    /// Where the sender's clock stood, in layouts whose stamps do not count from its start.
+    first_stamp_ns: Option<u64>,
 }
 
 impl Receiver {
@@ -102,7 +104,7 @@ impl Receiver {
             if self.is_over(receiving, now) {
                 return Ok(());
             }
-            if receiving.pulse.beat(&self.socket, now) {
+            if self.layout.own && receiving.pulse.beat(&self.socket, now) {
                 return Err(silent());
             }
         }
@@ -147,6 +149,7 @@ impl Receiving {
             measured: None,
             last: now,
             calls: 0,
+            first_stamp_ns: None,
         }
     }
 
@@ -160,16 +163,19 @@ impl Receiving {
         }
         let mut first = true;
         for datagram in arrived.bytes.chunks(size) {
-            let header = DatagramHeader::parse(datagram).filter(|it| it.tag == receiver.tag);
-            let Some(header) = header else {
-                // The opening's last datagrams may be there twice.
-                self.strays += u64::from(Opening::parse(datagram).is_none());
-                continue;
+            let head = match receiver.layout.read(datagram, receiver.tag) {
+                Read::Data(head) => self.known(head, &receiver.layout),
+                Read::Alive => {
+                    self.pulse.heard(now);
+                    continue;
+                }
+                Read::Opening => continue,
+                Read::Stray => {
+                    self.strays += 1;
+                    continue;
+                }
             };
             self.pulse.heard(now);
-            if header.number == ALIVE {
-                continue;
-            }
             if datagram.len() != receiver.request.size_bytes as usize {
                 self.strays += 1;
                 continue;
@@ -177,28 +183,33 @@ impl Receiving {
             if std::mem::take(&mut first)
                 && let Some(drops) = arrived.drops
             {
-                let (number, stamp_ns) = (header.number, header.stamp_ns);
+                let Head { number, stamp_ns } = head;
                 self.tracker.note_drops(drops, number, stamp_ns, self.joined_max);
             }
-            self.take_datagram(header, arrived, now, receiver.request.omit_ns);
+            self.take_datagram(head, arrived, now, receiver.request.omit_ns);
         }
         if arrived.bytes.is_empty() {
             self.strays += 1;
         }
     }
 
+    /// The number and time that a head stands for.
     #[inline]
-    fn take_datagram(
-        &mut self,
-        header: DatagramHeader,
-        arrived: &Arrived<'_>,
-        now: MonoTime,
-        omit_ns: u64,
-    ) {
-        match self.tracker.take(header.number, header.stamp_ns) {
+    fn known(&mut self, head: Head, layout: &Layout) -> Head {
+        let number = layout.unwrapped(head.number, self.tracker.next_expected());
+        if layout.stamps_from_start {
+            return Head { number, ..head };
+        }
+        let base = *self.first_stamp_ns.get_or_insert(head.stamp_ns);
+        Head { number, stamp_ns: head.stamp_ns.saturating_sub(base) }
+    }
+
+    #[inline]
+    fn take_datagram(&mut self, head: Head, arrived: &Arrived<'_>, now: MonoTime, omit_ns: u64) {
+        match self.tracker.take(head.number, head.stamp_ns) {
             // In order of arrival, not of numbers (RFC 3550 §6.4.1).
             Order::Ahead | Order::Behind => {
-                self.delay.record(header.stamp_ns, arrived.arrived_ns, now);
+                self.delay.record(head.stamp_ns, arrived.arrived_ns, now);
             }
             Order::Duplicate | Order::TooOld => {}
             Order::Implausible => {
@@ -207,7 +218,7 @@ impl Receiving {
             }
         }
         self.last = now;
-        if header.stamp_ns >= omit_ns {
+        if head.stamp_ns >= omit_ns {
             let first = self.measured.map_or(now, |(first, _)| first);
             self.measured = Some((first, now));
         }

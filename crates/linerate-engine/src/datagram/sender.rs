@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use linerate_core::record::{Direction, Finish, SentDatagrams};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::{DATAGRAM_HEADER_BYTES, DatagramHeader};
 use linerate_proto::native::{UdpCounts, UdpRequest, UdpSent};
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::datagram_socket::{
@@ -20,6 +19,7 @@ use linerate_sys::thread::{cost, id, tighten_timer_slack};
 
 use super::client::header_bytes;
 use super::evenness::Evenness;
+use super::layout::{Layout, Leaving};
 use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches, is_pause};
 use super::pulse::{Pulse, silent};
 use super::schedule::Schedule;
@@ -42,6 +42,7 @@ pub(super) struct Sender {
     pub(super) request: UdpRequest,
     pub(super) place: (Direction, u16),
     pub(super) tag: u16,
+    pub(super) layout: Layout,
     /// Datagrams that the streams of a direction have left to send, where their number ends the
     /// test.
     pub(super) budget: Option<Arc<AtomicU64>>,
@@ -184,11 +185,10 @@ impl Sender {
         count: usize,
         now: MonoTime,
     ) -> Result<usize, String> {
-        let stamp_ns = now.nanos_since(sending.begin);
+        let since_start_ns = now.nanos_since(sending.begin);
         let numbers = sending.account.count..;
         for (datagram, number) in sending.batch.datagrams_mut().take(count).zip(numbers) {
-            let header = DatagramHeader { number, tag: self.tag, stamp_ns };
-            datagram[..DATAGRAM_HEADER_BYTES].copy_from_slice(&header.to_bytes());
+            self.layout.write(datagram, Leaving { number, since_start_ns, at: now }, self.tag);
         }
         let mut sent = 0;
         while sent < count {
@@ -249,6 +249,9 @@ impl Sender {
     /// Takes signs of life; true when the other end fell silent.
     fn look(&self, sending: &mut Sending, now: MonoTime) -> bool {
         sending.looked = now;
+        if !self.layout.own {
+            return false;
+        }
         sending.pulse.listen(&self.socket, now);
         sending.pulse.beat(&self.socket, now)
     }
@@ -263,7 +266,7 @@ impl Sender {
 
     /// Says that this end is there until it is told to leave.
     fn linger(&self, sending: &mut Sending) -> Option<String> {
-        while !self.switches.halt.load(Ordering::Relaxed) {
+        while self.layout.own && !self.switches.halt.load(Ordering::Relaxed) {
             let now = monotonic();
             if self.look(sending, now) {
                 self.progress.failed.store(true, Ordering::Release);

@@ -10,45 +10,47 @@ use crate::path::witness::Witness;
 
 /// A connected data stream.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
-    pub(super) direction: Direction,
-    pub(super) flow: u16,
-    pub(super) client_addr: String,
-    pub(super) server_addr: String,
+pub(crate) struct Connection {
+    pub(crate) direction: Direction,
+    pub(crate) flow: u16,
+    pub(crate) client_addr: String,
+    pub(crate) server_addr: String,
 }
 
 /// Everything that was seen of a test.
 #[derive(Debug, Default)]
-pub(super) struct Account {
-    pub(super) ends: Vec<End>,
-    pub(super) server_host_id: Option<String>,
-    pub(super) begin: MonoTime,
-    pub(super) connections: Vec<Connection>,
+pub(crate) struct Account {
+    pub(crate) ends: Vec<End>,
+    pub(crate) server_host_id: Option<String>,
+    pub(crate) begin: MonoTime,
+    pub(crate) connections: Vec<Connection>,
     /// The flow against the test's direction; its reports are among the others.
-    pub(super) background: Option<Connection>,
+    pub(crate) background: Option<Connection>,
     /// Samples of the client's end, one list an interval.
-    pub(super) local_samples: Vec<Vec<FlowSample>>,
+    pub(crate) local_samples: Vec<Vec<FlowSample>>,
     /// Samples of the server's end, one list an interval.
-    pub(super) remote_samples: Vec<Vec<FlowSample>>,
+    pub(crate) remote_samples: Vec<Vec<FlowSample>>,
     /// The client's final reports.
-    pub(super) local: Vec<EndReport>,
+    pub(crate) local: Vec<EndReport>,
     /// The server's final reports; empty when it went away.
-    pub(super) remote: Vec<EndReport>,
+    pub(crate) remote: Vec<EndReport>,
     /// Spans shorter than this make no row: the rest after the last whole interval.
-    pub(super) row_ns_min: u64,
+    pub(crate) row_ns_min: u64,
     /// End of the span that does not count.
-    pub(super) omit_ns: u64,
+    pub(crate) omit_ns: u64,
     /// Intervals whose rows have been told.
-    pub(super) intervals_told: usize,
+    pub(crate) intervals_told: usize,
+    /// The server tells nothing of its side: what the client's end knows is the result.
+    pub(crate) one_sided: bool,
     /// Watches the emulated paths on the way.
-    pub(super) witness: Option<Witness>,
+    pub(crate) witness: Option<Witness>,
 }
 
 type Watch<'a> = &'a mut dyn FnMut(&Event);
 
 impl Account {
     /// Notes a connected stream.
-    pub(super) fn connected(
+    pub(crate) fn connected(
         &mut self,
         direction: Direction,
         flow: u16,
@@ -64,7 +66,7 @@ impl Account {
     }
 
     /// Notes the connected flow in the background.
-    pub(super) fn connected_background(
+    pub(crate) fn connected_background(
         &mut self,
         direction: Direction,
         client_addr: &str,
@@ -76,7 +78,7 @@ impl Account {
     }
 
     /// Whether anything was measured.
-    pub(super) fn has_samples(&self) -> bool {
+    pub(crate) fn has_samples(&self) -> bool {
         let moved = |samples: &Vec<Vec<FlowSample>>| {
             samples.last().is_some_and(|last| last.iter().any(|sample| sample.bytes > 0))
         };
@@ -84,13 +86,13 @@ impl Account {
     }
 
     /// Takes the client's samples of an interval.
-    pub(super) fn local_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
+    pub(crate) fn local_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
         self.local_samples.push(samples);
         self.tell(watch);
     }
 
     /// Takes the server's samples of an interval.
-    pub(super) fn remote_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
+    pub(crate) fn remote_interval(&mut self, samples: Vec<FlowSample>, watch: Watch<'_>) {
         self.remote_samples.push(samples);
         self.tell(watch);
     }
@@ -98,17 +100,20 @@ impl Account {
     /// Tells the rows of every interval that both ends have sampled. A row needs the receiver's
     /// count and the sender's retransmits of the same interval, whichever comes last.
     fn tell(&mut self, watch: Watch<'_>) {
-        let known = self.local_samples.len().min(self.remote_samples.len());
+        let known = self.local_samples.len();
+        let known = if self.one_sided { known } else { known.min(self.remote_samples.len()) };
         for at in self.intervals_told..known {
-            let up = self.rows(Direction::Up, at, &self.remote_samples, &self.local_samples);
-            let down = self.rows(Direction::Down, at, &self.local_samples, &self.remote_samples);
+            let (local, remote) = (&self.local_samples, &self.remote_samples);
+            let there = if self.one_sided { local } else { remote };
+            let up = self.rows(Direction::Up, at, there, local);
+            let down = self.rows(Direction::Down, at, local, remote);
             up.into_iter().chain(down).for_each(|row| watch(&Event::Interval(row)));
         }
         self.intervals_told = self.intervals_told.max(known);
     }
 
     /// The first stream that did not end well.
-    pub(super) fn stream_failure(&self) -> Option<Failure> {
+    pub(crate) fn stream_failure(&self) -> Option<Failure> {
         let ends = [("this end", &self.local), ("the server's end", &self.remote)];
         ends.into_iter().find_map(|(whose, reports)| {
             let report = reports.iter().find(|report| report.failure.is_some())?;
@@ -131,8 +136,8 @@ impl Account {
         let before = at.checked_sub(1);
         for sample in received[at].iter().filter(|sample| sample.direction == direction) {
             let earlier = before.and_then(|i| same_flow(&received[i], sample));
-            let newest = same_flow(&sent[at], sample);
-            let older = before.and_then(|i| same_flow(&sent[i], sample));
+            let newest = sent.get(at).and_then(|samples| same_flow(samples, sample));
+            let older = before.and_then(|i| same_flow(sent.get(i)?, sample));
             let row = self.row(sample, earlier, newest, older);
             if row.end_ns - row.start_ns >= self.row_ns_min {
                 rows.push(row);
@@ -169,6 +174,9 @@ impl Account {
             retransmits,
             cwnd_bytes: sender.and_then(|sender| sender.cwnd_bytes),
             rtt_ns: sender.and_then(|sender| sender.rtt_ns),
+            rtt_var_ns: sender.and_then(|sender| sender.rtt_var_ns),
+            send_window_bytes: sender.and_then(|sender| sender.send_window_bytes),
+            pmtu_bytes: sender.and_then(|sender| sender.pmtu_bytes),
             omitted: start_ns < self.omit_ns,
             datagrams: None,
         }
@@ -195,6 +203,8 @@ fn total(rows: &[IntervalRow]) -> Option<IntervalRow> {
         cwnd_bytes: sum(|row| row.cwnd_bytes),
         // A round-trip time is no sum; the slowest stream tells of the queue.
         rtt_ns: rows.iter().filter_map(|row| row.rtt_ns).max(),
+        rtt_var_ns: None,
+        send_window_bytes: sum(|row| row.send_window_bytes),
         ..first.clone()
     })
 }
@@ -215,6 +225,8 @@ mod tests {
             send_window_bytes: None,
             receive_window_bytes: None,
             delivery_rate_bps: None,
+            rtt_var_ns: None,
+            pmtu_bytes: None,
             cpu_ns: None,
             run_queue_wait_ns: None,
         }

@@ -35,6 +35,7 @@ pub(super) fn caveats(record: &Record, plan: &TcpPlan, account: &Account) -> Vec
     let ends = record.ends.iter().filter(|end| same_host.is_none() || end.role == "local");
     caveats.extend(ends.filter_map(stolen_time));
     caveats.extend(same_host);
+    caveats.extend(one_sided(record, account));
     if account.has_samples() {
         caveats.extend(short_run(plan));
     }
@@ -137,6 +138,19 @@ pub(crate) fn same_host(server_host_id: Option<&str>) -> Option<Caveat> {
             CaveatCode::SameHost,
             "both ends run on one kernel",
             "the result says as much about its scheduling as about a path",
+        )
+    })
+}
+
+/// Without the receiver's count the sender's kernel is the witness.
+fn one_sided(record: &Record, account: &Account) -> Option<Caveat> {
+    let uncounted = record.flows.iter().any(|flow| flow.receiver.is_none());
+    (account.one_sided && uncounted).then(|| {
+        Caveat::new(
+            CaveatCode::OneSided,
+            "the receiver told no count; the figures are the bytes that it acknowledged, until the \
+             last was",
+            "for both ends' figures run linerate serve there",
         )
     })
 }

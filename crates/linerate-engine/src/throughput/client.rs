@@ -22,6 +22,7 @@ use super::session::{LOOK_AT_END, planned_span};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
+use crate::foreign;
 use crate::path::witness::Witness;
 
 /// After the planned end the server has this long to report.
@@ -34,15 +35,25 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Measures TCP throughput as planned. The record always exists: when something fails it says so,
 /// and keeps what was measured before.
 pub fn run(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
+    run_by(plan, context, |context, account| match plan.via {
+        None => Test::open(plan, context, account).and_then(|test| test.measure(context, account)),
+        Some(via) => foreign::measure(via, plan, context, account),
+    })
+}
+
+/// The record of a test that `measure` makes.
+pub(crate) fn run_by(
+    plan: &TcpPlan,
+    context: &mut Context<'_>,
+    measure: impl FnOnce(&mut Context<'_>, &mut Account) -> Result<(), Failure>,
+) -> Record {
     let begin = monotonic();
     let tool = context.tool.clone();
     let mut record = Record::begin(record_id(), tool, Plan::Tcp(plan.clone()), wall());
     (context.watch)(&Event::Plan(record.plan.clone()));
     let mut account =
         Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
-    let result = Test::open(plan, context, &mut account)
-        .and_then(|test| test.measure(context, &mut account));
-    if let Err(failure) = result {
+    if let Err(failure) = measure(context, &mut account) {
         let measured = account.has_samples();
         record.status = if measured { Status::Partial } else { Status::Error };
         record.failure = Some(failure);
@@ -60,7 +71,7 @@ pub fn run(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
 }
 
 /// The request that a plan makes of the server.
-pub(super) fn request(plan: &TcpPlan) -> Request {
+pub(crate) fn request(plan: &TcpPlan) -> Request {
     Request {
         directions: plan.directions,
         streams: plan.streams,
@@ -360,7 +371,7 @@ pub(crate) fn connect_control(
     Control::new(stream)
 }
 
-fn connect_failure(error: &linerate_sys::Error) -> Failure {
+pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     use std::io::ErrorKind;
     let (call, kind) = (error.call, error.source.kind());
     let (fault, advice) = match (call, kind) {

@@ -143,7 +143,7 @@ pub fn read_data_hello_rest(
 }
 
 /// Fills `bytes` within `timeout`, however slowly they drip in.
-pub(super) fn read_exactly(
+pub(crate) fn read_exactly(
     stream: &TcpStream,
     bytes: &mut [u8],
     timeout: Duration,

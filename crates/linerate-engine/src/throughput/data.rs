@@ -22,6 +22,8 @@ use linerate_sys::poll::readable;
 use linerate_sys::tcp::set_receive_low_water;
 use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slack};
 
+use super::dealt::Dealt;
+use super::delivery::Delivery;
 use super::low_water::LowWater;
 use super::pace::Pacer;
 use super::span::{Measured, SpanMeter};
@@ -34,22 +36,22 @@ const READ_BYTES: usize = 256 << 10;
 const DRAIN_NS: u64 = 2_000_000_000;
 
 /// Blocking calls come back this often to look at the flags.
-pub(super) const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
+pub(crate) const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Flags and counters that a data thread shares with the thread that watches it.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Payload bytes written or read so far.
-    pub(super) bytes: AtomicU64,
+    pub(crate) bytes: AtomicU64,
     /// The thread has left its loop.
-    pub(super) done: AtomicBool,
+    pub(crate) done: AtomicBool,
     /// The kernel's number of the thread; 0 before it runs.
-    pub(super) thread: AtomicU32,
+    pub(crate) thread: AtomicU32,
 }
 
 impl Progress {
     /// Processor time and waiting for a processor so far, while the thread runs.
-    pub(super) fn schedule(&self) -> Option<(u64, u64)> {
+    pub(crate) fn schedule(&self) -> Option<(u64, u64)> {
         match self.thread.load(Ordering::Relaxed) {
             0 => None,
             thread => schedule_of(thread),
@@ -59,40 +61,47 @@ impl Progress {
 
 /// Flags of a whole test at one end.
 #[derive(Debug, Default)]
-pub(super) struct Switches {
+pub(crate) struct Switches {
     /// Senders stop as if their time were up.
-    pub(super) stop_sending: AtomicBool,
+    pub(crate) stop_sending: AtomicBool,
     /// Everybody leaves at once.
-    pub(super) halt: AtomicBool,
+    pub(crate) halt: AtomicBool,
+}
+
+impl Switches {
+    /// Whether everybody is to leave.
+    pub(crate) fn halted(&self) -> bool {
+        self.halt.load(Ordering::Relaxed)
+    }
 }
 
 /// What a stream did.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) measured: Measured,
-    pub(super) io_calls: u64,
-    pub(super) cost: ThreadCost,
-    pub(super) failure: Option<String>,
+pub(crate) struct Outcome {
+    pub(crate) measured: Measured,
+    pub(crate) io_calls: u64,
+    pub(crate) cost: ThreadCost,
+    pub(crate) failure: Option<String>,
     /// How data was moved, for the record.
-    pub(super) technique: &'static str,
+    pub(crate) technique: &'static str,
 }
 
 /// A receiving stream.
-pub(super) struct Receiver {
-    pub(super) stream: Arc<TcpStream>,
-    pub(super) finish: Finish,
-    pub(super) omit_ns: u64,
+pub(crate) struct Receiver {
+    pub(crate) stream: Arc<TcpStream>,
+    pub(crate) finish: Finish,
+    pub(crate) omit_ns: u64,
     /// The kernel chooses the window; one that was asked for is not to be disturbed.
-    pub(super) autotuned: bool,
+    pub(crate) autotuned: bool,
     /// Bytes that one recv() may take, where the test names them: it then reads at every wake-up.
-    pub(super) read_bytes: Option<u32>,
-    pub(super) switches: Arc<Switches>,
-    pub(super) progress: Arc<Progress>,
+    pub(crate) read_bytes: Option<u32>,
+    pub(crate) switches: Arc<Switches>,
+    pub(crate) progress: Arc<Progress>,
 }
 
 impl Receiver {
     /// Reads until the sender is done.
-    pub(super) fn run(self) -> Outcome {
+    pub(crate) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
         let mut meter = SpanMeter::new(self.finish, self.omit_ns);
@@ -158,20 +167,29 @@ impl Receiver {
 }
 
 /// A sending stream.
-pub(super) struct Sender {
-    pub(super) stream: Arc<TcpStream>,
-    pub(super) payload: Arc<Payload>,
-    pub(super) finish: Finish,
-    pub(super) omit_ns: u64,
-    pub(super) pace: Option<BitRate>,
+pub(crate) struct Sender {
+    pub(crate) stream: Arc<TcpStream>,
+    pub(crate) payload: Arc<Payload>,
+    pub(crate) finish: Finish,
+    pub(crate) omit_ns: u64,
+    pub(crate) pace: Option<BitRate>,
+    /// Close this direction at the end; where the end is told otherwise, the stream stays open.
+    pub(crate) closes: bool,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
-    pub(super) budget: Option<Arc<AtomicU64>>,
-    pub(super) switches: Arc<Switches>,
-    pub(super) progress: Arc<Progress>,
+    pub(crate) budget: Option<Arc<AtomicU64>>,
+    /// What goes before the payload and counts as payload: the header of another protocol. It is
+    /// not in the budget.
+    pub(crate) head: Vec<u8>,
+    /// The streams take turns at whole buffers.
+    pub(crate) dealt: Option<Dealt>,
+    /// Nobody else counts: this end measures what its kernel saw acknowledged.
+    pub(crate) delivery: Option<Delivery>,
+    pub(crate) switches: Arc<Switches>,
+    pub(crate) progress: Arc<Progress>,
 }
 
 /// What every sending stream of an end sends: one buffer for all, so that it stays in the cache.
-pub(super) enum Payload {
+pub(crate) enum Payload {
     /// Copied by write().
     Memory(Vec<u8>),
     /// Referenced by sendfile().
@@ -185,7 +203,7 @@ pub(super) enum Payload {
 
 impl Payload {
     /// Bytes of one call without a pace.
-    fn length(&self) -> usize {
+    pub(super) fn length(&self) -> usize {
         match self {
             Self::Memory(buffer) => buffer.len(),
             Self::PageCache { length, .. } => *length,
@@ -199,7 +217,7 @@ impl Payload {
         }
     }
 
-    fn send(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
+    pub(super) fn send(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         match self {
             Self::Memory(buffer) => io::Write::write(&mut &*stream, &buffer[..length]),
             Self::PageCache { file, .. } => file.send(stream, length),
@@ -208,34 +226,54 @@ impl Payload {
 }
 
 impl Sender {
-    /// Writes until the time, the bytes or the patience is over, then closes this direction.
-    pub(super) fn run(self) -> Outcome {
+    /// Writes until the time, the bytes or the patience is over, then closes this direction where
+    /// that is how the receiver learns of the end.
+    pub(crate) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
         let begin = monotonic();
         if self.pace.is_some() {
             tighten_timer_slack();
         }
-        let (total, io_calls, failure) = self.write_all(begin);
-        let _ = self.stream.shutdown(Shutdown::Write);
+        let mut delivery = self.delivery;
+        let (total, io_calls, failure) = self.write_all(begin, delivery.as_mut());
+        if self.closes {
+            let _ = self.stream.shutdown(Shutdown::Write);
+        }
         let span_ns = monotonic().nanos_since(begin);
+        let sent = Measured { begin, span_ns, bytes: total, bytes_total: total };
+        let halt = || self.switches.halt.load(Ordering::Relaxed);
+        let measured = delivery.map_or(sent, |seen| seen.finish(&self.stream, sent, halt));
         self.progress.done.store(true, Ordering::Release);
-        let measured = Measured { begin, span_ns, bytes: total, bytes_total: total };
         let technique = self.payload.technique();
         Outcome { measured, io_calls, cost: cost_since(before), failure, technique }
     }
 
-    fn write_all(&self, begin: MonoTime) -> (u64, u64, Option<String>) {
+    fn write_all(
+        &self,
+        begin: MonoTime,
+        mut delivery: Option<&mut Delivery>,
+    ) -> (u64, u64, Option<String>) {
         let deadline = match self.finish {
             Finish::TimeNs(ns) => begin.nanos().saturating_add(self.omit_ns).saturating_add(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
         };
+        if let Some(dealt) = &self.dealt {
+            return self.write_dealt((begin, MonoTime::from_nanos(deadline)), dealt);
+        }
         let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let whole = self.payload.length();
-        let (mut total, mut calls) = (0, 0);
+        let (mut total, mut calls) = (self.head.len() as u64, 0);
+        if let Err(error) = io::Write::write_all(&mut &*self.stream, &self.head) {
+            return (0, calls, Some(format!("write: {}", words_of(&error))));
+        }
         loop {
-            if monotonic().nanos() >= deadline || self.told_to_stop() {
+            let now = monotonic();
+            if now.nanos() >= deadline || self.told_to_stop() {
                 return (total, calls, None);
+            }
+            if let Some(seen) = &mut delivery {
+                seen.at(now, begin, &self.stream, self.omit_ns);
             }
             if let Some(due) = pacer.map(|pacer| pacer.due()).filter(|due| *due > monotonic()) {
                 sleep_until(due.min(MonoTime::from_nanos(deadline)).min(soon()));
@@ -263,7 +301,7 @@ impl Sender {
         }
     }
 
-    fn told_to_stop(&self) -> bool {
+    pub(super) fn told_to_stop(&self) -> bool {
         self.switches.stop_sending.load(Ordering::Relaxed)
             || self.switches.halt.load(Ordering::Relaxed)
     }
@@ -283,14 +321,15 @@ impl Sender {
 }
 
 /// A sleep is cut here to look at the flags.
-fn soon() -> MonoTime {
+pub(super) fn soon() -> MonoTime {
     monotonic() + CALL_TIMEOUT
 }
 
-/// The call came back to let the loop look at its flags.
-fn is_pause(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+/// The call came back to let the loop look at its flags (EAGAIN, socket(7)). A connection that
+/// the kernel gave up is another matter (ETIMEDOUT).
+pub(super) fn is_pause(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, WouldBlock};
+    matches!(error.kind(), Interrupted | WouldBlock)
 }
 
 /// What the calling thread cost since `before`.

@@ -1,6 +1,6 @@
 //! All data streams of one end: starts their threads, samples them, and tells what they did.
 
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,23 +18,49 @@ use linerate_sys::tcp::{self, TcpOptions};
 use crate::environment::StolenTime;
 
 use super::data::{CALL_TIMEOUT, Outcome, Payload, Progress, Receiver, Sender, Switches};
+use super::dealt::{Dealer, Dealt};
+use super::delivery::{Delivery, Outstanding};
 
 /// What is on the way of a flow in the background has this long to arrive once the test is over.
 const BACKGROUND_END: Duration = Duration::from_secs(2);
 
 /// The streams of one end of a test.
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     request: Request,
+    manner: Manner,
     streams: Vec<Stream>,
     switches: Arc<Switches>,
     payload: Option<Arc<Payload>>,
+    /// Senders close their direction when they are done.
+    closes: bool,
     started: MonoTime,
     stolen: Option<StolenTime>,
+}
+
+/// How the streams of an end differ between this program's own protocol and others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// What senders send, by the length of one write.
+    pub(crate) content: fn(usize) -> Vec<u8>,
+    /// The other end tells nothing of what it received.
+    pub(crate) one_sided: bool,
+    /// Bytes that end a test are shared out to the streams beforehand.
+    pub(crate) shares: bool,
+    /// Senders of several streams deal whole buffers out to them in turn.
+    pub(crate) dealt: bool,
+}
+
+impl Manner {
+    /// Between two of this program.
+    pub(crate) const OWN: Self =
+        Self { content: own_content, one_sided: false, shares: false, dealt: false };
 }
 
 /// One stream of one end.
 struct Stream {
     socket: Arc<TcpStream>,
+    head: Vec<u8>,
+    delivery: Option<Delivery>,
     direction: Direction,
     flow: u16,
     side: Side,
@@ -42,6 +68,8 @@ struct Stream {
     syn: Option<SynOptions>,
     /// Congestion window of a sending stream before its first byte, in segments.
     initial_window: Option<u32>,
+    /// What the peer has acknowledged, from before the first byte on.
+    acknowledged: Delivery,
     progress: Arc<Progress>,
     thread: Option<JoinHandle<Outcome>>,
     windows: Windows,
@@ -55,7 +83,7 @@ struct Windows {
 }
 
 /// Options of the sockets of a test; they go before the handshake.
-pub(super) fn socket_options(request: &Request) -> TcpOptions {
+pub(crate) fn socket_options(request: &Request) -> TcpOptions {
     TcpOptions {
         window_bytes: request.window_bytes,
         mss_bytes: request.mss_bytes,
@@ -66,31 +94,56 @@ pub(super) fn socket_options(request: &Request) -> TcpOptions {
 }
 
 impl Endpoint {
-    pub(super) fn new(request: Request) -> Self {
+    pub(crate) fn new(request: Request) -> Self {
+        Self::in_manner(request, Manner::OWN)
+    }
+
+    /// The end of a test in the manner of another protocol.
+    pub(crate) fn in_manner(request: Request, manner: Manner) -> Self {
         let switches = Arc::new(Switches::default());
         let (streams, started) = (Vec::new(), MonoTime::default());
-        Self { request, streams, switches, payload: None, started, stolen: None }
+        let closes = true;
+        Self { request, manner, streams, switches, payload: None, closes, started, stolen: None }
+    }
+
+    /// The same, but the receiver learns of the end by other means than the end of the stream.
+    pub(crate) fn leaving_open(request: Request) -> Self {
+        let mut endpoint = Self::new(request);
+        endpoint.closes = false;
+        endpoint
+    }
+
+    /// What the stream that was added last sends before its payload.
+    pub(crate) fn begin_with(&mut self, head: Vec<u8>) {
+        if let Some(stream) = self.streams.last_mut() {
+            stream.head = head;
+        }
     }
 
     /// Takes over a connected data stream over which this end has sent nothing yet. `client_addr`
     /// is the client's address.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         socket: TcpStream,
         (direction, flow, side): (Direction, u16, Side),
         client_addr: String,
     ) -> Arc<TcpStream> {
         let socket = Arc::new(socket);
-        let info = tcp::tcp_info(socket.as_fd()).filter(|_| side == Side::Sender);
+        let sends = side == Side::Sender;
+        let info = tcp::tcp_info(socket.as_fd()).filter(|_| sends);
+        let counts = sends && self.manner.one_sided;
         let syn = tcp::saved_syn(socket.as_fd());
         self.streams.push(Stream {
             socket: Arc::clone(&socket),
+            head: Vec::new(),
+            delivery: counts.then(|| Delivery::of(&socket)),
             direction,
             flow,
             side,
             client_addr,
             syn,
             initial_window: info.and_then(|info| info.snd_cwnd),
+            acknowledged: Delivery::of(&socket),
             progress: Arc::default(),
             thread: None,
             windows: Windows::default(),
@@ -100,18 +153,21 @@ impl Endpoint {
 
     /// Makes what the senders of this end send. It takes a while, so it goes before the start:
     /// the first interval would otherwise show less than the path carries.
-    pub(super) fn prepare(&mut self) -> linerate_sys::Result<()> {
+    pub(crate) fn prepare(&mut self) -> linerate_sys::Result<()> {
         if self.streams.iter().any(|stream| stream.side == Side::Sender) {
-            self.payload = Some(Arc::new(payload(&self.request)?));
+            self.payload = Some(Arc::new(payload(&self.request, self.manner.content)?));
         }
         Ok(())
     }
 
     /// Starts every stream's thread; senders must be prepared.
-    pub(super) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
+    pub(crate) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
         self.started = now;
         self.stolen = Some(StolenTime::begin());
-        let budget = self.request.byte_budget().map(|bytes| Arc::new(AtomicU64::new(bytes)));
+        let heads: u64 = self.streams.iter().map(|stream| stream.head.len() as u64).sum();
+        let bytes = self.request.byte_budget();
+        let all = bytes.map(|bytes| Arc::new(AtomicU64::new(bytes.saturating_sub(heads))));
+        let dealer = Arc::new(Dealer::default());
         for stream in &mut self.streams {
             tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
             stream.thread = Some(match (stream.side, &self.payload) {
@@ -122,7 +178,14 @@ impl Endpoint {
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
                         pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
-                        budget: budget.clone(),
+                        closes: self.closes,
+                        budget: match bytes.filter(|_| self.manner.shares) {
+                            Some(bytes) => Some(stream.share(bytes, self.request.streams)),
+                            None => all.clone(),
+                        },
+                        head: std::mem::take(&mut stream.head),
+                        dealt: dealt(self.manner, &self.request, stream.flow, &dealer),
+                        delivery: stream.delivery,
                         switches: Arc::clone(&self.switches),
                         progress: Arc::clone(&stream.progress),
                     };
@@ -146,29 +209,68 @@ impl Endpoint {
     }
 
     /// One sample of every stream at `now`.
-    pub(super) fn sample(&mut self, now: MonoTime) -> Vec<FlowSample> {
+    pub(crate) fn sample(&mut self, now: MonoTime) -> Vec<FlowSample> {
         let t_ns = now.nanos_since(self.started);
         self.streams.iter_mut().map(|stream| stream.sample(t_ns)).collect()
     }
 
+    /// Bytes that all streams have moved so far.
+    pub(crate) fn moved(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.progress.bytes.load(Ordering::Relaxed)).sum()
+    }
+
+    /// What the peer's kernel has acknowledged of every sending stream at `now`, which began with
+    /// `head_bytes` that do not count: the receiver's count as far as this end can tell.
+    pub(crate) fn acknowledged(&self, now: MonoTime, head_bytes: u64) -> Vec<FlowSample> {
+        let t_ns = now.nanos_since(self.started);
+        let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
+        senders.map(|stream| stream.acknowledged(t_ns, head_bytes)).collect()
+    }
+
+    /// How far what the senders wrote has come, all streams together.
+    pub(crate) fn outstanding(&self) -> Outstanding {
+        let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
+        let infos = senders.filter_map(|stream| tcp::tcp_info(stream.socket.as_fd()));
+        infos.fold(Outstanding::default(), |sum, info| sum.and(&info))
+    }
+
+    /// Whether the test has begun at this end.
+    pub(crate) const fn has_started(&self) -> bool {
+        self.stolen.is_some()
+    }
+
+    /// Whether every sending thread has left its loop.
+    pub(crate) fn has_sent(&self) -> bool {
+        let mut senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
+        senders.all(|stream| stream.progress.done.load(Ordering::Acquire))
+    }
+
+    /// Receivers take what has arrived and leave, as if the sender had closed.
+    pub(crate) fn stop_receiving(&self) {
+        for stream in self.streams.iter().filter(|stream| stream.side == Side::Receiver) {
+            // A stream that the peer has reset is at its end already.
+            let _ = stream.socket.shutdown(Shutdown::Read);
+        }
+    }
+
     /// Senders stop as if their time were up.
-    pub(super) fn stop_sending(&self) {
+    pub(crate) fn stop_sending(&self) {
         self.switches.stop_sending.store(true, Ordering::Relaxed);
     }
 
     /// Everybody leaves at once.
-    pub(super) fn halt(&self) {
+    pub(crate) fn halt(&self) {
         self.switches.halt.store(true, Ordering::Relaxed);
     }
 
     /// Whether every thread has left its loop.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.streams.iter().all(|stream| stream.progress.done.load(Ordering::Acquire))
     }
 
     /// Ends a flow in the background: the sender stops, the receiver takes what is on the way, and
     /// neither may take longer than [`BACKGROUND_END`].
-    pub(super) fn end_background(self) -> Vec<EndReport> {
+    pub(crate) fn end_background(self) -> Vec<EndReport> {
         self.stop_sending();
         let end = monotonic() + BACKGROUND_END;
         while !self.is_done() && monotonic() < end {
@@ -179,7 +281,7 @@ impl Endpoint {
     }
 
     /// Waits for the threads and tells what every stream did.
-    pub(super) fn finish(mut self) -> Vec<EndReport> {
+    pub(crate) fn finish(mut self) -> Vec<EndReport> {
         let (started, request) = (self.started, self.request.clone());
         let streams = std::mem::take(&mut self.streams);
         let reports = streams.into_iter().map(|stream| stream.report(&request, started));
@@ -203,13 +305,25 @@ fn spawn(
     spawned.map_err(|source| linerate_sys::Error::new("start", "a data thread", source))
 }
 
+/// A stream's place where buffers are dealt out; with one stream nobody takes turns.
+fn dealt(manner: Manner, request: &Request, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
+    let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
+    (manner.dealt && request.streams > 1).then(|| Dealt {
+        dealer: Arc::clone(dealer),
+        count: buffers.map(|buffers| share(buffers, flow, request.streams)),
+    })
+}
+
+/// A multiplicative sequence: not compressible by runs, the same on every host.
+fn own_content(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
 /// What the senders of this end send: the bytes are never looked at (no compression on the way is
 /// assumed; contents that vary are for `--verify`).
-fn payload(request: &Request) -> linerate_sys::Result<Payload> {
+fn payload(request: &Request, content: fn(usize) -> Vec<u8>) -> linerate_sys::Result<Payload> {
     let length = request.buffer_bytes as usize;
-    // A multiplicative sequence: not compressible by runs, the same on every host.
-    let bytes: Vec<u8> =
-        (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
+    let bytes = content(length);
     if request.zero_copy {
         Ok(Payload::PageCache { file: PageCacheFile::filled_with(&bytes)?, length })
     } else {
@@ -217,25 +331,62 @@ fn payload(request: &Request) -> linerate_sys::Result<Payload> {
     }
 }
 
+/// What stream `flow` of `streams` has of an amount: all have the same, the first ones one more.
+pub(crate) fn share(amount: u64, flow: u16, streams: u16) -> u64 {
+    let (flow, streams) = (u64::from(flow), u64::from(streams.max(1)));
+    amount / streams + u64::from(flow < amount % streams)
+}
+
 impl Stream {
+    /// This stream's own budget of a direction's bytes, what goes before the payload taken off.
+    fn share(&self, bytes: u64, streams: u16) -> Arc<AtomicU64> {
+        let own = share(bytes, self.flow, streams);
+        Arc::new(AtomicU64::new(own.saturating_sub(self.head.len() as u64)))
+    }
+
     fn sample(&mut self, t_ns: u64) -> FlowSample {
         let info = tcp::tcp_info(self.socket.as_fd()).unwrap_or_default();
         self.windows.see(&info);
         let schedule = self.progress.schedule();
+        let moved = self.progress.bytes.load(Ordering::Relaxed);
         let micros = |us: Option<u32>| us.map(|us| u64::from(us) * 1000);
         FlowSample {
             direction: self.direction,
             flow: self.flow,
             t_ns,
-            bytes: self.progress.bytes.load(Ordering::Relaxed),
+            bytes: self.delivery.map_or(moved, |seen| seen.bytes(info.bytes_acked, moved)),
             retransmits: info.total_retrans.map(u64::from),
             cwnd_bytes: info.cwnd_bytes(),
             rtt_ns: micros(info.rtt_us),
             send_window_bytes: info.snd_wnd_bytes.map(u64::from),
             receive_window_bytes: info.rcv_wnd_bytes.map(u64::from),
             delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
+            rtt_var_ns: micros(info.rttvar_us),
+            pmtu_bytes: info.pmtu_bytes,
             cpu_ns: schedule.map(|(ran, _)| ran),
             run_queue_wait_ns: schedule.map(|(_, waited)| waited),
+        }
+    }
+
+    fn acknowledged(&self, t_ns: u64, head_bytes: u64) -> FlowSample {
+        let counted = tcp::tcp_info(self.socket.as_fd()).and_then(|info| info.bytes_acked);
+        let payload = counted.map(|bytes| bytes.saturating_sub(head_bytes));
+        let written = self.progress.bytes.load(Ordering::Relaxed);
+        FlowSample {
+            direction: self.direction,
+            flow: self.flow,
+            t_ns,
+            bytes: self.acknowledged.bytes(payload, written),
+            retransmits: None,
+            cwnd_bytes: None,
+            rtt_ns: None,
+            send_window_bytes: None,
+            receive_window_bytes: None,
+            delivery_rate_bps: None,
+            rtt_var_ns: None,
+            pmtu_bytes: None,
+            cpu_ns: None,
+            run_queue_wait_ns: None,
         }
     }
 

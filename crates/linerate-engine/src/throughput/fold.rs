@@ -13,20 +13,20 @@ use super::ceiling::ceiling;
 use super::client::{client_side, has};
 
 /// Fills `record` with everything that `account` knows.
-pub(super) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
+pub(crate) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
     record.ends = ends(account);
     record.flows = account.connections.iter().map(|place| flow(place, account)).collect();
     for direction in [Direction::Up, Direction::Down] {
         if has(plan.directions, direction) {
             let flows: Vec<&Flow> =
                 record.flows.iter().filter(|flow| flow.direction == direction).collect();
-            let summary = direction_summary(&flows, direction);
+            let summary = direction_summary(&flows, direction, account.one_sided);
             record.summary.extend(summary);
         }
     }
     if let Some(place) = &account.background {
         let background = flow(place, account);
-        let rate = goodput(&background);
+        let rate = goodput(&background, false);
         let row = rate.map(|rate| Summary::of(MetricId::Background, Stat::Value, rate));
         record.summary.extend(row.map(|row| row.in_direction(place.direction)));
         record.background = Some(background);
@@ -92,37 +92,39 @@ fn last_sample(place: &Connection, account: &Account) -> Option<FlowEnd> {
 }
 
 /// Every summary row of one direction.
-fn direction_summary(flows: &[&Flow], direction: Direction) -> Vec<Summary> {
-    let mut rows = totals(flows);
+fn direction_summary(flows: &[&Flow], direction: Direction, one_sided: bool) -> Vec<Summary> {
+    let mut rows = totals(flows, one_sided);
     rows.extend(sender_rows(flows));
     rows.extend(return_rows(flows));
     rows.extend(cpu_rows(flows));
-    let rates: Vec<f64> = flows.iter().filter_map(|flow| goodput(flow)).collect();
+    let rates: Vec<f64> = flows.iter().filter_map(|flow| goodput(flow, one_sided)).collect();
     if rates.len() > 1 {
         let fairness = jain_index(&rates);
         rows.extend(fairness.map(|index| Summary::of(MetricId::Fairness, Stat::Value, index)));
         for flow in flows {
-            let row = goodput(flow).map(|rate| Summary::of(MetricId::Goodput, Stat::Value, rate));
+            let row = goodput(flow, one_sided)
+                .map(|rate| Summary::of(MetricId::Goodput, Stat::Value, rate));
             rows.extend(row.map(|row| row.of_flow(flow.flow)));
         }
     }
     rows.into_iter().map(|row| row.in_direction(direction)).collect()
 }
 
-/// A stream's payload rate at the receiver.
-pub(crate) fn goodput(flow: &Flow) -> Option<f64> {
-    let receiver = flow.receiver.as_ref().filter(|end| end.span_ns > 0)?;
-    Some(rate_bps(receiver.bytes_measured, receiver.span_ns))
+/// The end whose count is the result: the receiver, or the sender that alone is known.
+fn counting(flow: &Flow, one_sided: bool) -> Option<&FlowEnd> {
+    let end = flow.receiver.as_ref().or_else(|| flow.sender.as_ref().filter(|_| one_sided));
+    end.filter(|end| end.span_ns > 0)
+}
+
+/// A stream's payload rate at the end that counts.
+pub(crate) fn goodput(flow: &Flow, one_sided: bool) -> Option<f64> {
+    counting(flow, one_sided).map(|end| rate_bps(end.bytes_measured, end.span_ns))
 }
 
 /// Bytes, span and rate of all streams together: from the first stream's first byte to the last
 /// stream's last.
-pub(crate) fn totals(flows: &[&Flow]) -> Vec<Summary> {
-    let ends: Vec<&FlowEnd> = flows
-        .iter()
-        .filter_map(|flow| flow.receiver.as_ref())
-        .filter(|end| end.span_ns > 0)
-        .collect();
+pub(crate) fn totals(flows: &[&Flow], one_sided: bool) -> Vec<Summary> {
+    let ends: Vec<&FlowEnd> = flows.iter().filter_map(|flow| counting(flow, one_sided)).collect();
     let first = ends.iter().map(|end| end.span_start_ns).min();
     let last = ends.iter().map(|end| end.span_start_ns + end.span_ns).max();
     let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
@@ -246,12 +248,13 @@ fn series(account: &Account) -> Vec<Series> {
             t_ns: samples.iter().map(|sample| sample.t_ns).collect(),
             values,
         };
-        all.push(build(
-            MetricId::Goodput,
-            Side::Receiver,
-            &received,
-            interval_rates(&received, account.row_ns_min),
-        ));
+        // What the sender's kernel saw acknowledged stands in for a count that nobody tells.
+        let (counted, side) = match received.is_empty() && account.one_sided {
+            true => (&sent, Side::Sender),
+            false => (&received, Side::Receiver),
+        };
+        let rates = interval_rates(counted, account.row_ns_min);
+        all.push(build(MetricId::Goodput, side, counted, rates));
         type Pick = fn(&FlowSample) -> Option<u64>;
         let picks: [(MetricId, Side, Pick); 6] = [
             (MetricId::ReceiveWindow, Side::Receiver, |sample| sample.receive_window_bytes),
@@ -339,6 +342,8 @@ mod tests {
             send_window_bytes: None,
             receive_window_bytes: None,
             delivery_rate_bps: None,
+            rtt_var_ns: None,
+            pmtu_bytes: None,
             cpu_ns,
             run_queue_wait_ns: None,
         }
@@ -376,7 +381,7 @@ mod tests {
         };
         let flows =
             [flow(end(0, 1_000_000_000, 1000)), flow(end(500_000_000, 1_500_000_000, 3000))];
-        let rows = totals(&flows.iter().collect::<Vec<_>>());
+        let rows = totals(&flows.iter().collect::<Vec<_>>(), false);
         // 4000 bytes in 2 s are 16 kbit/s.
         assert_eq!((rows[0].metric, rows[0].value), (MetricId::Goodput, 16_000.0));
     }

@@ -4,19 +4,21 @@
 //! also takes samples; each data stream has a thread of its own that does nothing but move bytes.
 //! The receiver's count over its own span is the result.
 
-mod account;
+pub(crate) mod account;
 mod caveats;
 mod ceiling;
-mod client;
-mod control;
-mod data;
-mod endpoint;
-mod fold;
+pub(crate) mod client;
+pub(crate) mod control;
+pub(crate) mod data;
+pub(crate) mod dealt;
+pub(crate) mod delivery;
+pub(crate) mod endpoint;
+pub(crate) mod fold;
 mod low_water;
 mod pace;
 mod registry;
-mod session;
-mod span;
+pub(crate) mod session;
+pub(crate) mod span;
 
 pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};

@@ -52,7 +52,8 @@ pub struct Demand {
 }
 
 impl Demand {
-    fn of(request: &Request) -> Self {
+    /// That of a test over TCP.
+    pub(crate) fn of(request: &Request) -> Self {
         let background = usize::from(request.background_bps.is_some());
         let streams = usize::from(request.streams) * request.each_direction().len() + background;
         Self { streams, planned: planned_span(request) }
@@ -392,7 +393,11 @@ fn places(request: &Request) -> impl Iterator<Item = (Direction, u16)> + '_ {
 }
 
 /// A permit, waiting [`HANDOVER`] for the place of a test that is just ending.
-fn admit(demand: &Demand, peer: SocketAddr, admission: &dyn Admission) -> Result<Permit, Refuse> {
+pub(crate) fn admit(
+    demand: &Demand,
+    peer: SocketAddr,
+    admission: &dyn Admission,
+) -> Result<Permit, Refuse> {
     let deadline = monotonic() + HANDOVER;
     loop {
         match admission.admit(demand, peer) {
@@ -433,7 +438,7 @@ fn prepare(socket: &TcpStream, request: &Request, side: Side) -> Result<(), Fail
 }
 
 /// How long senders are planned to send, where time ends the test.
-pub(super) fn planned_span(request: &Request) -> Option<Duration> {
+pub(crate) fn planned_span(request: &Request) -> Option<Duration> {
     match request.finish {
         Finish::TimeNs(ns) => Some(Duration::from_nanos(ns.saturating_add(request.omit_ns))),
         Finish::Bytes(_) | Finish::Buffers(_) => None,

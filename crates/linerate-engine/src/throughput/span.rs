@@ -10,7 +10,7 @@ use linerate_core::time::MonoTime;
 
 /// Follows the reads of one stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SpanMeter {
+pub(crate) struct SpanMeter {
     limit_ns: Option<u64>,
     omit_ns: u64,
     first: Option<MonoTime>,
@@ -28,19 +28,19 @@ struct Point {
 
 /// What a stream received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     /// Start of the span on the receiver's clock.
-    pub(super) begin: MonoTime,
+    pub(crate) begin: MonoTime,
     /// Length of the span.
-    pub(super) span_ns: u64,
+    pub(crate) span_ns: u64,
     /// Bytes in the span.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes in all.
-    pub(super) bytes_total: u64,
+    pub(crate) bytes_total: u64,
 }
 
 impl SpanMeter {
-    pub(super) const fn new(finish: Finish, omit_ns: u64) -> Self {
+    pub(crate) const fn new(finish: Finish, omit_ns: u64) -> Self {
         let limit_ns = match finish {
             Finish::TimeNs(ns) => Some(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => None,
@@ -50,7 +50,7 @@ impl SpanMeter {
     }
 
     /// The first byte is there to be read.
-    pub(super) fn readable(&mut self, now: MonoTime) {
+    pub(crate) fn readable(&mut self, now: MonoTime) {
         self.first = Some(now);
         self.last = Point { at: now, bytes: 0 };
         if self.omit_ns == 0 {
@@ -60,7 +60,7 @@ impl SpanMeter {
 
     /// A read returned `count` bytes.
     #[inline]
-    pub(super) fn read(&mut self, now: MonoTime, count: usize) {
+    pub(crate) fn read(&mut self, now: MonoTime, count: usize) {
         let next = Point { at: now, bytes: self.last.bytes + count as u64 };
         if let Some(begin) = self.begin {
             if self.end.is_none()
@@ -76,14 +76,14 @@ impl SpanMeter {
     }
 
     /// When a test by time is over for this stream, if it has begun.
-    pub(super) fn deadline(&self) -> Option<MonoTime> {
+    pub(crate) fn deadline(&self) -> Option<MonoTime> {
         let first = self.first?;
         let span = self.omit_ns.saturating_add(self.limit_ns?);
         Some(MonoTime::from_nanos(first.nanos().saturating_add(span)))
     }
 
     /// The account of the stream, which ended at `now` with or without an end-of-file.
-    pub(super) fn finish(self, now: MonoTime) -> Measured {
+    pub(crate) fn finish(self, now: MonoTime) -> Measured {
         let Some(begin) = self.begin else {
             return Measured { bytes_total: self.last.bytes, ..Measured::default() };
         };

@@ -286,6 +286,12 @@ pub struct FlowSample {
     pub receive_window_bytes: Option<u64>,
     /// Delivery rate.
     pub delivery_rate_bps: Option<u64>,
+    /// Mean deviation of the round-trip time.
+    #[serde(default)]
+    pub rtt_var_ns: Option<u64>,
+    /// Path MTU.
+    #[serde(default)]
+    pub pmtu_bytes: Option<u32>,
     /// Processor time of the stream's data thread so far.
     #[serde(default)]
     pub cpu_ns: Option<u64>,

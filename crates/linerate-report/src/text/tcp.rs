@@ -1,8 +1,8 @@
 //! The final text of a TCP throughput test.
 
 use linerate_core::record::{
-    Asked, Ceiling, Direction, Flow, LINK, MetricId, Plan, Record, SHARE_MAX, Stat, Status,
-    TcpDirections, TcpPlan,
+    Asked, Ceiling, Direction, Flow, FlowEnd, LINK, MetricId, Plan, Record, SHARE_MAX, Stat,
+    Status, TcpDirections, TcpPlan,
 };
 
 use super::{facts, own_limits, tail};
@@ -61,8 +61,9 @@ fn background(record: &Record, plan: &TcpPlan) -> Option<String> {
 
 /// The one line that says what was asked.
 pub(crate) fn title(plan: &TcpPlan) -> String {
+    let via = plan.via.map_or_else(String::new, |via| format!(" via {via}"));
     let mut text = format!(
-        "TCP with {} port {}: {}, {}, {}, writes of {}",
+        "TCP with {} port {}{via}: {}, {}, {}, writes of {}",
         plan.host,
         plan.port,
         words::directions(plan.directions),
@@ -136,13 +137,20 @@ fn empty_table() -> Table {
 /// A stream's goodput: its summary row, or its count over its span.
 fn goodput(record: &Record, flow: &Flow) -> Option<f64> {
     flow_value(record, flow, MetricId::Goodput).or_else(|| {
-        let end = flow.receiver.as_ref().filter(|end| end.span_ns > 0)?;
+        let end = counting(record, flow).filter(|end| end.span_ns > 0)?;
         Some(end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
     })
 }
 
+/// The end whose count is the result: the receiver, or the sender where the other end is a program
+/// that tells no count.
+fn counting<'a>(record: &Record, flow: &'a Flow) -> Option<&'a FlowEnd> {
+    let foreign = matches!(&record.plan, Plan::Tcp(plan) if plan.via.is_some());
+    flow.receiver.as_ref().or_else(|| flow.sender.as_ref().filter(|_| foreign))
+}
+
 fn stream_row(record: &Record, flow: &Flow) -> Vec<String> {
-    let receiver = flow.receiver.as_ref();
+    let counting = counting(record, flow);
     let info = flow.sender.as_ref().and_then(|end| end.tcp_info);
     let of_flow = |metric| flow_value(record, flow, metric);
     let goodput = goodput(record, flow);
@@ -150,7 +158,7 @@ fn stream_row(record: &Record, flow: &Flow) -> Vec<String> {
     let cwnd = of_flow(MetricId::Cwnd).map(|bytes| bytes as u64).or_else(|| info?.cwnd_bytes());
     vec![
         flow.flow.to_string(),
-        or_dash(receiver.map(|end| end.bytes_measured), number::amount),
+        or_dash(counting.map(|end| end.bytes_measured), number::amount),
         or_dash(goodput, number::rate),
         or_dash(info.and_then(|info| info.total_retrans), |n| n.to_string()),
         or_dash(rtt, number::ms_to_microsecond),

@@ -149,7 +149,11 @@ fn losses(record: &Record, direction: Direction) -> Option<String> {
     let mut parts = Vec::new();
     if lost > 0 {
         let path = lost.saturating_sub(here);
-        parts.push(format!("lost: {path} on the path, {here} at the receiver's own socket"));
+        let told = here > 0 || all.iter().all(|it| it.socket_drops.is_some());
+        parts.push(match told {
+            true => format!("lost: {path} on the path, {here} at the receiver's own socket"),
+            false => format!("lost: {lost}, on the path or at the receiver's own socket"),
+        });
     }
     let others = [(sum(|it| it.strays), "stray"), (sum(|it| it.measured.too_old), "too old")];
     let others = others.into_iter().filter(|(count, _)| *count > 0);

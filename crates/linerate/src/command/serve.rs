@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use linerate_core::record::DEFAULT_PORT;
+use linerate_core::record::{DEFAULT_PORT, Failure, Via};
 use linerate_core::units::parse_span;
 use linerate_server::admission::Limits;
+use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
 use linerate_sys::stop::Stop;
 
@@ -29,6 +30,10 @@ pub(crate) struct Args {
     /// Longest test
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     max_duration: std::time::Duration,
+    /// Other programs to answer, PROGRAM or PROGRAM:PORT with commas between: iperf3, iperf2 (and
+    /// ttcp), nuttcp; `none` for none; by default each at its usual port where that is free
+    #[arg(long, value_name = "LIST", value_parser = parse_foreign)]
+    foreign: Option<Foreign>,
     /// End after the first test
     #[arg(short = '1', long)]
     one_off: bool,
@@ -44,12 +49,19 @@ pub(crate) fn run(args: Args) -> Outcome {
         ..Limits::default()
     };
     let address = args.bind.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
-    let server = bind(SocketAddr::new(address, args.port), limits, args.bind.is_none())?;
+    let foreign = args.foreign.unwrap_or(Foreign::Usual);
+    let local = SocketAddr::new(address, args.port);
+    let server = bind(&ServeOptions { local, limits, foreign }, args.bind.is_none())?;
     let local = server.local_addr()?;
     let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
     output::note(&format!("linerate: serving on {local}, {echo}"));
     if !server.echoes() {
         output::note("linerate: no UDP echo: another program has that UDP port");
+    }
+    let others: Vec<_> =
+        server.foreign().map(|(via, port)| format!("{via} on port {port}")).collect();
+    if !others.is_empty() {
+        output::note(&format!("linerate: answers {} too", others.join(", ")));
     }
     output::note(&format!(
         "linerate: from another host: linerate tcp HOST -p {port}, linerate ping --udp HOST",
@@ -74,16 +86,30 @@ pub(crate) fn run(args: Args) -> Outcome {
 }
 
 /// Binds both families at once, or IPv4 alone on a host without IPv6.
-fn bind(
-    local: SocketAddr,
-    limits: Limits,
-    any: bool,
-) -> Result<Server, linerate_core::record::Failure> {
-    match Server::bind(&ServeOptions { local, limits }) {
+fn bind(options: &ServeOptions, any: bool) -> Result<Server, Failure> {
+    match Server::bind(options) {
         Err(failure) if any && failure.attempt.starts_with("open TCP socket") => {
-            let local = SocketAddr::new(linerate_sys::tcp::any_address(false), local.port());
-            Server::bind(&ServeOptions { local, limits })
+            let any = linerate_sys::tcp::any_address(false);
+            let local = SocketAddr::new(any, options.local.port());
+            Server::bind(&ServeOptions { local, ..options.clone() })
         }
         result => result,
     }
+}
+
+/// `iperf2,nuttcp:6000`, or `none`.
+fn parse_foreign(text: &str) -> Result<Foreign, String> {
+    if text == "none" {
+        return Ok(Foreign::none());
+    }
+    let one = |item: &str| {
+        let (name, port) =
+            item.split_once(':').map_or((item, None), |(name, port)| (name, Some(port)));
+        let via: Via = name.parse()?;
+        // Both use one port and are told apart by their first bytes.
+        let via = if via == Via::Ttcp { Via::Iperf2 } else { via };
+        let port = port.map_or_else(|| Ok(via.default_port()), str::parse);
+        Ok((via, port.map_err(|_| format!("{item}: a port is 0 to 65535"))?))
+    };
+    text.split(',').map(one).collect::<Result<_, String>>().map(Foreign::These)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Family, Fault, Finish, TcpDirections, TcpPlan,
+    DEFAULT_PORT, Event, Failure, Family, Fault, Finish, TcpDirections, TcpPlan, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::throughput;
@@ -15,11 +15,14 @@ use crate::live::TcpLines;
 /// Flags of `linerate tcp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Name or address of a host that runs linerate serve
+    /// Name or address of a host that runs linerate serve, or with --via another program
     host: String,
-    /// Port of the server
-    #[arg(short, long, default_value_t = DEFAULT_PORT)]
-    port: u16,
+    /// Port of the server: 5210, or the usual one of the program that --via names
+    #[arg(short, long)]
+    port: Option<u16>,
+    /// Whose protocol the server speaks: iperf3, iperf2, nuttcp, ttcp
+    #[arg(long, value_name = "PROGRAM")]
+    via: Option<Via>,
     /// Send for this long
     #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_span,
           conflicts_with_all = ["bytes", "blocks"])]
@@ -143,8 +146,9 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
         (None, None) => Finish::TimeNs(nanos(args.time)),
     };
     Ok(TcpPlan {
+        via: args.via,
         host: args.host.clone(),
-        port: args.port,
+        port: args.port.unwrap_or_else(|| args.via.map_or(DEFAULT_PORT, Via::default_port)),
         family: family(args.ipv4, args.ipv6),
         bind: args.bind.clone(),
         directions: match (args.reverse, args.bidir) {

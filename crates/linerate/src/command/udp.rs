@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{DEFAULT_PORT, Event, Failure, Fault, Finish, TcpDirections, UdpPlan};
+use linerate_core::record::{
+    DEFAULT_PORT, Event, Failure, Fault, Finish, TcpDirections, UdpPlan, Via,
+};
 use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::datagram;
 
@@ -16,9 +18,12 @@ use crate::live::UdpLines;
 pub(crate) struct Args {
     /// Name or address of a host that runs linerate serve
     host: String,
-    /// Port of the server
-    #[arg(short, long, default_value_t = DEFAULT_PORT)]
-    port: u16,
+    /// Port of the server: 5210, or the usual one of the program that --via names
+    #[arg(short, long)]
+    port: Option<u16>,
+    /// Whose protocol the server speaks: iperf3, iperf2
+    #[arg(long, value_name = "PROGRAM")]
+    via: Option<Via>,
     /// Payload bit/s of each stream (100M is 100,000,000 bit/s); 0 is as fast as possible
     #[arg(short = 'b', long, value_name = "RATE", default_value = "1M")]
     bitrate: BitRate,
@@ -119,8 +124,9 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
         (None, None) => Finish::TimeNs(nanos(args.time)),
     };
     Ok(UdpPlan {
+        via: args.via,
         host: args.host.clone(),
-        port: args.port,
+        port: args.port.unwrap_or_else(|| args.via.map_or(DEFAULT_PORT, Via::default_port)),
         family: family(args.ipv4, args.ipv6),
         bind: args.bind.clone(),
         directions: match (args.reverse, args.bidir) {

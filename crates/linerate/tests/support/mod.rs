@@ -76,11 +76,12 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server on a free port with further flags.
     pub(crate) fn start(flags: &[&str]) -> Self {
-        let mut child = command(&["serve", "--port", "0", "--bind", "127.0.0.1"])
-            .args(flags)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
+        let mut child =
+            command(&["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", "none"])
+                .args(flags)
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("the server starts");
         let pipe = child.stderr.take().expect("standard error is a pipe");
         let mut lines = BufReader::new(pipe).lines();
         let first = lines.next().expect("the server says something").expect("in UTF-8");

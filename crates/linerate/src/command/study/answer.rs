@@ -6,6 +6,7 @@ use std::sync::Arc;
 use linerate_core::record::{DEFAULT_PORT, Failure};
 use linerate_engine::study::Laboratory;
 use linerate_server::admission::Limits;
+use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
 use linerate_sys::stop::Stop;
 
@@ -17,7 +18,8 @@ pub(super) fn laboratory(stop: &Stop) -> Laboratory {
 /// Answers until it is stopped. Laboratories have IPv4 addresses on every host.
 fn serve(stop: &Stop, ready: &dyn Fn(Result<(), Failure>)) {
     let local = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), DEFAULT_PORT);
-    match Server::bind(&ServeOptions { local, limits: Limits::default() }) {
+    match Server::bind(&ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() })
+    {
         Ok(server) => {
             ready(Ok(()));
             // What clients do is in their records.

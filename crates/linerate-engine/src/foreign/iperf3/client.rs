@@ -1,0 +1,443 @@
+//! The client's side: measures with an iperf3 server.
+//!
+//! The server tells its counts only at the end, so the rows of an interval come from what its
+//! kernel has acknowledged. iperf3's own client says `test end` while its send buffers are full,
+//! and what was on the way then counts on one side only; this one waits until all is acknowledged
+//! and read, within [`DELIVERY_MAX`].
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_core::record::{
+    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, TcpPlan,
+};
+use linerate_core::time::MonoTime;
+use linerate_proto::iperf3::{
+    COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, Params, ServerOutput, State, frame,
+};
+use linerate_proto::native::{EndReport, Request};
+use linerate_sys::clock::{monotonic, random_bytes};
+use linerate_sys::tcp::{self, TcpOptions};
+
+use super::control::Control;
+use super::ending::Ending;
+use super::fail::refusal;
+use super::gather::opened;
+use super::plan::params;
+use super::report::{Own, Place, is_of, places, remote_reports, results};
+use crate::address::resolve;
+use crate::context::Context;
+use crate::path::witness::Witness;
+use crate::throughput::account::Account;
+use crate::throughput::client::{bind_address, client_side, connect_failure, request, run_by};
+use crate::throughput::endpoint::{Endpoint, socket_options};
+use crate::throughput::session::LOOK_AT_END;
+
+/// The server has this long for each step of the set-up and of the end.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// How often the client looks at its stop flag.
+const LOOK: Duration = Duration::from_millis(50);
+/// What is on the way at the end has this long to arrive.
+const DELIVERY_MAX: Duration = Duration::from_secs(2);
+/// A server that closes nothing is done sending when nothing has come for this long.
+const QUIET_READING: Duration = Duration::from_millis(200);
+
+/// What goes with the parameters and is no part of the plan.
+#[derive(Clone, Debug, Default)]
+pub struct Extras {
+    /// The prefix of the client's lines.
+    pub title: Option<String>,
+    /// A text for the server's document.
+    pub extra_data: Option<String>,
+    /// What the server printed is wanted.
+    pub server_output: bool,
+}
+
+impl Extras {
+    /// The parameters with these beside them.
+    pub(super) fn with(self, params: Params) -> Params {
+        let Self { title, extra_data, server_output } = self;
+        Params { title, extra_data, get_server_output: server_output, ..params }
+    }
+}
+
+/// Measures with an iperf3 server, as `throughput::run` does, and gives what that printed where it
+/// was wanted.
+pub fn run(
+    plan: &TcpPlan,
+    extras: Extras,
+    context: &mut Context<'_>,
+) -> (Record, Option<ServerOutput>) {
+    let mut output = None;
+    let record = run_by(plan, context, |context, account| {
+        measure_with(plan, extras, context, account).map(|said| output = said)
+    });
+    (record, output)
+}
+
+/// Measures with an iperf3 server; what was seen is in `account`.
+pub(crate) fn measure(
+    plan: &TcpPlan,
+    context: &mut Context<'_>,
+    account: &mut Account,
+) -> Result<(), Failure> {
+    measure_with(plan, Extras::default(), context, account).map(|_| ())
+}
+
+fn measure_with(
+    plan: &TcpPlan,
+    extras: Extras,
+    context: &mut Context<'_>,
+    account: &mut Account,
+) -> Result<Option<ServerOutput>, Failure> {
+    let mut test = Test::open(plan, extras, context, account)?;
+    let result = test.measure(context, account);
+    if result.is_err() {
+        test.endpoint.halt();
+        // The server frees its place at once; one that went away does not care.
+        let _ = test.control.send_state(State::ClientTerminate);
+    }
+    if account.local.is_empty() {
+        account.local = test.endpoint.finish();
+    }
+    result?;
+    account.stream_failure().map_or(Ok(test.server_output), Err)
+}
+
+/// A test whose streams are connected.
+struct Test {
+    control: Control<ClientMachine>,
+    endpoint: Endpoint,
+    request: Request,
+    places: Vec<Place>,
+    /// Bytes of each sending stream when the omitted span ended.
+    omitted: Vec<(Place, u64)>,
+    /// When senders were told to stop, since the begin.
+    stopped_ns: u64,
+    /// What the server printed.
+    server_output: Option<ServerOutput>,
+}
+
+impl Test {
+    /// Connects control and data streams, up to `test running`.
+    fn open(
+        plan: &TcpPlan,
+        extras: Extras,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<Self, Failure> {
+        let params = extras.with(params(plan)?);
+        let request = request(plan);
+        request.check().map_err(|error| {
+            Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
+        })?;
+        let server = resolve(&plan.host, plan.port, plan.family)?;
+        let local = bind_address(plan.bind.as_deref())?;
+        account.ends.push(crate::environment::local_end(Some(server.ip())));
+        account.witness = Some(Witness::begin(server.ip()));
+        let cookie = Cookie::from_random(random_bytes());
+        let way =
+            Way { server, local, cookie, timeout: Duration::from_nanos(plan.connect_timeout_ns) };
+        let control = way.control()?;
+        account.server_host_id = same_host(&control);
+        let places = places(request.each_direction(), request.streams);
+        let endpoint = Endpoint::leaving_open(request.clone());
+        let mut test = Self {
+            control,
+            endpoint,
+            request,
+            places,
+            omitted: Vec::new(),
+            stopped_ns: 0,
+            server_output: None,
+        };
+        test.set_up(&params, &way, context, account).inspect_err(|_| {
+            test.endpoint.halt();
+        })?;
+        Ok(test)
+    }
+
+    fn set_up(
+        &mut self,
+        params: &Params,
+        way: &Way,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        loop {
+            match self.next_event(ANSWER_TIMEOUT, context)? {
+                ClientEvent::SendParams => self.control.send(&frame(&params.to_json()))?,
+                ClientEvent::CreateStreams => {
+                    self.connect_streams(way, context, account)?;
+                    let noun = if self.request.streams == 1 { "stream" } else { "streams" };
+                    let line = format!("{} {noun} to {}, iperf3", self.request.streams, way.server);
+                    (context.watch)(&Event::Connected(line));
+                    let prepared = self.endpoint.prepare();
+                    prepared.map_err(|error| crate::failure::system(&error))?;
+                }
+                ClientEvent::Starting => {}
+                ClientEvent::Running => return Ok(()),
+                event => return Err(refusal(self.control.peer(), event)),
+            }
+        }
+    }
+
+    fn connect_streams(
+        &mut self,
+        way: &Way,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        for place in &self.places {
+            let opened = way.connect(&mut self.endpoint, &self.request, place)?;
+            account.connected(place.direction, place.flow, &opened.local_addr, way.server);
+            (context.watch)(&Event::Stream(opened));
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, context: &mut Context<'_>, account: &mut Account) -> Result<(), Failure> {
+        account.begin = monotonic();
+        let started = self.endpoint.start(account.begin);
+        started.map_err(|error| crate::failure::system(&error))?;
+        let span_ns = self.follow(context, account)?;
+        self.control.send_state(State::TestEnd)?;
+        self.control.machine.ended();
+        match self.next_event(ANSWER_TIMEOUT, context)? {
+            ClientEvent::SendResults => {}
+            event => return Err(refusal(self.control.peer(), event)),
+        }
+        self.end_receivers();
+        self.sample(monotonic(), account, context);
+        let done = std::mem::replace(&mut self.endpoint, Endpoint::new(self.request.clone()));
+        account.local = done.finish();
+        without_omitted(&mut account.local, &self.omitted);
+        let own = results(
+            &self.places,
+            &account.local,
+            &Own {
+                side_of: client_side,
+                omitted: &self.omitted,
+                omit_ns: self.request.omit_ns,
+                stopped_ns: self.stopped_ns,
+            },
+        );
+        self.control.send(&frame(&own.to_json()))?;
+        match self.next_event(ANSWER_TIMEOUT, context)? {
+            ClientEvent::Results(mut results) => {
+                self.server_output = results.server_output.take();
+                let of_server =
+                    (server_side as fn(Direction) -> Side, self.request.omit_ns, span_ns);
+                account.remote = remote_reports(&self.places, &results, of_server);
+            }
+            event => return Err(refusal(self.control.peer(), event)),
+        }
+        // The results are here; what is said afterwards changes nothing.
+        if let Ok(ClientEvent::Finished) = self.next_event(ANSWER_TIMEOUT, context) {
+            let _ = self.control.send_state(State::IperfDone);
+        }
+        Ok(())
+    }
+
+    /// Takes samples until the end; the receiver's span from the first byte to the last, where all
+    /// arrived.
+    fn follow(
+        &mut self,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<Option<u64>, Failure> {
+        let begin = account.begin;
+        let planned = crate::throughput::session::planned_span(&self.request);
+        let interval = Duration::from_nanos(self.request.interval_ns);
+        let mut tick = begin + interval;
+        let mut omit =
+            (self.request.omit_ns > 0).then(|| begin + Duration::from_nanos(self.request.omit_ns));
+        let mut end: Option<Ending> = None;
+        loop {
+            let now = monotonic();
+            if now >= tick {
+                self.sample(now, account, context);
+                tick += interval;
+            }
+            if omit.is_some_and(|at| now >= at) {
+                omit = None;
+                self.note_omitted(now);
+            }
+            let over = planned.map_or_else(|| self.is_complete(), |span| now >= begin + span);
+            if (over || context.stop.asked()) && end.is_none() {
+                self.endpoint.stop_sending();
+                self.stopped_ns = now.nanos_since(begin);
+                end = Some(Ending::at(now));
+            }
+            if let Some(end) = &mut end
+                && self.is_delivered(end, now)
+            {
+                return Ok(end.receiver_span_ns(begin));
+            }
+            let due = planned.is_none_or(|span| now + LOOK >= begin + span);
+            let look = if due || end.is_some() { LOOK_AT_END } else { LOOK };
+            let mut until = tick.min(now + look);
+            if let Some(at) = omit {
+                until = until.min(at);
+            }
+            if let Some(event) = self.control.next_event(until)? {
+                return Err(refusal(self.control.peer(), event));
+            }
+        }
+    }
+
+    /// Whether the bytes of a test by bytes have been sent and received.
+    fn is_complete(&mut self) -> bool {
+        let Some(budget) = self.request.byte_budget() else { return false };
+        let received = match self.request.directions {
+            TcpDirections::Up => true,
+            _ => {
+                let samples = self.endpoint.sample(monotonic());
+                let down = samples.iter().filter(|sample| sample.direction == Direction::Down);
+                down.map(|sample| sample.bytes).sum::<u64>() >= budget
+            }
+        };
+        received && self.endpoint.has_sent()
+    }
+
+    /// Whether what was sent has arrived and been read, or has had its time.
+    fn is_delivered(&self, end: &mut Ending, now: MonoTime) -> bool {
+        self.request.directions == TcpDirections::Down
+            || (self.endpoint.has_sent() && end.look(now, self.endpoint.outstanding()))
+            || now.since(end.stopped) >= DELIVERY_MAX
+    }
+
+    /// Receivers read until the server closes or nothing more comes.
+    fn end_receivers(&mut self) {
+        let begin = monotonic();
+        let mut last = (0, begin);
+        while !self.endpoint.is_done() {
+            let now = monotonic();
+            let bytes = self.endpoint.sample(now).iter().map(|sample| sample.bytes).sum();
+            if bytes != last.0 {
+                last = (bytes, now);
+            }
+            if now.since(last.1) >= QUIET_READING || now.since(begin) >= DELIVERY_MAX {
+                break;
+            }
+            linerate_sys::clock::sleep(LOOK_AT_END);
+        }
+        self.endpoint.stop_receiving();
+    }
+
+    fn sample(&mut self, now: MonoTime, account: &mut Account, context: &mut Context<'_>) {
+        let acknowledged = self.endpoint.acknowledged(now, COOKIE_BYTES as u64);
+        let samples = self.endpoint.sample(now);
+        account.local_interval(samples, context.watch);
+        account.remote_interval(acknowledged, context.watch);
+    }
+
+    fn note_omitted(&mut self, now: MonoTime) {
+        let samples = self.endpoint.sample(now);
+        let of = |place: &Place| {
+            let same = samples.iter().find(|sample| is_of(place, sample.direction, sample.flow));
+            same.map(|sample| (*place, sample.bytes))
+        };
+        self.omitted = self.places.iter().filter_map(of).collect();
+    }
+
+    fn next_event(
+        &mut self,
+        timeout: Duration,
+        context: &Context<'_>,
+    ) -> Result<ClientEvent, Failure> {
+        let end = monotonic() + timeout;
+        while monotonic() < end {
+            if let Some(event) = self.control.next_event(end.min(monotonic() + LOOK))? {
+                return Ok(event);
+            }
+            if context.stop.asked() && self.omitted.is_empty() && !self.endpoint.has_started() {
+                break;
+            }
+        }
+        let reason = "the server fell silent";
+        Err(Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
+            .advise("what was measured before is kept"))
+    }
+}
+
+/// Takes the bytes of the omitted span off what senders measured.
+pub(super) fn without_omitted(reports: &mut [EndReport], omitted: &[(Place, u64)]) {
+    for report in reports {
+        let same = |(place, _): &&(Place, u64)| is_of(place, report.direction, report.flow);
+        if let Some((_, bytes)) = omitted.iter().find(same)
+            && report.end.span_start_ns == 0
+        {
+            report.end.bytes_measured = report.end.bytes.saturating_sub(*bytes);
+        }
+    }
+}
+
+/// The side that the server has in a direction.
+pub(super) const fn server_side(direction: Direction) -> Side {
+    match client_side(direction) {
+        Side::Sender => Side::Receiver,
+        Side::Receiver => Side::Sender,
+    }
+}
+
+/// This kernel's name when the server is reached at one of its own addresses: iperf3 does not tell
+/// what host it runs on.
+pub(super) fn same_host(control: &Control<ClientMachine>) -> Option<String> {
+    let peer = control.stream().peer_addr().ok()?.ip();
+    let local = control.stream().local_addr().ok()?.ip();
+    (peer.is_loopback() || peer == local).then(linerate_sys::host::boot_id).flatten()
+}
+
+/// How connections reach the server.
+pub(super) struct Way {
+    pub(super) server: SocketAddr,
+    pub(super) local: Option<IpAddr>,
+    pub(super) cookie: Cookie,
+    pub(super) timeout: Duration,
+}
+
+impl Way {
+    pub(super) fn control(&self) -> Result<Control<ClientMachine>, Failure> {
+        let stream = tcp::connect(self.server, self.local, &TcpOptions::default(), self.timeout)
+            .map_err(|error| self.unreachable(&error))?;
+        let mut control = Control::new(stream)?;
+        control.send(&self.cookie.to_bytes())?;
+        Ok(control)
+    }
+
+    /// Connects one data stream and gives it to `endpoint`.
+    fn connect(
+        &self,
+        endpoint: &mut Endpoint,
+        request: &Request,
+        place: &Place,
+    ) -> Result<StreamOpened, Failure> {
+        let side = client_side(place.direction);
+        let options = match side {
+            Side::Sender => socket_options(request),
+            Side::Receiver => TcpOptions { congestion_control: None, ..socket_options(request) },
+        };
+        let socket = tcp::connect(self.server, self.local, &options, self.timeout)
+            .map_err(|error| self.unreachable(&error))?;
+        let client_addr =
+            socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
+        let socket = endpoint.add(socket, (place.direction, place.flow, side), client_addr.clone());
+        (&mut &*socket).write_all(&self.cookie.to_bytes()).map_err(|error| {
+            let server = self.server.to_string();
+            Failure::new(Fault::Unreachable, "open data stream to", server, error)
+        })?;
+        Ok(opened(&socket, (place.direction, place.flow), &self.cookie))
+    }
+
+    fn unreachable(&self, error: &linerate_sys::Error) -> Failure {
+        let failure = connect_failure(error);
+        match error.source.kind() {
+            std::io::ErrorKind::ConnectionRefused => {
+                failure.advise("start `iperf3 -s` there, or name its port with -p")
+            }
+            _ => failure,
+        }
+    }
+}

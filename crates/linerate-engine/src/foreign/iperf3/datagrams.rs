@@ -1,0 +1,322 @@
+//! Datagrams of iperf3 in the loops of this program, and the parameters of a UDP test.
+
+use std::time::Duration;
+
+use linerate_core::record::{
+    Asked, DatagramTally, DelayVariation, Direction, Failure, Fault, Finish, FlowEnd,
+    ReceivedDatagrams, SentDatagrams, Side, TcpDirections, UdpPlan,
+};
+use linerate_core::units::BitRate;
+use linerate_proto::iperf3::{
+    CONNECT_BYTES, CounterWidth, DatagramHeader, Params, Protocol, Results, StreamResult,
+};
+use linerate_proto::native::{EndReport, UdpRequest, UdpSample, UdpSent};
+
+use super::report::{Place, is_of};
+use crate::datagram::layout::{Head, Layout, Leaving, Read};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The layout with numbers of 64 bits, which this client always asks for.
+pub(super) const WIDE: Layout = Layout {
+    write: |datagram, leaving, _| write(datagram, leaving, CounterWidth::Bits64),
+    read: |datagram, _| read(datagram, CounterWidth::Bits64),
+    number_bits: 64,
+    stamps_from_start: false,
+    own: false,
+};
+
+/// The layout with numbers of 32 bits.
+pub(super) const NARROW: Layout = Layout {
+    write: |datagram, leaving, _| write(datagram, leaving, CounterWidth::Bits32),
+    read: |datagram, _| read(datagram, CounterWidth::Bits32),
+    number_bits: 32,
+    ..WIDE
+};
+
+/// The layout that a client's parameters ask for.
+pub(super) const fn layout_of(params: &Params) -> Layout {
+    if params.udp_counters_64bit { WIDE } else { NARROW }
+}
+
+fn write(datagram: &mut [u8], leaving: Leaving, width: CounterWidth) {
+    let micros = leaving.at.nanos() / 1000;
+    let header = DatagramHeader {
+        seconds: u32::try_from(micros / 1_000_000).unwrap_or(u32::MAX),
+        microseconds: u32::try_from(micros % 1_000_000).unwrap_or(0),
+        // They are numbered from 1.
+        sequence: leaving.number + 1,
+    };
+    // A datagram has 16 bytes at least, so the head fits.
+    let _ = header.write(datagram, width);
+}
+
+fn read(datagram: &[u8], width: CounterWidth) -> Read {
+    if datagram.len() == CONNECT_BYTES {
+        return Read::Opening;
+    }
+    let Some(header) = DatagramHeader::parse(datagram, width) else { return Read::Stray };
+    let bits = match width {
+        CounterWidth::Bits32 => u64::from(u32::MAX),
+        CounterWidth::Bits64 => u64::MAX,
+    };
+    let stamp = Duration::from_secs(header.seconds.into())
+        + Duration::from_micros(header.microseconds.into());
+    Read::Data(Head {
+        number: header.sequence.wrapping_sub(1) & bits,
+        stamp_ns: u64::try_from(stamp.as_nanos()).unwrap_or(u64::MAX),
+    })
+}
+
+/// The parameters of a plan whose datagrams have `size_bytes`.
+/// # Errors
+/// What iperf3 does not have.
+pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Failure> {
+    if !plan.omit_ns.is_multiple_of(SECOND_NS) {
+        return Err(Failure::new(Fault::Usage, "ask iperf3 for", "-O", "it omits whole seconds")
+            .advise("leave it out, or start linerate serve there"));
+    }
+    let params = Params {
+        protocol: Protocol::Udp,
+        omit_s: plan.omit_ns / SECOND_NS,
+        time_s: match plan.finish {
+            Finish::TimeNs(ns) => ns.div_ceil(SECOND_NS),
+            Finish::Bytes(_) | Finish::Buffers(_) => 0,
+        },
+        bytes: if let Finish::Bytes(bytes) = plan.finish { bytes } else { 0 },
+        blocks: if let Finish::Buffers(count) = plan.finish { count } else { 0 },
+        parallel: u64::from(plan.streams),
+        block_bytes: Some(u64::from(size_bytes)),
+        reverse: plan.directions == TcpDirections::Down,
+        bidirectional: plan.directions == TcpDirections::Both,
+        window_bytes: plan.window_bytes,
+        rate_bps: plan.pace.map(BitRate::bits_per_sec),
+        tos: plan.dscp.map(|dscp| u64::from(dscp) << 2),
+        udp_counters_64bit: true,
+        client_version: Some(format!("linerate {}", env!("CARGO_PKG_VERSION"))),
+        ..Params::default()
+    };
+    params.check().map_err(|error| {
+        Failure::new(Fault::Usage, "ask iperf3 for", error.key, error.to_string())
+            .advise("these bounds are iperf3's own")
+    })?;
+    Ok(params)
+}
+
+/// The UDP test that a client's parameters ask of this end. The client ends it.
+pub(super) fn udp_request_of(params: &Params, interval: Duration) -> UdpRequest {
+    UdpRequest {
+        directions: match (params.reverse, params.bidirectional) {
+            (true, _) => TcpDirections::Down,
+            (_, true) => TcpDirections::Both,
+            _ => TcpDirections::Up,
+        },
+        streams: u16::try_from(params.parallel).unwrap_or(u16::MAX),
+        finish: match (params.bytes, params.blocks) {
+            (0, 0) => Finish::Buffers(u64::MAX),
+            (0, blocks) => Finish::Buffers(blocks),
+            (bytes, _) => Finish::Bytes(bytes),
+        },
+        omit_ns: params.omit_s.saturating_mul(SECOND_NS),
+        interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+        size_bytes: params.block_bytes.map_or(1460, |size| u32::try_from(size).unwrap_or(1460)),
+        pace_bps: params.rate_bps,
+        window_bytes: params.window_bytes,
+        dscp: params.tos.and_then(|tos| u8::try_from(tos >> 2).ok()),
+        joined: true,
+    }
+}
+
+/// The plan behind a client's parameters, for the record of this end.
+pub(super) fn udp_plan_of(
+    params: &Params,
+    request: &UdpRequest,
+    peer: std::net::SocketAddr,
+) -> UdpPlan {
+    UdpPlan {
+        via: Some(linerate_core::record::Via::Iperf3),
+        host: peer.ip().to_string(),
+        port: peer.port(),
+        directions: request.directions,
+        streams: request.streams,
+        finish: match params.time_s {
+            0 => request.finish,
+            time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
+        },
+        omit_ns: request.omit_ns,
+        interval_ns: request.interval_ns,
+        size_bytes: Some(request.size_bytes),
+        pace: request.pace_bps.map(BitRate::from_bits_per_sec),
+        window_bytes: request.window_bytes,
+        dscp: request.dscp,
+        joined: request.joined,
+        ..UdpPlan::default()
+    }
+}
+
+/// What an end knows of its test beside the samples of its streams.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'a> {
+    /// The side of this end in a direction.
+    pub(super) side_of: fn(Direction) -> Side,
+    /// The samples at the end of the omitted span.
+    pub(super) omitted: &'a [UdpSample],
+    /// That span.
+    pub(super) omit_ns: u64,
+    /// When the test ended.
+    pub(super) end_ns: u64,
+}
+
+/// What this end's streams did so far, as iperf3 wants it.
+pub(super) fn udp_results(
+    places: &[Place],
+    samples: &[UdpSample],
+    size_bytes: u32,
+    told: &Told<'_>,
+) -> Results {
+    let mut results = Results::default();
+    let mut spent_ns = 0;
+    for place in places {
+        let of = |samples: &[UdpSample]| {
+            samples.iter().find(|it| is_of(place, it.direction, it.flow)).copied()
+        };
+        let Some(sample) = of(samples) else { continue };
+        let before = of(told.omitted).map(|sample| sample.counts).unwrap_or_default();
+        let counts = sample.counts;
+        let datagrams = counts.datagrams - before.datagrams.min(counts.datagrams);
+        let lost = counts.next.saturating_sub(counts.datagrams).cast_signed();
+        let lost_before = before.next.saturating_sub(before.datagrams).cast_signed();
+        let receives = (told.side_of)(place.direction) == Side::Receiver;
+        spent_ns += sample.cpu_ns.unwrap_or(0);
+        results.streams.push(StreamResult {
+            id: place.id,
+            bytes: datagrams * u64::from(size_bytes),
+            jitter_s: counts.jitter_ns.filter(|_| receives).unwrap_or(0) as f64 / 1e9,
+            // Both with those of the omitted span, which readers take off.
+            lost: if receives { lost } else { 0 },
+            lost_omitted: Some(if receives { lost_before } else { 0 }),
+            packets: counts.next,
+            packets_omitted: Some(before.next),
+            start_s: Some(0.0),
+            end_s: Some(told.end_ns.saturating_sub(told.omit_ns) as f64 / 1e9),
+            ..StreamResult::default()
+        });
+        if !receives {
+            results.sender_has_retransmits = Some(false);
+        }
+    }
+    let t_ns = samples.iter().map(|sample| sample.t_ns).max().unwrap_or(0);
+    results.cpu_total_percent = spent_ns as f64 * 100.0 / t_ns.max(1) as f64;
+    results.cpu_system_percent = results.cpu_total_percent;
+    results
+}
+
+/// What the other end's senders sent, for the receivers of this end.
+pub(super) fn told_sent(places: &[Place], results: &Results) -> Vec<UdpSent> {
+    let told = places.iter().filter_map(|place| {
+        let stream = results.stream(place.id)?;
+        let span_ns = stream.span_s().map_or(0, |span_s| (span_s * 1e9) as u64);
+        Some(UdpSent {
+            direction: place.direction,
+            flow: place.flow,
+            datagrams: stream.packets,
+            measured: stream.packets.saturating_sub(stream.packets_omitted.unwrap_or(0)),
+            span_ns,
+        })
+    });
+    told.collect()
+}
+
+/// What the other end tells of its streams, beside what this end's reports tell.
+pub(super) fn udp_remote_reports(
+    places: &[Place],
+    results: &Results,
+    own: &[EndReport],
+    (side_of, size_bytes): (fn(Direction) -> Side, u32),
+) -> Vec<EndReport> {
+    let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
+    told.map(|(place, stream)| {
+        let own = own.iter().find(|report| is_of(place, report.direction, report.flow));
+        EndReport {
+            direction: place.direction,
+            flow: place.flow,
+            end: remote_end(stream, own, side_of(place.direction), size_bytes),
+            syn: None,
+            client_addr: String::new(),
+            failure: None,
+            stolen_ratio: None,
+        }
+    })
+    .collect()
+}
+
+fn remote_end(
+    stream: &StreamResult,
+    own: Option<&EndReport>,
+    side: Side,
+    size_bytes: u32,
+) -> FlowEnd {
+    let told_ns = stream.span_s().map_or(0, |span_s| (span_s * 1e9) as u64);
+    let end = FlowEnd {
+        bytes: stream.bytes,
+        bytes_measured: stream.bytes,
+        span_ns: told_ns,
+        congestion_control: Asked::default(),
+        ..FlowEnd::default()
+    };
+    let datagrams = stream.bytes / u64::from(size_bytes.max(1));
+    if side == Side::Sender {
+        let (count, measured) = (datagrams, datagrams);
+        let sent_datagrams =
+            Some(SentDatagrams { size_bytes, count, measured, ..SentDatagrams::default() });
+        return FlowEnd { sent_datagrams, ..end };
+    }
+    let sent = own.and_then(|own| own.end.sent_datagrams.as_ref()).map(|sent| sent.measured);
+    // The own sum, so that what was sent is what arrived and what did not: iperf3's count of lost
+    // ones goes down with duplicates, and leaves out what is missing at the end.
+    let lost = sent.map_or_else(
+        || u64::try_from(stream.lost).unwrap_or(0),
+        |sent| sent.saturating_sub(datagrams),
+    );
+    let tally = DatagramTally { sent, received: datagrams, lost, ..DatagramTally::default() };
+    // The server counts until the end of the test; its datagrams came as they were sent.
+    let span_ns = own.map_or(told_ns, |own| own.end.span_ns.min(told_ns));
+    let jitter_ns = (datagrams > 1).then(|| (stream.jitter_s * 1e9).round() as u64);
+    let delay = jitter_ns.map(|jitter_ns| DelayVariation {
+        n: datagrams,
+        jitter_ns: Some(jitter_ns),
+        ..DelayVariation::default()
+    });
+    let received_datagrams = Some(ReceivedDatagrams {
+        size_bytes,
+        all: tally,
+        measured: tally,
+        delay,
+        ..ReceivedDatagrams::default()
+    });
+    FlowEnd { span_ns, received_datagrams, ..end }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::time::MonoTime;
+
+    use super::*;
+
+    #[test]
+    fn a_head_is_that_of_iperf3_with_numbers_from_1() {
+        let at = MonoTime::from_nanos(0x6242_u64 * SECOND_NS + 0xcbb7 * 1000);
+        let mut datagram = [0xff; 20];
+        (WIDE.write)(&mut datagram, Leaving { number: 1, since_start_ns: 5, at }, 7);
+        // As recorded from 3.12 for its second datagram.
+        let head = [0, 0, 0x62, 0x42, 0, 0, 0xcb, 0xb7, 0, 0, 0, 0, 0, 0, 0, 2];
+        assert_eq!(datagram[..16], head);
+        let stamp_ns = at.nanos();
+        assert_eq!((WIDE.read)(&datagram, 0), Read::Data(Head { number: 1, stamp_ns }));
+        (NARROW.write)(&mut datagram, Leaving { number: 1 << 32, since_start_ns: 5, at }, 7);
+        assert_eq!(datagram[8..12], [0, 0, 0, 1]);
+        assert_eq!((NARROW.read)(&datagram, 0), Read::Data(Head { number: 0, stamp_ns }));
+        assert_eq!((WIDE.read)(b"6789", 0), Read::Opening);
+        assert_eq!((WIDE.read)(&[0; 15], 0), Read::Stray);
+    }
+}

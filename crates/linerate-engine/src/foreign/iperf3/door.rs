@@ -1,0 +1,116 @@
+//! The UDP port of a server, where each stream announces itself by one datagram.
+//!
+//! A stream is then given a socket of its own on the same port, connected to the client, so that
+//! its datagrams come there and not here. Only addresses of clients that are opening streams are
+//! heard, and each announcement is answered by as many bytes.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use linerate_proto::iperf3::{CONNECT_BYTES, CONNECT_REPLY};
+use linerate_proto::native::UdpRequest;
+use linerate_sys::datagram_socket::DatagramSocket;
+
+use crate::datagram::endpoint::open_socket_at;
+
+/// Announcements of one address that are kept.
+const WAITING_MAX: usize = 256;
+/// Datagrams that are looked at in one turn.
+const TURN_MAX: usize = 1024;
+
+/// The port that all clients share.
+#[derive(Debug)]
+pub struct Door {
+    socket: DatagramSocket,
+    local: SocketAddr,
+    /// Clients that are opening streams, and the addresses that announced themselves.
+    waiting: Mutex<HashMap<IpAddr, VecDeque<SocketAddr>>>,
+}
+
+/// A client's turn at the door, over when dropped.
+pub(super) struct Turn<'a> {
+    door: &'a Door,
+    client: IpAddr,
+}
+
+impl Door {
+    /// Opens the UDP port of the address.
+    /// # Errors
+    /// When it is taken or not this host's.
+    pub fn open(local: SocketAddr) -> linerate_sys::Result<Self> {
+        let socket = DatagramSocket::open_shared(local)?;
+        let local = socket.local_address().unwrap_or(local);
+        Ok(Self { socket, local, waiting: Mutex::default() })
+    }
+
+    /// The bound address.
+    pub const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// A client begins to open streams; `None` while another test of its address does.
+    pub(super) fn turn_of(&self, client: IpAddr) -> Option<Turn<'_>> {
+        let client = client.to_canonical();
+        let mut waiting = self.lock();
+        if waiting.contains_key(&client) {
+            return None;
+        }
+        // What came from there before was not for this test.
+        self.sort(&mut waiting, &self.socket);
+        waiting.insert(client, VecDeque::new());
+        Some(Turn { door: self, client })
+    }
+
+    /// Sorts what came to the clients that wait.
+    fn sort(&self, waiting: &mut HashMap<IpAddr, VecDeque<SocketAddr>>, socket: &DatagramSocket) {
+        let mut datagram = [0; CONNECT_BYTES + 1];
+        for _ in 0..TURN_MAX {
+            match socket.receive_from(&mut datagram) {
+                Ok(Some((CONNECT_BYTES, peer))) => {
+                    let places = waiting.get_mut(&peer.ip().to_canonical());
+                    let places = places.filter(|places| places.len() < WAITING_MAX);
+                    // One that asks again has its place.
+                    if let Some(places) = places.filter(|places| !places.contains(&peer)) {
+                        places.push_back(peer);
+                    }
+                }
+                Ok(Some(_)) | Err(_) => {}
+                Ok(None) => return,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, VecDeque<SocketAddr>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn<'_> {
+    /// The socket of the client's next stream and its address, once it has announced itself.
+    pub(super) fn next(
+        &self,
+        request: &UdpRequest,
+        own: IpAddr,
+    ) -> linerate_sys::Result<Option<(DatagramSocket, SocketAddr)>> {
+        let mut waiting = self.door.lock();
+        self.door.sort(&mut waiting, &self.door.socket);
+        let next = waiting.get_mut(&self.client).and_then(VecDeque::pop_front);
+        let Some(announced) = next else { return Ok(None) };
+        let peer = SocketAddr::new(announced.ip().to_canonical(), announced.port());
+        let local = SocketAddr::new(own.to_canonical(), self.door.local.port());
+        // Until it is connected the new socket gets what was for others, too.
+        let socket = open_socket_at(request, local)?;
+        socket.connect(peer)?;
+        self.door.sort(&mut waiting, &socket);
+        // A client that misses it asks again, or gives up.
+        let _ = socket.send(&CONNECT_REPLY);
+        Ok(Some((socket, peer)))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.door.lock().remove(&self.client);
+    }
+}

@@ -1,0 +1,120 @@
+//! When what a sender wrote has arrived at the other end and been read there, as far as the sending
+//! kernel tells.
+//!
+//! All is acknowledged when the peer's kernel has it, but acknowledgements of the last segments are
+//! delayed, by 40 ms on Linux (RFC 9293 §3.8.6.3 allows 500 ms). So an undelayed acknowledgement of
+//! the last byte is taken to be due one round trip after it left, if nothing was lost since, or
+//! else when all was acknowledged. The receiver's span is shorter than that by one idle round trip:
+//! the first byte took the way there, the acknowledgement the way back. The peer's program has
+//! read everything once the offered window stands still.
+
+use std::time::Duration;
+
+use linerate_core::time::MonoTime;
+
+use crate::throughput::delivery::Outstanding;
+
+/// The offered window stands still when it has not moved for this long: iperf3 reads 128 KiB at a
+/// time, in microseconds on an idle machine.
+const QUIET: Duration = Duration::from_millis(20);
+
+/// Follows the end of a test.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ending {
+    /// When senders were told to stop.
+    pub(super) stopped: MonoTime,
+    /// When the last byte would have been acknowledged at once, and the idle round trip.
+    acknowledged: Option<(MonoTime, u64)>,
+    /// When everything had left, and the retransmits until then.
+    left: Option<(MonoTime, u64)>,
+    /// The offered windows, and since when they are so.
+    offered: Option<(u64, MonoTime)>,
+}
+
+impl Ending {
+    /// Senders were told to stop.
+    pub(super) const fn at(stopped: MonoTime) -> Self {
+        Self { stopped, acknowledged: None, left: None, offered: None }
+    }
+
+    /// From the first byte to the last at the receiver, when the sender began at `begin`; `None`
+    /// while something is on the way.
+    pub(super) fn receiver_span_ns(&self, begin: MonoTime) -> Option<u64> {
+        let (at, rtt_min_ns) = self.acknowledged?;
+        Some(at.nanos_since(begin).saturating_sub(rtt_min_ns))
+    }
+
+    /// Takes note of how things stand at `now`; whether the peer has read all.
+    pub(super) fn look(&mut self, now: MonoTime, outstanding: Outstanding) -> bool {
+        if outstanding.unsent_bytes > 0 {
+            return false;
+        }
+        let (left, retransmits) = *self.left.get_or_insert((now, outstanding.retransmits));
+        if outstanding.unacknowledged > 0 {
+            return false;
+        }
+        self.acknowledged.get_or_insert_with(|| {
+            let one_trip_later = left + Duration::from_nanos(outstanding.rtt_ns);
+            let nothing_lost = outstanding.retransmits == retransmits;
+            let at = if nothing_lost { one_trip_later.min(now) } else { now };
+            (at, outstanding.rtt_min_ns)
+        });
+        let offered = outstanding.offered_bytes;
+        let (_, since) = *self.offered.insert(
+            self.offered.filter(|(before, _)| *before == offered).unwrap_or((offered, now)),
+        );
+        now.since(since) >= QUIET
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at(ms: u64) -> MonoTime {
+        MonoTime::from_nanos(ms * MS)
+    }
+
+    fn outstanding(unsent_bytes: u64, unacknowledged: u64, offered_bytes: u64) -> Outstanding {
+        Outstanding {
+            unsent_bytes,
+            unacknowledged,
+            offered_bytes,
+            retransmits: 3,
+            rtt_ns: 5 * MS,
+            rtt_min_ns: 2 * MS,
+        }
+    }
+
+    #[test]
+    fn a_delayed_acknowledgement_does_not_delay_the_arrival() {
+        let mut ending = Ending::at(at(0));
+        assert!(!ending.look(at(1), outstanding(10, 2, 100)));
+        assert!(!ending.look(at(3), outstanding(0, 2, 100)));
+        assert!(!ending.look(at(43), outstanding(0, 0, 100)));
+        // All had left at 3 ms; a round trip is 5 ms now, 2 ms when idle: 3 + 5 - 2.
+        assert_eq!(ending.receiver_span_ns(at(0)), Some(6 * MS));
+        assert!(!ending.look(at(62), outstanding(0, 0, 100)));
+        assert!(ending.look(at(63), outstanding(0, 0, 100)));
+    }
+
+    #[test]
+    fn a_lost_last_segment_arrives_when_it_is_acknowledged() {
+        let mut ending = Ending::at(at(0));
+        assert!(!ending.look(at(3), Outstanding { retransmits: 2, ..outstanding(0, 2, 100) }));
+        assert!(!ending.look(at(210), outstanding(0, 0, 100)));
+        assert_eq!(ending.receiver_span_ns(at(0)), Some(208 * MS));
+    }
+
+    #[test]
+    fn a_window_that_still_grows_is_waited_for() {
+        let mut ending = Ending::at(at(0));
+        for ms in 1..=50 {
+            assert!(!ending.look(at(ms), outstanding(0, 0, ms)), "{ms} ms");
+        }
+        assert!(ending.look(at(70), outstanding(0, 0, 50)));
+        assert_eq!(ending.receiver_span_ns(at(1)), Some(0), "shorter than a round trip");
+    }
+}

@@ -1,0 +1,36 @@
+//! Why a test with an iperf3 server did not come to its end, in this program's words.
+
+use linerate_core::record::{Failure, Fault};
+use linerate_proto::iperf3::ClientEvent;
+
+use crate::failure::words_of;
+
+/// The failure behind an event of the server `peer` that ends the test.
+pub(super) fn refusal(peer: &str, event: ClientEvent) -> Failure {
+    match event {
+        ClientEvent::Denied => {
+            let reason = "it is busy with another test";
+            Failure::new(Fault::PeerRefused, "ask for a test with", peer, reason)
+                .advise("try again later, or wait for it with --wait")
+        }
+        ClientEvent::Terminated => {
+            Failure::new(Fault::Unreachable, "test with", peer, "the server was interrupted")
+                .advise("what was measured before is kept")
+        }
+        ClientEvent::Failed(Some((code, errno))) => {
+            let kernel = match errno {
+                0 => String::new(),
+                errno => {
+                    format!(": {}", words_of(&std::io::Error::from_raw_os_error(errno)))
+                }
+            };
+            let reason = format!("the server gave up: {code}{kernel}");
+            Failure::new(Fault::PeerRefused, "test with", peer, reason)
+        }
+        ClientEvent::Failed(None) => {
+            let reason = "the server gave up and does not say why";
+            Failure::new(Fault::PeerRefused, "test with", peer, reason)
+        }
+        _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
+    }
+}

@@ -1,0 +1,120 @@
+//! Between a plan of this program and the parameters of iperf3.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault, Finish, TcpDirections, TcpPlan, Via};
+use linerate_core::units::BitRate;
+use linerate_proto::iperf3::{Params, Protocol};
+use linerate_proto::native::Request;
+
+/// Bytes of a write where the client names none (DEFAULT_TCP_BLKSIZE).
+const BLOCK_BYTES: u32 = 128 << 10;
+
+/// Nanoseconds of a second: iperf3 counts times in whole ones.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The parameters of a plan.
+/// # Errors
+/// What iperf3 does not have.
+pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
+    let cannot = |flag: &str, reason: &str| {
+        Err(Failure::new(Fault::Usage, "ask iperf3 for", flag, reason)
+            .advise("leave it out, or start linerate serve there"))
+    };
+    if plan.background.is_some() {
+        return cannot("--background", "it has no flow in the background");
+    }
+    if plan.read_bytes.is_some() && plan.directions != TcpDirections::Down {
+        return cannot("--read-size", "the size of its reads is its own");
+    }
+    if !plan.omit_ns.is_multiple_of(SECOND_NS) {
+        return cannot("-O", "it omits whole seconds");
+    }
+    let params = Params {
+        protocol: Protocol::Tcp,
+        omit_s: plan.omit_ns / SECOND_NS,
+        // The client's own clock ends the test; the server needs to know when to give up.
+        time_s: match plan.finish {
+            Finish::TimeNs(ns) => ns.div_ceil(SECOND_NS),
+            Finish::Bytes(_) | Finish::Buffers(_) => 0,
+        },
+        bytes: if let Finish::Bytes(bytes) = plan.finish { bytes } else { 0 },
+        blocks: if let Finish::Buffers(count) = plan.finish { count } else { 0 },
+        parallel: u64::from(plan.streams),
+        block_bytes: Some(u64::from(plan.buffer_bytes)),
+        mss_bytes: plan.mss_bytes.map(u64::from),
+        nodelay: plan.nodelay,
+        reverse: plan.directions == TcpDirections::Down,
+        bidirectional: plan.directions == TcpDirections::Both,
+        window_bytes: plan.window_bytes,
+        rate_bps: plan.pace.map(BitRate::bits_per_sec),
+        tos: plan.dscp.map(|dscp| u64::from(dscp) << 2),
+        congestion: plan.congestion_control.clone(),
+        zerocopy: plan.zero_copy,
+        client_version: Some(format!("linerate {}", env!("CARGO_PKG_VERSION"))),
+        ..Params::default()
+    };
+    params.check().map_err(|error| {
+        Failure::new(Fault::Usage, "ask iperf3 for", error.key, error.to_string())
+            .advise("these bounds are iperf3's own")
+    })?;
+    Ok(params)
+}
+
+/// The test that a client's parameters ask of this end. The client ends it; bytes and blocks bound
+/// what this end sends.
+pub(super) fn request_of(params: &Params, interval: Duration) -> Request {
+    let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    Request {
+        directions: match (params.reverse, params.bidirectional) {
+            (true, _) => TcpDirections::Down,
+            (_, true) => TcpDirections::Both,
+            _ => TcpDirections::Up,
+        },
+        streams: u16::try_from(params.parallel).unwrap_or(u16::MAX),
+        finish: match (params.bytes, params.blocks) {
+            (0, 0) => Finish::Bytes(u64::MAX),
+            (0, blocks) => Finish::Buffers(blocks),
+            (bytes, _) => Finish::Bytes(bytes),
+        },
+        omit_ns: params.omit_s.saturating_mul(SECOND_NS),
+        interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+        buffer_bytes: params.block_bytes.map_or(BLOCK_BYTES, narrow),
+        window_bytes: params.window_bytes,
+        mss_bytes: params.mss_bytes.map(narrow),
+        nodelay: params.nodelay,
+        congestion_control: params.congestion.clone(),
+        pace_bps: params.rate_bps,
+        dscp: params.tos.and_then(|tos| u8::try_from(tos >> 2).ok()),
+        zero_copy: params.zerocopy,
+        read_bytes: None,
+        background_bps: None,
+    }
+}
+
+/// The plan behind a client's parameters, for the record of this end.
+pub(super) fn plan_of(params: &Params, request: &Request, peer: SocketAddr) -> TcpPlan {
+    TcpPlan {
+        via: Some(Via::Iperf3),
+        host: peer.ip().to_string(),
+        port: peer.port(),
+        directions: request.directions,
+        streams: request.streams,
+        finish: match params.time_s {
+            0 => request.finish,
+            time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
+        },
+        omit_ns: request.omit_ns,
+        interval_ns: request.interval_ns,
+        buffer_bytes: request.buffer_bytes,
+        window_bytes: request.window_bytes,
+        mss_bytes: request.mss_bytes,
+        nodelay: request.nodelay,
+        congestion_control: request.congestion_control.clone(),
+        pace: request.pace_bps.map(BitRate::from_bits_per_sec),
+        dscp: request.dscp,
+        zero_copy: request.zero_copy,
+        ..TcpPlan::default()
+    }
+}

@@ -1,0 +1,489 @@
+//! The server's side of one test, from the cookie to the end.
+//!
+//! Everything a client does or leaves out costs a bounded amount: each wait has a deadline, streams
+//! and time are limited by the admission, a client whose host vanished is noticed by keep-alives,
+//! and whatever ends the session takes its data threads along.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use linerate_core::record::{Direction, Event, Failure, Fault, Plan, Record, Tool};
+use linerate_core::time::MonoTime;
+use linerate_proto::iperf3::{
+    Cookie, ErrorCode, Params, Protocol, Results, ServerEvent, ServerMachine, ServerOutput, State,
+    frame, server_error,
+};
+use linerate_proto::native::{RefuseCode, Request};
+use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::stop::Stop;
+use linerate_sys::tcp;
+
+use super::client::{server_side, without_omitted};
+use super::control::Control;
+use super::door::Door;
+use super::gather::{opened, take_streams};
+use super::plan::{plan_of, request_of};
+use super::registry::{Arrival, Registry};
+use super::report::{Own, Place, is_of, places, remote_reports, results};
+use crate::foreign::test::VANISHED;
+use crate::throughput::account::Account;
+use crate::throughput::client::client_side;
+use crate::throughput::control::plain;
+use crate::throughput::endpoint::Endpoint;
+use crate::throughput::fold::fold;
+use crate::throughput::session::{LOOK_AT_END, admit};
+use crate::throughput::{Admission, Demand, Permit};
+
+/// A client has this long for each step of the set-up and of the end.
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+/// After its planned end a test may take this much longer: the client's clock started later, and
+/// what is in its buffers has to arrive.
+pub(super) const GRACE: Duration = Duration::from_secs(10);
+/// How often waits look at the stop flag and for arrived streams.
+pub(super) const LOOK: Duration = Duration::from_millis(20);
+/// What is on the way when the client ends has this long to arrive.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// Where the client does not tell how much it sent, the end is when nothing came for this long.
+const QUIET: Duration = Duration::from_millis(100);
+/// Threads that were told to leave are given this long.
+const LEAVE_MAX: Duration = Duration::from_secs(1);
+
+/// What every session of a server shares.
+pub struct House<'a> {
+    /// Where data connections come from.
+    pub registry: &'a Registry,
+    /// Where UDP streams announce themselves; none where another program has that port.
+    pub door: Option<&'a Door>,
+    /// Who may run.
+    pub admission: &'a dyn Admission,
+    /// The server is being stopped.
+    pub stop: &'a Stop,
+    /// This program, for the record.
+    pub tool: Tool,
+    /// Time between rows.
+    pub interval: Duration,
+}
+
+/// Told of a session as it goes on.
+pub trait Observer {
+    /// A connection, a stream, a row.
+    fn event(&mut self, event: &Event);
+
+    /// The parameters, once they are accepted.
+    fn accepted(&mut self, params: &Params, peer: SocketAddr, cookie: &Cookie);
+
+    /// The text or document that the client wants to have of this end.
+    fn output(&mut self, record: &Record) -> Option<ServerOutput>;
+
+    /// The end: everything that was seen.
+    fn ended(&mut self, record: &Record);
+}
+
+/// Nobody.
+#[derive(Debug)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&mut self, _: &Event) {}
+
+    fn accepted(&mut self, _: &Params, _: SocketAddr, _: &Cookie) {}
+
+    fn output(&mut self, _: &Record) -> Option<ServerOutput> {
+        None
+    }
+
+    fn ended(&mut self, _: &Record) {}
+}
+
+/// Runs one test over a control connection whose cookie has been read; returns what the log should
+/// say.
+/// # Errors
+/// Why the test did not end well.
+pub fn serve(
+    arrival: Arrival,
+    cookie: Cookie,
+    house: &House<'_>,
+    observer: &mut dyn Observer,
+) -> Result<String, Failure> {
+    tcp::notice_vanished_peer(&arrival.stream, VANISHED);
+    let control = Control::new(arrival.stream)?;
+    let mut session =
+        Session { control, cookie, peer: arrival.peer, house, code: ErrorCode::MESSAGE };
+    let result = session.run(observer);
+    if let Err(failure) = &result
+        && failure.fault != Fault::Unreachable
+    {
+        let _ = session.control.send(&server_error(session.code, 0));
+    }
+    result
+}
+
+pub(super) struct Session<'a> {
+    pub(super) control: Control<ServerMachine>,
+    pub(super) cookie: Cookie,
+    pub(super) peer: SocketAddr,
+    pub(super) house: &'a House<'a>,
+    /// iperf3's number for the failure that may come next.
+    pub(super) code: ErrorCode,
+}
+
+/// A test that was let in.
+struct Running {
+    params: Params,
+    request: Request,
+    places: Vec<Place>,
+    endpoint: Endpoint,
+    account: Account,
+    record: Record,
+    /// Bytes of each sending stream when the omitted span ended.
+    omitted: Vec<(Place, u64)>,
+    _permit: Permit,
+}
+
+impl Session<'_> {
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<String, Failure> {
+        let begin = monotonic();
+        self.control.send_state(State::ParamExchange)?;
+        self.code = ErrorCode::RECEIVE_PARAMS;
+        let params = match self.next_event(STEP_TIMEOUT, "the parameters")? {
+            ServerEvent::Params(params) => *params,
+            _ => return Err(self.left_early()),
+        };
+        self.check(&params)?;
+        if params.protocol == Protocol::Udp {
+            return self.run_udp(params, observer);
+        }
+        let request = request_of(&params, self.house.interval);
+        let streams = usize::from(request.streams) * request.each_direction().len();
+        let planned =
+            (params.time_s > 0).then(|| Duration::from_secs(params.time_s + params.omit_s));
+        let permit = match self.admit(streams, planned)? {
+            Ok(permit) => permit,
+            Err(line) => return Ok(line),
+        };
+        observer.accepted(&params, self.peer, &self.cookie);
+        let plan = plan_of(&params, &request, self.peer);
+        observer.event(&Event::Plan(Plan::Tcp(plan.clone())));
+        let tool = self.house.tool.clone();
+        let mut running = Running {
+            places: places(request.each_direction(), request.streams),
+            endpoint: Endpoint::new(request.clone()),
+            account: Account {
+                row_ns_min: request.interval_ns / 4,
+                omit_ns: request.omit_ns,
+                ..Account::default()
+            },
+            record: Record::begin(record_id(), tool, Plan::Tcp(plan), wall()),
+            omitted: Vec::new(),
+            params,
+            request,
+            _permit: permit,
+        };
+        let measured = self.measure(&mut running, observer);
+        running.record.duration_ns = monotonic().nanos_since(begin);
+        if let Err(failure) = &measured {
+            running.endpoint.halt();
+            running.record.failure = Some(failure.clone());
+        }
+        observer.ended(&running.record);
+        measured.map(|()| said(&running))
+    }
+
+    /// What this end does not do, and what nobody does.
+    fn check(&mut self, params: &Params) -> Result<(), Failure> {
+        let fail = |reason: String| {
+            Err(Failure::new(Fault::PeerMisbehaved, "serve", plain(self.peer), reason))
+        };
+        if params.protocol == Protocol::Sctp {
+            self.code = ErrorCode::UNIMPLEMENTED;
+            return fail(format!("it asks for {:?}", params.protocol));
+        }
+        if let Err(error) = params.check() {
+            self.code = error.code;
+            return fail(error.to_string());
+        }
+        Ok(())
+    }
+
+    /// A place, or the line for the log when there is none. The client's clock ends the test; bytes
+    /// and blocks take as long as they take.
+    pub(super) fn admit(
+        &mut self,
+        streams: usize,
+        planned: Option<Duration>,
+    ) -> Result<Result<Permit, String>, Failure> {
+        let demand = Demand { streams, planned };
+        let refuse = match admit(&demand, self.peer, self.house.admission) {
+            Ok(permit) => return Ok(Ok(permit)),
+            Err(refuse) => refuse,
+        };
+        let line = format!("iperf3: refused: {}", refuse.reason);
+        match refuse.code {
+            RefuseCode::Busy => self.control.send_state(State::AccessDenied)?,
+            _ => self.control.send(&server_error(ErrorCode::DURATION, 0))?,
+        }
+        Ok(Err(line))
+    }
+
+    /// The longest that a test may send.
+    pub(super) fn planned_max(&self, params: &Params) -> Duration {
+        let duration_max = self.house.admission.duration_max();
+        match params.time_s {
+            0 => duration_max,
+            time_s => Duration::from_secs(time_s + params.omit_s).min(duration_max),
+        }
+    }
+
+    /// The client broke the rules of the test.
+    pub(super) fn failed(&self, reason: &str) -> Failure {
+        Failure::new(Fault::PeerMisbehaved, "serve", plain(self.peer), reason)
+    }
+
+    /// From `create streams` to `iperf done`.
+    fn measure(
+        &mut self,
+        running: &mut Running,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Failure> {
+        self.open_streams(running, observer)?;
+        self.code = ErrorCode::EXPIRED;
+        self.follow(running, observer)?;
+        running.endpoint.stop_sending();
+        let stopped_ns = monotonic().nanos_since(running.account.begin);
+        self.code = ErrorCode::MESSAGE;
+        self.control.send_state(State::ExchangeResults)?;
+        let event = self.next_event(STEP_TIMEOUT, "the results")?;
+        let ServerEvent::Results(of_client) = event else { return Err(self.left_early()) };
+        drain(running, &of_client);
+        sample(running, monotonic(), observer);
+        let request = running.request.clone();
+        let done = std::mem::replace(&mut running.endpoint, Endpoint::new(request));
+        running.account.remote = done.finish();
+        without_omitted(&mut running.account.remote, &running.omitted);
+        running.account.local = remote_reports(
+            &running.places,
+            &of_client,
+            (client_side, running.request.omit_ns, None),
+        );
+        if let Plan::Tcp(plan) = running.record.plan.clone() {
+            fold(&mut running.record, &plan, &running.account);
+        }
+        let mut own =
+            results(&running.places, &running.account.remote, &own_of(running, stopped_ns));
+        if running.params.get_server_output {
+            own.server_output = observer.output(&running.record);
+        }
+        self.control.send(&frame(&own.to_json()))?;
+        self.control.send_state(State::DisplayResults)?;
+        // The client has its result; whether it says so changes nothing.
+        let _ = self.next_event(STEP_TIMEOUT, "iperf done");
+        Ok(())
+    }
+
+    /// Gathers the data streams and starts them.
+    fn open_streams(
+        &mut self,
+        running: &mut Running,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Failure> {
+        self.code = ErrorCode::CREATE_STREAM;
+        let Some(registration) = self.house.registry.register(self.cookie) else {
+            let reason = "its cookie is that of a running test";
+            return Err(Failure::new(Fault::PeerMisbehaved, "serve", plain(self.peer), reason));
+        };
+        running.account.ends.push(crate::environment::local_end(Some(self.peer.ip())));
+        self.control.machine.accepted();
+        self.control.send_state(State::CreateStreams)?;
+        let deadline = monotonic() + STEP_TIMEOUT;
+        let mut arrivals: Vec<Arrival> = Vec::new();
+        while arrivals.len() < running.places.len() {
+            match registration.arrivals.recv_timeout(LOOK) {
+                Ok(arrival) => arrivals.push(arrival),
+                Err(_) if monotonic() >= deadline => return Err(self.too_slow("the streams")),
+                Err(_) => self.look_at_client()?,
+            }
+        }
+        drop(registration);
+        arrivals.sort_by_key(|arrival| arrival.serial);
+        for (place, arrival) in running.places.iter().zip(&arrivals) {
+            let (direction, flow) = (place.direction, place.flow);
+            let opened = opened(&arrival.stream, (direction, flow), &self.cookie);
+            if let Ok(local) = arrival.stream.local_addr() {
+                running.account.connected(direction, flow, &opened.remote_addr, local);
+            }
+            observer.event(&Event::Stream(opened));
+        }
+        if running.params.congestion.is_some() {
+            self.code = ErrorCode::CONGESTION;
+        }
+        take_streams(&mut running.endpoint, &running.request, &running.places, arrivals)?;
+        let prepared = running.endpoint.prepare();
+        prepared.map_err(|error| crate::failure::system(&error))?;
+        self.control.send_state(State::TestStart)?;
+        self.control.machine.running();
+        running.account.begin = monotonic();
+        let started = running.endpoint.start(running.account.begin);
+        started.map_err(|error| crate::failure::system(&error))?;
+        self.control.send_state(State::TestRunning)
+    }
+
+    /// Takes samples until the client ends the test.
+    fn follow(
+        &mut self,
+        running: &mut Running,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Failure> {
+        let begin = running.account.begin;
+        let planned = self.planned_max(&running.params);
+        let end = begin + planned + GRACE;
+        let interval = Duration::from_nanos(running.request.interval_ns);
+        let mut tick = begin + interval;
+        let omit_ns = running.request.omit_ns;
+        let mut omit = (omit_ns > 0).then(|| begin + Duration::from_nanos(omit_ns));
+        loop {
+            let now = monotonic();
+            if now >= tick {
+                sample(running, now, observer);
+                tick += interval;
+            }
+            if omit.is_some_and(|at| now >= at) {
+                omit = None;
+                note_omitted(running, now);
+            }
+            if now >= end {
+                return Err(self.failed("the client did not end the test in time"));
+            }
+            self.look_at_stop()?;
+            let until = tick.min(omit.unwrap_or(tick)).min(now + LOOK).min(end);
+            match self.control.next_event(until)? {
+                Some(ServerEvent::Ended) => return Ok(()),
+                Some(_) => return Err(self.left_early()),
+                None => {}
+            }
+        }
+    }
+
+    pub(super) fn next_event(
+        &mut self,
+        timeout: Duration,
+        what: &str,
+    ) -> Result<ServerEvent, Failure> {
+        let end = monotonic() + timeout;
+        while monotonic() < end {
+            if let Some(event) = self.control.next_event(end.min(monotonic() + LOOK))? {
+                return Ok(event);
+            }
+            self.look_at_stop()?;
+        }
+        Err(self.too_slow(what))
+    }
+
+    /// Notices a client that leaves while the server waits for something else.
+    pub(super) fn look_at_client(&mut self) -> Result<(), Failure> {
+        self.look_at_stop()?;
+        match self.control.next_event(monotonic())? {
+            None => Ok(()),
+            Some(_) => Err(self.left_early()),
+        }
+    }
+
+    /// A server that is stopped tells its clients.
+    pub(super) fn look_at_stop(&mut self) -> Result<(), Failure> {
+        if !self.house.stop.asked() {
+            return Ok(());
+        }
+        let _ = self.control.send_state(State::ServerTerminate);
+        let reason = "the server is being stopped";
+        Err(Failure::new(Fault::Unreachable, "serve", plain(self.peer), reason))
+    }
+
+    pub(super) fn too_slow(&self, what: &str) -> Failure {
+        let attempt = format!("wait for {what} from");
+        let reason = format!("nothing came within {STEP_TIMEOUT:?}");
+        Failure::new(Fault::PeerMisbehaved, attempt, plain(self.peer), reason)
+    }
+
+    pub(super) fn left_early(&self) -> Failure {
+        let reason = "the client gave the test up";
+        Failure::new(Fault::Unreachable, "serve", plain(self.peer), reason)
+    }
+}
+
+fn own_of(running: &Running, stopped_ns: u64) -> Own<'_> {
+    Own {
+        side_of: server_side,
+        omitted: &running.omitted,
+        omit_ns: running.request.omit_ns,
+        stopped_ns,
+    }
+}
+
+/// Takes what is on the way: until every stream has what the client says that it sent, or nothing
+/// more comes.
+fn drain(running: &mut Running, of_client: &Results) {
+    let begin = monotonic();
+    let mut last = (0, begin);
+    let expects = |place: &Place| of_client.stream(place.id).map(|stream| stream.bytes);
+    while !running.endpoint.is_done() {
+        let now = monotonic();
+        let samples = running.endpoint.sample(now);
+        let received = |place: &&Place| {
+            let same = samples.iter().find(|sample| is_of(place, sample.direction, sample.flow));
+            let bytes = same.map_or(0, |sample| sample.bytes);
+            expects(place).is_some_and(|sent| running.request.omit_ns == 0 && bytes >= sent)
+        };
+        let mut up = running.places.iter().filter(|place| place.direction == Direction::Up);
+        let has_all = up.all(|place| received(&place));
+        let moved = samples.iter().map(|sample| sample.bytes).sum();
+        if moved != last.0 {
+            last = (moved, now);
+        }
+        let quiet = now.since(last.1) >= QUIET;
+        if (has_all && running.endpoint.has_sent()) || quiet || now.since(begin) >= DRAIN_MAX {
+            break;
+        }
+        linerate_sys::clock::sleep(LOOK_AT_END);
+    }
+    leave(&running.endpoint);
+}
+
+/// Ends every thread: receivers after what has arrived, senders where they are.
+fn leave(endpoint: &Endpoint) {
+    endpoint.stop_receiving();
+    let end = monotonic() + LEAVE_MAX;
+    while !endpoint.is_done() && monotonic() < end {
+        linerate_sys::clock::sleep(LOOK_AT_END);
+    }
+    endpoint.halt();
+}
+
+fn sample(running: &mut Running, now: MonoTime, observer: &mut dyn Observer) {
+    let acknowledged = running.endpoint.acknowledged(now, 0);
+    let samples = running.endpoint.sample(now);
+    let mut watch = |event: &Event| observer.event(event);
+    running.account.remote_interval(samples, &mut watch);
+    running.account.local_interval(acknowledged, &mut watch);
+}
+
+fn note_omitted(running: &mut Running, now: MonoTime) {
+    let samples = running.endpoint.sample(now);
+    let of = |place: &Place| {
+        let same = samples.iter().find(|sample| is_of(place, sample.direction, sample.flow));
+        same.map(|sample| (*place, sample.bytes))
+    };
+    running.omitted = running.places.iter().filter_map(of).collect();
+}
+
+/// `iperf3: 2 streams, 1000 bytes up, 2000 bytes down`.
+fn said(running: &Running) -> String {
+    let noun = if running.request.streams == 1 { "stream" } else { "streams" };
+    let mut line = format!("iperf3: {} {noun}", running.request.streams);
+    for (direction, way) in [(Direction::Up, "up"), (Direction::Down, "down")] {
+        let reports = running.account.remote.iter().filter(|end| end.direction == direction);
+        if running.request.each_direction().contains(&direction) {
+            let bytes: u64 = reports.map(|report| report.end.bytes).sum();
+            line.push_str(&format!(", {bytes} bytes {way}"));
+        }
+    }
+    line
+}

@@ -1,0 +1,317 @@
+//! The client's side of a UDP test: measures with an iperf3 server.
+//!
+//! The server tells what arrived only at the end, so rows of a test that sends show what was sent.
+//! What is on the way when the test ends counts nowhere at the server, so this end waits
+//! [`ARRIVAL`] before it says so.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_core::record::{
+    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, UdpPlan,
+};
+use linerate_core::time::MonoTime;
+use linerate_proto::iperf3::{
+    CONNECT_REQUEST, ClientEvent, ClientMachine, Cookie, ServerOutput, State, frame,
+    is_connect_reply,
+};
+use linerate_proto::native::{Token, UdpRequest, UdpSample};
+use linerate_sys::clock::{monotonic, random_bytes, sleep};
+use linerate_sys::datagram_socket::{DatagramSocket, any_local};
+use linerate_sys::poll::readable;
+
+use super::client::{Extras, Way, same_host, server_side};
+use super::control::Control;
+use super::datagrams::{Told, WIDE, told_sent, udp_params, udp_remote_reports, udp_results};
+use super::fail::refusal;
+use super::report::{Place, places};
+use super::sent_rows::SentRows;
+use crate::context::Context;
+use crate::datagram::account::Account;
+use crate::datagram::client::{checked_request, run_by};
+use crate::datagram::endpoint::{Endpoint, Place as StreamPlace, open_socket};
+use crate::path::witness::Witness;
+use crate::throughput::client::{bind_address, client_side};
+use crate::throughput::session::LOOK_AT_END;
+
+/// The server has this long for each step of the set-up and of the end.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// How often the client looks at its stop flag.
+const LOOK: Duration = Duration::from_millis(50);
+/// The last datagrams have this long to arrive before the server is told that the test is over.
+const ARRIVAL: Duration = Duration::from_millis(100);
+/// A stream's first datagram is sent again after this: iperf3's own client sends it once.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Times that it is sent.
+const TRIES: u32 = 4;
+/// Larger data that comes before the answer in a reverse test.
+const STRAYS_MAX: u32 = 10_000;
+/// Receivers leave by themselves within this.
+const LEAVE_MAX: Duration = Duration::from_secs(3);
+
+/// Measures with an iperf3 server at `server`; what was seen is in `account`.
+pub(crate) fn measure_udp(
+    plan: &UdpPlan,
+    server: SocketAddr,
+    request: &UdpRequest,
+    context: &mut Context<'_>,
+    account: &mut Account,
+) -> Result<(), Failure> {
+    measure_udp_with(plan, server, request, (Extras::default(), context, account)).map(|_| ())
+}
+
+/// Measures with an iperf3 server over UDP, as `datagram::run` does, and gives what that printed
+/// where it was wanted.
+pub fn run_udp(
+    plan: &UdpPlan,
+    extras: Extras,
+    context: &mut Context<'_>,
+) -> (Record, Option<ServerOutput>) {
+    let mut output = None;
+    let record = run_by(plan, context, |plan, server, (context, account)| {
+        let request = checked_request(plan)?;
+        output = measure_udp_with(plan, server, &request, (extras, context, account))?;
+        Ok(())
+    });
+    (record, output)
+}
+
+fn measure_udp_with(
+    plan: &UdpPlan,
+    server: SocketAddr,
+    request: &UdpRequest,
+    (extras, context, account): (Extras, &mut Context<'_>, &mut Account),
+) -> Result<Option<ServerOutput>, Failure> {
+    let params = extras.with(udp_params(plan, request.size_bytes)?);
+    let local = bind_address(plan.bind.as_deref())?;
+    account.ends.push(crate::environment::local_end(Some(server.ip())));
+    account.witness = Some(Witness::begin(server.ip()));
+    account.size_bytes = request.size_bytes;
+    account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
+    let cookie = Cookie::from_random(random_bytes());
+    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+    let control = Way { server, local, cookie, timeout }.control()?;
+    account.server_host_id = same_host(&control);
+    let places = places(request.each_direction(), request.streams);
+    let endpoint = Endpoint::with_layout(request.clone(), WIDE, plan.cpu);
+    let mut test = Test { control, endpoint, request: request.clone(), places, output: None };
+    let parameters = frame(&params.to_json());
+    let result = test.run(&parameters, (server, local, cookie), context, account);
+    if result.is_err() {
+        test.endpoint.halt();
+        let _ = test.control.send_state(State::ClientTerminate);
+    }
+    if account.local.is_empty() {
+        account.local = test.endpoint.finish();
+    }
+    result?;
+    account.stream_failure().map_or(Ok(test.output), Err)
+}
+
+struct Test {
+    control: Control<ClientMachine>,
+    endpoint: Endpoint,
+    request: UdpRequest,
+    places: Vec<Place>,
+    output: Option<ServerOutput>,
+}
+
+impl Test {
+    fn run(
+        &mut self,
+        parameters: &[u8],
+        way: (SocketAddr, Option<IpAddr>, Cookie),
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        loop {
+            match self.next_event(ANSWER_TIMEOUT)? {
+                ClientEvent::SendParams => self.control.send(parameters)?,
+                ClientEvent::CreateStreams => self.open_streams(way, context, account)?,
+                ClientEvent::Starting => {}
+                ClientEvent::Running => break,
+                event => return Err(refusal(self.control.peer(), event)),
+            }
+        }
+        account.begin = monotonic();
+        let started = self.endpoint.start_senders(account.begin);
+        started.map_err(|error| crate::failure::system(&error))?;
+        let (omitted, stopped) = self.follow(context, account)?;
+        self.control.send_state(State::TestEnd)?;
+        self.control.machine.ended();
+        match self.next_event(ANSWER_TIMEOUT)? {
+            ClientEvent::SendResults => {}
+            event => return Err(refusal(self.control.peer(), event)),
+        }
+        // What the server sent before it read the end is on its way.
+        sleep(ARRIVAL);
+        let samples = self.endpoint.sample(monotonic());
+        let told = Told {
+            side_of: client_side,
+            omitted: &omitted,
+            omit_ns: self.request.omit_ns,
+            end_ns: stopped.nanos_since(account.begin),
+        };
+        let own = udp_results(&self.places, &samples, self.request.size_bytes, &told);
+        self.control.send(&frame(&own.to_json()))?;
+        let results = match self.next_event(ANSWER_TIMEOUT)? {
+            ClientEvent::Results(results) => *results,
+            event => return Err(refusal(self.control.peer(), event)),
+        };
+        self.endpoint.told_sent(&told_sent(&self.places, &results));
+        let end = monotonic() + LEAVE_MAX;
+        while !self.endpoint.is_done() && monotonic() < end {
+            sleep(LOOK_AT_END);
+        }
+        account.local_interval(self.endpoint.sample(monotonic()), context.watch);
+        let empty = Endpoint::with_layout(self.request.clone(), WIDE, None);
+        account.local = std::mem::replace(&mut self.endpoint, empty).finish();
+        let about = (server_side as fn(Direction) -> Side, self.request.size_bytes);
+        account.remote = udp_remote_reports(&self.places, &results, &account.local, about);
+        self.output = results.server_output;
+        if let Ok(ClientEvent::Finished) = self.next_event(ANSWER_TIMEOUT) {
+            let _ = self.control.send_state(State::IperfDone);
+        }
+        Ok(())
+    }
+
+    /// Opens a socket for each stream, one after the other: the server tells them apart by the
+    /// order of their first datagrams.
+    fn open_streams(
+        &mut self,
+        (server, local, cookie): (SocketAddr, Option<IpAddr>, Cookie),
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        for place in self.places.clone() {
+            let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
+            let socket = open_socket(&self.request, local)
+                .and_then(|socket| socket.connect(server).map(|()| socket));
+            let socket = socket.map_err(|error| crate::failure::system(&error))?;
+            self.greet(&socket, server)?;
+            let client_addr =
+                socket.local_address().map_or_else(String::new, |addr| addr.to_string());
+            let (direction, flow) = (place.direction, place.flow);
+            account.connected((direction, flow), &client_addr, server, socket.mtu_bytes());
+            let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
+            (context.watch)(&Event::Stream(StreamOpened {
+                direction,
+                flow,
+                local_addr: client_addr.clone(),
+                remote_addr: server.to_string(),
+                mss_bytes: None,
+                sndbuf_bytes,
+                rcvbuf_bytes,
+                session: Some(cookie.text()),
+            }));
+            let side = client_side(direction);
+            let place = StreamPlace { direction, flow, side, client_addr };
+            self.endpoint.add(socket, place, Token([0; 16]));
+        }
+        let noun = if self.request.streams == 1 { "stream" } else { "streams" };
+        let (streams, size) = (self.request.streams, self.request.size_bytes);
+        let line = format!("{streams} UDP {noun} to {server}, iperf3, datagrams of {size} bytes");
+        (context.watch)(&Event::Connected(line));
+        let started = self.endpoint.start_receivers();
+        started.map_err(|error| crate::failure::system(&error))
+    }
+
+    /// The first datagram of a stream, until it is answered.
+    fn greet(&self, socket: &DatagramSocket, server: SocketAddr) -> Result<(), Failure> {
+        let mut strays = 0;
+        for _ in 0..TRIES {
+            let until = monotonic() + AGAIN;
+            // One that is lost or refused is sent again.
+            let _ = socket.send(&CONNECT_REQUEST);
+            while monotonic() < until {
+                let ready = readable(socket, until.since(monotonic()).min(LOOK));
+                if !ready.unwrap_or(false) {
+                    continue;
+                }
+                let mut datagram = [0; 64];
+                if let Ok(Some((len, _))) = socket.receive_from(&mut datagram) {
+                    if is_connect_reply(&datagram[..len]) {
+                        return Ok(());
+                    }
+                    strays += 1;
+                    if strays > STRAYS_MAX {
+                        break;
+                    }
+                }
+            }
+        }
+        let reason = "no answer on its UDP port";
+        Err(Failure::new(Fault::Unreachable, "open UDP stream to", server.to_string(), reason)
+            .advise("a filter on the way may keep UDP back"))
+    }
+
+    /// Takes samples until the end; those of the end of the omitted span, and when it was over.
+    fn follow(
+        &mut self,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<(Vec<UdpSample>, MonoTime), Failure> {
+        let begin = account.begin;
+        let planned = self.request.datagram_budget().is_none();
+        let planned = self.request.planned_span().filter(|_| planned);
+        let interval = Duration::from_nanos(self.request.interval_ns);
+        let mut tick = begin + interval;
+        let mut omit =
+            (self.request.omit_ns > 0).then(|| begin + Duration::from_nanos(self.request.omit_ns));
+        let (mut omitted, mut sent_rows) = (Vec::new(), SentRows::default());
+        let mut ended: Option<MonoTime> = None;
+        loop {
+            let now = monotonic();
+            if now >= tick {
+                let samples = self.endpoint.sample(now);
+                let about = (self.request.size_bytes, self.request.omit_ns);
+                let rows = sent_rows.next(&samples, Direction::Up, about);
+                rows.into_iter().for_each(|row| (context.watch)(&Event::Interval(row)));
+                account.local_interval(samples, context.watch);
+                account.remote_interval(Vec::new(), context.watch);
+                tick += interval;
+            }
+            if omit.is_some_and(|at| now >= at) {
+                omit = None;
+                omitted = self.endpoint.sample(now);
+            }
+            let over = planned.map_or_else(|| self.is_complete(), |span| now >= begin + span);
+            if (over || context.stop.asked()) && ended.is_none() {
+                self.endpoint.stop_sending();
+                ended = Some(now);
+            }
+            let arrived = match self.request.directions {
+                TcpDirections::Down => Duration::ZERO,
+                _ => ARRIVAL,
+            };
+            if ended.is_some_and(|at| now.since(at) >= arrived) {
+                return Ok((omitted, ended.unwrap_or(now)));
+            }
+            let due = planned.is_none_or(|span| now + LOOK >= begin + span);
+            let look = if due || ended.is_some() { LOOK_AT_END } else { LOOK };
+            let until = tick.min(now + look).min(omit.unwrap_or(tick));
+            if let Some(event) = self.control.next_event(until)? {
+                return Err(refusal(self.control.peer(), event));
+            }
+        }
+    }
+
+    /// Whether the datagrams of a test by their number have been sent and received.
+    fn is_complete(&self) -> bool {
+        let budget = self.request.datagram_budget().unwrap_or(0);
+        let samples = self.endpoint.sample(monotonic());
+        self.request.each_direction().iter().all(|direction| {
+            let of_way = samples.iter().filter(|sample| sample.direction == *direction);
+            of_way.map(|sample| sample.counts.next).sum::<u64>() >= budget
+        })
+    }
+
+    fn next_event(&mut self, timeout: Duration) -> Result<ClientEvent, Failure> {
+        if let Some(event) = self.control.next_event(monotonic() + timeout)? {
+            return Ok(event);
+        }
+        let reason = "the server fell silent";
+        Err(Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
+            .advise("what was measured before is kept"))
+    }
+}

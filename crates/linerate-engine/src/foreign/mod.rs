@@ -1,0 +1,55 @@
+//! Tests with the programs of others: ttcp, iperf 2, iperf 3, nuttcp, from either side.
+//!
+//! Each has a folder with its drivers; bytes and the order of messages are in `linerate_proto`,
+//! the loops that move data in `throughput`. What another program does not tell stays absent.
+
+pub mod iperf2;
+pub mod iperf3;
+pub mod nuttcp;
+mod serve;
+mod test;
+mod ttcp;
+
+pub use serve::{Seen, Serving};
+
+use std::net::SocketAddr;
+
+use linerate_core::record::{Failure, Fault, TcpPlan, UdpPlan, Via};
+use linerate_proto::native::UdpRequest;
+
+use crate::context::Context;
+use crate::datagram;
+use crate::throughput::account::Account;
+
+/// Measures with a server of another program; what was seen is in `account`.
+pub(crate) fn measure(
+    via: Via,
+    plan: &TcpPlan,
+    context: &mut Context<'_>,
+    account: &mut Account,
+) -> Result<(), Failure> {
+    match via {
+        Via::Iperf2 => iperf2::client::measure(plan, context, account),
+        Via::Iperf3 => iperf3::measure(plan, context, account),
+        Via::Nuttcp => nuttcp::client::measure(plan, context, account),
+        Via::Ttcp => ttcp::measure(plan, context, account),
+    }
+}
+
+/// The same over UDP, with a server at an address.
+pub(crate) fn measure_udp(
+    via: Via,
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    context: &mut Context<'_>,
+    account: &mut datagram::account::Account,
+) -> Result<(), Failure> {
+    match via {
+        Via::Iperf3 => iperf3::measure_udp(plan, server, request, context, account),
+        Via::Iperf2 => iperf2::measure_udp((plan, server, request), context, account),
+        Via::Nuttcp | Via::Ttcp => {
+            let reason = format!("{via} over UDP is not spoken");
+            Err(Failure::new(Fault::Usage, "test with", &plan.host, reason)
+                .advise("--via iperf3 and --via iperf2 are"))
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! nuttcp from either side (spec/nuttcp.md).
+
+pub(crate) mod client;
+mod control;
+mod data_ports;
+mod server;
+
+pub use data_ports::DataPorts;
+pub use server::serve;
+
+use linerate_proto::ttcp::pattern;
+
+use crate::throughput::endpoint::Manner;
+
+/// The manner of nuttcp, ttcp's heir: printable characters. Its receivers tell one sum for all
+/// streams, so a sender counts its own; they read one buffer from each stream in turn.
+const MANNER: Manner = Manner { content: pattern, one_sided: true, shares: false, dealt: true };

@@ -1,0 +1,243 @@
+//! What the clients of ttcp, iperf 2 and nuttcp share: data streams without a hello, and following
+//! them with what this end alone can see.
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_core::record::{
+    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan, Via,
+};
+use linerate_core::time::MonoTime;
+use linerate_proto::native::Request;
+use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::tcp::{self, TcpOptions};
+
+use crate::address::resolve;
+use crate::context::Context;
+use crate::path::witness::Witness;
+use crate::throughput::account::Account;
+use crate::throughput::client::{bind_address, client_side, connect_failure, request};
+use crate::throughput::control::plain;
+use crate::throughput::endpoint::{Endpoint, Manner, socket_options};
+use crate::throughput::session::planned_span;
+
+/// After its planned end a test has this long for what is on the way.
+const GRACE: Duration = Duration::from_secs(15);
+/// How often the threads and the stop flag are looked at.
+const LOOK: Duration = Duration::from_millis(2);
+/// A client that acknowledges nothing for this long has vanished: its place is free within 5 s, for
+/// the kernel looks once a second.
+pub(crate) const VANISHED: Duration = Duration::from_millis(3800);
+/// A server that acknowledges nothing for this long has vanished; a shorter break of the path is
+/// part of what is measured.
+const SERVER_VANISHED: Duration = Duration::from_secs(30);
+
+/// A test with a server of another program, from its client.
+pub(crate) struct Test {
+    pub(crate) server: SocketAddr,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) request: Request,
+    pub(crate) endpoint: Endpoint,
+    timeout: Duration,
+    via: &'static str,
+    /// The test's sockets, for what comes on them beside data.
+    pub(crate) sockets: Vec<Arc<TcpStream>>,
+    /// Direction and number of each.
+    places: Vec<(Direction, u16)>,
+}
+
+impl Test {
+    /// Finds the server and holds the plan against what any test allows.
+    pub(crate) fn of(
+        plan: &TcpPlan,
+        manner: Manner,
+        account: &mut Account,
+    ) -> Result<Self, Failure> {
+        let request = request(plan);
+        request.check().map_err(|error| refuse(error.to_string()))?;
+        if request.background_bps.is_some() {
+            return Err(refuse("a flow in the background needs linerate at both ends".to_owned()));
+        }
+        let server = resolve(&plan.host, plan.port, plan.family)?;
+        account.ends.push(crate::environment::local_end(Some(server.ip())));
+        account.witness = Some(Witness::begin(server.ip()));
+        account.one_sided = manner.one_sided;
+        Ok(Self {
+            server,
+            local: bind_address(plan.bind.as_deref())?,
+            endpoint: Endpoint::in_manner(request.clone(), manner),
+            request,
+            timeout: Duration::from_nanos(plan.connect_timeout_ns),
+            via: plan.via.map_or("a server", Via::name),
+            sockets: Vec::new(),
+            places: Vec::new(),
+        })
+    }
+
+    /// Opens a connection to the server without giving it to the endpoint.
+    pub(crate) fn connect(&self, server: SocketAddr, side: Side) -> Result<TcpStream, Failure> {
+        let options = socket_options(&self.request);
+        let options = match side {
+            Side::Sender => options,
+            Side::Receiver => TcpOptions { congestion_control: None, ..options },
+        };
+        let socket = tcp::connect(server, self.local, &options, self.timeout);
+        let socket = socket.map_err(|error| {
+            let failure = connect_failure(&error);
+            match error.source.kind() {
+                std::io::ErrorKind::ConnectionRefused => {
+                    failure.advise(format!("start {} there, or name its port with -p", self.via))
+                }
+                _ => failure,
+            }
+        })?;
+        tcp::notice_vanished_peer(&socket, SERVER_VANISHED);
+        Ok(socket)
+    }
+
+    /// Gives a connection to the endpoint as stream `flow` of `direction`.
+    pub(crate) fn add(
+        &mut self,
+        socket: TcpStream,
+        (direction, flow): (Direction, u16),
+        account: &mut Account,
+    ) {
+        let address = socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
+        let server = socket.peer_addr().unwrap_or(self.server);
+        account.connected(direction, flow, &address, server);
+        let side = client_side(direction);
+        self.sockets.push(self.endpoint.add(socket, (direction, flow, side), address));
+        self.places.push((direction, flow));
+    }
+
+    /// Tells that the streams are there.
+    pub(crate) fn connected(&self, plan: &TcpPlan, context: &mut Context<'_>) {
+        let noun = if plan.streams == 1 { "stream" } else { "streams" };
+        let line = format!("{} {noun} to {}, {}", plan.streams, self.server, self.via);
+        (context.watch)(&Event::Connected(line));
+        for (place, socket) in self.places.iter().zip(&self.sockets) {
+            (context.watch)(&Event::Stream(opened(socket, *place)));
+        }
+    }
+
+    /// Starts every stream.
+    pub(crate) fn start(&mut self, account: &mut Account) -> Result<(), Failure> {
+        self.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+        account.begin = monotonic();
+        self.endpoint.start(account.begin).map_err(|error| crate::failure::system(&error))
+    }
+
+    /// Takes samples until every stream is done; `look` is called between them and may end the
+    /// test by a failure.
+    pub(crate) fn follow(
+        &mut self,
+        context: &mut Context<'_>,
+        account: &mut Account,
+        look: &mut dyn FnMut(&mut Context<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let begin = account.begin;
+        let interval = Duration::from_nanos(self.request.interval_ns);
+        let mut tick = begin + interval;
+        let mut give_up = planned_span(&self.request).map(|span| begin + span + GRACE);
+        let mut stopping = false;
+        while !self.endpoint.is_done() {
+            let now = monotonic();
+            if now >= tick {
+                let samples = self.endpoint.sample(now);
+                account.local_interval(samples, context.watch);
+                tick += interval;
+            }
+            if context.stop.asked() && !stopping {
+                stopping = true;
+                self.endpoint.stop_sending();
+                self.hang_up_receivers();
+                give_up = Some(now + GRACE);
+            }
+            if give_up.is_some_and(|end| now >= end) {
+                return Err(self.silent());
+            }
+            look(context)?;
+            sleep(LOOK.min(tick.since(now)));
+        }
+        let samples = self.endpoint.sample(monotonic());
+        account.local_interval(samples, context.watch);
+        Ok(())
+    }
+
+    /// A server that sends has no other way to learn that nobody wants more.
+    fn hang_up_receivers(&self) {
+        if self.request.directions != TcpDirections::Up {
+            self.endpoint.halt();
+        }
+    }
+
+    /// Ends the threads, also of a test that failed, and keeps what they counted.
+    pub(crate) fn finish(
+        self,
+        result: Result<(), Failure>,
+        account: &mut Account,
+    ) -> Result<(), Failure> {
+        if result.is_err() {
+            self.endpoint.halt();
+        }
+        account.local = self.endpoint.finish();
+        result?;
+        account.stream_failure().map_or(Ok(()), Err)
+    }
+
+    /// What the server sent on a stream beside data, until it closed; at most `most` bytes.
+    pub(crate) fn rest_of(&self, stream: usize, most: usize, until: MonoTime) -> Vec<u8> {
+        let Some(socket) = self.sockets.get(stream) else { return Vec::new() };
+        let mut all = vec![0; most];
+        let mut filled = 0;
+        while filled < most && monotonic() < until {
+            match std::io::Read::read(&mut &**socket, &mut all[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if is_pause(&error) => {}
+                Err(_) => break,
+            }
+        }
+        all.truncate(filled);
+        all
+    }
+
+    fn silent(&self) -> Failure {
+        let reason = "the data did not end in time";
+        Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
+            .advise("what was measured before is kept")
+    }
+}
+
+/// What is told of a stream when it is connected.
+fn opened(stream: &TcpStream, (direction, flow): (Direction, u16)) -> StreamOpened {
+    let (sndbuf_bytes, rcvbuf_bytes) = tcp::buffers(stream);
+    let text = |address: std::io::Result<SocketAddr>| address.map_or_else(|_| String::new(), plain);
+    StreamOpened {
+        direction,
+        flow,
+        local_addr: text(stream.local_addr()),
+        remote_addr: text(stream.peer_addr()),
+        mss_bytes: tcp::mss(stream.as_fd()),
+        sndbuf_bytes,
+        rcvbuf_bytes,
+        session: None,
+    }
+}
+
+/// What a record can say of a host of which only the program is known.
+pub(crate) fn remote_end(program: Option<String>) -> End {
+    End { role: "remote".to_owned(), version: program, ..End::default() }
+}
+
+/// The protocol has no place for what was asked.
+pub(crate) fn refuse(reason: String) -> Failure {
+    Failure::new(Fault::Usage, "plan", "TCP test", reason).advise("see linerate tcp --help")
+}
+
+fn is_pause(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, WouldBlock};
+    matches!(error.kind(), Interrupted | WouldBlock)
+}

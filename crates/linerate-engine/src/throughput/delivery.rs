@@ -1,0 +1,159 @@
+//! What a sender alone can say of its stream: which bytes the other end's kernel acknowledged.
+//!
+//! A write returns when the bytes are in the socket's buffer, so the end of the last write is not
+//! the end of the transfer; the acknowledgement of the end of the stream is. Left out: whether the
+//! application there read the bytes.
+
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_core::record::TcpInfo;
+use linerate_core::time::MonoTime;
+use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::tcp;
+
+use super::span::Measured;
+
+/// What was written has this long to be acknowledged after the last write.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The first look for the acknowledgement, and the longest pause between two.
+const LOOK_FIRST: Duration = Duration::from_micros(50);
+const LOOK_MAX: Duration = Duration::from_millis(1);
+
+/// Follows one stream at its sender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    /// The kernel's count before the first byte: it counts the SYN (RFC 4898 counts sequence
+    /// numbers).
+    before: u64,
+    /// Where the measured span begins, once the omitted one is over.
+    begin: Option<(MonoTime, u64)>,
+}
+
+impl Delivery {
+    /// Of a connection that has sent nothing yet.
+    pub(crate) fn of(stream: &TcpStream) -> Self {
+        Self { before: acknowledged(stream).unwrap_or(0), begin: None }
+    }
+
+    /// Payload bytes acknowledged so far, of `written`; all of them where the kernel does not tell.
+    pub(crate) fn bytes(&self, acknowledged: Option<u64>, written: u64) -> u64 {
+        let counted = acknowledged.map(|count| count.saturating_sub(self.before));
+        counted.map_or(written, |count| count.min(written))
+    }
+
+    /// Takes note of the end of the omitted span.
+    #[inline]
+    pub(crate) fn at(&mut self, now: MonoTime, start: MonoTime, stream: &TcpStream, omit_ns: u64) {
+        if omit_ns > 0 && self.begin.is_none() && now.nanos_since(start) >= omit_ns {
+            self.begin = Some((now, self.bytes(acknowledged(stream), u64::MAX)));
+        }
+    }
+
+    /// Waits until what was `sent` is acknowledged, and tells what was.
+    pub(crate) fn finish(
+        self,
+        stream: &TcpStream,
+        sent: Measured,
+        halt: impl Fn() -> bool,
+    ) -> Measured {
+        let give_up = monotonic() + PATIENCE;
+        let mut pause = LOOK_FIRST;
+        let end = loop {
+            let now = monotonic();
+            if is_delivered(stream) || halt() || now >= give_up {
+                break now;
+            }
+            sleep(pause);
+            pause = (pause * 3 / 2).min(LOOK_MAX);
+        };
+        let bytes_total = self.bytes(acknowledged(stream), sent.bytes_total);
+        let (begin, before) = self.begin.unwrap_or((sent.begin, 0));
+        Measured {
+            begin,
+            span_ns: end.nanos_since(begin),
+            bytes: bytes_total.saturating_sub(before),
+            bytes_total: sent.bytes_total,
+        }
+    }
+}
+
+/// How far what an end wrote has come, all streams together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outstanding {
+    /// Written, not sent yet.
+    pub(crate) unsent_bytes: u64,
+    /// Segments sent, not acknowledged.
+    pub(crate) unacknowledged: u64,
+    /// Windows that the peer offers; they grow while it reads on.
+    pub(crate) offered_bytes: u64,
+    /// Segments retransmitted so far.
+    pub(crate) retransmits: u64,
+    /// The longest smoothed round-trip time.
+    pub(crate) rtt_ns: u64,
+    /// The longest of the streams' smallest round-trip times.
+    pub(crate) rtt_min_ns: u64,
+}
+
+impl Outstanding {
+    /// With one more stream.
+    pub(crate) fn and(self, info: &TcpInfo) -> Self {
+        let count = |count: Option<u32>| u64::from(count.unwrap_or(0));
+        Self {
+            unsent_bytes: self.unsent_bytes + count(info.notsent_bytes),
+            unacknowledged: self.unacknowledged + count(info.unacked),
+            offered_bytes: self.offered_bytes + count(info.snd_wnd_bytes),
+            retransmits: self.retransmits + count(info.total_retrans),
+            rtt_ns: self.rtt_ns.max(count(info.rtt_us) * 1000),
+            rtt_min_ns: self.rtt_min_ns.max(count(info.min_rtt_us) * 1000),
+        }
+    }
+}
+
+fn acknowledged(stream: &TcpStream) -> Option<u64> {
+    tcp::tcp_info(stream.as_fd())?.bytes_acked
+}
+
+/// Whether the end of the stream is acknowledged: FIN-WAIT-2, TIME-WAIT or CLOSED
+/// (RFC 9293 §3.3.2; 5, 6 and 7 of Linux tcp_states.h).
+fn is_delivered(stream: &TcpStream) -> bool {
+    let state = tcp::tcp_info(stream.as_fd()).and_then(|info| info.state);
+    state.is_none_or(|state| matches!(state, 5..=7))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn the_span_of_a_sender_ends_when_the_reader_has_made_room_for_the_last_byte() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let mut stream = TcpStream::connect(address).expect("loopback");
+        let (mut reader, _) = listener.accept().expect("it is there");
+        let delivery = Delivery::of(&stream);
+        let begin = monotonic();
+        stream.write_all(&[7; 1000]).expect("room for it");
+        stream.shutdown(Shutdown::Write).expect("open");
+        let sent = Measured { begin, span_ns: 1, bytes: 1000, bytes_total: 1000 };
+        let measured = delivery.finish(&stream, sent, || false);
+        assert_eq!((measured.bytes, measured.bytes_total), (1000, 1000));
+        assert!(measured.span_ns > 1, "until the acknowledgement");
+        let mut all = Vec::new();
+        assert_eq!(reader.read_to_end(&mut all).ok(), Some(1000));
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_count_acknowledgements_leaves_what_was_written() {
+        let delivery = Delivery { before: 1, begin: None };
+        assert_eq!(delivery.bytes(None, 500), 500);
+        // The end of the stream takes a sequence number too.
+        assert_eq!(delivery.bytes(Some(502), 500), 500);
+        assert_eq!(delivery.bytes(Some(301), 500), 300);
+        assert_eq!(delivery.bytes(Some(0), 500), 0);
+    }
+}

@@ -1,0 +1,42 @@
+//! The server's answer to a header with an extension, big-endian, 28 bytes:
+//!
+//! ```text
+//!  0 type (2) | 4 length (28) | 8 flags | 12 version (4 + 4) | 20 reserved (8)
+//! ```
+//!
+//! With trip times 24 bytes of time stamps follow and the length is 52; they are not sent here.
+
+use super::Version;
+use super::header::word;
+
+/// Length of the answer.
+pub const ANSWER_BYTES: usize = 28;
+
+const TYPE: u32 = 2;
+
+/// What a server tells of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The server's version.
+    pub version: Version,
+}
+
+impl Answer {
+    /// Its bytes.
+    pub fn to_bytes(self) -> [u8; ANSWER_BYTES] {
+        let mut bytes = [0; ANSWER_BYTES];
+        let words = [TYPE, ANSWER_BYTES as u32, 0, self.version.upper, self.version.lower];
+        for (field, word) in bytes.chunks_exact_mut(4).zip(words) {
+            field.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// Reads an answer from the start of what a server sent; none where it is something else.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let length = word(bytes, 4)? as usize;
+        let fits = word(bytes, 0)? == TYPE && length >= ANSWER_BYTES && bytes.len() >= ANSWER_BYTES;
+        let version = Version { upper: word(bytes, 12)?, lower: word(bytes, 16)? };
+        fits.then_some(Self { version })
+    }
+}

@@ -1,0 +1,115 @@
+//! UDP datagrams, big-endian, in two layouts:
+//!
+//! ```text
+//! iperf 2.0.10 and newer          iperf 2.0.5 and older, lwIP
+//!  0 number, low 32 bits           0 number, signed 32 bits
+//!  4 seconds, 8 microseconds       4 seconds, 8 microseconds
+//! 12 number, high 32 bits         12 client header
+//! 16 client header
+//! ```
+//!
+//! The bit SEQNO64B of the flags at 16 tells them apart. Numbers count from 1 (2.0.5: from 0). A
+//! datagram whose number is negative ends the test: it is the next number, negated.
+
+use super::header::word;
+use super::{ClientHeader, Opening, opening};
+
+/// Where the client header says that numbers have 64 bits.
+const NUMBERS_OF_64_BITS: u32 = 0x0800_0000;
+/// UDP tests carry this, too, in new clients.
+const UDP_BITS: u32 = 0x2800_0000;
+/// Whether the flags tell a length, and that length.
+const LENGTH_BITS: u32 = 0x0001_01fe;
+/// Fields that every header has.
+const FIRST_FORM_BYTES: usize = 24;
+/// Bits that a header of a UDP test never has.
+const UNKNOWN: u32 = 0x007e_fe00;
+
+/// How a client lays out its datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// 12 bytes before the header.
+    Narrow,
+    /// 16 bytes before the header.
+    Wide,
+}
+
+impl Layout {
+    /// Of a client's first datagram.
+    pub fn of(datagram: &[u8]) -> Self {
+        let flags = word(datagram, 16).unwrap_or(0);
+        let wide = flags & NUMBERS_OF_64_BITS != 0 && flags & UNKNOWN == 0;
+        if wide { Self::Wide } else { Self::Narrow }
+    }
+
+    /// Bytes before the client header or the report.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Narrow => 12,
+            Self::Wide => 16,
+        }
+    }
+}
+
+/// The first fields of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its number; negative in the last one.
+    pub number: i64,
+    /// When it was sent, by the sender's wall clock.
+    pub sent_us: u64,
+}
+
+impl Stamp {
+    /// Reads a datagram; none when it is too short.
+    pub fn parse(datagram: &[u8], layout: Layout) -> Option<Self> {
+        let low = word(datagram, 0)?;
+        let number = match layout {
+            Layout::Narrow => i64::from(low.cast_signed()),
+            Layout::Wide => {
+                let high = word(datagram, 12)?;
+                (u64::from(high) << 32 | u64::from(low)).cast_signed()
+            }
+        };
+        // More than a second of microseconds was no clock; it is not to reach the next one.
+        let micros = u64::from(word(datagram, 8)?).min(999_999);
+        let sent_us = u64::from(word(datagram, 4)?) * 1_000_000 + micros;
+        Some(Self { number, sent_us })
+    }
+
+    /// Writes the fields into a datagram that has room for them, in the wide layout.
+    pub fn write(self, datagram: &mut [u8]) {
+        let number = self.number.cast_unsigned();
+        let seconds = (self.sent_us / 1_000_000) as u32;
+        let micros = (self.sent_us % 1_000_000) as u32;
+        let words = [number as u32, seconds, micros, (number >> 32) as u32];
+        for (field, word) in datagram.chunks_exact_mut(4).zip(words) {
+            field.copy_from_slice(&word.to_be_bytes());
+        }
+    }
+}
+
+/// The client header of a datagram, where it has one that can be read. What a short datagram has
+/// no room for counts as 0.
+pub(super) fn client_header(datagram: &[u8], layout: Layout) -> Option<ClientHeader> {
+    let bytes = datagram.get(layout.bytes()..)?;
+    // The length of a UDP header counts the bytes before it: without it, and without the bits of
+    // UDP, the fields are those of TCP.
+    let flags = word(bytes, 0)? & !UDP_BITS & !LENGTH_BITS;
+    let mut header = flags.to_be_bytes().to_vec();
+    header.extend_from_slice(bytes.get(4..FIRST_FORM_BYTES)?);
+    header.extend(bytes[FIRST_FORM_BYTES..].iter().chain(std::iter::repeat(&0)).take(36));
+    match opening(&header) {
+        Ok(Opening::Header(found)) => Some(found),
+        _ => None,
+    }
+}
+
+/// The flags, length and all, of a client header as it stands in a datagram of this program.
+pub(super) fn mark_for_udp(header: &mut [u8]) {
+    let Some(flags) = word(header, 0) else { return };
+    const LENGTH: u32 = 0x0000_01fe;
+    let length = (flags & LENGTH) + ((Layout::Wide.bytes() as u32) << 1);
+    let flags = (flags & !LENGTH) | (length & LENGTH) | NUMBERS_OF_64_BITS;
+    header[..4].copy_from_slice(&flags.to_be_bytes());
+}

@@ -1,0 +1,249 @@
+//! The header of a client, big-endian, and what a connection's first bytes tell of its sender.
+//!
+//! ```text
+//!  0 flags | 4 threads | 8 listen port | 12 buffer bytes | 16 window | 20 amount        24 bytes
+//! 24 type, length (both 0) | 32 upper flags (2), lower flags (2) | 36 version (4 + 4)
+//! 44 reserved (2), service type (2) | 48 rate (4, 4) | 56 write prefetch            60 bytes
+//! ```
+//!
+//! The length stands in the flags where bit 16 is set; without it a header has 24 bytes. iperf 2.2
+//! has 64. What follows byte 60 (start times, isochronous settings) is passed over.
+
+/// Fields of the first form are valid, and the server is to send too.
+const VERSION1: u32 = 0x8000_0000;
+/// An extension follows the first 24 bytes.
+const EXTEND: u32 = 0x4000_0000;
+/// Fields of the second form are valid: the mode stands in the upper flags.
+const VERSION2: u32 = 0x0400_0000;
+/// The client asks for the server's answer.
+const DETECT: u32 = 0x0200_0000;
+/// Bits 1 to 8 hold the length of the header.
+const LENGTH_SET: u32 = 0x0001_0000;
+const LENGTH: u32 = 0x0000_01fe;
+/// With [`VERSION1`]: the server sends at once rather than afterwards.
+const RUN_NOW: u32 = 0x0000_0001;
+/// Every bit that has a meaning; text has others.
+const KNOWN: u32 = 0xff80_0000 | LENGTH_SET | LENGTH | RUN_NOW;
+
+/// Start times follow.
+const UPPER_TRIP_TIMES: u16 = 0x0010;
+const UPPER_REVERSE: u16 = 0x0400;
+const UPPER_FULL_DUPLEX: u16 = 0x0800;
+
+const FIRST_FORM_BYTES: usize = 24;
+/// Through the write prefetch, as iperf 2.1.8 has it.
+const EXTENDED_BYTES: usize = 60;
+/// Longest header that the length field can name.
+pub const HEADER_BYTES_MAX: usize = 255;
+
+/// A version of iperf 2 as headers carry it: 2.1.8 is 0x0002_0001, 0x0008_0003.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// Major and minor.
+    pub upper: u32,
+    /// Patch, and the state of the release.
+    pub lower: u32,
+}
+
+/// The version whose manner this module has: 2.1.8.
+pub const WIRE_VERSION: Version = Version { upper: 0x0002_0001, lower: 0x0008_0003 };
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (major, minor) = (self.upper >> 16, self.upper & 0xffff);
+        write!(f, "{major}.{minor}.{}", self.lower >> 16)
+    }
+}
+
+/// Who sends, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The client sends.
+    Forward,
+    /// The client sends, and the server at the same time on a connection to the client (`-d`).
+    Dual,
+    /// The client sends, then the server on a connection to the client (`-r`).
+    TradeOff,
+    /// The server sends on the client's connection (`-R`).
+    Reverse,
+    /// Both send on the client's connection (`--full-duplex`).
+    FullDuplex,
+}
+
+/// When the sender ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// After so many bytes of each stream.
+    Bytes(u32),
+    /// After so many hundredths of a second.
+    Centiseconds(u32),
+}
+
+/// The header of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientHeader {
+    /// Who sends, and when.
+    pub mode: Mode,
+    /// Streams of the client.
+    pub threads: u32,
+    /// Where the client listens, for [`Mode::Dual`] and [`Mode::TradeOff`].
+    pub listen_port: u16,
+    /// Bytes of one write; 0 where the user named none.
+    pub buffer_bytes: u32,
+    /// Socket buffer; 0 where the user named none.
+    pub window: u32,
+    /// When it ends.
+    pub amount: Amount,
+    /// The client's version; none in the first form.
+    pub version: Option<Version>,
+    /// The client waits for the server's answer, or reads it at least.
+    pub wants_answer: bool,
+    /// The client sends the times of its writes.
+    pub trip_times: bool,
+    /// Length of the header.
+    pub length: usize,
+}
+
+/// What the first bytes of a connection tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// So many bytes have to be there to tell.
+    Needs(usize),
+    /// No header: ttcp, PCATTCP, or an iperf that has nothing to ask.
+    Plain,
+    /// A header.
+    Header(ClientHeader),
+}
+
+/// A header that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// Shorter than its own fields.
+    #[error("a header of {0} bytes; its flags ask for {1}")]
+    Length(usize, usize),
+    /// A port of more than 16 bits where the server is to connect to it.
+    #[error("port {0}")]
+    Port(u32),
+}
+
+/// Tells a header from plain data.
+/// # Errors
+/// [`HeaderError`] when the flags are those of a header, but it cannot be.
+pub fn opening(bytes: &[u8]) -> Result<Opening, HeaderError> {
+    let Some(flags) = word(bytes, 0) else { return Ok(Opening::Needs(4)) };
+    if flags & !KNOWN != 0 || flags & (VERSION1 | EXTEND | VERSION2 | DETECT) == 0 {
+        return Ok(Opening::Plain);
+    }
+    let least = if flags & (EXTEND | VERSION2) == 0 { FIRST_FORM_BYTES } else { EXTENDED_BYTES };
+    let length = match flags & LENGTH_SET {
+        0 => least,
+        _ => ((flags & LENGTH) >> 1) as usize,
+    };
+    if length < least {
+        return Err(HeaderError::Length(length, least));
+    }
+    match bytes.get(..length) {
+        None => Ok(Opening::Needs(length)),
+        Some(header) => parse(flags, header).map(Opening::Header),
+    }
+}
+
+fn parse(flags: u32, header: &[u8]) -> Result<ClientHeader, HeaderError> {
+    let at = |offset| word(header, offset).unwrap_or(0);
+    let extended = flags & (EXTEND | VERSION2) != 0;
+    let upper = if extended { (at(32) >> 16) as u16 } else { 0 };
+    let second = flags & VERSION2 != 0;
+    let mode = match (flags & VERSION1 != 0, flags & RUN_NOW != 0) {
+        (true, true) => Mode::Dual,
+        (true, false) => Mode::TradeOff,
+        _ if second && upper & UPPER_REVERSE != 0 => Mode::Reverse,
+        _ if second && upper & UPPER_FULL_DUPLEX != 0 => Mode::FullDuplex,
+        _ => Mode::Forward,
+    };
+    let listens = matches!(mode, Mode::Dual | Mode::TradeOff);
+    let listen_port = u16::try_from(at(8)).ok();
+    if listens && listen_port.is_none_or(|port| port == 0) {
+        return Err(HeaderError::Port(at(8)));
+    }
+    let version = extended.then(|| Version { upper: at(36), lower: at(40) });
+    Ok(ClientHeader {
+        mode,
+        threads: at(4),
+        listen_port: listen_port.unwrap_or(0),
+        buffer_bytes: at(12),
+        window: at(16),
+        amount: amount(at(20)),
+        version,
+        wants_answer: flags & DETECT != 0 || (flags & EXTEND != 0 && !second),
+        trip_times: upper & UPPER_TRIP_TIMES != 0,
+        length: header.len(),
+    })
+}
+
+/// Negative amounts are times in units of 10 ms.
+const fn amount(field: u32) -> Amount {
+    if field >> 31 == 0 { Amount::Bytes(field) } else { Amount::Centiseconds(field.wrapping_neg()) }
+}
+
+impl ClientHeader {
+    /// The header of a test by this program, with the extension of 2.1.8.
+    pub const fn new(mode: Mode, amount: Amount) -> Self {
+        Self {
+            mode,
+            threads: 1,
+            listen_port: 0,
+            buffer_bytes: 0,
+            window: 0,
+            amount,
+            version: Some(WIRE_VERSION),
+            wants_answer: matches!(mode, Mode::Forward | Mode::Dual | Mode::TradeOff),
+            trip_times: false,
+            length: EXTENDED_BYTES,
+        }
+    }
+
+    /// Its bytes, [`EXTENDED_BYTES`] of them, whatever `length` says.
+    pub fn to_bytes(self) -> [u8; EXTENDED_BYTES] {
+        let mode = match self.mode {
+            Mode::Forward => 0,
+            Mode::Dual => VERSION1 | RUN_NOW,
+            Mode::TradeOff => VERSION1,
+            Mode::Reverse | Mode::FullDuplex => VERSION2,
+        };
+        let upper = match self.mode {
+            Mode::Reverse => UPPER_REVERSE,
+            Mode::FullDuplex => UPPER_FULL_DUPLEX,
+            _ => 0,
+        };
+        let amount = match self.amount {
+            Amount::Bytes(bytes) => bytes & 0x7fff_ffff,
+            Amount::Centiseconds(count) => count.clamp(1, 1 << 31).wrapping_neg(),
+        };
+        let version = self.version.unwrap_or_default();
+        let flags = EXTEND | LENGTH_SET | (EXTENDED_BYTES as u32) << 1 | mode;
+        let words = [
+            flags,
+            self.threads,
+            self.listen_port.into(),
+            self.buffer_bytes,
+            self.window,
+            amount,
+            0,
+            0,
+            u32::from(upper) << 16,
+            version.upper,
+            version.lower,
+        ];
+        let mut bytes = [0; EXTENDED_BYTES];
+        for (field, word) in bytes.chunks_exact_mut(4).zip(words) {
+            field.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes
+    }
+}
+
+/// The big-endian word at `offset`.
+pub(super) fn word(bytes: &[u8], offset: usize) -> Option<u32> {
+    let field = bytes.get(offset..)?.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*field))
+}

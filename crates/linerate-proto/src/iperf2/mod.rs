@@ -1,0 +1,36 @@
+//! iperf 2 on the wire: the header that a client puts before its data, the server's answer to it,
+//! and UDP datagrams with their report (observed: 2.1.8 and 2.2.1; layout in spec/iperf2.md).
+//!
+//! There is no control connection. What is left out: isochronous traffic, permit keys, bounce-back.
+//!
+//! ```text
+//! client                                    server
+//!   header, payload ------------------------>        the header is payload too
+//!   <--------------------------------- answer        to headers with an extension
+//!   end of stream -------------------------->
+//! ```
+
+mod answer;
+mod datagram;
+mod header;
+mod report;
+mod udp;
+
+pub use answer::{ANSWER_BYTES, Answer};
+pub use datagram::{Layout, Stamp};
+pub use header::{
+    Amount, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Opening, Version, WIRE_VERSION,
+    opening,
+};
+pub use report::{REPORT_BYTES, UdpReport};
+pub use udp::{FIRST_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};
+
+/// What clients send where nothing else stands: decimal digits, over and over.
+pub fn pattern(length: usize) -> Vec<u8> {
+    b"0123456789".iter().copied().cycle().take(length).collect()
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod udp_tests;

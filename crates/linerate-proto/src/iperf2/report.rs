@@ -1,0 +1,86 @@
+//! The server's report on a UDP test, big-endian, behind the 12 or 16 bytes of a datagram:
+//!
+//! ```text
+//!  0 flags | 4 bytes (high, low) | 12 seconds, microseconds | 20 lost | 24 out of order
+//! 28 datagrams | 32 jitter (seconds, microseconds)                              40 bytes
+//! 40 statistics of transit times (15 words, here 0) | 100 lost, out of order, datagrams: high
+//! ```
+//!
+//! Old clients read the first 40 bytes alone and are sent no more.
+
+use super::Layout;
+use super::header::word;
+
+/// The report as it stands in a datagram of 2.0.10 and newer: 16 + 112 bytes.
+pub const REPORT_BYTES: usize = 128;
+
+/// Fields are valid; numbers have 64 bits; the words behind the first 40 bytes are there.
+const VALID: u32 = 0x8000_0000;
+const WIDE: u32 = 0x4800_0000;
+
+/// What a server counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpReport {
+    /// Bytes received, those of the last datagram too.
+    pub bytes: u64,
+    /// From the first datagram to the last.
+    pub span_us: u64,
+    /// Datagrams that did not come.
+    pub lost: u64,
+    /// Datagrams whose number was not above all before it; duplicates are among them.
+    pub out_of_order: u64,
+    /// The highest number.
+    pub datagrams: u64,
+    /// RFC 3550 §6.4.1.
+    pub jitter_us: u64,
+}
+
+impl UdpReport {
+    /// The datagram that carries it.
+    pub fn to_bytes(self, layout: Layout) -> Vec<u8> {
+        let wide = layout == Layout::Wide;
+        let (seconds, micros) = (self.span_us / 1_000_000, self.span_us % 1_000_000);
+        let first = [
+            u64::from(VALID | if wide { WIDE } else { 0 }),
+            self.bytes >> 32,
+            self.bytes,
+            seconds,
+            micros,
+            self.lost,
+            self.out_of_order,
+            self.datagrams,
+            self.jitter_us / 1_000_000,
+            self.jitter_us % 1_000_000,
+        ];
+        let mut bytes = vec![0; layout.bytes()];
+        let mut push = |word: u64| bytes.extend_from_slice(&(word as u32).to_be_bytes());
+        first.into_iter().for_each(&mut push);
+        if wide {
+            std::iter::repeat_n(0, 15).for_each(&mut push);
+            let high = [self.lost, self.out_of_order, self.datagrams];
+            high.into_iter().for_each(|word| push(word >> 32));
+        }
+        bytes
+    }
+
+    /// Reads a server's datagram of either layout; none when it is no report.
+    pub fn parse(datagram: &[u8]) -> Option<Self> {
+        // The field at 16 of a narrow report is the high half of its bytes: never with this bit.
+        let flags_at = |offset| word(datagram, offset).filter(|flags| flags & VALID != 0);
+        let base = if flags_at(16).is_some() { 16 } else { flags_at(12).map(|_| 12)? };
+        let at = |offset: usize| word(datagram, base + offset).map(u64::from);
+        let high = |offset| {
+            let there = word(datagram, base).is_some_and(|flags| flags & WIDE == WIDE);
+            if there { at(offset).unwrap_or(0) << 32 } else { 0 }
+        };
+        let micros = |offset| at(offset).filter(|micros| *micros < 1_000_000);
+        Some(Self {
+            bytes: at(4)? << 32 | at(8)?,
+            span_us: at(12)? * 1_000_000 + micros(16)?,
+            lost: high(100) | at(20)?,
+            out_of_order: high(104) | at(24)?,
+            datagrams: high(108) | at(28)?,
+            jitter_us: at(32)? * 1_000_000 + micros(36)?,
+        })
+    }
+}

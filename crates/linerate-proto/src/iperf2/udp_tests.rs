@@ -1,0 +1,186 @@
+//! UDP against recorded bytes: datagrams of a 2.1.8 client, reports of a 2.1.8 server for known
+//! numbers, and a client in the manner of 2.0.5.
+
+use super::*;
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<char> = hex.chars().filter(char::is_ascii_hexdigit).collect();
+    let byte = |pair: &[char]| {
+        let text: String = pair.iter().collect();
+        u8::from_str_radix(&text, 16).expect("two digits")
+    };
+    digits.chunks(2).map(byte).collect()
+}
+
+/// The first datagram of `iperf -c -u -n 30000 -b 10M` of 2.1.8, and its end (recorded).
+const FIRST: &str = "00000001 6b02739b 00044ff2 00000000 48010098 00000001 0000d101 00000000 \
+    00000000 00007530 0000000000000000 00000000 00020001 00080003 00000000 00a00000";
+const END: &str = "ffffffea 6b02739b 0004a87c ffffffff 48010098 00000001 0000d101 00000000";
+
+#[test]
+fn recorded_datagrams_are_read() {
+    let first = bytes(FIRST);
+    assert_eq!(Layout::of(&first), Layout::Wide);
+    let stamp = Stamp::parse(&first, Layout::Wide).expect("long enough");
+    // 0x6b02739b seconds and 0x44ff2 microseconds.
+    assert_eq!((stamp.number, stamp.sent_us), (1, 1_795_322_779_282_610));
+    let mut receiver = UdpReceiver::default();
+    assert_eq!(receiver.take(&first, 1470, 0), UdpTaken::Data);
+    let header = receiver.header().expect("one of 2.1.8");
+    assert_eq!((header.mode, header.amount), (Mode::Forward, Amount::Bytes(30_000)));
+    let end = Stamp::parse(&bytes(END), Layout::Wide).expect("long enough");
+    // 21 datagrams of 1470 bytes make 30,000: the end is the 22nd.
+    assert_eq!(end.number, -22);
+    assert_eq!(receiver.take(&bytes(END), 1470, 9), UdpTaken::End);
+}
+
+/// A datagram of 100 bytes, in a layout, sent when it arrives.
+fn datagram(number: i64, layout: Layout, sent_us: u64) -> Vec<u8> {
+    let header = ClientHeader::new(Mode::Forward, Amount::Centiseconds(100));
+    let mut wide = UdpSender::new(header).buffer(100);
+    Stamp { number, sent_us }.write(&mut wide);
+    match layout {
+        Layout::Wide => wide,
+        Layout::Narrow => {
+            let mut narrow = wide;
+            // 2.0.5: the number in 32 bits, no header's flags.
+            narrow.drain(12..16);
+            narrow[12..36].fill(0);
+            narrow
+        }
+    }
+}
+
+fn check(numbers: &[i64], layout: Layout, recorded: [u64; 4]) -> UdpReceiver {
+    let mut receiver = UdpReceiver::default();
+    for (&number, at) in numbers.iter().zip(0_u64..) {
+        let us = 1_000_000 + at * 10_000;
+        let taken = receiver.take(&datagram(number, layout, us), 100, us);
+        assert_eq!(taken, if number < 0 { UdpTaken::End } else { UdpTaken::Data });
+    }
+    let counts = receiver.counts();
+    let found = [counts.bytes, counts.lost, counts.out_of_order, counts.datagrams];
+    assert_eq!(found, recorded, "{numbers:?}");
+    receiver
+}
+
+#[test]
+fn counts_are_those_that_a_server_of_2_1_8_reported_for_the_same_numbers() {
+    let whole: Vec<i64> = (1..=18).chain([-19]).collect();
+    check(&whole, Layout::Wide, [1900, 0, 0, 19]);
+    check(&[1, 2, 3, 5, 6, 4, 9, 10, -11], Layout::Wide, [900, 2, 1, 11]);
+    check(&[1, 2, 2, 3, -4], Layout::Wide, [500, 0, 1, 4]);
+}
+
+#[test]
+fn a_client_in_the_manner_of_2_0_5_is_counted_and_answered_in_its_own_layout() {
+    // It counts from 0, and the end is the next number, negated.
+    let whole: Vec<i64> = (0..=17).chain([-18]).collect();
+    let receiver = check(&whole, Layout::Narrow, [1900, 0, 0, 18]);
+    let report = receiver.report();
+    assert_eq!(report.len(), 12 + 40);
+    assert_eq!(report[12..16], [0x80, 0, 0, 0]);
+    assert_eq!(UdpReport::parse(&report), Some(receiver.counts()));
+    // One lost in the middle, none at the start.
+    check(&[0, 1, 3, -4], Layout::Narrow, [400, 1, 0, 4]);
+}
+
+#[test]
+fn an_end_that_comes_again_is_answered_again_and_changes_nothing() {
+    let mut receiver = check(&[1, 2, -3], Layout::Wide, [300, 0, 0, 3]);
+    let before = receiver.report();
+    assert_eq!(receiver.take(&datagram(-4, Layout::Wide, 0), 100, 99), UdpTaken::End);
+    assert_eq!(receiver.report(), before);
+}
+
+/// The report of 2.1.8 for 1 2 3 5 6 4 9 10 and the end (recorded).
+const REPORT: &str = "00000000 00000000 00000000 00000000 c8000000 00000000 00000384 00000000 \
+    00013e10 00000002 00000001 0000000b 00000000 00000005 00000000 0000003a \
+    00000000 00000053 00000000 00000292 00000000 00000049 00000191 00087a23 \
+    00000000 ffffffef 00000009 00000087 00000001 00000000 00000000 00000000";
+
+#[test]
+fn a_recorded_report_is_read_and_the_same_figures_are_written_the_same() {
+    let wire = bytes(REPORT);
+    assert_eq!(wire.len(), REPORT_BYTES);
+    let report = UdpReport::parse(&wire).expect("a report");
+    let expected = UdpReport {
+        bytes: 900,
+        span_us: 81_424,
+        lost: 2,
+        out_of_order: 1,
+        datagrams: 11,
+        jitter_us: 5,
+    };
+    assert_eq!(report, expected);
+    let made = report.to_bytes(Layout::Wide);
+    assert_eq!(made.len(), REPORT_BYTES);
+    assert_eq!(made[..16 + 40], wire[..16 + 40]);
+    for cut in 0..16 + 40 {
+        assert_eq!(UdpReport::parse(&wire[..cut]), None, "cut at {cut}");
+    }
+}
+
+#[test]
+fn counts_beyond_32_bits_survive_the_wide_report() {
+    let report = UdpReport {
+        bytes: 1 << 40,
+        span_us: 3_600_000_000,
+        lost: 5 << 32 | 7,
+        out_of_order: 1 << 33,
+        datagrams: 9 << 32,
+        jitter_us: 1_500_000,
+    };
+    assert_eq!(UdpReport::parse(&report.to_bytes(Layout::Wide)), Some(report));
+}
+
+#[test]
+fn a_client_numbers_from_1_and_each_end_takes_the_next_number() {
+    let header = ClientHeader::new(Mode::Forward, Amount::Bytes(30_000));
+    let mut sender = UdpSender::new(ClientHeader { listen_port: 0xd101, ..header });
+    let mut buffer = sender.buffer(1470);
+    sender.stamp(&mut buffer, 1_795_322_779_282_610);
+    // All but the rate, which this program does not tell, is as 2.1.8 sends it.
+    let mut recorded = bytes(FIRST);
+    recorded[64..].fill(0);
+    assert_eq!(buffer[..recorded.len()], recorded);
+    for number in [-2, -3] {
+        sender.stamp_end(&mut buffer, 0);
+        assert_eq!(Stamp::parse(&buffer, Layout::Wide).map(|stamp| stamp.number), Some(number));
+    }
+}
+
+#[test]
+fn steady_transit_has_no_jitter_and_a_change_counts_a_sixteenth() {
+    let mut receiver = UdpReceiver::default();
+    // Sent every 1000 us, the third 160 us late: D = 160 twice, J = 10, then 10 + 150 / 16.
+    for (number, now_us) in [(1, 5000), (2, 6000), (3, 7160), (4, 8000)] {
+        let sent = 1000 * u64::from(number as u32);
+        receiver.take(&datagram(number, Layout::Wide, sent), 100, now_us);
+    }
+    assert_eq!(receiver.counts().jitter_us, 19);
+}
+
+#[test]
+fn hostile_datagrams_neither_panic_nor_count_beyond_their_length() {
+    let first = bytes(FIRST);
+    for cut in 0..first.len() {
+        let mut receiver = UdpReceiver::default();
+        receiver.take(&first[..cut], cut, 0);
+        receiver.take(&bytes(END), 1470, 1);
+        let _ = receiver.report();
+    }
+    for number in [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX] {
+        let mut receiver = UdpReceiver::default();
+        for at in [0, u64::MAX, 5] {
+            receiver.take(&datagram(number, Layout::Wide, at), 100, at);
+            receiver.take(&datagram(3, Layout::Wide, at), 100, at);
+        }
+        assert!(receiver.counts().bytes <= 600);
+    }
+    for bit in 0..first.len() * 8 {
+        let mut damaged = first.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        UdpReceiver::default().take(&damaged, damaged.len(), 0);
+    }
+}

@@ -1,0 +1,45 @@
+//! The protocol of iperf3, for either side (spec/iperf3.md).
+//!
+//! One TCP control connection carries single signed bytes, the states, and two length-prefixed
+//! JSON documents each way; data connections carry the same cookie and then only payload, UDP
+//! streams numbered datagrams. What a machine here leaves out: sockets, clocks, threads.
+//!
+//! Observed on iperf3 3.12 and 3.21, both ways; there is no other specification.
+
+mod client;
+mod cookie;
+mod datagram;
+mod error_code;
+mod json;
+mod params;
+mod results;
+mod server;
+mod state;
+mod wire;
+
+pub use client::{ClientEvent, ClientMachine};
+pub use cookie::{COOKIE_BYTES, Cookie};
+pub use datagram::{
+    CONNECT_BYTES, CONNECT_REPLY, CONNECT_REQUEST, CounterWidth, DatagramHeader, is_connect_reply,
+};
+pub use error_code::ErrorCode;
+pub use params::{PARAMS_BYTES_MAX, Params, ParamsError, Protocol};
+pub use results::{RESULTS_BYTES_MAX, Results, ServerOutput, StreamResult};
+pub use server::{ServerEvent, ServerMachine};
+pub use state::State;
+pub use wire::{WireError, frame, server_error};
+
+/// Where an iperf3 server listens unless told otherwise, for control and data.
+pub const PORT: u16 = 5201;
+
+/// Most streams in one direction (MAX_STREAMS).
+pub const STREAMS_MAX: u16 = 128;
+
+/// The identifier of the stream that was created as number `index` (from 0), at both ends: 1, 3,
+/// 4, 5 and so on. Number 2 is left out, as all versions do.
+pub const fn stream_id(index: u32) -> u32 {
+    if index == 0 { 1 } else { index.saturating_add(2) }
+}
+
+#[cfg(test)]
+mod tests;

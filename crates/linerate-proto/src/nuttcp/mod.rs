@@ -1,0 +1,90 @@
+//! nuttcp's control connection: lines of text that set a test up and tell its result (observed:
+//! 6.1.2 and 8.2.2; layout in spec/nuttcp.md).
+//!
+//! ```text
+//! client                                server
+//!   HELO nuttcp v6.1.2 ------------------->
+//!   <------------------- HELO nuttcp v6.1.2
+//!   buflen = 65536, nbuf = ... ----------->
+//!   <----------- OK v6.1.2 | KO, reason, KO
+//!   ........ data, on other ports .........
+//!   <---------- lines of text, interval lines, DONE (with intervals), the summary
+//! ```
+//!
+//! Left out: third parties, multicast, traceroute, per-packet stamps.
+
+mod client;
+mod lines;
+mod parameters;
+mod server;
+mod summary;
+mod udp;
+
+pub use client::{ClientEvent, ClientMachine};
+pub use lines::{LINE_BYTES_MAX, Lines};
+pub use parameters::{PORT, Parameters, ParametersError, UNLIMITED, UNTIL_TIMEOUT};
+pub use server::{ServerEvent, ServerMachine};
+pub use summary::{Report, Role, Summary, interval_line, report_lines};
+pub use udp::{END_PAUSE_MS, UdpMark, UdpReceiver, stamp};
+
+/// A version of nuttcp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(
+    /// Major.
+    pub u16,
+    /// Minor.
+    pub u16,
+    /// Patch.
+    pub u16,
+);
+
+/// The version whose manner this module has. Newer peers leave out what it does not know.
+pub const WIRE_VERSION: Version = Version(6, 1, 2);
+
+impl Version {
+    /// Reads `v6.1.2` or `6.1.2`, also with a `-beta` behind.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().trim_start_matches('v');
+        let mut parts = text.splitn(3, '.').map(|part| {
+            let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+            part[..digits].parse().ok()
+        });
+        Some(Self(parts.next()??, parts.next()??, parts.next()??))
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// What a peer sent that the protocol does not allow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// A line without end.
+    #[error("a line of more than {LINE_BYTES_MAX} bytes")]
+    TooLong,
+    /// A line that does not belong in the present state.
+    #[error("\"{}\" came while waiting for {expected}", got.escape_debug())]
+    State {
+        /// What came, the beginning of it.
+        got: String,
+        /// What would have been in order.
+        expected: &'static str,
+    },
+    /// More lines than any test has.
+    #[error("more than {0} lines")]
+    TooMany(usize),
+    /// Parameters that cannot be.
+    #[error("parameters: {0}")]
+    Parameters(ParametersError),
+}
+
+/// A line as far as an error message shows it.
+fn shown(line: &str) -> String {
+    line.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! The lines in which a server tells its result, made and read. MB is 2^20 bytes, KB 2^10, Mbps
+//! 10^6 bit/s.
+
+use std::fmt::Write as _;
+
+use super::WIRE_VERSION;
+use super::parameters::{FORMAT_PARSE, Parameters};
+
+const MB: f64 = 1_048_576.0;
+
+/// Which end speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It received.
+    Receiver,
+    /// It transmitted.
+    Transmitter,
+}
+
+impl Role {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Receiver => "nuttcp-r",
+            Self::Transmitter => "nuttcp-t",
+        }
+    }
+}
+
+/// What a server tells at the end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Lines before the result: whom it reached, which windows.
+    pub about: Vec<String>,
+    /// Payload bytes of all streams.
+    pub bytes: u64,
+    /// Seconds that they took.
+    pub seconds: f64,
+    /// Processor seconds of user and system.
+    pub cpu_s: (f64, f64),
+    /// Calls of read() or write().
+    pub calls: u64,
+    /// Retransmitted segments, where the end transmitted and knows.
+    pub retransmits: Option<u64>,
+    /// Datagrams that came and that were lost, over UDP.
+    pub datagrams: Option<(u64, u64)>,
+}
+
+/// The summary of a test, one line after the other, as 6.1.2 prints it.
+pub fn report_lines(role: Role, parameters: &Parameters, report: &Report) -> String {
+    let at = role.prefix();
+    let parse = parameters.format & FORMAT_PARSE != 0;
+    let mb = report.bytes as f64 / MB;
+    let per = |amount: f64, seconds: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+    let kb_s = per(mb * 1024.0, report.seconds);
+    let mbps = per(report.bytes as f64 * 8e-6, report.seconds);
+    let cpu = report.cpu_s.0 + report.cpu_s.1;
+    let (kb_cpu, calls_s) = (per(mb * 1024.0, cpu), per(report.calls as f64, report.seconds));
+    let msec = per(report.seconds * 1000.0, report.calls as f64);
+    let seconds = report.seconds;
+    let mut lines: Vec<String> =
+        [format!("v{WIRE_VERSION}: socket")].into_iter().chain(report.about.clone()).collect();
+    let calls = report.calls;
+    if parse {
+        lines.push(format!(
+            "megabytes={mb:.4} real_seconds={seconds:.2} rate_KBps={kb_s:.2} rate_Mbps={mbps:.4}"
+        ));
+        lines.push(format!("megabytes={mb:.4} cpu_seconds={cpu:.2} KB_per_cpu_second={kb_cpu:.2}"));
+        lines.extend(report.retransmits.map(|count| format!("retrans={count}")));
+        lines.push(format!("io_calls={calls} msec_per_call={msec:.2} calls_per_sec={calls_s:.2}"));
+    } else {
+        lines.push(format!(
+            "{mb:.4} MB in {seconds:.2} real seconds = {kb_s:.2} KB/sec = {mbps:.4} Mbps"
+        ));
+        lines.push(format!("{mb:.4} MB in {cpu:.2} CPU seconds = {kb_cpu:.2} KB/cpu sec"));
+        lines.extend(report.retransmits.map(|count| format!("retrans = {count}")));
+        lines.push(format!("{calls} I/O calls, msec/call = {msec:.2}, calls/sec = {calls_s:.2}"));
+    }
+    lines.push(usage_line(parse, report, cpu));
+    let mut text = String::new();
+    for line in lines {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{at}: {line}");
+    }
+    text
+}
+
+/// In the manner of csh's `time`; memory and switches are not told and stand as 0.
+fn usage_line(parse: bool, report: &Report, cpu: f64) -> String {
+    let (user, system) = report.cpu_s;
+    let whole = report.seconds as u64;
+    let elapsed = format!("{}:{:02}", whole / 60, whole % 60);
+    let share = if report.seconds > 0.0 { 100.0 * cpu / report.seconds } else { 0.0 };
+    if parse {
+        format!(
+            "stats=cpu user={user:.1} system={system:.1} elapsed={elapsed} cpu={share:.0}% \
+             memory=0i+0d-0maxrss io=0+0pf swaps=0+0csw"
+        )
+    } else {
+        format!("{user:.1}user {system:.1}sys {elapsed}real {share:.0}% 0i+0d 0maxrss 0+0pf 0+0csw")
+    }
+}
+
+/// A line of an interval that had `bytes` in `seconds`, with its end.
+pub fn interval_line(bytes: u64, seconds: f64) -> String {
+    let mbps = if seconds > 0.0 { bytes as f64 * 8e-6 / seconds } else { 0.0 };
+    format!("{:10.4} MB / {seconds:6.2} sec = {mbps:10.4} Mbps\n", bytes as f64 / MB)
+}
+
+/// What a client reads of a summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Megabytes of 2^20, to four digits after the point.
+    pub megabytes: Option<f64>,
+    /// Mbit/s of 10^6, to four digits after the point.
+    pub mbps: Option<f64>,
+    /// Calls of read() or write().
+    pub calls: Option<u64>,
+    /// Retransmitted segments.
+    pub retransmits: Option<u64>,
+}
+
+impl Summary {
+    /// Takes note of what a line tells, if anything.
+    pub fn read(&mut self, line: &str) {
+        let Some((_, text)) = line.split_once(": ") else { return };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if let [megabytes, "MB", "in", _, "real", "seconds", rest @ ..] = words.as_slice() {
+            self.megabytes = amount(megabytes);
+            self.mbps = rest.iter().rev().nth(1).and_then(|word| amount(word));
+        }
+        if let [calls, "I/O", "calls,", ..] = words.as_slice() {
+            self.calls = calls.parse().ok();
+        }
+        if let ["retrans", "=", count, ..] = words.as_slice() {
+            self.retransmits = count.parse().ok();
+        }
+    }
+
+    /// The bytes: `known`, if they are what the figure was rounded from, else the figure itself.
+    pub fn bytes(&self, known: u64) -> Option<u64> {
+        let megabytes = self.megabytes?;
+        // Half a unit of the last digit is 0.00005 MB, 52.4 bytes.
+        let same = (known as f64 / MB - megabytes).abs() <= 0.000_051;
+        Some(if same { known } else { (megabytes * MB).round() as u64 })
+    }
+
+    /// The span of `bytes` in nanoseconds by the rate, which has more digits than the seconds.
+    pub fn span_ns(&self, bytes: u64) -> Option<u64> {
+        let mbps = self.mbps.filter(|mbps| *mbps > 0.0)?;
+        Some((bytes as f64 * 8000.0 / mbps).round() as u64)
+    }
+}
+
+fn amount(word: &str) -> Option<f64> {
+    word.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0)
+}

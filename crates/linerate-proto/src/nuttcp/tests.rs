@@ -1,0 +1,237 @@
+//! Lines as nuttcp 6.1.2 sent them, both machines in and out of order, lines without end.
+
+use super::*;
+
+/// Recorded from Debian's nuttcp 6.1.2: `nuttcp -T1 127.0.0.1`.
+const RECORDED: &str = "\
+    buflen = 65536, nbuf = 2147483647, win = 0, nstream = 1, rate = 4294967295, port = 5001, \
+    trans = 1, braindead = 0, timeout = 1.000000, udp = 0, vers = 6.1.2, interval = \
+    0.000000, reverse = 0, format = 2048, traceroute = 0, irate = 0, thirdparty = _NULL_ , \
+    multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n";
+
+fn recorded() -> Parameters {
+    Parameters { port: 5001, timeout_s: 1.0, ..Parameters::default() }
+}
+
+#[test]
+fn recorded_parameters_are_read_and_written_to_the_byte() {
+    assert_eq!(Parameters::parse(RECORDED), Ok(recorded()));
+    assert_eq!(recorded().to_line(WIRE_VERSION), RECORDED);
+}
+
+#[test]
+fn the_flags_of_recorded_lines_are_read() {
+    // -u -r -T1 -R5m, then -w64k -R10m -r, then -n100 -l8192 -N2 (values of those fields).
+    let line = RECORDED.replace("rate = 4294967295", "rate = 5000").replace("udp = 0", "udp = 1");
+    let read = Parameters::parse(&line.replace("trans = 1", "trans = 0")).expect("well-formed");
+    assert_eq!((read.udp, read.client_sends, read.pace_bps()), (true, false, Some(5_000_000)));
+    let line = RECORDED.replace("win = 0", "win = 65536").replace("reverse = 0", "reverse = 1");
+    let read = Parameters::parse(&line).expect("well-formed");
+    assert_eq!((read.window, read.flip, read.pace_bps()), (65_536, true, None));
+    let line =
+        RECORDED.replace("nbuf = 2147483647", "nbuf = 100").replace("nstream = 1", "nstream = 2");
+    let read = Parameters::parse(&line).expect("well-formed");
+    assert_eq!((read.nbuf, read.nstream), (100, 2));
+    // The pace is that of all streams.
+    let line = line.replace("rate = 4294967295", "rate = 10000");
+    assert_eq!(Parameters::parse(&line).map(|read| read.pace_bps()), Ok(Some(5_000_000)));
+}
+
+#[test]
+fn a_line_for_an_older_server_ends_with_what_it_knows() {
+    let line = recorded().to_line(Version(3, 4, 1));
+    assert!(line.ends_with("interval = 0.000000, reverse = 0\n"), "{line}");
+    assert!(recorded().to_line(Version(3, 3, 1)).ends_with("vers = 6.1.2\n"));
+    // Fields of 6.2.1 and later are never sent: the version that is named has none of them.
+    assert_eq!(recorded().to_line(Version(8, 2, 2)), RECORDED);
+}
+
+#[test]
+fn parameters_that_cannot_be_are_named() {
+    let cases = [
+        ("buflen = 65536", "buflen = 0", "buflen"),
+        ("buflen = 65536", "buflen = 999999999999", "buflen"),
+        ("nstream = 1", "nstream = 129", "nstream"),
+        ("nstream = 1", "nstream = -1", "nstream"),
+        ("port = 5001", "port = 70000", "port"),
+        ("port = 5001", "port = 0", "port"),
+        ("timeout = 1.000000", "timeout = NaN", "timeout"),
+        ("timeout = 1.000000", "timeout = 1e300", "timeout"),
+        ("tos = 0 ", "tos = 1FF ", "tos"),
+    ];
+    for (from, to, name) in cases {
+        let error = Parameters::parse(&RECORDED.replacen(from, to, 1)).expect_err(to);
+        assert!(error.to_string().starts_with(name), "{to}: {error}");
+    }
+    let line =
+        RECORDED.replace("port = 5001", "port = 65535").replace("nstream = 1", "nstream = 2");
+    assert!(Parameters::parse(&line).is_err(), "the second stream has no port");
+    assert_eq!(Parameters::parse("buflen = 1"), Err(ParametersError::Missing("vers")));
+}
+
+#[test]
+fn a_line_cut_anywhere_or_with_a_flipped_bit_never_panics() {
+    for cut in 0..RECORDED.len() {
+        let _ = Parameters::parse(&RECORDED[..cut]);
+    }
+    for bit in 0..RECORDED.len() * 8 {
+        let mut damaged = RECORDED.as_bytes().to_vec();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let _ = Parameters::parse(&String::from_utf8_lossy(&damaged));
+    }
+}
+
+#[test]
+fn what_is_not_served_is_named() {
+    let line = RECORDED.replace("_NULL_", "elsewhere");
+    assert_eq!(Parameters::parse(&line).map(|read| read.beyond), Ok(Some("a third party")));
+    let line = RECORDED.replace("multicast = 0", "multicast = 4");
+    assert_eq!(Parameters::parse(&line).map(|read| read.beyond), Ok(Some("multicast")));
+}
+
+#[test]
+fn lines_come_out_one_by_one_however_they_are_cut() {
+    let text = b"HELO nuttcp v6.1.2\r\nOK\n\nrest";
+    for cut in 0..text.len() {
+        let mut lines = Lines::default();
+        lines.push(&text[..cut]);
+        let mut all = Vec::new();
+        while let Ok(Some(line)) = lines.next_line() {
+            all.push(line);
+        }
+        lines.push(&text[cut..]);
+        while let Ok(Some(line)) = lines.next_line() {
+            all.push(line);
+        }
+        assert_eq!(all, ["HELO nuttcp v6.1.2", "OK", ""], "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_line_without_end_is_refused_once_it_is_too_long() {
+    let mut lines = Lines::default();
+    lines.push(&[b'a'; LINE_BYTES_MAX]);
+    assert_eq!(lines.next_line(), Ok(None));
+    lines.push(b"a");
+    assert_eq!(lines.next_line(), Err(LineError::TooLong));
+}
+
+#[test]
+fn a_test_runs_through_both_machines() {
+    let (mut client, mut server) = (ClientMachine::default(), ServerMachine::default());
+    let answer = server.handle("HELO nuttcp v8.2.2").expect("in order");
+    let ServerEvent::Answer(hello) = answer else { panic!("{answer:?}") };
+    assert_eq!(hello, "HELO nuttcp v6.1.2\n");
+    let event = client.handle(hello.trim_end().to_owned());
+    assert_eq!(event, Ok(ClientEvent::Hello(Version(6, 1, 2))));
+    let asked = server.handle(RECORDED.trim_end()).expect("in order");
+    assert_eq!(asked, ServerEvent::Requested(Box::new(recorded())));
+    let accept = ServerMachine::accept().trim_end().to_owned();
+    assert_eq!(client.handle(accept), Ok(ClientEvent::Accepted));
+    let line = "nuttcp-r: accept from 127.0.0.1".to_owned();
+    assert_eq!(client.handle(line.clone()), Ok(ClientEvent::Line(line)));
+    assert_eq!(client.handle("DONE".to_owned()), Ok(ClientEvent::Done));
+}
+
+#[test]
+fn a_refusal_is_told_with_its_reason_also_without_its_end() {
+    let mut client = ClientMachine::default();
+    let _ = client.handle("HELO nuttcp v6.1.2".to_owned());
+    let lines = ServerMachine::refuse("one test is running\nand more");
+    let mut told = None;
+    for line in lines.lines() {
+        if let Ok(ClientEvent::Refused(reason)) = client.handle(line.to_owned()) {
+            told = Some(reason);
+        }
+    }
+    assert_eq!(told.as_deref(), Some("nuttcp-r: v6.1.2: Error: one test is running and more"));
+    let mut client = ClientMachine::default();
+    let _ = client.handle("HELO nuttcp v6.1.2".to_owned());
+    let _ = client.handle("KO".to_owned());
+    let _ = client.handle("bind: address in use".to_owned());
+    assert_eq!(client.closed().as_deref(), Some("bind: address in use"));
+}
+
+#[test]
+fn a_line_out_of_order_is_quoted() {
+    let error = ServerMachine::default().handle("GET / HTTP/1.1").expect_err("no greeting");
+    assert_eq!(error.to_string(), "\"GET / HTTP/1.1\" came while waiting for HELO");
+    let mut server = ServerMachine::default();
+    let _ = server.handle(RECORDED.trim_end());
+    assert!(server.handle(RECORDED.trim_end()).is_err(), "one test a connection");
+    let error = ClientMachine::default().handle("SSH-2.0-x".to_owned()).expect_err("no greeting");
+    assert!(error.to_string().contains("SSH-2.0-x"), "{error}");
+}
+
+#[test]
+fn an_endless_refusal_ends() {
+    let mut client = ClientMachine::default();
+    let _ = client.handle("HELO nuttcp v6.1.2".to_owned());
+    let _ = client.handle("KO".to_owned());
+    let ended =
+        (0..20).any(|_| matches!(client.handle("x".repeat(1000)), Ok(ClientEvent::Refused(_))));
+    assert!(ended);
+}
+
+/// Recorded from `nuttcp -S` of 6.1.2 after `-r -T1`.
+const SUMMARY: [&str; 4] = [
+    "nuttcp-t: 2805.8892 MB in 1.00 real seconds = 2873046.67 KB/sec = 23535.9983 Mbps",
+    "nuttcp-t: 2805.8892 MB in 0.22 CPU seconds = 12809537.71 KB/cpu sec",
+    "nuttcp-t: retrans = 0",
+    "nuttcp-t: 44895 I/O calls, msec/call = 0.02, calls/sec = 44892.13",
+];
+
+#[test]
+fn a_recorded_summary_is_read() {
+    let mut summary = Summary::default();
+    SUMMARY.iter().for_each(|line| summary.read(line));
+    assert_eq!(summary.megabytes, Some(2805.8892));
+    assert_eq!(summary.mbps, Some(23_535.998_3));
+    assert_eq!((summary.calls, summary.retransmits), (Some(44_895), Some(0)));
+    // 2805.8892 × 2^20 = 2,942,188,074; bytes that round to the figure are taken for it.
+    assert_eq!(summary.bytes(2_942_188_100), Some(2_942_188_100));
+    assert_eq!(summary.bytes(2_942_188_200), Some(2_942_188_074));
+    // 2,942,188,074 × 8 / 23535.9983e6 = 1.000064 s.
+    let span = summary.span_ns(2_942_188_074).expect("a rate");
+    assert!((1_000_060_000..1_000_070_000).contains(&span), "{span}");
+}
+
+#[test]
+fn a_summary_is_made_in_the_words_of_the_recorded_one() {
+    let report = Report {
+        about: vec!["accept from 127.0.0.1".to_owned()],
+        // 100 buffers of 8192 bytes, as in the recorded run of -n100 -l8192: 0.78125 MB.
+        bytes: 819_200,
+        seconds: 0.5,
+        cpu_s: (0.1, 0.15),
+        calls: 100,
+        retransmits: Some(3),
+        datagrams: None,
+    };
+    let text = report_lines(Role::Transmitter, &recorded(), &report);
+    // 800 KB in 0.5 s; 819,200 × 8 / 0.5 = 13.1072 Mbit/s; 800 KB / 0.25 s; 0.5 s / 100.
+    let expected = [
+        "nuttcp-t: v6.1.2: socket",
+        "nuttcp-t: accept from 127.0.0.1",
+        "nuttcp-t: 0.7812 MB in 0.50 real seconds = 1600.00 KB/sec = 13.1072 Mbps",
+        "nuttcp-t: 0.7812 MB in 0.25 CPU seconds = 3200.00 KB/cpu sec",
+        "nuttcp-t: retrans = 3",
+        "nuttcp-t: 100 I/O calls, msec/call = 5.00, calls/sec = 200.00",
+    ];
+    assert_eq!(text.lines().take(6).collect::<Vec<_>>(), expected);
+    let mut read = Summary::default();
+    text.lines().for_each(|line| read.read(line));
+    assert_eq!(read.bytes(819_200), Some(819_200));
+    let parse = Parameters { format: 0x840, ..recorded() };
+    let text = report_lines(Role::Transmitter, &parse, &report);
+    assert!(text.contains("megabytes=0.7812 real_seconds=0.50 rate_KBps=1600.00"), "{text}");
+}
+
+#[test]
+fn an_interval_has_the_columns_of_the_recorded_one() {
+    // 1458.3125 MB = 1,529,151,488 bytes in 0.5015 s; recorded:
+    let recorded = " 1458.3125 MB /   0.50 sec = 24391.0554 Mbps";
+    let made = interval_line(1_529_151_488, 0.50);
+    assert_eq!(made.len(), recorded.len() + 1);
+    assert_eq!(made[..30], recorded[..30]);
+}

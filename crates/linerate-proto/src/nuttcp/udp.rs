@@ -1,0 +1,159 @@
+//! UDP data of nuttcp: marks of four characters around datagrams that say how much was sent.
+//!
+//! ```text
+//! BOD0 | 250 ms | BOD1 | data ... | EOD0 | pause | EOD1 EOD2 EOD3 EOD4
+//! data:  8 seconds (4) | 12 microseconds (4) | 24 bytes sent so far, this datagram among them (8)
+//! ```
+//!
+//! The fields are in the byte order of the sender, and there from 32 bytes on. What was lost is
+//! what was announced and did not come.
+
+/// Pause between the first mark of the end and the others.
+pub const END_PAUSE_MS: u64 = 250;
+
+/// Shortest datagram with room for the fields.
+const STAMPED_BYTES: usize = 32;
+
+/// A mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpMark {
+    /// The transmitter is there; its clock has not started.
+    Ready,
+    /// Data begins.
+    Begin,
+    /// Data is over; 0 for the first of five.
+    End(u8),
+}
+
+impl UdpMark {
+    /// Its four characters.
+    pub const fn to_bytes(self) -> [u8; 4] {
+        match self {
+            Self::Ready => *b"BOD0",
+            Self::Begin => *b"BOD1",
+            Self::End(count) => [b'E', b'O', b'D', b'0' + if count < 5 { count } else { 4 }],
+        }
+    }
+
+    /// The mark that a datagram is, if it is one.
+    pub fn parse(datagram: &[u8]) -> Option<Self> {
+        match datagram {
+            b"BOD0" => Some(Self::Ready),
+            b"BOD1" => Some(Self::Begin),
+            [b'E', b'O', b'D', count @ b'0'..=b'4'] => Some(Self::End(count - b'0')),
+            _ => None,
+        }
+    }
+}
+
+/// Puts the fields into a datagram, if it has room for them.
+pub fn stamp(datagram: &mut [u8], sent_us: u64, sent_bytes: u64) {
+    if datagram.len() < STAMPED_BYTES {
+        return;
+    }
+    let (seconds, micros) = ((sent_us / 1_000_000) as u32, (sent_us % 1_000_000) as u32);
+    datagram[8..12].copy_from_slice(&seconds.to_ne_bytes());
+    datagram[12..16].copy_from_slice(&micros.to_ne_bytes());
+    datagram[24..32].copy_from_slice(&sent_bytes.to_ne_bytes());
+}
+
+/// Follows the datagrams of one transmitter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpReceiver {
+    /// Bytes of data that came.
+    pub bytes: u64,
+    /// Datagrams of data that came.
+    pub datagrams: u64,
+    /// Bytes that the transmitter announced; none in datagrams without the fields.
+    pub announced: Option<u64>,
+    /// The transmitter has the other byte order.
+    swapped: bool,
+}
+
+impl UdpReceiver {
+    /// Takes a datagram of `length` bytes, of which `bytes` are the beginning; the mark, if it is
+    /// one.
+    pub fn take(&mut self, bytes: &[u8], length: usize) -> Option<UdpMark> {
+        if length == 4
+            && let Some(mark) = UdpMark::parse(bytes)
+        {
+            return Some(mark);
+        }
+        self.bytes += length as u64;
+        self.datagrams += 1;
+        let field = bytes.get(24..).and_then(|rest| rest.first_chunk::<8>());
+        if let Some(field) = field.filter(|_| length >= STAMPED_BYTES) {
+            let mut total = u64::from_ne_bytes(*field);
+            // The first count of the other order is beyond anything that one datagram announces.
+            if self.announced.is_none() {
+                self.swapped = total > u64::from(u32::MAX);
+            }
+            if self.swapped {
+                total = total.swap_bytes();
+            }
+            self.announced = self.announced.max(Some(total));
+        }
+        None
+    }
+
+    /// Datagrams of `length` bytes that were announced and did not come, where that is known.
+    pub fn lost(&self, length: u32) -> Option<u64> {
+        let missing = self.announced?.saturating_sub(self.bytes);
+        Some(missing.checked_div(length.into()).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_have_their_four_characters() {
+        for (mark, text) in [
+            (UdpMark::Ready, b"BOD0"),
+            (UdpMark::Begin, b"BOD1"),
+            (UdpMark::End(0), b"EOD0"),
+            (UdpMark::End(4), b"EOD4"),
+        ] {
+            assert_eq!(&mark.to_bytes(), text);
+            assert_eq!(UdpMark::parse(text), Some(mark));
+        }
+        for other in [&b"EOD5"[..], b"BOD2", b"EOD", b"EOD00", b""] {
+            assert_eq!(UdpMark::parse(other), None);
+        }
+    }
+
+    fn run(swap: bool, kept: &[u64]) -> UdpReceiver {
+        let mut receiver = UdpReceiver::default();
+        for number in 1..=10_u64 {
+            let mut datagram = vec![0; 1024];
+            let total = number * 1024;
+            stamp(&mut datagram, 0, if swap { total.swap_bytes() } else { total });
+            if kept.contains(&number) {
+                assert_eq!(receiver.take(&datagram, 1024), None);
+            }
+        }
+        receiver
+    }
+
+    #[test]
+    fn what_was_announced_and_did_not_come_is_lost_in_either_byte_order() {
+        for swap in [false, true] {
+            let receiver = run(swap, &[1, 2, 4, 5, 8, 10]);
+            // Ten were announced, six came.
+            assert_eq!(receiver.lost(1024), Some(4), "{swap}");
+            assert_eq!((receiver.bytes, receiver.datagrams), (6144, 6));
+            assert_eq!(run(swap, &(1..=10).collect::<Vec<_>>()).lost(1024), Some(0));
+        }
+    }
+
+    #[test]
+    fn short_datagrams_announce_nothing_and_hostile_ones_never_panic() {
+        let mut receiver = UdpReceiver::default();
+        receiver.take(&[1; 16], 16);
+        assert_eq!((receiver.lost(16), receiver.bytes), (None, 16));
+        receiver.take(&[0xff; 64], 64);
+        receiver.take(&[0; 3], 4);
+        let _ = receiver.lost(0);
+    }
+}

@@ -1,0 +1,16 @@
+//! ttcp on the wire: plain data over TCP; over UDP data between short datagrams that mark begin and
+//! end (the 1991 version and its descendants; layout in spec/ttcp.md).
+//!
+//! There is no handshake, no version and no report. What is left out: PCATTCP's multicast.
+
+mod datagrams;
+
+pub use datagrams::{END_MARKS, MARK_BYTES, Received, UdpReceiver, marks_end_after};
+
+/// The printable characters from the blank to the tilde, over and over, as every ttcp sends them.
+pub fn pattern(length: usize) -> Vec<u8> {
+    (b' '..=b'~').cycle().take(length).collect()
+}
+
+#[cfg(test)]
+mod tests;

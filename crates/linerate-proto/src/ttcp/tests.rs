@@ -1,0 +1,38 @@
+//! The pattern as ttcp 1991 makes it, and transfers with lost marks.
+
+use super::*;
+
+#[test]
+fn the_pattern_is_every_printable_character_and_begins_anew() {
+    let bytes = pattern(200);
+    assert_eq!(&bytes[..16], b" !\"#$%&'()*+,-./");
+    // 95 printable characters.
+    assert_eq!((bytes[94], bytes[95]), (b'~', b' '));
+    assert_eq!(bytes.len(), 200);
+}
+
+fn run(lengths: &[usize]) -> (UdpReceiver, Vec<Received>) {
+    let mut receiver = UdpReceiver::default();
+    let seen = lengths.iter().map(|length| receiver.take(*length)).collect();
+    (receiver, seen)
+}
+
+#[test]
+fn a_transfer_is_what_lies_between_the_first_two_marks() {
+    use Received::{Begin, Data, End, Late};
+    let (receiver, seen) = run(&[4, 1024, 1024, 4, 4, 4, 4, 4]);
+    assert_eq!(seen, [Begin, Data(1024), Data(1024), End, Late, Late, Late, Late]);
+    assert_eq!((receiver.datagrams, receiver.bytes), (2, 2048));
+}
+
+#[test]
+fn a_lost_begin_leaves_the_data_and_the_end() {
+    use Received::{Data, End, Late};
+    assert_eq!(run(&[1024, 4, 4]).1, [Data(1024), End, Late]);
+}
+
+#[test]
+fn marks_of_any_length_up_to_four_count_and_an_empty_datagram_is_one() {
+    use Received::{Begin, Data, End};
+    assert_eq!(run(&[0, 5, 1]).1, [Begin, Data(5), End]);
+}

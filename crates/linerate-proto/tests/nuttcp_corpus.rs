@@ -1,0 +1,53 @@
+//! The fuzz entry of nuttcp over its corpus: as recorded, cut at every length, with bits flipped,
+//! and some that are hostile on purpose.
+
+use std::path::Path;
+
+#[path = "../../../fuzz/entries/nuttcp.rs"]
+mod entry;
+
+fn corpus() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/nuttcp");
+    let entries = std::fs::read_dir(folder).expect("the corpus is there");
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    let files = paths.filter(|path| path.extension().is_some_and(|end| end == "bin"));
+    let corpus: Vec<Vec<u8>> = files.map(|path| std::fs::read(path).expect("readable")).collect();
+    assert!(corpus.len() >= 7, "{} files", corpus.len());
+    corpus
+}
+
+#[test]
+fn recorded_and_cut_bytes_never_panic() {
+    for bytes in corpus() {
+        (0..=bytes.len()).for_each(|cut| entry::run(&bytes[..cut]));
+    }
+}
+
+#[test]
+fn flipped_bits_never_panic() {
+    for bytes in corpus() {
+        // Every bit of the head; one of each byte of the rest.
+        let head = 0..bytes.len().min(64) * 8;
+        let rest = (64..bytes.len()).map(|byte| byte * 8 + byte % 8);
+        for bit in head.chain(rest) {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            entry::run(&damaged);
+        }
+    }
+}
+
+#[test]
+fn hostile_bytes_never_panic() {
+    let long_line = [vec![b'a'; 100_000], b"\n".to_vec()].concat();
+    let cases: [&[u8]; 7] = [
+        &[0xff; 4096],
+        &[0; 4096],
+        &[0x80; 4096],
+        b"GET / HTTP/1.1\r\nHost: example.net\r\n\r\n",
+        &b"KO\n".repeat(2000),
+        &[b"HELO nuttcp v6.1.2\n", &b"\n".repeat(2000)[..]].concat(),
+        &long_line,
+    ];
+    cases.iter().for_each(|bytes| entry::run(bytes));
+}

@@ -1,0 +1,376 @@
+//! The document of `-J` and the lines of `--json-stream`, with iperf3's keys.
+
+use linerate_core::record::{
+    Direction, FlowEnd, IntervalRow, MetricId, Record, Side, StreamOpened, TcpDirections,
+};
+use serde_json::{Map, Value, json};
+
+use super::sheet::{Count, Datagrams, Role, Sheet};
+use super::text::{VERSION, parts};
+
+/// A document that grows with the test.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The test so far.
+    pub sheet: Sheet,
+    /// Kernel and machine, as `uname -a` has them.
+    system: String,
+    /// Start: civil time in words, and seconds since 1970.
+    started: (String, u64),
+    title: Option<String>,
+    extra_data: Option<String>,
+    intervals: Vec<Value>,
+    /// Rows of the interval that is not complete.
+    rows: Vec<IntervalRow>,
+}
+
+/// What goes into the document beside the test.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Kernel and machine.
+    pub system: String,
+    /// Civil time of the start in words.
+    pub time: String,
+    /// The same in seconds since 1970.
+    pub time_s: u64,
+    /// `-T`.
+    pub title: Option<String>,
+    /// `--extra-data`.
+    pub extra_data: Option<String>,
+}
+
+impl Document {
+    /// A document of a test whose streams are not yet connected.
+    pub fn new(sheet: Sheet, surroundings: Surroundings) -> Self {
+        let Surroundings { system, time, time_s, title, extra_data } = surroundings;
+        Self {
+            sheet,
+            system,
+            started: (time, time_s),
+            title,
+            extra_data,
+            intervals: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// A stream is connected; gives the start once it was the last.
+    pub fn stream(&mut self, stream: &StreamOpened) -> Option<Value> {
+        self.sheet.streams.push(stream.clone());
+        let all = usize::from(self.sheet.plan.streams) * self.sheet.directions().len();
+        (self.sheet.streams.len() == all).then(|| self.start())
+    }
+
+    /// A row has come; gives the interval once it is complete.
+    pub fn row(&mut self, row: &IntervalRow) -> Option<Value> {
+        self.rows.push(row.clone());
+        let last = self.sheet.directions().last();
+        if row.flow.is_some() || last != Some(&row.direction) {
+            return None;
+        }
+        let rows = std::mem::take(&mut self.rows);
+        let interval = self.interval(&rows);
+        self.intervals.push(interval.clone());
+        Some(interval)
+    }
+
+    /// The whole document.
+    pub fn whole(&self, record: &Record) -> Value {
+        let mut whole = json!({
+            "start": self.start(),
+            "intervals": self.intervals,
+            "end": self.end(record),
+        });
+        if let Some(title) = &self.title {
+            whole["title"] = title.as_str().into();
+        }
+        if let Some(extra_data) = &self.extra_data {
+            whole["extra_data"] = extra_data.as_str().into();
+        }
+        if let Some(failure) = &record.failure {
+            whole["error"] = format!("error - {failure}").into();
+        }
+        whole
+    }
+
+    /// What stands under `start`.
+    pub fn start(&self) -> Value {
+        let plan = &self.sheet.plan;
+        let first = self.sheet.streams.first();
+        let connected: Vec<Value> =
+            self.sheet.streams.iter().map(|stream| self.connected(stream)).collect();
+        let (time, time_s) = &self.started;
+        let mut start = json!({
+            "connected": connected,
+            "version": VERSION,
+            "system_info": self.system,
+            "timestamp": { "time": time, "timesecs": time_s },
+            "cookie": first.and_then(|stream| stream.session.clone()),
+            "target_bitrate": plan.pace.map_or(0, |pace| pace.bits_per_sec()),
+            "fq_rate": 0,
+            "sock_bufsize": plan.window_bytes.unwrap_or(0),
+            "sndbuf_actual": first.and_then(|stream| stream.sndbuf_bytes),
+            "rcvbuf_actual": first.and_then(|stream| stream.rcvbuf_bytes),
+            "test_start": self.test_start(),
+        });
+        if self.sheet.udp {
+            return self.with_host(start);
+        }
+        let mss = if plan.mss_bytes.is_some() { "tcp_mss" } else { "tcp_mss_default" };
+        start[mss] = first.and_then(|stream| stream.mss_bytes).into();
+        self.with_host(start)
+    }
+
+    fn with_host(&self, mut start: Value) -> Value {
+        let plan = &self.sheet.plan;
+        let host = json!({ "host": plan.host, "port": plan.port });
+        match self.sheet.role {
+            Role::Client => start["connecting_to"] = host,
+            Role::Server => start["accepted_connection"] = host,
+        }
+        start
+    }
+
+    fn connected(&self, stream: &StreamOpened) -> Value {
+        let (local, local_port) = parts(&stream.local_addr);
+        let (remote, remote_port) = parts(&stream.remote_addr);
+        let port = |text: &str| text.parse::<u16>().unwrap_or(0);
+        json!({
+            "socket": self.sheet.number(stream.direction, stream.flow),
+            "local_host": local,
+            "local_port": port(local_port),
+            "remote_host": remote,
+            "remote_port": port(remote_port),
+        })
+    }
+
+    fn test_start(&self) -> Value {
+        use linerate_core::record::Finish;
+        let plan = &self.sheet.plan;
+        let (time_ns, bytes, blocks) = match plan.finish {
+            Finish::TimeNs(ns) => (ns, 0, 0),
+            Finish::Bytes(bytes) => (0, bytes, 0),
+            Finish::Buffers(blocks) => (0, 0, blocks),
+        };
+        json!({
+            "protocol": if self.sheet.udp { "UDP" } else { "TCP" },
+            "num_streams": plan.streams,
+            "blksize": plan.buffer_bytes,
+            "omit": plan.omit_ns / 1_000_000_000,
+            "duration": time_ns.div_ceil(1_000_000_000),
+            "bytes": bytes,
+            "blocks": blocks,
+            "reverse": u8::from(plan.directions == TcpDirections::Down),
+            "bidir": u8::from(plan.directions == TcpDirections::Both),
+            "tos": plan.dscp.map_or(0, |dscp| u32::from(dscp) << 2),
+            "target_bitrate": plan.pace.map_or(0, |pace| pace.bits_per_sec()),
+            "fqrate": 0,
+            "interval": plan.interval_ns as f64 / 1e9,
+        })
+    }
+
+    fn interval(&self, rows: &[IntervalRow]) -> Value {
+        let several = self.sheet.plan.streams > 1;
+        let streams: Vec<Value> = rows
+            .iter()
+            .filter(|row| !several || row.flow.is_some())
+            .map(|row| self.interval_stream(row))
+            .collect();
+        let mut interval = json!({ "streams": streams });
+        for row in rows.iter().filter(|row| row.flow.is_none()) {
+            interval[self.sum_key("sum", row.direction)] = self.interval_sum(row);
+        }
+        interval
+    }
+
+    fn interval_sum(&self, row: &IntervalRow) -> Value {
+        let (start, end) = self.sheet.seconds_of(row);
+        let sends = self.sheet.sends(row.direction);
+        let mut sum = json!({
+            "start": start,
+            "end": end,
+            "seconds": end - start,
+            "bytes": row.bytes,
+            "bits_per_second": row.goodput_bps,
+            "omitted": row.omitted,
+            "sender": sends,
+        });
+        match self.sheet.datagrams_of(row) {
+            Some(datagrams) if sends => sum["packets"] = datagrams.total.into(),
+            Some(datagrams) => with_datagrams(&mut sum, &datagrams),
+            None if sends => sum["retransmits"] = row.retransmits.into(),
+            None => {}
+        }
+        sum
+    }
+
+    fn interval_stream(&self, row: &IntervalRow) -> Value {
+        let mut stream = self.interval_sum(row);
+        stream["socket"] = self.sheet.number_of(row).into();
+        if self.sheet.sends(row.direction) && !self.sheet.udp {
+            let micros = |ns: Option<u64>| ns.map(|ns| ns / 1000);
+            stream["snd_cwnd"] = row.cwnd_bytes.into();
+            stream["snd_wnd"] = row.send_window_bytes.into();
+            stream["rtt"] = micros(row.rtt_ns).into();
+            stream["rttvar"] = micros(row.rtt_var_ns).into();
+            stream["pmtu"] = row.pmtu_bytes.into();
+        }
+        stream
+    }
+
+    /// `sum` for the direction of a client that sends, `sum_bidir_reverse` for the way back.
+    fn sum_key(&self, key: &str, direction: Direction) -> String {
+        match direction {
+            Direction::Down if self.sheet.is_both() => format!("{key}_bidir_reverse"),
+            _ => key.to_owned(),
+        }
+    }
+
+    /// What stands under `end`.
+    pub fn end(&self, record: &Record) -> Value {
+        let mut end = Map::new();
+        let streams: Vec<Value> =
+            record.flows.iter().map(|flow| self.end_stream(record, flow)).collect();
+        end.insert("streams".to_owned(), streams.into());
+        for &direction in self.sheet.directions() {
+            let sum = self.sheet.sum(record, direction);
+            for (key, count) in [("sum_sent", sum.sender), ("sum_received", sum.receiver)] {
+                let mut value = count.map_or(Value::Null, |count| count_json(&count));
+                if let (Some(count), "sum_sent") = (count, key)
+                    && !self.sheet.udp
+                {
+                    value["retransmits"] = count.retransmits.into();
+                }
+                if !value.is_null() {
+                    value["sender"] = self.sheet.sends(direction).into();
+                }
+                end.insert(self.sum_key(key, direction), value);
+            }
+        }
+        if self.sheet.udp {
+            for &direction in self.sheet.directions() {
+                let sum = self.sheet.sum(record, direction);
+                let count = sum.receiver.or(sum.sender);
+                let mut value = count.map_or(Value::Null, |count| count_json(&count));
+                if !value.is_null() {
+                    value["sender"] = self.sheet.sends(direction).into();
+                }
+                end.insert(self.sum_key("sum", direction), value);
+            }
+        }
+        end.insert("cpu_utilization_percent".to_owned(), self.cpu(record));
+        let first = record.flows.first();
+        let name = |end: Option<&FlowEnd>| end.and_then(|end| end.congestion_control.got.clone());
+        let sender = name(first.and_then(|flow| flow.sender.as_ref()));
+        let receiver = name(first.and_then(|flow| flow.receiver.as_ref()));
+        end.insert("sender_tcp_congestion".to_owned(), sender.into());
+        end.insert("receiver_tcp_congestion".to_owned(), receiver.into());
+        Value::Object(end)
+    }
+
+    fn end_stream(&self, record: &Record, flow: &linerate_core::record::Flow) -> Value {
+        let ends = self.sheet.ends(flow);
+        let number = self.sheet.number(flow.direction, flow.flow);
+        let sends = self.sheet.sends(flow.direction);
+        let with_place = |count: Option<Count>| {
+            count.map_or(Value::Null, |count| {
+                let mut value = count_json(&count);
+                value["socket"] = number.into();
+                value["sender"] = sends.into();
+                value
+            })
+        };
+        if self.sheet.udp {
+            // One account of both ends: bytes of the sender, losses of the receiver.
+            let lost = ends.receiver.and_then(|count| count.datagrams);
+            let count = ends.sender.or(ends.receiver);
+            let count = count.map(|count| Count { datagrams: lost.or(count.datagrams), ..count });
+            let mut value = with_place(count);
+            if let Some(datagrams) = lost {
+                value["out_of_order"] = datagrams.reordered.into();
+            }
+            return json!({ "udp": value });
+        }
+        let mut sender = with_place(ends.sender);
+        if let Some(count) = ends.sender {
+            sender["retransmits"] = count.retransmits.into();
+            let place = (flow.direction, flow.flow);
+            let cwnd = levels(record, MetricId::Cwnd, place);
+            let window = levels(record, MetricId::SendWindow, place);
+            let rtt = levels(record, MetricId::TcpRtt, place);
+            let max = |values: &[f64]| values.iter().copied().reduce(f64::max);
+            let whole = |value: Option<f64>, unit: f64| value.map(|value| (value / unit) as u64);
+            let mean = (!rtt.is_empty()).then(|| rtt.iter().sum::<f64>() / rtt.len() as f64);
+            sender["max_snd_cwnd"] = whole(max(&cwnd), 1.0).into();
+            sender["max_snd_wnd"] = whole(max(&window), 1.0).into();
+            sender["max_rtt"] = whole(max(&rtt), 1000.0).into();
+            sender["min_rtt"] = whole(rtt.iter().copied().reduce(f64::min), 1000.0).into();
+            sender["mean_rtt"] = whole(mean, 1000.0).into();
+        }
+        json!({ "sender": sender, "receiver": with_place(ends.receiver) })
+    }
+
+    fn cpu(&self, record: &Record) -> Value {
+        let end_of = |sends: bool| {
+            let ends = record.flows.iter().map(move |flow| {
+                match self.sheet.sends(flow.direction) == sends {
+                    true => flow.sender.as_ref(),
+                    false => flow.receiver.as_ref(),
+                }
+            });
+            let ends: Option<Vec<&FlowEnd>> = ends.collect();
+            let ends = ends.filter(|ends| !ends.is_empty())?;
+            let span = ends.iter().map(|end| end.span_start_ns + end.span_ns).max()?;
+            let sum = |pick: fn(&FlowEnd) -> Option<u64>| -> Option<f64> {
+                let ns = ends.iter().map(|end| pick(end)).sum::<Option<u64>>()?;
+                (span > 0).then(|| ns as f64 * 100.0 / span as f64)
+            };
+            Some((sum(|end| end.cpu_user_ns)?, sum(|end| end.cpu_system_ns)?))
+        };
+        let mut cpu = Map::new();
+        for (whose, sends) in [("host", true), ("remote", false)] {
+            let shares = end_of(sends);
+            let parts = [
+                ("total", shares.map(|(user, system)| user + system)),
+                ("user", shares.map(|(user, _)| user)),
+                ("system", shares.map(|(_, system)| system)),
+            ];
+            for (part, value) in parts {
+                cpu.insert(format!("{whose}_{part}"), value.into());
+            }
+        }
+        Value::Object(cpu)
+    }
+}
+
+fn with_datagrams(value: &mut Value, datagrams: &Datagrams) {
+    value["jitter_ms"] = datagrams.jitter_ms.into();
+    value["lost_packets"] = datagrams.lost.into();
+    value["packets"] = datagrams.total.into();
+    value["lost_percent"] = datagrams.lost_percent().into();
+}
+
+fn count_json(count: &Count) -> Value {
+    let mut value = json!({
+        "start": 0,
+        "end": count.seconds,
+        "seconds": count.seconds,
+        "bytes": count.bytes,
+        "bits_per_second": count.bps(),
+    });
+    if let Some(datagrams) = &count.datagrams {
+        with_datagrams(&mut value, datagrams);
+    }
+    value
+}
+
+/// The samples of a stream's sender.
+fn levels(record: &Record, metric: MetricId, (direction, flow): (Direction, u16)) -> Vec<f64> {
+    let same = record.series.iter().find(|series| {
+        series.metric == metric
+            && series.direction == Some(direction)
+            && series.flow == Some(flow)
+            && series.side == Some(Side::Sender)
+    });
+    same.map(|series| series.values.iter().flatten().copied().collect()).unwrap_or_default()
+}

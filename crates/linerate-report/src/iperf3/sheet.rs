@@ -1,0 +1,255 @@
+//! What lines and document share: streams with their numbers, times without the omitted span, and
+//! the account of each stream at both ends.
+
+use linerate_core::record::{
+    Direction, Finish, Flow, FlowEnd, IntervalRow, Record, StreamOpened, TcpDirections, TcpPlan,
+    UdpPlan,
+};
+
+/// Which end prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The one that asked for the test.
+    Client,
+    /// The one that was asked.
+    Server,
+}
+
+/// A test as it goes on.
+#[derive(Clone, Debug)]
+pub struct Sheet {
+    /// Which end prints.
+    pub role: Role,
+    /// What was asked; of a UDP test what it shares with one of TCP, its blocks are datagrams.
+    pub plan: TcpPlan,
+    /// Over UDP.
+    pub udp: bool,
+    /// The streams so far, in the order in which they were connected.
+    pub streams: Vec<StreamOpened>,
+}
+
+/// What one end counted of one stream, or of several together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Count {
+    pub(super) bytes: u64,
+    pub(super) seconds: f64,
+    pub(super) retransmits: Option<u64>,
+    /// Datagrams, where there are any.
+    pub(super) datagrams: Option<Datagrams>,
+}
+
+/// Datagrams of a row or of a whole test.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Datagrams {
+    /// Those that were numbered up to here.
+    pub(super) total: u64,
+    pub(super) lost: i64,
+    pub(super) reordered: u64,
+    pub(super) jitter_ms: f64,
+}
+
+impl Datagrams {
+    pub(super) fn lost_percent(&self) -> f64 {
+        if self.total == 0 { 0.0 } else { self.lost as f64 * 100.0 / self.total as f64 }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            total: self.total + other.total,
+            lost: self.lost + other.lost,
+            reordered: self.reordered + other.reordered,
+            jitter_ms: self.jitter_ms + other.jitter_ms,
+        }
+    }
+}
+
+/// Both ends of a stream, or of several together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ends {
+    pub(super) sender: Option<Count>,
+    pub(super) receiver: Option<Count>,
+}
+
+impl Count {
+    pub(super) fn bps(&self) -> f64 {
+        if self.seconds > 0.0 { self.bytes as f64 * 8.0 / self.seconds } else { 0.0 }
+    }
+}
+
+impl Sheet {
+    /// A test without streams so far.
+    pub const fn new(role: Role, plan: TcpPlan) -> Self {
+        Self { role, plan, udp: false, streams: Vec::new() }
+    }
+
+    /// A test over UDP without streams so far.
+    pub fn of_udp(role: Role, plan: &UdpPlan) -> Self {
+        let plan = TcpPlan {
+            host: plan.host.clone(),
+            port: plan.port,
+            directions: plan.directions,
+            streams: plan.streams,
+            finish: plan.finish,
+            omit_ns: plan.omit_ns,
+            interval_ns: plan.interval_ns,
+            buffer_bytes: plan.size_bytes.unwrap_or(1),
+            window_bytes: plan.window_bytes,
+            pace: plan.pace,
+            dscp: plan.dscp,
+            ..TcpPlan::default()
+        };
+        Self { udp: true, ..Self::new(role, plan) }
+    }
+
+    /// The datagrams of a row: those that were sent, or what became of them.
+    pub(super) fn datagrams_of(&self, row: &IntervalRow) -> Option<Datagrams> {
+        let known = row.datagrams.filter(|_| !self.sends(row.direction));
+        match known {
+            Some(it) => Some(Datagrams {
+                total: (it.received.cast_signed() + it.lost).max(0).cast_unsigned(),
+                lost: it.lost,
+                reordered: it.reordered,
+                jitter_ms: it.jitter_ns.unwrap_or(0) as f64 / 1e6,
+            }),
+            None if self.udp => {
+                Some(Datagrams { total: self.datagrams(row.bytes), ..Datagrams::default() })
+            }
+            None => None,
+        }
+    }
+
+    /// Datagrams of so many bytes.
+    pub(super) fn datagrams(&self, bytes: u64) -> u64 {
+        bytes / u64::from(self.plan.buffer_bytes.max(1))
+    }
+
+    /// The directions that the test has.
+    pub(super) const fn directions(&self) -> &'static [Direction] {
+        match self.plan.directions {
+            TcpDirections::Up => &[Direction::Up],
+            TcpDirections::Down => &[Direction::Down],
+            TcpDirections::Both => &[Direction::Up, Direction::Down],
+        }
+    }
+
+    /// Whether data goes both ways.
+    pub(super) fn is_both(&self) -> bool {
+        self.plan.directions == TcpDirections::Both
+    }
+
+    /// Whether this end sends in a direction.
+    pub(super) fn sends(&self, direction: Direction) -> bool {
+        (direction == Direction::Up) == (self.role == Role::Client)
+    }
+
+    /// The number that stands for a stream. iperf3 prints descriptors; the first is 5 there.
+    pub(super) fn number(&self, direction: Direction, flow: u16) -> u64 {
+        let same = |stream: &StreamOpened| stream.direction == direction && stream.flow == flow;
+        let at = self.streams.iter().position(same).unwrap_or_else(|| usize::from(flow));
+        5 + 2 * at as u64
+    }
+
+    /// The number of a row: of its stream, or `None` of the sum of several.
+    pub(super) fn number_of(&self, row: &IntervalRow) -> Option<u64> {
+        match row.flow {
+            Some(flow) => Some(self.number(row.direction, flow)),
+            None if self.plan.streams == 1 => Some(self.number(row.direction, 0)),
+            None => None,
+        }
+    }
+
+    /// `[TX-C]` and the like in a test both ways, else nothing.
+    pub(super) fn tag(&self, direction: Direction) -> &'static str {
+        match (self.is_both(), self.sends(direction), self.role) {
+            (false, ..) => "",
+            (true, true, Role::Client) => "[TX-C]",
+            (true, false, Role::Client) => "[RX-C]",
+            (true, true, Role::Server) => "[TX-S]",
+            (true, false, Role::Server) => "[RX-S]",
+        }
+    }
+
+    /// Start and end of a row in seconds: the clock starts anew after the omitted span.
+    pub(super) fn seconds_of(&self, row: &IntervalRow) -> (f64, f64) {
+        let begin = if row.omitted { 0 } else { self.plan.omit_ns };
+        let seconds = |t_ns: u64| t_ns.saturating_sub(begin) as f64 / 1e9;
+        (seconds(row.start_ns), seconds(row.end_ns))
+    }
+
+    /// The streams of a record, those of a direction.
+    pub(super) fn flows<'a>(
+        &self,
+        record: &'a Record,
+        direction: Direction,
+    ) -> impl Iterator<Item = &'a Flow> {
+        record.flows.iter().filter(move |flow| flow.direction == direction)
+    }
+
+    /// Both ends of a stream.
+    pub(super) fn ends(&self, flow: &Flow) -> Ends {
+        Ends {
+            sender: flow.sender.as_ref().map(|end| self.sender(end)),
+            receiver: flow.receiver.as_ref().map(|end| Count {
+                bytes: self.measured(end),
+                seconds: end.span_ns as f64 / 1e9,
+                retransmits: None,
+                datagrams: end.received_datagrams.as_ref().map(|it| Datagrams {
+                    total: it.measured.received + it.measured.lost,
+                    lost: it.measured.lost.cast_signed(),
+                    reordered: it.measured.reordered,
+                    jitter_ms: it.delay.and_then(|delay| delay.jitter_ns).unwrap_or(0) as f64 / 1e6,
+                }),
+            }),
+        }
+    }
+
+    fn sender(&self, end: &FlowEnd) -> Count {
+        // A sender notices its end up to a tenth of a second late when it waits for a full window.
+        let span_ns = match self.plan.finish {
+            Finish::TimeNs(ns) => end.span_ns.saturating_sub(self.begun_ns(end)).min(ns),
+            _ => end.span_ns.saturating_sub(self.begun_ns(end)),
+        };
+        Count {
+            bytes: self.measured(end),
+            seconds: span_ns as f64 / 1e9,
+            retransmits: end.tcp_info.and_then(|info| info.total_retrans).map(u64::from),
+            datagrams: end
+                .sent_datagrams
+                .as_ref()
+                .map(|it| Datagrams { total: it.measured, ..Datagrams::default() }),
+        }
+    }
+
+    /// The omitted span where the span of an end holds it.
+    const fn begun_ns(&self, end: &FlowEnd) -> u64 {
+        if end.span_start_ns == 0 && !self.udp { self.plan.omit_ns } else { 0 }
+    }
+
+    /// Bytes without those of the omitted span. What came after the measured one counts.
+    const fn measured(&self, end: &FlowEnd) -> u64 {
+        if self.plan.omit_ns == 0 { end.bytes } else { end.bytes_measured }
+    }
+
+    /// Both ends of all streams of a direction together.
+    pub(super) fn sum(&self, record: &Record, direction: Direction) -> Ends {
+        let all: Vec<Ends> = self.flows(record, direction).map(|flow| self.ends(flow)).collect();
+        Ends {
+            sender: together(all.iter().map(|ends| ends.sender)),
+            receiver: together(all.iter().map(|ends| ends.receiver)),
+        }
+    }
+}
+
+/// Bytes and retransmits added, over the longest span; `None` when a stream is missing.
+fn together(counts: impl Iterator<Item = Option<Count>>) -> Option<Count> {
+    let counts: Vec<Count> = counts.collect::<Option<_>>()?;
+    (!counts.is_empty()).then(|| Count {
+        bytes: counts.iter().map(|count| count.bytes).sum(),
+        seconds: counts.iter().map(|count| count.seconds).fold(0.0, f64::max),
+        retransmits: counts.iter().map(|count| count.retransmits).sum(),
+        datagrams: counts.iter().filter_map(|count| count.datagrams).reduce(Datagrams::and).map(
+            // iperf3 gives the mean of the streams' jitters.
+            |all| Datagrams { jitter_ms: all.jitter_ms / counts.len() as f64, ..all },
+        ),
+    })
+}

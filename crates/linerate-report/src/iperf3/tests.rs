@@ -1,0 +1,256 @@
+//! Lines and documents beside those of Debian's iperf3 3.12.
+
+use linerate_core::record::*;
+use linerate_core::time::WallTime;
+
+use super::*;
+
+fn sheet(role: Role, directions: TcpDirections, streams: u16) -> Sheet {
+    let finish = Finish::TimeNs(2_000_000_000);
+    let host = "127.0.0.1".to_owned();
+    let plan = TcpPlan { directions, streams, finish, host, port: 5299, ..TcpPlan::default() };
+    Sheet::new(role, plan)
+}
+
+fn stream(direction: Direction, flow: u16, port: u16) -> StreamOpened {
+    StreamOpened {
+        direction,
+        flow,
+        local_addr: format!("127.0.0.1:{port}"),
+        remote_addr: "127.0.0.1:5299".to_owned(),
+        mss_bytes: Some(32_768),
+        sndbuf_bytes: Some(16_384),
+        rcvbuf_bytes: Some(131_072),
+        session: Some("cookie".to_owned()),
+    }
+}
+
+fn row(direction: Direction, flow: Option<u16>, bytes: u64) -> IntervalRow {
+    IntervalRow {
+        start_ns: 0,
+        end_ns: 1_000_000_000,
+        direction,
+        flow,
+        bytes,
+        goodput_bps: bytes as f64 * 8.0,
+        retransmits: Some(4),
+        cwnd_bytes: Some(1_835_008),
+        rtt_ns: Some(33_000),
+        rtt_var_ns: Some(8_000),
+        send_window_bytes: Some(32_900_096),
+        pmtu_bytes: Some(65_535),
+        omitted: false,
+        datagrams: None,
+    }
+}
+
+fn record(sheet: &Sheet, flows: Vec<Flow>) -> Record {
+    let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+    let id = RecordId::from_parts(0, [0; 10]);
+    let plan = Plan::Tcp(sheet.plan.clone());
+    Record { flows, ..Record::begin(id, tool, plan, WallTime::from_unix_nanos(0)) }
+}
+
+fn flow(direction: Direction, flow: u16, bytes: u64) -> Flow {
+    let end = |retransmits: Option<u32>| FlowEnd {
+        bytes,
+        bytes_measured: bytes,
+        span_ns: 2_000_000_000,
+        cpu_user_ns: Some(100_000_000),
+        cpu_system_ns: Some(300_000_000),
+        congestion_control: Asked { asked: None, got: Some("cubic".to_owned()) },
+        tcp_info: retransmits
+            .map(|count| TcpInfo { total_retrans: Some(count), ..TcpInfo::default() }),
+        ..FlowEnd::default()
+    };
+    Flow {
+        flow,
+        direction,
+        client_addr: String::new(),
+        server_addr: String::new(),
+        sender: Some(end(Some(4))),
+        receiver: Some(end(None)),
+        syn: None,
+    }
+}
+
+#[test]
+fn a_client_that_sends_prints_the_lines_of_iperf3() {
+    let sheet = sheet(Role::Client, TcpDirections::Up, 1);
+    let mut lines = Lines::new(sheet, Unit::default(), false);
+    let mut said = lines.connecting();
+    said += &lines.stream(&stream(Direction::Up, 0, 45_660));
+    // 4.13 GiB in a second are 35.5 Gbit/s; 8.05 GiB in two are 34.6.
+    said += &lines.row(&row(Direction::Up, None, 4_434_553_733));
+    let record = record(&lines.sheet, vec![flow(Direction::Up, 0, 8_643_621_683)]);
+    said += &lines.summary(&record);
+    let expected = "Connecting to host 127.0.0.1, port 5299
+[  5] local 127.0.0.1 port 45660 connected to 127.0.0.1 port 5299
+[ ID] Interval           Transfer     Bitrate         Retr  Cwnd
+[  5]   0.00-1.00   sec  4.13 GBytes  35.5 Gbits/sec    4   1.75 MBytes       
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[ ID] Interval           Transfer     Bitrate         Retr
+[  5]   0.00-2.00   sec  8.05 GBytes  34.6 Gbits/sec    4             sender
+[  5]   0.00-2.00   sec  8.05 GBytes  34.6 Gbits/sec                  receiver
+";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_server_prints_its_own_side_with_sums_and_roles() {
+    let sheet = sheet(Role::Server, TcpDirections::Both, 2);
+    let mut lines = Lines::new(sheet, Unit::default(), false);
+    let mut said = lines.accepted();
+    for (direction, flow) in [(Direction::Up, 0), (Direction::Up, 1), (Direction::Down, 0)] {
+        lines.stream(&stream(direction, flow, 5299));
+    }
+    for (direction, flow) in [(Direction::Up, Some(1)), (Direction::Up, None)] {
+        said += &lines.row(&row(direction, flow, 339_738_624));
+    }
+    said += &lines.row(&row(Direction::Down, None, 645 << 20));
+    let expected = "Accepted connection from 127.0.0.1, port 5299
+[ ID][Role] Interval           Transfer     Bitrate         Retr  Cwnd
+[  7][RX-S]   0.00-1.00   sec   324 MBytes  2.72 Gbits/sec                  
+[SUM][RX-S]   0.00-1.00   sec   324 MBytes  2.72 Gbits/sec                  
+[SUM][TX-S]   0.00-1.00   sec   645 MBytes  5.41 Gbits/sec    4             
+- - - - - - - - - - - - - - - - - - - - - - - - -
+";
+    assert_eq!(said, expected);
+    let flows = vec![flow(Direction::Up, 0, 1 << 30), flow(Direction::Down, 0, 1 << 30)];
+    let record = record(&lines.sheet, flows);
+    let expected = "[ ID][Role] Interval           Transfer     Bitrate         Retr
+[  5][RX-S]   0.00-2.00   sec  1.00 GBytes  4.29 Gbits/sec                  receiver
+[SUM][RX-S]   0.00-2.00   sec  1.00 GBytes  4.29 Gbits/sec                  receiver
+[  9][TX-S]   0.00-2.00   sec  1.00 GBytes  4.29 Gbits/sec    4             sender
+[SUM][TX-S]   0.00-2.00   sec  1.00 GBytes  4.29 Gbits/sec    4             sender
+";
+    assert_eq!(lines.summary(&record), expected);
+}
+
+#[test]
+fn the_clock_starts_anew_after_the_omitted_span() {
+    let mut sheet = sheet(Role::Client, TcpDirections::Down, 1);
+    sheet.plan.omit_ns = 1_000_000_000;
+    let mut lines = Lines::new(sheet, Unit::default(), false);
+    lines.stream(&stream(Direction::Down, 0, 1));
+    let omitted = IntervalRow { omitted: true, ..row(Direction::Down, None, 1 << 20) };
+    let said = lines.row(&omitted);
+    assert!(
+        said.ends_with("0.00-1.00   sec  1.00 MBytes  8.39 Mbits/sec                  (omitted)\n"),
+        "{said}"
+    );
+    let next = IntervalRow {
+        start_ns: 1_000_000_000,
+        end_ns: 2_000_000_000,
+        ..row(Direction::Down, None, 1 << 20)
+    };
+    assert!(lines.row(&next).starts_with("[  5]   0.00-1.00   sec"));
+}
+
+/// Every key of `theirs` is in `ours`, with a value of the same type or null.
+fn assert_has_keys(ours: &serde_json::Value, theirs: &serde_json::Value, path: &str) {
+    use serde_json::Value::{Array, Bool, Null, Number, Object, String};
+    match (ours, theirs) {
+        (Object(ours), Object(theirs)) => {
+            for (key, value) in theirs {
+                let path = format!("{path}.{key}");
+                let own = ours.get(key).unwrap_or_else(|| panic!("{path} is missing"));
+                assert_has_keys(own, value, &path);
+            }
+        }
+        (Array(ours), Array(theirs)) => {
+            for (own, value) in ours.iter().zip(theirs) {
+                assert_has_keys(own, value, path);
+            }
+        }
+        (Null, _) | (Number(_), Number(_)) | (String(_), String(_)) | (Bool(_), Bool(_)) => {}
+        (own, value) => panic!("{path} is {own}, where iperf3 has {value}"),
+    }
+}
+
+/// The documents of `iperf3 -J`, version 3.12.
+const DOCUMENTS: [(TcpDirections, &str); 3] = [
+    (TcpDirections::Up, include_str!("../../../../testdata/iperf3/tcp.json")),
+    (TcpDirections::Down, include_str!("../../../../testdata/iperf3/reverse.json")),
+    (TcpDirections::Both, include_str!("../../../../testdata/iperf3/both.json")),
+];
+
+#[test]
+fn the_document_has_every_key_of_iperf3() {
+    for (directions, theirs) in DOCUMENTS {
+        let sheet = sheet(Role::Client, directions, 1);
+        let mut document = Document::new(sheet, Surroundings::default());
+        let ways = document.sheet.directions();
+        for &direction in ways {
+            document.stream(&stream(direction, 0, 1));
+        }
+        for &direction in ways {
+            document.row(&row(direction, None, 1 << 20));
+        }
+        let flows = ways.iter().map(|&direction| flow(direction, 0, 1 << 20)).collect();
+        let whole = document.whole(&record(&document.sheet, flows));
+        let theirs = serde_json::from_str(theirs).expect("a document");
+        assert_has_keys(&whole, &theirs, "");
+        assert_eq!(whole["intervals"].as_array().map(Vec::len), Some(1));
+        // 1 MiB in two seconds is 4,194,304 bit/s.
+        assert_eq!(whole["end"]["sum_received"]["bits_per_second"], 4_194_304.0);
+        assert_eq!(whole["end"]["cpu_utilization_percent"]["host_total"], 20.0 * ways.len() as f64);
+    }
+}
+
+#[test]
+fn a_udp_test_prints_datagrams_as_iperf3_does() {
+    let plan = UdpPlan {
+        size_bytes: Some(32_768),
+        finish: Finish::TimeNs(1_000_000_000),
+        ..UdpPlan::default()
+    };
+    // 4 datagrams of 32 KiB in a second are 1.05 Mbit/s.
+    let sent = IntervalRow { retransmits: None, ..row(Direction::Up, None, 131_072) };
+    let mut lines = Lines::new(Sheet::of_udp(Role::Client, &plan), Unit::default(), false);
+    let expected = "[ ID] Interval           Transfer     Bitrate         Total Datagrams
+[  5]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec  4  
+";
+    assert_eq!(lines.row(&sent), expected);
+    let datagrams =
+        DatagramRow { received: 3, lost: 1, jitter_ns: Some(4600), ..DatagramRow::default() };
+    let came = IntervalRow { datagrams: Some(datagrams), ..sent };
+    let mut server = Lines::new(Sheet::of_udp(Role::Server, &plan), Unit::default(), false);
+    let expected =
+        "[ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams
+[  5]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec  0.005 ms  1/4 (25%)  
+";
+    assert_eq!(server.row(&came), expected);
+    let tally = DatagramTally { sent: Some(4), received: 3, lost: 1, ..DatagramTally::default() };
+    let end = FlowEnd {
+        bytes: 131_072,
+        bytes_measured: 131_072,
+        span_ns: 1_000_000_000,
+        cpu_user_ns: Some(0),
+        cpu_system_ns: Some(0),
+        ..FlowEnd::default()
+    };
+    let sent = SentDatagrams { count: 4, measured: 4, ..SentDatagrams::default() };
+    let received =
+        ReceivedDatagrams { all: tally, measured: tally, ..ReceivedDatagrams::default() };
+    let sender = FlowEnd { sent_datagrams: Some(sent), ..end.clone() };
+    let receiver = FlowEnd { bytes: 98_304, received_datagrams: Some(received), ..end };
+    let flow = Flow { sender: Some(sender), receiver: Some(receiver), ..flow(Direction::Up, 0, 0) };
+    let record = record(&lines.sheet, vec![flow]);
+    let expected = "- - - - - - - - - - - - - - - - - - - - - - - - -
+[ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams
+[  5]   0.00-1.00   sec   128 KBytes  1.05 Mbits/sec  0.000 ms  0/4 (0%)  sender
+[  5]   0.00-1.00   sec  96.0 KBytes   786 Kbits/sec  0.000 ms  1/4 (25%)  receiver
+";
+    assert_eq!(lines.summary(&record), expected);
+    let sheet = Sheet::of_udp(Role::Client, &plan);
+    let mut document = Document::new(sheet, Surroundings::default());
+    document.stream(&stream(Direction::Up, 0, 1));
+    document.row(&row(Direction::Up, None, 131_072));
+    let theirs = include_str!("../../../../testdata/iperf3/udp.json");
+    let theirs = serde_json::from_str(theirs).expect("a document");
+    let whole = document.whole(&record);
+    assert_has_keys(&whole, &theirs, "");
+    assert_eq!(whole["end"]["sum"]["lost_percent"], 25.0);
+    assert_eq!(whole["intervals"][0]["sum"]["packets"], 4);
+}

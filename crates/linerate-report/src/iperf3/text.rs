@@ -1,0 +1,255 @@
+//! The lines of a test in iperf3's shape.
+
+use linerate_core::record::{Direction, Finish, IntervalRow, Record, StreamOpened, TcpPlan};
+
+use super::sheet::{Count, Datagrams, Role, Sheet};
+use super::unit::{Unit, amount};
+
+macro_rules! separator {
+    () => {
+        "- - - - - - - - - - - - - - - - - - - - - - - - -"
+    };
+}
+
+/// What `-v` prints and `-J` carries as the version: scripts look for the first two words.
+pub const VERSION: &str = concat!("iperf 3.12 (linerate ", env!("CARGO_PKG_VERSION"), ")");
+
+/// The line between sections.
+pub const SEPARATOR: &str = separator!();
+
+/// Prints a test line by line; each call gives the lines that are due, each with its end.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    /// The test so far.
+    pub sheet: Sheet,
+    unit: Unit,
+    verbose: bool,
+    headed: bool,
+}
+
+impl Lines {
+    /// Lines of a test whose streams are not yet connected.
+    pub const fn new(sheet: Sheet, unit: Unit, verbose: bool) -> Self {
+        Self { sheet, unit, verbose, headed: false }
+    }
+
+    /// `Connecting to host 127.0.0.1, port 5201`.
+    pub fn connecting(&self) -> String {
+        let plan = &self.sheet.plan;
+        let mut lines = format!("Connecting to host {}, port {}\n", plan.host, plan.port);
+        if plan.directions == linerate_core::record::TcpDirections::Down {
+            lines.push_str(&format!("Reverse mode, remote host {} is sending\n", plan.host));
+        }
+        lines
+    }
+
+    /// `Accepted connection from 127.0.0.1, port 45644`.
+    pub fn accepted(&self) -> String {
+        let plan = &self.sheet.plan;
+        format!("Accepted connection from {}, port {}\n", plan.host, plan.port)
+    }
+
+    /// A connected stream, and after the last one what starts.
+    pub fn stream(&mut self, stream: &StreamOpened) -> String {
+        self.sheet.streams.push(stream.clone());
+        let number = self.sheet.number(stream.direction, stream.flow);
+        let (local, local_port) = parts(&stream.local_addr);
+        let (remote, remote_port) = parts(&stream.remote_addr);
+        let mut lines = format!(
+            "[{number:3}] local {local} port {local_port} connected to {remote} port {remote_port}\n"
+        );
+        let all = usize::from(self.sheet.plan.streams) * self.sheet.directions().len();
+        if self.verbose && self.sheet.streams.len() == all {
+            let protocol = if self.sheet.udp { "UDP" } else { "TCP" };
+            lines.push_str(&starting(&self.sheet.plan, protocol));
+        }
+        lines
+    }
+
+    /// An interval of a stream, or the sum of several.
+    pub fn row(&mut self, row: &IntervalRow) -> String {
+        let mut lines = String::new();
+        if !self.headed {
+            self.headed = true;
+            lines.push_str(&self.head(true));
+        }
+        let sheet = &self.sheet;
+        let number = sheet.number_of(row);
+        let count = Count {
+            bytes: row.bytes,
+            seconds: (row.end_ns - row.start_ns) as f64 / 1e9,
+            retransmits: row.retransmits.filter(|_| sheet.sends(row.direction)),
+            datagrams: sheet.datagrams_of(row),
+        };
+        let (start, end) = sheet.seconds_of(row);
+        lines.push_str(&self.start(number, row.direction, (start, end), &count));
+        if let Some(datagrams) = count.datagrams {
+            lines.push_str(&match sheet.sends(row.direction) {
+                true if sheet.is_both() => format!("            {}  ", datagrams.total),
+                true => format!("  {}  ", datagrams.total),
+                false => lost(&datagrams),
+            });
+            lines.push_str(self.end_of(row));
+            return lines;
+        }
+        match (count.retransmits, row.cwnd_bytes.filter(|_| number.is_some())) {
+            (Some(retransmits), Some(cwnd)) => {
+                lines.push_str(&format!("  {retransmits:3}   {}       ", amount(cwnd)));
+            }
+            (Some(retransmits), None) => lines.push_str(&format!("  {retransmits:3}             ")),
+            (None, _) => lines.push_str(&" ".repeat(18)),
+        }
+        lines.push_str(self.end_of(row));
+        lines
+    }
+
+    /// The end of a row's line, and the line after the sum of several.
+    fn end_of(&self, row: &IntervalRow) -> &'static str {
+        let last = self.sheet.directions().last() == Some(&row.direction);
+        match (row.omitted, last && self.sheet.number_of(row).is_none()) {
+            (false, false) => "\n",
+            (true, false) => "(omitted)\n",
+            (false, true) => concat!("\n", separator!(), "\n"),
+            (true, true) => concat!("(omitted)\n", separator!(), "\n"),
+        }
+    }
+
+    /// The summary of a test that ended.
+    pub fn summary(&self, record: &Record) -> String {
+        let several = self.sheet.plan.streams > 1;
+        let mut lines = String::new();
+        // After a sum of intervals the line is there already.
+        if !several || !self.headed {
+            lines.push_str(&format!("{SEPARATOR}\n"));
+        }
+        if self.verbose {
+            lines.push_str("Test Complete. Summary Results:\n");
+        }
+        lines.push_str(&self.head(false));
+        for &direction in self.sheet.directions() {
+            for flow in self.sheet.flows(record, direction) {
+                let number = self.sheet.number(direction, flow.flow);
+                let ends = self.sheet.ends(flow);
+                lines.push_str(&self.both(Some(number), direction, (ends.sender, ends.receiver)));
+            }
+            if several {
+                let sum = self.sheet.sum(record, direction);
+                lines.push_str(&self.both(None, direction, (sum.sender, sum.receiver)));
+            }
+            if self.verbose {
+                lines.push_str(&self.details(record, direction));
+            }
+        }
+        lines
+    }
+
+    /// The lines of the sender and of the receiver; a server knows the other end's, too, but prints
+    /// its own alone, as iperf3's does.
+    fn both(
+        &self,
+        number: Option<u64>,
+        direction: Direction,
+        (sender, receiver): (Option<Count>, Option<Count>),
+    ) -> String {
+        let own =
+            |sends: bool| self.sheet.role == Role::Client || self.sheet.sends(direction) == sends;
+        let line = |count: Count, word: &str| {
+            let start = self.start(number, direction, (0.0, count.seconds), &count);
+            let retransmits = match (count.datagrams, count.retransmits) {
+                (Some(datagrams), _) => lost(&datagrams),
+                (None, Some(retransmits)) => format!("  {retransmits:3}             "),
+                (None, None) => " ".repeat(18),
+            };
+            format!("{start}{retransmits}{word}\n")
+        };
+        let sender = sender.filter(|_| own(true)).map(|count| line(count, "sender"));
+        let receiver = receiver.filter(|_| own(false)).map(|count| line(count, "receiver"));
+        sender.into_iter().chain(receiver).collect()
+    }
+
+    /// `[  5]   0.00-1.00   sec  4.13 GBytes  35.5 Gbits/sec`.
+    fn start(
+        &self,
+        number: Option<u64>,
+        direction: Direction,
+        (start, end): (f64, f64),
+        count: &Count,
+    ) -> String {
+        let number = number.map_or_else(|| "SUM".to_owned(), |number| format!("{number:3}"));
+        let tag = self.sheet.tag(direction);
+        let (bytes, rate) = (amount(count.bytes), self.unit.rate(count.bps()));
+        format!("[{number}]{tag} {start:6.2}-{end:<6.2} sec  {bytes}  {rate}")
+    }
+
+    fn head(&self, intervals: bool) -> String {
+        let role = if self.sheet.is_both() { "[Role]" } else { "" };
+        let mut sends = self.sheet.directions().iter().map(|way| self.sheet.sends(*way));
+        if self.sheet.udp {
+            let lost = "         Jitter    Lost/Total Datagrams";
+            let sent = "         Total Datagrams";
+            let only = intervals && !self.sheet.is_both() && sends.any(|sends| sends);
+            let columns = if only { sent } else { lost };
+            return format!("[ ID]{role} Interval           Transfer     Bitrate{columns}\n");
+        }
+        let columns = match (intervals, sends.any(|sends| sends)) {
+            (true, true) => "         Retr  Cwnd",
+            (true, false) => "",
+            (false, any) if any || self.sheet.role == Role::Client => "         Retr",
+            (false, _) => "",
+        };
+        format!("[ ID]{role} Interval           Transfer     Bitrate{columns}\n")
+    }
+
+    /// Congestion controls of both ends, under `-V`.
+    fn details(&self, record: &Record, direction: Direction) -> String {
+        let Some(flow) = self.sheet.flows(record, direction).next() else { return String::new() };
+        let name = |end: &Option<linerate_core::record::FlowEnd>| {
+            end.as_ref().and_then(|end| end.congestion_control.got.clone())
+        };
+        let line = |side: &str, name: Option<String>| {
+            name.map(|name| format!("{side}_tcp_congestion {name}\n")).unwrap_or_default()
+        };
+        line("snd", name(&flow.sender)) + &line("rcv", name(&flow.receiver))
+    }
+}
+
+/// `  0.005 ms  0/4 (0%)  `.
+fn lost(datagrams: &Datagrams) -> String {
+    let percent = datagrams.lost_percent();
+    // Two places that count: 0, 0.012, 1.5, 73, 100.
+    let percent = match percent {
+        0.0 => "0".to_owned(),
+        large if large >= 9.95 => format!("{large:.0}"),
+        small => {
+            let places = 1 - small.abs().log10().floor() as i32;
+            let places = usize::try_from(places).unwrap_or(0).min(9);
+            format!("{small:.places$}").trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+    };
+    let Datagrams { jitter_ms, lost, total, .. } = datagrams;
+    format!("  {jitter_ms:5.3} ms  {lost}/{total} ({percent}%)  ")
+}
+
+/// The line of `-V` before a test starts.
+fn starting(plan: &TcpPlan, protocol: &str) -> String {
+    let amount = match plan.finish {
+        Finish::TimeNs(ns) => format!("{} second test", ns as f64 / 1e9),
+        Finish::Bytes(bytes) => format!("{bytes} bytes to send"),
+        Finish::Buffers(blocks) => format!("{blocks} blocks to send"),
+    };
+    format!(
+        "Starting Test: protocol: {}, {} streams, {} byte blocks, omitting {} seconds, {amount}, \
+         tos {}\n",
+        protocol,
+        plan.streams,
+        plan.buffer_bytes,
+        plan.omit_ns / 1_000_000_000,
+        plan.dscp.map_or(0, |dscp| u32::from(dscp) << 2),
+    )
+}
+
+/// Host and port of an address; brackets are for other places.
+pub(super) fn parts(address: &str) -> (&str, &str) {
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, "0"));
+    (host.trim_matches(['[', ']']), port)
+}

@@ -1,0 +1,137 @@
+//! The ports where clients of other programs are answered: which, and how a connection goes on.
+//!
+//! ttcp and iperf 2 share a port and are told apart by their first bytes.
+
+pub mod iperf3;
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Via};
+use linerate_engine::foreign::iperf2::UdpEar;
+use linerate_engine::foreign::nuttcp::DataPorts;
+use linerate_engine::foreign::{Serving, iperf2, nuttcp};
+use linerate_engine::throughput::Admission;
+use linerate_sys::stop::Stop;
+
+use crate::admission::Gate;
+use crate::listen::{Log, LogEntry, listen};
+
+/// What this server answers of other programs' protocols.
+const SPOKEN: [Via; 3] = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
+
+/// Nobody watches a client's streams here.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Which other programs are answered, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// All that are spoken, at their usual ports; one that is taken is left out.
+    Usual,
+    /// These, each at its port; one that is taken is a failure.
+    These(Vec<(Via, u16)>),
+}
+
+impl Foreign {
+    /// No others.
+    pub const fn none() -> Self {
+        Self::These(Vec::new())
+    }
+}
+
+/// A listener for one program.
+#[derive(Debug)]
+pub(crate) struct Ear {
+    pub(crate) via: Via,
+    pub(crate) port: u16,
+    pub(crate) listener: TcpListener,
+    /// The UDP side of iperf 2 and ttcp; absent where another program has that port.
+    udp: Option<UdpEar>,
+}
+
+impl Ear {
+    /// Counts what comes over UDP until `stop`.
+    pub(crate) fn count_datagrams(&self, gate: &Gate, stop: &Stop, log: Log<'_>) {
+        let Some(udp) = &self.udp else { return };
+        udp.run(&gate.by_address(), stop, &mut |peer, told| {
+            let peer = Some(SocketAddr::new(peer.ip().to_canonical(), peer.port()));
+            let tested = told.is_ok();
+            let line = told.unwrap_or_else(|failure| failure.to_string());
+            log(&LogEntry { peer, line: &line, tested });
+        });
+    }
+}
+
+/// Opens the ports.
+pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failure> {
+    let (asked, must) = match foreign {
+        Foreign::Usual => (SPOKEN.map(|via| (via, via.default_port())).to_vec(), false),
+        Foreign::These(these) => (these.clone(), true),
+    };
+    let mut ears = Vec::new();
+    for (via, port) in asked {
+        match listen(SocketAddr::new(address, port)) {
+            Ok(listener) => {
+                let port = listener.local_addr().map_or(port, |local| local.port());
+                let udp = (via == Via::Iperf2)
+                    .then(|| UdpEar::bind(SocketAddr::new(address, port)).ok())
+                    .flatten();
+                ears.push(Ear { via, port, listener, udp });
+            }
+            Err((ErrorKind::AddrInUse, _)) if !must => {}
+            Err((_, failure)) => {
+                let advice = format!("choose its port by --foreign {via}:PORT, or leave it out");
+                return Err(failure.advise(advice));
+            }
+        }
+    }
+    Ok(ears)
+}
+
+/// A connection that came to the port of another program.
+pub(crate) struct Arrival {
+    pub(crate) via: Via,
+    pub(crate) port: u16,
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    /// Its number among those of this server.
+    pub(crate) serial: u64,
+}
+
+/// What the connections of other programs share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) iperf3: iperf3::Clients,
+    /// Where data streams arrive whose port a client names.
+    data_ports: DataPorts,
+}
+
+impl Shared {
+    /// Of a server that listens at these places.
+    pub(crate) fn beside(ears: &[Ear]) -> Self {
+        let data_ports = DataPorts::beside(ears.iter().map(|ear| ear.port).collect());
+        let ear = ears.iter().find(|ear| ear.via == Via::Iperf3);
+        let iperf3 = ear.map(|ear| iperf3::Clients::of(&ear.listener)).unwrap_or_default();
+        Self { iperf3, data_ports }
+    }
+}
+
+/// Serves a connection; the line is for the log.
+pub(crate) fn answer(
+    arrival: Arrival,
+    shared: &Shared,
+    gate: &Gate,
+    stop: &Stop,
+) -> Result<Option<String>, Failure> {
+    let Arrival { via, port, stream, peer, serial } = arrival;
+    let Err(stream) = shared.data_ports.deliver(port, peer.ip(), stream) else { return Ok(None) };
+    let by_address = gate.by_address();
+    let admission: &dyn Admission = if via == Via::Nuttcp { gate } else { &by_address };
+    let mut serving = Serving { admission, stop, interval: INTERVAL, watch: &mut |_| {} };
+    match via {
+        Via::Iperf2 | Via::Ttcp => iperf2::serve(stream, &mut serving).map(Some),
+        Via::Iperf3 => shared.iperf3.answer((stream, peer, serial), gate, stop),
+        Via::Nuttcp => nuttcp::serve(stream, &shared.data_ports, &mut serving).map(Some),
+    }
+}

@@ -1,0 +1,181 @@
+//! UDP of iperf 2 from either side, live against the `iperf` of this machine, and as bytes in the
+//! manner of 2.0.5; ttcp's UDP as bytes. What both ends count agrees.
+
+mod peers;
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use linerate_core::record::{Event, Finish, Record, Tool, UdpPlan, Via};
+use linerate_core::units::BitRate;
+use linerate_engine::context::Context;
+use linerate_engine::datagram;
+use linerate_proto::iperf2::UdpReport;
+use linerate_server::admission::Limits;
+use linerate_sys::clock::sleep;
+use linerate_sys::stop::Stop;
+use peers::{HERE, Peer, lacks, run, with_server};
+
+fn plan(port: u16) -> UdpPlan {
+    UdpPlan {
+        via: Some(Via::Iperf2),
+        host: HERE.to_string(),
+        port,
+        finish: Finish::TimeNs(400_000_000),
+        interval_ns: 100_000_000,
+        size_bytes: Some(1000),
+        pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+        ..UdpPlan::default()
+    }
+}
+
+fn measure(plan: &UdpPlan) -> Record {
+    let mut watch = |_: &Event| {};
+    let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+    let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
+    datagram::run(plan, &mut context)
+}
+
+/// The datagrams that each end of a stream counted.
+fn counts(record: &Record) -> Vec<(u64, u64, u64)> {
+    let flows = record.flows.iter().filter_map(|flow| {
+        let sent = flow.sender.as_ref()?.sent_datagrams.as_ref()?.count;
+        let received = &flow.receiver.as_ref()?.received_datagrams.as_ref()?.all;
+        Some((sent, received.received, received.lost))
+    });
+    flows.collect()
+}
+
+/// Lost and total of the rows that `iperf` prints: `0/449 (0%)`.
+fn shares(printed: &str) -> Vec<(u64, u64)> {
+    let words = printed.split_whitespace().filter_map(|word| word.split_once('/'));
+    words.filter_map(|(lost, all)| Some((lost.parse().ok()?, all.parse().ok()?))).collect()
+}
+
+#[test]
+fn an_iperf_server_reports_every_datagram_that_we_sent() {
+    if lacks("iperf") {
+        return;
+    }
+    for (streams, finish) in [(1, Finish::TimeNs(400_000_000)), (1, Finish::Buffers(200))] {
+        let peer = Peer::start_udp("iperf", &["-s", "-u", "-p"]);
+        let record = measure(&UdpPlan { streams, finish, ..plan(peer.port) });
+        assert_eq!(record.failure, None);
+        let counts = counts(&record);
+        assert_eq!(counts.len(), usize::from(streams), "{record:#?}");
+        sleep(Duration::from_millis(300));
+        let printed = peer.end();
+        // The end counts as a datagram.
+        let told: u64 = shares(&printed).iter().map(|(_, all)| all - 1).max().unwrap_or(0);
+        let (sent, received, lost) = counts[0];
+        assert_eq!((sent, received + lost), (told, sent), "{printed}");
+        assert_eq!(lost, 0, "20 Mbit/s over loopback: {printed}");
+    }
+}
+
+#[test]
+fn an_iperf_client_reads_our_report() {
+    if lacks("iperf") {
+        return;
+    }
+    with_server(Limits::default(), |server| {
+        let port = server.port(Via::Iperf2).to_string();
+        for (flags, streams) in [(&["-t", "0.4"][..], 1), (&["-n", "20000", "-P", "2"], 2)] {
+            let fixed = ["-u", "-c", "127.0.0.1", "-p", &port, "-b", "10M"];
+            let printed = run("iperf", &[&fixed, flags].concat());
+            assert_eq!(printed.matches("Server Report:").count(), streams, "{printed}");
+            assert!(!printed.contains("WARNING"), "{printed}");
+            let log = server.log(streams);
+            for (lost, all) in shares(&printed).into_iter().filter(|(_, all)| *all > 0) {
+                let said = format!("{lost} of {all} datagrams lost");
+                assert!(log.iter().any(|line| line.contains(&said)), "{said}: {log:?}");
+            }
+        }
+    });
+}
+
+fn socket(server: &peers::Running<'_>) -> UdpSocket {
+    let socket = UdpSocket::bind((HERE, 0)).expect("a free port");
+    socket.connect(server.at(Via::Iperf2)).expect("loopback");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time-out");
+    socket
+}
+
+/// A datagram of 2.0.5: the number in 32 bits, the time, no header.
+fn old(number: i32) -> Vec<u8> {
+    let mut datagram = vec![b'0'; 400];
+    datagram[..36].fill(0);
+    datagram[..4].copy_from_slice(&number.to_be_bytes());
+    datagram[4..8].copy_from_slice(&1000_u32.to_be_bytes());
+    datagram[8..12].copy_from_slice(&(number.unsigned_abs() * 1000).to_be_bytes());
+    datagram
+}
+
+#[test]
+fn a_client_of_2_0_5_gets_the_report_that_it_can_read() {
+    with_server(Limits::default(), |server| {
+        let client = socket(server);
+        for number in (0..50).filter(|number| ![7, 8, 30].contains(number)) {
+            client.send(&old(number)).expect("loopback");
+        }
+        let mut answer = [0; 256];
+        for _ in 0..2 {
+            client.send(&old(-50)).expect("loopback");
+            let length = client.recv(&mut answer).expect("a report");
+            // 12 bytes of a datagram and 40 of the report, nothing more.
+            assert_eq!(length, 52);
+        }
+        let report = UdpReport::parse(&answer[..52]).expect("a report");
+        // 47 came, and the end.
+        assert_eq!((report.datagrams, report.lost, report.bytes), (50, 3, 48 * 400));
+        let log = server.log(1);
+        assert!(log[0].contains("3 of 50 datagrams lost"), "{log:?}");
+    });
+}
+
+#[test]
+fn a_ttcp_is_counted_between_its_marks_and_gets_no_answer() {
+    with_server(Limits::default(), |server| {
+        let client = socket(server);
+        let buffer: Vec<u8> = (b' '..=b'~').cycle().take(1024).collect();
+        client.send(&buffer[..4]).expect("loopback");
+        for _ in 0..100 {
+            client.send(&buffer).expect("loopback");
+        }
+        for _ in 0..5 {
+            client.send(&buffer[..4]).expect("loopback");
+        }
+        let log = server.log(1);
+        assert!(log[0].starts_with("ttcp UDP: 102400 bytes"), "{log:?}");
+        client.set_read_timeout(Some(Duration::from_millis(100))).expect("a time-out");
+        assert!(client.recv(&mut [0; 64]).is_err());
+    });
+}
+
+#[test]
+fn nobody_gets_more_than_he_sent_and_silence_ends_a_test() {
+    with_server(Limits::default(), |server| {
+        let client = socket(server);
+        // The end of nothing: 40 bytes do not earn 52.
+        client.send(&old(-1)[..40]).expect("loopback");
+        client.set_read_timeout(Some(Duration::from_millis(300))).expect("a time-out");
+        assert!(client.recv(&mut [0; 256]).is_err());
+        let log = server.log(1);
+        assert!(log[0].contains("40 bytes"), "{log:?}");
+        let silent = socket(server);
+        silent.send(&old(0)).expect("loopback");
+        let log = server.log(1);
+        assert!(log[0].contains("without an end"), "{log:?}");
+    });
+}
+
+#[test]
+fn a_server_that_is_not_there_leaves_what_was_sent() {
+    let silent = UdpSocket::bind((HERE, 0)).expect("a free port");
+    let record = measure(&plan(silent.local_addr().expect("bound").port()));
+    let said = record.failure.expect("nobody reports").to_string();
+    assert!(said.contains("no report came"), "{said}");
+    let sent = record.flows[0].sender.as_ref().and_then(|end| end.sent_datagrams.as_ref());
+    // 20 Mbit/s for 0.4 s in datagrams of 1000 bytes.
+    assert!(sent.is_some_and(|sent| (990..=1010).contains(&sent.count)), "{sent:?}");
+}

@@ -1,0 +1,228 @@
+//! nuttcp from either side, live against the `nuttcp` of this machine: the bytes that both ends
+//! count agree, as far as its four digits of a megabyte go. Rates are not judged.
+
+mod peers;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use linerate_core::record::{Direction, Finish, TcpDirections, TcpPlan, Via};
+use linerate_core::units::BitRate;
+use linerate_server::admission::Limits;
+use linerate_sys::clock::sleep;
+use peers::{Peer, bytes, free_port, good, lacks, logged_bytes, measure, plan, run, with_server};
+
+/// The megabytes of the last result line that nuttcp printed, in bytes.
+fn told(printed: &str) -> f64 {
+    let lines = printed.lines().rev().filter(|line| line.contains(" Mbps"));
+    let word = lines.into_iter().next().and_then(|line| line.split_whitespace().next());
+    let megabytes: f64 = word.and_then(|word| word.parse().ok()).expect("megabytes come first");
+    megabytes * 1_048_576.0
+}
+
+/// Half a unit of nuttcp's last digit is 52.4 bytes.
+fn check(ours: u64, told: f64, what: &str) {
+    assert!((ours as f64 - told).abs() <= 53.0, "{what}: {ours} bytes, nuttcp says {told}");
+}
+
+#[test]
+fn a_nuttcp_client_and_our_server_count_the_same_bytes() {
+    if lacks("nuttcp") {
+        return;
+    }
+    with_server(Limits::default(), |server| {
+        let port = format!("-P{}", server.port(Via::Nuttcp));
+        let cases: [&[&str]; 10] = [
+            &["-T0.5"],
+            &["-T0.5", "-r"],
+            &["-T0.5", "-N3"],
+            &["-T0.5", "-r", "-N2"],
+            &["-T0.5", "-r", "-F"],
+            &["-T0.5", "-F"],
+            &["-n100", "-l8192"],
+            &["-n100", "-l8192", "-r"],
+            &["-T0.5", "-w64k"],
+            &["-T0.5", "-R20m", "-r"],
+        ];
+        for flags in cases {
+            let data = format!("-p{}", free_port());
+            let printed = run(
+                "nuttcp",
+                &[&[port.as_str(), data.as_str()], flags, &["127.0.0.1"][..]].concat(),
+            );
+            let log = server.log(1);
+            assert!(log[0].starts_with("nuttcp 6."), "{flags:?}: {log:?}");
+            check(logged_bytes(&log[0]), told(&printed), &format!("{flags:?}"));
+        }
+    });
+}
+
+#[test]
+fn a_nuttcp_client_sees_our_intervals_and_they_add_up() {
+    if lacks("nuttcp") {
+        return;
+    }
+    with_server(Limits::default(), |server| {
+        let port = format!("-P{}", server.port(Via::Nuttcp));
+        let data = format!("-p{}", free_port());
+        let printed = run("nuttcp", &[&port, &data, "-T1", "-i.25", "127.0.0.1"]);
+        let rows: Vec<f64> = printed
+            .lines()
+            .filter(|line| line.contains(" MB / "))
+            .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+            .collect();
+        // Intervals, then the whole; the rest after the last whole interval may have no line.
+        let (whole, intervals) = rows.split_last().expect("lines");
+        assert!((3..=4).contains(&intervals.len()), "{printed}");
+        assert!(intervals.iter().sum::<f64>() <= whole + 0.001, "{printed}");
+    });
+}
+
+#[test]
+fn our_client_and_a_nuttcp_server_count_the_same_bytes() {
+    if lacks("nuttcp") {
+        return;
+    }
+    use TcpDirections::{Both, Down, Up};
+    let time = Finish::TimeNs(500_000_000);
+    let cases = [
+        (Up, 1, time),
+        (Up, 3, time),
+        (Down, 1, time),
+        (Down, 2, time),
+        (Up, 1, Finish::Bytes(10 << 20)),
+        (Down, 1, Finish::Bytes(10 << 20)),
+        (Up, 2, Finish::Buffers(100)),
+    ];
+    for (directions, streams, finish) in cases {
+        // One that does not fork is deaf for a moment after each test.
+        let peer = Peer::start("nuttcp", &["-S", "--nofork", "-P"]);
+        let plan = TcpPlan { directions, streams, finish, ..plan(Via::Nuttcp, peer.port) };
+        let plan = TcpPlan { buffer_bytes: 65_536, ..plan };
+        let record = good(&plan);
+        assert_eq!(record.ends[1].version.as_deref(), Some("nuttcp 6.1.2"));
+        let direction = if directions == Up { Direction::Up } else { Direction::Down };
+        assert!(bytes(&record, direction) > 0);
+        // With one stream the server's count stands beside ours; what it sent is what came.
+        if let [flow] = record.flows.as_slice() {
+            let count =
+                |end: &Option<linerate_core::record::FlowEnd>| end.as_ref().map(|e| e.bytes);
+            assert!(count(&flow.sender).is_some());
+            assert_eq!(count(&flow.sender), count(&flow.receiver), "{directions:?} {finish:?}");
+        }
+        let whole = match finish {
+            Finish::Bytes(bytes) => Some(bytes),
+            Finish::Buffers(count) => Some(count * 65_536),
+            Finish::TimeNs(_) => None,
+        };
+        assert!(whole.is_none_or(|whole| bytes(&record, direction) == whole), "{finish:?}");
+    }
+    let (record, _) = measure(&TcpPlan { directions: Both, ..plan(Via::Nuttcp, free_port()) });
+    assert!(record.failure.is_some_and(|failure| failure.to_string().contains("one way")));
+}
+
+#[test]
+fn our_client_and_our_server_speak_nuttcp_with_each_other_too() {
+    with_server(Limits::default(), |server| {
+        for (directions, direction) in
+            [(TcpDirections::Up, Direction::Up), (TcpDirections::Down, Direction::Down)]
+        {
+            let pace = Some(BitRate::from_bits_per_sec(40_000_000));
+            let plan = plan(Via::Nuttcp, server.port(Via::Nuttcp));
+            let record = good(&TcpPlan { directions, streams: 2, pace, ..plan });
+            let log = server.log(1);
+            assert!(log[0].starts_with("nuttcp 6.1.2: 2 streams, "), "{log:?}");
+            // 2 × 40 Mbit/s × 0.4 s are 4,000,000 bytes; how much more is one write.
+            let counted = bytes(&record, direction);
+            assert!((3_000_000..=4_500_000).contains(&counted), "{counted}");
+        }
+    });
+}
+
+/// A client that reaches the answer, as bytes: 6.1.2's lines.
+fn ask(stream: &mut TcpStream, changes: &[(&str, &str)]) -> String {
+    let line = "buflen = 65536, nbuf = 2147483647, win = 0, nstream = 1, rate = 4294967295, port = \
+        5101, trans = 1, braindead = 0, timeout = 1.000000, udp = 0, vers = 6.1.2, interval = \
+        0.000000, reverse = 0, format = 2048, traceroute = 0, irate = 0, thirdparty = _NULL_ , \
+        multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n";
+    let line = changes.iter().fold(line.to_owned(), |line, (from, to)| line.replace(from, to));
+    stream.write_all(format!("HELO nuttcp v6.1.2\n{line}").as_bytes()).expect("open");
+    let mut said = Vec::new();
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(8)));
+    let mut bytes = [0; 1024];
+    while let Ok(count @ 1..) = stream.read(&mut bytes) {
+        said.extend_from_slice(&bytes[..count]);
+        let text = String::from_utf8_lossy(&said);
+        if text.contains("\nOK") || text.ends_with("KO\n") && text.matches("KO\n").count() == 2 {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[test]
+fn what_is_not_served_is_refused_in_words() {
+    with_server(Limits::default(), |server| {
+        let cases: [(&[(&str, &str)], &str); 5] = [
+            (&[("_NULL_", "elsewhere")], "a third party is not served"),
+            (&[("port = 5101", "port = 22")], "data port 22 is below 1024"),
+            (&[("buflen = 65536", "buflen = 0")], ""),
+            (&[("trans = 1", "trans = 0"), ("timeout = 1.0", "timeout = 0.0")], "time of"),
+            (&[("nstream = 1", "nstream = 4000")], ""),
+        ];
+        for (changes, reason) in cases {
+            let mut stream = TcpStream::connect(server.at(Via::Nuttcp)).expect("it listens");
+            let said = ask(&mut stream, changes);
+            assert!(!said.contains("\nOK"), "{changes:?}: {said}");
+            assert!(said.contains(reason), "{changes:?}: {said}");
+            assert_eq!(server.log(1).len(), 1);
+        }
+    });
+}
+
+#[test]
+fn a_client_that_comes_while_another_measures_waits_for_its_place() {
+    with_server(Limits::default(), |server| {
+        let to = server.at(Via::Nuttcp);
+        let mut first = TcpStream::connect(to).expect("it listens");
+        let port = format!("port = {}", free_port());
+        assert!(ask(&mut first, &[("port = 5101", &port)]).contains("\nOK"));
+        let second = std::thread::spawn(move || {
+            let mut second = TcpStream::connect(to).expect("it listens");
+            let port = format!("port = {}", free_port());
+            (ask(&mut second, &[("port = 5101", &port)]), second)
+        });
+        sleep(Duration::from_millis(300));
+        assert!(!second.is_finished(), "one test is running");
+        // The first leaves without having opened its streams.
+        drop(first);
+        let (said, second) = second.join().expect("no panic");
+        assert!(said.contains("\nOK"), "{said}");
+        drop(second);
+        assert_eq!(server.log(2).len(), 2);
+    });
+}
+
+#[test]
+fn lines_out_of_order_without_end_or_of_other_protocols_are_closed() {
+    with_server(Limits::default(), |server| {
+        let endless = vec![b'a'; 10_000];
+        let cases: [&[u8]; 5] = [
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"HELO nuttcp v6.1.2\nHELO nuttcp v6.1.2\n",
+            b"HELO nuttcp v99999999999.1.1\n",
+            b"\xff\xfe\xfd\n",
+            &endless,
+        ];
+        for bytes in cases {
+            let mut stream = TcpStream::connect(server.at(Via::Nuttcp)).expect("it listens");
+            let _ = stream.write_all(bytes);
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(8)));
+            let mut rest = Vec::new();
+            // A reset is an end, too.
+            let _ = stream.read_to_end(&mut rest);
+            assert_eq!(server.log(1).len(), 1, "{}", bytes[..20.min(bytes.len())].escape_ascii());
+        }
+    });
+}

@@ -1,0 +1,218 @@
+//! What the tests with other programs share: a server on free ports, its log, the programs.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use linerate_core::record::{Direction, Event, Finish, MetricId, Record, Stat, TcpPlan, Tool, Via};
+use linerate_engine::context::Context;
+use linerate_engine::throughput;
+use linerate_server::admission::Limits;
+use linerate_server::foreign::Foreign;
+use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::stop::Stop;
+
+pub(crate) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A running server as a test sees it.
+pub(crate) struct Running<'a> {
+    pub(crate) native: SocketAddr,
+    ports: Vec<(Via, u16)>,
+    log: &'a Mutex<Vec<String>>,
+}
+
+impl Running<'_> {
+    pub(crate) fn port(&self, via: Via) -> u16 {
+        let found = self.ports.iter().find(|(spoken, _)| *spoken == via);
+        found.expect("it is answered").1
+    }
+
+    pub(crate) fn at(&self, via: Via) -> SocketAddr {
+        SocketAddr::new(HERE, self.port(via))
+    }
+
+    /// Waits until the log has `count` lines, and takes them; fewer when that takes too long.
+    pub(crate) fn log(&self, count: usize) -> Vec<String> {
+        let deadline = monotonic() + Duration::from_secs(10);
+        loop {
+            let mut log = self.log.lock().expect("no test panics with it");
+            if log.len() >= count || monotonic() >= deadline {
+                return std::mem::take(&mut *log);
+            }
+            drop(log);
+            sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Runs `test` against a server that answers iperf 2 and nuttcp on free ports.
+pub(crate) fn with_server(limits: Limits, test: impl FnOnce(&Running<'_>)) {
+    let foreign = Foreign::These(vec![(Via::Iperf2, 0), (Via::Nuttcp, 0)]);
+    let options = ServeOptions { local: SocketAddr::new(HERE, 0), limits, foreign };
+    let server = Server::bind(&options).expect("free ports");
+    let log = Mutex::default();
+    let native = server.local_addr().expect("bound");
+    let running = Running { native, ports: server.foreign().collect(), log: &log };
+    let stop = Stop::new();
+    let note = |entry: &LogEntry<'_>| {
+        log.lock().expect("no test panics with it").push(entry.line.to_owned());
+    };
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| server.run(&stop, &note));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&running)));
+        stop.ask();
+        serving.join().expect("the server ends");
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// Says why the tests of a program are skipped, if it is not here.
+#[allow(clippy::print_stdout, reason = "the test runner shows it")]
+pub(crate) fn lacks(program: &str) -> bool {
+    let there = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    let there = there.is_ok_and(|output| output.status.success());
+    if !there {
+        println!("skipped: {program} is not installed");
+    }
+    !there
+}
+
+/// Runs a program to its end; it must end well.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().expect("the program starts");
+    let said = text(&output);
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    said
+}
+
+pub(crate) fn text(output: &Output) -> String {
+    let both = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+/// A TCP port that nobody has now, below those that the kernel gives to clients
+/// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let base = 12_000 + (std::process::id() % 190) as u16 * 100;
+    loop {
+        let port = base + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Another program's server, ended when dropped.
+pub(crate) struct Peer {
+    child: Option<Child>,
+    pub(crate) port: u16,
+}
+
+impl Peer {
+    /// Starts it with the port as the last argument and waits until it listens.
+    pub(crate) fn start(program: &str, arguments: &[&str]) -> Self {
+        Self::start_in(["tcp", "tcp6"], " 0A ", program, arguments)
+    }
+
+    /// The same of a server that listens on UDP.
+    pub(crate) fn start_udp(program: &str, arguments: &[&str]) -> Self {
+        Self::start_in(["udp", "udp6"], " 07 ", program, arguments)
+    }
+
+    fn start_in(tables: [&str; 2], state: &str, program: &str, arguments: &[&str]) -> Self {
+        let port = free_port();
+        let child = Command::new(program)
+            .args(arguments)
+            .arg(port.to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let peer = Self { child: Some(child), port };
+        // A look at the listening sockets, because a connection would count as a test.
+        let shown = format!(":{port:04X} ");
+        for _ in 0..400 {
+            let read = |name| std::fs::read_to_string(format!("/proc/net/{name}"));
+            let listening = |table: &str| {
+                table.lines().any(|line| line.contains(&shown) && line.contains(state))
+            };
+            if tables.map(read).into_iter().flatten().any(|table| listening(&table)) {
+                return peer;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        panic!("{program} does not listen on {port}");
+    }
+
+    /// Ends it and gives what it printed.
+    pub(crate) fn end(mut self) -> String {
+        let mut child = self.child.take().expect("ended once");
+        let sent = Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status();
+        assert!(sent.is_ok());
+        // iperf's server wants to be asked twice while a thread of it waits.
+        for _ in 0..100 {
+            if child.try_wait().expect("ours").is_some() {
+                break;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        text(&child.wait_with_output().expect("ours"))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+pub(crate) fn plan(via: Via, port: u16) -> TcpPlan {
+    TcpPlan {
+        via: Some(via),
+        host: HERE.to_string(),
+        port,
+        finish: Finish::TimeNs(400_000_000),
+        interval_ns: 100_000_000,
+        ..TcpPlan::default()
+    }
+}
+
+pub(crate) fn measure(plan: &TcpPlan) -> (Record, Vec<Event>) {
+    let mut events = Vec::new();
+    let mut watch = |event: &Event| events.push(event.clone());
+    let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+    let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
+    let record = throughput::run(plan, &mut context);
+    (record, events)
+}
+
+/// The record of a test that ends well.
+pub(crate) fn good(plan: &TcpPlan) -> Record {
+    let (record, _) = measure(plan);
+    assert_eq!(record.failure, None, "{plan:?}");
+    record
+}
+
+/// Bytes of a direction in the summary.
+pub(crate) fn bytes(record: &Record, direction: Direction) -> u64 {
+    let value = record.value(MetricId::Bytes, Stat::Value, Some(direction));
+    value.unwrap_or_else(|| panic!("no bytes {direction:?} in {record:#?}")) as u64
+}
+
+/// The bytes that a line of the server's log tells.
+pub(crate) fn logged_bytes(line: &str) -> u64 {
+    let (before, _) = line.split_once(" bytes in ").unwrap_or_else(|| panic!("no bytes: {line}"));
+    let count = before.rsplit(' ').next().and_then(|word| word.parse().ok());
+    count.unwrap_or_else(|| panic!("no count: {line}"))
+}

@@ -1,0 +1,213 @@
+//! `iperf -c`: the plan, and its rows as they come.
+
+use std::sync::{Mutex, PoisonError};
+
+use linerate_core::record::{
+    Direction, Event, Failure, Family, Finish, FlowEnd, IntervalRow, Record, StreamOpened,
+    TcpDirections, TcpPlan, Via,
+};
+use linerate_core::units::BitRate;
+use linerate_engine::context::Context;
+use linerate_engine::foreign::iperf2::{Return, run_with_return};
+use linerate_engine::throughput;
+use linerate_sys::stop::Stop;
+
+use super::lines::{self, Format, HEAD, RULER};
+use super::{Asked, Ways, server};
+use crate::command::measure::tool;
+use crate::output;
+use crate::personality::listening;
+
+/// Measures and prints.
+pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+    let plan = plan(asked);
+    let stop = listening::until_interrupted()?;
+    let printer = Mutex::new(Printer { asked, streams: Vec::new(), headed: false });
+    let mut watch = |event: &Event| lock(&printer).event(event);
+    let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
+    let record = match asked.ways {
+        Ways::Dual | Ways::TradeOff => with_return(asked, &plan, &mut context)?,
+        _ => throughput::run(&plan, &mut context),
+    };
+    lock(&printer).end(&record);
+    record.failure.map_or(Ok(()), Err)
+}
+
+/// The test there, and the server's connection back.
+fn with_return(
+    asked: &Asked,
+    plan: &TcpPlan,
+    context: &mut Context<'_>,
+) -> Result<Record, Failure> {
+    let port = asked.listen_port.unwrap_or(asked.port);
+    let back = Return { at_once: asked.ways == Ways::Dual, port };
+    let listener = listening::listen(asked.bind, port, asked.window)?;
+    let (stop, listening) = (context.stop.clone(), Stop::new());
+    let giving_up = listening.clone();
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            listening::serve(&listener, &giving_up, true, &|stream, _| {
+                server::answer(stream, asked, &stop, "*");
+            })
+        });
+        let record = run_with_return(plan, back, context);
+        if record.failure.is_some() || context.stop.asked() {
+            listening.ask();
+        }
+        // A server that never comes back keeps nobody waiting longer than its own test.
+        let deadline = linerate_sys::clock::monotonic() + server::span(asked);
+        while !receiving.is_finished() && linerate_sys::clock::monotonic() < deadline {
+            linerate_sys::clock::sleep(std::time::Duration::from_millis(10));
+        }
+        listening.ask();
+        let _ = receiving.join();
+        Ok(record)
+    })
+}
+
+fn plan(asked: &Asked) -> TcpPlan {
+    let streams = u64::from(asked.streams);
+    // iperf's -n is of each stream.
+    let finish = match asked.bytes {
+        Some(bytes) => Finish::Bytes(bytes.saturating_mul(streams)),
+        None => Finish::TimeNs((asked.time_s * 1e9) as u64),
+    };
+    TcpPlan {
+        via: Some(Via::Iperf2),
+        host: asked.host.clone().unwrap_or_default(),
+        port: asked.port,
+        family: Some(if asked.ipv6 { Family::V6 } else { Family::V4 }),
+        bind: asked.bind.map(|address| address.to_string()),
+        directions: match asked.ways {
+            Ways::Reverse => TcpDirections::Down,
+            Ways::FullDuplex => TcpDirections::Both,
+            _ => TcpDirections::Up,
+        },
+        streams: asked.streams,
+        finish,
+        interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
+        buffer_bytes: asked.length,
+        window_bytes: asked.window,
+        mss_bytes: asked.mss,
+        nodelay: asked.nodelay,
+        congestion_control: asked.congestion_control.clone(),
+        pace: asked.rate_bps.map(BitRate::from_bits_per_sec),
+        dscp: Some(asked.tos >> 2).filter(|dscp| *dscp > 0),
+        ..TcpPlan::default()
+    }
+}
+
+/// Prints a test as it goes.
+struct Printer<'a> {
+    asked: &'a Asked,
+    streams: Vec<StreamOpened>,
+    headed: bool,
+}
+
+impl Printer<'_> {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Stream(stream) => self.stream(stream),
+            Event::Interval(row) if self.asked.interval_s.is_some() => self.interval(row),
+            _ => {}
+        }
+    }
+
+    fn stream(&mut self, stream: &StreamOpened) {
+        if self.streams.is_empty() {
+            self.head(stream);
+        }
+        // Both directions of one connection have one line.
+        let same = |other: &StreamOpened| other.local_addr == stream.local_addr;
+        let known = self.streams.iter().any(same);
+        self.streams.push(stream.clone());
+        if self.asked.csv || known {
+            return;
+        }
+        let how = match self.asked.ways {
+            Ways::Reverse => "reverse",
+            Ways::FullDuplex => "full-duplex",
+            _ => "",
+        };
+        let id = (stream.flow + 1).to_string();
+        let places = (stream.local_addr.as_str(), stream.remote_addr.as_str());
+        output::line(&lines::connected(&id, places, how));
+    }
+
+    fn head(&self, stream: &StreamOpened) {
+        if self.asked.csv {
+            return;
+        }
+        let window = match self.asked.ways {
+            Ways::Reverse => stream.rcvbuf_bytes,
+            _ => stream.sndbuf_bytes,
+        };
+        let window = window.map_or_else(|| "-".to_owned(), Format::size);
+        let host = self.asked.host.as_deref().unwrap_or("");
+        let asked = self.asked.window.map(Format::size);
+        let asked = asked
+            .map_or_else(|| "default".to_owned(), |asked| format!("WARNING: requested {asked}"));
+        output::line(RULER);
+        output::line(&format!("Client connecting to {host}, TCP port {}", self.asked.port));
+        output::line(&format!("TCP window size: {window} ({asked})"));
+        output::line(RULER);
+    }
+
+    fn interval(&mut self, row: &IntervalRow) {
+        let span = (row.start_ns as f64 / 1e9, row.end_ns as f64 / 1e9);
+        // With one stream its row is the sum.
+        let flow = row.flow.or_else(|| (self.asked.streams == 1).then_some(0));
+        self.row((row.direction, flow), span, row.bytes);
+    }
+
+    fn row(&mut self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), bytes: u64) {
+        if self.asked.csv {
+            self.csv_row((direction, flow), span, bytes);
+            return;
+        }
+        if !self.headed {
+            self.headed = true;
+            output::line(HEAD);
+        }
+        let star = if direction == Direction::Down { "*" } else { "" };
+        let id = flow.map_or_else(|| "SUM".to_owned(), |flow| format!("{star}{}", flow + 1));
+        output::line(&lines::row(&id, span, bytes, self.asked.format));
+    }
+
+    fn csv_row(&self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), bytes: u64) {
+        let Some(flow) = flow else { return };
+        let same = |stream: &&StreamOpened| (stream.direction, stream.flow) == (direction, flow);
+        let Some(stream) = self.streams.iter().find(same) else { return };
+        let places = (stream.local_addr.as_str(), stream.remote_addr.as_str());
+        output::line(&lines::csv(u32::from(flow) + 1, places, span, bytes));
+    }
+
+    /// The rows of the whole test.
+    fn end(&mut self, record: &Record) {
+        for direction in [Direction::Up, Direction::Down] {
+            let flows = record.flows.iter().filter(|flow| flow.direction == direction);
+            let ends: Vec<(u16, &FlowEnd)> = flows
+                .filter_map(|flow| {
+                    let end = match direction {
+                        Direction::Up => flow.sender.as_ref(),
+                        Direction::Down => flow.receiver.as_ref(),
+                    };
+                    end.map(|end| (flow.flow, end))
+                })
+                .collect();
+            for (flow, end) in &ends {
+                let span = (0.0, end.span_ns as f64 / 1e9);
+                self.row((direction, Some(*flow)), span, end.bytes);
+            }
+            if ends.len() > 1 {
+                let bytes = ends.iter().map(|(_, end)| end.bytes).sum();
+                let last = ends.iter().map(|(_, end)| end.span_ns).max().unwrap_or(0);
+                self.row((direction, None), (0.0, last as f64 / 1e9), bytes);
+            }
+        }
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,150 @@
+//! The lines of iperf 2.1.8. Amounts of bytes are powers of 1024, rates in bits powers of 1000.
+
+/// A ruler above and below the head.
+pub(super) const RULER: &str = "------------------------------------------------------------";
+/// Above the rows.
+pub(super) const HEAD: &str = "[ ID] Interval       Transfer     Bandwidth";
+
+/// What `-f` chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Format {
+    /// Powers of the unit; none to fit each figure.
+    power: Option<i32>,
+    bits: bool,
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self { power: None, bits: true }
+    }
+}
+
+impl Format {
+    /// Of the letter that `-f` takes.
+    pub(super) fn of(letter: char) -> Option<Self> {
+        let power = match letter.to_ascii_lowercase() {
+            'a' => None,
+            'b' => Some(0),
+            'k' => Some(1),
+            'm' => Some(2),
+            'g' => Some(3),
+            _ => return None,
+        };
+        Some(Self { power, bits: letter.is_lowercase() })
+    }
+
+    fn transfer(self, bytes: f64) -> String {
+        scaled(bytes, self.power, 1024.0, "Byte")
+    }
+
+    fn rate(self, bytes_per_s: f64) -> String {
+        match self.bits {
+            true => scaled(bytes_per_s * 8.0, self.power, 1000.0, "bit"),
+            false => scaled(bytes_per_s, self.power, 1024.0, "Byte"),
+        }
+    }
+
+    /// A buffer's size, as the head has it.
+    pub(super) fn size(bytes: u64) -> String {
+        scaled(bytes as f64, None, 1024.0, "Byte")
+    }
+}
+
+/// Three digits and a unit, as iperf's own formatter has them.
+fn scaled(value: f64, power: Option<i32>, base: f64, unit: &str) -> String {
+    const PREFIXES: [&str; 5] = ["", "K", "M", "G", "T"];
+    let fits = || (0..4).find(|power| value < base.powi(power + 1)).unwrap_or(4);
+    let power = power.unwrap_or_else(fits);
+    let value = value / base.powi(power);
+    let digits = match value {
+        value if value < 9.995 => format!("{value:4.2}"),
+        value if value < 99.95 => format!("{value:4.1}"),
+        _ => format!("{value:4.0}"),
+    };
+    let prefix = usize::try_from(power).ok().and_then(|power| PREFIXES.get(power));
+    format!("{digits} {}{unit}", prefix.unwrap_or(&""))
+}
+
+/// One row: `[  1] 0.0000-1.0012 sec  3.77 GBytes  32.4 Gbits/sec`.
+pub(super) fn row(id: &str, (begin_s, end_s): (f64, f64), bytes: u64, format: Format) -> String {
+    let span = end_s - begin_s;
+    let rate = if span > 0.0 { bytes as f64 / span } else { 0.0 };
+    format!(
+        "[{id:>3}] {begin_s:.4}-{end_s:.4} sec  {}s  {}s/sec",
+        format.transfer(bytes as f64),
+        format.rate(rate)
+    )
+}
+
+/// A row of `-y C`: bytes and bit/s with the addresses, without a date of its own.
+pub(super) fn csv(
+    id: u32,
+    (local, remote): (&str, &str),
+    (begin_s, end_s): (f64, f64),
+    bytes: u64,
+) -> String {
+    let both = |address: &str| match address.rsplit_once(':') {
+        Some((host, port)) => format!("{},{port}", host.trim_matches(['[', ']'])),
+        None => format!("{address},0"),
+    };
+    let span = end_s - begin_s;
+    let rate = if span > 0.0 { bytes as f64 * 8.0 / span } else { 0.0 };
+    // iperf 2.1.8 prints the epoch's first second for the date, whatever the day is.
+    format!(
+        "19700101000000,{},{},{id},{begin_s:.1}-{end_s:.1},{bytes},{rate:.0}",
+        both(local),
+        both(remote)
+    )
+}
+
+/// The line of a stream that is there.
+pub(super) fn connected(id: &str, (local, remote): (&str, &str), how: &str) -> String {
+    let both = |address: &str| match address.rsplit_once(':') {
+        Some((host, port)) => format!("{} port {port}", host.trim_matches(['[', ']'])),
+        None => address.to_owned(),
+    };
+    let how = if how.is_empty() { String::new() } else { format!(" ({how})") };
+    format!("[{id:>3}] local {} connected with {}{how}", both(local), both(remote))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_those_of_the_original() {
+        // Debian's iperf 2.1.8 -t1 -i 0.5 printed these rows for the bytes and spans of its own
+        // -y C: 60 bytes in 0.6009 s, 16 MiB in 1.8031 s, 768 KiB in 1.0659 s.
+        let cases = [
+            (60, 0.6009, "[  1] 0.0000-0.6009 sec  60.0 Bytes   799 bits/sec"),
+            (16_777_216, 1.8031, "[  1] 0.0000-1.8031 sec  16.0 MBytes  74.4 Mbits/sec"),
+            (786_432, 1.0659, "[  1] 0.0000-1.0659 sec   768 KBytes  5.90 Mbits/sec"),
+            (100_000, 0.0003, "[  1] 0.0000-0.0003 sec  97.7 KBytes  2.67 Gbits/sec"),
+        ];
+        for (bytes, end, expected) in cases {
+            assert_eq!(row("1", (0.0, end), bytes, Format::default()), expected);
+        }
+    }
+
+    #[test]
+    fn a_format_fixes_the_unit_of_both_columns() {
+        // 2564 MBytes in 1.0134 s are 21224 Mbit/s: printed so by -f m.
+        let format = Format::of('m').expect("a unit");
+        let line = row("1", (0.0, 1.0134), 2564 << 20, format);
+        assert_eq!(line, "[  1] 0.0000-1.0134 sec  2564 MBytes  21224 Mbits/sec");
+        let format = Format::of('M').expect("a unit");
+        assert!(row("1", (0.0, 2.0), 20 << 20, format).ends_with("20.0 MBytes  10.0 MBytes/sec"));
+        assert_eq!(Format::of('z'), None);
+    }
+
+    #[test]
+    fn comma_separated_rows_have_the_columns_of_the_original() {
+        let line = csv(1, ("127.0.0.1:55434", "127.0.0.1:7799"), (0.0, 1.0), 2_711_224_380);
+        assert_eq!(
+            line,
+            "19700101000000,127.0.0.1,55434,127.0.0.1,7799,1,0.0-1.0,2711224380,21689795040"
+        );
+        let line = connected("1", ("[::1]:1", "[::1]:2"), "reverse");
+        assert_eq!(line, "[  1] local ::1 port 1 connected with ::1 port 2 (reverse)");
+    }
+}

@@ -1,0 +1,130 @@
+//! `iperf -s`: a line for each stream, its rows, and a line for what went wrong.
+
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use linerate_core::record::{Direction, Failure};
+use linerate_engine::foreign::{Seen, Serving, iperf2};
+use linerate_proto::native::{EndReport, FlowSample};
+use linerate_sys::stop::Stop;
+
+use super::Asked;
+use super::lines::{self, Format, HEAD, RULER};
+use crate::output;
+use crate::personality::listening;
+
+/// Serves until the user stops it.
+pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+    let listener = listening::listen(asked.bind, asked.port, asked.window)?;
+    let stop = listening::until_interrupted()?;
+    if !asked.csv {
+        output::line(RULER);
+        let port = listener.local_addr().map_or(asked.port, |address| address.port());
+        output::line(&format!("Server listening on TCP port {port}"));
+        let window = asked.window.unwrap_or(128 << 10);
+        let asked = if asked.window.is_some() { "requested" } else { "default" };
+        output::line(&format!("TCP window size: {} ({asked})", Format::size(window)));
+        output::line(RULER);
+    }
+    listening::serve(&listener, &stop, false, &|stream, _| answer(stream, asked, &stop, ""))
+}
+
+/// How long a connection back may last.
+pub(super) fn span(asked: &Asked) -> Duration {
+    Duration::try_from_secs_f64(asked.time_s).unwrap_or_default() + Duration::from_secs(15)
+}
+
+/// Serves one connection; `star` stands before its number.
+pub(super) fn answer(stream: TcpStream, asked: &Asked, stop: &Stop, star: &str) {
+    static NUMBERS: AtomicU32 = AtomicU32::new(1);
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    let mut client = Client { asked, number, star, streams: Vec::new(), before: Vec::new() };
+    let interval = asked.interval_s.map(Duration::try_from_secs_f64).and_then(Result::ok);
+    let mut watch = |seen: &Seen<'_>| client.see(seen);
+    let mut serving = Serving {
+        admission: &listening::Everybody,
+        stop,
+        interval: interval.unwrap_or(Duration::from_secs(86_400)),
+        watch: &mut watch,
+    };
+    if let Err(failure) = iperf2::serve(stream, &mut serving) {
+        output::note(&format!("iperf: {failure}"));
+    }
+}
+
+/// What is printed of one client.
+struct Client<'a> {
+    asked: &'a Asked,
+    number: u32,
+    star: &'a str,
+    /// Direction, own address, the client's.
+    streams: Vec<(Direction, String, String)>,
+    before: Vec<FlowSample>,
+}
+
+impl Client<'_> {
+    fn see(&mut self, seen: &Seen<'_>) {
+        match seen {
+            Seen::Stream(socket, direction, _) => {
+                let text = |address: std::io::Result<std::net::SocketAddr>| {
+                    address.map_or_else(
+                        |_| String::new(),
+                        |address| {
+                            let plain = address.ip().to_canonical();
+                            std::net::SocketAddr::new(plain, address.port()).to_string()
+                        },
+                    )
+                };
+                let (local, remote) = (text(socket.local_addr()), text(socket.peer_addr()));
+                let known = self.streams.iter().any(|(_, other, _)| *other == local);
+                if !self.asked.csv && !known {
+                    let id = self.id(*direction);
+                    output::line(&lines::connected(&id, (&local, &remote), ""));
+                    output::line(HEAD);
+                }
+                self.streams.push((*direction, local, remote));
+            }
+            Seen::Interval(samples) if self.asked.interval_s.is_some() => self.interval(samples),
+            Seen::Interval(_) => {}
+            Seen::Done(reports) => reports.iter().for_each(|report| self.done(report)),
+        }
+    }
+
+    fn id(&self, direction: Direction) -> String {
+        let star = if direction == Direction::Down { "*" } else { self.star };
+        format!("{star}{}", self.number)
+    }
+
+    fn interval(&mut self, samples: &[FlowSample]) {
+        for sample in samples {
+            let same = |other: &&FlowSample| other.direction == sample.direction;
+            let before = self.before.iter().find(same);
+            let (t_ns, bytes) = before.map_or((0, 0), |before| (before.t_ns, before.bytes));
+            let span = (t_ns as f64 / 1e9, sample.t_ns as f64 / 1e9);
+            // The rest after the last whole interval has no row.
+            if (span.1 - span.0) * 2.0 < self.asked.interval_s.unwrap_or(0.0) {
+                continue;
+            }
+            self.row(sample.direction, span, sample.bytes.saturating_sub(bytes));
+        }
+        self.before = samples.to_vec();
+    }
+
+    fn done(&self, report: &EndReport) {
+        let span = (0.0, report.end.span_ns as f64 / 1e9);
+        self.row(report.direction, span, report.end.bytes);
+    }
+
+    fn row(&self, direction: Direction, span: (f64, f64), bytes: u64) {
+        let stream = self.streams.iter().find(|(way, ..)| *way == direction);
+        match stream.filter(|_| self.asked.csv) {
+            Some((_, local, remote)) => {
+                output::line(&lines::csv(self.number, (local, remote), span, bytes));
+            }
+            None => {
+                output::line(&lines::row(&self.id(direction), span, bytes, self.asked.format));
+            }
+        }
+    }
+}

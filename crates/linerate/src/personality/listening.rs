@@ -1,0 +1,92 @@
+//! The listening side of a personality: connections one after the other, each on a thread of its
+//! own, until the user stops it or the first has been served.
+
+use std::any::Any;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_engine::failure::words_of;
+use linerate_engine::throughput::{Admission, Demand, Permit};
+use linerate_proto::native::Refuse;
+use linerate_sys::poll::readable;
+use linerate_sys::stop::Stop;
+use linerate_sys::tcp::{self, TcpOptions};
+
+/// How often the stop flag is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// Connections at once.
+const CONNECTIONS_MAX: usize = 1024;
+
+/// Everybody may measure: these programs ask nobody.
+pub(super) struct Everybody;
+
+impl Admission for Everybody {
+    fn admit(&self, _demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
+        let nothing: Box<dyn Any + Send> = Box::new(());
+        Ok(Permit(nothing))
+    }
+
+    fn duration_max(&self) -> Duration {
+        Duration::from_secs(86_400)
+    }
+}
+
+/// A flag that Ctrl-C sets.
+pub(super) fn until_interrupted() -> Result<Stop, Failure> {
+    Stop::on_signals().map_err(|error| linerate_engine::failure::system(&error))
+}
+
+/// Listens on a port of all addresses, or of one.
+pub(super) fn listen(
+    bind: Option<IpAddr>,
+    port: u16,
+    window_bytes: Option<u64>,
+) -> Result<TcpListener, Failure> {
+    let options = TcpOptions { window_bytes, ..TcpOptions::default() };
+    let at = |address| tcp::listen(SocketAddr::new(address, port), &options);
+    let listener = match bind {
+        Some(address) => at(address),
+        // A host without IPv6 has IPv4 alone.
+        None => at(IpAddr::V6(Ipv6Addr::UNSPECIFIED)).or_else(|_| at(tcp::any_address(false))),
+    };
+    listener.map_err(|error| {
+        Failure::new(Fault::System, error.call, &error.object, words_of(&error.source))
+            .advise("choose another port with -p")
+    })
+}
+
+/// Serves connections until `stop`, each on a thread of its own; with `once` the first alone.
+pub(super) fn serve(
+    listener: &TcpListener,
+    stop: &Stop,
+    once: bool,
+    handle: &(dyn Fn(TcpStream, SocketAddr) + Sync),
+) -> Result<(), Failure> {
+    let fail = |error: &std::io::Error| Failure::new(Fault::System, "accept", "", words_of(error));
+    let open = std::sync::atomic::AtomicUsize::new(0);
+    let open = &open;
+    std::thread::scope(|scope| {
+        while !stop.asked() {
+            if !readable(listener, LOOK).map_err(|error| fail(&error))? {
+                continue;
+            }
+            let (stream, peer) = listener.accept().map_err(|error| fail(&error))?;
+            let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+            if once {
+                handle(stream, peer);
+                return Ok(());
+            }
+            use std::sync::atomic::Ordering::AcqRel;
+            if open.fetch_add(1, AcqRel) >= CONNECTIONS_MAX {
+                open.fetch_sub(1, AcqRel);
+                continue;
+            }
+            scope.spawn(move || {
+                handle(stream, peer);
+                open.fetch_sub(1, AcqRel);
+            });
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,88 @@
+//! The command lines of other programs: `linerate ttcp ...`, or a link to this program that has
+//! the name `ttcp`. Flags and output have the shape of the original; its odd units stay there.
+//!
+//! What this leaves out of each is on the page of its protocol in spec/.
+
+mod getopt;
+mod iperf2;
+pub(crate) mod iperf3;
+mod listening;
+mod nuttcp;
+mod ttcp;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::exit::Outcome;
+
+/// The words of another program's command line.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Words {
+    /// Flags and operands as that program has them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    words: Vec<OsString>,
+}
+
+/// A program whose command line is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Personality {
+    /// ttcp.
+    Ttcp,
+    /// iperf 2.
+    Iperf,
+    /// nuttcp.
+    Nuttcp,
+}
+
+impl Personality {
+    const ALL: [Self; 3] = [Self::Ttcp, Self::Iperf, Self::Nuttcp];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ttcp => "ttcp",
+            Self::Iperf => "iperf",
+            Self::Nuttcp => "nuttcp",
+        }
+    }
+
+    /// Runs the program with its words.
+    pub(crate) fn run(self, words: Words) -> Outcome {
+        let words = words.words.into_iter().map(|word| word.to_string_lossy().into_owned());
+        let words: Vec<String> = words.collect();
+        match self {
+            Self::Ttcp => ttcp::run(&words),
+            Self::Iperf => iperf2::run(&words),
+            Self::Nuttcp => nuttcp::run(&words),
+        }
+    }
+}
+
+/// The command line with the name of a link put in as its command.
+pub(crate) fn arguments(mut arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let Some(called) = arguments.next() else { return Vec::new() };
+    let name = Path::new(&called).file_name().unwrap_or_default().to_owned();
+    // iperf3 has flags of its own; the others' words are read as those programs read them.
+    let mut names = Personality::ALL.into_iter().map(Personality::name).chain(["iperf3"]);
+    let command = names.find(|known| *known == name).map(OsString::from);
+    [called].into_iter().chain(command).chain(arguments).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(given: &[&str], expected: &[&str]) {
+        let all = arguments(given.iter().map(OsString::from));
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn the_name_of_a_link_is_the_command() {
+        check(&["/usr/bin/ttcp", "-t"], &["/usr/bin/ttcp", "ttcp", "-t"]);
+        check(&["iperf"], &["iperf", "iperf"]);
+        check(&["/usr/bin/iperf3", "-s"], &["/usr/bin/iperf3", "iperf3", "-s"]);
+        check(&["./linerate", "ttcp"], &["./linerate", "ttcp"]);
+        check(&["ttcp-old", "x"], &["ttcp-old", "x"]);
+    }
+}

@@ -1,0 +1,234 @@
+//! `ttcp` as the 1991 version has it: `ttcp -t -s host`, `ttcp -r -s`.
+//!
+//! Both ends work as with `-s` whatever is said: the pattern is sent, what comes is discarded;
+//! standard input and output carry no data.
+
+mod lines;
+
+use linerate_core::record::{Failure, Fault, Finish, FlowEnd, TcpPlan, Via};
+use linerate_engine::context::Context;
+use linerate_engine::foreign::{Seen, Serving, iperf2};
+use linerate_engine::throughput;
+
+use super::getopt::{self, Flag, Word};
+use super::listening;
+use crate::command::measure::tool;
+use crate::exit::Outcome;
+use crate::output;
+
+const FLAGS: [Flag; 17] = [
+    ('t', "", false),
+    ('r', "", false),
+    ('s', "", false),
+    ('u', "", false),
+    ('v', "", false),
+    ('d', "", false),
+    ('B', "", false),
+    ('D', "", false),
+    ('T', "", false),
+    ('b', "", true),
+    ('f', "", true),
+    ('l', "", true),
+    ('n', "", true),
+    ('p', "", true),
+    ('A', "", true),
+    ('O', "", true),
+    ('h', "", false),
+];
+
+const USAGE: &str = "\
+usage: ttcp -t [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f kmgKMG] [-v] host
+       ttcp -r [-s] [-l bytes] [-p port] [-b bytes] [-f kmgKMG] [-v]
+-s is always on: the pattern is sent and what comes is discarded
+-d, -B, -T are taken and change nothing; -A and -O are printed";
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Asked {
+    transmit: bool,
+    length: u32,
+    count: u64,
+    port: u16,
+    socket_buffer: Option<u64>,
+    nodelay: bool,
+    unit: char,
+    verbose: bool,
+    align: (u32, u32),
+    host: Option<String>,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            transmit: false,
+            length: 8192,
+            count: 2048,
+            port: 5001,
+            socket_buffer: None,
+            nodelay: false,
+            unit: 'K',
+            verbose: false,
+            align: (16_384, 0),
+            host: None,
+        }
+    }
+}
+
+/// Runs the command line.
+pub(super) fn run(words: &[String]) -> Outcome {
+    let asked = match read(words) {
+        Ok(Some(asked)) => asked,
+        Ok(None) => {
+            output::line(USAGE);
+            return Ok(0);
+        }
+        Err(mistake) => {
+            output::note(&format!("ttcp: {mistake}\n{USAGE}"));
+            return Ok(1);
+        }
+    };
+    let done = if asked.transmit { transmit(&asked) } else { receive(&asked) };
+    match done {
+        Ok(end) => {
+            lines::result(&asked, &end).iter().for_each(|line| output::line(line));
+            Ok(0)
+        }
+        Err(failure) => {
+            output::note(&format!("{}: {failure}", lines::name(&asked)));
+            Ok(1)
+        }
+    }
+}
+
+/// The command line; none when it asks for help.
+fn read(words: &[String]) -> Result<Option<Asked>, String> {
+    let mut asked = Asked::default();
+    for word in getopt::parse(words, &FLAGS)? {
+        let Word::Flag(letter, value) = word else {
+            let Word::Operand(host) = word else { continue };
+            asked.host = Some(host);
+            continue;
+        };
+        let size = |value: &str| getopt::bytes(letter, value);
+        match letter {
+            't' => asked.transmit = true,
+            'r' => asked.transmit = false,
+            'v' => asked.verbose = true,
+            'D' => asked.nodelay = true,
+            'b' => asked.socket_buffer = Some(size(&value)?).filter(|bytes| *bytes > 0),
+            'l' => {
+                let bytes = u32::try_from(size(&value)?).ok().filter(|bytes| *bytes > 0);
+                asked.length = bytes.ok_or("-l: a buffer of no or too many bytes")?;
+            }
+            'n' => asked.count = getopt::number(letter, &value)?,
+            'p' => asked.port = getopt::number(letter, &value)?,
+            'A' => asked.align.0 = getopt::number(letter, &value)?,
+            'O' => asked.align.1 = getopt::number(letter, &value)?,
+            'f' => {
+                let unit = value.chars().next().filter(|unit| "kmgKMG".contains(*unit));
+                asked.unit = unit.ok_or("-f: one of k, m, g, K, M, G")?;
+            }
+            'u' => return Err("-u: use linerate udp".to_owned()),
+            'h' => return Ok(None),
+            _ => {}
+        }
+    }
+    match (asked.transmit, &asked.host) {
+        (true, None) => Err("-t needs a host".to_owned()),
+        (false, Some(host)) => Err(format!("-r takes no host, and got '{host}'")),
+        _ => Ok(Some(asked)),
+    }
+}
+
+fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
+    output::note(&lines::head(asked));
+    let plan = TcpPlan {
+        via: Some(Via::Ttcp),
+        host: asked.host.clone().unwrap_or_default(),
+        port: asked.port,
+        finish: Finish::Buffers(asked.count),
+        buffer_bytes: asked.length,
+        window_bytes: asked.socket_buffer,
+        nodelay: asked.nodelay,
+        ..TcpPlan::default()
+    };
+    let mut context =
+        Context { tool: tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
+    let record = throughput::run(&plan, &mut context);
+    let sender = record.flows.into_iter().find_map(|flow| flow.sender);
+    match (record.failure, sender) {
+        (None, Some(end)) => Ok(end),
+        (Some(failure), _) => Err(failure),
+        (None, None) => Err(nothing()),
+    }
+}
+
+fn receive(asked: &Asked) -> Result<FlowEnd, Failure> {
+    output::note(&lines::head(asked));
+    let stop = listening::until_interrupted()?;
+    let listener = listening::listen(None, asked.port, asked.socket_buffer)?;
+    let result = std::sync::Mutex::new(Err(nothing()));
+    listening::serve(&listener, &stop, true, &|stream, peer| {
+        output::note(&format!("ttcp-r: accept from {}", peer.ip()));
+        let mut end = None;
+        let mut watch = |seen: &Seen<'_>| {
+            if let Seen::Done(reports) = seen {
+                end = reports.first().map(|report| report.end.clone());
+            }
+        };
+        let mut serving = Serving {
+            admission: &listening::Everybody,
+            stop: &stop,
+            interval: std::time::Duration::from_secs(1),
+            watch: &mut watch,
+        };
+        let served = iperf2::serve(stream, &mut serving);
+        let served = served.and_then(|_| end.ok_or_else(nothing));
+        *result.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = served;
+    })?;
+    result.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn nothing() -> Failure {
+    Failure::new(Fault::Unreachable, "move data with", "the other end", "nothing was measured")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Result<Option<Asked>, String> {
+        read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_command_line_of_a_study_is_read() {
+        // GigaSunet, 2002: ttcp -t -s -f m -l 61440 -n 20345.
+        let expected = Asked {
+            transmit: true,
+            length: 61_440,
+            count: 20_345,
+            unit: 'm',
+            host: Some("host".to_owned()),
+            ..Asked::default()
+        };
+        assert_eq!(asked("-t -s -f m -l 61440 -n 20345 host"), Ok(Some(expected)));
+        let expected = Asked { socket_buffer: Some(65_536), port: 5010, ..Asked::default() };
+        assert_eq!(asked("-r -s -b 64k -p 5010"), Ok(Some(expected)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        for (line, part) in [
+            ("-t", "needs a host"),
+            ("-r host", "takes no host"),
+            ("-t -l 0 host", "-l"),
+            ("-t -f x host", "-f"),
+            ("-t -p 70000 host", "-p"),
+            ("-t -u host", "-u"),
+            ("-z", "invalid option"),
+        ] {
+            assert!(asked(line).is_err_and(|said| said.contains(part)), "{line}");
+        }
+    }
+}

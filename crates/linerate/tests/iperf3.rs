@@ -1,0 +1,458 @@
+//! iperf3 from either side: `linerate tcp --via iperf3`, `linerate serve` and `linerate iperf3`
+//! with Debian's iperf3 on loopback. Bytes counted by both sides agree; rates are not judged.
+//! Without iperf3 on the path only what needs none runs.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use support::{command, end_of, interrupt, linerate, stderr, stdout};
+
+/// Whether iperf3 is here; says so where it is not.
+#[allow(clippy::print_stdout, reason = "a skipped test is seen")]
+fn has_iperf3() -> bool {
+    let there = Command::new("iperf3").arg("--version").output().is_ok();
+    if !there {
+        println!("skipped: no iperf3 on the path");
+    }
+    there
+}
+
+fn free_port() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("bound").port().to_string()
+}
+
+/// A process that ends with the test, listening on a port.
+struct Peer {
+    child: Child,
+    port: String,
+}
+
+impl Peer {
+    /// Starts a server and waits until its first line says that it listens.
+    fn start(mut command: Command, port: String, listening: &str) -> Self {
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let pipe: Box<dyn std::io::Read + Send> = match listening {
+            "stderr" => Box::new(child.stderr.take().expect("a pipe")),
+            _ => Box::new(child.stdout.take().expect("a pipe")),
+        };
+        let mut lines = BufReader::new(pipe).lines();
+        let ready = lines.by_ref().map_while(Result::ok).find(|line| line.contains("on "));
+        assert!(ready.is_some(), "the server says nothing");
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { child, port }
+    }
+
+    /// `iperf3 -s`.
+    fn iperf3() -> Self {
+        let port = free_port();
+        let mut command = Command::new("iperf3");
+        command.args(["-s", "-p", &port, "-B", "127.0.0.1", "--forceflush"]);
+        Self::start(command, port, "stdout")
+    }
+
+    /// `linerate serve` with a port for iperf3.
+    fn serve(flags: &[&str]) -> Self {
+        let port = free_port();
+        let foreign = format!("iperf3:{port}");
+        let mut command =
+            command(&["serve", "--port=0", "--bind=127.0.0.1", "--foreign", &foreign]);
+        command.args(flags);
+        Self::start(command, port, "stderr")
+    }
+
+    /// `linerate iperf3 -s`.
+    fn personality(flags: &[&str]) -> Self {
+        let port = free_port();
+        let mut command = command(&["iperf3", "--server", "--bind=127.0.0.1", "--port", &port]);
+        command.args(flags);
+        Self::start(command, port, "stdout")
+    }
+
+    /// `iperf3 -c` against it.
+    fn asked_by_iperf3(&self, flags: &[&str]) -> Output {
+        let mut command = Command::new("iperf3");
+        command.args(["-c", "127.0.0.1", "-p", &self.port, "-C", "cubic"]).args(flags);
+        command.output().expect("iperf3 starts")
+    }
+
+    /// `linerate tcp --via iperf3` against it.
+    fn measured(&self, flags: &[&str]) -> Value {
+        let base = ["tcp", "127.0.0.1", "--via", "iperf3", "--no-save", "--json", "--port"];
+        let output = linerate(&[&base[..], &[&self.port], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+        serde_json::from_slice(&output.stdout).expect("--json prints one document")
+    }
+
+    /// `linerate iperf3 -c` against it.
+    fn asked(&self, flags: &[&str]) -> Output {
+        linerate(&[&["iperf3", "--client", "127.0.0.1", "--port", &self.port], flags].concat())
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// The tests that every pair of programs runs: each direction, parallel, by bytes and by blocks.
+const MATRIX: [&[&str]; 10] = [
+    &["-t", "1"],
+    &["-t", "1", "-R"],
+    &["-t", "1", "--bidir"],
+    &["-t", "1", "-P", "3"],
+    &["-t", "1", "-P", "2", "--bidir"],
+    &["-n", "10000019"],
+    &["-n", "5000000", "-R"],
+    &["-k", "70", "-l", "10000"],
+    &["-b", "50000000", "-t", "1", "-R"],
+    &["-t", "1", "-w", "65536", "-M", "1000", "-N"],
+];
+
+#[test]
+fn a_server_of_iperf3_counts_what_this_client_counts() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3();
+    for flags in MATRIX {
+        let record = server.measured(flags);
+        assert_eq!(record["status"], "ok", "{flags:?}");
+        assert_eq!(record["plan"]["via"], "iperf3");
+        for flow in record["flows"].as_array().expect("flows") {
+            let bytes = |end: &str| flow[end]["bytes"].as_u64().expect("both ends tell");
+            assert_eq!(bytes("sender"), bytes("receiver"), "{flags:?}: {flow}");
+        }
+    }
+    let record = server.measured(&["-n", "10000019", "-P", "2"]);
+    let sum: u64 = record["flows"]
+        .as_array()
+        .expect("flows")
+        .iter()
+        .filter_map(|flow| flow["receiver"]["bytes"].as_u64())
+        .sum();
+    assert_eq!(sum, 10_000_019);
+}
+
+/// Both sides' bytes of a document of `iperf3 -J`, with the keys' ending.
+fn bytes(document: &Value, ending: &str) -> (u64, u64) {
+    let of = |key: &str| {
+        let value = &document["end"][format!("{key}{ending}")]["bytes"];
+        value.as_u64().unwrap_or_else(|| panic!("no {key}{ending} in {document}"))
+    };
+    (of("sum_sent"), of("sum_received"))
+}
+
+#[test]
+fn a_client_of_iperf3_counts_what_this_server_counts() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::serve(&["--max-tests=1"]);
+    for flags in MATRIX {
+        let document = json(&server.asked_by_iperf3(&[flags, &["-J"]].concat()));
+        let (sent, received) = bytes(&document, "");
+        if flags.contains(&"-R") {
+            // The client leaves what is on the way at its end unread.
+            assert!(received <= sent && received * 2 > sent, "{flags:?}: {received} of {sent}");
+        } else {
+            assert_eq!(sent, received, "{flags:?}");
+        }
+        if flags.contains(&"--bidir") {
+            let (sent, received) = bytes(&document, "_bidir_reverse");
+            assert!(received <= sent && received * 2 > sent, "{flags:?}: {received} of {sent}");
+        }
+    }
+    let output = server.asked_by_iperf3(&["-n", "1000000", "--get-server-output"]);
+    assert!(stdout(&output).contains("Server output:\nAccepted connection from 127.0.0.1"));
+}
+
+/// The tests over UDP that every pair of programs runs, at rates that lose nothing.
+const UDP_MATRIX: [&[&str]; 6] = [
+    &["-b", "10000000", "-t", "1"],
+    &["-b", "10000000", "-t", "1", "-R"],
+    &["-b", "5000000", "-t", "1", "--bidir"],
+    &["-b", "5000000", "-t", "1", "-P", "3"],
+    &["-b", "10000000", "-t", "1", "-P", "2", "--bidir", "-l", "1000"],
+    &["-b", "20000000", "-n", "1000000", "-l", "1000"],
+];
+
+#[test]
+fn datagrams_to_and_from_a_server_of_iperf3_are_counted_alike() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3();
+    for flags in UDP_MATRIX {
+        let base = ["udp", "127.0.0.1", "--via", "iperf3", "--no-save", "--json", "--port"];
+        let output = linerate(&[&base[..], &[&server.port], flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+        let record: Value = serde_json::from_slice(&output.stdout).expect("one document");
+        assert_eq!(record["plan"]["via"], "iperf3");
+        for flow in record["flows"].as_array().expect("flows") {
+            let bytes = |end: &str| flow[end]["bytes"].as_u64().expect("both ends tell");
+            assert!(bytes("sender") > 100_000, "{flags:?}: {flow}");
+            // What a server of iperf3 sends after the end was asked for may miss the results.
+            assert!(bytes("sender").abs_diff(bytes("receiver")) <= 2944, "{flags:?}: {flow}");
+        }
+    }
+}
+
+#[test]
+fn datagrams_to_and_from_a_client_of_iperf3_are_counted_alike() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::serve(&[]);
+    for flags in UDP_MATRIX {
+        let document = json(&server.asked_by_iperf3(&[&["-u", "-J"], flags].concat()));
+        let endings: &[&str] =
+            if flags.contains(&"--bidir") { &["", "_bidir_reverse"] } else { &[""] };
+        for ending in endings {
+            let (sent, received) = bytes(&document, ending);
+            // The client leaves what is on the way at its end unread.
+            assert!(sent > 100_000 && sent.abs_diff(received) <= 70_000, "{flags:?}: {document}");
+            let lost = &document["end"][format!("sum_received{ending}")]["lost_packets"];
+            assert_eq!(lost.as_i64(), Some(0), "{flags:?}");
+        }
+    }
+    let flags = ["-u", "-b", "10M", "-t", "1", "-O", "1", "--udp-counters-64bit", "-J"];
+    let document = json(&server.asked_by_iperf3(&flags));
+    let sum = &document["end"]["sum_received"];
+    assert!(sum["packets"].as_i64().is_some_and(|count| (20..60).contains(&count)), "{sum}");
+}
+
+#[test]
+fn a_second_client_of_iperf3_is_told_that_the_server_is_busy() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::serve(&[]);
+    let mut first = Command::new("iperf3")
+        .args(["-c", "127.0.0.1", "-p", &server.port, "-t", "20", "-b", "10M", "--forceflush"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("iperf3 starts");
+    let pipe = first.stdout.take().expect("a pipe");
+    let connected = BufReader::new(pipe).lines().map_while(Result::ok);
+    assert!(connected.into_iter().any(|line| line.contains("connected to")));
+    let output = server.asked_by_iperf3(&["-t", "1"]);
+    assert!(stderr(&output).contains("busy running a test"), "{}", stderr(&output));
+    let output = linerate(&["tcp", "--via=iperf3", "127.0.0.1", "--port", &server.port]);
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    // A client that dies gives its place back.
+    first.kill().expect("it runs");
+    let _ = first.wait();
+    let output = server.asked_by_iperf3(&["-n", "1000"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn the_lines_are_those_of_iperf3() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3();
+    // Digits are the measurement's; the rest of the lines is held to iperf3's own.
+    let shape = |text: String| -> Vec<String> {
+        let plain = |line: &str| {
+            let digits = line.replace(|c: char| c.is_ascii_digit(), "#");
+            let units = ["T", "G", "M", "K"].iter().fold(digits, |line, unit| {
+                line.replace(&format!("{unit}Bytes"), "Bytes")
+                    .replace(&format!("{unit}bits"), "bits")
+            });
+            let words: Vec<&str> = units.split_whitespace().collect();
+            words.join(" ").replace("##.#", "#.##").replace("####", "#.##").replace("###", "#.##")
+        };
+        text.lines().map(plain).collect()
+    };
+    // With one second iperf3 3.12 may print the head of a reverse test after the results are there.
+    for flags in [&["-t", "2"][..], &["-t", "2", "-R"], &["-t", "1", "-P", "2"]] {
+        let own = server.asked(&[flags, &["-C", "cubic", "-b", "30M"]].concat());
+        let theirs = server.asked_by_iperf3(&[flags, &["-b", "30M"]].concat());
+        let (own, theirs) = (shape(stdout(&own)), shape(stdout(&theirs)));
+        assert_eq!(own.len(), theirs.len(), "{own:#?}\n{theirs:#?}");
+        for (own, theirs) in own.iter().zip(&theirs) {
+            let words = |line: &str| line.split(' ').count();
+            assert_eq!(words(own), words(theirs), "{own}\n{theirs}");
+            let first = |line: &str| line.split(' ').next().map(str::to_owned);
+            assert_eq!(first(own), first(theirs));
+        }
+    }
+}
+
+#[test]
+fn every_flag_of_a_client_reaches_the_test() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3();
+    let document = json(&server.asked(&[
+        "--json",
+        "--time=1",
+        "--omit=1",
+        "--interval=0.5",
+        "--length=64K",
+        "--window=128K",
+        "--parallel=2",
+        "--reverse",
+        "--congestion=reno",
+        "--set-mss=1000",
+        "--no-delay",
+        "--bitrate=20M",
+        "--version4",
+        "--bind=127.0.0.1",
+        "--dscp=cs1",
+        "--zerocopy",
+        "--connect-timeout=2000",
+        "--title=a title",
+        "--extra-data=more",
+        "--get-server-output",
+        "--forceflush",
+    ]));
+    let start = &document["start"]["test_start"];
+    let expected = [
+        ("num_streams", 2),
+        ("blksize", 65_536),
+        ("omit", 1),
+        ("duration", 1),
+        ("reverse", 1),
+        ("tos", 32),
+        ("target_bitrate", 20_000_000),
+    ];
+    for (key, value) in expected {
+        assert_eq!(start[key], value, "{key}");
+    }
+    assert_eq!(document["title"], "a title");
+    assert_eq!(document["extra_data"], "more");
+    assert_eq!(document["start"]["sock_bufsize"], 131_072);
+    assert_eq!(document["end"]["sender_tcp_congestion"], "reno");
+    let said = document["server_output_text"].as_str().expect("the server's lines");
+    assert!(said.contains("(omitted)"), "{said}");
+    let intervals = document["intervals"].as_array().expect("intervals");
+    assert!(intervals.len() >= 3, "{intervals:?}");
+    assert_eq!(intervals[0]["streams"].as_array().map(Vec::len), Some(2));
+
+    let output = server.asked(&["--bytes=1M", "--tos=0x20", "--json-stream", "--bidir"]);
+    let events: Vec<Value> = stdout(&output)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a document a line"))
+        .collect();
+    let names: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
+    assert_eq!((names.first(), names.last()), (Some(&"start"), Some(&"end")));
+    let end = &events.last().expect("an end")["data"];
+    assert_eq!(end["sum_sent"]["bytes"], 1_048_576);
+    let output = server.asked(&["--blockcount=10", "--verbose", "--format=k", "--interval=0"]);
+    let said = stdout(&output);
+    assert!(said.contains("Cookie: ") && said.contains("Kbits/sec"), "{said}");
+    assert!(said.contains("snd_tcp_congestion"), "{said}");
+}
+
+#[test]
+fn a_client_with_udp_counts_datagrams() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3();
+    let flags = ["--udp", "--bitrate=10M", "--time=1", "--udp-counters-64bit", "-J"];
+    let document = json(&server.asked(&flags));
+    assert_eq!(document["start"]["test_start"]["protocol"], "UDP");
+    // 10 Mbit/s in datagrams of 1448 bytes are 863 a second.
+    let packets = document["end"]["sum"]["packets"].as_u64();
+    assert!(packets.is_some_and(|count| (800..880).contains(&count)), "{packets:?}");
+}
+
+#[test]
+fn a_server_of_this_command_line_prints_and_ends_like_iperf3s() {
+    if !has_iperf3() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a directory");
+    let log = folder.path().join("log");
+    let port = free_port();
+    let log_text = log.to_string_lossy();
+    let flags =
+        ["iperf3", "-s", "--one-off", "-B", "127.0.0.1", "-p", &port, "--logfile", &log_text];
+    let mut server = command(&flags).spawn().expect("it starts");
+    let listening = || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("listening"));
+    assert!((0..200).any(|_| {
+        linerate_sys::clock::sleep(std::time::Duration::from_millis(20));
+        listening()
+    }));
+    let peer = Peer { child: Command::new("true").spawn().expect("starts"), port };
+    let output = peer.asked_by_iperf3(&["-n", "1000000", "--get-server-output"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(end_of(&mut server).and_then(|status| status.code()), Some(0));
+    let said = std::fs::read_to_string(&log).expect("the log");
+    assert!(said.contains(&format!("Server listening on {} (test #1)", peer.port)), "{said}");
+    assert!(said.contains("Accepted connection from 127.0.0.1, port "), "{said}");
+    assert!(said.trim_end().ends_with("receiver"), "{said}");
+
+    let server = Peer::personality(&["--verbose"]);
+    let (sent, received) = bytes(&json(&server.asked_by_iperf3(&["-t", "1", "-J"])), "");
+    assert_eq!(sent, received);
+    let mut server = server;
+    interrupt(&server.child);
+    assert_eq!(end_of(&mut server.child).and_then(|status| status.code()), Some(0));
+}
+
+#[test]
+fn a_server_with_json_prints_a_document_a_test() {
+    let port = free_port();
+    let mut server = command(&["iperf3", "-s", "-1", "-J", "-B", "127.0.0.1", "-p", &port])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let client = || linerate(&["iperf3", "-c", "127.0.0.1", "-p", &port, "-n", "100K", "-R"]);
+    let asked = (0..100).any(|_| {
+        linerate_sys::clock::sleep(std::time::Duration::from_millis(20));
+        client().status.success()
+    });
+    assert!(asked, "the server answers");
+    let mut text = String::new();
+    let mut pipe = server.stdout.take().expect("a pipe");
+    std::io::Read::read_to_string(&mut pipe, &mut text).expect("UTF-8");
+    let document: Value = serde_json::from_str(&text).expect("one document");
+    assert_eq!(document["start"]["accepted_connection"]["host"], "127.0.0.1");
+    assert_eq!(document["end"]["sum_sent"]["bytes"], 102_400);
+    let _ = server.wait();
+}
+
+#[test]
+fn a_link_named_iperf3_takes_its_flags() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let link = folder.path().join("iperf3");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_linerate"), &link).expect("a link");
+    let output = Command::new(&link).arg("--version").output().expect("the link starts");
+    assert!(stdout(&output).starts_with("iperf 3.12 (linerate "), "{}", stdout(&output));
+    let output = Command::new(&link).output().expect("the link starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("either be a client (-c) or server (-s)"));
+}
+
+#[test]
+fn nobody_there_is_an_error_of_one_line_and_code_1() {
+    let port = free_port();
+    let output = linerate(&["iperf3", "-c", "127.0.0.1", "-p", &port]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.starts_with("iperf3: error - ") && said.lines().count() == 1, "{said}");
+    let output = linerate(&["iperf3", "-c", "127.0.0.1", "-p", &port, "-J"]);
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    assert!(document["error"].as_str().is_some_and(|error| error.starts_with("error - connect")));
+    let output = linerate(&["iperf3", "-c", "::1", "-p", &port, "--version6"]);
+    assert_eq!(output.status.code(), Some(1));
+}

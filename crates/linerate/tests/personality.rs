@@ -1,0 +1,202 @@
+//! The command lines of ttcp, iperf 2 and nuttcp as a shell starts them, by command and by link,
+//! against each other over loopback: the lines have the originals' shape and both ends the same
+//! bytes. Rates are not judged. Those with the originals themselves are in the server's tests.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use support::{command, end_of, interrupt, linerate, stderr, stdout};
+
+/// A TCP port that nobody has now, below those that the kernel gives to clients
+/// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile.
+fn free_port() -> String {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let base = 12_000 + (std::process::id() % 190) as u16 * 100;
+    loop {
+        let port = base + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port.to_string();
+        }
+    }
+}
+
+/// A listening personality, whose first line on the pipe says that it is there.
+struct Listening {
+    child: Child,
+    port: String,
+}
+
+impl Listening {
+    fn start(arguments: &[&str], port_flag: &str) -> Self {
+        let port = free_port();
+        let child = command(arguments)
+            .args([port_flag, &port])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let listening = Self { child, port };
+        let address = format!("127.0.0.1:{}", listening.port);
+        let hex = format!(":{:04X} ", listening.port.parse::<u16>().expect("a port"));
+        for _ in 0..400 {
+            let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+            let there = |table: &str| table.lines().any(|l| l.contains(&hex) && l.contains(" 0A "));
+            if tables.into_iter().flatten().any(|table| there(&table)) {
+                return listening;
+            }
+            linerate_sys::clock::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("nobody listens on {address}");
+    }
+
+    /// What it prints until it ends, asked to by Ctrl-C where `ask`.
+    fn end(mut self, ask: bool) -> String {
+        if ask {
+            interrupt(&self.child);
+        }
+        assert!(end_of(&mut self.child).is_some(), "it ends");
+        let pipe = self.child.stdout.take().expect("a pipe");
+        let lines = BufReader::new(pipe).lines().map_while(Result::ok);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The first number of the line that holds `part`.
+fn number(text: &str, part: &str, before: &str) -> f64 {
+    let line = text.lines().find(|line| line.contains(part)).unwrap_or_else(|| panic!("{text}"));
+    let (head, _) = line.split_once(before).unwrap_or_else(|| panic!("{line}"));
+    let word = head.split_whitespace().last().unwrap_or("");
+    word.parse().unwrap_or_else(|_| panic!("{word} in {line}"))
+}
+
+#[test]
+fn ttcp_of_a_study_runs_from_both_ends_and_says_its_megabit_in_both_units() {
+    let receiver = Listening::start(&["ttcp", "-r", "-s", "-f", "m"], "-p");
+    let flags = ["-t", "-s", "-f", "m", "-l", "61440", "-n", "200", "-p", &receiver.port];
+    let sender = linerate(&[&["ttcp"], &flags[..], &["127.0.0.1"]].concat());
+    assert!(sender.status.success(), "{}", stderr(&sender));
+    let head = format!("ttcp-t: buflen=61440, nbuf=200, align=16384/0, port={}", receiver.port);
+    assert!(stderr(&sender).starts_with(&head), "{}", stderr(&sender));
+    let (sent, received) = (stdout(&sender), receiver.end(false));
+    for (at, text) in [("ttcp-t", &sent), ("ttcp-r", &received)] {
+        assert!(text.starts_with(&format!("{at}: 12288000 bytes in ")), "{text}");
+        assert!(text.contains("Mbit/sec +++") && text.contains("msec/call = "), "{text}");
+    }
+    // 1024 × 1024 / 10^6 = 1.048576, as far as two digits after the point go.
+    let (old, new) = (number(&sent, "+++", " Mbit/sec"), number(&sent, "note:", " Mbit/s and"));
+    assert!((new / old / 1.048_576 - 1.0).abs() < 1e-3, "{old} and {new}");
+}
+
+#[test]
+fn a_link_named_iperf_is_iperf() {
+    let server = Listening::start(&["iperf", "-s", "-y", "C"], "-p");
+    let link = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("link-{}", server.port));
+    std::fs::create_dir_all(&link).expect("a directory");
+    let iperf = link.join("iperf");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_linerate"), &iperf).expect("a link");
+    let flags = ["-c", "127.0.0.1", "-p", &server.port, "-n", "1234567", "-y", "C"];
+    let output = Command::new(&iperf).args(flags).output().expect("it starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains(",1234567,"), "{}", stdout(&output));
+    let text = [&["iperf"], &flags[..6], &["-P2"]].concat();
+    let output = linerate(&text);
+    let printed = stdout(&output);
+    assert!(printed.contains("Client connecting to 127.0.0.1, TCP port"), "{printed}");
+    assert!(printed.contains("[ ID] Interval       Transfer     Bandwidth"), "{printed}");
+    assert!(printed.contains("[SUM] 0.0000-"), "{printed}");
+    let served = server.end(true);
+    assert_eq!(served.lines().filter(|line| line.contains(",1234567,")).count(), 3, "{served}");
+    std::fs::remove_dir_all(&link).expect("ours");
+}
+
+#[test]
+fn iperf_both_ways_by_a_connection_back_has_rows_for_both() {
+    for mode in ["-d", "-r"] {
+        let server = Listening::start(&["iperf", "-s"], "-p");
+        let back = free_port();
+        let flags = ["-c", "127.0.0.1", "-p", &server.port, "-t", "0.3", mode, "-L", &back];
+        let output = linerate(&[&["iperf"], &flags[..]].concat());
+        let printed = stdout(&output);
+        assert!(output.status.success(), "{mode}: {}", stderr(&output));
+        let rows =
+            |id: &str| printed.lines().filter(|l| l.starts_with(id) && l.contains(" sec ")).count();
+        assert_eq!((rows("[  1]"), rows("[ *1]")), (1, 1), "{mode}: {printed}");
+    }
+}
+
+#[test]
+fn nuttcp_says_the_same_bytes_in_words_and_for_programs() {
+    let server = Listening::start(&["nuttcp", "-S"], "-P");
+    let port = format!("-P{}", server.port);
+    for flags in [&["-n100", "-l8192"][..], &["-n100", "-l8192", "-r"]] {
+        let output = linerate(&[&["nuttcp", &port], flags, &["127.0.0.1"]].concat());
+        assert!(output.status.success(), "{flags:?}: {}", stderr(&output));
+        // 819,200 bytes are 0.78125 × 2^20.
+        assert!(stdout(&output).starts_with("    0.7812 MB /   "), "{}", stdout(&output));
+    }
+    let output = linerate(&["nuttcp", &port, "-n100", "-l8192", "-fparse", "127.0.0.1"]);
+    assert!(stdout(&output).starts_with("megabytes=0.7812 real_seconds="), "{}", stdout(&output));
+    drop(server.end(true));
+}
+
+#[test]
+fn mistakes_end_with_1_and_say_what_they_are() {
+    let closed = free_port();
+    for (arguments, part) in [
+        (vec!["ttcp", "-t"], "-t needs a host"),
+        (vec!["iperf"], "one of -s and -c"),
+        (vec!["nuttcp"], "a host is needed"),
+        (vec!["iperf", "-c", "127.0.0.1", "-p", &closed], "refused"),
+        (vec!["ttcp", "-t", "-p", &closed, "127.0.0.1"], "refused"),
+    ] {
+        let output = linerate(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn help_is_each_programs_own() {
+    for (program, flags) in [("ttcp", "-h"), ("iperf", "--help"), ("nuttcp", "-h")] {
+        let output = linerate(&[program, flags]);
+        assert!(stdout(&output).contains(&format!("usage: {program} ")), "{program}");
+    }
+}
+
+/// `--foreign` with ports of its own: the server says which programs it answers.
+#[test]
+fn a_server_says_which_programs_it_answers() {
+    let (old, text) = (free_port(), free_port());
+    let list = format!("iperf2:{old},nuttcp:{text}");
+    let mut child = command(&["serve", "--port", "0", "--bind", "127.0.0.1", "--foreign", &list])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let pipe = child.stderr.take().expect("a pipe");
+    let mut lines = BufReader::new(pipe).lines().map_while(Result::ok);
+    let said = lines.find(|line| line.contains("answers ")).expect("a line");
+    assert!(said.contains(&format!("iperf2 on port {old}, nuttcp on port {text}")), "{said}");
+    let output =
+        linerate(&["tcp", "--via", "iperf2", "-p", &old, "-n", "1M", "--no-save", "127.0.0.1"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed = stdout(&output);
+    assert!(printed.contains("via iperf2") && printed.contains("1.049 MB"), "{printed}");
+    interrupt(&child);
+    assert!(end_of(&mut child).is_some());
+    let output = linerate(&["tcp", "--via", "pigeon", "127.0.0.1"]);
+    assert!(stderr(&output).contains("one of iperf3, iperf2, nuttcp, ttcp"), "{}", stderr(&output));
+    let output = linerate(&["serve", "--foreign", "iperf2:x"]);
+    assert!(stderr(&output).contains("a port is 0 to 65535"), "{}", stderr(&output));
+}

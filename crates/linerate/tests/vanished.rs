@@ -1,0 +1,109 @@
+//! A client whose host vanishes gives its place back within five seconds, in each protocol and
+//! direction: two namespaces, and the link between them goes down under the test.
+
+#![allow(clippy::print_stdout, reason = "the test runner shows why tests are skipped")]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use linerate_sys::clock::{monotonic, sleep};
+
+/// Two namespaces with a link, removed when dropped.
+struct Pair {
+    names: [String; 2],
+}
+
+fn ip(words: &str) -> bool {
+    let output = Command::new("ip").args(words.split_whitespace()).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+impl Pair {
+    fn build() -> Option<Self> {
+        let names = ["a", "b"].map(|end| format!("linerate-{}-{end}", std::process::id()));
+        let [a, b] = &names;
+        let pair = Self { names: names.clone() };
+        let built = ip(&format!("netns add {a}"))
+            && ip(&format!("netns add {b}"))
+            && ip(&format!("link add v0 netns {a} type veth peer name v1 netns {b}"))
+            && ip(&format!("-n {a} addr add 10.9.0.1/24 dev v0"))
+            && ip(&format!("-n {b} addr add 10.9.0.2/24 dev v1"))
+            && ip(&format!("-n {b} link set v1 up"));
+        built.then_some(pair)
+    }
+
+    fn set(&self, state: &str) {
+        assert!(ip(&format!("-n {} link set v0 {state}", self.names[0])));
+    }
+
+    /// Runs the built program at an end.
+    fn start(&self, end: usize, words: &str) -> Child {
+        Command::new("ip")
+            .args(["netns", "exec", &self.names[end], env!("CARGO_BIN_EXE_linerate")])
+            .args(words.split_whitespace())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ip runs")
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for name in &self.names {
+            ip(&format!("netns del {name}"));
+        }
+    }
+}
+
+fn end(mut child: Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The server's lines as they come.
+fn lines(server: &mut Child) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    let pipe = server.stderr.take().expect("a pipe");
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    receiver
+}
+
+#[test]
+fn a_vanished_client_gives_its_place_back_within_five_seconds() {
+    let Some(pair) = Pair::build() else {
+        println!("skipped: network namespaces cannot be built here");
+        return;
+    };
+    let mut server = pair.start(1, "serve --foreign iperf2,nuttcp");
+    let log = lines(&mut server);
+    for words in [
+        "iperf -c 10.9.0.2 -t 30",
+        "iperf -c 10.9.0.2 -t 30 -R",
+        "nuttcp -T30 10.9.0.2",
+        "nuttcp -T30 -r 10.9.0.2",
+        "ttcp -t -n 999999999 10.9.0.2",
+    ] {
+        pair.set("up");
+        sleep(Duration::from_millis(300));
+        while log.try_recv().is_ok() {}
+        let client = pair.start(0, words);
+        sleep(Duration::from_millis(700));
+        pair.set("down");
+        let begin = monotonic();
+        let said = log.recv_timeout(Duration::from_secs(10));
+        let waited = monotonic().since(begin);
+        end(client);
+        let said = said.unwrap_or_else(|_| panic!("{words}: the place is taken for ever"));
+        assert!(waited < Duration::from_secs(5), "{words}: {waited:?}, then {said}");
+    }
+    end(server);
+}

@@ -1,0 +1,10 @@
+//! Any bytes as iperf2: see the entry, which `cargo test` runs over the corpus as well.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../entries/iperf2.rs"]
+mod entry;
+
+fuzz_target!(|bytes: &[u8]| entry::run(bytes));
