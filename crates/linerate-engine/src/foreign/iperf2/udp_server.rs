@@ -67,6 +67,7 @@ impl UdpEar {
             window_bytes: None,
             buffer_bytes_max: BUFFER_BYTES_MAX,
             dscp: None,
+            shared: false,
         };
         let socket = DatagramSocket::open(&options);
         socket.map(|socket| Self { socket }).map_err(|error| crate::failure::system(&error))
