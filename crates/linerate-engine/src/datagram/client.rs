@@ -48,11 +48,14 @@ pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
     })
 }
 
+/// Who is told while a test runs, and where what was seen is kept.
+pub(crate) type Told<'a, 'b> = (&'a mut Context<'b>, &'a mut Account);
+
 /// The record of a test that `measure` makes with the server at an address.
 pub(crate) fn run_by(
     plan: &UdpPlan,
     context: &mut Context<'_>,
-    measure: impl FnOnce(&UdpPlan, SocketAddr, (&mut Context<'_>, &mut Account)) -> Result<(), Failure>,
+    measure: impl FnOnce(&UdpPlan, SocketAddr, Told<'_, '_>) -> Result<(), Failure>,
 ) -> Record {
     let begin = monotonic();
     let tool = context.tool.clone();

@@ -218,7 +218,7 @@ fn lost(datagrams: &Datagrams) -> String {
     let percent = datagrams.lost_percent();
     // Two places that count: 0, 0.012, 1.5, 73, 100.
     let percent = match percent {
-        none if none == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         large if large >= 9.95 => format!("{large:.0}"),
         small => {
             let places = 1 - small.abs().log10().floor() as i32;

@@ -157,7 +157,8 @@ impl Session<'_> {
         running.account.ends.push(crate::environment::local_end(Some(self.peer.ip())));
         self.control.machine.accepted();
         self.control.send_state(State::CreateStreams)?;
-        let own = self.control.stream().local_addr().map_or(door.local().ip(), |at| at.ip());
+        let own =
+            self.control.stream().local_addr().map_or_else(|_| door.local().ip(), |at| at.ip());
         for place in running.places.clone() {
             let (socket, peer) = loop {
                 let next = turn.next(&running.request, own);
