@@ -13,6 +13,8 @@ mod ttcp;
 use std::ffi::OsString;
 use std::path::Path;
 
+use linerate_core::record::{Failure, Fault};
+
 use crate::exit::Outcome;
 
 /// The words of another program's command line.
@@ -56,6 +58,12 @@ impl Personality {
             Self::Nuttcp => nuttcp::run(&words),
         }
     }
+}
+
+/// A command line that another program would not take either.
+fn mistake(program: &str, what: &str) -> Failure {
+    Failure::new(Fault::Usage, "read the command line of", program, what)
+        .advise(format!("see 'linerate {program} --help'"))
 }
 
 /// The command line with the name of a link put in as its command.

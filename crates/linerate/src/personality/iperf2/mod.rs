@@ -51,10 +51,10 @@ const FLAGS: [Flag; 30] = [
 ];
 
 const USAGE: &str = "\
-usage: iperf -s [-p port] [-w size] [-B address] [-i s] [-f kmgKMGaA] [-y C]
-       iperf -c host [-p port] [-t s | -n size] [-i s] [-l size] [-w size] [-P n] [-R | -d | -r |
-             --full-duplex] [-L port] [-b rate] [-N] [-M bytes] [-Z name] [-S tos] [-B address]
-             [-f kmgKMGaA] [-y C] [-V]
+Usage: linerate iperf -s [-p port] [-w size] [-B address] [-i s] [-f kmgKMGaA] [-y C]
+       linerate iperf -c host [-p port] [-t s | -n size] [-i s] [-l size] [-w size] [-P n]
+             [-R | -d | -r | --full-duplex] [-L port] [-b rate] [-N] [-M bytes] [-Z name] [-S tos]
+             [-B address] [-f kmgKMGaA] [-y C] [-V]
 taken without effect: -e -m -C --trip-times; not here: -u and the rest of iperf's flags";
 
 /// Which ways a client asks data to go.
@@ -132,10 +132,7 @@ pub(super) fn run(words: &[String]) -> Outcome {
             output::line(USAGE);
             return Ok(0);
         }
-        Err(mistake) => {
-            output::note(&format!("iperf: {mistake}\n{USAGE}"));
-            return Ok(1);
-        }
+        Err(mistake) => return Err(super::mistake("iperf", &mistake).into()),
     };
     let done = if asked.serves { server::run(&asked) } else { client::run(&asked) };
     Ok(done.map_or_else(

@@ -46,14 +46,14 @@ const FLAGS: [Flag; 23] = [
     ('v', "", false),
     ('b', "", false),
     ('u', "", false),
-    ('h', "", false),
+    ('h', "help", false),
     (NO_FORK, "nofork", false),
 ];
 
 const USAGE: &str = "\
-usage: nuttcp [-t | -r] [-T s] [-n buffers] [-l bytes] [-N streams] [-i s] [-w KB] [-R rate]
+Usage: linerate nuttcp [-t | -r] [-T s] [-n buffers] [-l bytes] [-N streams] [-i s] [-w KB] [-R rate]
               [-P port] [-D] [-M bytes] [-c dscp] [-fparse] [-v] host
-       nuttcp -S | -1 [-P port] [--nofork]
+       linerate nuttcp -S | -1 [-P port] [--nofork]
 taken without effect: -F (the client always connects), -b, -p; not here: -u and third parties";
 
 /// What a command line asks for.
@@ -108,10 +108,7 @@ pub(super) fn run(words: &[String]) -> Outcome {
             output::line(USAGE);
             return Ok(0);
         }
-        Err(mistake) => {
-            output::note(&format!("nuttcp: {mistake}\n{USAGE}"));
-            return Ok(1);
-        }
+        Err(mistake) => return Err(super::mistake("nuttcp", &mistake).into()),
     };
     let done = if asked.serves { serve(&asked) } else { measure(&asked) };
     Ok(done.map_or_else(

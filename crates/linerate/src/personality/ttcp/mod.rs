@@ -33,12 +33,12 @@ const FLAGS: [Flag; 17] = [
     ('p', "", true),
     ('A', "", true),
     ('O', "", true),
-    ('h', "", false),
+    ('h', "help", false),
 ];
 
 const USAGE: &str = "\
-usage: ttcp -t [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f kmgKMG] [-v] host
-       ttcp -r [-s] [-l bytes] [-p port] [-b bytes] [-f kmgKMG] [-v]
+Usage: linerate ttcp -t [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f kmgKMG] [-v] host
+       linerate ttcp -r [-s] [-l bytes] [-p port] [-b bytes] [-f kmgKMG] [-v]
 -s is always on: the pattern is sent and what comes is discarded
 -d, -B, -T are taken and change nothing; -A and -O are printed";
 
@@ -82,10 +82,7 @@ pub(super) fn run(words: &[String]) -> Outcome {
             output::line(USAGE);
             return Ok(0);
         }
-        Err(mistake) => {
-            output::note(&format!("ttcp: {mistake}\n{USAGE}"));
-            return Ok(1);
-        }
+        Err(mistake) => return Err(super::mistake("ttcp", &mistake).into()),
     };
     let done = if asked.transmit { transmit(&asked) } else { receive(&asked) };
     match done {
