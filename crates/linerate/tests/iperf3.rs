@@ -133,7 +133,12 @@ fn a_server_of_iperf3_counts_what_this_client_counts() {
         assert_eq!(record["plan"]["via"], "iperf3");
         for flow in record["flows"].as_array().expect("flows") {
             let bytes = |end: &str| flow[end]["bytes"].as_u64().expect("both ends tell");
-            assert_eq!(bytes("sender"), bytes("receiver"), "{flags:?}: {flow}");
+            let (sent, counted) = (bytes("sender"), bytes("receiver"));
+            // One thread of 3.12 sends and reads in turn. What its kernel has acknowledged may be
+            // unread when the end is announced: at most a receive buffer, 32 MiB on tuned hosts.
+            let unread = if flags.contains(&"--bidir") { 32 << 20 } else { 0 };
+            let close = (counted..=counted + unread).contains(&sent);
+            assert!(close, "{flags:?}: {sent} sent, {counted} counted: {flow}");
         }
     }
     let record = server.measured(&["-n", "10000019", "-P", "2"]);
