@@ -3,7 +3,7 @@
 //! A client is told apart by its first bytes, which stay in the socket where they are payload.
 //! There is no way to say no but to close; a client whose test may not run is reset.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use linerate_proto::iperf2::{
     Amount, Answer, ClientHeader, HEADER_BYTES_MAX, Mode, Opening, WIRE_VERSION, opening,
 };
 use linerate_proto::native::{EndReport, Request};
+use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::client::MANNER;
@@ -23,6 +24,8 @@ use crate::throughput::endpoint::Endpoint;
 
 /// A client that listens for the connection back answers within this time.
 const CONNECT_BACK: Duration = Duration::from_secs(4);
+/// How late a client may be with listening.
+const LISTENING: Duration = Duration::from_secs(1);
 /// Longest buffer that a client may ask the server to write.
 const BUFFER_MAX: u32 = 16 << 20;
 
@@ -184,13 +187,30 @@ fn take_header(socket: &TcpStream, header: ClientHeader) -> Result<(), Failure> 
     (&mut &*socket).read_exact(&mut bytes).map_err(|error| lost(socket, &error))
 }
 
+/// The client listens from a thread of its own, which may come to it later than its header comes
+/// here: a refusal is tried again for a while.
 fn connect_back(peer: SocketAddr, port: u16) -> Result<TcpStream, Failure> {
     let to = SocketAddr::new(peer.ip(), port);
-    let socket = tcp::connect(to, None, &TcpOptions::default(), CONNECT_BACK).map_err(|error| {
-        let words = words_of(&error.source);
-        Failure::new(Fault::Unreachable, "connect back to", to.to_string(), words)
-            .advise("iperf's -d and -r need its port to be open at the client")
-    })?;
+    let patience = monotonic() + LISTENING;
+    let socket = loop {
+        match tcp::connect(to, None, &TcpOptions::default(), CONNECT_BACK) {
+            Ok(socket) => break socket,
+            Err(error)
+                if error.source.kind() == ErrorKind::ConnectionRefused
+                    && monotonic() < patience =>
+            {
+                sleep(LISTENING / 100);
+            }
+            Err(error) => {
+                let words = words_of(&error.source);
+                let failure =
+                    Failure::new(Fault::Unreachable, "connect back to", to.to_string(), words);
+                return Err(
+                    failure.advise("iperf's -d and -r need its port to be open at the client")
+                );
+            }
+        }
+    };
     tcp::notice_vanished_peer(&socket, VANISHED);
     Ok(socket)
 }
