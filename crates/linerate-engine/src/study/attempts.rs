@@ -14,19 +14,18 @@ impl<'a> Walk<'a, '_> {
         &mut self,
         cell: &'a CellPlan,
     ) -> Result<(Status, Option<Failure>), Failure> {
-        for again in 1..=self.retries {
+        let mut repeats = 0;
+        loop {
             let record = self.attempt(cell);
-            let spoilt = spoilt(&record).filter(|_| !self.tools.stop.asked()).cloned();
+            let again = repeats < self.retries && !self.tools.stop.asked();
+            let spoilt = spoilt(&record).filter(|_| again).cloned();
             let outcome = (record.status, record.failure.clone());
             (self.tools.keep)(record)?;
             let Some(failure) = spoilt else { return Ok(outcome) };
+            repeats += 1;
             self.ending.repeated += 1;
-            self.tell(Step::Again(&cell.cell, &failure, again, self.retries));
+            self.tell(Step::Again(&cell.cell, &failure, repeats, self.retries));
         }
-        let record = self.attempt(cell);
-        let outcome = (record.status, record.failure.clone());
-        (self.tools.keep)(record)?;
-        Ok(outcome)
     }
 
     fn attempt(&mut self, cell: &'a CellPlan) -> Record {

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_core::lab::HostTcp;
-use linerate_core::record::{Failure, Fault, Plan, Record, SimulatePlan, Status, Tool};
+use linerate_core::record::{Failure, Fault, Plan, Record, Status, Tool};
 use linerate_core::study::{CellPlan, Topology};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
@@ -57,16 +57,8 @@ impl Laboratory {
     }
 
     fn measured(&mut self, cell: &CellPlan) -> Result<Record, Failure> {
-        if let Plan::Simulate(plan) = &cell.plan {
-            return Ok(self.simulated(plan));
-        }
-        let site = self.site.as_mut().ok_or_else(|| {
-            Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
-        })?;
-        site.set_sack(cell.sack)?;
-        let plan = aimed_at(&cell.plan, &site.target.to_string());
         let (tool, stop) = (self.tool.clone(), self.stop.clone());
-        let record = site.lab.run_on(&site.client, move || {
+        let make = |plan: Plan| {
             let mut context = Context { tool, stop, watch: &mut |_| {} };
             match &plan {
                 Plan::Tcp(plan) => throughput::run(plan, &mut context),
@@ -74,14 +66,17 @@ impl Laboratory {
                 Plan::Udp(plan) => datagram::run(plan, &mut context),
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
             }
+        };
+        if !cell.plan.is_live() {
+            return Ok(make(cell.plan.clone()));
+        }
+        let site = self.site.as_mut().ok_or_else(|| {
+            Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
         })?;
+        site.set_sack(cell.sack)?;
+        let plan = aimed_at(&cell.plan, &site.target.to_string());
+        let record = site.lab.run_on(&site.client, move || make(plan))?;
         Ok(held_to_plan(record))
-    }
-
-    /// A model needs no laboratory.
-    fn simulated(&self, plan: &SimulatePlan) -> Record {
-        let (tool, stop) = (self.tool.clone(), self.stop.clone());
-        simulate::run(plan, &mut Context { tool, stop, watch: &mut |_| {} })
     }
 }
 

@@ -89,8 +89,8 @@ pub enum Step<'a> {
     Measuring(&'a Cell),
     /// A cell was measured over a path that left its schedule: which path, and how.
     Slipped(&'a Cell, &'a EmulatedPath, &'a str),
-    /// This machine spoilt a cell's measurement, which is made again: for the how manieth time,
-    /// of how many.
+    /// This machine spoilt a cell's measurement, which is made again: the number of the repeat, and
+    /// the most that there may be.
     Again(&'a Cell, &'a Failure, u8, u8),
     /// A cell has a record with a failure.
     Failed(&'a Cell, &'a Failure),
