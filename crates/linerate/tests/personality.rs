@@ -5,25 +5,10 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 
-use support::{command, end_of, interrupt, linerate, stderr, stdout};
-
-/// A TCP port that nobody has now, below those that the kernel gives to clients
-/// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile.
-fn free_port() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let base = 12_000 + (std::process::id() % 190) as u16 * 100;
-    loop {
-        let port = base + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
-        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
-            return port.to_string();
-        }
-    }
-}
+use support::{command, end_of, free_port, interrupt, linerate, stderr, stdout};
 
 /// A listening personality, whose first line on the pipe says that it is there.
 struct Listening {
@@ -41,17 +26,8 @@ impl Listening {
             .spawn()
             .expect("it starts");
         let listening = Self { child, port };
-        let address = format!("127.0.0.1:{}", listening.port);
-        let hex = format!(":{:04X} ", listening.port.parse::<u16>().expect("a port"));
-        for _ in 0..400 {
-            let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
-            let there = |table: &str| table.lines().any(|l| l.contains(&hex) && l.contains(" 0A "));
-            if tables.into_iter().flatten().any(|table| there(&table)) {
-                return listening;
-            }
-            linerate_sys::clock::sleep(std::time::Duration::from_millis(10));
-        }
-        panic!("nobody listens on {address}");
+        support::wait_until_listening(&listening.port);
+        listening
     }
 
     /// What it prints until it ends, asked to by Ctrl-C where `ask`.

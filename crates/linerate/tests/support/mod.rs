@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 /// The built program, with a store of its own.
@@ -59,6 +61,34 @@ pub(crate) fn end_of(child: &mut Child) -> Option<ExitStatus> {
         linerate_sys::clock::sleep(Duration::from_millis(50));
         child.try_wait().expect("the process is ours")
     })
+}
+
+/// A TCP port that nobody has now, below those that the kernel gives to clients
+/// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile.
+pub(crate) fn free_port() -> String {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let base = 12_000 + (std::process::id() % 190) as u16 * 100;
+    loop {
+        let port = base + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port.to_string();
+        }
+    }
+}
+
+/// Waits until somebody listens on a TCP port of this host, without a connection, which a server
+/// may count as a test.
+pub(crate) fn wait_until_listening(port: &str) {
+    let hex = format!(":{:04X} ", port.parse::<u16>().expect("a port"));
+    for _ in 0..1500 {
+        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+        let there = |table: &str| table.lines().any(|l| l.contains(&hex) && l.contains(" 0A "));
+        if tables.into_iter().flatten().any(|table| there(&table)) {
+            return;
+        }
+        linerate_sys::clock::sleep(Duration::from_millis(10));
+    }
+    panic!("nobody listens on {port}");
 }
 
 /// Why no laboratory can be built on this machine, if so.
