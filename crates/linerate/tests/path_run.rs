@@ -216,7 +216,8 @@ fn a_command_at_the_right_end_sees_the_delay_and_the_record_what_it_sent() {
     let rtt = ping["summary"].as_array().unwrap().iter();
     let mut rtt = rtt.filter(|row| row["metric"] == "rtt_ns" && row["stat"] == "min");
     let rtt_ms = rtt.next().unwrap()["value"].as_f64().unwrap() / 1e6;
-    assert!((30.0..32.0).contains(&rtt_ms), "{rtt_ms} ms");
+    // The best of ten; a busy machine adds to all.
+    assert!((30.0..45.0).contains(&rtt_ms), "{rtt_ms} ms");
     // Right to left is the path's backward direction, and the ping's own way up.
     let told = &ping["paths"][0]["directions"][1];
     assert_eq!((&told["backward"], &told["direction"]), (&true.into(), &"up".into()));

@@ -5,7 +5,7 @@ mod support;
 use std::process::Stdio;
 
 use serde_json::Value;
-use support::{check_wrong_use, command, end_of, ends_with, interrupt};
+use support::{check_wrong_use, command, end_of, ends_with, interrupt, wait_until_interruptible};
 
 /// Runs `linerate path simulate` and gives its JSON.
 fn json(arguments: &[&str]) -> Value {
@@ -162,6 +162,7 @@ fn wrong_paths_are_one_line() {
 fn ctrl_c_prints_what_is_there_and_exits_130() {
     let flags = ["path", "simulate", "--rate", "1G", "--delay", "10ms", "--time", "100000s"];
     let mut child = command(&flags).stdout(Stdio::piped()).spawn().expect("it starts");
+    wait_until_interruptible(&child);
     linerate_sys::clock::sleep(std::time::Duration::from_millis(500));
     interrupt(&child);
     let status = end_of(&mut child).expect("it ends at once");

@@ -99,17 +99,18 @@ fn an_amount_in_bytes_arrives_to_the_byte_in_both_directions() {
 
 #[test]
 fn a_flow_in_the_background_and_small_reads_are_in_the_record_and_beside_the_result() {
-    let flags = ["--time", "700ms", "--background", "20M", "--read-size", "4K"];
+    let flags = ["--bytes", "4375000", "--background", "20M", "--read-size", "4K"];
     let record = Server::start(&[]).record(&[&flags[..], &["--bitrate", "50M"]].concat());
     assert_eq!(record["plan"]["background"], 20_000_000);
     assert_eq!(record["plan"]["read_bytes"], 4096);
     let rate = value(&record, "background_bps", "down");
-    assert!((rate / 20e6 - 1.0).abs() <= 0.05, "{rate} bit/s");
+    // A busy machine makes it late, and nothing makes it much faster.
+    assert!((0.1..=1.5).contains(&(rate / 20e6)), "{rate} bit/s");
     assert_eq!(record["flows"].as_array().map(Vec::len), Some(1));
     assert_eq!(record["background"]["direction"], "down");
-    // 50 Mbit/s for 0.7 s are 4,375,000 bytes in reads of 4096 at most: 1068 and more.
+    // 4,375,000 bytes in reads of 4096 at most: 1068.1.
     let calls = record["flows"][0]["receiver"]["io_calls"].as_u64();
-    assert!(calls.is_some_and(|calls| calls >= 1000), "{calls:?}");
+    assert!(calls.is_some_and(|calls| calls >= 1069), "{calls:?}");
     assert!(value(&record, "return_segments", "up") > 0.0);
 }
 
@@ -158,7 +159,7 @@ fn a_result_is_kept_in_the_store_that_is_named_unless_told_otherwise() {
 fn quiet_prints_the_result_without_the_lines_of_intervals() {
     let server = Server::start(&[]);
     let count = |flags: &[&str]| {
-        let output = server.tcp(&[&["--time=300ms", "--interval=100ms"], flags].concat());
+        let output = server.tcp(&[&["--time=1s", "--interval=100ms"], flags].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         String::from_utf8_lossy(&output.stdout).lines().count() + stderr(&output).lines().count()
     };
@@ -169,7 +170,7 @@ fn quiet_prints_the_result_without_the_lines_of_intervals() {
 fn above_16_streams_the_sum_alone_is_shown_unless_every_stream_is_asked_for() {
     let server = Server::start(&[]);
     let lines = |flags: &[&str]| -> (usize, usize) {
-        let output = server.tcp(&[&["--time=300ms", "--interval=100ms"], flags].concat());
+        let output = server.tcp(&[&["--time=1s", "--interval=100ms"], flags].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let count =

@@ -1,10 +1,12 @@
 //! What the tests with other programs share: a server on free ports, its log, the programs.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_core::record::{Direction, Event, Finish, MetricId, Record, Stat, TcpPlan, Tool, Via};
@@ -37,7 +39,7 @@ impl Running<'_> {
 
     /// Waits until the log has `count` lines, and takes them; fewer when that takes too long.
     pub(crate) fn log(&self, count: usize) -> Vec<String> {
-        let deadline = monotonic() + Duration::from_secs(10);
+        let deadline = monotonic() + Duration::from_secs(30);
         loop {
             let mut log = self.log.lock().expect("no test panics with it");
             if log.len() >= count || monotonic() >= deadline {
@@ -109,10 +111,24 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
+/// Keeps what comes out of a pipe.
+fn collect(pipe: Box<dyn Read + Send>, printed: &Arc<Mutex<String>>) -> JoinHandle<()> {
+    let printed = Arc::clone(printed);
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+            let mut printed = printed.lock().expect("nobody panics with it");
+            printed.push_str(&String::from_utf8_lossy(&line));
+            printed.push('\n');
+        }
+    })
+}
+
 /// Another program's server, ended when dropped.
 pub(crate) struct Peer {
     child: Option<Child>,
     pub(crate) port: u16,
+    printed: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
 }
 
 impl Peer {
@@ -128,17 +144,24 @@ impl Peer {
 
     fn start_in(tables: [&str; 2], state: &str, program: &str, arguments: &[&str]) -> Self {
         let port = free_port();
-        let child = Command::new(program)
+        let mut child = Command::new(program)
             .args(arguments)
             .arg(port.to_string())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program starts");
-        let peer = Self { child: Some(child), port };
+        let printed = Arc::default();
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let readers = [
+            stdout.map(|pipe| collect(Box::new(pipe), &printed)),
+            stderr.map(|pipe| collect(Box::new(pipe), &printed)),
+        ];
+        let readers = readers.into_iter().flatten().collect();
+        let peer = Self { child: Some(child), port, printed, readers };
         // A look at the listening sockets, because a connection would count as a test.
         let shown = format!(":{port:04X} ");
-        for _ in 0..400 {
+        for _ in 0..1500 {
             let read = |name| std::fs::read_to_string(format!("/proc/net/{name}"));
             let listening = |table: &str| {
                 table.lines().any(|line| line.contains(&shown) && line.contains(state))
@@ -149,6 +172,14 @@ impl Peer {
             sleep(Duration::from_millis(10));
         }
         panic!("{program} does not listen on {port}");
+    }
+
+    /// Waits until what it printed is enough; goes on after 20 s without.
+    pub(crate) fn wait_for(&self, enough: impl Fn(&str) -> bool) {
+        let deadline = monotonic() + Duration::from_secs(20);
+        while !enough(&self.printed.lock().expect("no reader panics")) && monotonic() < deadline {
+            sleep(Duration::from_millis(10));
+        }
     }
 
     /// Ends it and gives what it printed.
@@ -164,7 +195,9 @@ impl Peer {
             sleep(Duration::from_millis(10));
         }
         let _ = child.kill();
-        text(&child.wait_with_output().expect("ours"))
+        let _ = child.wait();
+        self.readers.drain(..).for_each(|reader| reader.join().expect("no reader panics"));
+        std::mem::take(&mut *self.printed.lock().expect("no reader panics"))
     }
 }
 

@@ -55,9 +55,26 @@ pub(crate) fn interrupt(child: &Child) {
     assert!(sent.expect("a shell runs").success());
 }
 
-/// How a process ended, or `None` when it has not after ten seconds.
+/// Waits until a process has its own way to end by SIGINT (proc_pid_status(5): signal 2 is bit 1).
+pub(crate) fn wait_until_interruptible(child: &Child) {
+    let catches = |status: String| {
+        status.lines().filter_map(|line| line.split_once(':')).any(|(name, mask)| {
+            matches!(name, "SigCgt" | "SigBlk")
+                && u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 2 != 0)
+        })
+    };
+    for _ in 0..1500 {
+        if std::fs::read_to_string(format!("/proc/{}/status", child.id())).is_ok_and(catches) {
+            return;
+        }
+        linerate_sys::clock::sleep(Duration::from_millis(10));
+    }
+    panic!("it takes no signal");
+}
+
+/// How a process ended, or `None` when it has not after thirty seconds.
 pub(crate) fn end_of(child: &mut Child) -> Option<ExitStatus> {
-    (0..200).find_map(|_| {
+    (0..600).find_map(|_| {
         linerate_sys::clock::sleep(Duration::from_millis(50));
         child.try_wait().expect("the process is ours")
     })
