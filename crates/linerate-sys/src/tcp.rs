@@ -85,6 +85,11 @@ fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
     Socket::new(domain, Type::STREAM, Some(Protocol::TCP))
 }
 
+/// Whether this host can open sockets of Multipath TCP.
+pub fn has_multipath() -> bool {
+    Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).is_ok()
+}
+
 /// Whether Multipath TCP is in use on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multipath {
@@ -92,7 +97,8 @@ pub enum Multipath {
     Used(u8),
     /// The other end or the path did not have it: the connection is plain TCP (RFC 8684 §3.7).
     FellBack,
-    /// This host's kernel has none: the socket is one of plain TCP.
+    /// The socket is one of plain TCP: this host's kernel has no other, or the connection was
+    /// accepted from a client that asked for none.
     Unavailable,
 }
 
