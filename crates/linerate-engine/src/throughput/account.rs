@@ -142,7 +142,7 @@ impl Account {
             );
             let advice = "something on the way changes data and mends its checksums: a proxy, a \
                           middlebox, or memory that fails";
-            Some(Failure::new(Fault::Unreachable, "check", object, reason).advise(advice))
+            Some(Failure::new(Fault::Corrupted, "check", object, reason).advise(advice))
         })
     }
 

@@ -1,8 +1,8 @@
 //! What a reader has to know before believing a throughput figure, each with its threshold.
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Ceiling, Direction, Finish, Flow, FlowEnd, LINK, MetricId, Plan,
-    Record, SHARE_MAX, Side, Stat, TcpPlan,
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Fault, Finish, Flow, FlowEnd, LINK, MetricId,
+    Plan, Record, SHARE_MAX, Side, Stat, TcpPlan,
 };
 
 use super::account::Account;
@@ -265,7 +265,7 @@ fn waited_behind_a_hole(record: &Record, direction: Direction) -> bool {
 
 /// Figures of a test that ended early.
 pub(crate) fn cut_short(record: &Record) -> Option<Caveat> {
-    let failure = record.failure.as_ref()?;
+    let failure = record.failure.as_ref().filter(|failure| failure.fault != Fault::Corrupted)?;
     (!record.summary.is_empty()).then(|| {
         Caveat::new(
             CaveatCode::CutShort,

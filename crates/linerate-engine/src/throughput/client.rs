@@ -93,8 +93,12 @@ pub(crate) fn run_by(
     let mut account =
         Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
     if let Err(failure) = measure(context, &mut account) {
-        let measured = account.has_samples();
-        record.status = if measured { Status::Partial } else { Status::Error };
+        record.status = match failure.fault {
+            // All of it was measured: the contents are the result.
+            Fault::Corrupted => Status::Ok,
+            _ if account.has_samples() => Status::Partial,
+            _ => Status::Error,
+        };
         record.failure = Some(failure);
     }
     record.paths = account.witness.take().map(Witness::end).unwrap_or_default();
