@@ -419,7 +419,8 @@ fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Ref
         return refuse(RefuseCode::Malformed, error.to_string());
     }
     let demand = Demand::of(request);
-    let longer = demand.planned.zip(place.planned).is_some_and(|(next, first)| next > first);
+    let planned = planned_span(request).zip(place.planned);
+    let longer = planned.is_some_and(|(next, place)| next > place);
     if demand.streams > place.streams || longer {
         return refuse(RefuseCode::Limit, "a round beyond what the first one asked for".to_owned());
     }
