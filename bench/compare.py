@@ -62,13 +62,13 @@ class Lab:
 
 
 class Server:
-    """A server on host b while the block runs."""
+    """A server on a host while the block runs."""
 
-    def __init__(self, lab, command):
-        self.lab, self.command = lab, command
+    def __init__(self, lab, command, host="b"):
+        self.lab, self.command, self.host = lab, command, host
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.lab.command("b", self.command),
+        self.process = subprocess.Popen(self.lab.command(self.host, self.command),
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(0.5)
         return self

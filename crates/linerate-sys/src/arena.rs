@@ -22,6 +22,8 @@ pub struct Arena {
 
 // SAFETY: the arena owns its mapping alone, as a `Box<[u8]>` owns its memory.
 unsafe impl Send for Arena {}
+// SAFETY: through a shared borrow its bytes are only read, as those of a `Box<[u8]>`.
+unsafe impl Sync for Arena {}
 
 impl Arena {
     /// A block of `length` bytes, all of them 0, faulted in, and locked where the limit on

@@ -25,6 +25,7 @@ pub mod poll;
 pub mod realtime;
 pub mod sched;
 mod socket_option;
+pub mod splice;
 pub mod stop;
 pub mod sysctl;
 pub mod tcp;
@@ -34,5 +35,6 @@ pub mod timer;
 pub mod timestamps;
 pub mod tun;
 pub mod userns;
+pub mod zero_copy;
 
 pub use error::{Error, Result};

@@ -27,6 +27,8 @@ pub struct TcpOptions {
     pub nodelay: bool,
     /// Differentiated services code point.
     pub dscp: Option<u8>,
+    /// Multipath TCP (RFC 8684), where the kernel has it.
+    pub mptcp: bool,
 }
 
 /// Connects within `timeout`, from `bind` when given.
@@ -39,8 +41,7 @@ pub fn connect(
     timeout: Duration,
 ) -> Result<TcpStream> {
     let fail = |call| move |source| Error::new(call, peer, source);
-    let socket = Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP))
-        .map_err(fail("open TCP socket for"))?;
+    let socket = open(peer, options).map_err(fail("open TCP socket for"))?;
     apply(&socket, peer.is_ipv6(), options)?;
     if let Some(local) = bind {
         let local = SocketAddr::new(local, 0);
@@ -55,19 +56,72 @@ pub fn connect(
 /// The failed call with the address.
 pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
     let fail = |call| move |source| Error::new(call, local, source);
-    let socket = Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))
-        .map_err(fail("open TCP socket for"))?;
+    let socket = open(local, options).map_err(fail("open TCP socket for"))?;
     apply(&socket, local.is_ipv6(), options)?;
     socket.set_reuse_address(true).map_err(fail("set SO_REUSEADDR on"))?;
     if local.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
         // One socket answers both families; where the kernel refuses, IPv6 alone is served.
         let _ = socket.set_only_v6(false);
     }
-    set_int(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_SAVE_SYN, 1)
+    let saves = set_int(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_SAVE_SYN, 1);
+    // A listener of Multipath TCP does not know the option; the SYN is then not told.
+    saves
+        .or_else(|error| if options.mptcp { Ok(()) } else { Err(error) })
         .map_err(fail("set TCP_SAVE_SYN on"))?;
     socket.bind(&local.into()).map_err(fail("bind TCP"))?;
     socket.listen(256).map_err(fail("listen on TCP"))?;
     Ok(socket.into())
+}
+
+/// A socket of the protocol that is asked for; TCP where the kernel has no Multipath TCP, or has
+/// it switched off (net.mptcp.enabled): [`multipath`] tells afterwards.
+fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
+    let domain = Domain::for_address(address);
+    if options.mptcp
+        && let Ok(socket) = Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP))
+    {
+        return Ok(socket);
+    }
+    Socket::new(domain, Type::STREAM, Some(Protocol::TCP))
+}
+
+/// Whether this host can open sockets of Multipath TCP.
+pub fn has_multipath() -> bool {
+    Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).is_ok()
+}
+
+/// Whether Multipath TCP is in use on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multipath {
+    /// With so many subflows beside the first one.
+    Used(u8),
+    /// The other end or the path did not have it: the connection is plain TCP (RFC 8684 §3.7).
+    FellBack,
+    /// The socket is one of plain TCP: this host's kernel has no other, or the connection was
+    /// accepted from a client that asked for none.
+    Unavailable,
+}
+
+/// Whether a connection whose socket was asked for with [`TcpOptions::mptcp`] is multipath. A
+/// connection that fell back answers as plain TCP does, which knows no MPTCP_INFO (Linux 5.16).
+pub fn multipath(socket: BorrowedFd<'_>) -> Multipath {
+    /// SOL_MPTCP and MPTCP_INFO of linux/mptcp.h.
+    const LEVEL: i32 = 284;
+    const INFO: i32 = 1;
+    /// MPTCP_INFO_FLAG_FALLBACK, in the word at octet 8 of struct mptcp_info.
+    const FALLBACK: u32 = 1;
+    let is_multipath = SockRef::from(&socket).protocol();
+    if !is_multipath.is_ok_and(|protocol| protocol == Some(Protocol::MPTCP)) {
+        return Multipath::Unavailable;
+    }
+    let mut info = [0_u8; 128];
+    match get(socket, LEVEL, INFO, &mut info) {
+        Ok(length) if length >= 12 => {
+            let flags = u32::from_ne_bytes([info[8], info[9], info[10], info[11]]);
+            if flags & FALLBACK == 0 { Multipath::Used(info[0]) } else { Multipath::FellBack }
+        }
+        _ => Multipath::FellBack,
+    }
 }
 
 /// Sets options on a connection that was accepted. Buffers and the segment size bind from now on;
@@ -243,4 +297,75 @@ fn get(socket: BorrowedFd<'_>, level: i32, name: i32, bytes: &mut [u8]) -> io::R
 #[inline]
 pub fn receive(stream: &TcpStream, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     SockRef::from(stream).recv(buffer)
+}
+
+/// Takes up to `length` bytes that have arrived, without copying them: the kernel counts and drops
+/// them (MSG_TRUNC, tcp(7)).
+/// # Errors
+/// As recv(2).
+#[inline]
+pub fn discard(stream: &TcpStream, length: usize) -> io::Result<usize> {
+    // SAFETY: with MSG_TRUNC a TCP socket writes nothing to the buffer, so that none is needed.
+    let taken =
+        unsafe { libc::recv(stream.as_raw_fd(), std::ptr::null_mut(), length, libc::MSG_TRUNC) };
+    if taken < 0 { Err(io::Error::last_os_error()) } else { Ok(taken.cast_unsigned()) }
+}
+
+/// The processor on which the kernel last took in a packet of this connection (SO_INCOMING_CPU,
+/// socket(7)): over loopback and veth that of the sender.
+pub fn incoming_cpu(stream: &TcpStream) -> Option<u32> {
+    let cpu =
+        crate::socket_option::get_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_INCOMING_CPU);
+    u32::try_from(cpu.ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn pair(client: &TcpOptions, server: &TcpOptions) -> (TcpStream, TcpStream) {
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = listen(local, server).expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let stream = connect(address, None, client, Duration::from_secs(10)).expect("loopback");
+        (stream, listener.accept().expect("it is there").0)
+    }
+
+    #[test]
+    fn discarded_bytes_are_counted_to_the_end() {
+        let (client, server) = pair(&TcpOptions::default(), &TcpOptions::default());
+        let writer = std::thread::spawn(move || (&client).write_all(&vec![1; 1_000_000]));
+        let mut total = 0;
+        loop {
+            match discard(&server, 1 << 20).expect("they come") {
+                0 => break,
+                count => total += count,
+            }
+        }
+        writer.join().expect("no panic").expect("room");
+        assert_eq!(total, 1_000_000);
+    }
+
+    #[test]
+    fn multipath_tcp_is_told_from_what_fell_back_and_from_plain_tcp() {
+        let (plain, many) =
+            (TcpOptions::default(), TcpOptions { mptcp: true, ..TcpOptions::default() });
+        let (client, _server) = pair(&plain, &plain);
+        assert_eq!(multipath(client.as_fd()), Multipath::Unavailable);
+        let (client, server) = pair(&many, &many);
+        let used = multipath(client.as_fd());
+        if used == Multipath::Unavailable {
+            println!("skipped: this kernel has no Multipath TCP, or net.mptcp.enabled is 0");
+            return;
+        }
+        (&client).write_all(b"x").expect("room");
+        let mut byte = [0; 1];
+        io::Read::read_exact(&mut &server, &mut byte).expect("it comes");
+        assert_eq!(used, Multipath::Used(0));
+        assert_eq!(multipath(server.as_fd()), Multipath::Used(0));
+        let (client, _server) = pair(&many, &plain);
+        assert_eq!(multipath(client.as_fd()), Multipath::FellBack);
+    }
 }

@@ -54,6 +54,10 @@ pub enum CaveatCode {
     EmulatorLate,
     /// The machine is virtual, and its host took processor time from it during the measurement.
     StolenTime,
+    /// MSG_ZEROCOPY was asked for, and the kernel copied all the same.
+    ZeroCopyCopied,
+    /// Multipath TCP was asked for and was not in use.
+    MultipathNotUsed,
     /// What is here is a model's answer in virtual time: no packet was sent.
     VirtualTime,
 }

@@ -23,6 +23,8 @@ pub enum Fault {
     PeerRefused,
     /// Too little of the instrument's own machine was left for an honest number.
     Instrument,
+    /// The path: what came is not what was sent.
+    Corrupted,
 }
 
 /// One line: what was attempted, on what, why it failed, what to do.
@@ -64,10 +66,11 @@ impl Failure {
         self
     }
 
-    /// The exit code of the program: 2 for the caller and this host, 3 for the other end,
+    /// The exit code of the program: 1 when the path spoiled what it carried, 2 for the caller and this host, 3 for the other end,
     /// 4 when it refused, 6 when this host spoiled the number.
     pub const fn exit_code(&self) -> u8 {
         match self.fault {
+            Fault::Corrupted => 1,
             Fault::Usage | Fault::System => 2,
             Fault::Unreachable | Fault::PeerMisbehaved | Fault::PeerIncompatible => 3,
             Fault::PeerRefused => 4,

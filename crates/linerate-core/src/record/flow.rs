@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Direction, ReceivedDatagrams, SentDatagrams, TcpInfo};
+use super::{
+    Contents, Direction, MultipathTcp, ReceivedDatagrams, SentDatagrams, TcpInfo, Verified,
+    ZeroCopySends,
+};
 
 /// What was asked for and what the kernel gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +59,12 @@ pub struct FlowEnd {
     pub run_queue_wait_ns: Option<u64>,
     /// The processor that the data thread ended on.
     pub last_cpu: Option<u32>,
+    /// Processors that the data thread was seen on, in the order of their first time; the first 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus_seen: Vec<u32>,
+    /// The processor that the data thread was kept on; null when the scheduler chose.
+    #[serde(default)]
+    pub pinned_cpu: Option<u32>,
     /// SO_SNDBUF. The kernel doubles what is asked (socket(7)).
     pub sndbuf_bytes: Asked<u64>,
     /// SO_RCVBUF. The kernel doubles what is asked (socket(7)).
@@ -73,8 +82,21 @@ pub struct FlowEnd {
     pub initial_window_segments: Option<u32>,
     /// TCP_NODELAY was set.
     pub nodelay: bool,
-    /// How data was moved: `write`, `sendfile`, `read`, `sendmmsg, joined`.
+    /// How data was moved: `write`, `vmsplice`, `read`, `trunc, low-water mark`,
+    /// `sendmmsg, joined`.
     pub technique: String,
+    /// What this end did with the bytes; null where that is not known.
+    #[serde(default)]
+    pub contents: Option<Contents>,
+    /// What holding received bytes against the pattern showed, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
+    /// What the kernel told of sends with MSG_ZEROCOPY.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_copy_sends: Option<ZeroCopySends>,
+    /// Whether Multipath TCP was in use, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mptcp: Option<MultipathTcp>,
     /// The kernel's own account at the end.
     pub tcp_info: Option<TcpInfo>,
     /// Datagrams that this end sent; none in a TCP test.

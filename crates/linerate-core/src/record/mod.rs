@@ -11,6 +11,7 @@ mod event;
 mod failure;
 mod flow;
 mod id;
+mod means;
 mod metric;
 mod path;
 mod plan;
@@ -27,6 +28,9 @@ pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, Stream
 pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use id::RecordId;
+pub use means::{
+    Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
+};
 pub use metric::{Better, METRICS, Metric, MetricId};
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
@@ -82,6 +86,9 @@ pub struct Record {
     /// One entry per TCP connection or UDP stream that carried data.
     #[serde(default)]
     pub flows: Vec<Flow>,
+    /// Short rounds before the test that chose how data is moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<Trial>,
     /// The flow that went against the test's direction while it ran. It is in no other list, and
     /// in the summary by its own metric alone.
     #[serde(default)]
@@ -127,6 +134,7 @@ impl Record {
             plan,
             ends: Vec::new(),
             flows: Vec::new(),
+            trials: Vec::new(),
             background: None,
             series: Vec::new(),
             paths: Vec::new(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{SimulatePlan, UdpPlan};
+use super::{Means, SimulatePlan, UdpPlan};
 use crate::units::BitRate;
 
 /// One measurement to make.
@@ -100,7 +100,7 @@ pub struct TcpPlan {
     pub pace: Option<BitRate>,
     /// Differentiated services code point, 0 … 63.
     pub dscp: Option<u8>,
-    /// Send from the page cache (sendfile) instead of copying.
+    /// Send from the page cache (sendfile) instead of copying: as `means.send_with` sendfile.
     pub zero_copy: bool,
     /// Bytes that one read() may take; null is the program's own choice, which wakes up rarely.
     #[serde(default)]
@@ -108,6 +108,12 @@ pub struct TcpPlan {
     /// Payload bit/s of a flow that goes against the test's direction while it runs; null is none.
     #[serde(default)]
     pub background: Option<BitRate>,
+    /// How both ends move data.
+    #[serde(default)]
+    pub means: Means,
+    /// Choose how data is moved, and where the data threads run, from short trials.
+    #[serde(default)]
+    pub fast: bool,
     /// How long to wait for the server to answer.
     pub connect_timeout_ns: u64,
 }
@@ -135,6 +141,8 @@ impl Default for TcpPlan {
             zero_copy: false,
             read_bytes: None,
             background: None,
+            means: Means::default(),
+            fast: false,
             connect_timeout_ns: 5_000_000_000,
         }
     }

@@ -91,23 +91,7 @@ pub(crate) fn peek(
 
 /// A test as the admission and the endpoint know it; the rest is as `linerate tcp` has it.
 pub(crate) fn request(directions: TcpDirections, finish: Finish) -> Request {
-    Request {
-        directions,
-        streams: 1,
-        finish,
-        omit_ns: 0,
-        interval_ns: 1_000_000_000,
-        buffer_bytes: 512 << 10,
-        window_bytes: None,
-        mss_bytes: None,
-        nodelay: false,
-        congestion_control: None,
-        pace_bps: None,
-        dscp: None,
-        zero_copy: false,
-        read_bytes: None,
-        background_bps: None,
-    }
+    Request { directions, finish, ..Request::default() }
 }
 
 /// Runs the streams of `endpoint` until they are done; `look` is called between looks, with samples

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use linerate_core::record::{Direction, End, Event, Failure, Fault, IntervalRow};
+use linerate_core::record::{
+    Direction, End, Event, Failure, Fault, FlowEnd, IntervalRow, Trial, Verified,
+};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{EndReport, FlowSample};
 
@@ -42,6 +44,8 @@ pub(crate) struct Account {
     pub(crate) intervals_told: usize,
     /// The server tells nothing of its side: what the client's end knows is the result.
     pub(crate) one_sided: bool,
+    /// Rounds that chose how data is moved.
+    pub(crate) trials: Vec<Trial>,
     /// Watches the emulated paths on the way.
     pub(crate) witness: Option<Witness>,
 }
@@ -120,6 +124,25 @@ impl Account {
             let object = format!("stream {} at {whose}", report.flow);
             let reason = report.failure.clone().unwrap_or_default();
             Some(Failure::new(Fault::Unreachable, "move data on", object, reason))
+        })
+    }
+
+    /// The first stream whose contents were not those that were sent.
+    pub(crate) fn wrong_contents(&self) -> Option<Failure> {
+        let ends = [("this end", &self.local), ("the server", &self.remote)];
+        ends.into_iter().find_map(|(whose, reports)| {
+            let wrong = |end: &FlowEnd| end.verified.filter(|found| found.wrong_bytes > 0);
+            let (report, found) =
+                reports.iter().find_map(|report| Some((report, wrong(&report.end)?)))?;
+            let Verified { bytes, wrong_bytes, first_wrong_offset } = found;
+            let object = format!("contents of stream {} at {whose}", report.flow);
+            let place = first_wrong_offset.unwrap_or_default();
+            let reason = format!(
+                "{wrong_bytes} of {bytes} bytes are not what was sent, the first at offset {place}"
+            );
+            let advice = "something on the way changes data and mends its checksums: a proxy, a \
+                          middlebox, or memory that fails";
+            Some(Failure::new(Fault::Corrupted, "check", object, reason).advise(advice))
         })
     }
 

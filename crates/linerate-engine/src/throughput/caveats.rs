@@ -1,8 +1,8 @@
 //! What a reader has to know before believing a throughput figure, each with its threshold.
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Ceiling, Direction, Finish, Flow, FlowEnd, LINK, MetricId, Plan,
-    Record, SHARE_MAX, Side, Stat, TcpPlan,
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Fault, Finish, Flow, FlowEnd, LINK, MetricId,
+    Plan, Record, SHARE_MAX, Side, Stat, TcpPlan,
 };
 
 use super::account::Account;
@@ -30,6 +30,8 @@ pub(super) fn caveats(record: &Record, plan: &TcpPlan, account: &Account) -> Vec
     caveats.extend(windows(&record.flows));
     caveats.extend(congestion_control(&record.flows));
     caveats.extend(mss(&record.flows));
+    caveats.extend(zero_copy(&record.flows));
+    caveats.extend(multipath(&record.flows));
     let same_host = same_host(account.server_host_id.as_deref());
     // One machine is told once.
     let ends = record.ends.iter().filter(|end| same_host.is_none() || end.role == "local");
@@ -127,6 +129,37 @@ fn mss(flows: &[Flow]) -> Option<Caveat> {
         CaveatCode::MssNotGranted,
         format!("a segment size of {asked} bytes was asked, {got} used"),
         "the path's MTU or the other end allows no more",
+    ))
+}
+
+/// Sends that the kernel was to refer to and copied: dearer than write().
+fn zero_copy(flows: &[Flow]) -> Option<Caveat> {
+    let sends = flows.iter().filter_map(|flow| flow.sender.as_ref()?.zero_copy_sends);
+    let (completed, copied) =
+        sends.fold((0, 0), |(all, copied), sends| (all + sends.completed, copied + sends.copied));
+    (copied > 0).then(|| {
+        Caveat::new(
+            CaveatCode::ZeroCopyCopied,
+            format!("the kernel copied {copied} of {completed} sends with MSG_ZEROCOPY after all"),
+            "over loopback, veth and drivers without scatter-gather it always does: use --fast",
+        )
+    })
+}
+
+/// Multipath TCP that was asked for and not had.
+fn multipath(flows: &[Flow]) -> Option<Caveat> {
+    let ends = flows
+        .iter()
+        .flat_map(|flow| [("sender", flow.sender.as_ref()), ("receiver", flow.receiver.as_ref())]);
+    let mut plain = ends.filter_map(|(name, end)| {
+        let mptcp = end?.mptcp.as_ref().filter(|mptcp| !mptcp.used)?;
+        Some((name, mptcp.reason.as_deref().unwrap_or("the kernel does not tell why")))
+    });
+    let (name, reason) = plain.next()?;
+    Some(Caveat::new(
+        CaveatCode::MultipathNotUsed,
+        format!("the streams were plain TCP at the {name}: {reason}"),
+        "see net.mptcp.enabled at both ends, and middleboxes that strip TCP options",
     ))
 }
 
@@ -232,7 +265,7 @@ fn waited_behind_a_hole(record: &Record, direction: Direction) -> bool {
 
 /// Figures of a test that ended early.
 pub(crate) fn cut_short(record: &Record) -> Option<Caveat> {
-    let failure = record.failure.as_ref()?;
+    let failure = record.failure.as_ref().filter(|failure| failure.fault != Fault::Corrupted)?;
     (!record.summary.is_empty()).then(|| {
         Caveat::new(
             CaveatCode::CutShort,

@@ -18,7 +18,8 @@ use super::account::Account;
 use super::control::{Control, read_hello, send_hello};
 use super::endpoint::{Endpoint, socket_options};
 use super::fold::fold;
-use super::session::{LOOK_AT_END, planned_span};
+use super::session::{LOOK_AT_END, next_look, planned_span};
+use super::trials;
 use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
@@ -36,9 +37,47 @@ const LOOK: Duration = Duration::from_millis(50);
 /// and keeps what was measured before.
 pub fn run(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
     run_by(plan, context, |context, account| match plan.via {
-        None => Test::open(plan, context, account).and_then(|test| test.measure(context, account)),
-        Some(via) => foreign::measure(via, plan, context, account),
+        None => measure(plan, context, account),
+        Some(via) => {
+            check_via(plan)?;
+            foreign::measure(via, plan, context, account)
+        }
     })
+}
+
+/// Measures with a server of this program's own protocol.
+fn measure(
+    plan: &TcpPlan,
+    context: &mut Context<'_>,
+    account: &mut Account,
+) -> Result<(), Failure> {
+    let mut request = request(plan);
+    request.check().map_err(|error| {
+        Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
+    })?;
+    let mut link = Link::open(plan, account)?;
+    if plan.fast {
+        (link, request.means) = trials::choose(link, &request, context, account)?;
+    }
+    let test = Test::open(link, request, context, account)?;
+    let mut link = test.measure(context, account)?;
+    // The server has reported; a bye that does not reach it changes nothing.
+    let _ = link.control.send(&Message::Bye);
+    account.stream_failure().or_else(|| account.wrong_contents()).map_or(Ok(()), Err)
+}
+
+/// What needs this program at both ends.
+fn check_via(plan: &TcpPlan) -> Result<(), Failure> {
+    let means = &plan.means;
+    let needs = [
+        (plan.fast, "--fast"),
+        (means.verify_seed.is_some(), "--verify"),
+        (!means.server_cpus.is_empty(), "a processor of the server"),
+        (means.mptcp, "--mptcp"),
+    ];
+    let Some((_, what)) = needs.into_iter().find(|(asked, _)| *asked) else { return Ok(()) };
+    let reason = "it needs linerate at both ends";
+    Err(Failure::new(Fault::Usage, "use", what, reason).advise("run linerate serve there"))
 }
 
 /// The record of a test that `measure` makes.
@@ -54,8 +93,12 @@ pub(crate) fn run_by(
     let mut account =
         Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
     if let Err(failure) = measure(context, &mut account) {
-        let measured = account.has_samples();
-        record.status = if measured { Status::Partial } else { Status::Error };
+        record.status = match failure.fault {
+            // All of it was measured: the contents are the result.
+            Fault::Corrupted => Status::Ok,
+            _ if account.has_samples() => Status::Partial,
+            _ => Status::Error,
+        };
         record.failure = Some(failure);
     }
     record.paths = account.witness.take().map(Witness::end).unwrap_or_default();
@@ -88,13 +131,35 @@ pub(crate) fn request(plan: &TcpPlan) -> Request {
         zero_copy: plan.zero_copy,
         read_bytes: plan.read_bytes,
         background_bps: plan.background.map(linerate_core::units::BitRate::bits_per_sec),
+        means: plan.means.clone(),
+        follow_ns: None,
+        host_id: linerate_sys::host::boot_id(),
+    }
+}
+
+/// A control connection, ready for a request.
+pub(super) struct Link {
+    pub(super) control: Control,
+    machine: ClientMachine,
+    local: Option<IpAddr>,
+    timeout: Duration,
+}
+
+impl Link {
+    fn open(plan: &TcpPlan, account: &mut Account) -> Result<Self, Failure> {
+        let server = resolve(&plan.host, plan.port, plan.family)?;
+        let local = bind_address(plan.bind.as_deref())?;
+        account.ends.push(crate::environment::local_end(Some(server.ip())));
+        account.witness = Some(Witness::begin(server.ip()));
+        let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+        let control = connect_control(server, local, timeout)?;
+        Ok(Self { control, machine: ClientMachine::default(), local, timeout })
     }
 }
 
 /// A test whose streams are connected.
-struct Test {
-    control: Control,
-    machine: ClientMachine,
+pub(super) struct Test {
+    link: Link,
     endpoint: Endpoint,
     /// The flow against the test's direction.
     background: Option<Endpoint>,
@@ -102,33 +167,25 @@ struct Test {
 }
 
 impl Test {
-    /// Connects control and data streams, up to the server's `ready`.
-    fn open(
-        plan: &TcpPlan,
+    /// Asks for a test and connects its streams, up to the server's `ready`.
+    pub(super) fn open(
+        link: Link,
+        request: Request,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let request = request(plan);
-        request.check().map_err(|error| {
-            Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
-        })?;
-        let server = resolve(&plan.host, plan.port, plan.family)?;
-        let local = bind_address(plan.bind.as_deref())?;
-        account.ends.push(crate::environment::local_end(Some(server.ip())));
-        account.witness = Some(Witness::begin(server.ip()));
-        let control =
-            connect_control(server, local, Duration::from_nanos(plan.connect_timeout_ns))?;
-        let machine = ClientMachine::default();
-        let endpoint = Endpoint::new(request.clone());
+        let kept_on = &request.means.client_cpus;
+        let endpoint = Endpoint::new(request.clone()).kept_on(kept_on);
         let background = request.background().map(Endpoint::new);
-        let mut test = Self { control, machine, endpoint, background, request };
+        let mut test = Self { link, endpoint, background, request };
         let accept = test.ask(context)?;
         test.check_features(&accept)?;
-        test.connect_streams(&accept, local, plan, account)?;
+        test.connect_streams(&accept, account)?;
         account.server_host_id = accept.host_id.clone();
         account.ends.push(accept.end);
-        let noun = if plan.streams == 1 { "stream" } else { "streams" };
-        let line = format!("{} {noun} to {server}", plan.streams);
+        let streams = test.request.streams;
+        let noun = if streams == 1 { "stream" } else { "streams" };
+        let line = format!("{streams} {noun} to {}", test.link.control.peer());
         (context.watch)(&Event::Connected(line));
         match test.next_event(ANSWER_TIMEOUT, context)? {
             ClientEvent::Ready => Ok(test),
@@ -138,7 +195,7 @@ impl Test {
 
     /// Sends the request and returns the server's yes.
     fn ask(&mut self, context: &Context<'_>) -> Result<Accept, Failure> {
-        self.control.send(&Message::Request(self.request.clone()))?;
+        self.link.control.send(&Message::Request(self.request.clone()))?;
         match self.next_event(ANSWER_TIMEOUT, context)? {
             ClientEvent::Accepted(accept) => Ok(*accept),
             event => Err(self.refusal(event)),
@@ -156,28 +213,22 @@ impl Test {
         Err(Failure::new(
             Fault::PeerIncompatible,
             "ask for a test with",
-            self.control.peer(),
+            self.link.control.peer(),
             reason,
         )
         .advise("install the same version at both ends"))
     }
 
-    fn connect_streams(
-        &mut self,
-        accept: &Accept,
-        local: Option<IpAddr>,
-        plan: &TcpPlan,
-        account: &mut Account,
-    ) -> Result<(), Failure> {
+    fn connect_streams(&mut self, accept: &Accept, account: &mut Account) -> Result<(), Failure> {
         let token = Token::from_hex(&accept.token).ok_or_else(|| {
             let reason = "its token is not 32 hexadecimal digits";
-            Failure::new(Fault::PeerMisbehaved, "talk to", self.control.peer(), reason)
+            Failure::new(Fault::PeerMisbehaved, "talk to", self.link.control.peer(), reason)
         })?;
-        let shared = self.control.stream().peer_addr().map_err(|error| {
-            Failure::new(Fault::Unreachable, "address of", self.control.peer(), error)
+        let shared = self.link.control.stream().peer_addr().map_err(|error| {
+            Failure::new(Fault::Unreachable, "address of", self.link.control.peer(), error)
         })?;
         let server = SocketAddr::new(shared.ip(), accept.data_port);
-        let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+        let (local, timeout) = (self.link.local, self.link.timeout);
         let request = &self.request;
         for &direction in request.each_direction() {
             for stream in 0..request.streams {
@@ -200,12 +251,16 @@ impl Test {
     }
 
     /// Starts, follows and ends the test.
-    fn measure(mut self, context: &mut Context<'_>, account: &mut Account) -> Result<(), Failure> {
+    pub(super) fn measure(
+        mut self,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<Link, Failure> {
         for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
             let prepared = endpoint.prepare();
             prepared.map_err(|error| crate::failure::system(&error))?;
         }
-        self.control.send(&Message::Start)?;
+        self.link.control.send(&Message::Start)?;
         account.begin = monotonic();
         for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
             let started = endpoint.start(account.begin);
@@ -219,9 +274,8 @@ impl Test {
         account.local = self.endpoint.finish();
         account.local.extend(self.background.map(Endpoint::end_background).into_iter().flatten());
         account.remote = result?;
-        // The server has reported; a bye that does not reach it changes nothing.
-        let _ = self.control.send(&Message::Bye);
-        account.stream_failure().map_or(Ok(()), Err)
+        self.link.machine.asked_again();
+        Ok(self.link)
     }
 
     /// Takes samples and messages until the server has reported.
@@ -245,7 +299,7 @@ impl Test {
             if context.stop.asked() && !stopping {
                 stopping = true;
                 self.endpoint.stop_sending();
-                self.control.send(&Message::Stop)?;
+                self.link.control.send(&Message::Stop)?;
                 give_up = Some(now + REPORT_TIMEOUT);
             }
             if give_up.is_some_and(|end| now >= end) {
@@ -253,10 +307,12 @@ impl Test {
             }
             let over = self.background.as_ref().filter(|_| self.endpoint.is_done());
             over.inspect(|background| background.stop_sending());
-            let due = over.is_some() || planned.is_some_and(|span| now >= begin + span);
-            let look = if due { LOOK_AT_END } else { LOOK };
-            let Some(message) = self.control.receive(tick.min(now + look))? else { continue };
-            match self.machine.handle(message) {
+            let look = match over {
+                Some(_) => now + LOOK_AT_END,
+                None => next_look(now, planned.map(|span| begin + span)),
+            };
+            let Some(message) = self.link.control.receive(tick.min(look))? else { continue };
+            match self.link.machine.handle(message) {
                 Ok(ClientEvent::Interval(samples)) => {
                     account.remote_interval(samples, context.watch);
                 }
@@ -266,7 +322,7 @@ impl Test {
                     return Ok(reports);
                 }
                 Ok(event) => return Err(self.refusal(event)),
-                Err(error) => return Err(self.control.misbehaved(&error)),
+                Err(error) => return Err(self.link.control.misbehaved(&error)),
             }
         }
     }
@@ -278,9 +334,9 @@ impl Test {
     ) -> Result<ClientEvent, Failure> {
         let end = monotonic() + timeout;
         while monotonic() < end && !context.stop.asked() {
-            if let Some(message) = self.control.receive(end.min(monotonic() + LOOK))? {
-                let event = self.machine.handle(message);
-                return event.map_err(|error| self.control.misbehaved(&error));
+            if let Some(message) = self.link.control.receive(end.min(monotonic() + LOOK))? {
+                let event = self.link.machine.handle(message);
+                return event.map_err(|error| self.link.control.misbehaved(&error));
             }
         }
         Err(self.silent())
@@ -288,13 +344,13 @@ impl Test {
 
     fn silent(&self) -> Failure {
         let reason = "the server fell silent";
-        Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
+        Failure::new(Fault::Unreachable, "hear from", self.link.control.peer(), reason)
             .advise("what was measured before is kept")
     }
 
     /// The failure behind an event that ends the test.
     fn refusal(&self, event: ClientEvent) -> Failure {
-        let peer = self.control.peer();
+        let peer = self.link.control.peer();
         match event {
             ClientEvent::Refused(refuse) => refused(peer, &refuse),
             ClientEvent::Aborted(reason) => {

@@ -8,29 +8,27 @@
 //! slower when both ends shared one.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use linerate_core::record::Finish;
+use linerate_core::record::{Contents, Direction, Finish, Verified, ZeroCopySends};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep_until};
-use linerate_sys::page_cache::PageCacheFile;
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::set_receive_low_water;
 use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slack};
 
 use super::dealt::Dealt;
 use super::delivery::Delivery;
+use super::intake::{Intake, Treatment};
 use super::low_water::LowWater;
+use super::outlet::{Outlet, Payload};
 use super::pace::Pacer;
 use super::span::{Measured, SpanMeter};
+use super::trail::Trail;
 use crate::failure::words_of;
-
-/// Bytes that one recv() may take where the test names no size.
-const READ_BYTES: usize = 256 << 10;
 
 /// How long a receiver goes on reading what is still on the way after its span ended.
 const DRAIN_NS: u64 = 2_000_000_000;
@@ -83,7 +81,19 @@ pub(crate) struct Outcome {
     pub(crate) cost: ThreadCost,
     pub(crate) failure: Option<String>,
     /// How data was moved, for the record.
-    pub(crate) technique: &'static str,
+    pub(crate) technique: String,
+    pub(crate) contents: Option<Contents>,
+    pub(crate) verified: Option<Verified>,
+    pub(crate) zero_copy_sends: Option<ZeroCopySends>,
+    /// Processors that the thread was seen on, and the one it was kept on.
+    pub(crate) cpus: (Vec<u32>, Option<u32>),
+}
+
+impl Outcome {
+    /// Of a thread that could not begin.
+    fn failed(error: &linerate_sys::Error) -> Self {
+        Self { failure: Some(error.to_string()), ..Self::default() }
+    }
 }
 
 /// A receiving stream.
@@ -93,8 +103,10 @@ pub(crate) struct Receiver {
     pub(crate) omit_ns: u64,
     /// The kernel chooses the window; one that was asked for is not to be disturbed.
     pub(crate) autotuned: bool,
-    /// Bytes that one recv() may take, where the test names them: it then reads at every wake-up.
-    pub(crate) read_bytes: Option<u32>,
+    /// How bytes are taken; where the test names the size of a read, one follows every wake-up.
+    pub(crate) treatment: Treatment,
+    /// The processor to stay on.
+    pub(crate) cpu: Option<u32>,
     pub(crate) switches: Arc<Switches>,
     pub(crate) progress: Arc<Progress>,
 }
@@ -104,21 +116,40 @@ impl Receiver {
     pub(crate) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
+        let mut trail = Trail::begin(self.cpu);
+        let mut intake = match Intake::of(&self.treatment) {
+            Ok(intake) => intake,
+            Err(error) => {
+                self.progress.done.store(true, Ordering::Release);
+                return Outcome::failed(&error);
+            }
+        };
         let mut meter = SpanMeter::new(self.finish, self.omit_ns);
-        let mut low_water = LowWater::starting_at(monotonic());
+        let mut low_water = LowWater::starting_at(monotonic(), intake.mark_bytes());
         let (io_calls, failure) = match self.await_first_byte() {
             Ok(Some(now)) => {
                 meter.readable(now);
-                low_water = LowWater::starting_at(now);
-                self.read_all(&mut meter, &mut low_water)
+                low_water = LowWater::starting_at(now, intake.mark_bytes());
+                let mut watched = (&mut meter, &mut low_water, &mut trail);
+                self.read_all(&mut intake, &mut watched)
             }
             Ok(None) => (0, None),
             Err(error) => (0, Some(format!("wait: {}", words_of(&error)))),
         };
         let measured = meter.finish(monotonic());
         self.progress.done.store(true, Ordering::Release);
-        let technique = if low_water.used() { "read, low-water mark" } else { "read" };
-        Outcome { measured, io_calls, cost: cost_since(before), failure, technique }
+        let mark = if low_water.used() { ", low-water mark" } else { "" };
+        Outcome {
+            measured,
+            io_calls,
+            cost: cost_since(before),
+            failure,
+            technique: format!("{}{mark}", intake.technique()),
+            contents: Some(intake.contents()),
+            verified: intake.verified(),
+            zero_copy_sends: None,
+            cpus: trail.end(),
+        }
     }
 
     /// The time when the first byte is there; `None` when the test is over before.
@@ -131,24 +162,25 @@ impl Receiver {
         Ok(None)
     }
 
-    fn read_all(&self, meter: &mut SpanMeter, low_water: &mut LowWater) -> (u64, Option<String>) {
-        let read_bytes = self.read_bytes.map_or(READ_BYTES, |bytes| bytes as usize);
-        let mut buffer = vec![MaybeUninit::<u8>::uninit(); read_bytes];
+    fn read_all(
+        &self,
+        intake: &mut Intake,
+        (meter, low_water, trail): &mut (&mut SpanMeter, &mut LowWater, &mut Trail),
+    ) -> (u64, Option<String>) {
+        let marked = self.autotuned && self.treatment.read_bytes.is_none();
         let mut calls = 0;
         let mut total = 0;
         let give_up = meter.deadline().map(|end| end.nanos().saturating_add(DRAIN_NS));
         loop {
-            let result = linerate_sys::tcp::receive(&self.stream, &mut buffer);
+            let result = intake.take(&self.stream);
             let now = monotonic();
             calls += 1;
+            trail.step();
             match result {
                 Ok(0) => return (calls, None),
                 Ok(count) => {
                     meter.read(now, count);
-                    if self.autotuned
-                        && self.read_bytes.is_none()
-                        && let Some(mark) = low_water.read(now, count)
-                    {
+                    if marked && let Some(mark) = low_water.read(now, count) {
                         set_receive_low_water(&self.stream, mark.cast_signed());
                     }
                     total += count as u64;
@@ -170,6 +202,10 @@ impl Receiver {
 pub(crate) struct Sender {
     pub(crate) stream: Arc<TcpStream>,
     pub(crate) payload: Arc<Payload>,
+    /// Which stream it is.
+    pub(crate) place: (Direction, u16),
+    /// The processor to stay on.
+    pub(crate) cpu: Option<u32>,
     pub(crate) finish: Finish,
     pub(crate) omit_ns: u64,
     pub(crate) pace: Option<BitRate>,
@@ -188,55 +224,30 @@ pub(crate) struct Sender {
     pub(crate) progress: Arc<Progress>,
 }
 
-/// What every sending stream of an end sends: one buffer for all, so that it stays in the cache.
-pub(crate) enum Payload {
-    /// Copied by write().
-    Memory(Vec<u8>),
-    /// Referenced by sendfile().
-    PageCache {
-        /// The file.
-        file: PageCacheFile,
-        /// Bytes of one call.
-        length: usize,
-    },
-}
-
-impl Payload {
-    /// Bytes of one call without a pace.
-    pub(super) fn length(&self) -> usize {
-        match self {
-            Self::Memory(buffer) => buffer.len(),
-            Self::PageCache { length, .. } => *length,
-        }
-    }
-
-    const fn technique(&self) -> &'static str {
-        match self {
-            Self::Memory(_) => "write",
-            Self::PageCache { .. } => "sendfile",
-        }
-    }
-
-    pub(super) fn send(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
-        match self {
-            Self::Memory(buffer) => io::Write::write(&mut &*stream, &buffer[..length]),
-            Self::PageCache { file, .. } => file.send(stream, length),
-        }
-    }
-}
-
 impl Sender {
     /// Writes until the time, the bytes or the patience is over, then closes this direction where
     /// that is how the receiver learns of the end.
     pub(crate) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
+        let mut trail = Trail::begin(self.cpu);
+        let payload = Arc::clone(&self.payload);
+        let mut outlet = match payload.outlet(&self.stream, self.place) {
+            Ok(outlet) => outlet,
+            Err(error) => {
+                // The receiver is not left to wait for what will not come.
+                let _ = self.stream.shutdown(Shutdown::Both);
+                self.progress.done.store(true, Ordering::Release);
+                return Outcome::failed(&error);
+            }
+        };
         let begin = monotonic();
         if self.pace.is_some() {
             tighten_timer_slack();
         }
         let mut delivery = self.delivery;
-        let (total, io_calls, failure) = self.write_all(begin, delivery.as_mut());
+        let (total, io_calls, failure) =
+            self.write_all(begin, (&mut outlet, &mut trail), delivery.as_mut());
         if self.closes {
             let _ = self.stream.shutdown(Shutdown::Write);
         }
@@ -244,14 +255,25 @@ impl Sender {
         let sent = Measured { begin, span_ns, bytes: total, bytes_total: total };
         let halt = || self.switches.halt.load(Ordering::Relaxed);
         let measured = delivery.map_or(sent, |seen| seen.finish(&self.stream, sent, halt));
+        let zero_copy_sends = outlet.settle(&self.stream, halt);
         self.progress.done.store(true, Ordering::Release);
-        let technique = self.payload.technique();
-        Outcome { measured, io_calls, cost: cost_since(before), failure, technique }
+        Outcome {
+            measured,
+            io_calls,
+            cost: cost_since(before),
+            failure,
+            technique: outlet.technique().to_owned(),
+            contents: Some(outlet.contents()),
+            verified: None,
+            zero_copy_sends,
+            cpus: trail.end(),
+        }
     }
 
     fn write_all(
         &self,
         begin: MonoTime,
+        (outlet, trail): (&mut Outlet<'_>, &mut Trail),
         mut delivery: Option<&mut Delivery>,
     ) -> (u64, u64, Option<String>) {
         let deadline = match self.finish {
@@ -259,7 +281,7 @@ impl Sender {
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
         };
         if let Some(dealt) = &self.dealt {
-            return self.write_dealt((begin, MonoTime::from_nanos(deadline)), dealt);
+            return self.write_dealt((begin, MonoTime::from_nanos(deadline)), dealt, outlet);
         }
         let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let whole = self.payload.length();
@@ -284,8 +306,9 @@ impl Sender {
             if granted == 0 {
                 return (total, calls, None);
             }
-            let result = self.payload.send(&self.stream, granted);
+            let result = outlet.send(&self.stream, granted);
             calls += 1;
+            trail.step();
             let sent = *result.as_ref().unwrap_or(&0);
             self.return_budget(granted - sent);
             total += sent as u64;

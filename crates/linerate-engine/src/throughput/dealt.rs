@@ -11,6 +11,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, sleep_until};
 
 use super::data::{Sender, is_pause, soon};
+use super::outlet::Outlet;
 use super::pace::Pacer;
 use crate::failure::words_of;
 
@@ -63,6 +64,7 @@ impl Sender {
         &self,
         (begin, deadline): (MonoTime, MonoTime),
         dealt: &Dealt,
+        outlet: &mut Outlet<'_>,
     ) -> (u64, u64, Option<String>) {
         let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let whole = self.payload.length();
@@ -79,7 +81,7 @@ impl Sender {
                 }
                 let wanted = pacer.map_or(left, |pacer| pacer.write_bytes(left));
                 calls += 1;
-                let count = match self.payload.send(&self.stream, wanted) {
+                let count = match outlet.send(&self.stream, wanted) {
                     Ok(count) => count,
                     Err(error) if is_pause(&error) => 0,
                     Err(error) => return (total, calls, Some(said(&error))),

@@ -7,19 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_core::record::{Asked, Direction, FlowEnd, Side, SynOptions, TcpInfo};
+use linerate_core::record::{Asked, Direction, FlowEnd, MultipathTcp, Side, SynOptions, TcpInfo};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::native::{EndReport, FlowSample, Request};
 use linerate_sys::clock::{monotonic, sleep};
-use linerate_sys::page_cache::PageCacheFile;
-use linerate_sys::tcp::{self, TcpOptions};
+use linerate_sys::tcp::{self, Multipath, TcpOptions};
 
 use crate::environment::StolenTime;
 
-use super::data::{CALL_TIMEOUT, Outcome, Payload, Progress, Receiver, Sender, Switches};
+use super::data::{CALL_TIMEOUT, Outcome, Progress, Receiver, Sender, Switches};
 use super::dealt::{Dealer, Dealt};
 use super::delivery::{Delivery, Outstanding};
+use super::intake::Treatment;
+use super::outlet::Payload;
 
 /// What is on the way of a flow in the background has this long to arrive once the test is over.
 const BACKGROUND_END: Duration = Duration::from_secs(2);
@@ -31,6 +32,8 @@ pub(crate) struct Endpoint {
     streams: Vec<Stream>,
     switches: Arc<Switches>,
     payload: Option<Arc<Payload>>,
+    /// Processors of the data threads, in turn by stream number.
+    cpus: Vec<u32>,
     /// Senders close their direction when they are done.
     closes: bool,
     started: MonoTime,
@@ -90,6 +93,7 @@ pub(crate) fn socket_options(request: &Request) -> TcpOptions {
         congestion_control: request.congestion_control.clone(),
         nodelay: request.nodelay,
         dscp: request.dscp,
+        mptcp: request.means.mptcp,
     }
 }
 
@@ -103,7 +107,14 @@ impl Endpoint {
         let switches = Arc::new(Switches::default());
         let (streams, started) = (Vec::new(), MonoTime::default());
         let closes = true;
-        Self { request, manner, streams, switches, payload: None, closes, started, stolen: None }
+        let (payload, cpus, stolen) = (None, Vec::new(), None);
+        Self { request, manner, streams, switches, payload, cpus, closes, started, stolen }
+    }
+
+    /// The same with its data threads kept on these processors, in turn; none leaves them free.
+    pub(crate) fn kept_on(mut self, cpus: &[u32]) -> Self {
+        self.cpus = cpus.to_vec();
+        self
     }
 
     /// The same, but the receiver learns of the end by other means than the end of the stream.
@@ -155,7 +166,7 @@ impl Endpoint {
     /// the first interval would otherwise show less than the path carries.
     pub(crate) fn prepare(&mut self) -> linerate_sys::Result<()> {
         if self.streams.iter().any(|stream| stream.side == Side::Sender) {
-            self.payload = Some(Arc::new(payload(&self.request, self.manner.content)?));
+            self.payload = Some(Arc::new(Payload::of(&self.request, self.manner.content)?));
         }
         Ok(())
     }
@@ -169,12 +180,15 @@ impl Endpoint {
         let all = bytes.map(|bytes| Arc::new(AtomicU64::new(bytes.saturating_sub(heads))));
         let dealer = Arc::new(Dealer::default());
         for stream in &mut self.streams {
+            let (place, cpu) = ((stream.direction, stream.flow), in_turn(&self.cpus, stream.flow));
             tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
             stream.thread = Some(match (stream.side, &self.payload) {
                 (Side::Sender, Some(payload)) => {
                     let sender = Sender {
                         stream: Arc::clone(&stream.socket),
                         payload: Arc::clone(payload),
+                        place,
+                        cpu,
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
                         pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
@@ -197,7 +211,13 @@ impl Endpoint {
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
                         autotuned: self.request.window_bytes.is_none(),
-                        read_bytes: self.request.read_bytes,
+                        treatment: Treatment {
+                            with: self.request.means.receive_with,
+                            read_bytes: self.request.read_bytes,
+                            verify_seed: self.request.means.verify_seed,
+                            place,
+                        },
+                        cpu,
                         switches: Arc::clone(&self.switches),
                         progress: Arc::clone(&stream.progress),
                     };
@@ -314,21 +334,14 @@ fn dealt(manner: Manner, request: &Request, flow: u16, dealer: &Arc<Dealer>) -> 
     })
 }
 
+/// The processor of stream `flow`.
+fn in_turn(cpus: &[u32], flow: u16) -> Option<u32> {
+    cpus.get(usize::from(flow) % cpus.len().max(1)).copied()
+}
+
 /// A multiplicative sequence: not compressible by runs, the same on every host.
 fn own_content(length: usize) -> Vec<u8> {
     (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
-}
-
-/// What the senders of this end send: the bytes are never looked at (no compression on the way is
-/// assumed; contents that vary are for `--verify`).
-fn payload(request: &Request, content: fn(usize) -> Vec<u8>) -> linerate_sys::Result<Payload> {
-    let length = request.buffer_bytes as usize;
-    let bytes = content(length);
-    if request.zero_copy {
-        Ok(Payload::PageCache { file: PageCacheFile::filled_with(&bytes)?, length })
-    } else {
-        Ok(Payload::Memory(bytes))
-    }
 }
 
 /// What stream `flow` of `streams` has of an amount: all have the same, the first ones one more.
@@ -431,6 +444,8 @@ impl Stream {
             cpu_system_ns: outcome.cost.system_ns,
             run_queue_wait_ns: outcome.cost.run_queue_wait_ns,
             last_cpu: outcome.cost.cpu,
+            cpus_seen: outcome.cpus.0.clone(),
+            pinned_cpu: outcome.cpus.1,
             sndbuf_bytes: Asked { asked: request.window_bytes, got: sndbuf },
             rcvbuf_bytes: Asked { asked: request.window_bytes, got: rcvbuf },
             window_advertised_bytes_max: self.windows.advertised,
@@ -442,10 +457,28 @@ impl Stream {
             mss_bytes: Asked { asked: request.mss_bytes, got: tcp::mss(self.socket.as_fd()) },
             initial_window_segments: self.initial_window,
             nodelay: request.nodelay,
-            technique: outcome.technique.to_owned(),
+            technique: outcome.technique.clone(),
+            contents: outcome.contents,
+            verified: outcome.verified,
+            zero_copy_sends: outcome.zero_copy_sends,
+            mptcp: request.means.mptcp.then(|| multipath(&self.socket)),
             tcp_info,
             ..FlowEnd::default()
         }
+    }
+}
+
+/// Whether a connection that asked for Multipath TCP has it.
+fn multipath(socket: &TcpStream) -> MultipathTcp {
+    let plain =
+        |reason: &str| MultipathTcp { reason: Some(reason.to_owned()), ..MultipathTcp::default() };
+    match tcp::multipath(socket.as_fd()) {
+        Multipath::Used(more) => {
+            MultipathTcp { used: true, subflows_more: Some(more.into()), reason: None }
+        }
+        Multipath::FellBack => plain("the other end or the path does not have it"),
+        Multipath::Unavailable if tcp::has_multipath() => plain("the other end does not have it"),
+        Multipath::Unavailable => plain("this host's kernel does not have it, or it is off"),
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
         record.summary.extend(row.map(|row| row.in_direction(place.direction)));
         record.background = Some(background);
     }
+    record.trials.clone_from(&account.trials);
     record.series = series(account);
     let ways = [Direction::Up, Direction::Down].into_iter();
     let mut ceilings = ways.filter_map(|direction| ceiling(record, plan, direction));

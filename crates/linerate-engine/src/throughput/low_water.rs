@@ -11,6 +11,9 @@ use linerate_core::time::MonoTime;
 /// The mark at high rates.
 pub(super) const MARK_BYTES: u32 = 128 << 10;
 
+/// The same where nothing is copied: there is no cache to stay in.
+pub(super) const MARK_UNTOUCHED_BYTES: u32 = 256 << 10;
+
 /// The mark is raised when this is time enough for it to fill.
 const FILL_NS: u64 = 250_000;
 
@@ -22,13 +25,14 @@ const WATCH_NS: u64 = 10_000_000;
 pub(super) struct LowWater {
     since: MonoTime,
     bytes: u64,
+    mark_bytes: u32,
     raised: bool,
     used: bool,
 }
 
 impl LowWater {
-    pub(super) const fn starting_at(now: MonoTime) -> Self {
-        Self { since: now, bytes: 0, raised: false, used: false }
+    pub(super) const fn starting_at(now: MonoTime, mark_bytes: u32) -> Self {
+        Self { since: now, bytes: 0, mark_bytes, raised: false, used: false }
     }
 
     /// Takes note of `count` bytes read at `now`; the mark to set, when it changes.
@@ -40,10 +44,10 @@ impl LowWater {
             return None;
         }
         let in_fill_time = u128::from(self.bytes) * u128::from(FILL_NS) / u128::from(span_ns);
-        let raise = in_fill_time >= u128::from(MARK_BYTES);
+        let raise = in_fill_time >= u128::from(self.mark_bytes);
         let changed = raise != self.raised;
-        *self = Self { since: now, bytes: 0, raised: raise, used: self.used || raise };
-        changed.then_some(if raise { MARK_BYTES } else { 1 })
+        *self = Self { since: now, bytes: 0, raised: raise, used: self.used || raise, ..*self };
+        changed.then_some(if raise { self.mark_bytes } else { 1 })
     }
 
     /// Whether the mark was ever raised.
@@ -66,7 +70,7 @@ mod tests {
     fn the_mark_follows_the_rate_up_and_down() {
         // 128 KiB in 250 us are 4.19 Gbit/s: 64 KiB every 100 us (5.2 Gbit/s) raise the mark,
         // 64 KiB every 200 us (2.6 Gbit/s) lower it.
-        let mut low_water = LowWater::starting_at(MonoTime::from_nanos(0));
+        let mut low_water = LowWater::starting_at(MonoTime::from_nanos(0), MARK_BYTES);
         assert_eq!(marks(&mut low_water, 0, 65_536, 100), [MARK_BYTES]);
         assert!(low_water.used());
         assert_eq!(marks(&mut low_water, 15, 65_536, 100), Vec::<u32>::new());
@@ -75,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_slow_stream_never_waits_for_more() {
-        let mut low_water = LowWater::starting_at(MonoTime::from_nanos(0));
+        let mut low_water = LowWater::starting_at(MonoTime::from_nanos(0), MARK_BYTES);
         assert_eq!(marks(&mut low_water, 0, 1448, 100), Vec::<u32>::new());
         assert!(!low_water.used());
     }

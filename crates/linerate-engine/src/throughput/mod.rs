@@ -14,11 +14,15 @@ pub(crate) mod dealt;
 pub(crate) mod delivery;
 pub(crate) mod endpoint;
 pub(crate) mod fold;
+mod intake;
 mod low_water;
+mod outlet;
 mod pace;
 mod registry;
 pub(crate) mod session;
 pub(crate) mod span;
+mod trail;
+mod trials;
 
 pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};

@@ -36,6 +36,9 @@ pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// How often the end of the streams is looked for once it is due.
 pub(crate) const LOOK_AT_END: Duration = Duration::from_millis(2);
 
+/// Tests that one client may make in one place, trials among them.
+const ROUNDS_MAX: u32 = 32;
+
 /// A place among the running tests, given back when dropped.
 pub struct Permit(
     /// Whatever the admission keeps alive for the test.
@@ -56,7 +59,8 @@ impl Demand {
     pub(crate) fn of(request: &Request) -> Self {
         let background = usize::from(request.background_bps.is_some());
         let streams = usize::from(request.streams) * request.each_direction().len() + background;
-        Self { streams, planned: planned_span(request) }
+        let follow = Duration::from_nanos(request.follow_ns.unwrap_or(0));
+        Self { streams, planned: planned_span(request).map(|span| span + follow) }
     }
 }
 
@@ -135,17 +139,40 @@ impl Session {
             Ok(permit) => permit,
             Err(line) => return Ok(line),
         };
-        let mut streams = self.open_streams(&request, registry)?;
-        self.measure(&request, &mut streams, admission.duration_max())?;
+        let place = Demand::of(&request);
+        let (mut request, mut rounds) = (request, 1);
+        loop {
+            let bytes = self.round(&request, registry, admission)?;
+            let Some(next) = self.await_bye()? else {
+                let noun = if request.streams == 1 { "stream" } else { "streams" };
+                return Ok(format!("{} {noun}, {bytes} bytes", request.streams));
+            };
+            rounds += 1;
+            if let Err(refuse) = check_round(&next, rounds, &place) {
+                let line = format!("refused: {}", refuse.reason);
+                self.control.send(&Message::Refuse(refuse))?;
+                return Ok(line);
+            }
+            request = next;
+        }
+    }
+
+    /// One test, from the accept to the result; bytes of all its streams.
+    fn round(
+        &mut self,
+        request: &Request,
+        registry: &DataRegistry,
+        admission: &dyn Admission,
+    ) -> Result<u64, Failure> {
+        let mut streams = self.open_streams(request, registry)?;
+        self.measure(request, &mut streams, admission.duration_max())?;
         let background = streams.background.map(Endpoint::end_background);
         let mut reports = streams.test.finish();
         let bytes: u64 = reports.iter().map(|report| report.end.bytes).sum();
         reports.extend(background.into_iter().flatten());
         self.control.send(&Message::Result { reports })?;
         self.machine.reported();
-        self.await_bye()?;
-        let noun = if request.streams == 1 { "stream" } else { "streams" };
-        Ok(format!("{} {noun}, {bytes} bytes", request.streams))
+        Ok(bytes)
     }
 
     /// A permit for a test within the protocol's bounds, waiting [`HANDOVER`] for the place of one
@@ -212,7 +239,7 @@ impl Session {
         let of_background = background.iter().flat_map(places);
         let mut missing: Vec<(Direction, u16)> = places(request).chain(of_background).collect();
         let mut streams = Streams {
-            test: Endpoint::new(request.clone()),
+            test: Endpoint::new(request.clone()).kept_on(&request.means.server_cpus),
             background: background.clone().map(Endpoint::new),
         };
         while !missing.is_empty() {
@@ -273,9 +300,7 @@ impl Session {
             if now >= end {
                 endpoint.halt();
             }
-            let look = if now >= begin + planned { LOOK_AT_END } else { LOOK };
-            let wait = tick.min(now + look);
-            match self.next_event(wait)? {
+            match self.next_event(tick.min(next_look(now, Some(begin + planned))))? {
                 Some(ServerEvent::Stopped) => endpoint.stop_sending(),
                 Some(_) => return Err(self.left_early()),
                 None => {}
@@ -285,15 +310,16 @@ impl Session {
         self.control.send(&Message::Interval { samples })
     }
 
-    /// Waits for the client to take its result.
-    pub(crate) fn await_bye(&mut self) -> Result<(), Failure> {
+    /// Waits for the client to take its result; its next request, if there is one.
+    pub(crate) fn await_bye(&mut self) -> Result<Option<Request>, Failure> {
         let deadline = monotonic() + STEP_TIMEOUT;
         loop {
             match self.next_event(deadline) {
-                Ok(Some(ServerEvent::Finished) | None) => return Ok(()),
+                Ok(Some(ServerEvent::Requested(request))) => return Ok(Some(request)),
+                Ok(Some(ServerEvent::Finished) | None) => return Ok(None),
                 Ok(Some(_)) => {}
                 // A client that leaves without a bye has its result all the same.
-                Err(failure) if failure.fault == Fault::Unreachable => return Ok(()),
+                Err(failure) if failure.fault == Fault::Unreachable => return Ok(None),
                 Err(failure) => return Err(failure),
             }
         }
@@ -386,6 +412,33 @@ impl Arrivals {
     }
 }
 
+/// Whether a client's next request stays within the place that its first one was given.
+fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Refuse> {
+    let refuse = |code, reason: String| Err(Refuse { code, reason, retry_after_ms: None });
+    if let Err(error) = request.check() {
+        return refuse(RefuseCode::Malformed, error.to_string());
+    }
+    let demand = Demand::of(request);
+    let planned = planned_span(request).zip(place.planned);
+    let longer = planned.is_some_and(|(next, place)| next > place);
+    if demand.streams > place.streams || longer {
+        return refuse(RefuseCode::Limit, "a round beyond what the first one asked for".to_owned());
+    }
+    if rounds > ROUNDS_MAX {
+        return refuse(RefuseCode::Limit, format!("more than {ROUNDS_MAX} rounds"));
+    }
+    Ok(())
+}
+
+/// When the streams are looked at next: often once they are due to end, and when they are.
+pub(super) fn next_look(now: MonoTime, due: Option<MonoTime>) -> MonoTime {
+    match due {
+        Some(due) if now >= due => now + LOOK_AT_END,
+        Some(due) => due.min(now + LOOK),
+        None => now + LOOK,
+    }
+}
+
 /// The streams of a request, by direction and number.
 fn places(request: &Request) -> impl Iterator<Item = (Direction, u16)> + '_ {
     let directions = request.each_direction().iter();
@@ -411,7 +464,8 @@ pub(crate) fn admit(
 
 /// A listener of the test's own where options shape the handshake.
 fn listen_if_needed(request: &Request, local: SocketAddr) -> Result<Option<TcpListener>, Failure> {
-    if request.window_bytes.is_none() && request.mss_bytes.is_none() {
+    let plain = request.window_bytes.is_none() && request.mss_bytes.is_none();
+    if plain && !request.means.mptcp {
         return Ok(None);
     }
     // The congestion control is a matter of sending sockets alone; `prepare` sets it on those.

@@ -81,6 +81,14 @@ impl ClientMachine {
     }
 }
 
+impl ClientMachine {
+    /// The next request was sent on the same connection, after the last result.
+    pub fn asked_again(&mut self) {
+        debug_assert_eq!(self.state, State::Over);
+        self.state = State::AwaitAnswer;
+    }
+}
+
 impl State {
     const fn awaits(self) -> &'static str {
         match self {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Direction, End, Finish, FlowEnd, SynOptions, TcpDirections};
+use linerate_core::record::{
+    Direction, End, Finish, FlowEnd, Means, ReceiveWith, SendWith, SynOptions, TcpDirections,
+};
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
@@ -77,9 +79,18 @@ impl Message {
 }
 
 /// Optional parts of requests by name: a server of this version heeds them all.
-pub const FEATURES: [&str; 2] = [READ_BYTES, BACKGROUND];
+pub const FEATURES: [&str; 6] = [READ_BYTES, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS];
 const READ_BYTES: &str = "read_bytes";
 const BACKGROUND: &str = "background";
+const MEANS: &str = "means";
+const VERIFY: &str = "verify";
+const MPTCP: &str = "mptcp";
+const ROUNDS: &str = "rounds";
+
+/// Processors that a request may name for one end.
+const CPUS_MAX: usize = 1024;
+/// Longest time that the rounds of one connection may be planned for.
+const FOLLOW_NS_MAX: u64 = 2 * 86_400_000_000_000;
 
 /// The test that a client wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,6 +127,42 @@ pub struct Request {
     /// Payload bit/s of a flow against the direction of the test.
     #[serde(default)]
     pub background_bps: Option<u64>,
+    /// How both ends move data.
+    #[serde(default, skip_serializing_if = "Means::is_default")]
+    pub means: Means,
+    /// Further requests follow on the same connection, in the same place, and are planned to take
+    /// this long together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow_ns: Option<u64>,
+    /// Names the client's running kernel, so that the server notices both ends on one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_id: Option<String>,
+}
+
+/// The plainest test: one stream to the server for ten seconds, in the kernel's own manner.
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            directions: TcpDirections::Up,
+            streams: 1,
+            finish: Finish::TimeNs(10_000_000_000),
+            omit_ns: 0,
+            interval_ns: 1_000_000_000,
+            buffer_bytes: 512 << 10,
+            window_bytes: None,
+            mss_bytes: None,
+            nodelay: false,
+            congestion_control: None,
+            pace_bps: None,
+            dscp: None,
+            zero_copy: false,
+            read_bytes: None,
+            background_bps: None,
+            means: Means::default(),
+            follow_ns: None,
+            host_id: None,
+        }
+    }
 }
 
 /// A request outside the protocol's own bounds.
@@ -160,12 +207,38 @@ impl Request {
             let bounds = "a test with one direction";
             return Err(RequestError { field: "background", value, bounds });
         }
+        self.check_means()?;
         within("pace", self.pace_bps.unwrap_or(1), 1, u64::MAX, "1 bit/s … 18 Ebit/s")?;
         match self.finish {
             Finish::TimeNs(ns) => within("time", ns, 1_000_000, DAY_NS, "1 ms … 1 day"),
             Finish::Bytes(bytes) => within("bytes", bytes, 1, 1 << 60, "1 byte … 1 EiB"),
             Finish::Buffers(count) => within("buffers", count, 1, 1 << 44, "1 … 2^44"),
         }
+    }
+
+    fn check_means(&self) -> Result<(), RequestError> {
+        let error = |field, value: String, bounds| Err(RequestError { field, value, bounds });
+        let cpus = self.means.client_cpus.len().max(self.means.server_cpus.len());
+        if cpus > CPUS_MAX {
+            return error("processors", cpus.to_string(), "at most 1024");
+        }
+        let follow = self.follow_ns.filter(|ns| *ns > FOLLOW_NS_MAX);
+        if let Some(ns) = follow {
+            let value = print_span(Duration::from_nanos(ns));
+            return error("time of the rounds that follow", value, "0 … 2 days");
+        }
+        let (send, receive) = (self.send_with(), self.means.receive_with);
+        let plain = send == SendWith::Write && receive == ReceiveWith::Read;
+        if self.means.verify_seed.is_some() && !plain {
+            let value = format!("{send} and {receive}");
+            return error("check of contents", value, "write and read, which touch every byte");
+        }
+        Ok(())
+    }
+
+    /// How the sending end hands over its bytes.
+    pub const fn send_with(&self) -> SendWith {
+        if self.zero_copy { SendWith::Sendfile } else { self.means.send_with }
     }
 
     /// The directions that the test has.
@@ -196,6 +269,8 @@ impl Request {
             zero_copy: false,
             read_bytes: None,
             background_bps: None,
+            means: Means::default(),
+            follow_ns: None,
             ..self.clone()
         })
     }
@@ -204,9 +279,16 @@ impl Request {
     pub fn features(&self) -> impl Iterator<Item = &'static str> {
         let read = self.read_bytes.is_some() && self.directions != TcpDirections::Down;
         let background = self.background_bps.is_some();
-        [(read, READ_BYTES), (background, BACKGROUND)]
-            .into_iter()
-            .filter_map(|(has, name)| has.then_some(name))
+        let means = &self.means;
+        let asked = [
+            (read, READ_BYTES),
+            (background, BACKGROUND),
+            (means.moves_otherwise(), MEANS),
+            (means.verify_seed.is_some(), VERIFY),
+            (means.mptcp, MPTCP),
+            (self.follow_ns.is_some(), ROUNDS),
+        ];
+        asked.into_iter().filter_map(|(has, name)| has.then_some(name))
     }
 
     /// Bytes that each direction sends, where that ends the test.

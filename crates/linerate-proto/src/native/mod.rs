@@ -16,11 +16,12 @@
 //!   <----------------- interval, every tick
 //!   stop (only when interrupted) --------->
 //!   <------------------------------- result
-//!   bye ---------------------------------->
+//!   bye, or the next request ------------->
 //! ```
 
 mod client;
 mod message;
+mod pattern;
 mod server;
 mod udp;
 mod udp_message;
@@ -31,6 +32,7 @@ pub use client::{ClientEvent, ClientMachine};
 pub use message::{
     Accept, EndReport, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, RequestError,
 };
+pub use pattern::{Difference, Pattern};
 pub use server::{ServerEvent, ServerMachine};
 pub use udp::{
     ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, OPENING_BYTES, Opening, OpeningStep,

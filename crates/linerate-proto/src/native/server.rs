@@ -54,6 +54,10 @@ impl ServerMachine {
             (State::AwaitRequest, Message::UdpRequest(request)) => {
                 (State::Deciding, ServerEvent::UdpRequested(request))
             }
+            // The next round of the same client: the place is still its own.
+            (State::Reported, Message::Request(request)) => {
+                (State::Deciding, ServerEvent::Requested(request))
+            }
             (State::Running, Message::UdpSent { streams }) => {
                 (State::Running, ServerEvent::UdpSent(streams))
             }
@@ -101,7 +105,7 @@ impl State {
             Self::Deciding | Self::AwaitStreams => "the data streams",
             Self::AwaitStart => "start",
             Self::Running => "the end of the test",
-            Self::Reported => "bye",
+            Self::Reported => "bye or the next request",
             Self::Over => "nothing",
         }
     }

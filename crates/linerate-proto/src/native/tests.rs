@@ -1,7 +1,7 @@
 //! The wire taken apart and put together, cut at every length, with flipped bits; the machines
 //! against each other and against the wrong order.
 
-use linerate_core::record::{Direction, End, Finish, TcpDirections};
+use linerate_core::record::{Direction, End, Finish, Means, ReceiveWith, SendWith, TcpDirections};
 
 use super::*;
 
@@ -22,6 +22,7 @@ fn request() -> Request {
         zero_copy: false,
         read_bytes: None,
         background_bps: None,
+        ..Request::default()
     }
 }
 
@@ -142,6 +143,45 @@ fn a_test_runs_through_both_machines() {
 }
 
 #[test]
+fn rounds_follow_each_other_on_one_connection() {
+    let (mut client, mut server) = (ClientMachine::default(), ServerMachine::default());
+    for _ in 0..3 {
+        let asked = server.handle(Message::Request(request())).expect("in order");
+        assert_eq!(asked, ServerEvent::Requested(request()));
+        server.accepted();
+        assert!(matches!(client.handle(accept()), Ok(ClientEvent::Accepted(_))));
+        server.streams_ready();
+        assert_eq!(client.handle(Message::Ready), Ok(ClientEvent::Ready));
+        assert_eq!(server.handle(Message::Start), Ok(ServerEvent::Started));
+        server.reported();
+        let result = Message::Result { reports: Vec::new() };
+        assert_eq!(client.handle(result), Ok(ClientEvent::Reported(Vec::new())));
+        client.asked_again();
+    }
+    assert_eq!(server.handle(Message::Bye), Ok(ServerEvent::Finished));
+}
+
+#[test]
+fn a_request_of_the_first_version_is_read_and_a_plain_one_is_written_as_it_was() {
+    // As the first release wrote it.
+    let json = br#"{"type":"request","directions":"up","streams":1,"finish":{"time_ns":1000000},
+        "omit_ns":0,"interval_ns":1000000000,"buffer_bytes":1024,"window_bytes":null,
+        "mss_bytes":null,"nodelay":false,"congestion_control":null,"pace_bps":null,"dscp":null,
+        "zero_copy":true}"#;
+    let mut decoder = Decoder::default();
+    decoder.push(&u32::try_from(json.len()).expect("short").to_be_bytes());
+    decoder.push(json);
+    let Ok(Some(Message::Request(request))) = decoder.next_message() else { panic!("a request") };
+    assert_eq!(request.send_with(), SendWith::Sendfile);
+    assert!(request.means.is_default() && request.features().next().is_none());
+    let written = encode(&Message::Request(request)).expect("short");
+    let text = String::from_utf8_lossy(&written[4..]).into_owned();
+    for newer in ["means", "follow_ns", "host_id"] {
+        assert!(!text.contains(newer), "{text}");
+    }
+}
+
+#[test]
 fn a_message_out_of_order_is_named_with_what_was_expected() {
     let mut server = ServerMachine::default();
     let error = server.handle(Message::Start).expect_err("no request yet");
@@ -165,6 +205,24 @@ fn a_request_out_of_bounds_names_the_field() {
         (|request| request.pace_bps = Some(0), "pace"),
         (|request| request.read_bytes = Some(0), "read size"),
         (|request| request.read_bytes = Some((16 << 20) + 1), "read size"),
+        (|request| request.means.client_cpus = vec![0; 1025], "processors"),
+        (|request| request.means.server_cpus = vec![0; 1025], "processors"),
+        (|request| request.follow_ns = Some(u64::MAX), "time of the rounds that follow"),
+        (
+            |request| {
+                request.means.verify_seed = Some(1);
+                request.zero_copy = true;
+            },
+            "check of contents",
+        ),
+        (
+            |request| {
+                let receive_with = ReceiveWith::Trunc;
+                let verify_seed = Some(1);
+                request.means = Means { receive_with, verify_seed, ..Means::default() };
+            },
+            "check of contents",
+        ),
         // The test of these cases goes both ways: nothing goes against it.
         (|request| request.background_bps = Some(1), "background"),
     ];
@@ -200,6 +258,15 @@ fn a_request_names_what_an_older_server_would_pass_over() {
         ..request()
     };
     assert_eq!(names(&both), ["read_bytes", "background"]);
+    let means = Means {
+        receive_with: ReceiveWith::Trunc,
+        verify_seed: Some(1),
+        mptcp: true,
+        ..Means::default()
+    };
+    let all = Request { means, follow_ns: Some(1), ..request() };
+    assert_eq!(names(&all), ["means", "verify", "mptcp", "rounds"]);
+    assert!(all.features().chain(both.features()).all(|name| FEATURES.contains(&name)));
     // The client itself reads what comes down.
     let down = Request { directions: TcpDirections::Down, ..both };
     assert_eq!(names(&down), ["background"]);

@@ -9,6 +9,7 @@ mod path_ceiling;
 mod ping;
 mod simulate;
 mod tcp;
+mod tcp_means;
 mod udp;
 
 use linerate_core::record::{Caveat, Plan, Record, Status};

@@ -5,6 +5,7 @@ use linerate_core::record::{
     Status, TcpDirections, TcpPlan,
 };
 
+use super::tcp_means::means;
 use super::{facts, own_limits, tail};
 use crate::number::{self, NONE, or_dash};
 use crate::table::Table;
@@ -29,6 +30,9 @@ pub(super) fn summary(record: &Record, plan: &TcpPlan, width: Option<usize>) -> 
         out.push_str(&format!("{}\n", words::direction(direction)));
         out.push_str(&short_table(record, direction).text_within(2, width));
         out.push_str(&processors(record, direction));
+        for line in means(record, plan, direction) {
+            out.push_str(&words::remark(&escape::line(&line), width));
+        }
         out.push_str(&sent_back(record, direction).unwrap_or_default());
         for line in ceilings(record, direction) {
             out.push_str(&words::remark(&escape::line(&line), width));

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Family, Fault, Finish, TcpDirections, TcpPlan, Via,
+    DEFAULT_PORT, Event, Failure, Family, Fault, Finish, Means, ReceiveWith, SendWith,
+    TcpDirections, TcpPlan, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::throughput;
@@ -81,6 +82,25 @@ pub(crate) struct Args {
     /// Send from the page cache without copying (sendfile)
     #[arg(short = 'Z', long)]
     zerocopy: bool,
+    /// Choose how data is moved, and on which cores, from trials of two seconds in all
+    #[arg(long, conflicts_with_all = ["send_with", "receive_with", "affinity", "verify", "zerocopy",
+          "read_size", "via"])]
+    fast: bool,
+    /// How the sender hands over its bytes: write, sendfile, vmsplice, zerocopy
+    #[arg(long, value_name = "CALL", conflicts_with = "zerocopy")]
+    send_with: Option<SendWith>,
+    /// How the receiver takes them: read, trunc (the kernel drops them), splice (to /dev/null)
+    #[arg(long, value_name = "CALL")]
+    receive_with: Option<ReceiveWith>,
+    /// Processors of the data threads: CLIENT or CLIENT,SERVER, each one or a range (0-3)
+    #[arg(short = 'A', long, value_name = "CPUS")]
+    affinity: Option<Affinity>,
+    /// Send a pattern and hold every received byte against it
+    #[arg(long, conflicts_with_all = ["zerocopy", "via"])]
+    verify: bool,
+    /// Multipath TCP at both ends, where the kernels have it
+    #[arg(long, conflicts_with = "via")]
+    mptcp: bool,
     /// Bytes that one read() takes; small reads make more traffic on the way back
     #[arg(long, value_name = "SIZE")]
     read_size: Option<Bytes>,
@@ -170,8 +190,54 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
         zero_copy: args.zerocopy,
         read_bytes: read_bytes(args)?,
         background: args.background,
+        means: means(args),
+        fast: args.fast,
         connect_timeout_ns: nanos(args.connect_timeout),
     })
+}
+
+fn means(args: &Args) -> Means {
+    let random = || u32::from_ne_bytes(linerate_sys::clock::random_bytes());
+    let affinity = args.affinity.clone().unwrap_or_default();
+    Means {
+        send_with: args.send_with.unwrap_or_default(),
+        receive_with: args.receive_with.unwrap_or_default(),
+        client_cpus: affinity.client,
+        server_cpus: affinity.server,
+        verify_seed: args.verify.then(random),
+        mptcp: args.mptcp,
+    }
+}
+
+/// Processors of both ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Affinity {
+    client: Vec<u32>,
+    server: Vec<u32>,
+}
+
+impl std::str::FromStr for Affinity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (client, server) = text.split_once(',').unwrap_or((text, ""));
+        Ok(Self { client: cpus(client)?, server: cpus(server)? })
+    }
+}
+
+/// A processor or a range of them; none when empty.
+fn cpus(text: &str) -> Result<Vec<u32>, String> {
+    /// Linux counts to 8192 (CONFIG_NR_CPUS).
+    const CPU_MAX: u32 = 8191;
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let number = |text: &str| text.parse::<u32>().ok().filter(|cpu| *cpu <= CPU_MAX);
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match number(first).zip(number(last)) {
+        Some((first, last)) if first <= last => Ok((first..=last).collect()),
+        _ => Err(format!("{text:?} is no processor and no range of them, such as 2 or 0-3")),
+    }
 }
 
 /// The address family that the flags leave.
@@ -186,4 +252,21 @@ pub(crate) const fn family(ipv4: bool, ipv6: bool) -> Option<Family> {
 /// A span in nanoseconds; longer than 584 years is held there.
 pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_those_of_the_client_and_after_a_comma_those_of_the_server() {
+        let of = |text: &str| text.parse::<Affinity>();
+        let (one, none) = (vec![1], Vec::new());
+        assert_eq!(of("1"), Ok(Affinity { client: one.clone(), server: none.clone() }));
+        assert_eq!(of(",1"), Ok(Affinity { client: none, server: one.clone() }));
+        assert_eq!(of("1,0-2"), Ok(Affinity { client: one, server: vec![0, 1, 2] }));
+        for wrong in ["a", "3-1", "1,2,3", "8192", "0-"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -88,8 +88,7 @@ pub(super) fn request_of(params: &Params, interval: Duration) -> Request {
         pace_bps: params.rate_bps,
         dscp: params.tos.and_then(|tos| u8::try_from(tos >> 2).ok()),
         zero_copy: params.zerocopy,
-        read_bytes: None,
-        background_bps: None,
+        ..Request::default()
     }
 }
 

@@ -1,0 +1,151 @@
+//! How a receiving thread takes bytes from the kernel, and what it makes of them.
+
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::net::TcpStream;
+
+use linerate_core::record::{Contents, Direction, ReceiveWith, Verified};
+use linerate_proto::native::Pattern;
+use linerate_sys::splice::SpliceSink;
+
+use super::low_water::{MARK_BYTES, MARK_UNTOUCHED_BYTES};
+
+/// Bytes that one recv() may take where the test names no size: of those that are copied, what
+/// stays in the cache; of those that are not, all that a buffer may hold.
+const READ_BYTES: usize = 256 << 10;
+const DISCARD_BYTES: usize = 64 << 20;
+
+/// How one thread receives.
+pub(super) enum Intake {
+    /// Copied to the program, which does not look at them.
+    Copy(Vec<MaybeUninit<u8>>),
+    /// Copied to the program and held against the pattern.
+    Check(Box<Checker>),
+    /// Counted and dropped by the kernel, so many at most in a call.
+    Discard(usize),
+    /// Moved through a pipe to /dev/null.
+    Sink(SpliceSink),
+}
+
+/// What a receiving thread is to do with the bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Treatment {
+    pub(crate) with: ReceiveWith,
+    /// Bytes of one call, where the test names them.
+    pub(crate) read_bytes: Option<u32>,
+    /// Seed of the pattern that they are held against.
+    pub(crate) verify_seed: Option<u32>,
+    /// Which stream it is.
+    pub(crate) place: (Direction, u16),
+}
+
+impl Intake {
+    pub(super) fn of(treatment: &Treatment) -> linerate_sys::Result<Self> {
+        let asked = treatment.read_bytes.map(|bytes| bytes as usize);
+        let read_bytes = asked.unwrap_or(READ_BYTES);
+        Ok(match (treatment.with, treatment.verify_seed) {
+            (ReceiveWith::Read, Some(seed)) => {
+                let (direction, flow) = treatment.place;
+                let pattern = Pattern::of(seed, direction, flow);
+                Self::Check(Box::new(Checker::new(pattern, read_bytes)))
+            }
+            (ReceiveWith::Read, None) => Self::Copy(vec![MaybeUninit::uninit(); read_bytes]),
+            (ReceiveWith::Trunc, _) => Self::Discard(asked.unwrap_or(DISCARD_BYTES)),
+            (ReceiveWith::Splice, _) => Self::Sink(SpliceSink::new()?),
+        })
+    }
+
+    /// Takes what is there; 0 at the end of the stream.
+    #[inline]
+    pub(super) fn take(&mut self, stream: &TcpStream) -> io::Result<usize> {
+        match self {
+            Self::Copy(buffer) => linerate_sys::tcp::receive(stream, buffer),
+            Self::Check(checker) => checker.take(stream),
+            Self::Discard(most) => linerate_sys::tcp::discard(stream, *most),
+            Self::Sink(sink) => sink.receive(stream),
+        }
+    }
+
+    /// The low-water mark that suits it at high rates.
+    pub(super) const fn mark_bytes(&self) -> u32 {
+        match self {
+            Self::Copy(_) | Self::Check(_) => MARK_BYTES,
+            Self::Discard(_) | Self::Sink(_) => MARK_UNTOUCHED_BYTES,
+        }
+    }
+
+    /// Its name in records.
+    pub(super) const fn technique(&self) -> &'static str {
+        match self {
+            Self::Copy(_) | Self::Check(_) => "read",
+            Self::Discard(_) => "trunc",
+            Self::Sink(_) => "splice",
+        }
+    }
+
+    pub(super) const fn contents(&self) -> Contents {
+        match self {
+            Self::Copy(_) => Contents::Copied,
+            Self::Check(_) => Contents::Checked,
+            Self::Discard(_) | Self::Sink(_) => Contents::Untouched,
+        }
+    }
+
+    /// What checking showed, where it was asked for.
+    pub(super) fn verified(&self) -> Option<Verified> {
+        match self {
+            Self::Check(checker) => Some(checker.found),
+            Self::Copy(_) | Self::Discard(_) | Self::Sink(_) => None,
+        }
+    }
+}
+
+/// Holds every byte of a stream against its pattern.
+pub(super) struct Checker {
+    pattern: Pattern,
+    buffer: Vec<u8>,
+    found: Verified,
+}
+
+impl Checker {
+    fn new(pattern: Pattern, read_bytes: usize) -> Self {
+        Self { pattern, buffer: vec![0; read_bytes], found: Verified::default() }
+    }
+
+    fn take(&mut self, mut stream: &TcpStream) -> io::Result<usize> {
+        let count = stream.read(&mut self.buffer)?;
+        self.check(count);
+        Ok(count)
+    }
+
+    fn check(&mut self, count: usize) {
+        if let Some(found) = self.pattern.compare(self.found.bytes, &self.buffer[..count]) {
+            self.found.wrong_bytes += found.bytes;
+            self.found.first_wrong_offset.get_or_insert(found.first_offset);
+        }
+        self.found.bytes += count as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_planted_fault_is_found_at_its_place_in_the_stream() {
+        let pattern = || Pattern::of(5, Direction::Up, 2);
+        let mut checker = Checker::new(pattern(), 100_000);
+        for (count, planted) in [(100_000, None), (70_001, Some(4_321)), (9, None), (77, Some(76))]
+        {
+            pattern().fill(checker.found.bytes, &mut checker.buffer[..count]);
+            if let Some(at) = planted {
+                checker.buffer[at] ^= 0x20;
+            }
+            checker.check(count);
+        }
+        // 100,000 bytes in order, then the one 4,321 further; 170,010 + 76 is the second.
+        let expected =
+            Verified { bytes: 170_087, wrong_bytes: 2, first_wrong_offset: Some(104_321) };
+        assert_eq!(checker.found, expected);
+    }
+}

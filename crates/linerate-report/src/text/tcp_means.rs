@@ -1,0 +1,129 @@
+//! How the bytes of a TCP test were moved, and where its threads ran, in a few lines.
+
+use std::collections::BTreeSet;
+
+use linerate_core::record::{
+    Contents, Direction, Flow, FlowEnd, MultipathTcp, Record, TcpPlan, Trial,
+};
+
+use crate::{number, words};
+
+/// The lines of one direction, without the indentation.
+pub(super) fn means(record: &Record, plan: &TcpPlan, direction: Direction) -> Vec<String> {
+    let flows: Vec<&Flow> =
+        record.flows.iter().filter(|flow| flow.direction == direction).collect();
+    let senders: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.sender.as_ref()).collect();
+    let receivers: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.receiver.as_ref()).collect();
+    let mut lines = Vec::new();
+    let ends: Vec<String> = [("sender", &senders), ("receiver", &receivers)]
+        .into_iter()
+        .filter_map(|(name, ends)| Some(format!("{name} {}", end(ends)?)))
+        .collect();
+    if !ends.is_empty() {
+        lines.push(format!("moved by: {}", ends.join("; ")));
+    }
+    let first = words::each_direction(plan.directions).first() == Some(&direction);
+    lines.extend(chosen(record, plan).filter(|_| first));
+    lines.extend(verified(&flows));
+    lines.extend(zero_copy(&senders));
+    lines.extend(multipath(&senders, &receivers));
+    lines
+}
+
+/// The calls of an end, what became of the bytes, and its processors.
+fn end(ends: &[&FlowEnd]) -> Option<String> {
+    let calls: BTreeSet<&str> =
+        ends.iter().map(|end| end.technique.as_str()).filter(|call| !call.is_empty()).collect();
+    if calls.is_empty() {
+        return None;
+    }
+    let contents: BTreeSet<&str> =
+        ends.iter().filter_map(|end| end.contents).map(treatment).collect();
+    let mut text = Vec::from_iter(calls).join(" and ");
+    if !contents.is_empty() {
+        text.push_str(&format!(" ({})", Vec::from_iter(contents).join(", ")));
+    }
+    let cpus: BTreeSet<u32> = ends.iter().flat_map(|end| end.cpus_seen.iter().copied()).collect();
+    if !cpus.is_empty() {
+        let pinned = ends.iter().all(|end| end.pinned_cpu.is_some());
+        let noun = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+        let kept = if pinned { ", pinned" } else { "" };
+        let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        text.push_str(&format!(" on {noun} {}{kept}", cpus.join(" ")));
+    }
+    Some(text)
+}
+
+const fn treatment(contents: Contents) -> &'static str {
+    match contents {
+        Contents::Copied => "copied",
+        Contents::Untouched => "not copied",
+        Contents::Checked => "every byte checked",
+    }
+}
+
+/// What the trials chose, and beside what.
+fn chosen(record: &Record, plan: &TcpPlan) -> Option<String> {
+    if !plan.fast {
+        return None;
+    }
+    let Some(chosen) = record.trials.iter().find(|trial| trial.chosen) else {
+        return Some("chosen without trials: the round trip is too long for them".to_owned());
+    };
+    let named = |trial: &Trial| {
+        let means = &trial.means;
+        let rate = trial.goodput_bps.map_or_else(|| "failed".to_owned(), number::rate);
+        format!("{} to {}, {} {rate}", means.send_with, means.receive_with, means.placement())
+    };
+    let plain = record.trials.first().filter(|first| !first.chosen);
+    let beside = plain.map(|plain| format!("; plain: {}", named(plain)));
+    let count = record.trials.len();
+    Some(format!("chosen of {count} trials: {}{}", named(chosen), beside.unwrap_or_default()))
+}
+
+fn verified(flows: &[&Flow]) -> Option<String> {
+    let found = flows
+        .iter()
+        .filter_map(|flow| Some((flow.flow, flow.receiver.as_ref().and_then(|end| end.verified)?)));
+    let found: Vec<_> = found.collect();
+    let bytes: u64 = found.iter().map(|(_, found)| found.bytes).sum();
+    let wrong: u64 = found.iter().map(|(_, found)| found.wrong_bytes).sum();
+    let first = found.iter().find_map(|(flow, found)| Some((flow, found.first_wrong_offset?)));
+    let amount = number::amount(bytes);
+    match first {
+        _ if found.is_empty() => None,
+        None => Some(format!("contents: {amount} checked, every byte as it was sent")),
+        Some((flow, offset)) => Some(format!(
+            "contents: {wrong} of {amount} WRONG, the first at offset {offset} of stream {flow}"
+        )),
+    }
+}
+
+fn zero_copy(senders: &[&FlowEnd]) -> Option<String> {
+    let sends = senders.iter().filter_map(|end| end.zero_copy_sends);
+    let sums = sends.map(|sends| (sends.completed, sends.copied));
+    let (completed, copied) = sums.reduce(|one, other| (one.0 + other.0, one.1 + other.1))?;
+    let sends = words::counted(completed, "send");
+    Some(format!(
+        "MSG_ZEROCOPY: {sends} completed, {copied} of them copied by the kernel after all"
+    ))
+}
+
+fn multipath(senders: &[&FlowEnd], receivers: &[&FlowEnd]) -> Option<String> {
+    let ends: Vec<&MultipathTcp> =
+        senders.iter().chain(receivers).filter_map(|end| end.mptcp.as_ref()).collect();
+    let plain = ends.iter().find(|mptcp| !mptcp.used);
+    let more = ends.iter().filter_map(|mptcp| mptcp.subflows_more).max();
+    match (ends.is_empty(), plain) {
+        (true, _) => None,
+        (false, Some(plain)) => {
+            let reason = plain.reason.as_deref().unwrap_or("the kernel does not tell why");
+            Some(format!("Multipath TCP: not in use, {reason}"))
+        }
+        (false, None) => {
+            let subflows = more.map_or(1, |more| u64::from(more) + 1);
+            let subflows = words::counted(subflows, "subflow");
+            Some(format!("Multipath TCP: in use, {subflows} a stream at most"))
+        }
+    }
+}

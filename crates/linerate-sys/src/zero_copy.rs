@@ -1,0 +1,170 @@
+//! send(2) with MSG_ZEROCOPY and what the kernel tells of it afterwards (Linux 4.14,
+//! Documentation/networking/msg_zerocopy.rst).
+//!
+//! The kernel refers to the pages of the buffer and posts a completion on the socket's error queue
+//! when it is done with a range of calls: whether it had copied them after all stands in the
+//! completion. Over loopback and veth it always has.
+
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::arena::Arena;
+use crate::control::{Control, messages, receive};
+use crate::socket_option::set_int;
+use crate::{Error, Result};
+
+/// sock_extended_err of linux/errqueue.h: errno (4), origin, type, code, pad, info (4), data (4).
+const EXTENDED_ERROR_BYTES: usize = 16;
+/// SO_EE_ORIGIN_ZEROCOPY and SO_EE_CODE_ZEROCOPY_COPIED of the same file.
+const ORIGIN: u8 = 5;
+const CODE_COPIED: u8 = 1;
+
+/// Sends the pages of a buffer by reference where the kernel can.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ZeroCopySender {
+    /// Calls that took bytes.
+    calls: u64,
+    /// Calls whose end was told.
+    completed: u64,
+    /// Calls among them that were copied after all.
+    copied: u64,
+}
+
+/// Calls may be this far ahead of their completions before the error queue is read.
+const UNREAD_MAX: u64 = 16;
+
+impl ZeroCopySender {
+    /// Switches the technique on for a socket.
+    /// # Errors
+    /// When the kernel does not have it for this kind of socket.
+    pub fn new(stream: &TcpStream) -> Result<Self> {
+        set_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1)
+            .map_err(|source| Error::new("set SO_ZEROCOPY on", "a data stream", source))?;
+        Ok(Self::default())
+    }
+
+    /// Sends up to `length` bytes from the start of the buffer, which nobody may write to.
+    /// # Errors
+    /// As send(2); ENOBUFS means that too many completions wait (optmem_max).
+    #[inline]
+    pub fn send(&mut self, stream: &TcpStream, buffer: &Arena, length: usize) -> io::Result<usize> {
+        if self.calls - self.completed >= UNREAD_MAX {
+            self.read_completions(stream)?;
+        }
+        let piece = &buffer[..length.min(buffer.len())];
+        let flags = libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL;
+        // SAFETY: `piece` is readable memory through the call. The kernel keeps references to its
+        // pages afterwards, only reads them, and they stay until it lets go, also after the
+        // mapping of the arena is gone.
+        let sent =
+            unsafe { libc::send(stream.as_raw_fd(), piece.as_ptr().cast(), piece.len(), flags) };
+        if sent < 0 {
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() == Some(libc::ENOBUFS) {
+                self.read_completions(stream)?;
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            return Err(error);
+        }
+        self.calls += 1;
+        Ok(sent.cast_unsigned())
+    }
+
+    /// Takes what the error queue holds.
+    /// # Errors
+    /// As recvmsg(2).
+    pub fn read_completions(&mut self, stream: &TcpStream) -> io::Result<()> {
+        let mut control = Control::new();
+        while let Some(taken) = receive(stream.as_fd(), &mut [], &mut control, libc::MSG_ERRQUEUE)?
+        {
+            messages(&control.0[..taken.control_len], |_, _, data| self.note(data));
+        }
+        Ok(())
+    }
+
+    /// Takes note of a completion: the calls from `info` to `data`, both among them.
+    fn note(&mut self, data: &[u8]) {
+        let Some(error) = data.first_chunk::<EXTENDED_ERROR_BYTES>() else { return };
+        if error[4] != ORIGIN {
+            return;
+        }
+        let number = |at: usize| {
+            u32::from_ne_bytes([error[at], error[at + 1], error[at + 2], error[at + 3]])
+        };
+        // Both wrap at 2^32 together.
+        let count = u64::from(number(12).wrapping_sub(number(8))) + 1;
+        self.completed += count;
+        if error[6] & CODE_COPIED != 0 {
+            self.copied += count;
+        }
+    }
+
+    /// Whether every call's end was told.
+    pub const fn is_settled(&self) -> bool {
+        self.completed >= self.calls
+    }
+
+    /// Calls whose end was told, and those among them that the kernel copied after all.
+    pub const fn counts(&self) -> (u64, u64) {
+        (self.completed, self.copied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_range_of_completions_is_counted_with_both_its_ends() {
+        // Calls 0xffff_fffe … 1 (four, across the wrap), copied after all.
+        let mut data = [0_u8; 32];
+        data[4] = 5;
+        data[6] = 1;
+        data[8..12].copy_from_slice(&0xffff_fffe_u32.to_ne_bytes());
+        data[12..16].copy_from_slice(&1_u32.to_ne_bytes());
+        let mut sender = ZeroCopySender::default();
+        sender.note(&data);
+        assert_eq!(sender.counts(), (4, 4));
+        data[6] = 0;
+        sender.note(&data);
+        assert_eq!(sender.counts(), (8, 4));
+        data[4] = 4;
+        sender.note(&data);
+        sender.note(&data[..15]);
+        assert_eq!(sender.counts(), (8, 4), "another origin or a cut one");
+    }
+
+    #[test]
+    fn over_loopback_the_kernel_says_that_it_copied() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let client = TcpStream::connect(address).expect("loopback");
+        let (server, _) = listener.accept().expect("it is there");
+        let mut sender = match ZeroCopySender::new(&client) {
+            Ok(sender) => sender,
+            Err(error) => {
+                println!("skipped: {error}");
+                return;
+            }
+        };
+        let buffer = Arena::new(8192).expect("memory");
+        let sent = sender.send(&client, &buffer, 8192).expect("room");
+        let mut left = sent;
+        let mut bytes = [0; 8192];
+        while left > 0 {
+            left -= io::Read::read(&mut &server, &mut bytes).expect("they come");
+        }
+        for _ in 0..1000 {
+            sender.read_completions(&client).expect("the queue is readable");
+            if sender.is_settled() {
+                break;
+            }
+            crate::clock::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(sender.counts(), (1, 1));
+    }
+}
