@@ -111,11 +111,23 @@ fn a_recorded_report_is_read_and_the_same_figures_are_written_the_same() {
         out_of_order: 1,
         datagrams: 11,
         jitter_us: 5,
+        // 15 words behind the first ten: 0.000058, 0.000083, 0.000658 and 0.000073 s, 401.555555
+        // squares, 9 of them. Nine of 73.1 us are 658 us.
+        transit: Some(Transit {
+            n: 9,
+            min_us: 58,
+            max_us: 83,
+            mean_us: 73.0,
+            squares_us2: 401.555_555,
+        }),
     };
     assert_eq!(report, expected);
     let made = report.to_bytes(Layout::Wide);
     assert_eq!(made.len(), REPORT_BYTES);
-    assert_eq!(made[..16 + 40], wire[..16 + 40]);
+    // The sum of the delays (9 times the mean) and what is behind the squares is not read.
+    assert_eq!(made[..16 + 40 + 16], wire[..16 + 40 + 16]);
+    assert_eq!(made[16 + 64..16 + 80], wire[16 + 64..16 + 80]);
+    assert_eq!(made[16 + 88..16 + 92], wire[16 + 88..16 + 92]);
     for cut in 0..16 + 40 {
         assert_eq!(UdpReport::parse(&wire[..cut]), None, "cut at {cut}");
     }
@@ -130,6 +142,7 @@ fn counts_beyond_32_bits_survive_the_wide_report() {
         out_of_order: 1 << 33,
         datagrams: 9 << 32,
         jitter_us: 1_500_000,
+        transit: None,
     };
     assert_eq!(UdpReport::parse(&report.to_bytes(Layout::Wide)), Some(report));
 }

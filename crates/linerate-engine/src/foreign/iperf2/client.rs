@@ -157,7 +157,7 @@ fn header(way: Way, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> 
 }
 
 /// Hundredths of a second, rounded up: the server is not to end before this end does.
-fn time(ns: u64) -> Result<Amount, Failure> {
+pub(super) fn time(ns: u64) -> Result<Amount, Failure> {
     let centiseconds = u32::try_from(ns.div_ceil(10_000_000)).ok();
     let fits = centiseconds.filter(|count| *count <= 1 << 31);
     fits.map(Amount::Centiseconds)

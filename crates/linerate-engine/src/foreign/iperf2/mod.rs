@@ -2,10 +2,15 @@
 
 pub(crate) mod client;
 mod server;
+mod udp_arrivals;
 mod udp_client;
+mod udp_end;
+mod udp_layout;
 mod udp_server;
 
 pub use client::{Return, run_with_return};
 pub use server::serve;
 pub(crate) use udp_client::measure_udp;
+pub use udp_client::{UdpExtras, run_udp};
+pub(crate) use udp_layout::DATAGRAM_BYTES;
 pub use udp_server::{UdpEar, UdpLog};
