@@ -12,7 +12,7 @@
 //! digits of its pattern there. Numbers count from 1 (2.0.5: from 0). A datagram whose number is
 //! negative ends the test: it is the next number, negated.
 
-use super::header::{UDP_TIMED_BYTES, wall_us, word};
+use super::header::{UDP_START, wall_us, word};
 use super::{ClientHeader, Opening, opening};
 
 /// Where the client header says that numbers have 64 bits.
@@ -100,12 +100,9 @@ pub(super) fn client_header(datagram: &[u8], layout: Layout) -> Option<ClientHea
     let mut header = flags.to_be_bytes().to_vec();
     header.extend_from_slice(bytes.get(4..FIRST_FORM_BYTES)?);
     header.extend(bytes[FIRST_FORM_BYTES..].iter().chain(std::iter::repeat(&0)).take(36));
-    let mut found = match opening(&header) {
-        Ok(Opening::Header(found)) => found,
-        _ => return None,
-    };
+    let Ok(Opening::Header(mut found)) = opening(&header) else { return None };
     if let Some(start_us) = &mut found.trip_times {
-        let at = |offset| word(bytes, UDP_TIMED_BYTES + offset).unwrap_or(0);
+        let at = |offset| word(bytes, UDP_START + offset).unwrap_or(0);
         *start_us = wall_us(at(0), at(4));
     }
     Some(found)

@@ -38,9 +38,10 @@ const FIRST_FORM_BYTES: usize = 24;
 const EXTENDED_BYTES: usize = 60;
 /// With the start time.
 const TIMED_BYTES: usize = 80;
-/// The same in a datagram, where room for isochronous settings comes before the start time, which
-/// the length does not count.
-pub(super) const UDP_TIMED_BYTES: usize = 92;
+/// The same in a datagram, as its length tells: with room for isochronous settings.
+const UDP_TIMED_BYTES: usize = 92;
+/// Behind that and a word of zeros comes the start time, which the length does not count.
+pub(super) const UDP_START: usize = UDP_TIMED_BYTES + 4;
 /// Longest header that the length field can name.
 pub const HEADER_BYTES_MAX: usize = 255;
 

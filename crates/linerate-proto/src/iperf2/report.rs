@@ -47,9 +47,7 @@ impl UdpReport {
         let wide = layout == Layout::Wide;
         let transit = self.transit.filter(|_| wide);
         let (seconds, micros) = (self.span_us / 1_000_000, self.span_us % 1_000_000);
-        let flags = VALID
-            | if wide { WIDE } else { 0 }
-            | if transit.is_some() { TIMED } else { 0 };
+        let flags = VALID | if wide { WIDE } else { 0 } | if transit.is_some() { TIMED } else { 0 };
         let first = [
             u64::from(flags),
             self.bytes >> 32,

@@ -99,7 +99,8 @@ mod tests {
     fn a_clock_behind_gives_negative_delays_that_survive_the_report() {
         let mut transit = Transit::default();
         [-1_500_000, -500_000].into_iter().for_each(|us| transit.record(us));
-        let bytes: Vec<u8> = transit.words(2_000_000).into_iter().flat_map(u32::to_be_bytes).collect();
+        let bytes: Vec<u8> =
+            transit.words(2_000_000).into_iter().flat_map(u32::to_be_bytes).collect();
         let read = Transit::parse(&bytes).expect("two delays");
         assert_eq!((read.min_us, read.max_us, read.n), (-1_500_000, -500_000, 2));
         assert!((read.mean_us + 1_000_000.0).abs() < 1e-9, "{read:?}");

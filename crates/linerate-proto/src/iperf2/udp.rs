@@ -5,7 +5,7 @@
 //! lost.
 
 use super::datagram::{Layout, Stamp, client_header};
-use super::header::{UDP_TIMED_BYTES, mark_for_udp};
+use super::header::{UDP_START, mark_for_udp};
 use super::{ClientHeader, Transit, UdpReport};
 
 /// Datagrams have at least the fields before the header and the header's flags.
@@ -13,7 +13,7 @@ const SHORTEST: usize = 12;
 /// The first datagram of a client is padded to this, however short the others are.
 pub const FIRST_BYTES_MIN: usize = 76;
 /// Datagrams with trip times hold the start time, too.
-pub const TIMED_BYTES_MIN: usize = 116;
+pub const TIMED_BYTES_MIN: usize = 120;
 /// A start further from the receiver's clock than this tells of clocks that do not agree.
 const CLOCKS_APART_MAX_US: u64 = 600_000_000;
 
@@ -163,7 +163,7 @@ impl UdpSender {
         mark_for_udp(&mut header, Layout::Wide.bytes());
         if let Some(start_us) = self.header.trip_times {
             header.truncate(FIRST_BYTES_MIN - Layout::Wide.bytes());
-            header.resize(UDP_TIMED_BYTES, 0);
+            header.resize(UDP_START, 0);
             let words = [(start_us / 1_000_000) as u32, (start_us % 1_000_000) as u32];
             header.extend(words.into_iter().flat_map(u32::to_be_bytes));
         }

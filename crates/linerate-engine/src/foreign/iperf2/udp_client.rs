@@ -98,7 +98,7 @@ impl<'a> Test<'a> {
         check(request, mode, extras)?;
         let header = ClientHeader {
             threads: request.streams.into(),
-            listen_port: extras.back.map_or(server.port(), |back| back.port),
+            listen_port: extras.back.map_or_else(|| server.port(), |back| back.port),
             buffer_bytes: request.size_bytes.min(DATAGRAM_BYTES),
             rate_bps: request.pace_bps.unwrap_or(UNPACED_BPS),
             service_type: request.dscp.unwrap_or(0) << 2,
@@ -279,7 +279,7 @@ fn check(request: &UdpRequest, mode: Mode, extras: UdpExtras) -> Result<(), Fail
         return refuse("datagrams below 28 bytes have no header", "give -l 28 or more");
     }
     if extras.trip_times && (request.size_bytes as usize) < TIMED_BYTES_MIN {
-        return refuse("trip times do not fit below 116 bytes", "give -l 116 or more");
+        return refuse("trip times do not fit below 120 bytes", "give -l 120 or more");
     }
     if mode != Mode::Forward && request.size_bytes > DATAGRAM_BYTES {
         return refuse(
@@ -402,6 +402,6 @@ mod tests {
         let dies = why(1471, Mode::FullDuplex, false);
         assert!(dies.is_some_and(|why| why.contains("1470")));
         assert!(why(27, Mode::Forward, false).is_some());
-        assert!(why(115, Mode::Forward, true).is_some());
+        assert!(why(119, Mode::Forward, true).is_some());
     }
 }
