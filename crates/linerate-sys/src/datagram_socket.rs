@@ -90,6 +90,24 @@ impl DatagramSocket {
         Ok(Self { socket, v6: local.is_ipv6() })
     }
 
+    /// Lets sockets of this program have the same port from here on, each connected to its peer.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn share(&self) -> Result<()> {
+        let set = self.socket.set_reuse_address(true);
+        set.map_err(|source| Error::new("set SO_REUSEADDR on", "a UDP socket", source))
+    }
+
+    /// The same socket for another thread.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn try_clone(&self) -> Result<Self> {
+        let socket = self.socket.try_clone();
+        socket
+            .map(|socket| Self { socket, v6: self.v6 })
+            .map_err(|source| Error::new("duplicate", "a UDP socket", source))
+    }
+
     fn set_buffers(&self, options: &DatagramOptions) -> Result<()> {
         let wanted = options.window_bytes.unwrap_or(options.buffer_bytes_max);
         let size = i32::try_from(wanted).unwrap_or(i32::MAX);

@@ -65,7 +65,9 @@ pub(crate) fn run_by(
         Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
     let server = resolve(&plan.host, plan.port, plan.family);
     if let Ok(server) = &server {
-        plan.size_bytes.get_or_insert_with(|| usual_size(*server));
+        plan.size_bytes.get_or_insert_with(|| {
+            usual_size(*server).min(plan.via.map_or(u32::MAX, foreign::datagram_bytes_usual))
+        });
         record.plan = Plan::Udp(plan.clone());
     }
     (context.watch)(&Event::Plan(record.plan.clone()));

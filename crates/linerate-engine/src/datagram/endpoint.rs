@@ -26,6 +26,8 @@ const BUFFERS_BYTES_MAX: u64 = 64 << 20;
 pub(crate) struct Endpoint {
     request: UdpRequest,
     layout: Layout,
+    /// What every datagram holds before its layout writes to it; empty for nothing.
+    head: Arc<[u8]>,
     streams: Vec<Stream>,
     switches: Arc<Switches>,
     started: MonoTime,
@@ -98,7 +100,13 @@ impl Endpoint {
     pub(crate) fn with_layout(request: UdpRequest, layout: Layout, cpu: Option<u32>) -> Self {
         let switches = Arc::new(Switches::default());
         let started = MonoTime::default();
-        Self { request, layout, streams: Vec::new(), switches, started, stolen: None, cpu }
+        let (head, streams) = (Arc::default(), Vec::new());
+        Self { request, layout, head, streams, switches, started, stolen: None, cpu }
+    }
+
+    /// What every datagram of this end's senders begins with, where its layout leaves it alone.
+    pub(crate) fn begin_with(&mut self, head: &[u8]) {
+        self.head = head.into();
     }
 
     /// Takes over the socket of a stream that is open at both ends.
@@ -148,6 +156,7 @@ impl Endpoint {
                     place: (stream.direction, stream.flow),
                     tag: stream.tag,
                     layout: self.layout,
+                    head: Arc::clone(&self.head),
                     budget: budget.clone(),
                     switches: Arc::clone(&self.switches),
                     progress: Arc::clone(&stream.progress),

@@ -18,6 +18,8 @@ pub(crate) struct Head {
 pub(crate) enum Read {
     /// Data.
     Data(Head),
+    /// Data, and the last of its sender.
+    Last(Head),
     /// A sign that the other end is there.
     Alive,
     /// Left from the opening; it counts nowhere.

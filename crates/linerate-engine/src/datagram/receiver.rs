@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use linerate_core::record::{DelayVariation, ReceivedDatagrams};
+use linerate_core::record::{DelayVariation, Direction, ReceivedDatagrams};
 use linerate_core::stats::{JitterRfc3550, Thinned};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{Order, UdpCounts, UdpRequest, UdpTracker};
+use linerate_proto::native::{Order, UdpCounts, UdpRequest, UdpSent, UdpTracker};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
@@ -165,6 +165,13 @@ impl Receiving {
         for datagram in arrived.bytes.chunks(size) {
             let head = match receiver.layout.read(datagram, receiver.tag) {
                 Read::Data(head) => self.known(head, &receiver.layout),
+                // It may come again, for fear that it is lost.
+                Read::Last(_) if receiver.progress.sent().is_some() => continue,
+                Read::Last(head) => {
+                    let head = self.known(head, &receiver.layout);
+                    receiver.progress.tell_sent(sent_until(head), now);
+                    head
+                }
                 Read::Alive => {
                     self.pulse.heard(now);
                     continue;
@@ -235,6 +242,13 @@ impl Receiving {
             jitter_ns: self.delay.jitter_ns(),
         }
     }
+}
+
+/// What a sender has sent in all, by its last datagram. Whose it is the stream knows.
+fn sent_until(last: Head) -> UdpSent {
+    let datagrams = last.number.saturating_add(1);
+    let (direction, flow, span_ns) = (Direction::Down, 0, last.stamp_ns);
+    UdpSent { direction, flow, datagrams, measured: datagrams, span_ns }
 }
 
 /// How the transit times of a stream vary. Datagrams that carry the same time were sent in one

@@ -43,6 +43,8 @@ pub(super) struct Sender {
     pub(super) place: (Direction, u16),
     pub(super) tag: u16,
     pub(super) layout: Layout,
+    /// What every datagram begins with, where its layout leaves it alone.
+    pub(super) head: Arc<[u8]>,
     /// Datagrams that the streams of a direction have left to send, where their number ends the
     /// test.
     pub(super) budget: Option<Arc<AtomicU64>>,
@@ -111,7 +113,10 @@ impl Sender {
         };
         let cut = joined > 1 && count > 1 && self.socket.cut_sends(self.request.size_bytes as u16);
         let joined = if cut { joined.min(count) } else { 1 };
-        self.sending(begin, SendBatch::new(size, joined, count, pattern), schedule)
+        let mut batch = SendBatch::new(size, joined, count, pattern);
+        let length = self.head.len().min(size);
+        batch.datagrams_mut().for_each(|it| it[..length].copy_from_slice(&self.head[..length]));
+        self.sending(begin, batch, schedule)
     }
 
     fn sending(&self, begin: MonoTime, batch: SendBatch, schedule: Option<Schedule>) -> Sending {

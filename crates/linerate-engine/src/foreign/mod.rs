@@ -36,6 +36,14 @@ pub(crate) fn measure(
     }
 }
 
+/// The most that datagrams have where nobody says how long they are.
+pub(crate) const fn datagram_bytes_usual(via: Via) -> u32 {
+    match via {
+        Via::Iperf2 => iperf2::DATAGRAM_BYTES,
+        Via::Iperf3 | Via::Nuttcp | Via::Ttcp => u32::MAX,
+    }
+}
+
 /// The same over UDP, with a server at an address.
 pub(crate) fn measure_udp(
     via: Via,

@@ -8,10 +8,11 @@
 //! 16 client header
 //! ```
 //!
-//! The bit SEQNO64B of the flags at 16 tells them apart. Numbers count from 1 (2.0.5: from 0). A
-//! datagram whose number is negative ends the test: it is the next number, negated.
+//! The bit SEQNO64B of the flags at 16 tells them apart; a server that sends has no header but the
+//! digits of its pattern there. Numbers count from 1 (2.0.5: from 0). A datagram whose number is
+//! negative ends the test: it is the next number, negated.
 
-use super::header::word;
+use super::header::{UDP_START, wall_us, word};
 use super::{ClientHeader, Opening, opening};
 
 /// Where the client header says that numbers have 64 bits.
@@ -22,6 +23,8 @@ const UDP_BITS: u32 = 0x2800_0000;
 const LENGTH_BITS: u32 = 0x0001_01fe;
 /// Fields that every header has.
 const FIRST_FORM_BYTES: usize = 24;
+/// The pattern of servers that send begins with the digit 6 behind the numbers.
+const PATTERN: u32 = u32::from_be_bytes(*b"6789");
 /// Bits that a header of a UDP test never has.
 const UNKNOWN: u32 = 0x007e_fe00;
 
@@ -39,7 +42,7 @@ impl Layout {
     pub fn of(datagram: &[u8]) -> Self {
         let flags = word(datagram, 16).unwrap_or(0);
         let wide = flags & NUMBERS_OF_64_BITS != 0 && flags & UNKNOWN == 0;
-        if wide { Self::Wide } else { Self::Narrow }
+        if wide || flags == PATTERN { Self::Wide } else { Self::Narrow }
     }
 
     /// Bytes before the client header or the report.
@@ -71,9 +74,7 @@ impl Stamp {
                 (u64::from(high) << 32 | u64::from(low)).cast_signed()
             }
         };
-        // More than a second of microseconds was no clock; it is not to reach the next one.
-        let micros = u64::from(word(datagram, 8)?).min(999_999);
-        let sent_us = u64::from(word(datagram, 4)?) * 1_000_000 + micros;
+        let sent_us = wall_us(word(datagram, 4)?, word(datagram, 8)?);
         Some(Self { number, sent_us })
     }
 
@@ -99,17 +100,10 @@ pub(super) fn client_header(datagram: &[u8], layout: Layout) -> Option<ClientHea
     let mut header = flags.to_be_bytes().to_vec();
     header.extend_from_slice(bytes.get(4..FIRST_FORM_BYTES)?);
     header.extend(bytes[FIRST_FORM_BYTES..].iter().chain(std::iter::repeat(&0)).take(36));
-    match opening(&header) {
-        Ok(Opening::Header(found)) => Some(found),
-        _ => None,
+    let Ok(Opening::Header(mut found)) = opening(&header) else { return None };
+    if let Some(start_us) = &mut found.trip_times {
+        let at = |offset| word(bytes, UDP_START + offset).unwrap_or(0);
+        *start_us = wall_us(at(0), at(4));
     }
-}
-
-/// The flags, length and all, of a client header as it stands in a datagram of this program.
-pub(super) fn mark_for_udp(header: &mut [u8]) {
-    let Some(flags) = word(header, 0) else { return };
-    const LENGTH: u32 = 0x0000_01fe;
-    let length = (flags & LENGTH) + ((Layout::Wide.bytes() as u32) << 1);
-    let flags = (flags & !LENGTH) | (length & LENGTH) | NUMBERS_OF_64_BITS;
-    header[..4].copy_from_slice(&flags.to_be_bytes());
+    Some(found)
 }

@@ -4,10 +4,11 @@
 //!  0 flags | 4 threads | 8 listen port | 12 buffer bytes | 16 window | 20 amount        24 bytes
 //! 24 type, length (both 0) | 32 upper flags (2), lower flags (2) | 36 version (4 + 4)
 //! 44 reserved (2), service type (2) | 48 rate (4, 4) | 56 write prefetch            60 bytes
+//! 60 reserved | 64 start seconds, microseconds | 72 reserved (8)     80 bytes, with trip times
 //! ```
 //!
 //! The length stands in the flags where bit 16 is set; without it a header has 24 bytes. iperf 2.2
-//! has 64. What follows byte 60 (start times, isochronous settings) is passed over.
+//! has 64. Isochronous settings, which may follow, are passed over.
 
 /// Fields of the first form are valid, and the server is to send too.
 const VERSION1: u32 = 0x8000_0000;
@@ -25,6 +26,8 @@ const RUN_NOW: u32 = 0x0000_0001;
 /// Every bit that has a meaning; text has others.
 const KNOWN: u32 = 0xff80_0000 | LENGTH_SET | LENGTH | RUN_NOW;
 
+/// The client wants no report at the end of a UDP test.
+const UPPER_NO_END: u16 = 0x0008;
 /// Start times follow.
 const UPPER_TRIP_TIMES: u16 = 0x0010;
 const UPPER_REVERSE: u16 = 0x0400;
@@ -33,6 +36,12 @@ const UPPER_FULL_DUPLEX: u16 = 0x0800;
 const FIRST_FORM_BYTES: usize = 24;
 /// Through the write prefetch, as iperf 2.1.8 has it.
 const EXTENDED_BYTES: usize = 60;
+/// With the start time.
+const TIMED_BYTES: usize = 80;
+/// The same in a datagram, as its length tells: with room for isochronous settings.
+const UDP_TIMED_BYTES: usize = 92;
+/// Behind that and a word of zeros comes the start time, which the length does not count.
+pub(super) const UDP_START: usize = UDP_TIMED_BYTES + 4;
 /// Longest header that the length field can name.
 pub const HEADER_BYTES_MAX: usize = 255;
 
@@ -90,7 +99,7 @@ pub struct ClientHeader {
     pub listen_port: u16,
     /// Bytes of one write; 0 where the user named none.
     pub buffer_bytes: u32,
-    /// Socket buffer; 0 where the user named none.
+    /// Socket buffer; 0 where the user named none. In the first form the rate of a UDP test.
     pub window: u32,
     /// When it ends.
     pub amount: Amount,
@@ -98,8 +107,12 @@ pub struct ClientHeader {
     pub version: Option<Version>,
     /// The client waits for the server's answer, or reads it at least.
     pub wants_answer: bool,
-    /// The client sends the times of its writes.
-    pub trip_times: bool,
+    /// The rate of the client, which a server that sends takes too; 0 where there is none.
+    pub rate_bps: u64,
+    /// Octet of the type of service.
+    pub service_type: u8,
+    /// The client sends the times of its writes; its wall clock at the start, where it is told.
+    pub trip_times: Option<u64>,
     /// Length of the header.
     pub length: usize,
 }
@@ -175,9 +188,17 @@ fn parse(flags: u32, header: &[u8]) -> Result<ClientHeader, HeaderError> {
         amount: amount(at(20)),
         version,
         wants_answer: flags & DETECT != 0 || (flags & EXTEND != 0 && !second),
-        trip_times: upper & UPPER_TRIP_TIMES != 0,
+        rate_bps: if extended { u64::from(at(52) >> 8) << 32 | u64::from(at(48)) } else { 0 },
+        service_type: if extended { at(44) as u8 } else { 0 },
+        trip_times: (upper & UPPER_TRIP_TIMES != 0).then(|| wall_us(at(64), at(68))),
         length: header.len(),
     })
+}
+
+/// Seconds and microseconds of a wall clock. More than a second of microseconds was no clock; it is
+/// not to reach the next one.
+pub(super) fn wall_us(seconds: u32, micros: u32) -> u64 {
+    u64::from(seconds) * 1_000_000 + u64::from(micros.min(999_999))
 }
 
 /// Negative amounts are times in units of 10 ms.
@@ -197,13 +218,15 @@ impl ClientHeader {
             amount,
             version: Some(WIRE_VERSION),
             wants_answer: matches!(mode, Mode::Forward | Mode::Dual | Mode::TradeOff),
-            trip_times: false,
+            rate_bps: 0,
+            service_type: 0,
+            trip_times: None,
             length: EXTENDED_BYTES,
         }
     }
 
-    /// Its bytes, [`EXTENDED_BYTES`] of them, whatever `length` says.
-    pub fn to_bytes(self) -> [u8; EXTENDED_BYTES] {
+    /// Its bytes: 60 of them, or 80 with trip times, whatever `length` says.
+    pub fn to_bytes(self) -> Vec<u8> {
         let mode = match self.mode {
             Mode::Forward => 0,
             Mode::Dual => VERSION1 | RUN_NOW,
@@ -215,14 +238,16 @@ impl ClientHeader {
             Mode::FullDuplex => UPPER_FULL_DUPLEX,
             _ => 0,
         };
+        let timed = if self.trip_times.is_some() { UPPER_TRIP_TIMES } else { 0 };
         let amount = match self.amount {
             Amount::Bytes(bytes) => bytes & 0x7fff_ffff,
             Amount::Centiseconds(count) => count.clamp(1, 1 << 31).wrapping_neg(),
         };
         let version = self.version.unwrap_or_default();
-        let flags = EXTEND | LENGTH_SET | (EXTENDED_BYTES as u32) << 1 | mode;
+        let length = if self.trip_times.is_some() { TIMED_BYTES } else { EXTENDED_BYTES };
+        let start_us = self.trip_times.unwrap_or(0);
         let words = [
-            flags,
+            EXTEND | LENGTH_SET | (length as u32) << 1 | mode,
             self.threads,
             self.listen_port.into(),
             self.buffer_bytes,
@@ -230,16 +255,40 @@ impl ClientHeader {
             amount,
             0,
             0,
-            u32::from(upper) << 16,
+            u32::from(upper | timed) << 16,
             version.upper,
             version.lower,
+            self.service_type.into(),
+            self.rate_bps as u32,
+            // The high word stands 8 bits further up (2.1.8).
+            ((self.rate_bps >> 32) as u32) << 8,
+            0,
+            0,
+            (start_us / 1_000_000) as u32,
+            (start_us % 1_000_000) as u32,
+            0,
+            0,
         ];
-        let mut bytes = [0; EXTENDED_BYTES];
-        for (field, word) in bytes.chunks_exact_mut(4).zip(words) {
-            field.copy_from_slice(&word.to_be_bytes());
-        }
-        bytes
+        words.into_iter().take(length / 4).flat_map(u32::to_be_bytes).collect()
     }
+}
+
+/// The flags of a UDP test, in a header of [`ClientHeader::to_bytes`] that stands in a datagram
+/// behind `before` bytes, which its length counts.
+pub(super) fn mark_for_udp(header: &mut [u8], before: usize) {
+    /// Numbers have 64 bits.
+    const WIDE_NUMBERS: u32 = 0x0800_0000;
+    /// The upper flags are those of a UDP test.
+    const UDP_TEST: u32 = 0x2000_0000;
+    let (Some(flags), Some(upper)) = (word(header, 0), word(header, 32)) else { return };
+    let timed = upper >> 16 & u32::from(UPPER_TRIP_TIMES) != 0;
+    let full_duplex = upper >> 16 & u32::from(UPPER_FULL_DUPLEX) != 0;
+    let test = if timed || flags & VERSION2 != 0 { UDP_TEST } else { 0 };
+    let length = before + if timed { UDP_TIMED_BYTES } else { EXTENDED_BYTES };
+    let flags = (flags & !LENGTH) | ((length as u32) << 1 & LENGTH) | WIDE_NUMBERS | test;
+    header[..4].copy_from_slice(&flags.to_be_bytes());
+    let no_end = if full_duplex { u32::from(UPPER_NO_END) << 16 } else { 0 };
+    header[32..36].copy_from_slice(&(upper | no_end).to_be_bytes());
 }
 
 /// The big-endian word at `offset`.

@@ -14,6 +14,7 @@ mod answer;
 mod datagram;
 mod header;
 mod report;
+mod transit;
 mod udp;
 
 pub use answer::{ANSWER_BYTES, Answer};
@@ -23,7 +24,8 @@ pub use header::{
     opening,
 };
 pub use report::{REPORT_BYTES, UdpReport};
-pub use udp::{FIRST_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};
+pub use transit::Transit;
+pub use udp::{FIRST_BYTES_MIN, TIMED_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};
 
 /// What clients send where nothing else stands: decimal digits, over and over.
 pub fn pattern(length: usize) -> Vec<u8> {

@@ -3,23 +3,27 @@
 //! ```text
 //!  0 flags | 4 bytes (high, low) | 12 seconds, microseconds | 20 lost | 24 out of order
 //! 28 datagrams | 32 jitter (seconds, microseconds)                              40 bytes
-//! 40 statistics of transit times (15 words, here 0) | 100 lost, out of order, datagrams: high
+//! 40 transit: least, most, sum, mean (seconds, microseconds each), squares (whole, millionths), 0
+//! 88 transits | 92 gaps | 96 their sum | 100 lost, out of order, datagrams: high 32 bits
 //! ```
 //!
-//! Old clients read the first 40 bytes alone and are sent no more.
+//! Squares are the sum of squared distances from the mean in microseconds squared. Transit times
+//! mean something between hosts whose clocks agree, and are there with trip times alone. Old clients
+//! read the first 40 bytes alone and are sent no more.
 
-use super::Layout;
 use super::header::word;
+use super::{Layout, Transit};
 
 /// The report as it stands in a datagram of 2.0.10 and newer: 16 + 112 bytes.
 pub const REPORT_BYTES: usize = 128;
 
-/// Fields are valid; numbers have 64 bits; the words behind the first 40 bytes are there.
+/// Fields are valid; counts have 64 bits; transit times are there.
 const VALID: u32 = 0x8000_0000;
-const WIDE: u32 = 0x4800_0000;
+const WIDE: u32 = 0x0800_0000;
+const TIMED: u32 = 0x4000_0000;
 
 /// What a server counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UdpReport {
     /// Bytes received, those of the last datagram too.
     pub bytes: u64,
@@ -33,15 +37,19 @@ pub struct UdpReport {
     pub datagrams: u64,
     /// RFC 3550 §6.4.1.
     pub jitter_us: u64,
+    /// One-way delays by the clocks of both ends, where the client asked for trip times.
+    pub transit: Option<Transit>,
 }
 
 impl UdpReport {
     /// The datagram that carries it.
     pub fn to_bytes(self, layout: Layout) -> Vec<u8> {
         let wide = layout == Layout::Wide;
+        let transit = self.transit.filter(|_| wide);
         let (seconds, micros) = (self.span_us / 1_000_000, self.span_us % 1_000_000);
+        let flags = VALID | if wide { WIDE } else { 0 } | if transit.is_some() { TIMED } else { 0 };
         let first = [
-            u64::from(VALID | if wide { WIDE } else { 0 }),
+            u64::from(flags),
             self.bytes >> 32,
             self.bytes,
             seconds,
@@ -56,7 +64,8 @@ impl UdpReport {
         let mut push = |word: u64| bytes.extend_from_slice(&(word as u32).to_be_bytes());
         first.into_iter().for_each(&mut push);
         if wide {
-            std::iter::repeat_n(0, 15).for_each(&mut push);
+            let words = transit.map(|transit| transit.words(self.span_us)).unwrap_or_default();
+            words.into_iter().map(u64::from).for_each(&mut push);
             let high = [self.lost, self.out_of_order, self.datagrams];
             high.into_iter().for_each(|word| push(word >> 32));
         }
@@ -69,9 +78,10 @@ impl UdpReport {
         let flags_at = |offset| word(datagram, offset).filter(|flags| flags & VALID != 0);
         let base = if flags_at(16).is_some() { 16 } else { flags_at(12).map(|_| 12)? };
         let at = |offset: usize| word(datagram, base + offset).map(u64::from);
-        let high = |offset| {
-            let there = word(datagram, base).is_some_and(|flags| flags & WIDE == WIDE);
-            if there { at(offset).unwrap_or(0) << 32 } else { 0 }
+        let flags = word(datagram, base)?;
+        let high = |offset| match flags & WIDE {
+            0 => 0,
+            _ => at(offset).unwrap_or(0) << 32,
         };
         let micros = |offset| at(offset).filter(|micros| *micros < 1_000_000);
         Some(Self {
@@ -81,6 +91,10 @@ impl UdpReport {
             out_of_order: high(104) | at(24)?,
             datagrams: high(108) | at(28)?,
             jitter_us: at(32)? * 1_000_000 + micros(36)?,
+            transit: datagram
+                .get(base + 40..)
+                .filter(|_| flags & TIMED != 0)
+                .and_then(Transit::parse),
         })
     }
 }

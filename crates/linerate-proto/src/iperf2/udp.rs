@@ -4,13 +4,18 @@
 //! its readers take it for: a duplicate is out of order, and one out of order makes up for one
 //! lost.
 
-use super::datagram::{Layout, Stamp, client_header, mark_for_udp};
-use super::{ClientHeader, UdpReport};
+use super::datagram::{Layout, Stamp, client_header};
+use super::header::{UDP_START, mark_for_udp};
+use super::{ClientHeader, Transit, UdpReport};
 
 /// Datagrams have at least the fields before the header and the header's flags.
 const SHORTEST: usize = 12;
 /// The first datagram of a client is padded to this, however short the others are.
 pub const FIRST_BYTES_MIN: usize = 76;
+/// Datagrams with trip times hold the start time, too.
+pub const TIMED_BYTES_MIN: usize = 120;
+/// A start further from the receiver's clock than this tells of clocks that do not agree.
+const CLOCKS_APART_MAX_US: u64 = 600_000_000;
 
 /// What a datagram was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +40,15 @@ pub struct UdpReceiver {
     missed: u64,
     out_of_order: u64,
     jitter_us: f64,
-    /// Arrival minus sending of the datagram before.
-    transit_us: Option<i64>,
+    /// Arrival minus sending of the datagram before, and when that was sent.
+    transit_us: Option<(i64, u64)>,
+    delays: Option<Transit>,
     ended: bool,
 }
 
 impl UdpReceiver {
     /// Takes a datagram of `length` bytes, of which `bytes` are the beginning, that came at
-    /// `now_us` on any clock.
+    /// `now_us` on any clock; with trip times on the wall clock.
     pub fn take(&mut self, bytes: &[u8], length: usize, now_us: u64) -> UdpTaken {
         if length < SHORTEST {
             return UdpTaken::Foreign;
@@ -53,6 +59,9 @@ impl UdpReceiver {
         if first {
             self.header = client_header(bytes, layout);
             self.first_us = now_us;
+            let start_us = self.header.and_then(|header| header.trip_times);
+            let agree = start_us.filter(|us| us.abs_diff(now_us) <= CLOCKS_APART_MAX_US);
+            self.delays = agree.map(|_| Transit::default());
             // 2.0.5 counts from 0, newer ones from 1: the first number is in order, whichever.
             self.highest = stamp.number.saturating_sub(1).clamp(-1, 0);
         }
@@ -80,12 +89,19 @@ impl UdpReceiver {
         }
     }
 
-    /// J += (|D| - J) / 16, D the change of transit (RFC 3550 §6.4.1).
+    /// J += (|D| - J) / 16, D the change of transit (RFC 3550 §6.4.1). Of datagrams that were sent
+    /// at one time, in one call, the first counts.
     fn jitter(&mut self, sent_us: u64, now_us: u64) {
+        if self.transit_us.is_some_and(|(_, sent)| sent == sent_us) {
+            return;
+        }
         let transit = now_us.wrapping_sub(sent_us).cast_signed();
-        if let Some(before) = self.transit_us.replace(transit) {
+        if let Some((before, _)) = self.transit_us.replace((transit, sent_us)) {
             let change = transit.wrapping_sub(before).unsigned_abs() as f64;
             self.jitter_us += (change - self.jitter_us) / 16.0;
+        }
+        if let Some(delays) = &mut self.delays {
+            delays.record(transit);
         }
     }
 
@@ -108,6 +124,7 @@ impl UdpReceiver {
             out_of_order: self.out_of_order,
             datagrams: self.highest.max(0).cast_unsigned(),
             jitter_us: self.jitter_us as u64,
+            transit: self.delays.filter(|delays| delays.n > 0),
         }
     }
 
@@ -133,12 +150,30 @@ impl UdpSender {
     /// A buffer for datagrams of `length` bytes, with the header where there is room for it.
     pub fn buffer(&self, length: usize) -> Vec<u8> {
         let mut buffer = super::pattern(length.max(SHORTEST));
-        let mut header = self.header.to_bytes();
-        mark_for_udp(&mut header);
-        let room = buffer.len().saturating_sub(Layout::Wide.bytes()).min(header.len());
-        let base = Layout::Wide.bytes().min(buffer.len());
-        buffer[base..base + room].copy_from_slice(&header[..room]);
+        let head = self.head();
+        let room = buffer.len().min(head.len());
+        buffer[..room].copy_from_slice(&head[..room]);
         buffer
+    }
+
+    /// What every datagram begins with, its numbers and time still 0.
+    pub fn head(&self) -> Vec<u8> {
+        let mut head = vec![0; Layout::Wide.bytes()];
+        let mut header = self.header.to_bytes();
+        mark_for_udp(&mut header, Layout::Wide.bytes());
+        if let Some(start_us) = self.header.trip_times {
+            header.truncate(FIRST_BYTES_MIN - Layout::Wide.bytes());
+            header.resize(UDP_START, 0);
+            let words = [(start_us / 1_000_000) as u32, (start_us % 1_000_000) as u32];
+            header.extend(words.into_iter().flat_map(u32::to_be_bytes));
+        }
+        head.extend(header);
+        head
+    }
+
+    /// The header.
+    pub const fn header(&self) -> ClientHeader {
+        self.header
     }
 
     /// Stamps the next datagram.

@@ -111,11 +111,23 @@ fn a_recorded_report_is_read_and_the_same_figures_are_written_the_same() {
         out_of_order: 1,
         datagrams: 11,
         jitter_us: 5,
+        // 15 words behind the first ten: 0.000058, 0.000083, 0.000658 and 0.000073 s, 401.555555
+        // squares, 9 of them. Nine of 73.1 us are 658 us.
+        transit: Some(Transit {
+            n: 9,
+            min_us: 58,
+            max_us: 83,
+            mean_us: 73.0,
+            squares_us2: 401.555_555,
+        }),
     };
     assert_eq!(report, expected);
     let made = report.to_bytes(Layout::Wide);
     assert_eq!(made.len(), REPORT_BYTES);
-    assert_eq!(made[..16 + 40], wire[..16 + 40]);
+    // The sum of the delays (9 times the mean) and what is behind the squares is not read.
+    assert_eq!(made[..16 + 40 + 16], wire[..16 + 40 + 16]);
+    assert_eq!(made[16 + 64..16 + 80], wire[16 + 64..16 + 80]);
+    assert_eq!(made[16 + 88..16 + 92], wire[16 + 88..16 + 92]);
     for cut in 0..16 + 40 {
         assert_eq!(UdpReport::parse(&wire[..cut]), None, "cut at {cut}");
     }
@@ -130,6 +142,7 @@ fn counts_beyond_32_bits_survive_the_wide_report() {
         out_of_order: 1 << 33,
         datagrams: 9 << 32,
         jitter_us: 1_500_000,
+        transit: None,
     };
     assert_eq!(UdpReport::parse(&report.to_bytes(Layout::Wide)), Some(report));
 }
@@ -137,17 +150,123 @@ fn counts_beyond_32_bits_survive_the_wide_report() {
 #[test]
 fn a_client_numbers_from_1_and_each_end_takes_the_next_number() {
     let header = ClientHeader::new(Mode::Forward, Amount::Bytes(30_000));
-    let mut sender = UdpSender::new(ClientHeader { listen_port: 0xd101, ..header });
+    let mut sender =
+        UdpSender::new(ClientHeader { listen_port: 0xd101, rate_bps: 10 << 20, ..header });
     let mut buffer = sender.buffer(1470);
     sender.stamp(&mut buffer, 1_795_322_779_282_610);
-    // All but the rate, which this program does not tell, is as 2.1.8 sends it.
-    let mut recorded = bytes(FIRST);
-    recorded[64..].fill(0);
+    let recorded = bytes(FIRST);
     assert_eq!(buffer[..recorded.len()], recorded);
     for number in [-2, -3] {
         sender.stamp_end(&mut buffer, 0);
         assert_eq!(Stamp::parse(&buffer, Layout::Wide).map(|stamp| stamp.number), Some(number));
     }
+}
+
+/// Recorded from 2.1.8 (testdata/iperf2).
+const TRIP_TIMES: &[u8] = include_bytes!("../../../../testdata/iperf2/udp-trip-times.bin");
+const TRIP_REPORT: &[u8] = include_bytes!("../../../../testdata/iperf2/udp-report-trip-times.bin");
+const REVERSE: &[u8] = include_bytes!("../../../../testdata/iperf2/udp-reverse.bin");
+const FULL_DUPLEX: &[u8] = include_bytes!("../../../../testdata/iperf2/udp-full-duplex.bin");
+const DUAL: &[u8] = include_bytes!("../../../../testdata/iperf2/udp-dual.bin");
+/// Made after the layout of 2.0.5.
+const OLD_DUAL: &[u8] = include_bytes!("../../../../testdata/iperf2/old-dual.bin");
+const OLD_REPORT: &[u8] = include_bytes!("../../../../testdata/iperf2/old-report.bin");
+
+/// The header that a receiver finds in a datagram.
+fn header_in(datagram: &[u8]) -> ClientHeader {
+    let mut receiver = UdpReceiver::default();
+    receiver.take(datagram, 1470, 0);
+    receiver.header().expect("it has one")
+}
+
+#[test]
+fn recorded_tests_in_which_the_server_sends_are_read_and_written_to_the_byte() {
+    let half = Amount::Centiseconds(30);
+    let five = 5 << 30;
+    let cases = [
+        // -u -R -t 1; 1 Mbit/s of 2^20 by default.
+        (REVERSE, Mode::Reverse, Amount::Centiseconds(100), 1 << 20, 0, 0),
+        // -u -t 0.3 -b 5G -l 1000, --full-duplex with -S 0x10, and -d.
+        (FULL_DUPLEX, Mode::FullDuplex, half, five, 1000, 0x10),
+        (DUAL, Mode::Dual, half, five, 1000, 0),
+    ];
+    for (recorded, mode, amount, rate_bps, buffer_bytes, service_type) in cases {
+        let read = header_in(recorded);
+        assert_eq!((read.mode, read.amount), (mode, amount), "{mode:?}");
+        assert_eq!((read.rate_bps, read.buffer_bytes), (rate_bps, buffer_bytes), "{mode:?}");
+        assert_eq!((read.service_type, read.trip_times), (service_type, None), "{mode:?}");
+        assert_eq!(UdpSender::new(read).head()[16..], recorded[16..76], "{mode:?}");
+    }
+}
+
+#[test]
+fn a_start_time_stands_behind_the_room_for_isochronous_settings() {
+    // 0x6b02a389 seconds and 0xadef0 microseconds, as in the stamp of the first datagram.
+    let start_us = 0x6b02_a389 * 1_000_000 + 0xa_def0;
+    let read = header_in(TRIP_TIMES);
+    assert_eq!((read.mode, read.trip_times), (Mode::Forward, Some(start_us)));
+    assert_eq!(UdpSender::new(read).head()[16..], TRIP_TIMES[16..120]);
+    assert_eq!(TIMED_BYTES_MIN, 120);
+}
+
+#[test]
+fn delays_are_counted_with_trip_times_whose_clocks_agree_and_told_in_the_report() {
+    let start_us = 0x6b02_a389 * 1_000_000 + 0xa_def0;
+    for (after_us, counted) in [(30, true), (600_000_001, false)] {
+        let mut receiver = UdpReceiver::default();
+        let mut datagram = TRIP_TIMES.to_vec();
+        for (number, delay_us) in [(1, 30), (2, 50)] {
+            let sent_us = start_us + number * 1000;
+            Stamp { number: number as i64, sent_us }.write(&mut datagram);
+            let delay_us = if counted { delay_us } else { after_us };
+            receiver.take(&datagram, 1470, sent_us + delay_us);
+        }
+        let transit = receiver.counts().transit;
+        assert_eq!(transit.is_some(), counted, "{after_us}");
+        let Some(transit) = transit else { continue };
+        assert_eq!((transit.n, transit.min_us, transit.max_us), (2, 30, 50));
+        let told = UdpReport::parse(&receiver.report()).expect("a report");
+        assert_eq!(told.transit, Some(transit), "mean 40, squares 10^2 + 10^2");
+        assert!((transit.squares_us2 - 200.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn a_recorded_report_with_trip_times_tells_the_delays_that_its_client_printed() {
+    let report = UdpReport::parse(TRIP_REPORT).expect("a report");
+    let transit = report.transit.expect("trip times");
+    // 0.000004, 0.000077 and 0.000024 s; 4593.466666 squares of 30.
+    assert_eq!((transit.n, transit.min_us, transit.max_us), (30, 4, 77));
+    assert!((transit.mean_us - 24.0).abs() < 1e-9);
+    assert!((transit.squares_us2 - 4_593.466_666).abs() < 1e-6);
+    assert_eq!((report.datagrams, report.bytes, report.jitter_us), (30, 30 * 1470, 4));
+}
+
+#[test]
+fn a_server_that_sends_has_digits_for_a_header_and_numbers_of_64_bits() {
+    // As 2.1.8 sends it for -R: numbers, then 6789...
+    let mut datagram = pattern(100);
+    Stamp { number: 0x1_0000_0002, sent_us: 5 }.write(&mut datagram);
+    assert_eq!(Layout::of(&datagram), Layout::Wide);
+    let mut receiver = UdpReceiver::default();
+    assert_eq!(receiver.take(&datagram, 100, 0), UdpTaken::Data);
+    assert_eq!(receiver.counts().datagrams, 0x1_0000_0002);
+}
+
+#[test]
+fn a_client_of_2_0_5_asks_for_data_back_at_the_rate_in_the_place_of_the_window() {
+    assert_eq!(Layout::of(OLD_DUAL), Layout::Narrow);
+    let read = header_in(OLD_DUAL);
+    assert_eq!((read.mode, read.listen_port, read.version), (Mode::Dual, 5001, None));
+    assert_eq!((read.window, read.rate_bps), (1 << 20, 0));
+    assert_eq!(read.amount, Amount::Centiseconds(1000));
+}
+
+#[test]
+fn a_report_of_2_0_5_is_read() {
+    let report = UdpReport::parse(OLD_REPORT).expect("a report");
+    assert_eq!((report.bytes, report.lost, report.datagrams), (19_200, 3, 50));
+    assert_eq!((report.span_us, report.jitter_us, report.transit), (490_000, 12, None));
 }
 
 #[test]

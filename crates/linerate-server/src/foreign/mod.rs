@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Via};
-use linerate_engine::foreign::iperf2::UdpEar;
+use linerate_engine::foreign::iperf2::{UdpEar, UdpSeen, UdpServing};
 use linerate_engine::foreign::nuttcp::DataPorts;
 use linerate_engine::foreign::{Serving, iperf2, nuttcp};
 use linerate_engine::throughput::Admission;
@@ -51,15 +51,20 @@ pub(crate) struct Ear {
 }
 
 impl Ear {
-    /// Counts what comes over UDP until `stop`.
-    pub(crate) fn count_datagrams(&self, gate: &Gate, stop: &Stop, log: Log<'_>) {
+    /// Serves what comes over UDP until `stop`.
+    pub(crate) fn serve_datagrams(&self, gate: &Gate, stop: &Stop, log: Log<'_>) {
         let Some(udp) = &self.udp else { return };
-        udp.run(&gate.by_address(), stop, &mut |peer, told| {
-            let peer = Some(SocketAddr::new(peer.ip().to_canonical(), peer.port()));
-            let tested = told.is_ok();
-            let line = told.unwrap_or_else(|failure| failure.to_string());
-            log(&LogEntry { peer, line: &line, tested });
-        });
+        let watch = |peer: SocketAddr, seen: &UdpSeen<'_>| {
+            let (line, tested) = match seen {
+                UdpSeen::Begin(..) | UdpSeen::Interval(_) => return,
+                UdpSeen::Done(moved) => (moved.to_string(), true),
+                UdpSeen::Failed(failure) => (failure.to_string(), false),
+            };
+            log(&LogEntry { peer: Some(peer), line: &line, tested });
+        };
+        let admission = &gate.by_address();
+        let (interval, sends_anywhere) = (None, false);
+        udp.run(&UdpServing { admission, stop, watch: &watch, interval, sends_anywhere });
     }
 }
 
@@ -75,7 +80,7 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failu
             Ok(listener) => {
                 let port = listener.local_addr().map_or(port, |local| local.port());
                 let udp = (via == Via::Iperf2)
-                    .then(|| UdpEar::bind(SocketAddr::new(address, port)).ok())
+                    .then(|| UdpEar::bind(SocketAddr::new(address, port), None).ok())
                     .flatten();
                 ears.push(Ear { via, port, listener, udp });
             }

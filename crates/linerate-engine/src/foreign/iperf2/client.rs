@@ -9,6 +9,7 @@ use std::time::Duration;
 use linerate_core::record::{
     Direction, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan,
 };
+use linerate_core::units::BitRate;
 use linerate_proto::iperf2::{ANSWER_BYTES, Amount, Answer, ClientHeader, Mode, pattern};
 use linerate_sys::clock::monotonic;
 
@@ -151,13 +152,15 @@ fn header(way: Way, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> 
         listen_port: way.listen_port,
         // iperf 2.1.8 writes beyond its own buffer of 128 KiB when a header asks for more.
         buffer_bytes: if plan.buffer_bytes <= SERVER_BUFFER_MAX { plan.buffer_bytes } else { 0 },
+        rate_bps: plan.pace.map_or(0, BitRate::bits_per_sec),
+        service_type: plan.dscp.unwrap_or(0) << 2,
         window: plan.window_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
         ..ClientHeader::new(way.mode, amount)
     })
 }
 
 /// Hundredths of a second, rounded up: the server is not to end before this end does.
-fn time(ns: u64) -> Result<Amount, Failure> {
+pub(super) fn time(ns: u64) -> Result<Amount, Failure> {
     let centiseconds = u32::try_from(ns.div_ceil(10_000_000)).ok();
     let fits = centiseconds.filter(|count| *count <= 1 << 31);
     fits.map(Amount::Centiseconds)

@@ -2,10 +2,21 @@
 
 pub(crate) mod client;
 mod server;
+mod udp_arrivals;
+mod udp_back;
 mod udp_client;
+mod udp_end;
+mod udp_layout;
 mod udp_server;
+mod udp_session;
+mod udp_tally;
 
 pub use client::{Return, run_with_return};
 pub use server::serve;
+pub use udp_back::UdpSentBack;
 pub(crate) use udp_client::measure_udp;
-pub use udp_server::{UdpEar, UdpLog};
+pub use udp_client::{UdpExtras, run_udp};
+pub(crate) use udp_layout::DATAGRAM_BYTES;
+pub use udp_server::UdpEar;
+pub use udp_session::{UdpMoved, UdpSeen, UdpServing, UdpWatch};
+pub use udp_tally::UdpCounted;

@@ -142,13 +142,15 @@ fn add(
     endpoint.add(socket, place, client);
 }
 
-/// The test of a server that sends: the client's amount and buffer.
+/// The test of a server that sends: the client's amount, buffer and rate.
 fn sending(header: ClientHeader, directions: TcpDirections) -> Result<Request, Failure> {
     let finish = match header.amount {
         Amount::Bytes(bytes) => Finish::Bytes(bytes.into()),
         Amount::Centiseconds(count) => Finish::TimeNs(u64::from(count) * 10_000_000),
     };
     let mut request = request(directions, finish);
+    request.pace_bps = Some(header.rate_bps).filter(|rate| *rate > 0);
+    request.dscp = Some(header.service_type >> 2).filter(|dscp| *dscp > 0);
     if (1..=BUFFER_MAX).contains(&header.buffer_bytes) {
         request.buffer_bytes = header.buffer_bytes;
     }

@@ -13,7 +13,7 @@ mod gather;
 mod plan;
 mod registry;
 mod report;
-mod sent_rows;
+pub(crate) mod sent_rows;
 mod session;
 mod udp_client;
 mod udp_session;

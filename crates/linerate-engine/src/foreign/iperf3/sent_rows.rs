@@ -7,14 +7,14 @@ use crate::throughput::rate_bps;
 
 /// Follows the samples of the sending streams of one end.
 #[derive(Debug, Default)]
-pub(super) struct SentRows {
+pub(crate) struct SentRows {
     before: Vec<UdpSample>,
 }
 
 impl SentRows {
     /// The rows of the interval that ends with these samples: every stream of the direction, when
     /// there are several, and their sum.
-    pub(super) fn next(
+    pub(crate) fn next(
         &mut self,
         samples: &[UdpSample],
         direction: Direction,

@@ -86,12 +86,12 @@ fn plan(asked: &Asked) -> TcpPlan {
         streams: asked.streams,
         finish,
         interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
-        buffer_bytes: asked.length,
+        buffer_bytes: asked.length.unwrap_or(128 << 10),
         window_bytes: asked.window,
         mss_bytes: asked.mss,
         nodelay: asked.nodelay,
         congestion_control: asked.congestion_control.clone(),
-        pace: asked.rate_bps.map(BitRate::from_bits_per_sec),
+        pace: asked.rate_bps().map(BitRate::from_bits_per_sec),
         dscp: Some(asked.tos >> 2).filter(|dscp| *dscp > 0),
         ..TcpPlan::default()
     }
@@ -178,8 +178,12 @@ impl Printer<'_> {
         let Some(flow) = flow else { return };
         let same = |stream: &&StreamOpened| (stream.direction, stream.flow) == (direction, flow);
         let Some(stream) = self.streams.iter().find(same) else { return };
-        let places = (stream.local_addr.as_str(), stream.remote_addr.as_str());
-        output::line(&lines::csv(u32::from(flow) + 1, places, span, bytes));
+        // Who sends comes first.
+        let (sender, receiver) = match direction {
+            Direction::Up => (stream.local_addr.as_str(), stream.remote_addr.as_str()),
+            Direction::Down => (stream.remote_addr.as_str(), stream.local_addr.as_str()),
+        };
+        output::line(&lines::csv(u32::from(flow) + 1, (sender, receiver), span, bytes));
     }
 
     /// The rows of the whole test.

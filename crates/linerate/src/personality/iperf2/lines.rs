@@ -15,11 +15,14 @@ pub(super) struct Format {
 
 impl Default for Format {
     fn default() -> Self {
-        Self { power: None, bits: true }
+        Self::AUTO
     }
 }
 
 impl Format {
+    /// A unit that fits each figure, in bits.
+    pub(super) const AUTO: Self = Self { power: None, bits: true };
+
     /// Of the letter that `-f` takes.
     pub(super) fn of(letter: char) -> Option<Self> {
         let power = match letter.to_ascii_lowercase() {
@@ -76,10 +79,11 @@ pub(super) fn row(id: &str, (begin_s, end_s): (f64, f64), bytes: u64, format: Fo
     )
 }
 
-/// A row of `-y C`: bytes and bit/s with the addresses, without a date of its own.
+/// A row of `-y C`: bytes and bit/s with the addresses, the sender's first, without a date of its
+/// own.
 pub(super) fn csv(
     id: u32,
-    (local, remote): (&str, &str),
+    (sender, receiver): (&str, &str),
     (begin_s, end_s): (f64, f64),
     bytes: u64,
 ) -> String {
@@ -92,8 +96,8 @@ pub(super) fn csv(
     // iperf 2.1.8 prints the epoch's first second for the date, whatever the day is.
     format!(
         "19700101000000,{},{},{id},{begin_s:.1}-{end_s:.1},{bytes},{rate:.0}",
-        both(local),
-        both(remote)
+        both(sender),
+        both(receiver)
     )
 }
 

@@ -1,11 +1,14 @@
-//! `iperf` as version 2.1.8 has it: `iperf -c host`, `iperf -s`.
+//! `iperf` as version 2.1.8 has it: `iperf -c host`, `iperf -s`, and both with `-u`.
 //!
-//! Left out: enhanced reports (`-e` is taken and adds no columns), UDP, histograms, isochronous
+//! Left out: enhanced reports over TCP (`-e` adds columns over UDP alone), histograms, isochronous
 //! traffic, multicast, daemons.
 
 mod client;
 mod lines;
 mod server;
+mod udp_client;
+mod udp_lines;
+mod udp_server;
 
 use std::net::IpAddr;
 
@@ -17,7 +20,9 @@ use crate::output;
 const FULL_DUPLEX: char = '\u{1}';
 const TRIP_TIMES: char = '\u{2}';
 
-const FLAGS: [Flag; 30] = [
+const REALTIME: char = '\u{3}';
+
+const FLAGS: [Flag; 33] = [
     ('c', "client", true),
     ('s', "server", false),
     ('p', "port", true),
@@ -36,6 +41,9 @@ const FLAGS: [Flag; 30] = [
     ('f', "format", true),
     ('y', "reportstyle", true),
     ('N', "nodelay", false),
+    ('o', "output", true),
+    ('x', "reportexclude", true),
+    (REALTIME, "realtime", false),
     ('M', "mss", true),
     ('B', "bind", true),
     ('Z', "linux-congestion", true),
@@ -51,11 +59,11 @@ const FLAGS: [Flag; 30] = [
 ];
 
 const USAGE: &str = "\
-Usage: linerate iperf -s [-p port] [-w size] [-B address] [-i s] [-f kmgKMGaA] [-y C]
-       linerate iperf -c host [-p port] [-t s | -n size] [-i s] [-l size] [-w size] [-P n]
-             [-R | -d | -r | --full-duplex] [-L port] [-b rate] [-N] [-M bytes] [-Z name] [-S tos]
-             [-B address] [-f kmgKMGaA] [-y C] [-V]
-taken without effect: -e -m -C --trip-times; not here: -u and the rest of iperf's flags";
+Usage: linerate iperf -s [-u] [-p port] [-w size] [-B address] [-i s] [-f kmgKMGaA] [-y C] [-e]
+       linerate iperf -c host [-u] [-p port] [-t s | -n size] [-i s] [-l size] [-w size] [-P n]
+             [-R | -d | -r | --full-duplex] [-L port] [-b rate | -b n pps] [-N] [-M bytes]
+             [-Z name] [-S tos] [-B address] [-f kmgKMGaA] [-y C] [-V] [-e] [--trip-times]
+k, m, g are powers of 1000, K, M, G of 1024. Taken without effect: -m -C -x --realtime";
 
 /// Which ways a client asks data to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +86,7 @@ struct Asked {
     time_s: f64,
     bytes: Option<u64>,
     interval_s: Option<f64>,
-    length: u32,
+    length: Option<u32>,
     window: Option<u64>,
     streams: u16,
     ways: Ways,
@@ -88,9 +96,42 @@ struct Asked {
     mss: Option<u32>,
     bind: Option<IpAddr>,
     congestion_control: Option<String>,
-    rate_bps: Option<u64>,
+    rate: Option<Rate>,
     tos: u8,
     ipv6: bool,
+    udp: bool,
+    enhanced: bool,
+    trip_times: bool,
+}
+
+/// What `-b` asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rate {
+    BitsPerSec(u64),
+    DatagramsPerSec(f64),
+}
+
+impl Asked {
+    /// How rows over UDP are written.
+    const fn style(&self) -> udp_lines::Style {
+        let (format, enhanced, csv) = (self.format, self.enhanced, self.csv);
+        udp_lines::Style { format, enhanced, csv }
+    }
+
+    /// Payload of a datagram: with its headers a packet of Ethernet.
+    fn datagram_bytes(&self) -> u32 {
+        self.length.unwrap_or(if self.ipv6 { 1450 } else { 1470 })
+    }
+
+    /// The pace in payload bit/s; none to send as fast as possible.
+    fn rate_bps(&self) -> Option<u64> {
+        match self.rate? {
+            Rate::BitsPerSec(rate) => Some(rate).filter(|rate| *rate > 0),
+            Rate::DatagramsPerSec(count) => {
+                Some((count * f64::from(self.datagram_bytes()) * 8.0) as u64)
+            }
+        }
+    }
 }
 
 impl Default for Asked {
@@ -103,7 +144,7 @@ impl Default for Asked {
             time_s: 10.0,
             bytes: None,
             interval_s: None,
-            length: 128 << 10,
+            length: None,
             window: None,
             streams: 1,
             ways: Ways::Forward,
@@ -113,9 +154,12 @@ impl Default for Asked {
             mss: None,
             bind: None,
             congestion_control: None,
-            rate_bps: None,
+            rate: None,
             tos: 0,
             ipv6: false,
+            udp: false,
+            enhanced: false,
+            trip_times: false,
         }
     }
 }
@@ -134,7 +178,12 @@ pub(super) fn run(words: &[String]) -> Outcome {
         }
         Err(mistake) => return Err(super::mistake("iperf", &mistake).into()),
     };
-    let done = if asked.serves { server::run(&asked) } else { client::run(&asked) };
+    let done = match (asked.serves, asked.udp) {
+        (true, false) => server::run(&asked),
+        (true, true) => udp_server::run(&asked),
+        (false, false) => client::run(&asked),
+        (false, true) => udp_client::run(&asked),
+    };
     Ok(done.map_or_else(
         |failure| {
             output::note(&format!("iperf: {failure}"));
@@ -176,12 +225,12 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
         'L' => asked.listen_port = Some(getopt::number(letter, value)?),
         't' => asked.time_s = seconds()?,
         'i' => asked.interval_s = Some(seconds()?.max(0.01)),
-        'n' => asked.bytes = Some(getopt::bytes(letter, value)?),
+        'n' => asked.bytes = Some(bytes(letter, value)?),
         'l' => {
-            let bytes = u32::try_from(getopt::bytes(letter, value)?).ok();
-            asked.length = bytes.filter(|bytes| *bytes > 0).ok_or("-l: no size of a buffer")?;
+            let bytes = u32::try_from(bytes(letter, value)?).ok().filter(|bytes| *bytes > 0);
+            asked.length = Some(bytes.ok_or("-l: no size of a buffer")?);
         }
-        'w' => asked.window = Some(getopt::bytes(letter, value)?).filter(|bytes| *bytes > 0),
+        'w' => asked.window = Some(bytes(letter, value)?).filter(|bytes| *bytes > 0),
         'P' => asked.streams = getopt::number(letter, value)?,
         'R' => asked.ways = Ways::Reverse,
         'd' => asked.ways = Ways::Dual,
@@ -201,21 +250,59 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
             asked.bind = Some(address.map_err(|_| format!("-B: '{value}' is no address"))?);
         }
         'Z' => asked.congestion_control = Some(value.to_owned()),
-        'b' => {
-            let rate = getopt::size(value, true).filter(|rate| (1.0..1e18).contains(rate));
-            asked.rate_bps = Some(rate.ok_or_else(|| format!("-b: '{value}' is no rate"))? as u64);
-        }
-        'S' => {
-            let parsed = value
-                .strip_prefix("0x")
-                .map_or_else(|| value.parse().ok(), |digits| u8::from_str_radix(digits, 16).ok());
-            asked.tos = parsed.ok_or_else(|| format!("-S: '{value}' is no type of service"))?;
-        }
-        'u' => return Err("-u: use linerate udp".to_owned()),
+        'b' => asked.rate = Some(rate(value)?),
+        'S' => asked.tos = service_type(value)?,
+        'u' => asked.udp = true,
+        'e' => asked.enhanced = true,
+        TRIP_TIMES => asked.trip_times = true,
+        'o' => return Err("-o: send the output to a file by the shell".to_owned()),
         'V' => asked.ipv6 = true,
         _ => {}
     }
     Ok(())
+}
+
+/// A number with k, m, g, t for powers of 1000 or K, M, G, T for those of 1024 (iperf 2's manual;
+/// 2.1.8 puts 8000 into the header for `-l 8k`).
+fn size(text: &str) -> Option<f64> {
+    let decimal = text.ends_with(|last: char| last.is_ascii_lowercase());
+    getopt::size(text, decimal)
+}
+
+fn bytes(letter: char, text: &str) -> Result<u64, String> {
+    let value = size(text).filter(|value| *value < 9e18);
+    value.map(|value| value as u64).ok_or_else(|| format!("-{letter}: '{text}' is no size"))
+}
+
+/// Bits or datagrams a second; 0 is as fast as possible.
+fn rate(text: &str) -> Result<Rate, String> {
+    let wrong = || format!("-b: '{text}' is no rate");
+    if let Some(count) = text.strip_suffix("pps") {
+        let count = size(count.trim()).filter(|count| (1.0..1e12).contains(count));
+        return Ok(Rate::DatagramsPerSec(count.ok_or_else(wrong)?));
+    }
+    let rate = size(text).filter(|rate| *rate < 1e18).map(|rate| Rate::BitsPerSec(rate as u64));
+    rate.ok_or_else(wrong)
+}
+
+/// The octet of the type of service: its number, or the name of a code point, which are the upper
+/// six bits of it (RFC 2474, RFC 2597, RFC 3246).
+fn service_type(text: &str) -> Result<u8, String> {
+    let name = text.to_ascii_lowercase();
+    let digits = |prefix| name.strip_prefix(prefix).and_then(|rest| rest.parse::<u8>().ok());
+    let code_point = match (digits("cs"), digits("af")) {
+        (Some(class @ 0..=7), _) => Some(class << 3),
+        (_, Some(af)) if (1..=4).contains(&(af / 10)) && (1..=3).contains(&(af % 10)) => {
+            Some((af / 10) << 3 | (af % 10) << 1)
+        }
+        _ if name == "ef" => Some(46),
+        _ => None,
+    };
+    let octet = match name.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16).ok(),
+        None => name.parse().ok().or_else(|| code_point.map(|point| point << 2)),
+    };
+    octet.ok_or_else(|| format!("-S: '{text}' is no type of service"))
 }
 
 #[cfg(test)]
@@ -237,7 +324,7 @@ mod tests {
                     host: host.clone(),
                     time_s: 30.0,
                     interval_s: Some(1.0),
-                    window: Some(524_288),
+                    window: Some(512_000),
                     streams: 4,
                     ..Asked::default()
                 },
@@ -247,8 +334,8 @@ mod tests {
                 Asked {
                     host: host.clone(),
                     bytes: Some(10_485_760),
-                    length: 8192,
-                    rate_bps: Some(20_000_000),
+                    length: Some(8192),
+                    rate: Some(Rate::BitsPerSec(20_000_000)),
                     ways: Ways::Reverse,
                     ..Asked::default()
                 },
@@ -264,11 +351,41 @@ mod tests {
                     ..Asked::default()
                 },
             ),
+            (
+                "-u -c h -b 1K -l 100 -S af41 --trip-times -e",
+                Asked {
+                    host: Some("h".to_owned()),
+                    udp: true,
+                    rate: Some(Rate::BitsPerSec(1024)),
+                    length: Some(100),
+                    // 4 × 8 + 1 × 2 = 34, in the upper six bits.
+                    tos: 136,
+                    trip_times: true,
+                    enhanced: true,
+                    ..Asked::default()
+                },
+            ),
+            (
+                "-u -c h -b 10kpps",
+                Asked {
+                    host: Some("h".to_owned()),
+                    udp: true,
+                    rate: Some(Rate::DatagramsPerSec(10_000.0)),
+                    ..Asked::default()
+                },
+            ),
             ("-s -y C", Asked { serves: true, csv: true, ..Asked::default() }),
         ];
         for (line, expected) in cases {
             assert_eq!(asked(line), Ok(Some(expected)), "{line}");
         }
+    }
+
+    #[test]
+    fn a_rate_in_datagrams_is_that_of_their_payload() {
+        let asked = asked("-u -c h -b 100pps").expect("sound").expect("a test");
+        // 100 × 1470 × 8 bit/s: 2.1.8 has 0x11f1c0 in its header.
+        assert_eq!(asked.rate_bps(), Some(0x0011_f1c0));
     }
 
     #[test]
@@ -278,7 +395,9 @@ mod tests {
             ("-s -c h", "-s and -c"),
             ("-c h -t 0", "-t"),
             ("-c h -P x", "-P"),
-            ("-c h -u", "linerate udp"),
+            ("-c h -b 1x", "-b"),
+            ("-c h -S af5", "-S"),
+            ("-c h -o file", "shell"),
             ("-c h more", "extra argument"),
             ("-c h --histograms", "unrecognized"),
             ("-c h -f z", "-f"),

@@ -120,7 +120,12 @@ impl Client<'_> {
         let stream = self.streams.iter().find(|(way, ..)| *way == direction);
         match stream.filter(|_| self.asked.csv) {
             Some((_, local, remote)) => {
-                output::line(&lines::csv(self.number, (local, remote), span, bytes));
+                // Who sends comes first.
+                let (sender, receiver) = match direction {
+                    Direction::Up => (remote, local),
+                    Direction::Down => (local, remote),
+                };
+                output::line(&lines::csv(self.number, (sender, receiver), span, bytes));
             }
             None => {
                 output::line(&lines::row(&self.id(direction), span, bytes, self.asked.format));

@@ -1,0 +1,101 @@
+//! Watches what a server sends: asks again while nothing comes, and notices an end that was lost.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use linerate_core::record::{Direction, Failure, Fault};
+use linerate_core::time::MonoTime;
+use linerate_proto::native::{UdpSample, UdpSent};
+
+use crate::datagram::endpoint::Endpoint;
+
+/// While nothing comes the server is asked again this often.
+const AGAIN: Duration = Duration::from_millis(250);
+/// The first datagram has this long to come.
+const FIRST: Duration = Duration::from_secs(3);
+/// After the planned end silence of this length means that the end was lost.
+const QUIET: Duration = Duration::from_secs(1);
+/// Before it, silence of this length means that the server is gone.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+
+/// The streams that a server sends, as a client follows them.
+pub(super) struct Arrivals {
+    begin: MonoTime,
+    planned: Option<MonoTime>,
+    server: SocketAddr,
+    asked: MonoTime,
+    moved: MonoTime,
+    datagrams: u64,
+    stopping: bool,
+    over: bool,
+}
+
+impl Arrivals {
+    pub(super) const fn new(
+        begin: MonoTime,
+        planned: Option<MonoTime>,
+        server: SocketAddr,
+    ) -> Self {
+        let (asked, moved) = (begin, begin);
+        let (stopping, over) = (false, false);
+        Self { begin, planned, server, asked, moved, datagrams: 0, stopping, over }
+    }
+
+    /// The user does not want more.
+    pub(super) const fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Looks at what came; the streams on which to ask again.
+    /// # Errors
+    /// When the server does not send, or sends no longer.
+    pub(super) fn look(&mut self, endpoint: &Endpoint, now: MonoTime) -> Result<Vec<u16>, Failure> {
+        if self.over {
+            return Ok(Vec::new());
+        }
+        let samples = endpoint.sample(now);
+        let downs = samples.iter().filter(|sample| sample.direction == Direction::Down);
+        let downs: Vec<&UdpSample> = downs.collect();
+        if downs.is_empty() || endpoint.is_done() {
+            self.over = true;
+            return Ok(Vec::new());
+        }
+        let datagrams = downs.iter().map(|sample| sample.counts.datagrams).sum();
+        if datagrams != self.datagrams {
+            (self.datagrams, self.moved) = (datagrams, now);
+        }
+        let silent = now.since(self.moved);
+        let planned = self.planned.is_none_or(|end| now >= end);
+        if self.stopping || (datagrams > 0 && planned && silent >= QUIET) {
+            self.over = true;
+            endpoint.told_sent(&downs.iter().map(|sample| until_now(sample)).collect::<Vec<_>>());
+        } else if datagrams == 0 && now.since(self.begin) >= FIRST {
+            let reason = "no data came";
+            return Err(self.fault(reason).advise("over UDP iperf sends since 2.1, `iperf -s -u`"));
+        } else if silent >= SILENCE_MAX {
+            let failure = self.fault("the server fell silent");
+            return Err(failure.advise("what was measured before is kept"));
+        }
+        if self.over || now.since(self.asked) < AGAIN {
+            return Ok(Vec::new());
+        }
+        self.asked = now;
+        let dry = downs.iter().filter(|sample| sample.counts.datagrams == 0);
+        Ok(dry.map(|sample| sample.flow).collect())
+    }
+
+    fn fault(&self, reason: &str) -> Failure {
+        Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
+    }
+}
+
+/// All that the server is known to have sent.
+fn until_now(sample: &UdpSample) -> UdpSent {
+    UdpSent {
+        direction: sample.direction,
+        flow: sample.flow,
+        datagrams: sample.counts.next,
+        measured: sample.counts.next,
+        span_ns: 0,
+    }
+}

@@ -1,0 +1,131 @@
+//! What a server sends over UDP: on the client's stream (`-R`, `--full-duplex`), where nobody
+//! reports, or on one of its own (`-d`, `-r`), where the client does.
+
+use std::net::SocketAddr;
+
+use linerate_core::record::{Direction, Failure, Side};
+use linerate_core::time::MonoTime;
+use linerate_proto::iperf2::{ClientHeader, FIRST_BYTES_MIN, Mode, UdpReport, UdpSender, pattern};
+use linerate_proto::native::Token;
+use linerate_sys::clock::monotonic;
+use linerate_sys::datagram_socket::{DatagramSocket, any_local};
+
+use super::udp_end;
+use super::udp_layout::{LAYOUT, sending, wall_us};
+use crate::datagram::endpoint::{Endpoint, Place, open_socket};
+
+/// The end is told so often to a client that does not answer it.
+const ENDS: u32 = 3;
+
+/// A stream to a client.
+pub(super) struct Back {
+    endpoint: Endpoint,
+    socket: DatagramSocket,
+    head: Vec<u8>,
+    size_bytes: u32,
+    begin: MonoTime,
+    reports: bool,
+}
+
+/// What a server sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UdpSentBack {
+    /// Datagrams, the end among them.
+    pub datagrams: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time of sending.
+    pub span_ns: u64,
+    /// What the client says, where it makes a report.
+    pub report: Option<UdpReport>,
+}
+
+impl Back {
+    /// Begins to send what the header asks for, on the client's own stream.
+    pub(super) fn on(socket: DatagramSocket, header: &ClientHeader) -> Result<Self, Failure> {
+        Self::start(socket, header, false)
+    }
+
+    /// The same on a stream of its own, to the port where the client listens.
+    pub(super) fn to(client: SocketAddr, header: &ClientHeader) -> Result<Self, Failure> {
+        let to = SocketAddr::new(client.ip(), header.listen_port);
+        let socket = open_socket(&sending(header)?, any_local(to))
+            .and_then(|socket| socket.connect(to).map(|()| socket));
+        Self::start(socket.map_err(|error| crate::failure::system(&error))?, header, true)
+    }
+
+    fn start(
+        socket: DatagramSocket,
+        header: &ClientHeader,
+        reports: bool,
+    ) -> Result<Self, Failure> {
+        let request = sending(header)?;
+        let size_bytes = request.size_bytes;
+        let begin = monotonic();
+        let head = head(header, begin);
+        let mut endpoint = Endpoint::with_layout(request, LAYOUT, None);
+        endpoint.begin_with(&head);
+        let fail = |error: linerate_sys::Error| crate::failure::system(&error);
+        let own = socket.try_clone().map_err(fail)?;
+        let direction = Direction::Down;
+        let place = Place { direction, flow: 0, side: Side::Sender, client_addr: String::new() };
+        endpoint.add(own, place, Token([0; 16]));
+        endpoint.start_senders(begin).map_err(fail)?;
+        Ok(Self { endpoint, socket, head, size_bytes, begin, reports })
+    }
+
+    /// What was sent until now.
+    pub(super) fn so_far(&self) -> UdpSentBack {
+        let now = monotonic();
+        let samples = self.endpoint.sample(now);
+        let datagrams = samples.first().map_or(0, |sample| sample.counts.datagrams);
+        UdpSentBack {
+            datagrams,
+            bytes: datagrams * u64::from(self.size_bytes),
+            span_ns: now.nanos_since(self.begin),
+            report: None,
+        }
+    }
+
+    /// Sends no more.
+    pub(super) fn stop(&self) {
+        self.endpoint.stop_sending();
+    }
+
+    /// Whether everything was sent.
+    pub(super) fn is_done(&self) -> bool {
+        self.endpoint.is_done()
+    }
+
+    /// Says the end, and waits for the client's report where it makes one.
+    pub(super) fn finish(self) -> Result<UdpSentBack, Failure> {
+        let about = (self.head.as_slice(), self.size_bytes as usize);
+        let sent = self.endpoint.sent().unwrap_or_default();
+        let (count, span_ns) = sent.first().map_or((0, 0), |sent| (sent.datagrams, sent.span_ns));
+        let report = match self.reports {
+            true => udp_end::ask_report(&self.socket, count, about),
+            false => {
+                udp_end::tell(&self.socket, count, about, ENDS);
+                None
+            }
+        };
+        let failure = self.endpoint.finish().into_iter().find_map(|report| report.failure);
+        if let Some(reason) = failure {
+            let fault = linerate_core::record::Fault::Unreachable;
+            return Err(Failure::new(fault, "send UDP to", "an iperf 2 client", reason));
+        }
+        let datagrams = count + 1;
+        let bytes = datagrams * u64::from(self.size_bytes);
+        Ok(UdpSentBack { datagrams, bytes, span_ns, report })
+    }
+}
+
+/// What the datagrams begin with: digits, and with trip times a header that says so.
+fn head(asked: &ClientHeader, begin: MonoTime) -> Vec<u8> {
+    if asked.trip_times.is_none() {
+        return pattern(FIRST_BYTES_MIN);
+    }
+    let mode = if asked.mode == Mode::FullDuplex { asked.mode } else { Mode::Forward };
+    let trip_times = Some(wall_us(begin));
+    UdpSender::new(ClientHeader { trip_times, mode, ..*asked }).head()
+}

@@ -1,0 +1,95 @@
+//! What came from one address to the UDP port that iperf 2 and ttcp share, and the answer to its
+//! end.
+
+use linerate_core::time::MonoTime;
+use linerate_proto::iperf2::{ClientHeader, UdpReceiver, UdpReport, UdpTaken};
+use linerate_proto::ttcp;
+
+/// Counts the datagrams of one sender.
+pub(super) struct Tally {
+    machine: Machine,
+    pub(super) begin: MonoTime,
+    pub(super) last: MonoTime,
+}
+
+enum Machine {
+    Iperf(Box<UdpReceiver>),
+    /// With whether its end came.
+    Ttcp(ttcp::UdpReceiver, bool),
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug)]
+pub enum UdpCounted {
+    /// Of iperf 2, in its own figures.
+    Iperf(UdpReport),
+    /// Of ttcp, which has no numbers.
+    Ttcp {
+        /// Payload.
+        bytes: u64,
+        /// Marks left out.
+        datagrams: u64,
+    },
+}
+
+impl Tally {
+    /// Of a sender, by its first datagram, which is not taken yet.
+    ///
+    /// ttcp begins with a mark, or where that was lost with its pattern: four printable characters
+    /// where iperf 2 has a number, which would be beyond 500 million.
+    pub(super) fn of(datagram: &[u8], now: MonoTime) -> Self {
+        let printable = datagram.iter().take(4).all(|byte| (b' '..=b'~').contains(byte));
+        let machine = if datagram.len() <= ttcp::MARK_BYTES || printable {
+            Machine::Ttcp(ttcp::UdpReceiver::default(), false)
+        } else {
+            Machine::Iperf(Box::default())
+        };
+        Self { machine, begin: now, last: now }
+    }
+
+    /// Takes a datagram that came at `now`, `wall_us` by the wall clock; the answer, where it ends
+    /// the test.
+    pub(super) fn take(&mut self, datagram: &[u8], now: MonoTime, wall_us: u64) -> Option<Vec<u8>> {
+        self.last = now;
+        match &mut self.machine {
+            Machine::Iperf(receiver) => {
+                if receiver.take(datagram, datagram.len(), wall_us) != UdpTaken::End {
+                    return None;
+                }
+                let report = receiver.report();
+                // Never more to an address than came from it.
+                (receiver.counts().bytes >= report.len() as u64).then_some(report)
+            }
+            Machine::Ttcp(receiver, ended) => {
+                *ended |= receiver.take(datagram.len()) == ttcp::Received::End;
+                None
+            }
+        }
+    }
+
+    /// Whether the sender has said that it is done.
+    pub(super) fn ended(&self) -> bool {
+        match &self.machine {
+            Machine::Iperf(receiver) => receiver.ended(),
+            Machine::Ttcp(_, ended) => *ended,
+        }
+    }
+
+    /// The header of an iperf 2 that sent one.
+    pub(super) fn header(&self) -> Option<ClientHeader> {
+        match &self.machine {
+            Machine::Iperf(receiver) => receiver.header(),
+            Machine::Ttcp(..) => None,
+        }
+    }
+
+    /// The counts so far.
+    pub(super) fn counted(&self) -> UdpCounted {
+        match &self.machine {
+            Machine::Iperf(receiver) => UdpCounted::Iperf(receiver.counts()),
+            Machine::Ttcp(receiver, _) => {
+                UdpCounted::Ttcp { bytes: receiver.bytes, datagrams: receiver.datagrams }
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! `iperf -u -c`: the plan, its rows as they come, and the server's report.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_core::record::{
+    Direction, Event, Failure, Family, Finish, FlowEnd, IntervalRow, Record, StreamOpened,
+    TcpDirections, UdpPlan, Via,
+};
+use linerate_core::units::BitRate;
+use linerate_engine::context::Context;
+use linerate_engine::foreign::iperf2::{Return, UdpEar, UdpExtras, UdpSeen, UdpServing, run_udp};
+use linerate_proto::iperf2::UdpReport;
+use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::stop::Stop;
+
+use super::lines::{self, Format, RULER};
+use super::udp_lines::{Received, csv_received, csv_sent};
+use super::{Asked, Ways, server, udp_server};
+use crate::command::measure::tool;
+use crate::output;
+use crate::personality::listening::{Everybody, until_interrupted};
+
+/// How often the end of the server's stream is looked for.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Measures and prints.
+pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+    let plan = plan(asked);
+    let stop = until_interrupted()?;
+    let printer = Mutex::new(Printer { asked, streams: Vec::new(), headed: None });
+    let mut watch = |event: &Event| lock(&printer).event(event);
+    let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
+    let trip_times = asked.trip_times;
+    let (record, reports) = match asked.ways {
+        Ways::Dual | Ways::TradeOff => with_return(asked, &plan, &mut context)?,
+        _ => run_udp(&plan, UdpExtras { back: None, trip_times }, &mut context),
+    };
+    lock(&printer).end(&record, &reports);
+    record.failure.map_or(Ok(()), Err)
+}
+
+/// The test there, and the server's stream back.
+fn with_return(
+    asked: &Asked,
+    plan: &UdpPlan,
+    context: &mut Context<'_>,
+) -> Result<(Record, Vec<UdpReport>), Failure> {
+    let port = asked.listen_port.unwrap_or(asked.port);
+    let back = Some(Return { at_once: asked.ways == Ways::Dual, port });
+    let ear = UdpEar::bind(udp_server::local(asked, port), asked.window)?;
+    let (listening, finished) = (Stop::new(), AtomicBool::new(false));
+    let printer = udp_server::Printer::new(asked, "*");
+    let watch = |peer, seen: &UdpSeen<'_>| {
+        printer.see(peer, seen);
+        if matches!(seen, UdpSeen::Done(_) | UdpSeen::Failed(_)) {
+            finished.store(true, Ordering::Release);
+        }
+    };
+    let serving = UdpServing {
+        admission: &Everybody,
+        stop: &listening,
+        watch: &watch,
+        interval: udp_server::interval(asked),
+        sends_anywhere: false,
+    };
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| ear.run(&serving));
+        let extras = UdpExtras { back, trip_times: asked.trip_times };
+        let done = run_udp(plan, extras, context);
+        // A server that never comes back keeps nobody waiting longer than its own test.
+        let deadline = monotonic() + server::span(asked);
+        let over = || finished.load(Ordering::Acquire) || context.stop.asked();
+        while done.0.failure.is_none() && !over() && monotonic() < deadline {
+            sleep(LOOK);
+        }
+        // A server that missed the report says its end again.
+        sleep(LOOK * 10);
+        listening.ask();
+        let _ = receiving.join();
+        Ok(done)
+    })
+}
+
+fn plan(asked: &Asked) -> UdpPlan {
+    let streams = u64::from(asked.streams);
+    // iperf's -n is of each stream.
+    let finish = match asked.bytes {
+        Some(bytes) => {
+            let each = bytes.div_ceil(asked.datagram_bytes().into());
+            Finish::Buffers(each.saturating_mul(streams))
+        }
+        None => Finish::TimeNs((asked.time_s * 1e9) as u64),
+    };
+    let pace = match asked.rate {
+        // 1 Mbit/s of 2^20, as the original has it.
+        None => Some(1 << 20),
+        Some(_) => asked.rate_bps(),
+    };
+    UdpPlan {
+        via: Some(Via::Iperf2),
+        host: asked.host.clone().unwrap_or_default(),
+        port: asked.port,
+        family: Some(if asked.ipv6 { Family::V6 } else { Family::V4 }),
+        bind: asked.bind.map(|address| address.to_string()),
+        directions: match asked.ways {
+            Ways::Reverse => TcpDirections::Down,
+            Ways::FullDuplex => TcpDirections::Both,
+            _ => TcpDirections::Up,
+        },
+        streams: asked.streams,
+        finish,
+        interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
+        size_bytes: Some(asked.datagram_bytes()),
+        pace: pace.map(BitRate::from_bits_per_sec),
+        window_bytes: asked.window,
+        dscp: Some(asked.tos >> 2).filter(|dscp| *dscp > 0),
+        ..UdpPlan::default()
+    }
+}
+
+/// Prints a test as it goes.
+struct Printer<'a> {
+    asked: &'a Asked,
+    streams: Vec<StreamOpened>,
+    /// Whether the last rows were a receiver's, once there were any.
+    headed: Option<bool>,
+}
+
+/// What a row is about.
+enum Row {
+    /// Bytes and datagrams, and whether it is of the whole test.
+    Sent(u64, u64, bool),
+    Received(Received),
+}
+
+impl Printer<'_> {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Stream(stream) => self.stream(stream),
+            Event::Interval(row) if self.asked.interval_s.is_some() => self.interval(row),
+            _ => {}
+        }
+    }
+
+    fn stream(&mut self, stream: &StreamOpened) {
+        if self.streams.is_empty() {
+            self.head(stream);
+        }
+        // Both directions of one stream have one line.
+        let known = self.streams.iter().any(|other| other.local_addr == stream.local_addr);
+        self.streams.push(stream.clone());
+        if self.asked.csv || known {
+            return;
+        }
+        let mut how = match self.asked.ways {
+            Ways::Reverse => "reverse".to_owned(),
+            Ways::FullDuplex => "full-duplex) (no-udp-fin".to_owned(),
+            _ => String::new(),
+        };
+        if self.asked.trip_times {
+            let between = if how.is_empty() { "" } else { ") (" };
+            how.push_str(&format!("{between}trip-times"));
+        }
+        let places = (stream.local_addr.as_str(), stream.remote_addr.as_str());
+        output::line(&lines::connected(&(stream.flow + 1).to_string(), places, &how));
+    }
+
+    fn head(&self, stream: &StreamOpened) {
+        if self.asked.csv {
+            return;
+        }
+        let (asked, size) = (self.asked, self.asked.datagram_bytes());
+        let gap_us =
+            plan(asked).pace.map(|pace| f64::from(size) * 8e6 / pace.bits_per_sec() as f64);
+        let gap = gap_us.map_or_else(
+            || "as fast as possible".to_owned(),
+            |us| format!("IPG target: {us:.2} us"),
+        );
+        let buffer = stream.sndbuf_bytes.map_or_else(|| "-".to_owned(), Format::size);
+        let how = if asked.window.is_some() { "requested" } else { "default" };
+        output::line(RULER);
+        let host = asked.host.as_deref().unwrap_or("");
+        output::line(&format!("Client connecting to {host}, UDP port {}", asked.port));
+        output::line(&format!("Sending {size} byte datagrams, {gap}"));
+        output::line(&format!("UDP buffer size: {buffer} ({how})"));
+        output::line(RULER);
+    }
+
+    fn interval(&mut self, row: &IntervalRow) {
+        let span = (row.start_ns as f64 / 1e9, row.end_ns as f64 / 1e9);
+        // With one stream its row is the sum.
+        let flow = row.flow.or_else(|| (self.asked.streams == 1).then_some(0));
+        let what = match row.datagrams {
+            None => {
+                let datagrams = row.bytes / u64::from(self.asked.datagram_bytes());
+                Row::Sent(row.bytes, datagrams, false)
+            }
+            Some(it) => Row::Received(Received {
+                bytes: row.bytes,
+                lost: it.lost,
+                total: it.received.saturating_add_signed(it.lost),
+                out_of_order: it.reordered + it.duplicates,
+                jitter_ms: it.jitter_ns.unwrap_or(0) as f64 / 1e6,
+                transit: None,
+            }),
+        };
+        self.row((row.direction, flow), span, &what);
+    }
+
+    fn row(&mut self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), what: &Row) {
+        if self.asked.csv {
+            self.csv_row((direction, flow), span, what);
+            return;
+        }
+        let received = matches!(what, Row::Received(_));
+        let style = self.asked.style();
+        if self.headed.replace(received) != Some(received) {
+            output::line(style.head(received));
+        }
+        let star = if direction == Direction::Down { "*" } else { "" };
+        let id = flow.map_or_else(|| "SUM".to_owned(), |flow| format!("{star}{}", flow + 1));
+        match what {
+            Row::Sent(bytes, datagrams, _) => {
+                output::line(&style.sent(&id, span, *bytes, *datagrams));
+            }
+            Row::Received(received) => {
+                style.received(&id, span, received).iter().for_each(|line| output::line(line));
+            }
+        }
+    }
+
+    fn csv_row(&self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), what: &Row) {
+        let Some(flow) = flow else { return };
+        let same = |stream: &&StreamOpened| (stream.direction, stream.flow) == (direction, flow);
+        let Some(stream) = self.streams.iter().find(same) else { return };
+        // Who sends comes first.
+        let places = match direction {
+            Direction::Up => (stream.local_addr.as_str(), stream.remote_addr.as_str()),
+            Direction::Down => (stream.remote_addr.as_str(), stream.local_addr.as_str()),
+        };
+        let of = |bytes| lines::csv(u32::from(flow) + 1, places, span, bytes);
+        output::line(&match what {
+            Row::Sent(bytes, datagrams, whole) => {
+                csv_sent(of(*bytes), (!whole).then_some(*datagrams))
+            }
+            Row::Received(received) => csv_received(of(received.bytes), received),
+        });
+    }
+
+    /// The rows of the whole test, and the server's reports.
+    fn end(&mut self, record: &Record, reports: &[UdpReport]) {
+        let sent = self.sent(record);
+        for (report, flow) in reports.iter().zip(1..) {
+            self.server_report(report, flow);
+        }
+        self.received(record);
+        if sent.len() > 1 && !self.asked.csv {
+            let count: u64 = sent.iter().sum();
+            output::line(&format!("[SUM-{}] Sent {count} datagrams", sent.len()));
+        }
+    }
+
+    /// Datagrams of each sending stream, the end among them: it is as long as the others.
+    fn sent(&mut self, record: &Record) -> Vec<u64> {
+        let ends = ends(record, Direction::Up);
+        let size = u64::from(self.asked.datagram_bytes());
+        let mut all = Vec::new();
+        for (flow, end) in &ends {
+            let Some(sent) = &end.sent_datagrams else { continue };
+            let count = sent.count + 1;
+            let span = (0.0, end.span_ns as f64 / 1e9);
+            self.row((Direction::Up, Some(*flow)), span, &Row::Sent(count * size, count, true));
+            if !self.asked.csv {
+                output::line(&format!("[{:>3}] Sent {count} datagrams", flow + 1));
+            }
+            all.push(count);
+        }
+        if all.len() > 1 {
+            let count: u64 = all.iter().sum();
+            let row = Row::Sent(count * size, count, true);
+            self.row((Direction::Up, None), (0.0, longest_s(&ends)), &row);
+        }
+        all
+    }
+
+    fn received(&mut self, record: &Record) {
+        let ends = ends(record, Direction::Down);
+        let (mut sum, mut streams) = (Received::default(), 0);
+        for (flow, end) in &ends {
+            let Some(received) = &end.received_datagrams else { continue };
+            let tally = received.all;
+            let jitter_ns = received.delay.and_then(|delay| delay.jitter_ns).unwrap_or(0);
+            let one = Received {
+                bytes: end.bytes,
+                lost: i64::try_from(tally.lost).unwrap_or(i64::MAX),
+                total: tally.received + tally.lost,
+                out_of_order: tally.reordered + tally.duplicates,
+                jitter_ms: jitter_ns as f64 / 1e6,
+                transit: None,
+            };
+            let span = (0.0, end.span_ns as f64 / 1e9);
+            self.row((Direction::Down, Some(*flow)), span, &Row::Received(one));
+            streams += 1;
+            sum = Received {
+                bytes: sum.bytes + one.bytes,
+                lost: sum.lost + one.lost,
+                total: sum.total + one.total,
+                out_of_order: sum.out_of_order + one.out_of_order,
+                jitter_ms: sum.jitter_ms.max(one.jitter_ms),
+                transit: None,
+            };
+        }
+        if streams > 1 {
+            let span = (0.0, longest_s(&ends));
+            self.row((Direction::Down, None), span, &Row::Received(sum));
+        }
+    }
+
+    fn server_report(&mut self, report: &UdpReport, flow: u16) {
+        if self.asked.csv {
+            return;
+        }
+        let style = self.asked.style();
+        output::line(&format!("[{flow:>3}] Server Report:"));
+        output::line(style.head(true));
+        let span = (0.0, report.span_us as f64 / 1e6);
+        let rows = style.received(&flow.to_string(), span, &Received::of(report));
+        rows.iter().for_each(|line| output::line(line));
+        self.headed = Some(true);
+    }
+}
+
+/// This end of every stream of a direction.
+fn ends(record: &Record, direction: Direction) -> Vec<(u16, &FlowEnd)> {
+    let flows = record.flows.iter().filter(|flow| flow.direction == direction);
+    let ends = flows.filter_map(|flow| {
+        let end = match direction {
+            Direction::Up => flow.sender.as_ref(),
+            Direction::Down => flow.receiver.as_ref(),
+        };
+        end.map(|end| (flow.flow, end))
+    });
+    ends.collect()
+}
+
+fn longest_s(ends: &[(u16, &FlowEnd)]) -> f64 {
+    ends.iter().map(|(_, end)| end.span_ns).max().unwrap_or(0) as f64 / 1e9
+}
+
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

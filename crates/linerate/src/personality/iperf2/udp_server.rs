@@ -1,0 +1,217 @@
+//! `iperf -u -s`: a line for each client, its rows, and a line for what went wrong.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_core::record::Failure;
+use linerate_engine::foreign::iperf2::{
+    UdpCounted, UdpEar, UdpMoved, UdpSeen, UdpSentBack, UdpServing,
+};
+use linerate_proto::iperf2::{ClientHeader, Mode, UdpReport};
+
+use super::Asked;
+use super::lines::{self, Format, RULER};
+use super::udp_lines::{Received, Style, csv_received, csv_sent};
+use crate::output;
+use crate::personality::listening;
+
+/// Serves until the user stops it.
+pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
+    let ear = UdpEar::bind(local(asked, asked.port), asked.window)?;
+    let stop = listening::until_interrupted()?;
+    if !asked.csv {
+        output::line(RULER);
+        let port = ear.local_address().map_or(asked.port, |address| address.port());
+        output::line(&format!("Server listening on UDP port {port}"));
+        let buffer = ear.buffer_bytes().map_or_else(|| "-".to_owned(), Format::size);
+        let how = if asked.window.is_some() { "requested" } else { "default" };
+        output::line(&format!("UDP buffer size: {buffer} ({how})"));
+        output::line(RULER);
+    }
+    let printer = Printer::new(asked, "");
+    ear.run(&UdpServing {
+        admission: &listening::Everybody,
+        stop: &stop,
+        watch: &|peer, seen| printer.see(peer, seen),
+        interval: interval(asked),
+        // As the original does.
+        sends_anywhere: true,
+    });
+    Ok(())
+}
+
+/// Where to listen: all addresses, or one.
+pub(super) fn local(asked: &Asked, port: u16) -> SocketAddr {
+    let any = if std::path::Path::new("/proc/net/if_inet6").exists() {
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+    } else {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+    };
+    SocketAddr::new(asked.bind.unwrap_or(any), port)
+}
+
+/// Time between rows.
+pub(super) fn interval(asked: &Asked) -> Option<Duration> {
+    asked.interval_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+/// Prints what clients do, each under a number of its own.
+pub(super) struct Printer<'a> {
+    asked: &'a Asked,
+    /// Before the numbers.
+    star: &'static str,
+    clients: Mutex<Clients>,
+}
+
+#[derive(Default)]
+struct Clients {
+    last_number: u32,
+    by_address: HashMap<SocketAddr, Client>,
+    headed: Option<bool>,
+}
+
+/// A client as it was at the last row.
+struct Client {
+    number: u32,
+    local: String,
+    mode: Mode,
+    span_s: f64,
+    received: UdpReport,
+    sent: UdpSentBack,
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(asked: &'a Asked, star: &'static str) -> Self {
+        Self { asked, star, clients: Mutex::default() }
+    }
+
+    pub(super) fn see(&self, peer: SocketAddr, seen: &UdpSeen<'_>) {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen {
+            UdpSeen::Begin(local, header) => self.begin(&mut clients, peer, *local, *header),
+            UdpSeen::Interval(moved) => self.interval(&mut clients, peer, moved),
+            UdpSeen::Done(moved) => self.done(&mut clients, peer, moved),
+            UdpSeen::Failed(failure) => output::note(&format!("iperf: {peer}: {failure}")),
+        }
+    }
+
+    fn begin(
+        &self,
+        clients: &mut Clients,
+        peer: SocketAddr,
+        local: Option<SocketAddr>,
+        header: Option<&ClientHeader>,
+    ) {
+        clients.last_number += 1;
+        let number = clients.last_number;
+        let local = local.map_or_else(String::new, |local| local.to_string());
+        let mode = header.map_or(Mode::Forward, |header| header.mode);
+        if !self.asked.csv {
+            let mut how = match mode {
+                Mode::Reverse => "reverse) (no-udp-fin".to_owned(),
+                Mode::FullDuplex => "full-duplex) (no-udp-fin".to_owned(),
+                _ => String::new(),
+            };
+            if header.is_some_and(|header| header.trip_times.is_some()) {
+                let between = if how.is_empty() { "" } else { ") (" };
+                how.push_str(&format!("{between}trip-times"));
+            }
+            let id = format!("{}{number}", self.star);
+            output::line(&lines::connected(&id, (&local, &peer.to_string()), &how));
+        }
+        let (received, sent) = (UdpReport::default(), UdpSentBack::default());
+        let client = Client { number, local, mode, span_s: 0.0, received, sent };
+        clients.by_address.insert(peer, client);
+    }
+
+    fn interval(&self, clients: &mut Clients, peer: SocketAddr, moved: &UdpMoved) {
+        let Clients { by_address, headed, .. } = clients;
+        let Some(client) = by_address.get_mut(&peer) else { return };
+        let span = (client.span_s, moved.span_ns as f64 / 1e9);
+        if let Some(UdpCounted::Iperf(now)) = moved.received {
+            let mut lines = Lines { printer: self, peer, client, headed };
+            lines.received(span, &Received::between(&client.received, &now));
+            client.received = now;
+        }
+        if let Some(now) = moved.sent {
+            let bytes = now.bytes.saturating_sub(client.sent.bytes);
+            let datagrams = now.datagrams.saturating_sub(client.sent.datagrams);
+            let mut lines = Lines { printer: self, peer, client, headed };
+            lines.sent(span, (bytes, datagrams), false);
+            client.sent = now;
+        }
+        client.span_s = span.1;
+    }
+
+    fn done(&self, clients: &mut Clients, peer: SocketAddr, moved: &UdpMoved) {
+        let Clients { by_address, headed, .. } = clients;
+        let Some(client) = by_address.remove(&peer) else { return };
+        let span = (0.0, moved.span_ns as f64 / 1e9);
+        let mut lines = Lines { printer: self, peer, client: &client, headed };
+        match moved.received {
+            Some(UdpCounted::Iperf(counts)) => lines.received(span, &Received::of(&counts)),
+            Some(UdpCounted::Ttcp { bytes, datagrams }) => {
+                lines.sent(span, (bytes, datagrams), true);
+            }
+            None => {}
+        }
+        let Some(sent) = moved.sent else { return };
+        lines.sent((0.0, sent.span_ns as f64 / 1e9), (sent.bytes, sent.datagrams), true);
+        if self.asked.csv {
+            return;
+        }
+        output::line(&format!("[{:>3}] Sent {} datagrams", client.number, sent.datagrams));
+        if let Some(report) = &sent.report {
+            output::line(&format!("[{:>3}] Server Report:", client.number));
+            *lines.headed = None;
+            lines.received((0.0, report.span_us as f64 / 1e6), &Received::of(report));
+        }
+    }
+}
+
+/// The rows of one client.
+struct Lines<'a> {
+    printer: &'a Printer<'a>,
+    peer: SocketAddr,
+    client: &'a Client,
+    headed: &'a mut Option<bool>,
+}
+
+impl Lines<'_> {
+    fn style(&mut self, received: bool) -> Style {
+        let style = self.printer.asked.style();
+        if !style.csv && self.headed.replace(received) != Some(received) {
+            output::line(style.head(received));
+        }
+        style
+    }
+
+    fn received(&mut self, span: (f64, f64), of: &Received) {
+        let style = self.style(true);
+        if style.csv {
+            // Who sends comes first.
+            let peer = self.peer.to_string();
+            let row = lines::csv(self.client.number, (&peer, &self.client.local), span, of.bytes);
+            output::line(&csv_received(row, of));
+            return;
+        }
+        let id = format!("{}{}", self.printer.star, self.client.number);
+        style.received(&id, span, of).iter().for_each(|line| output::line(line));
+    }
+
+    fn sent(&mut self, span: (f64, f64), (bytes, datagrams): (u64, u64), whole: bool) {
+        let style = self.style(false);
+        if style.csv {
+            let peer = self.peer.to_string();
+            let row = lines::csv(self.client.number, (&self.client.local, &peer), span, bytes);
+            output::line(&csv_sent(row, (!whole).then_some(datagrams)));
+            return;
+        }
+        // The other of two ways has a star.
+        let star = if self.client.mode == Mode::Reverse { self.printer.star } else { "*" };
+        let id = format!("{star}{}", self.client.number);
+        output::line(&style.sent(&id, span, bytes, datagrams));
+    }
+}
