@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use linerate_core::record::{Direction, Finish, SentDatagrams};
 use linerate_core::time::MonoTime;
@@ -15,9 +16,11 @@ use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::datagram_socket::{
     BUFFER_BYTES, DatagramSocket, JOINED_MAX, SENDS_MAX, SendBatch, is_unjoinable,
 };
+use linerate_sys::poll;
 use linerate_sys::thread::{cost, id, tighten_timer_slack};
 
 use super::client::header_bytes;
+use super::credit::Credit;
 use super::evenness::Evenness;
 use super::layout::{Layout, Leaving};
 use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches, is_pause};
@@ -29,6 +32,9 @@ use crate::throughput::cost_since;
 /// Joined buffers of one call of a sender without a pace: enough to spare calls, and few enough
 /// to stay in the cache.
 const FAST_BUFFERS: usize = 4;
+
+/// Batches before the end of the receiver's room at which the sender begins to look for more.
+const ROOM_LOOK: u64 = 8;
 
 /// Datagrams that kernels before 6.9 take in one buffer.
 const OLD_JOINED_MAX: usize = 64;
@@ -43,6 +49,8 @@ pub(super) struct Sender {
     pub(super) place: (Direction, u16),
     pub(super) tag: u16,
     pub(super) layout: Layout,
+    /// Round-trip time of the control connection, where known.
+    pub(super) rtt: Option<Duration>,
     /// Datagrams that the streams of a direction have left to send, where their number ends the
     /// test.
     pub(super) budget: Option<Arc<AtomicU64>>,
@@ -64,6 +72,9 @@ struct Sending {
     measured_from: Option<MonoTime>,
     end: MonoTime,
     calls: u64,
+    /// Time without room at the receiver, and since when there is none now.
+    held_ns: u64,
+    waits: Option<MonoTime>,
 }
 
 impl Sender {
@@ -134,6 +145,8 @@ impl Sender {
             measured_from: None,
             end: begin,
             calls: 0,
+            held_ns: 0,
+            waits: None,
         }
     }
 
@@ -166,6 +179,10 @@ impl Sender {
             }
             let capacity = sending.batch.capacity();
             let wanted = sending.schedule.map_or(capacity, |schedule| schedule.batch(capacity));
+            let wanted = self.room(sending, wanted, now);
+            if wanted == 0 {
+                continue;
+            }
             let granted = self.take_budget(wanted);
             if granted == 0 {
                 return Ok(());
@@ -254,6 +271,38 @@ impl Sender {
         }
         sending.pulse.listen(&self.socket, now);
         sending.pulse.beat(&self.socket, now)
+    }
+
+    /// How many of `wanted` datagrams the receiver has room for, as far as it told: 0 after a wait
+    /// that ends for the caller to look around.
+    fn room(&self, sending: &mut Sending, wanted: usize, now: MonoTime) -> usize {
+        if sending.schedule.is_some() || !self.layout.own {
+            return wanted;
+        }
+        let left = |sending: &Sending, now: MonoTime| {
+            let (count, elapsed) = (sending.account.count, now.since(sending.begin));
+            sending.pulse.credit().left(count, elapsed, self.rtt).unwrap_or(u64::MAX)
+        };
+        let wanted = wanted as u64;
+        // A look takes a call: half of the window before the limit is soon enough.
+        if left(sending, now) < ROOM_LOOK * wanted {
+            sending.pulse.listen(&self.socket, now);
+        }
+        let room = left(sending, now).min(wanted);
+        if room > 0 {
+            sending.waits = None;
+            return room as usize;
+        }
+        let since = *sending.waits.get_or_insert(now);
+        if now.since(since) >= Credit::patience() {
+            sending.waits = None;
+            return wanted as usize;
+        }
+        let patience = CALL_TIMEOUT.min(sending.deadline.since(now));
+        // The receiver's next word ends the wait.
+        let _ = poll::readable(&*self.socket, patience);
+        sending.held_ns += monotonic().nanos_since(now);
+        0
     }
 
     /// Tells what was sent in all.
