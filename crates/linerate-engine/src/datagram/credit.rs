@@ -38,10 +38,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// each buffer: what the kernel counts is its own memory (`skb->truesize`), here taken from above.
 pub(super) fn window(room_bytes: u64, size: u64, joined: u64) -> u64 {
     let payload = size * joined.max(1);
-    // One by one they lie in memory of the next power of two, in front of 320 bytes of the
-    // kernel's, with 256 beside; larger ones in pieces of whole pages.
-    let single = (payload + 384).next_power_of_two() + 512;
-    let cost = single.min(payload + payload / 4 + 4096);
+    // Memory of the next power of two, in front of 320 bytes of the kernel's, with 256 beside.
+    let cost = (payload + 384).next_power_of_two() + 512;
     let (share, whole) = GRANTED;
     let granted = room_bytes.saturating_mul(share) / whole / cost * joined.max(1);
     granted.min(WINDOW_BYTES_MAX / size.max(1)).max(1)
@@ -78,6 +76,11 @@ impl Credit {
         Self { grant: None }
     }
 
+    /// Whether the receiver grants anything.
+    pub(super) const fn is_granted(&self) -> bool {
+        self.grant.is_some()
+    }
+
     /// Takes the receiver's word. An old one that was overtaken changes nothing.
     pub(super) fn told(&mut self, grant: Grant) {
         let newer = self.grant.is_none_or(|last| grant.next >= last.next);
@@ -109,11 +112,11 @@ mod tests {
 
     #[test]
     fn a_window_is_what_the_kernels_memory_for_datagrams_holds() {
-        // Linux 6.18 on x86-64 counts 768 bytes for a datagram of 64, 2304 for one of 1472, 67,072
-        // for 44 of those in one buffer; the estimates are above: 1024, 2560, 85,056.
+        // Linux 6.18 on x86-64 counts 832 bytes for a datagram of 64 on the loopback, 2304 for one
+        // of 1472, 65,600 for 44 of those in one buffer (SO_MEMINFO); the estimates are above.
         assert_eq!(window(1_000_000, 64, 1), 750_000 / 1024);
         assert_eq!(window(1_000_000, 1472, 1), 750_000 / 2560);
-        assert_eq!(window(1_000_000, 1472, 44), 750_000 / 85_056 * 44);
+        assert_eq!(window(1_000_000, 1472, 44), 750_000 / 66_048 * 44);
         assert_eq!(window(64 << 20, 1472, 44), (24 << 20) / 1472, "the most");
         assert_eq!(window(0, 64, 128), 1, "nothing would never end");
         assert_eq!(window(u64::MAX, 65_507, 1), (24 << 20) / 65_507);
