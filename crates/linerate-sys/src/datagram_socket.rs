@@ -4,18 +4,20 @@
 //! A sender may hand several datagrams of one size to the kernel in one buffer, which the kernel or
 //! the card cuts (UDP_SEGMENT); a receiver may get several in one buffer with the size of each
 //! (UDP_GRO). The kernel's count of drops comes with every buffer (SO_RXQ_OVFL), and its time of
-//! arrival where asked for. Left out: SO_TXTIME and fq's pacing, which need a queueing discipline
-//! that few hosts have.
+//! arrival where asked for. Buffers may carry the time at which they are to leave (SO_TXTIME,
+//! Linux 4.19), which a queueing discipline that paces looks at. What moves is in
+//! [`crate::datagram_batch`].
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::control::{self, Control};
-use crate::socket_option::{self, get_int, set_int};
+pub use crate::datagram_batch::{Arrived, ReceiveBatch, SENDS_MAX, SendBatch};
+pub use crate::socket_option::ReceiveRoom;
+use crate::socket_option::{self, get_int, set_int, set_octets};
 use crate::{Error, Result, timestamps};
 
 /// Largest buffer that one datagram of the kernel's own can be: 65,535 bytes of IP.
@@ -177,6 +179,24 @@ impl DatagramSocket {
         let _ = timestamps::switch_on_arrivals(fd);
     }
 
+    /// Buffers may say when they are to leave, by CLOCK_MONOTONIC ([`SendBatch::send_at`]), from
+    /// here on; false where the kernel has no SO_TXTIME. Whether anything holds them until then is
+    /// the queueing discipline's matter.
+    pub fn time_sends(&self) -> bool {
+        let option = txtime_option(libc::CLOCK_MONOTONIC);
+        set_octets(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_TXTIME, &option).is_ok()
+    }
+
+    /// The connected peer.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()?.as_socket()
+    }
+
+    /// What waits to be read, and the room for it; absent before Linux 4.12.
+    pub fn receive_room(&self) -> Option<ReceiveRoom> {
+        socket_option::receive_room(self.socket.as_fd())
+    }
+
     /// Buffers that the socket did not take since it was opened.
     pub fn drops(&self) -> Option<u32> {
         socket_option::drops(self.socket.as_fd())
@@ -224,182 +244,12 @@ impl AsFd for DatagramSocket {
     }
 }
 
-/// Datagrams of one size, one after the other in memory, that go to the kernel in few calls.
-#[derive(Debug)]
-pub struct SendBatch {
-    data: Vec<u8>,
-    size: usize,
-    /// Datagrams of one buffer.
-    joined: usize,
-}
-
-impl SendBatch {
-    /// Room for `count` datagrams of `size` bytes, of which `joined` go in one buffer; each
-    /// begins as `pattern` repeated.
-    pub fn new(size: usize, joined: usize, count: usize, pattern: impl Fn(usize) -> u8) -> Self {
-        let data = (0..size * count).map(|at| pattern(at % size)).collect();
-        Self { data, size, joined: joined.max(1) }
-    }
-
-    /// Datagrams that fit.
-    pub const fn capacity(&self) -> usize {
-        self.data.len() / self.size
-    }
-
-    /// Datagrams of one buffer.
-    pub const fn joined(&self) -> usize {
-        self.joined
-    }
-
-    /// The same datagrams, `joined` of them in one buffer from here on.
-    pub fn join(&mut self, joined: usize) {
-        self.joined = joined.max(1);
-    }
-
-    /// The datagrams, to be written to.
-    pub fn datagrams_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        self.data.chunks_exact_mut(self.size)
-    }
-
-    /// Sends the datagrams from `first` on, `count` of them, in one call; waits for room at most
-    /// as long as the socket's time-out. Gives the number that the kernel took.
-    /// # Errors
-    /// The kernel's reason when it took none.
-    pub fn send(&self, socket: &DatagramSocket, first: usize, count: usize) -> io::Result<usize> {
-        let data = &self.data[first * self.size..(first + count) * self.size];
-        let mut pieces = [EMPTY_PIECE; SENDS_MAX];
-        let buffers = data.chunks(self.joined * self.size).take(SENDS_MAX);
-        let used = buffers.zip(&mut pieces).fold(0, |used, (buffer, piece)| {
-            piece.iov_base = buffer.as_ptr().cast_mut().cast();
-            piece.iov_len = buffer.len();
-            used + 1
-        });
-        // SAFETY: all-zero is a valid mmsghdr (null pointers with zero lengths).
-        let mut messages: [libc::mmsghdr; SENDS_MAX] = unsafe { std::mem::zeroed() };
-        for (message, piece) in messages.iter_mut().zip(&mut pieces) {
-            message.msg_hdr.msg_iov = piece;
-            message.msg_hdr.msg_iovlen = 1;
-        }
-        // SAFETY: the first `used` messages point to pieces, and those into `data`; all outlive
-        // the call, which only reads the data.
-        let taken = unsafe {
-            libc::sendmmsg(socket.socket.as_raw_fd(), messages.as_mut_ptr(), used as u32, 0)
-        };
-        match usize::try_from(taken) {
-            Ok(taken) => Ok((taken * self.joined).min(count)),
-            Err(_) => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-/// Most buffers of one sendmmsg().
-pub const SENDS_MAX: usize = 32;
-/// Most buffers of one recvmmsg().
-const RECEIVES_MAX: usize = 16;
-
-const EMPTY_PIECE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-
-/// Room for what one call takes in.
-#[derive(Debug)]
-pub struct ReceiveBatch {
-    data: Vec<u8>,
-    controls: Box<[Control; RECEIVES_MAX]>,
-    /// Length of each buffer that was filled, and of its control messages.
-    filled: Vec<(usize, usize)>,
-}
-
-/// One buffer that arrived.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrived<'a> {
-    /// The datagrams, one after the other.
-    pub bytes: &'a [u8],
-    /// Length of each but the last, where several came joined.
-    pub joined_bytes: Option<usize>,
-    /// The kernel's count of drops as this buffer found its place, where told; 0 is not told.
-    pub drops: Option<u32>,
-    /// The kernel's time of arrival on CLOCK_REALTIME, where told.
-    pub arrived_ns: Option<u64>,
-}
-
-impl Default for ReceiveBatch {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ReceiveBatch {
-    /// Room for 16 buffers of the largest size.
-    pub fn new() -> Self {
-        Self {
-            data: vec![0; RECEIVES_MAX * BUFFER_BYTES],
-            controls: Box::new([Control::new(); RECEIVES_MAX]),
-            filled: Vec::with_capacity(RECEIVES_MAX),
-        }
-    }
-
-    /// Waits for datagrams, at most as long as the socket's time-out, and takes those that are
-    /// there.
-    /// # Errors
-    /// The kernel's reason, among them that none came in time.
-    pub fn receive(&mut self, socket: &DatagramSocket) -> io::Result<()> {
-        self.filled.clear();
-        let mut pieces = [EMPTY_PIECE; RECEIVES_MAX];
-        // SAFETY: all-zero is a valid mmsghdr (null pointers with zero lengths).
-        let mut messages: [libc::mmsghdr; RECEIVES_MAX] = unsafe { std::mem::zeroed() };
-        let buffers = self.data.chunks_exact_mut(BUFFER_BYTES);
-        let rooms = buffers.zip(self.controls.iter_mut()).zip(&mut pieces);
-        for (message, ((buffer, control), piece)) in messages.iter_mut().zip(rooms) {
-            piece.iov_base = buffer.as_mut_ptr().cast();
-            piece.iov_len = buffer.len();
-            message.msg_hdr.msg_iov = piece;
-            message.msg_hdr.msg_iovlen = 1;
-            message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = control.0.len() as _;
-        }
-        // SAFETY: every message points to a piece, a buffer and a control of its own, which
-        // outlive the call; the kernel writes at most the given lengths.
-        let taken = unsafe {
-            libc::recvmmsg(
-                socket.socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                RECEIVES_MAX as u32,
-                libc::MSG_WAITFORONE,
-                std::ptr::null_mut(),
-            )
-        };
-        let Ok(taken) = usize::try_from(taken) else { return Err(io::Error::last_os_error()) };
-        self.filled.extend(messages[..taken].iter().map(|message| {
-            let len = (message.msg_len as usize).min(BUFFER_BYTES);
-            (len, message.msg_hdr.msg_controllen)
-        }));
-        Ok(())
-    }
-
-    /// What the last call took in.
-    pub fn arrived(&self) -> impl Iterator<Item = Arrived<'_>> {
-        let rooms = self.data.chunks_exact(BUFFER_BYTES).zip(self.controls.iter());
-        self.filled.iter().zip(rooms).map(|(&(len, control_len), (buffer, control))| {
-            let notes = &control.0[..control_len.min(control.0.len())];
-            arrived(&buffer[..len], notes)
-        })
-    }
-}
-
-fn arrived<'a>(bytes: &'a [u8], notes: &[u8]) -> Arrived<'a> {
-    let mut arrived = Arrived { bytes, joined_bytes: None, drops: None, arrived_ns: None };
-    control::messages(notes, |level, kind, data| match (level, kind) {
-        (libc::SOL_UDP, libc::UDP_GRO) => {
-            arrived.joined_bytes = usize::try_from(control::int(data)).ok().filter(|&len| len > 0);
-        }
-        (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-            arrived.drops = Some(control::int(data).cast_unsigned());
-        }
-        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
-            arrived.arrived_ns = timestamps::software_stamp(data);
-        }
-        _ => {}
-    });
-    arrived
+/// `struct sock_txtime` of linux/net_tstamp.h: the clock's number, then flags, of which none is
+/// asked for: packets that miss their time leave at once.
+fn txtime_option(clock: libc::clockid_t) -> [u8; 8] {
+    let mut option = [0; 8];
+    option[..4].copy_from_slice(&clock.to_ne_bytes());
+    option
 }
 
 /// Whether the kernel refused joined datagrams: more than it knows (EINVAL), longer than the path's
@@ -472,6 +322,59 @@ mod tests {
             }
         }
         firsts
+    }
+
+    #[test]
+    fn the_option_of_departure_times_names_the_monotonic_clock_and_no_flags() {
+        // linux/net_tstamp.h: { __kernel_clockid_t clockid; __u32 flags; }; linux/time.h:
+        // CLOCK_MONOTONIC is 1.
+        let mut expected = 1_i32.to_ne_bytes().to_vec();
+        expected.extend([0; 4]);
+        assert_eq!(txtime_option(libc::CLOCK_MONOTONIC).as_slice(), expected);
+        assert_eq!(libc::SO_TXTIME, 61, "asm-generic/socket.h");
+    }
+
+    #[test]
+    fn timed_datagrams_leave_at_once_where_nothing_holds_them() {
+        let (sender, receiver) = pair();
+        if !sender.time_sends() {
+            println!("skipped: this kernel has no SO_TXTIME");
+            return;
+        }
+        let mut batch = SendBatch::new(100, 1, 3, |_| 7);
+        batch.datagrams_mut().zip(0..).for_each(|(datagram, number)| datagram[0] = number);
+        let now = crate::clock::monotonic();
+        let later = [now, now + Duration::from_millis(1), now + Duration::from_millis(2)];
+        assert_eq!(batch.send_at(&sender, 0, &later, 3).expect("room"), 3);
+        let (mut taken, mut firsts) = (ReceiveBatch::new(), Vec::new());
+        while firsts.len() < 3 {
+            taken.receive(&receiver).expect("datagrams within 5 s");
+            firsts.extend(taken.arrived().map(|arrived| arrived.bytes[0]));
+        }
+        assert_eq!(firsts, [0, 1, 2], "the loopback has no queueing discipline");
+    }
+
+    #[test]
+    fn the_room_that_waiting_datagrams_take_is_told() {
+        let (sender, receiver) = pair();
+        let empty = receiver.receive_room().expect("SO_MEMINFO is of Linux 4.12");
+        assert_eq!(empty.used_bytes, 0);
+        assert_eq!(Some(u64::from(empty.room_bytes)), receiver.buffers().1);
+        (0..10).for_each(|_| sender.send(&[0; 1000]).expect("sent"));
+        let full = receiver.receive_room().expect("as before");
+        assert!(full.used_bytes >= 10_000, "{full:?}");
+    }
+
+    #[test]
+    fn nothing_waiting_is_told_without_waiting() {
+        let (sender, receiver) = pair();
+        let mut taken = ReceiveBatch::new();
+        let error = taken.receive_waiting(&receiver).expect_err("nothing was sent");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(taken.arrived().count(), 0);
+        sender.send(&[5; 20]).expect("sent");
+        taken.receive_waiting(&receiver).expect("one datagram");
+        assert_eq!(taken.arrived().map(|it| it.bytes.len()).collect::<Vec<_>>(), [20]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod child;
 pub mod clock;
 pub mod clock_facts;
 mod control;
+pub mod datagram_batch;
 pub mod datagram_socket;
 pub mod echo_socket;
 mod error;

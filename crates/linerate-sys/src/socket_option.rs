@@ -39,12 +39,33 @@ pub(crate) fn get_int(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i
     if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// SK_MEMINFO_DROPS of linux/sock_diag.h: its place in what SO_MEMINFO gives.
+/// Places of linux/sock_diag.h in what SO_MEMINFO gives: SK_MEMINFO_RMEM_ALLOC, _RCVBUF, _DROPS.
+const USED: usize = 0;
+const ROOM: usize = 1;
 const DROPS: usize = 8;
+
+/// What waits in a socket, and the room for it. Both count whole kernel buffers, not payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveRoom {
+    /// Taken up by what waits. UDP gives back what was read in steps of a quarter of the room, or
+    /// once nothing waits (`udp_rmem_release` of net/ipv4/udp.c).
+    pub used_bytes: u32,
+    /// SO_RCVBUF as granted.
+    pub room_bytes: u32,
+}
 
 /// Packets that the socket did not take, since it was opened (SO_MEMINFO, Linux 4.12): for want of
 /// room, or by its filter.
 pub(crate) fn drops(fd: BorrowedFd<'_>) -> Option<u32> {
+    meminfo(fd).map(|info| info[DROPS])
+}
+
+/// What waits in a socket (SO_MEMINFO, Linux 4.12).
+pub(crate) fn receive_room(fd: BorrowedFd<'_>) -> Option<ReceiveRoom> {
+    meminfo(fd).map(|info| ReceiveRoom { used_bytes: info[USED], room_bytes: info[ROOM] })
+}
+
+fn meminfo(fd: BorrowedFd<'_>) -> Option<[u32; DROPS + 1]> {
     let mut info = [0u32; DROPS + 1];
     let mut len = size_of_val(&info) as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` octets to `info` during the call.
@@ -57,5 +78,5 @@ pub(crate) fn drops(fd: BorrowedFd<'_>) -> Option<u32> {
             &raw mut len,
         )
     };
-    (result == 0 && len as usize == size_of_val(&info)).then_some(info[DROPS])
+    (result == 0 && len as usize == size_of_val(&info)).then_some(info)
 }

@@ -22,11 +22,31 @@ pub struct SentDatagrams {
     pub joined_max: u32,
     /// How evenly they left; null without a pace.
     pub pace: Option<PaceKept>,
+    /// Time for which the sender waited because the receiver's socket had no room; null where no
+    /// receiver tells, and with a pace.
+    #[serde(default)]
+    pub held_ns: Option<u64>,
 }
 
-/// How evenly a paced sender sent, by its own clock just before each call.
+/// What keeps a pace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PacedBy {
+    /// The sender, which sleeps until each batch is due.
+    #[default]
+    UserSpace,
+    /// The kernel's queueing discipline fq, which holds each buffer until the time that the sender
+    /// gave it (SO_TXTIME).
+    Fq,
+}
+
+/// How evenly a paced sender sent, by its own clock just before each call; by the times that it
+/// gave to the kernel where that paces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaceKept {
+    /// Who kept it.
+    #[serde(default)]
+    pub paced_by: PacedBy,
     /// Datagrams of one batch, which leave one right after the other.
     pub batch: u32,
     /// Time from a batch to the next, median.

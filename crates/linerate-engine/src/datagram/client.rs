@@ -245,6 +245,7 @@ impl Test {
         started.map_err(|error| crate::failure::system(&error))?;
         self.control.send(&Message::Start)?;
         account.begin = monotonic();
+        self.endpoint.note_rtt(self.control.rtt_min());
         let started = self.endpoint.start_senders(account.begin);
         started.map_err(|error| crate::failure::system(&error))?;
         let result = self.follow(context, account);

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use linerate_core::record::{Asked, Direction, FlowEnd, Side};
 use linerate_core::time::MonoTime;
@@ -19,7 +20,7 @@ use super::sender::Sender;
 use crate::environment::StolenTime;
 
 /// Largest buffer that a socket asks for where the test names none, and all of a test's together.
-const BUFFER_BYTES_MAX: u64 = 8 << 20;
+const BUFFER_BYTES_MAX: u64 = 32 << 20;
 const BUFFERS_BYTES_MAX: u64 = 64 << 20;
 
 /// The streams of one end of a test.
@@ -34,6 +35,8 @@ pub(crate) struct Endpoint {
     stolen: Option<StolenTime>,
     /// The processor of the first thread; the others take those after it.
     cpu: Option<u32>,
+    /// Round-trip time of the control connection, where known.
+    rtt: Option<Duration>,
 }
 
 /// One stream of one end.
@@ -100,13 +103,27 @@ impl Endpoint {
     pub(crate) fn with_layout(request: UdpRequest, layout: Layout, cpu: Option<u32>) -> Self {
         let switches = Arc::new(Switches::default());
         let started = MonoTime::default();
-        let (head, streams) = (Arc::default(), Vec::new());
-        Self { request, layout, head, streams, switches, started, stolen: None, cpu }
+        Self {
+            request,
+            layout,
+            head: Arc::default(),
+            streams: Vec::new(),
+            switches,
+            started,
+            stolen: None,
+            cpu,
+            rtt: None,
+        }
     }
 
     /// What every datagram of this end's senders begins with, where its layout leaves it alone.
     pub(crate) fn begin_with(&mut self, head: &[u8]) {
         self.head = head.into();
+    }
+
+    /// Takes note of the round-trip time to the other end.
+    pub(crate) fn note_rtt(&mut self, rtt: Option<Duration>) {
+        self.rtt = rtt;
     }
 
     /// Takes over the socket of a stream that is open at both ends.
@@ -157,6 +174,7 @@ impl Endpoint {
                     tag: stream.tag,
                     layout: self.layout,
                     head: Arc::clone(&self.head),
+                    rtt: self.rtt,
                     budget: budget.clone(),
                     switches: Arc::clone(&self.switches),
                     progress: Arc::clone(&stream.progress),

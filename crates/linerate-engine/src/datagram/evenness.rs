@@ -1,7 +1,7 @@
 //! How evenly a paced sender really sent: gaps between batches, and the busiest millisecond and
 //! 10 ms, by its own clock just before each call.
 
-use linerate_core::record::PaceKept;
+use linerate_core::record::{PaceKept, PacedBy};
 use linerate_core::stats::LogHistogram;
 use linerate_core::time::MonoTime;
 
@@ -55,6 +55,7 @@ impl Evenness {
     pub(super) fn kept(&self, span_ns: u64, forgiven_ns: u64) -> PaceKept {
         let [ms, ten_ms] = self.bins.map(|bins| bins.ratio(self.sent, span_ns));
         PaceKept {
+            paced_by: PacedBy::UserSpace,
             batch: self.batch_max,
             gap_p50_ns: self.gaps.quantile(0.5),
             gap_p99_ns: self.gaps.quantile(0.99),

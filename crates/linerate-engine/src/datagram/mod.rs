@@ -8,11 +8,13 @@
 pub(crate) mod account;
 mod caveats;
 pub(crate) mod client;
+mod credit;
 pub(crate) mod endpoint;
 mod evenness;
 pub(crate) mod fold;
 pub(crate) mod layout;
 mod opening;
+mod patience;
 mod progress;
 mod pulse;
 mod receiver;

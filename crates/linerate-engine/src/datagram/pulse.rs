@@ -3,13 +3,15 @@
 //!
 //! Each end says so twice a second, with a datagram that carries no data and counts nowhere. After
 //! [`SILENCE_MAX`] without any datagram the stream is given up, so a peer that vanished holds
-//! nothing for longer.
+//! nothing for longer. Those of a receiver may say how far the sender can go ([`super::credit`]).
 
 use std::time::Duration;
 
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{ALIVE, DatagramHeader};
+use linerate_proto::native::{ALIVE, DatagramHeader, Grant};
 use linerate_sys::datagram_socket::DatagramSocket;
+
+use super::credit::Credit;
 
 /// How often an end says that it is there.
 const EVERY: Duration = Duration::from_millis(500);
@@ -23,12 +25,13 @@ pub(super) struct Pulse {
     tag: u16,
     heard: MonoTime,
     told: MonoTime,
+    credit: Credit,
 }
 
 impl Pulse {
     /// The other end was there just now.
     pub(super) const fn starting_at(tag: u16, now: MonoTime) -> Self {
-        Self { tag, heard: now, told: now }
+        Self { tag, heard: now, told: now, credit: Credit::new() }
     }
 
     /// The other end was heard.
@@ -52,6 +55,18 @@ impl Pulse {
         now.since(self.heard) > SILENCE_MAX
     }
 
+    /// Tells the sender how far it can go; it is a sign of life.
+    pub(super) fn grant(&mut self, socket: &DatagramSocket, grant: Grant, now: MonoTime) {
+        self.told = now;
+        // One that is lost or refused is followed by the next.
+        let _ = socket.send(&grant.to_bytes(self.tag));
+    }
+
+    /// How far the other end says that this one can go.
+    pub(super) const fn credit(&self) -> &Credit {
+        &self.credit
+    }
+
     /// Takes what waits at a socket of a sender, where nothing but signs of life arrives.
     pub(super) fn listen(&mut self, socket: &DatagramSocket, now: MonoTime) {
         let mut datagram = [0; 64];
@@ -62,6 +77,7 @@ impl Pulse {
                     let header = DatagramHeader::parse(&datagram[..len]);
                     if header.is_some_and(|header| self.is_sign(header)) {
                         self.heard = now;
+                        Grant::parse(&datagram[..len]).iter().for_each(|it| self.credit.told(*it));
                     }
                 }
                 // An error of an earlier send, told here.

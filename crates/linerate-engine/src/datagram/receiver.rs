@@ -15,7 +15,9 @@ use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
 
+use super::credit::{Grants, window};
 use super::layout::{Head, Layout, Read};
+use super::patience::Patience;
 use super::progress::{Outcome, Progress, Switches, is_pause};
 use super::pulse::{Pulse, silent};
 use crate::failure::words_of;
@@ -48,6 +50,10 @@ struct Receiving {
     strays: u64,
     joined: u64,
     joined_max: u64,
+    /// In the last buffer.
+    joined_now: u64,
+    /// What the socket was granted.
+    room_bytes: u64,
     /// First and last arrival of what is measured.
     measured: Option<(MonoTime, MonoTime)>,
     last: MonoTime,
@@ -87,8 +93,11 @@ impl Receiver {
 
     fn receive_all(&self, receiving: &mut Receiving) -> Result<(), String> {
         let mut batch = ReceiveBatch::new();
+        let paced = self.request.pace_bps.is_some();
+        let mut patience = Patience::new(paced);
+        let mut grants = (self.layout.own && !paced).then(Grants::default);
         loop {
-            let result = batch.receive(&self.socket);
+            let result = patience.receive(&mut batch, &self.socket);
             let now = monotonic();
             receiving.calls += 1;
             match result {
@@ -101,12 +110,24 @@ impl Receiver {
                 Err(error) if is_pause(&error) => {}
                 Err(error) => return Err(format!("receive: {}", words_of(&error))),
             }
+            if let Some(grants) = &mut grants {
+                self.grant(receiving, grants, now);
+            }
             if self.is_over(receiving, now) {
                 return Ok(());
             }
             if self.layout.own && receiving.pulse.beat(&self.socket, now) {
                 return Err(silent());
             }
+        }
+    }
+
+    /// Tells the sender how far it can go, when it is time.
+    fn grant(&self, receiving: &mut Receiving, grants: &mut Grants, now: MonoTime) {
+        let room = receiving.room_bytes;
+        let window = window(room, self.request.size_bytes.into(), receiving.joined_now);
+        if let Some(grant) = grants.turn(receiving.tracker.next_expected(), window, now) {
+            receiving.pulse.grant(&self.socket, grant, now);
         }
     }
 
@@ -146,6 +167,8 @@ impl Receiving {
             strays: 0,
             joined: 0,
             joined_max: 1,
+            joined_now: 1,
+            room_bytes: receiver.socket.buffers().1.unwrap_or(0),
             measured: None,
             last: now,
             calls: 0,
@@ -157,12 +180,14 @@ impl Receiving {
     fn take(&mut self, arrived: &Arrived<'_>, now: MonoTime, receiver: &Receiver) {
         let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
         let count = arrived.bytes.len().div_ceil(size) as u64;
+        self.joined_now = count;
         if count > 1 {
             self.joined += count;
             self.joined_max = self.joined_max.max(count);
         }
         let mut first = true;
-        for datagram in arrived.bytes.chunks(size) {
+        let mut datagrams = arrived.bytes.chunks(size);
+        while let Some(datagram) = datagrams.next() {
             let head = match receiver.layout.read(datagram, receiver.tag) {
                 Read::Data(head) => self.known(head, &receiver.layout),
                 // It may come again, for fear that it is lost.
@@ -194,6 +219,11 @@ impl Receiving {
                 self.tracker.note_drops(drops, number, stamp_ns, self.joined_max);
             }
             self.take_datagram(head, arrived, now, receiver.request.omit_ns);
+            let whole = datagrams.clone().take_while(|it| it.len() == size);
+            let followers = receiver.layout.followers(whole, head, receiver.tag);
+            if followers > 0 && self.tracker.take_run(head.number + 1, followers, head.stamp_ns) {
+                datagrams.nth(followers as usize - 1);
+            }
         }
         if arrived.bytes.is_empty() {
             self.strays += 1;

@@ -1,18 +1,29 @@
 //! When the next datagrams of a paced stream leave, and how many at once.
 //!
 //! The schedule is absolute: the datagram n is due n gaps after the start, so late wake-ups do not
-//! slow the stream down. A sender that is behind makes up for it at no more than 5/4 of the pace,
+//! slow the stream down. A sender that is behind makes up for it at no more than 11/10 of the pace,
 //! so that no burst follows a stall; what is more than [`DEBT_NS_MAX`] behind is forgiven and told.
 //!
-//! Batches span at most [`BATCH_NS`]: with batches of b and catching up at 5/4, a millisecond holds
-//! at most 5/4 (1 ms + b) of the pace, 1.5 times the mean for b = 200 µs. At 1 Gbit/s and 1200
-//! bytes that is 20 datagrams and 5200 wake-ups a second; below 48 Mbit/s each leaves alone.
+//! Batches of b = [`BATCH_NS`] at most, each at least 10/11 of its span after the one before; how
+//! late a thread woke counts up to t = [`LATE_NS`]. So a millisecond holds less than
+//! 11/10 (1 ms + t) + b = 1.495 ms of the pace, whatever happened before; 1.36 where nothing did.
+//! At 1 Gbit/s and 1200 bytes a batch is 35 datagrams and a second has 2980 wake-ups; below
+//! 56 Mbit/s each leaves alone. Where the kernel paces (SO_TXTIME over fq), it holds back buffers
+//! of [`BUFFER_NS`] that are handed over up to [`LEAD_NS`] early, in 500 wake-ups a second.
 
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 
 /// Longest span of the schedule that leaves at once.
-const BATCH_NS: u128 = 200_000;
+const BATCH_NS: u128 = 340_000;
+
+/// Lateness of a batch that does not move the next one.
+const LATE_NS: u64 = 50_000;
+
+/// Where the kernel paces: the span of the schedule that is handed over at once, how long before
+/// its time, and the longest span of one buffer, which leaves at once.
+const LEAD_NS: u64 = 2_000_000;
+const BUFFER_NS: u128 = 125_000;
 
 /// Longest delay that is made up for.
 const DEBT_NS_MAX: u64 = 1_000_000_000;
@@ -29,6 +40,8 @@ pub(super) struct Schedule {
     /// The earliest time for the next batch, where the sender is behind.
     not_before: MonoTime,
     forgiven_ns: u64,
+    /// The kernel holds each buffer back until its time.
+    kernel_paces: bool,
 }
 
 impl Schedule {
@@ -41,18 +54,51 @@ impl Schedule {
             sent: 0,
             not_before: now,
             forgiven_ns: 0,
+            kernel_paces: false,
         }
+    }
+
+    /// The same schedule, kept by the kernel.
+    pub(super) const fn kept_by_kernel(self) -> Self {
+        Self { kernel_paces: true, ..self }
+    }
+
+    /// The same schedule, kept by the sender.
+    pub(super) const fn kept_by_sender(self) -> Self {
+        Self { kernel_paces: false, ..self }
+    }
+
+    /// Whether the kernel keeps it.
+    pub(super) const fn is_kept_by_kernel(&self) -> bool {
+        self.kernel_paces
     }
 
     /// Datagrams of one batch, at most `capacity`.
     pub(super) fn batch(&self, capacity: usize) -> usize {
-        let datagrams = self.rate_bps * BATCH_NS / (self.bits_per_datagram * 1_000_000_000);
+        let span_ns = if self.kernel_paces { LEAD_NS.into() } else { BATCH_NS };
+        self.within(span_ns, capacity)
+    }
+
+    /// Datagrams of one buffer of a batch, at most `capacity`.
+    pub(super) fn buffer(&self, capacity: usize) -> usize {
+        let span_ns = if self.kernel_paces { BUFFER_NS } else { BATCH_NS };
+        self.within(span_ns, capacity)
+    }
+
+    fn within(&self, span_ns: u128, capacity: usize) -> usize {
+        let datagrams = self.rate_bps * span_ns / (self.bits_per_datagram * 1_000_000_000);
         usize::try_from(datagrams).unwrap_or(usize::MAX).clamp(1, capacity.max(1))
     }
 
     /// When the next batch may leave.
     pub(super) fn due(&self) -> MonoTime {
         self.scheduled().max(self.not_before)
+    }
+
+    /// When the next batch is to be handed over.
+    pub(super) fn wake(&self) -> MonoTime {
+        let lead_ns = if self.kernel_paces { LEAD_NS } else { 0 };
+        MonoTime::from_nanos(self.due().nanos().saturating_sub(lead_ns))
     }
 
     /// Where the schedule stands: the time that the datagrams so far take at the pace.
@@ -62,13 +108,15 @@ impl Schedule {
 
     /// Takes note of `count` datagrams that left at `now`.
     pub(super) fn sent(&mut self, count: usize, now: MonoTime) {
+        let due = self.due();
         let debt_ns = now.nanos_since(self.scheduled());
         let excess_ns = debt_ns.saturating_sub(DEBT_NS_MAX);
         self.base = MonoTime::from_nanos(self.base.nanos().saturating_add(excess_ns));
         self.forgiven_ns = self.forgiven_ns.saturating_add(excess_ns);
         self.sent += count as u64;
-        let hurried_ns = self.span_ns(count as u64) / 5 * 4;
-        self.not_before = MonoTime::from_nanos(now.nanos().saturating_add(hurried_ns));
+        let left = due.nanos().max(now.nanos().saturating_sub(LATE_NS));
+        let hurried_ns = self.span_ns(count as u64) / 11 * 10;
+        self.not_before = MonoTime::from_nanos(left.saturating_add(hurried_ns));
     }
 
     /// Time by which the schedule was set back.
@@ -95,13 +143,60 @@ mod tests {
     }
 
     #[test]
-    fn slow_streams_send_datagrams_alone_and_fast_ones_a_fifth_of_a_millisecond() {
+    fn slow_streams_send_datagrams_alone_and_fast_ones_a_third_of_a_millisecond() {
         // 1200 bytes take 960 µs at 10 Mbit/s, 96 µs at 100 Mbit/s and 9.6 µs at 1 Gbit/s.
-        for (bps, batch) in [(10_000_000, 1), (100_000_000, 2), (1_000_000_000, 20)] {
+        for (bps, batch) in [(10_000_000, 1), (100_000_000, 3), (1_000_000_000, 35)] {
             assert_eq!(schedule(bps, 1200).batch(1000), batch, "{bps} bit/s");
+            assert_eq!(schedule(bps, 1200).buffer(1000), batch, "{bps} bit/s");
         }
         assert_eq!(schedule(1_000_000_000, 1200).batch(7), 7);
         assert_eq!(schedule(1, 65_507).batch(7), 1);
+    }
+
+    #[test]
+    fn where_the_kernel_paces_two_milliseconds_are_handed_over_in_smaller_buffers() {
+        for (bps, batch, buffer) in [(10_000_000, 2, 1), (100_000_000, 20, 1), (1 << 30, 223, 13)] {
+            let schedule = schedule(bps, 1200).kept_by_kernel();
+            assert_eq!((schedule.batch(1000), schedule.buffer(1000)), (batch, buffer), "{bps}");
+        }
+        let mut schedule = schedule(8_000_000, 1000).kept_by_kernel();
+        (0..10).for_each(|_| schedule.sent(1, schedule.due()));
+        assert_eq!((schedule.due(), schedule.wake()), (AT(10_000_000), AT(8_000_000)));
+    }
+
+    /// The busiest millisecond over the mean one, of a sender that wakes as late as it is told.
+    fn busiest(bps: u64, size: usize, late_ns: impl Fn(u64) -> u64) -> f64 {
+        let mut schedule = schedule(bps, size);
+        let mut left: std::collections::VecDeque<(u64, usize)> = Default::default();
+        let (mut now, mut most) = (0, 0);
+        for turn in 0..3000 {
+            now = schedule.due().nanos().max(now) + late_ns(turn);
+            let count = schedule.batch(100_000);
+            schedule.sent(count, AT(now));
+            left.push_back((now, count));
+            while left.front().is_some_and(|(at, _)| at + 1_000_000 <= now) {
+                left.pop_front();
+            }
+            most = most.max(left.iter().map(|(_, count)| count).sum());
+        }
+        most as f64 / (bps as f64 / (size as f64 * 8e3))
+    }
+
+    #[test]
+    fn no_millisecond_has_more_than_one_and_a_half_of_the_pace_however_late_the_sender_wakes() {
+        let never = |_: u64| 0;
+        let sometimes = |turn: u64| if turn.is_multiple_of(37) { 3_000_000 } else { 20_000 };
+        let unevenly = |turn: u64| turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 47;
+        for bps in (1..20).map(|n| n * 190_000_000) {
+            for size in [200, 1200, 1472] {
+                let worst = [busiest(bps, size, never), busiest(bps, size, sometimes)];
+                let worst = worst[0].max(worst[1]).max(busiest(bps, size, unevenly));
+                let one = size as f64 * 8e3 / bps as f64;
+                assert!(worst <= 1.5 + one, "{worst} at {bps} bit/s of {size} bytes");
+            }
+        }
+        // At 10 Mbit/s and 1200 bytes the mean is 1.0417: one with 2 has 1.92 times that.
+        assert_eq!(busiest(10_000_000, 1200, sometimes), 1.92);
     }
 
     #[test]
@@ -115,21 +210,33 @@ mod tests {
     }
 
     #[test]
-    fn a_late_sender_catches_up_at_five_quarters_of_the_pace() {
-        let mut schedule = schedule(8_000_000, 1000);
-        // Each datagram takes 1 ms; the first leaves 3 ms late.
-        let mut now = AT(3_000_000);
+    fn a_late_sender_catches_up_at_eleven_tenths_of_the_pace() {
+        let mut schedule = schedule(8_800_000, 1100);
+        // Each datagram takes 1 ms; the first leaves 3.05 ms late, of which 50 µs do not count.
+        let mut now = AT(3_050_000);
         let mut times = Vec::new();
-        for _ in 0..14 {
+        for _ in 0..40 {
             times.push(now.nanos());
             schedule.sent(1, now);
             now = schedule.due();
         }
-        assert_eq!(times[..3], [3_000_000, 3_800_000, 4_600_000]);
-        // 3 ms at a gain of 0.2 ms each are made up for after 15.
-        assert_eq!(times[13], 13_400_000);
-        assert_eq!(schedule.scheduled(), AT(14_000_000));
+        // 1,000,000 / 11 x 10, in whole nanoseconds.
+        assert_eq!(times[1..3], [3_909_090, 4_818_180]);
+        // 3 ms at a gain of 1/11 ms each are made up for after 33.
+        assert_eq!(times[33..36], [33_000_000, 34_000_000, 35_000_000]);
+        assert_eq!(schedule.scheduled(), AT(40_000_000));
         assert_eq!(schedule.forgiven_ns(), 0);
+    }
+
+    #[test]
+    fn usual_lateness_neither_slows_the_stream_down_nor_adds_up() {
+        let mut schedule = schedule(1_000_000_000, 1200);
+        for _ in 0..10_000 {
+            let now = AT(schedule.due().nanos() + 75_000);
+            schedule.sent(schedule.batch(1000), now);
+        }
+        // 350,000 datagrams of 9.6 µs.
+        assert!(schedule.due().nanos() <= 3_360_000_000 + 75_000, "{:?}", schedule.due());
     }
 
     #[test]

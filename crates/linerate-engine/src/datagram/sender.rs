@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use linerate_core::record::{Direction, Finish, SentDatagrams};
+use linerate_core::record::{Direction, Finish, PaceKept, PacedBy, SentDatagrams};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::native::{UdpCounts, UdpRequest, UdpSent};
@@ -15,9 +16,12 @@ use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::datagram_socket::{
     BUFFER_BYTES, DatagramSocket, JOINED_MAX, SENDS_MAX, SendBatch, is_unjoinable,
 };
+use linerate_sys::netlink::disciplines_to;
+use linerate_sys::poll;
 use linerate_sys::thread::{cost, id, tighten_timer_slack};
 
 use super::client::header_bytes;
+use super::credit::Credit;
 use super::evenness::Evenness;
 use super::layout::{Layout, Leaving};
 use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches, is_pause};
@@ -26,9 +30,13 @@ use super::schedule::Schedule;
 use crate::failure::words_of;
 use crate::throughput::cost_since;
 
-/// Joined buffers of one call of a sender without a pace: enough to spare calls, and few enough
-/// to stay in the cache.
-const FAST_BUFFERS: usize = 4;
+/// Bytes and joined buffers of one call of a sender without a pace: enough to spare calls, and few
+/// enough to stay in the cache.
+const FAST_BYTES: usize = 256 << 10;
+const FAST_BUFFERS: usize = 8;
+
+/// Batches before the end of the receiver's room at which the sender begins to look for more.
+const ROOM_LOOK: u64 = 8;
 
 /// Datagrams that kernels before 6.9 take in one buffer.
 const OLD_JOINED_MAX: usize = 64;
@@ -45,6 +53,8 @@ pub(super) struct Sender {
     pub(super) layout: Layout,
     /// What every datagram begins with, where its layout leaves it alone.
     pub(super) head: Arc<[u8]>,
+    /// Round-trip time of the control connection, where known.
+    pub(super) rtt: Option<Duration>,
     /// Datagrams that the streams of a direction have left to send, where their number ends the
     /// test.
     pub(super) budget: Option<Arc<AtomicU64>>,
@@ -62,10 +72,16 @@ struct Sending {
     pulse: Pulse,
     looked: MonoTime,
     account: SentDatagrams,
+    /// When the datagrams of the present batch leave, `together` of them at each time.
+    times: Vec<MonoTime>,
+    together: usize,
     /// When the first datagram after the omitted span left, and when sending was over.
     measured_from: Option<MonoTime>,
     end: MonoTime,
     calls: u64,
+    /// Time without room at the receiver, and since when there is none now.
+    held_ns: u64,
+    waits: Option<MonoTime>,
 }
 
 impl Sender {
@@ -87,8 +103,13 @@ impl Sender {
         failure = failure.or_else(|| self.linger(&mut sending));
         let joined = sending.account.joined > 0;
         let whole_ns = sending.whole_ns();
-        let kept = |it: Schedule| sending.evenness.kept(whole_ns, it.forgiven_ns());
-        let account = SentDatagrams { pace: sending.schedule.map(kept), ..sending.account };
+        let kept = |it: Schedule| PaceKept {
+            paced_by: if it.is_kept_by_kernel() { PacedBy::Fq } else { PacedBy::UserSpace },
+            ..sending.evenness.kept(whole_ns, it.forgiven_ns())
+        };
+        let pace = sending.schedule.map(kept);
+        let held_ns = sending.pulse.credit().is_granted().then_some(sending.held_ns);
+        let account = SentDatagrams { pace, held_ns, ..sending.account };
         Outcome {
             sent: Some(account),
             begin: sending.measured_from,
@@ -105,14 +126,19 @@ impl Sender {
         let size = self.request.size_bytes as usize;
         let pace = self.request.pace_bps.map(BitRate::from_bits_per_sec);
         let schedule = pace.map(|pace| Schedule::starting_at(pace, size, begin));
-        let joined = self.joined();
+        let schedule = schedule.map(|schedule| match kernel_paces(&self.socket) {
+            true => schedule.kept_by_kernel(),
+            false => schedule,
+        });
+        let most = self.joined();
         let count = match &schedule {
-            Some(schedule) => schedule.batch(joined * PACED_BUFFERS),
-            None if joined > 1 => joined * FAST_BUFFERS,
+            Some(schedule) => schedule.batch(most * PACED_BUFFERS),
+            None if most > 1 => most * (FAST_BYTES / (most * size)).clamp(1, FAST_BUFFERS),
             None => SENDS_MAX,
         };
-        let cut = joined > 1 && count > 1 && self.socket.cut_sends(self.request.size_bytes as u16);
-        let joined = if cut { joined.min(count) } else { 1 };
+        let joined = schedule.map_or(most, |schedule| schedule.buffer(most)).min(count);
+        let cut = joined > 1 && self.socket.cut_sends(self.request.size_bytes as u16);
+        let joined = if cut { joined } else { 1 };
         let mut batch = SendBatch::new(size, joined, count, pattern);
         let length = self.head.len().min(size);
         batch.datagrams_mut().for_each(|it| it[..length].copy_from_slice(&self.head[..length]));
@@ -136,9 +162,13 @@ impl Sender {
                 size_bytes: self.request.size_bytes,
                 ..SentDatagrams::default()
             },
+            times: Vec::with_capacity(SENDS_MAX),
+            together: 0,
             measured_from: None,
             end: begin,
             calls: 0,
+            held_ns: 0,
+            waits: None,
         }
     }
 
@@ -164,40 +194,36 @@ impl Sender {
             if now.since(sending.looked) >= CALL_TIMEOUT && self.look(sending, now) {
                 return Err(silent());
             }
-            let due = sending.schedule.as_ref().map(Schedule::due).filter(|due| *due > now);
-            if let Some(due) = due {
-                sleep_until(due.min(sending.deadline).min(now + CALL_TIMEOUT));
+            let wake = sending.schedule.as_ref().map(Schedule::wake).filter(|wake| *wake > now);
+            if let Some(wake) = wake {
+                sleep_until(wake.min(sending.deadline).min(now + CALL_TIMEOUT));
                 continue;
             }
             let capacity = sending.batch.capacity();
             let wanted = sending.schedule.map_or(capacity, |schedule| schedule.batch(capacity));
-            let granted = self.take_budget(wanted);
-            if granted == 0 {
-                return Ok(());
+            let wanted = self.room(sending, wanted, now);
+            if wanted == 0 {
+                continue;
             }
-            let result = self.send_batch(sending, granted, now);
+            let granted = self.take_budget(wanted);
+            let planned = sending.plan_departures(granted, now);
+            let result = self.send_batch(sending, planned);
             let sent = *result.as_ref().unwrap_or(&0);
             self.return_budget(granted - sent);
-            self.note(sending, sent, now);
+            self.note(sending, sent);
             result?;
+            if planned == 0 {
+                return Ok(());
+            }
         }
     }
 
-    /// Sends `count` datagrams that were due at `now`; fewer when the sender is to stop.
-    fn send_batch(
-        &self,
-        sending: &mut Sending,
-        count: usize,
-        now: MonoTime,
-    ) -> Result<usize, String> {
-        let since_start_ns = now.nanos_since(sending.begin);
-        let numbers = sending.account.count..;
-        for (datagram, number) in sending.batch.datagrams_mut().take(count).zip(numbers) {
-            self.layout.write(datagram, Leaving { number, since_start_ns, at: now }, self.tag);
-        }
+    /// Sends `count` datagrams at the times that are planned; fewer when the sender is to stop.
+    fn send_batch(&self, sending: &mut Sending, count: usize) -> Result<usize, String> {
+        self.write_heads(sending, count);
         let mut sent = 0;
         while sent < count {
-            let result = sending.batch.send(&self.socket, sent, count - sent);
+            let result = sending.hand_over(&self.socket, sent, count);
             sending.calls += 1;
             match result {
                 Ok(taken) => {
@@ -210,12 +236,26 @@ impl Sender {
                     }
                 }
                 Err(error) if is_unjoinable(&error) && sending.batch.joined() > 1 => {
+                    // Times are those of buffers as they were planned.
+                    sending.schedule = sending.schedule.map(Schedule::kept_by_sender);
                     self.join_fewer(&mut sending.batch);
                 }
                 Err(error) => return Err(format!("send: {}", words_of(&error))),
             }
         }
         Ok(sent)
+    }
+
+    /// Numbers the datagrams; those that leave together carry one time.
+    fn write_heads(&self, sending: &mut Sending, count: usize) {
+        let numbers = sending.account.count..;
+        let mut datagrams = sending.batch.datagrams_mut().take(count).zip(numbers);
+        for &at in &sending.times {
+            let since_start_ns = at.nanos_since(sending.begin);
+            for (datagram, number) in datagrams.by_ref().take(sending.together) {
+                self.layout.write(datagram, Leaving { number, since_start_ns, at }, self.tag);
+            }
+        }
     }
 
     /// What older kernels take in a buffer; then one by one.
@@ -227,28 +267,36 @@ impl Sender {
         }
     }
 
-    /// Counts datagrams that left.
-    fn note(&self, sending: &mut Sending, sent: usize, now: MonoTime) {
-        if sent == 0 {
-            return;
-        }
-        sending.account.count += sent as u64;
-        if now.nanos_since(sending.begin) >= self.request.omit_ns {
-            sending.account.measured += sent as u64;
-            // By the schedule, a stream that keeps it takes a gap for each datagram.
-            let from = sending.schedule.as_ref().map_or(now, Schedule::scheduled);
-            sending.measured_from.get_or_insert(from);
-        }
-        sending.pulse.told(now);
-        if let Some(schedule) = &mut sending.schedule {
-            schedule.sent(sent, now);
-            sending.evenness.sent(sent, now);
+    /// Counts datagrams that left at the times that were planned.
+    fn note(&self, sending: &mut Sending, sent: usize) {
+        let mut rest = sent;
+        for index in 0..sending.times.len() {
+            let count = rest.min(sending.together);
+            self.note_departure(sending, count, sending.times[index]);
+            rest -= count;
         }
         let count = sending.account.count;
         let counts = UdpCounts { datagrams: count, next: count, ..UdpCounts::default() };
         self.progress.show(counts);
-        sending.end =
-            sending.schedule.as_ref().map_or_else(monotonic, Schedule::scheduled).max(now);
+    }
+
+    fn note_departure(&self, sending: &mut Sending, count: usize, at: MonoTime) {
+        if count == 0 {
+            return;
+        }
+        sending.account.count += count as u64;
+        if at.nanos_since(sending.begin) >= self.request.omit_ns {
+            sending.account.measured += count as u64;
+            // By the schedule, a stream that keeps it takes a gap for each datagram.
+            let from = sending.schedule.as_ref().map_or(at, Schedule::scheduled);
+            sending.measured_from.get_or_insert(from);
+        }
+        sending.pulse.told(at);
+        if let Some(schedule) = &mut sending.schedule {
+            schedule.sent(count, at);
+            sending.evenness.sent(count, at);
+        }
+        sending.end = sending.schedule.as_ref().map_or_else(monotonic, Schedule::scheduled).max(at);
     }
 
     /// Takes signs of life; true when the other end fell silent.
@@ -259,6 +307,38 @@ impl Sender {
         }
         sending.pulse.listen(&self.socket, now);
         sending.pulse.beat(&self.socket, now)
+    }
+
+    /// How many of `wanted` datagrams the receiver has room for, as far as it told: 0 after a wait
+    /// that ends for the caller to look around.
+    fn room(&self, sending: &mut Sending, wanted: usize, now: MonoTime) -> usize {
+        if sending.schedule.is_some() || !self.layout.own {
+            return wanted;
+        }
+        let left = |sending: &Sending, now: MonoTime| {
+            let (count, elapsed) = (sending.account.count, now.since(sending.begin));
+            sending.pulse.credit().left(count, elapsed, self.rtt).unwrap_or(u64::MAX)
+        };
+        let wanted = wanted as u64;
+        // A look takes a call: half of the window before the limit is soon enough.
+        if left(sending, now) < ROOM_LOOK * wanted {
+            sending.pulse.listen(&self.socket, now);
+        }
+        let room = left(sending, now).min(wanted);
+        if room > 0 {
+            sending.waits = None;
+            return room as usize;
+        }
+        let since = *sending.waits.get_or_insert(now);
+        if now.since(since) >= Credit::patience() {
+            sending.waits = None;
+            return wanted as usize;
+        }
+        let patience = CALL_TIMEOUT.min(sending.deadline.since(now));
+        // The receiver's next word ends the wait.
+        let _ = poll::readable(&*self.socket, patience);
+        sending.held_ns += monotonic().nanos_since(now);
+        0
     }
 
     /// Tells what was sent in all.
@@ -302,6 +382,47 @@ impl Sender {
 }
 
 impl Sending {
+    /// Plans when `count` datagrams leave: all now, or where the kernel paces each buffer at its
+    /// own time, as far as the test's time goes. Gives how many that are.
+    fn plan_departures(&mut self, count: usize, now: MonoTime) -> usize {
+        self.times.clear();
+        self.together = count;
+        let kernels = self.schedule.filter(Schedule::is_kept_by_kernel);
+        let Some(mut schedule) = kernels else {
+            self.times.push(now);
+            return count;
+        };
+        self.together = self.batch.joined();
+        let mut planned = 0;
+        while planned < count && self.times.len() < SENDS_MAX {
+            let at = schedule.due().max(now);
+            if at >= self.deadline {
+                break;
+            }
+            let part = self.together.min(count - planned);
+            schedule.sent(part, at);
+            self.times.push(at);
+            planned += part;
+        }
+        planned
+    }
+
+    /// Hands datagrams up to `count` to the kernel, with the times of buffers where it paces.
+    fn hand_over(
+        &self,
+        socket: &DatagramSocket,
+        sent: usize,
+        count: usize,
+    ) -> std::io::Result<usize> {
+        match self.schedule {
+            Some(schedule) if schedule.is_kept_by_kernel() => {
+                let times = &self.times[sent / self.together..];
+                self.batch.send_at(socket, sent, times, count - sent)
+            }
+            _ => self.batch.send(socket, sent, count - sent),
+        }
+    }
+
     /// Counts datagrams that the kernel took in one call.
     fn note_joined(&mut self, taken: usize) {
         let most = taken.min(self.batch.joined());
@@ -322,7 +443,35 @@ impl Sending {
     }
 }
 
+/// Whether the kernel holds each buffer of a socket back until the time that it is given: with the
+/// queueing discipline fq, alone or below mq, on the link by which it sends (tc-fq(8)).
+fn kernel_paces(socket: &DatagramSocket) -> bool {
+    let peer = socket.peer_address().map(|peer| peer.ip());
+    let kinds = peer.and_then(|peer| disciplines_to(peer).ok()).unwrap_or_default();
+    holds_back(&kinds) && socket.time_sends()
+}
+
+fn holds_back(kinds: &[String]) -> bool {
+    let fq = |kind: &String| kind == "fq";
+    kinds.iter().any(fq) && kinds.iter().all(|kind| fq(kind) || kind == "mq")
+}
+
 /// Contents are never looked at: a multiplicative sequence, not compressible by runs.
 fn pattern(at: usize) -> u8 {
     ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fq_alone_or_below_mq_holds_datagrams_back_and_nothing_else_does() {
+        let holds =
+            |kinds: &[&str]| holds_back(&kinds.iter().map(|&it| it.into()).collect::<Vec<_>>());
+        assert!(holds(&["fq"]) && holds(&["mq", "fq", "fq"]));
+        for others in [&[][..], &["noqueue"], &["mq"], &["fq_codel"], &["mq", "fq", "fq_codel"]] {
+            assert!(!holds(others), "{others:?}");
+        }
+    }
 }

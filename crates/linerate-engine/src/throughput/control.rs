@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
@@ -12,6 +13,7 @@ use linerate_proto::native::{
 };
 use linerate_sys::clock::monotonic;
 use linerate_sys::poll::readable;
+use linerate_sys::tcp::tcp_info;
 
 use crate::failure::words_of;
 
@@ -43,6 +45,12 @@ impl Control {
     /// The other end's address.
     pub(crate) fn peer(&self) -> &str {
         &self.peer
+    }
+
+    /// The shortest round trip so far, as the kernel knows it.
+    pub(crate) fn rtt_min(&self) -> Option<Duration> {
+        let rtt_us = tcp_info(self.stream.as_fd())?.min_rtt_us?;
+        Some(Duration::from_micros(rtt_us.into()))
     }
 
     /// Sends one message.

@@ -35,8 +35,8 @@ pub use message::{
 pub use pattern::{Difference, Pattern};
 pub use server::{ServerEvent, ServerMachine};
 pub use udp::{
-    ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, OPENING_BYTES, Opening, OpeningStep,
-    STAMP_NS_MAX, stream_tag,
+    ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, GRANT_BYTES, Grant, OPENING_BYTES, Opening,
+    OpeningStep, STAMP_NS_MAX, stream_tag,
 };
 pub use udp_message::{DATAGRAM_BYTES_MAX, UdpCounts, UdpRequest, UdpSample, UdpSent};
 pub use udp_tracker::{Order, UdpTracker, WINDOW};

@@ -55,6 +55,38 @@ impl DatagramHeader {
     }
 }
 
+/// Length of a sign of life with a grant; one without is a header alone.
+pub const GRANT_BYTES: usize = DATAGRAM_HEADER_BYTES + 16;
+
+/// How far the sender of a stream may go by the word of its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The number that the receiver expects: the highest that came, and 1.
+    pub next: u64,
+    /// Numbers below this one find room.
+    pub limit: u64,
+}
+
+impl Grant {
+    /// The bytes of a sign of life with this grant.
+    pub fn to_bytes(self, tag: u16) -> [u8; GRANT_BYTES] {
+        let mut bytes = [0; GRANT_BYTES];
+        let header = DatagramHeader { number: ALIVE, tag, stamp_ns: 0 };
+        bytes[..DATAGRAM_HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        bytes[16..24].copy_from_slice(&self.next.to_be_bytes());
+        bytes[24..].copy_from_slice(&self.limit.to_be_bytes());
+        bytes
+    }
+
+    /// The grant of a sign of life; `None` when it has none, or one that takes back.
+    pub fn parse(datagram: &[u8]) -> Option<Self> {
+        let grant = datagram.get(DATAGRAM_HEADER_BYTES..GRANT_BYTES)?;
+        let next = u64::from_be_bytes(*grant.first_chunk()?);
+        let limit = u64::from_be_bytes(*grant.last_chunk()?);
+        (limit >= next).then_some(Self { next, limit })
+    }
+}
+
 /// A datagram of the opening of a stream.
 ///
 /// The client says hello with the token; the server answers with a nonce; the client says it back,

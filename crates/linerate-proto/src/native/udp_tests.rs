@@ -288,3 +288,47 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_run_is_counted_as_its_datagrams_are_one_by_one() {
+    // Runs of many lengths, some behind a gap, across the ends of words and of the window.
+    let (mut runs, mut singles) = (UdpTracker::new(50), UdpTracker::new(50));
+    let mut number = 0;
+    for (turn, count) in
+        [1, 63, 64, 65, 128, 1, 500, 127, 2].iter().cycle().take(18_000).enumerate()
+    {
+        let stamp_ns = turn as u64;
+        let first = number + u64::from(turn % 7 == 3) * 5;
+        if !runs.take_run(first, *count, stamp_ns) {
+            assert_ne!(first, number, "only a gap is refused");
+            assert_eq!(runs.take(first, stamp_ns), Order::Ahead);
+            assert!(runs.take_run(first + 1, *count - 1, stamp_ns));
+        }
+        (first..first + count).for_each(|it| assert_eq!(singles.take(it, stamp_ns), Order::Ahead));
+        number = first + count;
+        assert_eq!(runs.tallies(None, None, 1), singles.tallies(None, None, 1));
+    }
+    assert!(number > 3 * WINDOW / 2, "{number}");
+    for late in (number - WINDOW..number).step_by(37) {
+        assert_eq!(runs.take(late, 60), singles.take(late, 60), "{late}");
+    }
+    assert!(!runs.take_run(number, u64::MAX - number, 60), "the number of a sign of life");
+}
+
+#[test]
+fn a_sign_of_life_with_a_grant_is_one_for_those_who_know_no_grants() {
+    let grant = Grant { next: 0x0102, limit: 0x0304_0506 };
+    let bytes = grant.to_bytes(0xabcd);
+    let mut expected = vec![0xff; 8];
+    expected.extend([0xab, 0xcd, 0, 0, 0, 0, 0, 0]);
+    expected.extend([0, 0, 0, 0, 0, 0, 1, 2]);
+    expected.extend([0, 0, 0, 0, 3, 4, 5, 6]);
+    assert_eq!(bytes.as_slice(), expected);
+    assert_eq!(Grant::parse(&bytes), Some(grant));
+    let header = DatagramHeader::parse(&bytes).expect("it begins as any datagram");
+    assert_eq!((header.number, header.tag, header.stamp_ns), (ALIVE, 0xabcd, 0));
+    for length in 0..GRANT_BYTES {
+        assert_eq!(Grant::parse(&bytes[..length]), None, "{length} bytes");
+    }
+    assert_eq!(Grant::parse(&Grant { next: 5, limit: 4 }.to_bytes(1)), None, "it takes back");
+}

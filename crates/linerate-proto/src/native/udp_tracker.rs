@@ -68,6 +68,26 @@ impl UdpTracker {
         Order::Ahead
     }
 
+    /// Takes in `count` datagrams with numbers one after the other from `first` on, all sent at
+    /// `stamp_ns`, where the first is the next expected; false, and nothing taken, otherwise. The
+    /// same as [`Self::take`] of each.
+    #[inline]
+    pub fn take_run(&mut self, first: u64, count: u64, stamp_ns: u64) -> bool {
+        if first != self.next || first.checked_add(count).is_none_or(|end| end == u64::MAX) {
+            return false;
+        }
+        self.tallies[usize::from(stamp_ns >= self.omit_ns)].received += count;
+        let mut at = first;
+        while at < first + count {
+            let bits = (WORD - at % WORD).min(first + count - at);
+            let ones = if bits == WORD { u64::MAX } else { (1 << bits) - 1 };
+            self.came[word(at)] |= ones << (at % WORD);
+            at += bits;
+        }
+        self.next = first + count;
+        true
+    }
+
     #[cold]
     fn take_other(&mut self, number: u64, stamp_ns: u64) -> Order {
         let part = usize::from(stamp_ns >= self.omit_ns);

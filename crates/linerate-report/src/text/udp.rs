@@ -244,7 +244,7 @@ pub(super) fn sentence(record: &Record, plan: &UdpPlan) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        DelayVariation, FlowEnd, PaceKept, Plan, RecordId, Summary, TcpDirections, Tool,
+        DelayVariation, FlowEnd, PaceKept, PacedBy, Plan, RecordId, Summary, TcpDirections, Tool,
     };
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;
@@ -293,6 +293,7 @@ mod tests {
             ..FlowEnd::default()
         };
         let pace = PaceKept {
+            paced_by: PacedBy::UserSpace,
             batch: 1,
             gap_p50_ns: Some(1_000_000),
             gap_p99_ns: Some(1_050_000),
@@ -308,6 +309,7 @@ mod tests {
             joined: 500,
             joined_max: 2,
             pace: Some(pace),
+            held_ns: None,
         };
         let sender = FlowEnd { sent_datagrams: Some(sent), ..FlowEnd::default() };
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };

@@ -92,6 +92,16 @@ impl Stack {
     }
 }
 
+/// The kinds of the queueing disciplines of the link by which packets to `addr` leave, in the
+/// namespace of the calling thread.
+/// # Errors
+/// When there is no route, or the kernel does not answer.
+pub fn disciplines_to(addr: IpAddr) -> Result<Vec<String>> {
+    let mut socket = RouteSocket::open()?;
+    let index = socket.route_interface(addr)?;
+    socket.disciplines(index)
+}
+
 /// The initial windows of connections to `addr`, in the namespace of the calling thread.
 /// # Errors
 /// When there is no route, or the kernel does not answer.
@@ -113,5 +123,11 @@ mod tests {
         assert!(facts.mtu_bytes >= 1280);
         assert_eq!(facts.tbf_rate_bps, None);
         assert_eq!(facts.speed_bps, None);
+    }
+
+    #[test]
+    fn the_loopback_link_has_its_one_discipline() {
+        let kinds = disciplines_to(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        assert_eq!(kinds, ["noqueue"], "as any link without a queue of its own (tc(8))");
     }
 }

@@ -69,6 +69,25 @@ impl RouteSocket {
         Ok(found.map(counters_of))
     }
 
+    /// The kinds of all queueing disciplines of a link, those under another included.
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn disciplines(&mut self, index: u32) -> Result<Vec<String>> {
+        let message = TcMessage::with_index(index.cast_signed());
+        let attempt = Attempt { call: "list queueing disciplines of link", object: &index };
+        let replies = self.dump(RouteNetlinkMessage::GetQueueDiscipline(message), &attempt)?;
+        let of_link = replies.into_iter().filter_map(|reply| match reply {
+            RouteNetlinkMessage::NewQueueDiscipline(qdisc) => Some(qdisc),
+            _ => None,
+        });
+        let of_link = of_link.filter(|qdisc| qdisc.header.index == index.cast_signed());
+        let kinds = of_link.flat_map(|qdisc| qdisc.attributes).filter_map(|it| match it {
+            TcAttribute::Kind(kind) => Some(kind),
+            _ => None,
+        });
+        Ok(kinds.collect())
+    }
+
     /// Puts a token bucket filter at the root of a link, in place of what was there.
     /// # Errors
     /// When the kernel has no tbf, or without CAP_NET_ADMIN.

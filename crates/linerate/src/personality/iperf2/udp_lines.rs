@@ -196,7 +196,7 @@ mod tests {
             min_us: 2,
             max_us: 48,
             mean_us: 928.0 / 48.0,
-            squares_us2: 1442.666_666,
+            squares_us2: 1_442.666_666,
         };
         let received = Received {
             bytes: 48 * 1470,
