@@ -61,7 +61,7 @@ pub struct Parameters {
 /// `format`: a round-trip time is wanted.
 pub(super) const FORMAT_RTT: u32 = 0x800;
 /// `format`: `name=value` instead of words.
-pub(super) const FORMAT_PARSE: u32 = 0x40;
+pub const FORMAT_PARSE: u32 = 0x40;
 
 impl Default for Parameters {
     fn default() -> Self {

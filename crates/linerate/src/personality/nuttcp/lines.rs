@@ -42,7 +42,7 @@ fn amounts(bytes: f64, seconds: f64, parse: bool) -> String {
     if parse {
         format!("megabytes={mb:.4} real_seconds={seconds:.2} rate_Mbps={mbps:.4}")
     } else {
-        format!("{mb:10.4} MB / {seconds:6.2} sec = {mbps:10.4} Mbps")
+        format!("{mb:10.4} MB / {seconds:6.2} sec = {mbps:9.4} Mbps")
     }
 }
 
