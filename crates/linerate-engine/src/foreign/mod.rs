@@ -54,7 +54,8 @@ pub(crate) fn measure_udp(
     match via {
         Via::Iperf3 => iperf3::measure_udp(plan, server, request, context, account),
         Via::Iperf2 => iperf2::measure_udp((plan, server, request), context, account),
-        Via::Nuttcp | Via::Ttcp => {
+        Via::Nuttcp => nuttcp::measure_udp((plan, server, request), context, account),
+        Via::Ttcp => {
             let reason = format!("{via} over UDP is not spoken");
             Err(Failure::new(Fault::Usage, "test with", &plan.host, reason)
                 .advise("--via iperf3 and --via iperf2 are"))

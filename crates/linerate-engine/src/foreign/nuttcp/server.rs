@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_core::record::{Direction, Failure, Fault, Finish, FlowEnd, Side, TcpDirections};
 use linerate_proto::native::{EndReport, RefuseCode, Request};
 use linerate_proto::nuttcp::{
-    Parameters, Report, Role, ServerEvent, ServerMachine, UNTIL_TIMEOUT, interval_line,
+    FORMAT_PARSE, Interval, Parameters, Report, Role, ServerEvent, ServerMachine, UNTIL_TIMEOUT,
     report_lines,
 };
 use linerate_sys::clock::{monotonic, sleep};
@@ -287,6 +287,7 @@ impl Session {
     ) -> Result<(), Failure> {
         let asked = Duration::try_from_secs_f64(parameters.interval_s).unwrap_or_default();
         let lines = asked >= Duration::from_millis(10);
+        let parse = parameters.format & FORMAT_PARSE != 0;
         let watch = &mut *serving.watch;
         let mut serving = Serving {
             admission: serving.admission,
@@ -307,7 +308,8 @@ impl Session {
             }
             let (t_ns, bytes) = std::mem::replace(&mut before, now);
             let seconds = now.0.saturating_sub(t_ns) as f64 / 1e9;
-            self.control.send(&interval_line(now.1.saturating_sub(bytes), seconds))
+            let line = Interval::of(now.1.saturating_sub(bytes), seconds).to_line(parse);
+            self.control.send(&format!("{line}\n"))
         })
     }
 
@@ -353,6 +355,5 @@ fn report(about: Vec<String>, reports: &[EndReport], role: Role) -> Report {
         cpu_s: (cpu(|end| end.cpu_user_ns), cpu(|end| end.cpu_system_ns)),
         calls: ends.iter().map(|end| end.io_calls).sum(),
         retransmits: if role == Role::Transmitter { retransmits } else { None },
-        datagrams: None,
     }
 }
