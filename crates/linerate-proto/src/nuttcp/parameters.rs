@@ -191,6 +191,16 @@ impl Parameters {
         Ok(parameters)
     }
 
+    /// The line in which a server repeats them.
+    pub fn about(&self) -> String {
+        let Self { buflen, nstream, port, .. } = self;
+        let mode = if self.udp { "udp" } else { "tcp" };
+        match self.format & FORMAT_PARSE {
+            0 => format!("buflen={buflen}, nstream={nstream}, port={port} {mode}"),
+            _ => format!("buflen={buflen} nstream={nstream} port={port} mode={mode}"),
+        }
+    }
+
     /// Bits per second of each stream; none where there is no limit.
     pub fn pace_bps(&self) -> Option<u64> {
         let all = match self.rate {

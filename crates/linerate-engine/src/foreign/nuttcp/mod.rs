@@ -7,6 +7,7 @@ mod layout;
 mod server;
 mod session;
 mod udp_client;
+mod udp_server;
 
 pub use client::run;
 pub use data_ports::DataPorts;
