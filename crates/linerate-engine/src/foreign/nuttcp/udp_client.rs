@@ -26,8 +26,9 @@ use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use super::session::{Extras, Session};
 use crate::context::Context;
 use crate::datagram::account::Account;
-use crate::datagram::client::{checked_request, run_by};
+use crate::datagram::client::{Told, checked_request, run_by};
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
+use crate::foreign::sending::follow_senders;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
 use crate::throughput::client::{bind_address, connect_failure};
@@ -199,7 +200,8 @@ impl Test<'_, '_> {
         let end = monotonic();
         self.end(context)?;
         self.session.read_summary(context)?;
-        self.note_intervals(&mut received, context, account);
+        let told = (&mut self.session, self.request.interval_ns);
+        note_intervals(told, &mut received, (&mut *context, &mut *account));
         let sent = self.endpoint.sent().unwrap_or_default();
         let sent = sent.first().map_or(0, |sent| sent.datagrams);
         let size = u64::from(self.request.size_bytes);
@@ -230,49 +232,18 @@ impl Test<'_, '_> {
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<(), Failure> {
-        let begin = account.begin;
-        let interval = Duration::from_nanos(self.request.interval_ns);
-        let mut give_up = self.request.planned_span().map(|span| begin + span + GRACE);
-        let (mut tick, mut stopping) = (begin + interval, false);
-        while !self.endpoint.is_done() {
-            let now = monotonic();
-            if now >= tick {
-                account.local_interval(self.endpoint.sample(now), context.watch);
-                tick += interval;
+        let (session, interval_ns) = (&mut self.session, self.request.interval_ns);
+        let mut each = |samples: Option<Vec<UdpSample>>, (context, account): Told<'_, '_>| {
+            if let Some(samples) = samples {
+                account.local_interval(samples, context.watch);
             }
-            if context.stop.asked() && !stopping {
-                stopping = true;
-                self.endpoint.stop_sending();
-                give_up = Some(now + GRACE);
+            if session.listen(monotonic())? {
+                return Err(session.closed());
             }
-            if give_up.is_some_and(|end| now >= end) {
-                return Err(self.session.silent("end of the data"));
-            }
-            if self.session.listen(now)? {
-                return Err(self.session.closed());
-            }
-            self.note_intervals(received, context, account);
-            sleep(LOOK_AT_END.min(tick.since(now)));
-        }
-        Ok(())
-    }
-
-    /// The server's intervals, as samples of its end.
-    fn note_intervals(
-        &mut self,
-        received: &mut UdpCounts,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) {
-        for interval in self.session.intervals() {
-            let Some((lost, all)) = interval.datagrams else { continue };
-            // A datagram that is late was counted as lost before: the difference is signed.
-            let came = u64::try_from(all.saturating_sub(lost)).unwrap_or(0);
-            received.datagrams = received.datagrams.saturating_add(came);
-            received.next = received.next.saturating_add_signed(all);
-            let t_ns = self.request.interval_ns * (account.remote_samples.len() as u64 + 1);
-            account.remote_interval(vec![sample(t_ns, *received)], context.watch);
-        }
+            note_intervals((session, interval_ns), received, (context, account));
+            Ok(())
+        };
+        follow_senders((&self.endpoint, self.request), (context, account), &mut each)
     }
 
     /// The marks of the end, until the server has its summary ready.
@@ -436,6 +407,23 @@ impl Test<'_, '_> {
             }
         }
         reports
+    }
+}
+
+/// The server's intervals, as samples of its end.
+fn note_intervals(
+    (session, interval_ns): (&mut Session<'_>, u64),
+    received: &mut UdpCounts,
+    (context, account): Told<'_, '_>,
+) {
+    for interval in session.intervals() {
+        let Some((lost, all)) = interval.datagrams else { continue };
+        // One that is late was counted as lost in an interval before, and makes this count less.
+        let came = u64::try_from(all.saturating_sub(lost)).unwrap_or(0);
+        received.datagrams = received.datagrams.saturating_add(came);
+        received.next = received.next.saturating_add_signed(all);
+        let t_ns = interval_ns * (account.remote_samples.len() as u64 + 1);
+        account.remote_interval(vec![sample(t_ns, *received)], context.watch);
     }
 }
 

@@ -272,10 +272,9 @@ impl Receiving {
 
     /// Takes what is there on every stream, or waits a moment for it.
     fn take_all(&mut self) -> std::io::Result<()> {
-        let until_tick = self
-            .interval
-            .zip(self.count.told)
-            .map_or(LOOK, |(interval, told)| (told.0 + interval).since(monotonic()));
+        let told = self.count.told.filter(|_| self.count.end.is_none());
+        let tick = self.interval.zip(told).map(|(interval, told)| told.0 + interval);
+        let until_tick = tick.map_or(LOOK, |tick| tick.since(monotonic()));
         let fds: Vec<_> = self.streams.iter().map(AsFd::as_fd).collect();
         if fds.is_empty() || !any_readable(&fds, LOOK.min(until_tick))? {
             return Ok(());
