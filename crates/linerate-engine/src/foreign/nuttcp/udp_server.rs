@@ -88,13 +88,14 @@ impl Session {
         let mut receiving = Receiving::new(parameters, monotonic());
         while !receiving.is_over(monotonic(), serving) {
             self.gather_udp(&mut turn, &mut receiving, request)?;
-            let came = receiving.take_all();
-            came.map_err(|error| self.lost(&error))?;
+            receiving.take_all().map_err(|error| self.lost(&error))?;
             if let Some(line) = receiving.interval(monotonic()) {
                 self.control.send(&line)?;
             }
             if tcp::peer_has_closed(self.control.stream()) {
-                // A client closes its half once it has sent the last mark.
+                // A client closes its half once it has sent the last mark: all is there.
+                self.gather_udp(&mut turn, &mut receiving, request)?;
+                while receiving.take_all().map_err(|error| self.lost(&error))? {}
                 if receiving.count.begin.is_none() {
                     return Err(self.control.closed());
                 }
@@ -270,14 +271,14 @@ impl Receiving {
         self.streams.push(stream.socket);
     }
 
-    /// Takes what is there on every stream, or waits a moment for it.
-    fn take_all(&mut self) -> std::io::Result<()> {
+    /// Takes what is there on every stream, or waits a moment for it; whether anything was.
+    fn take_all(&mut self) -> std::io::Result<bool> {
         let told = self.count.told.filter(|_| self.count.end.is_none());
         let tick = self.interval.zip(told).map(|(interval, told)| told.0 + interval);
         let until_tick = tick.map_or(LOOK, |tick| tick.since(monotonic()));
         let fds: Vec<_> = self.streams.iter().map(AsFd::as_fd).collect();
         if fds.is_empty() || !any_readable(&fds, LOOK.min(until_tick))? {
-            return Ok(());
+            return Ok(false);
         }
         for stream in &self.streams {
             // An error is that of something that was sent: nothing is.
@@ -291,7 +292,7 @@ impl Receiving {
                 arrived.bytes.chunks(size).for_each(|datagram| self.count.take(datagram, now));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn is_over(&self, now: MonoTime, serving: &Serving<'_>) -> bool {
@@ -316,7 +317,10 @@ impl Receiving {
         let mut about = vec![parameters.about()];
         if let Some(interval) = self.interval {
             let seconds = interval.as_secs_f64();
-            about.push(format!("interval reporting every {seconds:.2} seconds"));
+            about.push(match self.parse {
+                false => format!("interval reporting every {seconds:.2} seconds"),
+                true => format!("reporting_interval={seconds:.2}"),
+            });
         }
         Report {
             about,
