@@ -266,10 +266,15 @@ fn without_an_end_the_test_is_over_when_the_client_closes_its_half() {
 
 /// Waits until the socket at a port has its peer.
 fn wait_until_connected(port: u16) {
-    let (shown, nobody) = (format!(":{port:04X} "), "00000000:0000");
+    let shown = format!(":{port:04X}");
+    // Local address, remote address, state; 01 is connected.
+    let connected = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields.get(1).is_some_and(|local| local.ends_with(&shown)) && fields.get(3) == Some(&"01")
+    };
     for _ in 0..1000 {
         let table = std::fs::read_to_string("/proc/net/udp").expect("Linux has it");
-        if table.lines().any(|line| line.contains(&shown) && !line.contains(nobody)) {
+        if table.lines().any(connected) {
             return;
         }
         linerate_sys::clock::sleep(Duration::from_millis(10));
