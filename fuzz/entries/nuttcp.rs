@@ -2,8 +2,8 @@
 //! same events, parameters that survive being written again, errors of one line; and as datagrams.
 
 use linerate_proto::nuttcp::{
-    ClientEvent, ClientMachine, LineError, Lines, Parameters, ServerEvent, ServerMachine, Summary,
-    UdpReceiver, WIRE_VERSION,
+    ClientEvent, ClientMachine, Interval, LineError, Lines, Parameters, ServerEvent, ServerMachine,
+    Summary, UdpReceiver, WIRE_VERSION,
 };
 
 /// Runs the entry.
@@ -29,6 +29,9 @@ fn client(bytes: &[u8], piece: usize) -> (Vec<ClientEvent>, Option<LineError>) {
                 Ok(None) => break,
                 Ok(Some(line)) => {
                     summary.read(&line);
+                    if let Some(interval) = Interval::parse(&line) {
+                        assert!(!interval.to_line(false).contains('\n'));
+                    }
                     machine.handle(line)
                 }
                 Err(error) => Err(error),

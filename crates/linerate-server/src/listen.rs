@@ -124,7 +124,7 @@ impl Server {
                 scope.spawn(|| echo.run(stop));
             }
             for ear in &self.foreign {
-                scope.spawn(|| ear.serve_datagrams(&self.gate, stop, log));
+                scope.spawn(|| ear.serve_datagrams(&self.shared, &self.gate, stop, log));
             }
             while !stop.asked() {
                 self.wait_for_clients(log);

@@ -229,8 +229,23 @@ impl DatagramSocket {
     /// # Errors
     /// The kernel's reason; errors of earlier sends are told here too.
     pub fn receive_from(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
-        use rustix::net::{RecvFlags, recvfrom};
-        match recvfrom(&self.socket, buffer, RecvFlags::DONTWAIT) {
+        self.received(buffer, rustix::net::RecvFlags::DONTWAIT)
+    }
+
+    /// The same of a datagram that stays where it is (MSG_PEEK).
+    /// # Errors
+    /// The kernel's reason; errors of earlier sends are told here too.
+    pub fn peek_from(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
+        use rustix::net::RecvFlags;
+        self.received(buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)
+    }
+
+    fn received(
+        &self,
+        buffer: &mut [u8],
+        flags: rustix::net::RecvFlags,
+    ) -> io::Result<Option<(usize, SocketAddr)>> {
+        match rustix::net::recvfrom(&self.socket, buffer, flags) {
             Ok((len, _, Some(peer))) => Ok(SocketAddr::try_from(peer).ok().map(|peer| (len, peer))),
             Ok((_, _, None)) | Err(rustix::io::Errno::AGAIN) => Ok(None),
             Err(error) => Err(error.into()),

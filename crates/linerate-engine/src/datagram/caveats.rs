@@ -2,7 +2,7 @@
 
 use linerate_core::record::{
     Caveat, CaveatCode, Ceiling, CeilingInput, Direction, Family, Flow, FlowEnd, Interface,
-    ReceivedDatagrams, Record, Rung, Side, UdpPlan,
+    ReceivedDatagrams, Record, Rung, Side, UdpPlan, Via,
 };
 use linerate_core::theory::framing::{Segment, Transport};
 
@@ -84,6 +84,7 @@ pub(super) fn caveats(record: &Record, plan: &UdpPlan, account: &Account) -> Vec
         caveats.extend(run_queue_wait(&record.flows, side));
     }
     caveats.extend(receive_drops(&record.flows));
+    caveats.extend(one_sided(plan));
     caveats.extend(pace(&record.flows, plan));
     caveats.extend(windows(&record.flows));
     let same_host = same_host(account.server_host_id.as_deref());
@@ -114,6 +115,17 @@ fn receive_drops(flows: &[Flow]) -> Option<Caveat> {
             CaveatCode::ReceiveDrops,
             format!("the receiver's own socket had no room for {here} of {lost} datagrams lost"),
             "not the path: raise net.core.rmem_max there, use -w, or send more slowly",
+        )
+    })
+}
+
+/// A receiver whose program has no way to tell what came.
+fn one_sided(plan: &UdpPlan) -> Option<Caveat> {
+    (plan.via == Some(Via::Ttcp)).then(|| {
+        Caveat::new(
+            CaveatCode::OneSided,
+            "the receiver told no count; the figures are what was sent",
+            "take what is lost from the count that it prints, or run linerate serve there",
         )
     })
 }

@@ -6,15 +6,16 @@
 pub mod iperf2;
 pub mod iperf3;
 pub mod nuttcp;
+mod sending;
 mod serve;
 mod test;
-mod ttcp;
+pub mod ttcp;
 
 pub use serve::{Seen, Serving};
 
 use std::net::SocketAddr;
 
-use linerate_core::record::{Failure, Fault, TcpPlan, UdpPlan, Via};
+use linerate_core::record::{Failure, TcpPlan, UdpPlan, Via};
 use linerate_proto::native::UdpRequest;
 
 use crate::context::Context;
@@ -54,10 +55,7 @@ pub(crate) fn measure_udp(
     match via {
         Via::Iperf3 => iperf3::measure_udp(plan, server, request, context, account),
         Via::Iperf2 => iperf2::measure_udp((plan, server, request), context, account),
-        Via::Nuttcp | Via::Ttcp => {
-            let reason = format!("{via} over UDP is not spoken");
-            Err(Failure::new(Fault::Usage, "test with", &plan.host, reason)
-                .advise("--via iperf3 and --via iperf2 are"))
-        }
+        Via::Nuttcp => nuttcp::measure_udp((plan, server, request), context, account),
+        Via::Ttcp => ttcp::measure_udp((plan, server, request), context, account),
     }
 }

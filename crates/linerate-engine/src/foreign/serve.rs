@@ -19,7 +19,7 @@ use crate::throughput::endpoint::Endpoint;
 /// A client has this long for the bytes that tell what it is.
 pub(crate) const FIRST_BYTES: Duration = Duration::from_secs(5);
 /// A client that is there but moves nothing for this long loses its place.
-const IDLE: Duration = Duration::from_secs(60);
+pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// How often streams are looked at.
 const LOOK: Duration = Duration::from_millis(5);
 /// Pause between two looks for first bytes that come in pieces.

@@ -14,6 +14,7 @@
 //! Left out: third parties, multicast, traceroute, per-packet stamps.
 
 mod client;
+mod interval;
 mod lines;
 mod parameters;
 mod server;
@@ -21,11 +22,14 @@ mod summary;
 mod udp;
 
 pub use client::{ClientEvent, ClientMachine};
+pub use interval::Interval;
 pub use lines::{LINE_BYTES_MAX, Lines};
-pub use parameters::{PORT, Parameters, ParametersError, UNLIMITED, UNTIL_TIMEOUT};
+pub use parameters::{FORMAT_PARSE, PORT, Parameters, ParametersError, UNLIMITED, UNTIL_TIMEOUT};
 pub use server::{ServerEvent, ServerMachine};
-pub use summary::{Report, Role, Summary, interval_line, report_lines};
-pub use udp::{END_PAUSE_MS, UdpMark, UdpReceiver, stamp};
+pub use summary::{Report, Role, Summary, report_lines};
+pub use udp::{
+    BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, UdpMark, UdpReceiver, announced, is_swapped, stamp,
+};
 
 /// A version of nuttcp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -61,7 +61,7 @@ pub struct Parameters {
 /// `format`: a round-trip time is wanted.
 pub(super) const FORMAT_RTT: u32 = 0x800;
 /// `format`: `name=value` instead of words.
-pub(super) const FORMAT_PARSE: u32 = 0x40;
+pub const FORMAT_PARSE: u32 = 0x40;
 
 impl Default for Parameters {
     fn default() -> Self {
@@ -189,6 +189,16 @@ impl Parameters {
             return Err(range("port of the last stream", &last.to_string(), "1 … 65535"));
         }
         Ok(parameters)
+    }
+
+    /// The line in which a server repeats them.
+    pub fn about(&self) -> String {
+        let Self { buflen, nstream, port, .. } = self;
+        let mode = if self.udp { "udp" } else { "tcp" };
+        match self.format & FORMAT_PARSE {
+            0 => format!("buflen={buflen}, nstream={nstream}, port={port} {mode}"),
+            _ => format!("buflen={buflen} nstream={nstream} port={port} mode={mode}"),
+        }
     }
 
     /// Bits per second of each stream; none where there is no limit.

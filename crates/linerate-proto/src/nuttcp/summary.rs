@@ -41,8 +41,6 @@ pub struct Report {
     pub calls: u64,
     /// Retransmitted segments, where the end transmitted and knows.
     pub retransmits: Option<u64>,
-    /// Datagrams that came and that were lost, over UDP.
-    pub datagrams: Option<(u64, u64)>,
 }
 
 /// The summary of a test, one line after the other, as 6.1.2 prints it.
@@ -100,12 +98,6 @@ fn usage_line(parse: bool, report: &Report, cpu: f64) -> String {
     }
 }
 
-/// A line of an interval that had `bytes` in `seconds`, with its end.
-pub fn interval_line(bytes: u64, seconds: f64) -> String {
-    let mbps = if seconds > 0.0 { bytes as f64 * 8e-6 / seconds } else { 0.0 };
-    format!("{:10.4} MB / {seconds:6.2} sec = {mbps:10.4} Mbps\n", bytes as f64 / MB)
-}
-
 /// What a client reads of a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
@@ -113,6 +105,10 @@ pub struct Summary {
     pub megabytes: Option<f64>,
     /// Mbit/s of 10^6, to four digits after the point.
     pub mbps: Option<f64>,
+    /// Seconds, to two digits after the point.
+    pub seconds: Option<f64>,
+    /// Processor seconds of user and system, to two digits after the point.
+    pub cpu_seconds: Option<f64>,
     /// Calls of read() or write().
     pub calls: Option<u64>,
     /// Retransmitted segments.
@@ -120,19 +116,32 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Takes note of what a line tells, if anything.
+    /// Takes note of what a line tells, if anything, for people or for programs.
     pub fn read(&mut self, line: &str) {
         let Some((_, text)) = line.split_once(": ") else { return };
         let words: Vec<&str> = text.split_whitespace().collect();
-        if let [megabytes, "MB", "in", _, "real", "seconds", rest @ ..] = words.as_slice() {
-            self.megabytes = amount(megabytes);
-            self.mbps = rest.iter().rev().nth(1).and_then(|word| amount(word));
+        match words.as_slice() {
+            [megabytes, "MB", "in", seconds, "real", "seconds", rest @ ..] => {
+                self.megabytes = amount(megabytes);
+                self.seconds = amount(seconds);
+                self.mbps = rest.iter().rev().nth(1).and_then(|word| amount(word));
+            }
+            [_, "MB", "in", seconds, "CPU", ..] => self.cpu_seconds = amount(seconds),
+            [calls, "I/O", "calls,", ..] => self.calls = calls.parse().ok(),
+            ["retrans", "=", count, ..] => self.retransmits = count.parse().ok(),
+            _ => words.iter().for_each(|word| self.read_pair(word)),
         }
-        if let [calls, "I/O", "calls,", ..] = words.as_slice() {
-            self.calls = calls.parse().ok();
-        }
-        if let ["retrans", "=", count, ..] = words.as_slice() {
-            self.retransmits = count.parse().ok();
+    }
+
+    fn read_pair(&mut self, word: &str) {
+        match word.split_once('=') {
+            Some(("megabytes", value)) => self.megabytes = amount(value),
+            Some(("real_seconds", value)) => self.seconds = amount(value),
+            Some(("rate_Mbps", value)) => self.mbps = amount(value),
+            Some(("cpu_seconds", value)) => self.cpu_seconds = amount(value),
+            Some(("io_calls", value)) => self.calls = value.parse().ok(),
+            Some(("retrans", value)) => self.retransmits = value.parse().ok(),
+            _ => {}
         }
     }
 

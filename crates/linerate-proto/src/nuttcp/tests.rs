@@ -206,7 +206,6 @@ fn a_summary_is_made_in_the_words_of_the_recorded_one() {
         cpu_s: (0.1, 0.15),
         calls: 100,
         retransmits: Some(3),
-        datagrams: None,
     };
     let text = report_lines(Role::Transmitter, &recorded(), &report);
     // 800 KB in 0.5 s; 819,200 × 8 / 0.5 = 13.1072 Mbit/s; 800 KB / 0.25 s; 0.5 s / 100.
@@ -225,13 +224,103 @@ fn a_summary_is_made_in_the_words_of_the_recorded_one() {
     let parse = Parameters { format: 0x840, ..recorded() };
     let text = report_lines(Role::Transmitter, &parse, &report);
     assert!(text.contains("megabytes=0.7812 real_seconds=0.50 rate_KBps=1600.00"), "{text}");
+    let mut read = Summary::default();
+    text.lines().for_each(|line| read.read(line));
+    assert_eq!(
+        (read.bytes(819_200), read.calls, read.retransmits),
+        (Some(819_200), Some(100), Some(3))
+    );
+    assert_eq!((read.seconds, read.cpu_seconds, read.mbps), (Some(0.5), Some(0.25), Some(13.1072)));
+}
+
+macro_rules! recorded {
+    ($name:literal) => {
+        include_bytes!(concat!("../../../../testdata/nuttcp/", $name)).as_slice()
+    };
+}
+
+fn lines_of(bytes: &[u8]) -> Vec<String> {
+    let mut lines = Lines::default();
+    lines.push(bytes);
+    std::iter::from_fn(|| lines.next_line().expect("short lines")).collect()
+}
+
+/// Datagrams of a file, each behind its length.
+fn datagrams_of(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut datagrams = Vec::new();
+    while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
+        let (datagram, rest) = rest.split_at(u16::from_be_bytes(*length).into());
+        datagrams.push(datagram);
+        bytes = rest;
+    }
+    datagrams
 }
 
 #[test]
-fn an_interval_has_the_columns_of_the_recorded_one() {
-    // 1458.3125 MB = 1,529,151,488 bytes in 0.5015 s; recorded:
-    let recorded = " 1458.3125 MB /   0.50 sec = 24391.0554 Mbps";
-    let made = interval_line(1_529_151_488, 0.50);
-    assert_eq!(made.len(), recorded.len() + 1);
-    assert_eq!(made[..30], recorded[..30]);
+fn a_recorded_udp_test_is_counted_by_its_marks_and_announcements() {
+    let mut receiver = UdpReceiver::default();
+    let mut marks = Vec::new();
+    for datagram in datagrams_of(recorded!("udp-interval-datagrams.bin")) {
+        marks.extend(receiver.take(datagram, datagram.len()));
+    }
+    use UdpMark::{Begin, End, Ready};
+    assert_eq!(marks, [Ready, Begin, End(0), End(1), End(2), End(3), End(4)]);
+    // -n10 -l64.
+    assert_eq!((receiver.datagrams, receiver.bytes), (10, 640));
+    assert_eq!((receiver.announced, receiver.lost(64)), (Some(640), Some(0)));
+}
+
+#[test]
+fn datagrams_of_a_test_without_intervals_announce_nothing() {
+    let datagrams = datagrams_of(recorded!("udp-reverse-datagrams.bin"));
+    let data: Vec<_> = datagrams.iter().filter(|datagram| datagram.len() == 64).collect();
+    assert_eq!(data.len(), 10);
+    // The pattern goes on where the count would be: "89:;<=>?".
+    assert!(data.iter().all(|datagram| datagram[24..32] == *b"89:;<=>?"));
+}
+
+#[test]
+fn recorded_servers_tell_intervals_and_a_summary() {
+    let cases: [(&[u8], usize, u64, u64); 4] = [
+        (recorded!("udp-interval-server.bin"), 2, 640, 14),
+        (recorded!("udp-parse-server.bin"), 1, 256, 8),
+        (recorded!("udp-reverse-server.bin"), 0, 640, 17),
+        // 11.9375 MB are 191 buffers of 65,536 bytes.
+        (recorded!("parse-interval-server.bin"), 2, 191 * 65_536, 192),
+    ];
+    for (bytes, intervals, sent, calls) in cases {
+        let (mut client, mut summary, mut found) =
+            (ClientMachine::default(), Summary::default(), 0);
+        for line in lines_of(bytes) {
+            summary.read(&line);
+            found += usize::from(Interval::parse(&line).is_some());
+            client.handle(line).expect("in order");
+        }
+        assert_eq!(
+            (found, summary.bytes(sent), summary.calls),
+            (intervals, Some(sent), Some(calls))
+        );
+        assert!(summary.cpu_seconds.is_some() && summary.seconds.is_some());
+    }
+}
+
+#[test]
+fn a_client_before_the_greeting_asks_at_once() {
+    let [line] = <[String; 1]>::try_from(lines_of(recorded!("old-client.bin"))).expect("one line");
+    let event = ServerMachine::default().handle(&line).expect("in order");
+    let ServerEvent::Requested(asked) = event else { panic!("{event:?}") };
+    assert_eq!((asked.version, asked.nbuf, asked.port), (Version(2, 2, 1), 2048, 5001));
+    assert_eq!((asked.interval_s, asked.flip, asked.format), (0.0, false, 0));
+    // Said again to a server of that version it has no field that it does not know.
+    assert_eq!(asked.to_line(Version(2, 2, 1)).trim_end(), line);
+}
+
+#[test]
+fn parameters_of_a_recorded_udp_client_are_written_to_the_byte() {
+    let bytes = recorded!("udp-interval-client.bin");
+    let line = lines_of(bytes).pop().expect("parameters");
+    let asked = Parameters::parse(&line).expect("well-formed");
+    assert_eq!((asked.udp, asked.buflen, asked.nbuf, asked.pace_bps()), (true, 64, 10, Some(8000)));
+    assert!((asked.interval_s - 0.3).abs() < 1e-9);
+    assert_eq!(asked.to_line(WIRE_VERSION).trim_end(), line);
 }

@@ -8,8 +8,12 @@
 //! The fields are in the byte order of the sender, and there from 32 bytes on. What was lost is
 //! what was announced and did not come.
 
-/// Pause between the first mark of the end and the others.
+/// Pause between the two marks of the begin.
+pub const BEGIN_PAUSE_MS: u64 = 250;
+/// Pause between the first mark of the end and the second, in which late data counts.
 pub const END_PAUSE_MS: u64 = 250;
+/// Pause between the later marks of the end; a receiver needs one of them.
+pub const END_REPEAT_MS: u64 = 100;
 
 /// Shortest datagram with room for the fields.
 const STAMPED_BYTES: usize = 32;
@@ -57,6 +61,20 @@ pub fn stamp(datagram: &mut [u8], sent_us: u64, sent_bytes: u64) {
     datagram[24..32].copy_from_slice(&sent_bytes.to_ne_bytes());
 }
 
+/// The bytes that a datagram of `length` bytes announces, by its beginning; none where it has no
+/// room for that.
+pub fn announced(bytes: &[u8], length: usize, swapped: bool) -> Option<u64> {
+    let field = bytes.get(24..)?.first_chunk::<8>().filter(|_| length >= STAMPED_BYTES)?;
+    let total = u64::from_ne_bytes(*field);
+    Some(if swapped { total.swap_bytes() } else { total })
+}
+
+/// Whether the transmitter of this datagram, its first, has the other byte order: the first count
+/// of that order is beyond anything that one datagram announces.
+pub fn is_swapped(bytes: &[u8], length: usize) -> bool {
+    announced(bytes, length, false).is_some_and(|total| total > u64::from(u32::MAX))
+}
+
 /// Follows the datagrams of one transmitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpReceiver {
@@ -81,18 +99,10 @@ impl UdpReceiver {
         }
         self.bytes += length as u64;
         self.datagrams += 1;
-        let field = bytes.get(24..).and_then(|rest| rest.first_chunk::<8>());
-        if let Some(field) = field.filter(|_| length >= STAMPED_BYTES) {
-            let mut total = u64::from_ne_bytes(*field);
-            // The first count of the other order is beyond anything that one datagram announces.
-            if self.announced.is_none() {
-                self.swapped = total > u64::from(u32::MAX);
-            }
-            if self.swapped {
-                total = total.swap_bytes();
-            }
-            self.announced = self.announced.max(Some(total));
+        if self.announced.is_none() {
+            self.swapped = is_swapped(bytes, length);
         }
+        self.announced = self.announced.max(announced(bytes, length, self.swapped));
         None
     }
 

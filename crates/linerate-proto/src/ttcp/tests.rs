@@ -36,3 +36,32 @@ fn marks_of_any_length_up_to_four_count_and_an_empty_datagram_is_one() {
     use Received::{Begin, Data, End};
     assert_eq!(run(&[0, 5, 1]).1, [Begin, Data(5), End]);
 }
+
+#[test]
+fn recorded_peers_send_the_pattern_and_are_no_clients_of_iperf() {
+    let tcp = include_bytes!("../../../../testdata/ttcp/tcp.bin");
+    let buffer = pattern(200);
+    for sent in tcp.chunks(200) {
+        // nuttcp keeps a count of its own at 24.
+        assert_eq!((&sent[..24], &sent[32..]), (&buffer[..24], &buffer[32..]));
+    }
+    let pcattcp = include_bytes!("../../../../testdata/ttcp/pcattcp.bin");
+    for bytes in [tcp.as_slice(), pcattcp] {
+        assert_eq!(crate::iperf2::opening(bytes), Ok(crate::iperf2::Opening::Plain));
+    }
+}
+
+#[test]
+fn datagrams_of_a_file_are_a_transfer() {
+    let mut bytes = include_bytes!("../../../../testdata/ttcp/udp.bin").as_slice();
+    let (mut receiver, mut seen) = (UdpReceiver::default(), Vec::new());
+    while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
+        let (datagram, rest) = rest.split_at(u16::from_be_bytes(*length).into());
+        seen.push(receiver.take(datagram.len()));
+        bytes = rest;
+    }
+    use Received::{Begin, Data, End, Late};
+    let data = Data(64);
+    assert_eq!(seen, [Begin, data, data, data, End, Late, Late, Late, Late]);
+    assert_eq!((receiver.datagrams, receiver.bytes), (3, 192));
+}

@@ -1,8 +1,8 @@
 //! The final text of a TCP throughput test.
 
 use linerate_core::record::{
-    Asked, Ceiling, Direction, Flow, FlowEnd, LINK, MetricId, Plan, Record, SHARE_MAX, Stat,
-    Status, TcpDirections, TcpPlan,
+    Asked, CaveatCode, Ceiling, Direction, Flow, FlowEnd, LINK, MetricId, Plan, Record, SHARE_MAX,
+    Stat, Status, TcpDirections, TcpPlan,
 };
 
 use super::tcp_means::means;
@@ -274,6 +274,11 @@ pub(super) fn told(record: &Record, host: &str, ways: TcpDirections, more: &str)
     if flows.is_empty() {
         return match &record.failure {
             Some(_) => format!("Nothing was measured with {host}."),
+            None if record.caveats.iter().any(|it| it.code == CaveatCode::OneSided) => {
+                let rate = record.value(MetricId::SendRate, Stat::Value, Some(Direction::Up));
+                let rate = rate.map_or_else(|| "nothing".to_owned(), number::rate);
+                format!("This host sent {rate} to {host}; what arrived there is not known.")
+            }
             None => format!("No data arrived in the test with {host}."),
         };
     }

@@ -52,7 +52,13 @@ pub(crate) struct Ear {
 
 impl Ear {
     /// Serves what comes over UDP until `stop`.
-    pub(crate) fn serve_datagrams(&self, gate: &Gate, stop: &Stop, log: Log<'_>) {
+    pub(crate) fn serve_datagrams(
+        &self,
+        shared: &Shared,
+        gate: &Gate,
+        stop: &Stop,
+        log: Log<'_>,
+    ) {
         let Some(udp) = &self.udp else { return };
         let watch = |peer: SocketAddr, seen: &UdpSeen<'_>| {
             let (line, tested) = match seen {
@@ -62,9 +68,20 @@ impl Ear {
             };
             log(&LogEntry { peer: Some(peer), line: &line, tested });
         };
+        // nuttcp's clients may name this port for their data.
+        let aside = |peer: SocketAddr, datagram: &[u8]| {
+            shared.data_ports.deliver_mark(self.port, peer, datagram)
+        };
         let admission = &gate.by_address();
         let (interval, sends_anywhere) = (None, false);
-        udp.run(&UdpServing { admission, stop, watch: &watch, interval, sends_anywhere });
+        udp.run(&UdpServing {
+            admission,
+            stop,
+            watch: &watch,
+            aside: &aside,
+            interval,
+            sends_anywhere,
+        });
     }
 }
 
@@ -115,7 +132,9 @@ pub(crate) struct Shared {
 impl Shared {
     /// Of a server that listens at these places.
     pub(crate) fn beside(ears: &[Ear]) -> Self {
-        let data_ports = DataPorts::beside(ears.iter().map(|ear| ear.port).collect());
+        let heard = ears.iter().filter(|ear| ear.udp.is_some()).map(|ear| ear.port);
+        let data_ports = DataPorts::beside(ears.iter().map(|ear| ear.port).collect())
+            .hearing(heard.collect());
         let ear = ears.iter().find(|ear| ear.via == Via::Iperf3);
         let iperf3 = ear.map(|ear| iperf3::Clients::of(&ear.listener)).unwrap_or_default();
         Self { iperf3, data_ports }

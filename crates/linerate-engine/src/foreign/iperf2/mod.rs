@@ -18,5 +18,5 @@ pub(crate) use udp_client::measure_udp;
 pub use udp_client::{UdpExtras, run_udp};
 pub(crate) use udp_layout::DATAGRAM_BYTES;
 pub use udp_server::UdpEar;
-pub use udp_session::{UdpMoved, UdpSeen, UdpServing, UdpWatch};
+pub use udp_session::{UdpAside, UdpMoved, UdpSeen, UdpServing, UdpWatch};
 pub use udp_tally::UdpCounted;

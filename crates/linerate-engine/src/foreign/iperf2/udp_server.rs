@@ -114,6 +114,9 @@ impl Door<'_, '_> {
     /// Gives a datagram to its client, who may be new.
     fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) {
         let peer = SocketAddr::new(from.ip().to_canonical(), from.port());
+        if (self.serving.aside)(peer, datagram) {
+            return;
+        }
         let now = monotonic();
         if let Some(session) = self.sessions.get(&peer).filter(|session| !session.is_over()) {
             if let Some(answer) = session.take(datagram, now) {

@@ -39,12 +39,17 @@ pub struct UdpServing<'a> {
     pub stop: &'a Stop,
     /// Told of what is seen.
     pub watch: UdpWatch<'a>,
+    /// Takes what another protocol sends to this port; true when it did.
+    pub aside: UdpAside<'a>,
     /// Time between two looks of the watcher; none for no looks.
     pub interval: Option<Duration>,
     /// Data goes to any address that asks for it. Otherwise only to private ones, because the
     /// address of a datagram is easily forged.
     pub sends_anywhere: bool,
 }
+
+/// Looks at a datagram, of a client or not yet of one, by the address that it came from.
+pub type UdpAside<'a> = &'a (dyn Fn(SocketAddr, &[u8]) -> bool + Sync);
 
 /// Told of every client, by its address.
 pub type UdpWatch<'a> = &'a (dyn Fn(SocketAddr, &UdpSeen<'_>) + Sync);

@@ -2,7 +2,8 @@
 //!
 //! A port where this program listens anyway hands its connections over; any other is opened for
 //! the moment in which the streams of one test connect. Connections from another address than the
-//! test's are closed.
+//! test's are closed. Over UDP it is the first mark that is handed over: the stream then gets a
+//! socket of its own at that port, connected to the client.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -10,18 +11,30 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linerate_core::record::Failure;
+use linerate_core::record::{Failure, Fault};
+use linerate_proto::native::UdpRequest;
+use linerate_proto::nuttcp::UdpMark;
 use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::datagram_socket::{BUFFER_BYTES, DatagramSocket};
 use linerate_sys::poll::any_readable;
 use linerate_sys::tcp::{self, TcpOptions};
+
+use crate::datagram::endpoint::open_socket_at;
+
+/// Datagrams of others that are dropped in one look.
+const STRAYS_MAX: u32 = 256;
 
 /// Shared by the tests of a server and its listeners.
 #[derive(Debug, Default)]
 pub struct DataPorts {
     /// Ports where this program listens, whatever for.
     own: Vec<u16>,
+    /// Those among them where it takes UDP, too, and hands first marks over.
+    heard: Vec<u16>,
     turns: Mutex<HashMap<u16, Arc<()>>>,
     waiting: Mutex<HashMap<(u16, IpAddr), Sender<TcpStream>>>,
+    udp_turns: Mutex<HashMap<u16, Arc<()>>>,
+    udp_waiting: Mutex<HashMap<(u16, IpAddr), Option<SocketAddr>>>,
 }
 
 /// The ports of one test; the next test has its turn when this is dropped.
@@ -48,6 +61,69 @@ impl DataPorts {
         Self { own, ..Self::default() }
     }
 
+    /// Of one that takes UDP at these of its ports and hands first marks over by
+    /// [`Self::deliver_mark`].
+    #[must_use]
+    pub fn hearing(self, heard: Vec<u16>) -> Self {
+        Self { heard, ..self }
+    }
+
+    /// Takes a datagram that came to an own port if it is a mark: that of a test that waits for its
+    /// begin, or one of an end that comes after all. False for anything else.
+    pub fn deliver_mark(&self, port: u16, peer: SocketAddr, datagram: &[u8]) -> bool {
+        let Some(mark) = UdpMark::parse(datagram) else { return false };
+        let begins = matches!(mark, UdpMark::Ready | UdpMark::Begin);
+        let mut waiting = lock(&self.udp_waiting);
+        let place = waiting.get_mut(&(port, peer.ip().to_canonical()));
+        if let Some(place) = place.filter(|_| begins) {
+            place.get_or_insert(peer);
+        }
+        true
+    }
+
+    /// Waits for a turn at UDP ports, as [`Self::listen`] does; none when nobody gives them up.
+    pub(super) fn listen_udp(
+        &self,
+        (local, peer): (IpAddr, IpAddr),
+        (first, count): (u16, u16),
+        (request, patience): (&UdpRequest, Duration),
+    ) -> Result<Option<UdpTurn<'_>>, Failure> {
+        let deadline = monotonic() + patience;
+        let ports = first..=first.saturating_add(count - 1);
+        let taken = loop {
+            if let Some(taken) = take(&self.udp_turns, ports.clone()) {
+                break taken;
+            }
+            if monotonic() >= deadline {
+                return Ok(None);
+            }
+            sleep(LOOK);
+        };
+        let mut turn = UdpTurn {
+            ports: self,
+            peer,
+            places: Vec::new(),
+            handed_over: Vec::new(),
+            _taken: taken,
+        };
+        for port in ports {
+            let at = SocketAddr::new(local, port);
+            let place = if self.heard.contains(&port) {
+                lock(&self.udp_waiting).insert((port, peer), None);
+                turn.handed_over.push(port);
+                UdpPlace::HandedOver(at)
+            } else if self.own.contains(&port) {
+                let reason = "another program's UDP comes to this port";
+                return Err(Failure::new(Fault::PeerRefused, "open", at.to_string(), reason));
+            } else {
+                let socket = open_socket_at(request, at);
+                UdpPlace::Open(socket.map_err(|error| crate::failure::system(&error))?)
+            };
+            turn.places.push(place);
+        }
+        Ok(Some(turn))
+    }
+
     /// Hands a connection to the test that waits for it; gives it back when none does.
     /// # Errors
     /// The connection, where it is nobody's data.
@@ -70,7 +146,7 @@ impl DataPorts {
         let deadline = monotonic() + patience;
         let ports = first..=first.saturating_add(count - 1);
         let taken = loop {
-            if let Some(taken) = self.take(ports.clone()) {
+            if let Some(taken) = take(&self.turns, ports.clone()) {
                 break taken;
             }
             if monotonic() >= deadline {
@@ -93,16 +169,101 @@ impl DataPorts {
         }
         Ok(Some(turn))
     }
+}
 
-    /// All ports at once, or none.
-    fn take(&self, ports: impl Iterator<Item = u16> + Clone) -> Option<Vec<Arc<()>>> {
-        let mut turns = lock(&self.turns);
-        turns.retain(|_, holder| Arc::strong_count(holder) > 1);
-        if ports.clone().any(|port| turns.contains_key(&port)) {
-            return None;
+/// All ports at once, or none.
+fn take(
+    turns: &Mutex<HashMap<u16, Arc<()>>>,
+    ports: impl Iterator<Item = u16> + Clone,
+) -> Option<Vec<Arc<()>>> {
+    let mut turns = lock(turns);
+    turns.retain(|_, holder| Arc::strong_count(holder) > 1);
+    if ports.clone().any(|port| turns.contains_key(&port)) {
+        return None;
+    }
+    let take = |port| Arc::clone(turns.entry(port).or_default());
+    Some(ports.map(take).collect())
+}
+
+/// The UDP ports of one test, until every stream has a socket that is connected to the client.
+pub(super) struct UdpTurn<'a> {
+    ports: &'a DataPorts,
+    peer: IpAddr,
+    places: Vec<UdpPlace>,
+    /// Ports whose marks are handed over to this test.
+    handed_over: Vec<u16>,
+    _taken: Vec<Arc<()>>,
+}
+
+enum UdpPlace {
+    /// A socket that hears everybody.
+    Open(DatagramSocket),
+    /// An own port, whose marks are handed over.
+    HandedOver(SocketAddr),
+    /// A stream whose socket has been given away.
+    Given,
+}
+
+impl UdpTurn<'_> {
+    /// The streams that have announced themselves since the last look, each with its first datagram
+    /// where that was not handed over as a mark.
+    pub(super) fn arrivals(&mut self, request: &UdpRequest) -> linerate_sys::Result<Vec<Stream>> {
+        let mut streams = Vec::new();
+        for place in &mut self.places {
+            let found = match place {
+                UdpPlace::Given => None,
+                UdpPlace::Open(socket) => announced(socket, self.peer),
+                UdpPlace::HandedOver(at) => {
+                    let waiting = lock(&self.ports.udp_waiting);
+                    let peer = waiting.get(&(at.port(), self.peer)).copied().flatten();
+                    peer.map(|peer| (peer, Vec::new()))
+                }
+            };
+            let Some((peer, first)) = found else { continue };
+            let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+            let socket = match std::mem::replace(place, UdpPlace::Given) {
+                UdpPlace::Open(socket) => socket,
+                UdpPlace::HandedOver(at) => open_socket_at(request, at)?,
+                UdpPlace::Given => continue,
+            };
+            socket.connect(peer)?;
+            streams.push(Stream { socket, first });
         }
-        let take = |port| Arc::clone(turns.entry(port).or_default());
-        Some(ports.map(take).collect())
+        Ok(streams)
+    }
+
+    /// Whether every stream has its socket.
+    pub(super) fn is_complete(&self) -> bool {
+        self.places.iter().all(|place| matches!(place, UdpPlace::Given))
+    }
+}
+
+/// A stream over UDP that has announced itself.
+pub(super) struct Stream {
+    /// Connected to the client.
+    pub(super) socket: DatagramSocket,
+    /// What it announced itself by, as long as the beginning of a datagram has to be known.
+    pub(super) first: Vec<u8>,
+}
+
+/// The first datagram of an address, and where it came from; those of others are dropped.
+fn announced(socket: &DatagramSocket, peer: IpAddr) -> Option<(SocketAddr, Vec<u8>)> {
+    let mut bytes = vec![0; BUFFER_BYTES];
+    for _ in 0..STRAYS_MAX {
+        let (length, from) = socket.receive_from(&mut bytes).ok().flatten()?;
+        if from.ip().to_canonical() == peer {
+            bytes.truncate(length);
+            return Some((from, bytes));
+        }
+    }
+    None
+}
+
+impl Drop for UdpTurn<'_> {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.ports.udp_waiting);
+        waiting
+            .retain(|(port, address), _| *address != self.peer || !self.handed_over.contains(port));
     }
 }
 

@@ -3,10 +3,18 @@
 pub(crate) mod client;
 mod control;
 mod data_ports;
+mod layout;
 mod server;
+mod session;
+mod udp_client;
+mod udp_server;
 
+pub use client::run;
 pub use data_ports::DataPorts;
 pub use server::serve;
+pub use session::{Extras, ToldInterval};
+pub(crate) use udp_client::measure_udp;
+pub use udp_client::run_udp;
 
 use linerate_proto::ttcp::pattern;
 

@@ -1,7 +1,7 @@
 //! The server's side of a test: the lines of the control connection, the streams, the summary.
 //!
 //! A client waits for its answer, so a client that comes while others measure waits for its place,
-//! for [`QUEUE`] at most. Left out: a third party, multicast, traceroute, UDP.
+//! for [`QUEUE`] at most. Left out: a third party, multicast, traceroute.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_core::record::{Direction, Failure, Fault, Finish, FlowEnd, Side, TcpDirections};
 use linerate_proto::native::{EndReport, RefuseCode, Request};
 use linerate_proto::nuttcp::{
-    Parameters, Report, Role, ServerEvent, ServerMachine, UNTIL_TIMEOUT, interval_line,
+    FORMAT_PARSE, Interval, Parameters, Report, Role, ServerEvent, ServerMachine, UNTIL_TIMEOUT,
     report_lines,
 };
 use linerate_sys::clock::{monotonic, sleep};
@@ -30,7 +30,7 @@ use crate::throughput::{Demand, Permit};
 /// A client that comes while others measure waits this long for its place.
 const QUEUE: Duration = Duration::from_secs(30);
 /// The streams of a test have this long to connect.
-const STREAMS: Duration = Duration::from_secs(5);
+pub(super) const STREAMS: Duration = Duration::from_secs(5);
 /// A client that has its answer listens within this time.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often waits look around.
@@ -50,8 +50,12 @@ pub fn serve(
     let mut session = Session { control: Control::new(stream) };
     let parameters = session.await_parameters(serving)?;
     let version = parameters.version;
-    match session.test(&parameters, ports, serving) {
-        Ok(reports) => Ok(format!("nuttcp {version}: {}", said(&reports))),
+    let served = match parameters.udp {
+        false => session.test(&parameters, ports, serving).map(|reports| said(&reports)),
+        true => session.test_udp(&parameters, ports, serving),
+    };
+    match served {
+        Ok(line) => Ok(format!("nuttcp {version}: {line}")),
         Err(failure) => {
             // The client reads this where it waits for its answer; elsewhere it is a line more.
             let _ = session.control.send(&ServerMachine::refuse(&failure.reason));
@@ -60,8 +64,8 @@ pub fn serve(
     }
 }
 
-struct Session {
-    control: Control,
+pub(super) struct Session {
+    pub(super) control: Control,
 }
 
 impl Session {
@@ -92,12 +96,9 @@ impl Session {
         serving: &mut Serving<'_>,
     ) -> Result<Vec<EndReport>, Failure> {
         let request = self.request(parameters)?;
-        let _permit = self.permit(&request, serving)?;
+        let _permit = self.permit(&Demand::of(&request), serving)?;
         let mut endpoint = Endpoint::in_manner(request.clone(), MANNER);
-        let mut about = vec![format!(
-            "buflen={}, nstream={}, port={} tcp",
-            parameters.buflen, parameters.nstream, parameters.port
-        )];
+        let mut about = vec![parameters.about()];
         // The receiver listens, unless it was told to connect.
         let receives = parameters.client_sends;
         if receives != parameters.flip {
@@ -121,17 +122,7 @@ impl Session {
 
     /// The test that the parameters ask for.
     fn request(&self, parameters: &Parameters) -> Result<Request, Failure> {
-        let refuse =
-            |reason: String| Failure::new(Fault::PeerRefused, "serve", self.control.peer(), reason);
-        if let Some(name) = parameters.beyond {
-            return Err(refuse(format!("{name} is not served")));
-        }
-        if parameters.udp {
-            return Err(refuse("UDP is not served".to_owned()));
-        }
-        if parameters.port < PORT_MIN {
-            return Err(refuse(format!("data port {} is below {PORT_MIN}", parameters.port)));
-        }
+        self.check(parameters)?;
         let (directions, finish) = match (parameters.client_sends, parameters.nbuf) {
             (true, _) => (TcpDirections::Up, UNTIL_CLOSED),
             (false, UNTIL_TIMEOUT) => {
@@ -149,26 +140,40 @@ impl Session {
             dscp: Some(parameters.tos >> 2).filter(|dscp| *dscp > 0),
             ..request(directions, finish)
         };
-        request.check().map_err(|error| refuse(error.to_string()))?;
+        request.check().map_err(|error| self.refuse(error.to_string()))?;
         Ok(request)
     }
 
+    /// What no test may ask for.
+    pub(super) fn check(&self, parameters: &Parameters) -> Result<(), Failure> {
+        if let Some(name) = parameters.beyond {
+            return Err(self.refuse(format!("{name} is not served")));
+        }
+        if parameters.port < PORT_MIN {
+            let reason = format!("data port {} is below {PORT_MIN}", parameters.port);
+            return Err(self.refuse(reason));
+        }
+        Ok(())
+    }
+
+    /// The failure of a test that is not served.
+    pub(super) fn refuse(&self, reason: String) -> Failure {
+        Failure::new(Fault::PeerRefused, "serve", self.control.peer(), reason)
+    }
+
     /// A place among the running tests, waiting for one while the client does.
-    fn permit(&mut self, request: &Request, serving: &Serving<'_>) -> Result<Permit, Failure> {
+    pub(super) fn permit(
+        &mut self,
+        demand: &Demand,
+        serving: &Serving<'_>,
+    ) -> Result<Permit, Failure> {
         let peer = self.peer()?;
         let deadline = monotonic() + QUEUE;
         loop {
-            match serving.admission.admit(&Demand::of(request), peer) {
+            match serving.admission.admit(demand, peer) {
                 Ok(permit) => return Ok(permit),
                 Err(refuse) if refuse.code == RefuseCode::Busy && monotonic() < deadline => {}
-                Err(refuse) => {
-                    return Err(Failure::new(
-                        Fault::PeerRefused,
-                        "serve",
-                        peer.to_string(),
-                        refuse.reason,
-                    ));
-                }
+                Err(refuse) => return Err(self.refuse(refuse.reason)),
             }
             self.look_at_client(serving)?;
             sleep(LOOK);
@@ -176,7 +181,7 @@ impl Session {
     }
 
     /// Notices a client that leaves while the server waits for something else.
-    fn look_at_client(&mut self, serving: &Serving<'_>) -> Result<(), Failure> {
+    pub(super) fn look_at_client(&mut self, serving: &Serving<'_>) -> Result<(), Failure> {
         if serving.stop.asked() || tcp::peer_has_closed(self.control.stream()) {
             return Err(self.control.closed());
         }
@@ -195,10 +200,7 @@ impl Session {
         let first = (parameters.port, parameters.nstream);
         let options = socket_options(request);
         let turn = ports.listen(local.ip(), self.peer()?.ip(), first, (&options, STREAMS))?;
-        let turn = turn.ok_or_else(|| {
-            let reason = format!("data port {} is another test's", parameters.port);
-            Failure::new(Fault::PeerRefused, "serve", self.control.peer(), reason)
-        })?;
+        let turn = turn.ok_or_else(|| self.taken(parameters))?;
         self.control.send(&ServerMachine::accept())?;
         let mut streams = self.gather(&turn, parameters.nstream, serving)?;
         streams.sort_by_key(|(flow, _)| *flow);
@@ -206,6 +208,11 @@ impl Session {
             add(endpoint, stream, (parameters, flow), serving);
         }
         Ok(())
+    }
+
+    /// Nobody gave up the port in time.
+    pub(super) fn taken(&self, parameters: &Parameters) -> Failure {
+        self.refuse(format!("data port {} is another test's", parameters.port))
     }
 
     /// Every stream, each once.
@@ -287,6 +294,7 @@ impl Session {
     ) -> Result<(), Failure> {
         let asked = Duration::try_from_secs_f64(parameters.interval_s).unwrap_or_default();
         let lines = asked >= Duration::from_millis(10);
+        let parse = parameters.format & FORMAT_PARSE != 0;
         let watch = &mut *serving.watch;
         let mut serving = Serving {
             admission: serving.admission,
@@ -307,16 +315,17 @@ impl Session {
             }
             let (t_ns, bytes) = std::mem::replace(&mut before, now);
             let seconds = now.0.saturating_sub(t_ns) as f64 / 1e9;
-            self.control.send(&interval_line(now.1.saturating_sub(bytes), seconds))
+            let line = Interval::of(now.1.saturating_sub(bytes), seconds).to_line(parse);
+            self.control.send(&format!("{line}\n"))
         })
     }
 
-    fn peer(&self) -> Result<SocketAddr, Failure> {
+    pub(super) fn peer(&self) -> Result<SocketAddr, Failure> {
         let peer = self.control.stream().peer_addr().map_err(|error| self.lost(&error))?;
         Ok(SocketAddr::new(peer.ip().to_canonical(), peer.port()))
     }
 
-    fn lost(&self, error: &std::io::Error) -> Failure {
+    pub(super) fn lost(&self, error: &std::io::Error) -> Failure {
         Failure::new(Fault::Unreachable, "serve", self.control.peer(), words_of(error))
     }
 }
@@ -353,6 +362,5 @@ fn report(about: Vec<String>, reports: &[EndReport], role: Role) -> Report {
         cpu_s: (cpu(|end| end.cpu_user_ns), cpu(|end| end.cpu_system_ns)),
         calls: ends.iter().map(|end| end.io_calls).sum(),
         retransmits: if role == Role::Transmitter { retransmits } else { None },
-        datagrams: None,
     }
 }

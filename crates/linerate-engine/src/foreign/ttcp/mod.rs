@@ -1,5 +1,11 @@
 //! ttcp from the transmitter's side (spec/ttcp.md); its receiver is served with iperf 2's port.
 
+mod udp_client;
+mod udp_receiver;
+
+pub(crate) use udp_client::measure_udp;
+pub use udp_receiver::UdpListener;
+
 use linerate_core::record::{Direction, Failure, Side, TcpDirections, TcpPlan};
 use linerate_proto::ttcp::pattern;
 

@@ -37,6 +37,7 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
         watch: &|peer, seen| printer.see(peer, seen),
         interval: interval(asked),
         // As the original does.
+        aside: &|_, _| false,
         sends_anywhere: true,
     });
     Ok(())

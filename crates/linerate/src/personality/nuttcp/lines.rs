@@ -1,49 +1,90 @@
 //! The lines of nuttcp 6.1.2: MB is 2^20 bytes, Mbps 10^6 bit/s.
 
 use linerate_core::record::{Direction, FlowEnd, IntervalRow, MetricId, Record, Side, Stat};
+use linerate_proto::nuttcp::{Interval, Summary};
 
-const MB: f64 = 1_048_576.0;
+use super::asked::Asked;
 
-/// A row of `-i`.
+/// A row of `-i` of a test in which this end receives.
 pub(super) fn interval(row: &IntervalRow, parse: bool) -> String {
     let seconds = (row.end_ns - row.start_ns) as f64 / 1e9;
-    let line = amounts(row.bytes as f64, seconds, parse);
-    match (row.retransmits, parse) {
-        (Some(count), false) => format!("{line} {count:5} retrans"),
-        (Some(count), true) => format!("{line} retrans={count}"),
-        (None, _) => line,
-    }
+    let interval = Interval {
+        retransmits: row.retransmits,
+        datagrams: row.datagrams.map(|it| (it.lost, it.received.cast_signed() + it.lost)),
+        ..Interval::of(row.bytes, seconds)
+    };
+    interval.to_line(parse)
 }
 
-/// The line of the whole test.
-pub(super) fn result(record: &Record, direction: Direction, parse: bool) -> String {
+/// The line of the whole test; `told` is what the server told of its end.
+pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> String {
+    let direction = if asked.receives { Direction::Down } else { Direction::Up };
     let value = |metric, stat| record.value(metric, stat, Some(direction));
     let bytes = value(MetricId::Bytes, Stat::Value).unwrap_or(0.0);
     let seconds = value(MetricId::Span, Stat::Value).unwrap_or(0.0) / 1e9;
-    let mut line = amounts(bytes, seconds, parse);
+    let parse = asked.parse;
+    let figures = Interval::of(bytes as u64, seconds).to_line(parse);
+    let mut line = figures.replace("real_sec=", "real_seconds=");
     for (side, name, key) in [(Side::Sender, "%TX", "tx_cpu"), (Side::Receiver, "%RX", "rx_cpu")] {
-        if let Some(share) = share(record, direction, side) {
+        let own = (side == Side::Receiver) == asked.receives;
+        let share = if own { share(record, direction, side) } else { told.and_then(told_share) };
+        if let Some(share) = share {
             let percent = (share * 100.0).round();
             line += &if parse { format!(" {key}={percent}") } else { format!(" {percent} {name}") };
         }
     }
-    if let Some(count) = value(MetricId::Retransmits, Stat::Value) {
-        line += &if parse { format!(" retrans={count}") } else { format!(" {count} retrans") };
-    }
-    if let Some(ns) = value(MetricId::TcpRttMin, Stat::Min) {
-        let ms = ns / 1e6;
-        line += &if parse { format!(" rtt_ms={ms:.2}") } else { format!(" {ms:.2} msRTT") };
-    }
+    line += &match asked.udp {
+        true => losses(asked, record, direction),
+        false => retransmits(asked, record, direction, told),
+    };
     line
 }
 
-fn amounts(bytes: f64, seconds: f64, parse: bool) -> String {
-    let (mb, mbps) = (bytes / MB, if seconds > 0.0 { bytes * 8e-6 / seconds } else { 0.0 });
-    if parse {
-        format!("megabytes={mb:.4} real_seconds={seconds:.2} rate_Mbps={mbps:.4}")
-    } else {
-        format!("{mb:10.4} MB / {seconds:6.2} sec = {mbps:10.4} Mbps")
+fn losses(asked: &Asked, record: &Record, direction: Direction) -> String {
+    let value = |metric| record.value(metric, Stat::Value, Some(direction)).unwrap_or(0.0);
+    let lost = value(MetricId::DatagramsLost);
+    let all = value(MetricId::DatagramsReceived) + lost;
+    let percent = if all > 0.0 { lost * 100.0 / all } else { 0.0 };
+    let (parse, mut text) = (asked.parse, String::new());
+    if !asked.hidden.drops {
+        text += &match parse {
+            true => format!(" drop={lost} pkt={all}"),
+            false => format!(" {lost} / {all} drop/pkt"),
+        };
     }
+    if !asked.hidden.percent {
+        text += &match parse {
+            true => format!(" data_loss={percent:.5}"),
+            false => format!(" {percent:.2} %loss"),
+        };
+    }
+    text
+}
+
+fn retransmits(
+    asked: &Asked,
+    record: &Record,
+    direction: Direction,
+    told: Option<&Summary>,
+) -> String {
+    let value = |metric, stat| record.value(metric, stat, Some(direction));
+    let (parse, mut text) = (asked.parse, String::new());
+    let count = value(MetricId::Retransmits, Stat::Value).map(|count| count as u64);
+    let count = count.or_else(|| told?.retransmits).filter(|_| !asked.hidden.retransmits);
+    if let Some(count) = count {
+        text += &if parse { format!(" retrans={count}") } else { format!(" {count} retrans") };
+    }
+    let rtt = value(MetricId::TcpRttMin, Stat::Min).filter(|_| !asked.hidden.rtt);
+    if let Some(ns) = rtt {
+        let ms = ns / 1e6;
+        text += &if parse { format!(" rtt_ms={ms:.2}") } else { format!(" {ms:.2} msRTT") };
+    }
+    text
+}
+
+/// Processor time of the server's end.
+fn told_share(told: &Summary) -> Option<f64> {
+    Some(told.cpu_seconds? / told.seconds.filter(|seconds| *seconds > 0.0)?)
 }
 
 /// Processor time of all streams of a side over the longest span, where it is known.

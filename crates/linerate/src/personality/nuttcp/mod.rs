@@ -1,104 +1,29 @@
-//! `nuttcp` as 6.1.2 has it: `nuttcp host`, `nuttcp -r host`, `nuttcp -S`.
+//! `nuttcp` as 6.1.2 has it: `nuttcp host`, `nuttcp -r host`, `nuttcp -S`, over UDP with `-u`.
 //!
-//! Left out: UDP, third parties, multicast, traceroute, the lines of `-v` but for the result.
+//! Left out: third parties, multicast, traceroute, the lines of `-v` but for the result.
 
+mod asked;
 mod lines;
 
-use std::sync::Mutex;
+use std::cell::Cell;
+use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Finish, Record, TcpDirections, TcpPlan, Via,
+    Direction, Event, Failure, Finish, TcpDirections, TcpPlan, UdpPlan, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::Serving;
-use linerate_engine::foreign::nuttcp::{self, DataPorts};
-use linerate_engine::throughput;
+use linerate_engine::foreign::nuttcp::{self, DataPorts, Extras};
+use linerate_proto::nuttcp::Interval;
+use linerate_sys::datagram_socket::route_mtu_bytes;
 
-use super::getopt::{self, Flag, Word};
+use self::asked::{Amount, Asked, TCP_LENGTH, USAGE, read};
 use super::listening;
 use crate::command::measure::tool;
 use crate::exit::Outcome;
 use crate::output;
-
-const NO_FORK: char = '\u{1}';
-
-const FLAGS: [Flag; 23] = [
-    ('t', "", false),
-    ('r', "", false),
-    ('S', "", false),
-    ('1', "", false),
-    ('F', "", false),
-    ('T', "", true),
-    ('n', "", true),
-    ('l', "", true),
-    ('N', "", true),
-    ('i', "", true),
-    ('P', "", true),
-    ('p', "", true),
-    ('w', "", true),
-    ('R', "", true),
-    ('f', "", true),
-    ('D', "", false),
-    ('M', "", true),
-    ('c', "", true),
-    ('v', "", false),
-    ('b', "", false),
-    ('u', "", false),
-    ('h', "help", false),
-    (NO_FORK, "nofork", false),
-];
-
-const USAGE: &str = "\
-Usage: linerate nuttcp [-t | -r] [-T s] [-n buffers] [-l bytes] [-N streams] [-i s] [-w KB] [-R rate]
-              [-P port] [-D] [-M bytes] [-c dscp] [-fparse] [-v] host
-       linerate nuttcp -S | -1 [-P port] [--nofork]
-taken without effect: -F (the client always connects), -b, -p; not here: -u and third parties";
-
-/// What a command line asks for.
-#[derive(Clone, Debug, PartialEq)]
-struct Asked {
-    receives: bool,
-    serves: bool,
-    once: bool,
-    port: u16,
-    time_s: f64,
-    buffers: Option<u64>,
-    length: u32,
-    streams: u16,
-    interval_s: Option<f64>,
-    window: Option<u64>,
-    rate_bps: Option<u64>,
-    nodelay: bool,
-    mss: Option<u32>,
-    dscp: Option<u8>,
-    parse: bool,
-    host: Option<String>,
-}
-
-impl Default for Asked {
-    fn default() -> Self {
-        Self {
-            receives: false,
-            serves: false,
-            once: false,
-            port: 5000,
-            time_s: 10.0,
-            buffers: None,
-            length: 65_536,
-            streams: 1,
-            interval_s: None,
-            window: None,
-            rate_bps: None,
-            nodelay: false,
-            mss: None,
-            dscp: None,
-            parse: false,
-            host: None,
-        }
-    }
-}
 
 /// Runs the command line.
 pub(super) fn run(words: &[String]) -> Outcome {
@@ -120,127 +45,79 @@ pub(super) fn run(words: &[String]) -> Outcome {
     ))
 }
 
-/// The command line; none when it asks for help.
-fn read(words: &[String]) -> Result<Option<Asked>, String> {
-    let mut asked = Asked::default();
-    for word in getopt::parse(words, &FLAGS)? {
-        match word {
-            Word::Operand(host) => asked.host = Some(host),
-            Word::Flag('h', _) => return Ok(None),
-            Word::Flag(letter, value) => take(&mut asked, letter, &value)?,
-        }
-    }
-    match (asked.serves, &asked.host) {
-        (true, Some(host)) => Err(format!("a server takes no host, and got '{host}'")),
-        (false, None) => Err("a host is needed, or -S".to_owned()),
-        _ => Ok(Some(asked)),
-    }
-}
-
-fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
-    let seconds = || {
-        let time = value.trim_end_matches('s');
-        let (digits, factor) = match time.strip_suffix('m') {
-            Some(minutes) => (minutes, 60.0),
-            None => (time, 1.0),
-        };
-        let time: f64 = getopt::number(letter, digits)?;
-        let fits = (0.001..=1e6).contains(&(time * factor));
-        if fits { Ok(time * factor) } else { Err(format!("-{letter}: '{value}' is no time")) }
-    };
-    match letter {
-        't' => asked.receives = false,
-        'r' => asked.receives = true,
-        'S' => asked.serves = true,
-        '1' => (asked.serves, asked.once) = (true, true),
-        'T' => asked.time_s = seconds()?,
-        'i' => asked.interval_s = Some(seconds()?.max(0.01)),
-        // With a unit behind it -n is bytes; whole buffers are sent.
-        'n' if value.ends_with(|c: char| c.is_ascii_alphabetic()) => {
-            let bytes = getopt::bytes(letter, value)?;
-            asked.buffers = Some(bytes.div_ceil(asked.length.into()));
-        }
-        'n' => asked.buffers = Some(getopt::number(letter, value)?),
-        'l' => {
-            let bytes = u32::try_from(getopt::bytes(letter, value)?).ok();
-            asked.length = bytes.filter(|bytes| *bytes > 0).ok_or("-l: no size of a buffer")?;
-        }
-        'N' => asked.streams = getopt::number(letter, value)?,
-        'P' => asked.port = getopt::number(letter, value)?,
-        // KB where no unit is named.
-        'w' => {
-            let bare = value.bytes().all(|byte| byte.is_ascii_digit());
-            let bytes = getopt::bytes(letter, value)?;
-            asked.window = Some(if bare { bytes.saturating_mul(1024) } else { bytes });
-        }
-        // kbit/s where no unit is named.
-        'R' => asked.rate_bps = rate(value)?,
-        'f' => match value {
-            "parse" => asked.parse = true,
-            other => return Err(format!("-f{other}: only -fparse is understood")),
-        },
-        'D' => asked.nodelay = true,
-        'M' => asked.mss = Some(getopt::number(letter, value)?),
-        'c' => {
-            let class: u8 = getopt::number(letter, value)?;
-            asked.dscp = Some(class).filter(|class| *class < 64);
-            asked.dscp.ok_or("-c: a code point is 0 to 63")?;
-        }
-        'u' => return Err("-u: use linerate udp".to_owned()),
-        _ => {}
-    }
-    Ok(())
-}
-
-/// A rate in bit/s; none for no limit.
-fn rate(text: &str) -> Result<Option<u64>, String> {
-    if text == "u" || text == "0" {
-        return Ok(None);
-    }
-    let bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let value = getopt::size(text, true).map(|value| if bare { value * 1000.0 } else { value });
-    let value = value.filter(|value| (1.0..1e18).contains(value));
-    value.map(|value| Some(value as u64)).ok_or_else(|| format!("-R: '{text}' is no rate"))
-}
-
 fn measure(asked: &Asked) -> Result<(), Failure> {
-    let plan = plan(asked);
     let stop = listening::until_interrupted()?;
-    let rows = Mutex::new(0_u32);
+    // Where the server receives it tells about the intervals, as nuttcp's does.
+    let rows = Cell::new(0_u32);
+    let print = |line: &str| {
+        rows.set(rows.get() + 1);
+        output::line(line);
+    };
+    let mut told = |interval: &Interval, line: &str| match asked.parse {
+        true => print(&interval.to_line(true)),
+        false => print(line),
+    };
     let mut watch = |event: &Event| {
         if let (Event::Interval(row), Some(_)) = (event, asked.interval_s)
             && row.flow.is_none()
+            && row.direction == Direction::Down
         {
-            *rows.lock().unwrap_or_else(std::sync::PoisonError::into_inner) += 1;
-            output::line(&lines::interval(row, asked.parse));
+            print(&lines::interval(row, asked.parse));
         }
     };
+    let extras = Extras {
+        data_port: asked.data_port,
+        intervals: asked.interval_s.is_some(),
+        instant: asked.instant,
+        told: &mut told,
+    };
     let mut context = Context { tool: tool(), stop, watch: &mut watch };
-    let record: Record = throughput::run(&plan, &mut context);
+    let (record, summary) = match asked.udp {
+        false => nuttcp::run(&plan(asked), extras, &mut context),
+        true => nuttcp::run_udp(&udp_plan(asked), extras, &mut context),
+    };
     if let Some(failure) = record.failure {
         return Err(failure);
     }
-    let direction = if asked.receives { Direction::Down } else { Direction::Up };
-    if *rows.lock().unwrap_or_else(std::sync::PoisonError::into_inner) > 0 {
+    if rows.get() > 0 {
         output::line("");
     }
-    output::line(&lines::result(&record, direction, asked.parse));
+    output::line(&lines::result(asked, &record, summary.as_ref()));
     Ok(())
 }
 
+fn finish(asked: &Asked, length: u32) -> Finish {
+    match asked.amount {
+        Some(Amount::Buffers(count)) => Finish::Buffers(count),
+        Some(Amount::Bytes(bytes)) => Finish::Buffers(bytes.div_ceil(length.into())),
+        None => Finish::TimeNs((asked.time_s * 1e9) as u64),
+    }
+}
+
+const fn directions(asked: &Asked) -> TcpDirections {
+    if asked.receives { TcpDirections::Down } else { TcpDirections::Up }
+}
+
+/// Time between rows; a day where nobody asked for any.
+fn interval_ns(asked: &Asked) -> u64 {
+    (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64
+}
+
 fn plan(asked: &Asked) -> TcpPlan {
-    let time = Finish::TimeNs((asked.time_s * 1e9) as u64);
+    let length = asked.length.unwrap_or(TCP_LENGTH);
     // The rate is that of all streams.
-    let pace = asked.rate_bps.map(|rate| (rate / u64::from(asked.streams.max(1))).max(1));
+    let streams = u64::from(asked.streams.max(1));
+    let pace = asked.rate_bps(length).map(|rate| (rate / streams).max(1));
     TcpPlan {
         via: Some(Via::Nuttcp),
         host: asked.host.clone().unwrap_or_default(),
         port: asked.port,
-        directions: if asked.receives { TcpDirections::Down } else { TcpDirections::Up },
+        family: asked.family,
+        directions: directions(asked),
         streams: asked.streams,
-        finish: asked.buffers.map_or(time, Finish::Buffers),
-        interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
-        buffer_bytes: asked.length,
+        finish: finish(asked, length),
+        interval_ns: interval_ns(asked),
+        buffer_bytes: length,
         window_bytes: asked.window,
         mss_bytes: asked.mss,
         nodelay: asked.nodelay,
@@ -248,6 +125,35 @@ fn plan(asked: &Asked) -> TcpPlan {
         dscp: asked.dscp,
         ..TcpPlan::default()
     }
+}
+
+fn udp_plan(asked: &Asked) -> UdpPlan {
+    let length = asked.length.unwrap_or_else(|| usual_length(asked));
+    UdpPlan {
+        via: Some(Via::Nuttcp),
+        host: asked.host.clone().unwrap_or_default(),
+        port: asked.port,
+        family: asked.family,
+        directions: directions(asked),
+        streams: asked.streams,
+        finish: finish(asked, length),
+        interval_ns: interval_ns(asked),
+        size_bytes: Some(length),
+        window_bytes: asked.window,
+        pace: asked.rate_bps(length).map(BitRate::from_bits_per_sec),
+        dscp: asked.dscp,
+        ..UdpPlan::default()
+    }
+}
+
+/// The largest power of two below what a TCP segment of the route holds, 8192 at most.
+fn usual_length(asked: &Asked) -> u32 {
+    let host = asked.host.as_deref().unwrap_or_default();
+    let mut addresses = (host, asked.port).to_socket_addrs().into_iter().flatten();
+    // A name that is not known is told by the test.
+    let mtu = addresses.next().and_then(route_mtu_bytes).unwrap_or(1500);
+    let segment = mtu.saturating_sub(60).clamp(64, 8192);
+    1 << segment.ilog2()
 }
 
 fn serve(asked: &Asked) -> Result<(), Failure> {
@@ -266,68 +172,4 @@ fn serve(asked: &Asked) -> Result<(), Failure> {
             Err(failure) => output::note(&format!("nuttcp: {failure}")),
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(line: &str) -> Result<Option<Asked>, String> {
-        read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn command_lines_that_people_write_are_read() {
-        let host = Some("h".to_owned());
-        let cases = [
-            ("h", Asked { host: host.clone(), ..Asked::default() }),
-            (
-                "-r -T30 -i1 -w2m -N4 h",
-                Asked {
-                    receives: true,
-                    time_s: 30.0,
-                    interval_s: Some(1.0),
-                    window: Some(2 << 20),
-                    streams: 4,
-                    host: host.clone(),
-                    ..Asked::default()
-                },
-            ),
-            (
-                "-w64 -R50m -n100 -l8192 -fparse h",
-                Asked {
-                    window: Some(65_536),
-                    rate_bps: Some(50_000_000),
-                    buffers: Some(100),
-                    length: 8192,
-                    parse: true,
-                    host: host.clone(),
-                    ..Asked::default()
-                },
-            ),
-            (
-                "-T2m -R500 h",
-                Asked { time_s: 120.0, rate_bps: Some(500_000), host, ..Asked::default() },
-            ),
-            ("-S -P5100", Asked { serves: true, port: 5100, ..Asked::default() }),
-        ];
-        for (line, expected) in cases {
-            assert_eq!(asked(line), Ok(Some(expected)), "{line}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_is_said() {
-        for (line, part) in [
-            ("", "host is needed"),
-            ("-S h", "takes no host"),
-            ("-u h", "linerate udp"),
-            ("-T0 h", "-T"),
-            ("-R-1 h", "-R"),
-            ("-fxml h", "-fxml"),
-            ("-c64 h", "-c"),
-        ] {
-            assert!(asked(line).is_err_and(|said| said.contains(part)), "{line}");
-        }
-    }
 }

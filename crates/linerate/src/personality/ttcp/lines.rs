@@ -15,8 +15,9 @@ pub(super) fn head(asked: &Asked) -> String {
     let buffer = asked.socket_buffer.map_or_else(String::new, |n| format!(", sockbufsize={n}"));
     let host = asked.host.as_ref().map_or_else(String::new, |host| format!("  -> {host}"));
     let (modulus, offset) = asked.align;
+    let protocol = if asked.udp { "udp" } else { "tcp" };
     format!(
-        "{}: buflen={}, nbuf={}, align={modulus}/{offset}, port={}{buffer}  tcp{host}",
+        "{}: buflen={}, nbuf={}, align={modulus}/{offset}, port={}{buffer}  {protocol}{host}",
         name(asked),
         asked.length,
         asked.count,

@@ -1,14 +1,20 @@
-//! `ttcp` as the 1991 version has it: `ttcp -t -s host`, `ttcp -r -s`.
+//! `ttcp` as the 1991 version has it: `ttcp -t -s host`, `ttcp -r -s`, over UDP with `-u`.
 //!
 //! Both ends work as with `-s` whatever is said: the pattern is sent, what comes is discarded;
 //! standard input and output carry no data.
 
 mod lines;
 
-use linerate_core::record::{Failure, Fault, Finish, FlowEnd, TcpPlan, Via};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use linerate_core::record::{
+    Failure, Family, Fault, Finish, FlowEnd, Record, TcpPlan, UdpPlan, Via,
+};
 use linerate_engine::context::Context;
+use linerate_engine::foreign::ttcp::UdpListener;
 use linerate_engine::foreign::{Seen, Serving, iperf2};
-use linerate_engine::throughput;
+use linerate_engine::{datagram, throughput};
+use linerate_sys::stop::Stop;
 
 use super::getopt::{self, Flag, Word};
 use super::listening;
@@ -16,7 +22,7 @@ use crate::command::measure::tool;
 use crate::exit::Outcome;
 use crate::output;
 
-const FLAGS: [Flag; 17] = [
+const FLAGS: [Flag; 20] = [
     ('t', "", false),
     ('r', "", false),
     ('s', "", false),
@@ -26,7 +32,10 @@ const FLAGS: [Flag; 17] = [
     ('B', "", false),
     ('D', "", false),
     ('T', "", false),
+    ('4', "", false),
+    ('6', "", false),
     ('b', "", true),
+    ('w', "", true),
     ('f', "", true),
     ('l', "", true),
     ('n', "", true),
@@ -37,15 +46,23 @@ const FLAGS: [Flag; 17] = [
 ];
 
 const USAGE: &str = "\
-Usage: linerate ttcp -t [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f kmgKMG] [-v] host
-       linerate ttcp -r [-s] [-l bytes] [-p port] [-b bytes] [-f kmgKMG] [-v]
+Usage: linerate ttcp -t [-u] [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f kmgKMG] [-v]
+                    [-4 | -6] host
+       linerate ttcp -r [-u] [-s] [-l bytes] [-p port] [-b bytes] [-f kmgKMG] [-v] [-4 | -6]
 -s is always on: the pattern is sent and what comes is discarded
--d, -B, -T are taken and change nothing; -A and -O are printed";
+-w is -b under another name; -d, -B, -T are taken and change nothing; -A and -O are printed";
+
+/// ttcp makes its datagrams longer than its marks.
+const UDP_LENGTH_MIN: u32 = 5;
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Asked {
     transmit: bool,
+    udp: bool,
+    /// Without it ttcp would read standard input, or write to standard output.
+    sink: bool,
+    family: Option<Family>,
     length: u32,
     count: u64,
     port: u16,
@@ -61,6 +78,9 @@ impl Default for Asked {
     fn default() -> Self {
         Self {
             transmit: false,
+            udp: false,
+            sink: false,
+            family: None,
             length: 8192,
             count: 2048,
             port: 5001,
@@ -84,7 +104,16 @@ pub(super) fn run(words: &[String]) -> Outcome {
         }
         Err(mistake) => return Err(super::mistake("ttcp", &mistake).into()),
     };
-    let done = if asked.transmit { transmit(&asked) } else { receive(&asked) };
+    if !asked.sink {
+        output::note(&format!("{}: as with -s: no data of standard streams", lines::name(&asked)));
+    }
+    output::note(&lines::head(&asked));
+    let done = match (asked.transmit, asked.udp) {
+        (true, false) => transmit(&asked),
+        (true, true) => transmit_udp(&asked),
+        (false, false) => receive(&asked),
+        (false, true) => receive_udp(&asked),
+    };
     match done {
         Ok(end) => {
             lines::result(&asked, &end).iter().for_each(|line| output::line(line));
@@ -110,9 +139,13 @@ fn read(words: &[String]) -> Result<Option<Asked>, String> {
         match letter {
             't' => asked.transmit = true,
             'r' => asked.transmit = false,
+            'u' => asked.udp = true,
+            's' => asked.sink = true,
+            '4' => asked.family = Some(Family::V4),
+            '6' => asked.family = Some(Family::V6),
             'v' => asked.verbose = true,
             'D' => asked.nodelay = true,
-            'b' => asked.socket_buffer = Some(size(&value)?).filter(|bytes| *bytes > 0),
+            'b' | 'w' => asked.socket_buffer = Some(size(&value)?).filter(|bytes| *bytes > 0),
             'l' => {
                 let bytes = u32::try_from(size(&value)?).ok().filter(|bytes| *bytes > 0);
                 asked.length = bytes.ok_or("-l: a buffer of no or too many bytes")?;
@@ -125,10 +158,12 @@ fn read(words: &[String]) -> Result<Option<Asked>, String> {
                 let unit = value.chars().next().filter(|unit| "kmgKMG".contains(*unit));
                 asked.unit = unit.ok_or("-f: one of k, m, g, K, M, G")?;
             }
-            'u' => return Err("-u: use linerate udp".to_owned()),
             'h' => return Ok(None),
             _ => {}
         }
+    }
+    if asked.udp {
+        asked.length = asked.length.max(UDP_LENGTH_MIN);
     }
     match (asked.transmit, &asked.host) {
         (true, None) => Err("-t needs a host".to_owned()),
@@ -138,7 +173,6 @@ fn read(words: &[String]) -> Result<Option<Asked>, String> {
 }
 
 fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
-    output::note(&lines::head(asked));
     let plan = TcpPlan {
         via: Some(Via::Ttcp),
         host: asked.host.clone().unwrap_or_default(),
@@ -147,11 +181,33 @@ fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
         buffer_bytes: asked.length,
         window_bytes: asked.socket_buffer,
         nodelay: asked.nodelay,
+        family: asked.family,
         ..TcpPlan::default()
     };
     let mut context =
         Context { tool: tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
-    let record = throughput::run(&plan, &mut context);
+    sender_of(throughput::run(&plan, &mut context))
+}
+
+/// As fast as possible: ttcp has no pace.
+fn transmit_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
+    let plan = UdpPlan {
+        via: Some(Via::Ttcp),
+        host: asked.host.clone().unwrap_or_default(),
+        port: asked.port,
+        finish: Finish::Buffers(asked.count),
+        size_bytes: Some(asked.length),
+        window_bytes: asked.socket_buffer,
+        pace: None,
+        family: asked.family,
+        ..UdpPlan::default()
+    };
+    let mut context =
+        Context { tool: tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
+    sender_of(datagram::run(&plan, &mut context))
+}
+
+fn sender_of(record: Record) -> Result<FlowEnd, Failure> {
     let sender = record.flows.into_iter().find_map(|flow| flow.sender);
     match (record.failure, sender) {
         (None, Some(end)) => Ok(end),
@@ -160,10 +216,32 @@ fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
     }
 }
 
+fn receive_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
+    let stop: Stop = listening::until_interrupted()?;
+    let bind =
+        |address| UdpListener::bind(SocketAddr::new(address, asked.port), asked.socket_buffer);
+    let listener = match any(asked.family) {
+        Some(address) => bind(address),
+        // A host without IPv6 has IPv4 alone.
+        None => bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into())),
+    }?;
+    let (peer, end, ended) = listener.receive(&stop)?;
+    let from = peer.ip().to_canonical();
+    output::note(&format!("ttcp-r: {} from {from}", if ended { "ended" } else { "silence" }));
+    Ok(end)
+}
+
+/// Where a receiver of one family listens.
+fn any(family: Option<Family>) -> Option<IpAddr> {
+    family.map(|family| match family {
+        Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
+        Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
+    })
+}
+
 fn receive(asked: &Asked) -> Result<FlowEnd, Failure> {
-    output::note(&lines::head(asked));
     let stop = listening::until_interrupted()?;
-    let listener = listening::listen(None, asked.port, asked.socket_buffer)?;
+    let listener = listening::listen(any(asked.family), asked.port, asked.socket_buffer)?;
     let result = std::sync::Mutex::new(Err(nothing()));
     listening::serve(&listener, &stop, true, &|stream, peer| {
         output::note(&format!("ttcp-r: accept from {}", peer.ip()));
@@ -203,6 +281,7 @@ mod tests {
         // GigaSunet, 2002: ttcp -t -s -f m -l 61440 -n 20345.
         let expected = Asked {
             transmit: true,
+            sink: true,
             length: 61_440,
             count: 20_345,
             unit: 'm',
@@ -210,8 +289,44 @@ mod tests {
             ..Asked::default()
         };
         assert_eq!(asked("-t -s -f m -l 61440 -n 20345 host"), Ok(Some(expected)));
-        let expected = Asked { socket_buffer: Some(65_536), port: 5010, ..Asked::default() };
-        assert_eq!(asked("-r -s -b 64k -p 5010"), Ok(Some(expected)));
+        assert_eq!(asked("-s -t -f m -l 61440 -n 20345 host"), asked("-tsfm -l61440 -n20345 host"));
+        let listening =
+            Asked { sink: true, socket_buffer: Some(65_536), port: 5010, ..Asked::default() };
+        assert_eq!(asked("-r -s -b 64k -p 5010"), Ok(Some(listening.clone())));
+        assert_eq!(asked("-r -s -w 64k -p 5010"), Ok(Some(listening)));
+        // Both ends of another study: ttcp -f m -r -s -b 16384, ttcp -f m -t -s ADDRESS.
+        let receiver =
+            Asked { sink: true, socket_buffer: Some(16_384), unit: 'm', ..Asked::default() };
+        assert_eq!(asked("-f m -r -s -b 16384"), Ok(Some(receiver)));
+        let sender = Asked {
+            transmit: true,
+            sink: true,
+            unit: 'm',
+            host: Some("10.0.0.1".to_owned()),
+            ..Asked::default()
+        };
+        assert_eq!(asked("-f m -t -s 10.0.0.1"), Ok(Some(sender)));
+    }
+
+    #[test]
+    fn every_flag_of_the_1991_version_is_taken() {
+        let all = "-t -s -u -v -d -D -B -T -b 32768 -l 1 -n 10 -p 5010 -A 4096 -O 8 -f M -6 host";
+        let expected = Asked {
+            transmit: true,
+            udp: true,
+            sink: true,
+            family: Some(Family::V6),
+            length: UDP_LENGTH_MIN,
+            count: 10,
+            port: 5010,
+            socket_buffer: Some(32_768),
+            nodelay: true,
+            unit: 'M',
+            verbose: true,
+            align: (4096, 8),
+            host: Some("host".to_owned()),
+        };
+        assert_eq!(asked(all), Ok(Some(expected)));
     }
 
     #[test]
@@ -222,7 +337,6 @@ mod tests {
             ("-t -l 0 host", "-l"),
             ("-t -f x host", "-f"),
             ("-t -p 70000 host", "-p"),
-            ("-t -u host", "-u"),
             ("-z", "invalid option"),
         ] {
             assert!(asked(line).is_err_and(|said| said.contains(part)), "{line}");

@@ -1,0 +1,359 @@
+//! The command line of nuttcp: its flags with their units.
+
+use linerate_core::record::Family;
+
+use crate::personality::getopt::{self, Flag, Word};
+
+const NO_FORK: char = '\u{1}';
+
+const FLAGS: [Flag; 26] = [
+    ('t', "", false),
+    ('r', "", false),
+    ('S', "", false),
+    ('1', "", false),
+    ('F', "", false),
+    ('T', "", true),
+    ('n', "", true),
+    ('l', "", true),
+    ('N', "", true),
+    ('i', "", true),
+    ('P', "", true),
+    ('p', "", true),
+    ('w', "", true),
+    ('R', "", true),
+    ('f', "", true),
+    ('D', "", false),
+    ('M', "", true),
+    ('c', "", true),
+    ('v', "", false),
+    ('b', "", false),
+    ('u', "", false),
+    ('4', "", false),
+    ('6', "", false),
+    ('B', "", false),
+    ('h', "help", false),
+    (NO_FORK, "nofork", false),
+];
+
+pub(super) const USAGE: &str = "\
+Usage: linerate nuttcp [-t | -r] [-u] [-T s] [-n buffers] [-l bytes] [-N streams] [-i s] [-w KB]
+              [-R[i]rate] [-p port] [-P port] [-D] [-M bytes] [-c dscp] [-fparse] [-f-drops]
+              [-f-percentloss] [-f-retrans] [-f-rtt] [-4 | -6] [-v] host
+       linerate nuttcp -S | -1 [-P port] [--nofork]
+taken without effect: -F (over TCP the client always connects), -b, -B; not here: third parties";
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Asked {
+    pub(super) receives: bool,
+    pub(super) serves: bool,
+    pub(super) once: bool,
+    pub(super) port: u16,
+    pub(super) time_s: f64,
+    pub(super) amount: Option<Amount>,
+    pub(super) udp: bool,
+    /// None for the usual one of TCP, or of the route over UDP.
+    pub(super) length: Option<u32>,
+    pub(super) streams: u16,
+    pub(super) interval_s: Option<f64>,
+    pub(super) window: Option<u64>,
+    /// None for the usual one: no limit over TCP, 1 Mbit/s over UDP.
+    pub(super) rate: Option<Rate>,
+    /// The pace is kept from write to write.
+    pub(super) instant: bool,
+    pub(super) data_port: Option<u16>,
+    pub(super) family: Option<Family>,
+    pub(super) nodelay: bool,
+    pub(super) mss: Option<u32>,
+    pub(super) dscp: Option<u8>,
+    pub(super) parse: bool,
+    pub(super) hidden: Hidden,
+    pub(super) host: Option<String>,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            receives: false,
+            serves: false,
+            once: false,
+            port: 5000,
+            time_s: 10.0,
+            amount: None,
+            udp: false,
+            length: None,
+            streams: 1,
+            interval_s: None,
+            window: None,
+            rate: None,
+            instant: false,
+            data_port: None,
+            family: None,
+            nodelay: false,
+            mss: None,
+            dscp: None,
+            parse: false,
+            hidden: Hidden::default(),
+            host: None,
+        }
+    }
+}
+
+/// A pace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rate {
+    Unlimited,
+    /// Of all streams.
+    BitsPerSecond(u64),
+    PacketsPerSecond(u64),
+}
+
+/// How much is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Amount {
+    Buffers(u64),
+    /// Whole buffers are sent.
+    Bytes(u64),
+}
+
+/// Parts of the last line that are not wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hidden {
+    pub(super) drops: bool,
+    pub(super) percent: bool,
+    pub(super) retransmits: bool,
+    pub(super) rtt: bool,
+}
+
+/// Bytes of a write over TCP.
+pub(super) const TCP_LENGTH: u32 = 65_536;
+/// Bit/s of a test over UDP.
+const UDP_RATE_BPS: u64 = 1_000_000;
+
+impl Asked {
+    /// Bit/s of all streams with buffers of `length`; none for no limit.
+    pub(super) fn rate_bps(&self, length: u32) -> Option<u64> {
+        match self.rate {
+            Some(Rate::Unlimited) => None,
+            Some(Rate::BitsPerSecond(bps)) => Some(bps),
+            Some(Rate::PacketsPerSecond(count)) => {
+                Some(count.saturating_mul(u64::from(length) * 8))
+            }
+            None => self.udp.then_some(UDP_RATE_BPS),
+        }
+    }
+}
+
+/// The command line; none when it asks for help.
+pub(super) fn read(words: &[String]) -> Result<Option<Asked>, String> {
+    let mut asked = Asked::default();
+    for word in getopt::parse(words, &FLAGS)? {
+        match word {
+            Word::Operand(host) => asked.host = Some(host),
+            Word::Flag('h', _) => return Ok(None),
+            Word::Flag(letter, value) => take(&mut asked, letter, &value)?,
+        }
+    }
+    match (asked.serves, &asked.host) {
+        (true, Some(host)) => Err(format!("a server takes no host, and got '{host}'")),
+        (false, None) => Err("a host is needed, or -S".to_owned()),
+        _ => Ok(Some(asked)),
+    }
+}
+
+fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
+    let seconds = || {
+        let time = value.trim_end_matches('s');
+        let (digits, factor) = match (time.strip_suffix('m'), time.strip_suffix('h')) {
+            (Some(minutes), _) => (minutes, 60.0),
+            (_, Some(hours)) => (hours, 3600.0),
+            (None, None) => (time, 1.0),
+        };
+        let time: f64 = getopt::number(letter, digits)?;
+        let fits = (0.001..=1e6).contains(&(time * factor));
+        if fits { Ok(time * factor) } else { Err(format!("-{letter}: '{value}' is no time")) }
+    };
+    match letter {
+        't' => asked.receives = false,
+        'r' => asked.receives = true,
+        'S' => asked.serves = true,
+        '1' => (asked.serves, asked.once) = (true, true),
+        'T' => asked.time_s = seconds()?,
+        'i' => asked.interval_s = Some(seconds()?.max(0.01)),
+        // With a unit behind it -n is bytes.
+        'n' if value.ends_with(|c: char| c.is_ascii_alphabetic()) => {
+            asked.amount = Some(Amount::Bytes(getopt::bytes(letter, value)?));
+        }
+        'n' => asked.amount = Some(Amount::Buffers(getopt::number(letter, value)?)),
+        'l' => {
+            let bytes = u32::try_from(getopt::bytes(letter, value)?).ok();
+            let bytes = bytes.filter(|bytes| *bytes > 0).ok_or("-l: no size of a buffer")?;
+            asked.length = Some(bytes);
+        }
+        'N' => asked.streams = getopt::number(letter, value)?,
+        'P' => asked.port = getopt::number(letter, value)?,
+        // KB where no unit is named.
+        'w' => {
+            let bare = value.bytes().all(|byte| byte.is_ascii_digit());
+            let bytes = getopt::bytes(letter, value)?;
+            asked.window = Some(if bare { bytes.saturating_mul(1024) } else { bytes });
+        }
+        // kbit/s where no unit is named.
+        'R' => {
+            let rest = value.strip_prefix('i');
+            asked.instant = rest.is_some();
+            asked.rate = Some(rate(rest.unwrap_or(value))?);
+        }
+        'f' => format_option(asked, value)?,
+        'p' => asked.data_port = Some(getopt::number(letter, value)?),
+        '4' => asked.family = Some(Family::V4),
+        '6' => asked.family = Some(Family::V6),
+        'u' => asked.udp = true,
+        'D' => asked.nodelay = true,
+        'M' => asked.mss = Some(getopt::number(letter, value)?),
+        'c' => {
+            let class: u8 = getopt::number(letter, value)?;
+            asked.dscp = Some(class).filter(|class| *class < 64);
+            asked.dscp.ok_or("-c: a code point is 0 to 63")?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A word of `-f`.
+fn format_option(asked: &mut Asked, value: &str) -> Result<(), String> {
+    match value {
+        "parse" => asked.parse = true,
+        "-drops" => asked.hidden.drops = true,
+        "-percentloss" => asked.hidden.percent = true,
+        "-retrans" => asked.hidden.retransmits = true,
+        "-rtt" => asked.hidden.rtt = true,
+        "-beta" => {}
+        other => return Err(format!("-f{other}: this format is not here, see -h")),
+    }
+    Ok(())
+}
+
+/// A rate: kbit/s where no unit is named, packets a second with a `p` behind, `u` or 0 for none.
+fn rate(text: &str) -> Result<Rate, String> {
+    if text == "u" || text == "0" {
+        return Ok(Rate::Unlimited);
+    }
+    let wrong = || format!("-R: '{text}' is no rate");
+    let (number, packets) = match text.strip_suffix(['p', 'P']) {
+        Some(number) => (number, true),
+        None => (text, false),
+    };
+    let bare = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let factor = if bare && !packets { 1000.0 } else { 1.0 };
+    let value = getopt::size(number, true).map(|value| value * factor);
+    let value = value.filter(|value| (1.0..1e18).contains(value)).ok_or_else(wrong)? as u64;
+    Ok(if packets { Rate::PacketsPerSecond(value) } else { Rate::BitsPerSecond(value) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Result<Option<Asked>, String> {
+        read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn command_lines_that_people_write_are_read() {
+        let host = Some("h".to_owned());
+        let cases = [
+            ("h", Asked { host: host.clone(), ..Asked::default() }),
+            (
+                "-r -T30 -i1 -w2m -N4 h",
+                Asked {
+                    receives: true,
+                    time_s: 30.0,
+                    interval_s: Some(1.0),
+                    window: Some(2 << 20),
+                    streams: 4,
+                    host: host.clone(),
+                    ..Asked::default()
+                },
+            ),
+            (
+                "-w64 -R50m -n100 -l8192 -fparse h",
+                Asked {
+                    window: Some(65_536),
+                    rate: Some(Rate::BitsPerSecond(50_000_000)),
+                    amount: Some(Amount::Buffers(100)),
+                    length: Some(8192),
+                    parse: true,
+                    host: host.clone(),
+                    ..Asked::default()
+                },
+            ),
+            (
+                "-T2m -R500 h",
+                Asked {
+                    time_s: 120.0,
+                    rate: Some(Rate::BitsPerSecond(500_000)),
+                    host: host.clone(),
+                    ..Asked::default()
+                },
+            ),
+            (
+                "-u -Ri9.5m -l1400 -i1 -p5200 -r -F -f-drops h",
+                Asked {
+                    udp: true,
+                    receives: true,
+                    instant: true,
+                    rate: Some(Rate::BitsPerSecond(9_500_000)),
+                    length: Some(1400),
+                    interval_s: Some(1.0),
+                    data_port: Some(5200),
+                    hidden: Hidden { drops: true, ..Hidden::default() },
+                    host: host.clone(),
+                    ..Asked::default()
+                },
+            ),
+            (
+                "-u -R500p -n1m -4 h",
+                Asked {
+                    udp: true,
+                    rate: Some(Rate::PacketsPerSecond(500)),
+                    amount: Some(Amount::Bytes(1 << 20)),
+                    family: Some(Family::V4),
+                    host,
+                    ..Asked::default()
+                },
+            ),
+            ("-S -P5100", Asked { serves: true, port: 5100, ..Asked::default() }),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(asked(line), Ok(Some(expected)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_that_of_all_streams_in_bits() {
+        let rate = |line| asked(line).expect("well-formed").expect("no help").rate_bps(1000);
+        assert_eq!(rate("h"), None);
+        assert_eq!(rate("-u h"), Some(1_000_000));
+        assert_eq!(rate("-u -Ru h"), None);
+        // 500 a second of 8000 bits.
+        assert_eq!(rate("-u -R500p h"), Some(4_000_000));
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        for (line, part) in [
+            ("", "host is needed"),
+            ("-S h", "takes no host"),
+            ("-u -Rip h", "-R"),
+            ("-frunningtotal h", "-frunningtotal"),
+            ("-T0 h", "-T"),
+            ("-R-1 h", "-R"),
+            ("-fxml h", "-fxml"),
+            ("-c64 h", "-c"),
+        ] {
+            assert!(asked(line).is_err_and(|said| said.contains(part)), "{line}");
+        }
+    }
+}
