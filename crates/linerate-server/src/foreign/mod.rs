@@ -52,13 +52,7 @@ pub(crate) struct Ear {
 
 impl Ear {
     /// Serves what comes over UDP until `stop`.
-    pub(crate) fn serve_datagrams(
-        &self,
-        shared: &Shared,
-        gate: &Gate,
-        stop: &Stop,
-        log: Log<'_>,
-    ) {
+    pub(crate) fn serve_datagrams(&self, shared: &Shared, gate: &Gate, stop: &Stop, log: Log<'_>) {
         let Some(udp) = &self.udp else { return };
         let watch = |peer: SocketAddr, seen: &UdpSeen<'_>| {
             let (line, tested) = match seen {
@@ -133,8 +127,8 @@ impl Shared {
     /// Of a server that listens at these places.
     pub(crate) fn beside(ears: &[Ear]) -> Self {
         let heard = ears.iter().filter(|ear| ear.udp.is_some()).map(|ear| ear.port);
-        let data_ports = DataPorts::beside(ears.iter().map(|ear| ear.port).collect())
-            .hearing(heard.collect());
+        let data_ports =
+            DataPorts::beside(ears.iter().map(|ear| ear.port).collect()).hearing(heard.collect());
         let ear = ears.iter().find(|ear| ear.via == Via::Iperf3);
         let iperf3 = ear.map(|ear| iperf3::Clients::of(&ear.listener)).unwrap_or_default();
         Self { iperf3, data_ports }
