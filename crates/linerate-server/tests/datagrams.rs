@@ -218,8 +218,8 @@ fn datagrams_are_joined_as_long_as_each_fits_a_packet_and_travel_as_fragments_be
             sender.sent_datagrams.clone().expect("it sent")
         };
         assert_eq!(sent(&record).size_bytes, usual);
-        // 400 Mbit/s for 200 µs are 10,000 bytes: 6 of either size.
-        assert_eq!(sent(&record).joined_max, 6, "{address}");
+        // 400 Mbit/s for a third of a millisecond are 16,667 bytes: 11 of either size.
+        assert_eq!(sent(&record).joined_max, 11, "{address}");
         let longer = UdpPlan { size_bytes: Some(usual + 1), ..paced };
         let record = measure_at(&lab, address, &longer);
         assert_eq!(record.failure, None);
