@@ -23,7 +23,7 @@ pub(super) fn means(record: &Record, plan: &TcpPlan, direction: Direction) -> Ve
         lines.push(format!("moved by: {}", ends.join("; ")));
     }
     let first = words::each_direction(plan.directions).first() == Some(&direction);
-    lines.extend(chosen(record, plan).filter(|_| first));
+    lines.extend(chosen(record, plan).filter(|_| first && !flows.is_empty()));
     lines.extend(verified(&flows));
     lines.extend(zero_copy(&senders));
     lines.extend(multipath(&senders, &receivers));
@@ -73,7 +73,8 @@ fn chosen(record: &Record, plan: &TcpPlan) -> Option<String> {
     let named = |trial: &Trial| {
         let means = &trial.means;
         let rate = trial.goodput_bps.map_or_else(|| "failed".to_owned(), number::rate);
-        format!("{} to {}, {} {rate}", means.send_with, means.receive_with, means.placement())
+        let (send, receive) = (means.send_with, means.receive_with);
+        format!("{send} to {receive} on {}, {rate}", means.placement())
     };
     let plain = record.trials.first().filter(|first| !first.chosen);
     let beside = plain.map(|plain| format!("; plain: {}", named(plain)));
