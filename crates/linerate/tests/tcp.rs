@@ -98,6 +98,48 @@ fn an_amount_in_bytes_arrives_to_the_byte_in_both_directions() {
 }
 
 #[test]
+fn the_flags_of_moving_data_reach_the_plan_and_both_ends() {
+    let server = Server::start(&[]);
+    let flags = ["--bytes=1M", "--send-with=vmsplice", "--receive-with=splice", "--affinity=0,0"];
+    let record = server.record(&flags);
+    let means = &record["plan"]["means"];
+    assert_eq!(
+        (&means["send_with"], &means["receive_with"]),
+        (&"vmsplice".into(), &"splice".into())
+    );
+    let flow = &record["flows"][0];
+    assert_eq!(flow["sender"]["technique"], "vmsplice");
+    assert_eq!(flow["receiver"]["contents"], "untouched");
+    for end in ["sender", "receiver"] {
+        assert_eq!(flow[end]["pinned_cpu"], means["client_cpus"][0]);
+    }
+    assert_eq!(value(&record, "payload_bytes", "up"), 1_048_576.0);
+
+    let record = server.record(&["--bytes=1M", "--fast", "-P", "2"]);
+    assert_eq!(record["plan"]["fast"], true);
+    let trials = record["trials"].as_array().expect("trials");
+    assert_eq!(trials.iter().filter(|trial| trial["chosen"] == true).count(), 1);
+
+    let record = server.record(&["--bytes=1M", "--verify", "--mptcp", "--reverse"]);
+    let receiver = &record["flows"][0]["receiver"];
+    assert_eq!(receiver["verified"]["bytes"], 1_048_576);
+    assert_eq!(receiver["verified"]["wrong_bytes"], 0);
+    assert!(receiver["mptcp"]["used"].is_boolean());
+    assert!(record["plan"]["means"]["verify_seed"].is_u64());
+
+    for wrong in [
+        &["--fast", "--verify"][..],
+        &["--fast", "--via", "iperf3"],
+        &["--verify", "--send-with", "sendfile"],
+        &["--mptcp", "--via", "iperf2"],
+        &["--affinity", "1-0"],
+        &["--receive-with", "mmap"],
+    ] {
+        assert_eq!(server.tcp(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
 fn a_flow_in_the_background_and_small_reads_are_in_the_record_and_beside_the_result() {
     let flags = ["--bytes", "4375000", "--background", "20M", "--read-size", "4K"];
     let record = Server::start(&[]).record(&[&flags[..], &["--bitrate", "50M"]].concat());

@@ -66,8 +66,8 @@ impl Failure {
         self
     }
 
-    /// The exit code of the program: 1 when the path spoiled what it carried, 2 for the caller and this host, 3 for the other end,
-    /// 4 when it refused, 6 when this host spoiled the number.
+    /// The exit code of the program: 1 when the path spoiled what it carried, 2 for the caller and
+    /// this host, 3 for the other end, 4 when it refused, 6 when this host spoiled the number.
     pub const fn exit_code(&self) -> u8 {
         match self.fault {
             Fault::Corrupted => 1,

@@ -103,6 +103,8 @@ impl FromStr for ReceiveWith {
 pub struct Means {
     /// The sending end's call.
     pub send_with: SendWith,
+    /// Bytes of one sending call; null is the plan's `buffer_bytes`.
+    pub send_bytes: Option<u32>,
     /// The receiving end's call.
     pub receive_with: ReceiveWith,
     /// Processors of the client's data threads, one after the other by stream number; with none
@@ -128,17 +130,17 @@ impl Means {
         *self != plain
     }
 
-    /// Where the data threads run, in words: `one core`, `two cores`, `free`.
+    /// Where the data threads run, in words: `one core`, `two cores`, `any core`.
     pub fn placement(&self) -> &'static str {
         match (self.client_cpus.as_slice(), self.server_cpus.as_slice()) {
-            ([], []) => "free",
+            ([], []) => "any core",
             ([], _) | (_, []) => "one end pinned",
             (client, server) if client == server => match client.len() {
                 1 => "one core",
-                _ => "one core for each pair",
+                _ => "one core a pair",
             },
             ([_], [_]) => "two cores",
-            _ => "pinned",
+            _ => "cores of their own",
         }
     }
 }
@@ -228,12 +230,12 @@ mod tests {
             let (client_cpus, server_cpus) = (client.to_vec(), server.to_vec());
             Means { client_cpus, server_cpus, ..Means::default() }.placement()
         };
-        assert_eq!(of(&[], &[]), "free");
+        assert_eq!(of(&[], &[]), "any core");
         assert_eq!(of(&[3], &[3]), "one core");
-        assert_eq!(of(&[0, 1], &[0, 1]), "one core for each pair");
+        assert_eq!(of(&[0, 1], &[0, 1]), "one core a pair");
         assert_eq!(of(&[0], &[1]), "two cores");
         assert_eq!(of(&[0], &[]), "one end pinned");
-        assert_eq!(of(&[0, 2], &[1, 3]), "pinned");
+        assert_eq!(of(&[0, 2], &[1, 3]), "cores of their own");
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(crate) fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
         Caveat::new(
             CaveatCode::CpuBound,
             format!("a {} thread used {:.0} % of a core", name(side), share * 100.0),
-            "this host, not the path, may be the limit: try more streams (-P) or -Z",
+            "this host, not the path, may be the limit: try more streams (-P) or --fast",
         )
     })
 }

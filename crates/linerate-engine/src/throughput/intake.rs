@@ -8,11 +8,11 @@ use linerate_core::record::{Contents, Direction, ReceiveWith, Verified};
 use linerate_proto::native::Pattern;
 use linerate_sys::splice::SpliceSink;
 
-use super::low_water::{MARK_BYTES, MARK_UNTOUCHED_BYTES};
+use super::low_water::{MARK_UNREAD, MARKS};
 
 /// Bytes that one recv() may take where the test names no size: of those that are copied, what
 /// stays in the cache; of those that are not, all that a buffer may hold.
-const READ_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 512 << 10;
 const DISCARD_BYTES: usize = 64 << 20;
 
 /// How one thread receives.
@@ -66,11 +66,11 @@ impl Intake {
         }
     }
 
-    /// The low-water mark that suits it at high rates.
-    pub(super) const fn mark_bytes(&self) -> u32 {
+    /// The largest low-water mark that suits it.
+    pub(super) const fn mark_max(&self) -> u32 {
         match self {
-            Self::Copy(_) | Self::Check(_) => MARK_BYTES,
-            Self::Discard(_) | Self::Sink(_) => MARK_UNTOUCHED_BYTES,
+            Self::Copy(_) | Self::Check(_) => MARKS[0],
+            Self::Discard(_) | Self::Sink(_) => MARK_UNREAD,
         }
     }
 

@@ -17,6 +17,9 @@ use linerate_sys::page_cache::PageCacheFile;
 use linerate_sys::splice::SpliceSender;
 use linerate_sys::zero_copy::ZeroCopySender;
 
+/// A large page of most processors: pages that lie side by side make fewer pieces of a packet.
+const LARGE_PAGE_BYTES: usize = 2 << 20;
+
 /// The kernel has this long to tell the end of the last sends.
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -25,7 +28,14 @@ pub(crate) enum Payload {
     /// Copied by write().
     Memory(Vec<u8>),
     /// Referred to by vmsplice() or send().
-    Pages(Arena, SendWith),
+    Pages {
+        /// Their memory, whole large pages where the kernel has them.
+        pages: Arena,
+        /// Which of the two.
+        with: SendWith,
+        /// Bytes of one call.
+        length: usize,
+    },
     /// Referred to by sendfile().
     PageCache {
         /// The file.
@@ -49,7 +59,7 @@ impl Payload {
         request: &Request,
         content: fn(usize) -> Vec<u8>,
     ) -> linerate_sys::Result<Self> {
-        let length = request.buffer_bytes as usize;
+        let length = request.send_bytes() as usize;
         if let Some(seed) = request.means.verify_seed {
             return Ok(Self::Pattern { seed, length });
         }
@@ -60,9 +70,9 @@ impl Payload {
                 Self::PageCache { file: PageCacheFile::filled_with(&bytes)?, length }
             }
             with @ (SendWith::Vmsplice | SendWith::Zerocopy) => {
-                let mut pages = Arena::new(length)?;
-                pages.copy_from_slice(&bytes);
-                Self::Pages(pages, with)
+                let mut pages = Arena::new(length.next_multiple_of(LARGE_PAGE_BYTES))?;
+                pages[..length].copy_from_slice(&bytes);
+                Self::Pages { pages, with, length }
             }
         })
     }
@@ -71,8 +81,9 @@ impl Payload {
     pub(super) fn length(&self) -> usize {
         match self {
             Self::Memory(buffer) => buffer.len(),
-            Self::Pages(pages, _) => pages.len(),
-            Self::PageCache { length, .. } | Self::Pattern { length, .. } => *length,
+            Self::Pages { length, .. }
+            | Self::PageCache { length, .. }
+            | Self::Pattern { length, .. } => *length,
         }
     }
 
@@ -85,10 +96,10 @@ impl Payload {
         Ok(match self {
             Self::Memory(buffer) => Outlet::Memory(buffer),
             Self::PageCache { file, .. } => Outlet::PageCache(file),
-            Self::Pages(pages, SendWith::Zerocopy) => {
+            Self::Pages { pages, with: SendWith::Zerocopy, .. } => {
                 Outlet::ZeroCopy(pages, ZeroCopySender::new(stream)?)
             }
-            Self::Pages(pages, _) => Outlet::Spliced(pages, SpliceSender::new()?),
+            Self::Pages { pages, .. } => Outlet::Spliced(pages, SpliceSender::new()?),
             Self::Pattern { seed, length } => {
                 let pattern = Pattern::of(*seed, direction, flow);
                 Outlet::Pattern(PatternWriter::new(pattern, *length))

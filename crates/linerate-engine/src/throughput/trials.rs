@@ -39,6 +39,9 @@ const RTT_MAX: Duration = Duration::from_millis(5);
 /// Rates within this share of the best are as good as equal: the cheaper one is taken.
 const SAME_RATE: f64 = 0.95;
 
+/// What a pipe holds: sent by one call where pages are spliced.
+const SPLICE_BYTES: u32 = 1 << 20;
+
 /// Tries what there is over `link` and gives it back with what to use in the test of `request`.
 pub(super) fn choose(
     link: Link,
@@ -92,6 +95,7 @@ fn candidates(same_host: bool, streams: u16, cores: &[u32]) -> Vec<Means> {
     use SendWith::{Sendfile, Vmsplice, Write};
     let of = |send_with, receive_with, (client, server): &(Vec<u32>, Vec<u32>)| Means {
         send_with,
+        send_bytes: (send_with == Vmsplice).then_some(SPLICE_BYTES),
         receive_with,
         client_cpus: client.clone(),
         server_cpus: server.clone(),

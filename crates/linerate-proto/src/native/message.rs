@@ -222,6 +222,10 @@ impl Request {
         if cpus > CPUS_MAX {
             return error("processors", cpus.to_string(), "at most 1024");
         }
+        let call = self.send_bytes();
+        if !(1..=16 << 20).contains(&call) {
+            return error("sending call", call.to_string(), "1 byte … 16 MiB");
+        }
         let follow = self.follow_ns.filter(|ns| *ns > FOLLOW_NS_MAX);
         if let Some(ns) = follow {
             let value = print_span(Duration::from_nanos(ns));
@@ -234,6 +238,11 @@ impl Request {
             return error("check of contents", value, "write and read, which touch every byte");
         }
         Ok(())
+    }
+
+    /// Bytes of one sending call.
+    pub fn send_bytes(&self) -> u32 {
+        self.means.send_bytes.unwrap_or(self.buffer_bytes)
     }
 
     /// How the sending end hands over its bytes.

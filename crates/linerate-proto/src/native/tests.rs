@@ -207,6 +207,7 @@ fn a_request_out_of_bounds_names_the_field() {
         (|request| request.read_bytes = Some((16 << 20) + 1), "read size"),
         (|request| request.means.client_cpus = vec![0; 1025], "processors"),
         (|request| request.means.server_cpus = vec![0; 1025], "processors"),
+        (|request| request.means.send_bytes = Some(0), "sending call"),
         (|request| request.follow_ns = Some(u64::MAX), "time of the rounds that follow"),
         (
             |request| {

@@ -23,7 +23,7 @@ pub(super) fn means(record: &Record, plan: &TcpPlan, direction: Direction) -> Ve
         lines.push(format!("moved by: {}", ends.join("; ")));
     }
     let first = words::each_direction(plan.directions).first() == Some(&direction);
-    lines.extend(chosen(record, plan).filter(|_| first));
+    lines.extend(chosen(record, plan).filter(|_| first && !flows.is_empty()));
     lines.extend(verified(&flows));
     lines.extend(zero_copy(&senders));
     lines.extend(multipath(&senders, &receivers));
@@ -73,7 +73,8 @@ fn chosen(record: &Record, plan: &TcpPlan) -> Option<String> {
     let named = |trial: &Trial| {
         let means = &trial.means;
         let rate = trial.goodput_bps.map_or_else(|| "failed".to_owned(), number::rate);
-        format!("{} to {}, {} {rate}", means.send_with, means.receive_with, means.placement())
+        let (send, receive) = (means.send_with, means.receive_with);
+        format!("{send} to {receive} on {}, {rate}", means.placement())
     };
     let plain = record.trials.first().filter(|first| !first.chosen);
     let beside = plain.map(|plain| format!("; plain: {}", named(plain)));
@@ -125,5 +126,115 @@ fn multipath(senders: &[&FlowEnd], receivers: &[&FlowEnd]) -> Option<String> {
             let subflows = words::counted(subflows, "subflow");
             Some(format!("Multipath TCP: in use, {subflows} a stream at most"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{
+        Means, Plan, ReceiveWith, RecordId, SendWith, Tool, Verified, ZeroCopySends,
+    };
+    use linerate_core::time::WallTime;
+
+    use super::*;
+
+    fn record(sender: FlowEnd, receiver: FlowEnd) -> Record {
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        let plan = Plan::Tcp(TcpPlan::default());
+        let id = RecordId::from_parts(0, [0; 10]);
+        let mut record = Record::begin(id, tool, plan, WallTime::from_unix_nanos(0));
+        record.flows = vec![Flow {
+            flow: 0,
+            direction: Direction::Up,
+            client_addr: String::new(),
+            server_addr: String::new(),
+            sender: Some(sender),
+            receiver: Some(receiver),
+            syn: None,
+        }];
+        record
+    }
+
+    fn end_of(technique: &str, contents: Contents, cpus: &[u32]) -> FlowEnd {
+        FlowEnd {
+            technique: technique.to_owned(),
+            contents: Some(contents),
+            cpus_seen: cpus.to_vec(),
+            ..FlowEnd::default()
+        }
+    }
+
+    #[test]
+    fn calls_copies_and_processors_are_one_line() {
+        let sender = end_of("write", Contents::Copied, &[1, 0]);
+        let receiver = end_of("read, low-water mark", Contents::Copied, &[1]);
+        let lines = means(&record(sender, receiver), &TcpPlan::default(), Direction::Up);
+        let line = "moved by: sender write (copied) on CPUs 0 1; receiver read, low-water mark \
+                    (copied) on CPU 1";
+        assert_eq!(lines, [line]);
+    }
+
+    #[test]
+    fn trials_are_told_with_what_they_were_held_against() {
+        let pinned = |technique| FlowEnd {
+            pinned_cpu: Some(0),
+            ..end_of(technique, Contents::Untouched, &[0])
+        };
+        let mut record = record(pinned("vmsplice"), pinned("trunc"));
+        let trial = |means, rate: Option<f64>, chosen| Trial {
+            means,
+            span_ns: 100_000_000,
+            goodput_bps: rate,
+            cpu_s_per_gb: None,
+            chosen,
+            failure: None,
+        };
+        let best = Means {
+            send_with: SendWith::Vmsplice,
+            receive_with: ReceiveWith::Trunc,
+            client_cpus: vec![0],
+            server_cpus: vec![0],
+            ..Means::default()
+        };
+        record.trials =
+            vec![trial(Means::default(), Some(40e9), false), trial(best, Some(90e9), true)];
+        let plan = TcpPlan { fast: true, ..TcpPlan::default() };
+        let lines = means(&record, &plan, Direction::Up);
+        let expected = [
+            "moved by: sender vmsplice (not copied) on CPU 0, pinned; receiver trunc (not copied) \
+             on CPU 0, pinned",
+            "chosen of 2 trials: vmsplice to trunc on one core, 90 Gbit/s; plain: write to read on \
+             any core, 40 Gbit/s",
+        ];
+        assert_eq!(lines, expected);
+        record.trials.clear();
+        let lines = means(&record, &plan, Direction::Up);
+        assert!(lines[1].contains("without trials"), "{lines:?}");
+    }
+
+    #[test]
+    fn what_was_asked_beside_has_a_line_each() {
+        let sends = Some(ZeroCopySends { completed: 12, copied: 12 });
+        let mptcp = Some(MultipathTcp { used: true, subflows_more: Some(1), reason: None });
+        let sender = FlowEnd {
+            zero_copy_sends: sends,
+            mptcp: mptcp.clone(),
+            ..end_of("zerocopy", Contents::Copied, &[])
+        };
+        let verified = Verified { bytes: 5000, wrong_bytes: 2, first_wrong_offset: Some(7) };
+        let receiver =
+            FlowEnd { verified: Some(verified), mptcp, ..end_of("read", Contents::Checked, &[]) };
+        let lines = means(&record(sender, receiver.clone()), &TcpPlan::default(), Direction::Up);
+        assert_eq!(lines[1], "contents: 2 of 5.000 kB WRONG, the first at offset 7 of stream 0");
+        assert!(lines[2].starts_with("MSG_ZEROCOPY: 12 sends completed, 12 of them copied"));
+        assert_eq!(lines[3], "Multipath TCP: in use, 2 subflows a stream at most");
+        let verified = Some(Verified { wrong_bytes: 0, first_wrong_offset: None, ..verified });
+        let reason = Some("it is off".to_owned());
+        let mptcp = Some(MultipathTcp { reason, ..MultipathTcp::default() });
+        let receiver = FlowEnd { verified, mptcp, ..receiver };
+        let lines =
+            means(&record(FlowEnd::default(), receiver), &TcpPlan::default(), Direction::Up);
+        assert_eq!(lines[1], "contents: 5.000 kB checked, every byte as it was sent");
+        assert_eq!(lines[2], "Multipath TCP: not in use, it is off");
     }
 }

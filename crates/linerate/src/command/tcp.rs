@@ -201,6 +201,7 @@ fn means(args: &Args) -> Means {
     let affinity = args.affinity.clone().unwrap_or_default();
     Means {
         send_with: args.send_with.unwrap_or_default(),
+        send_bytes: None,
         receive_with: args.receive_with.unwrap_or_default(),
         client_cpus: affinity.client,
         server_cpus: affinity.server,
