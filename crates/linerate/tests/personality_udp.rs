@@ -110,7 +110,7 @@ fn nuttcp_over_udp_says_what_was_lost_and_its_intervals_both_ways() {
 #[test]
 fn nuttcp_over_tcp_prints_the_rows_of_the_server() {
     let port = free_port();
-    let server = Listening::start(&["nuttcp", "-S", "-P", &port]);
+    let _server = Listening::start(&["nuttcp", "-S", "-P", &port]);
     support::wait_until_listening(&port);
     let (port, data) = (format!("-P{port}"), format!("-p{}", free_port()));
     for flags in [&["-T.6", "-i.1", "-R80m"][..], &["-T.6", "-i.1", "-R80m", "-fparse"]] {
