@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Port of the server: 5210, or the usual one of the program that --via names
     #[arg(short, long)]
     port: Option<u16>,
-    /// Whose protocol the server speaks: iperf3, iperf2
+    /// Whose protocol the server speaks: iperf3, iperf2, nuttcp, ttcp
     #[arg(long, value_name = "PROGRAM")]
     via: Option<Via>,
     /// Payload bit/s of each stream (100M is 100,000,000 bit/s); 0 is as fast as possible

@@ -205,8 +205,7 @@ enum UdpPlace {
 }
 
 impl UdpTurn<'_> {
-    /// The streams that have announced themselves since the last look, each with its first datagram
-    /// where that was not handed over as a mark.
+    /// The streams that have announced themselves since the last look.
     pub(super) fn arrivals(&mut self, request: &UdpRequest) -> linerate_sys::Result<Vec<Stream>> {
         let mut streams = Vec::new();
         for place in &mut self.places {
@@ -216,10 +215,10 @@ impl UdpTurn<'_> {
                 UdpPlace::HandedOver(at) => {
                     let waiting = lock(&self.ports.udp_waiting);
                     let peer = waiting.get(&(at.port(), self.peer)).copied().flatten();
-                    peer.map(|peer| (peer, Vec::new()))
+                    peer.map(|peer| (peer, None))
                 }
             };
-            let Some((peer, first)) = found else { continue };
+            let Some((peer, announced)) = found else { continue };
             let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
             let socket = match std::mem::replace(place, UdpPlace::Given) {
                 UdpPlace::Open(socket) => socket,
@@ -227,6 +226,7 @@ impl UdpTurn<'_> {
                 UdpPlace::Given => continue,
             };
             socket.connect(peer)?;
+            let first = announced.into_iter().chain(early(&socket, peer)).collect();
             streams.push(Stream { socket, first });
         }
         Ok(streams)
@@ -242,21 +242,34 @@ impl UdpTurn<'_> {
 pub(super) struct Stream {
     /// Connected to the client.
     pub(super) socket: DatagramSocket,
-    /// What it announced itself by, as long as the beginning of a datagram has to be known.
-    pub(super) first: Vec<u8>,
+    /// What came before it was connected, where that was not handed over as a mark.
+    pub(super) first: Vec<Vec<u8>>,
 }
 
 /// The first datagram of an address, and where it came from; those of others are dropped.
-fn announced(socket: &DatagramSocket, peer: IpAddr) -> Option<(SocketAddr, Vec<u8>)> {
+fn announced(socket: &DatagramSocket, peer: IpAddr) -> Option<(SocketAddr, Option<Vec<u8>>)> {
     let mut bytes = vec![0; BUFFER_BYTES];
     for _ in 0..STRAYS_MAX {
         let (length, from) = socket.receive_from(&mut bytes).ok().flatten()?;
         if from.ip().to_canonical() == peer {
             bytes.truncate(length);
-            return Some((from, bytes));
+            return Some((from, Some(bytes)));
         }
     }
     None
+}
+
+/// What reached a socket before it was connected to `peer`, without what others sent.
+fn early(socket: &DatagramSocket, peer: SocketAddr) -> Vec<Vec<u8>> {
+    let mut bytes = vec![0; BUFFER_BYTES];
+    let mut all = Vec::new();
+    for _ in 0..STRAYS_MAX {
+        let Ok(Some((length, from))) = socket.receive_from(&mut bytes) else { break };
+        if SocketAddr::new(from.ip().to_canonical(), from.port()) == peer {
+            all.push(bytes[..length].to_vec());
+        }
+    }
+    all
 }
 
 impl Drop for UdpTurn<'_> {

@@ -265,9 +265,7 @@ impl Receiving {
 
     fn add(&mut self, stream: Stream) {
         stream.socket.join_receives();
-        if !stream.first.is_empty() {
-            self.count.take(&stream.first, monotonic());
-        }
+        stream.first.iter().for_each(|datagram| self.count.take(datagram, monotonic()));
         self.streams.push(stream.socket);
     }
 
