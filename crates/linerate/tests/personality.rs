@@ -18,6 +18,26 @@ struct Listening {
 
 impl Listening {
     fn start(arguments: &[&str], port_flag: &str) -> Self {
+        let listening = Self::begin(arguments, port_flag);
+        support::wait_until_listening(&listening.port);
+        listening
+    }
+
+    /// The same of one that listens on UDP, where a port is bound or not.
+    fn start_udp(arguments: &[&str], port_flag: &str) -> Self {
+        let listening = Self::begin(arguments, port_flag);
+        let hex = format!(":{:04X} ", listening.port.parse::<u16>().expect("a port"));
+        for _ in 0..1500 {
+            let tables = ["/proc/net/udp", "/proc/net/udp6"].map(std::fs::read_to_string);
+            if tables.into_iter().flatten().any(|table| table.contains(&hex)) {
+                return listening;
+            }
+            linerate_sys::clock::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("nobody listens on UDP port {}", listening.port);
+    }
+
+    fn begin(arguments: &[&str], port_flag: &str) -> Self {
         let port = free_port();
         let child = command(arguments)
             .args([port_flag, &port])
@@ -25,9 +45,7 @@ impl Listening {
             .stderr(Stdio::piped())
             .spawn()
             .expect("it starts");
-        let listening = Self { child, port };
-        support::wait_until_listening(&listening.port);
-        listening
+        Self { child, port }
     }
 
     /// What it prints until it ends, asked to by Ctrl-C where `ask`.
@@ -110,6 +128,48 @@ fn iperf_both_ways_by_a_connection_back_has_rows_for_both() {
             |id: &str| printed.lines().filter(|l| l.starts_with(id) && l.contains(" sec ")).count();
         assert_eq!((rows("[  1]"), rows("[ *1]")), (1, 1), "{mode}: {printed}");
     }
+}
+
+#[test]
+fn iperf_over_udp_has_the_rows_and_the_report_of_the_original_whichever_way() {
+    let server = Listening::start_udp(&["iperf", "-s", "-u"], "-p");
+    let fixed = ["iperf", "-u", "-c", "127.0.0.1", "-p", &server.port, "-l", "1000", "-b", "10m"];
+    let of = |flags: &[&str]| {
+        let output = linerate(&[&fixed[..], &["-n", "100000"], flags].concat());
+        assert!(output.status.success(), "{flags:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    // 100 datagrams and the end, which is as long as they are.
+    let printed = of(&[]);
+    assert!(printed.contains("Sending 1000 byte datagrams, IPG target: 800.00 us"), "{printed}");
+    assert!(printed.contains("[  1] Sent 101 datagrams\n[  1] Server Report:"), "{printed}");
+    assert!(printed.contains(" ms 0/101 (0%)"), "{printed}");
+    let printed = of(&["-e", "--trip-times", "-P", "2"]);
+    assert!(printed.contains("[SUM-2] Sent 202 datagrams"), "{printed}");
+    // Both take from one budget, whoever is first.
+    let delays = printed.lines().filter_map(|line| line.split_once(" (0%) "));
+    let told =
+        delays.filter(|(_, delays)| delays.starts_with(|first: char| first.is_ascii_digit()));
+    assert_eq!(told.count(), 2, "two reports with one-way delays: {printed}");
+    let printed = of(&["-R", "-y", "C"]);
+    let bytes = printed.split(',').nth(7);
+    assert_eq!(bytes, Some("101000"), "{printed}");
+    assert!(printed.trim_end().ends_with(",0,101,0.000,0"), "{printed}");
+    let printed = of(&["--full-duplex"]);
+    let sent = printed.contains("[  1] Sent 101 datagrams");
+    assert!(sent && printed.contains("[ *1] ") && printed.contains("0/101 (0%)"), "{printed}");
+    for mode in ["-d", "-r"] {
+        let back = free_port();
+        let printed = of(&[mode, "-L", &back]);
+        let of_id = |l: &str, id: &str| l.starts_with(id) && l.contains("0/101 (0%)");
+        let rows = |id: &str| printed.lines().filter(|line| of_id(line, id)).count();
+        assert_eq!((rows("[  1]"), rows("[ *1]")), (1, 1), "{mode}: {printed}");
+    }
+    let served = server.end(true);
+    assert!(served.contains("Server listening on UDP port"), "{served}");
+    // Forward, both ways at once on one stream, and -d and -r with a report each.
+    let rows = served.matches(" ms 0/101 (0%)").count();
+    assert!((6..=8).contains(&rows), "two more where parallel streams shared evenly: {served}");
 }
 
 #[test]

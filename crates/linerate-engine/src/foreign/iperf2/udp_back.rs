@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use linerate_core::record::{Direction, Failure, Side};
+use linerate_core::record::{Direction, Failure, Finish, Side};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{ClientHeader, FIRST_BYTES_MIN, Mode, UdpReport, UdpSender, pattern};
 use linerate_proto::native::Token;
@@ -11,7 +11,7 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 
 use super::udp_end;
-use super::udp_layout::{LAYOUT, sending, wall_us};
+use super::udp_layout::{LAYOUT, LAYOUT_FROM_SECOND, sending, wall_us};
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 
 /// The end is told so often to a client that does not answer it.
@@ -24,6 +24,7 @@ pub(super) struct Back {
     head: Vec<u8>,
     size_bytes: u32,
     begin: MonoTime,
+    /// The client makes a report. Its first datagram was sent beforehand.
     reports: bool,
 }
 
@@ -59,11 +60,18 @@ impl Back {
         header: &ClientHeader,
         reports: bool,
     ) -> Result<Self, Failure> {
-        let request = sending(header)?;
+        let mut request = sending(header)?;
         let size_bytes = request.size_bytes;
+        let head = head(header, monotonic());
+        if reports {
+            udp_end::begin(&socket, (&head, size_bytes as usize));
+            if let Finish::Bytes(bytes) = &mut request.finish {
+                *bytes = bytes.saturating_sub(size_bytes.into());
+            }
+        }
         let begin = monotonic();
-        let head = head(header, begin);
-        let mut endpoint = Endpoint::with_layout(request, LAYOUT, None);
+        let layout = if reports { LAYOUT_FROM_SECOND } else { LAYOUT };
+        let mut endpoint = Endpoint::with_layout(request, layout, None);
         endpoint.begin_with(&head);
         let fail = |error: linerate_sys::Error| crate::failure::system(&error);
         let own = socket.try_clone().map_err(fail)?;
@@ -78,13 +86,18 @@ impl Back {
     pub(super) fn so_far(&self) -> UdpSentBack {
         let now = monotonic();
         let samples = self.endpoint.sample(now);
-        let datagrams = samples.first().map_or(0, |sample| sample.counts.datagrams);
+        let datagrams = samples.first().map_or(0, |sample| sample.counts.datagrams) + self.before();
         UdpSentBack {
             datagrams,
             bytes: datagrams * u64::from(self.size_bytes),
             span_ns: now.nanos_since(self.begin),
             report: None,
         }
+    }
+
+    /// Datagrams that were sent before the others.
+    fn before(&self) -> u64 {
+        u64::from(self.reports)
     }
 
     /// Sends no more.
@@ -102,6 +115,7 @@ impl Back {
         let about = (self.head.as_slice(), self.size_bytes as usize);
         let sent = self.endpoint.sent().unwrap_or_default();
         let (count, span_ns) = sent.first().map_or((0, 0), |sent| (sent.datagrams, sent.span_ns));
+        let count = count + self.before();
         let report = match self.reports {
             true => udp_end::ask_report(&self.socket, count, about),
             false => {

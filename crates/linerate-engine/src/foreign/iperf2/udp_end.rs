@@ -1,5 +1,5 @@
 //! The end of a UDP test, by the side that sent: said until the other side reports, or told a few
-//! times to one that makes no report.
+//! times to one that makes no report; and the beginning of a stream to one that may not listen yet.
 
 use std::time::Duration;
 
@@ -12,6 +12,10 @@ use super::udp_layout::wall_us;
 
 /// The end is said again after this, until the report comes, as iperf 2.1 does it.
 const AGAIN: Duration = Duration::from_millis(10);
+/// A client may listen as much later than it sends.
+const LISTENING: Duration = Duration::from_secs(1);
+/// A refusal of the first datagram has this long to come.
+const REFUSAL: Duration = Duration::from_millis(20);
 /// The report has this long to come.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -52,6 +56,23 @@ pub(super) fn ask_report(
         }
     }
     None
+}
+
+/// Sends the first datagram to a client that listens from a thread of its own, which may come to it
+/// later than its header comes here: one that is refused is sent again for a while.
+pub(super) fn begin(socket: &DatagramSocket, (head, size): (&[u8], usize)) {
+    let mut datagram = datagram(head, size);
+    let deadline = monotonic() + LISTENING;
+    while monotonic() < deadline {
+        Stamp { number: 1, sent_us: wall_us(monotonic()) }.write(&mut datagram);
+        // A refusal is told by this call or, once it has arrived, by the next one.
+        let sent = socket.send(&datagram).is_ok();
+        let _ = readable(socket, REFUSAL);
+        if sent && socket.receive_from(&mut [0; 1]).is_ok() {
+            return;
+        }
+        sleep(AGAIN);
+    }
 }
 
 /// Tells the end after `sent` datagrams, `times` times with one number.

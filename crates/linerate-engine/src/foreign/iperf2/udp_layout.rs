@@ -25,9 +25,16 @@ const PACE_BPS: u64 = 1 << 20;
 pub(super) const LAYOUT: Layout =
     Layout { write, read, number_bits: 64, stamps_from_start: false, own: false };
 
+/// The same of a stream whose first datagram was sent already.
+pub(super) const LAYOUT_FROM_SECOND: Layout = Layout { write: write_from_second, ..LAYOUT };
+
 fn write(datagram: &mut [u8], leaving: Leaving, _tag: u16) {
     let number = i64::try_from(leaving.number + 1).unwrap_or(i64::MAX);
     Stamp { number, sent_us: batch_us(leaving.at) }.write(datagram);
+}
+
+fn write_from_second(datagram: &mut [u8], leaving: Leaving, tag: u16) {
+    write(datagram, Leaving { number: leaving.number.saturating_add(1), ..leaving }, tag);
 }
 
 fn read(datagram: &[u8], _tag: u16) -> Read {

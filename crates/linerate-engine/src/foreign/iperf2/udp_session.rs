@@ -245,6 +245,8 @@ type Sent = Result<UdpSentBack, Failure>;
 /// How far the server is with what it sends.
 enum Sending<'scope> {
     Not,
+    /// A client that may not listen yet is asked, while data comes from it.
+    Opening(ScopedJoinHandle<'scope, Result<Back, Failure>>),
     Now(Back),
     /// The client's report is waited for.
     Ending(ScopedJoinHandle<'scope, Sent>),
@@ -315,6 +317,13 @@ impl<'scope> Turn<'_, 'scope, '_> {
         ended || now.since(tally.last) >= SILENCE_MAX || self.serving.stop.asked()
     }
 
+    /// A client that sends, too, fell silent before it was done.
+    fn is_gone(&self) -> bool {
+        let sends = self.header.is_some_and(|header| header.mode != Mode::Reverse);
+        let tally = self.session.lock();
+        sends && !tally.ended() && monotonic().since(tally.last) >= SILENCE_MAX
+    }
+
     fn is_trade_off(&self) -> bool {
         self.header.is_some_and(|header| header.mode == Mode::TradeOff)
     }
@@ -324,11 +333,15 @@ impl<'scope> Turn<'_, 'scope, '_> {
         let back = std::mem::replace(&mut self.back, Sending::Not);
         self.back = match back {
             Sending::Not => self.begin()?,
+            Sending::Opening(thread) if thread.is_finished() => {
+                let gone = || Failure::new(Fault::System, "send UDP to", "a client", "a panic");
+                Sending::Now(thread.join().unwrap_or_else(|_| Err(gone()))?)
+            }
             Sending::Now(back) if back.is_done() => {
                 Sending::Ending(self.scope.spawn(move || back.finish()))
             }
             Sending::Now(back) => {
-                if self.refusals >= REFUSALS_MAX {
+                if self.refusals >= REFUSALS_MAX || self.is_gone() {
                     back.stop();
                 }
                 Sending::Now(back)
@@ -348,13 +361,16 @@ impl<'scope> Turn<'_, 'scope, '_> {
         match header.mode {
             Mode::Reverse | Mode::FullDuplex => {
                 let own = session.socket.try_clone();
-                Back::on(own.map_err(|error| crate::failure::system(&error))?, header)
+                let own = own.map_err(|error| crate::failure::system(&error))?;
+                Back::on(own, header).map(Sending::Now)
             }
-            Mode::Dual => Back::to(session.peer, header),
-            Mode::TradeOff if session.lock().ended() => Back::to(session.peer, header),
-            Mode::TradeOff | Mode::Forward => return Ok(Sending::Not),
+            Mode::TradeOff if !session.lock().ended() => Ok(Sending::Not),
+            Mode::Dual | Mode::TradeOff => {
+                let (peer, header) = (session.peer, *header);
+                Ok(Sending::Opening(self.scope.spawn(move || Back::to(peer, &header))))
+            }
+            Mode::Forward => Ok(Sending::Not),
         }
-        .map(Sending::Now)
     }
 
     /// The end of an interval.
@@ -367,7 +383,7 @@ impl<'scope> Turn<'_, 'scope, '_> {
         let sent = match &self.back {
             Sending::Now(back) => Some(back.so_far()),
             Sending::Done(sent) => Some(*sent),
-            Sending::Not | Sending::Ending(_) => None,
+            Sending::Not | Sending::Opening(_) | Sending::Ending(_) => None,
         };
         let span_ns = now.nanos_since(self.session.lock().begin);
         let moved = UdpMoved { span_ns, ..self.session.moved(self, sent) };
