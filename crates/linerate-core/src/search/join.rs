@@ -78,7 +78,7 @@ fn offered(trials: &[SearchTrial], first: usize, start_ns: u64, end_ns: u64) -> 
     trials.first()?;
     let before = first.checked_sub(1).and_then(|at| trials.get(at));
     let (mut at_ns, mut bits) = (start_ns, 0.0);
-    let mut bps = before.map_or(rate(0).bits_per_sec(), |trial| trial.offered_bps);
+    let mut bps = before.map_or_else(|| rate(0).bits_per_sec(), |trial| trial.offered_bps);
     for trial in trials.get(first..)?.iter().take_while(|trial| trial.t_ns < end_ns) {
         bits += bps as f64 * trial.t_ns.saturating_sub(at_ns) as f64;
         (at_ns, bps) = (trial.t_ns, trial.offered_bps);

@@ -266,12 +266,16 @@ struct Run {
     tally: Tally,
     told: Tally,
     sent: u64,
-    due_ns: f64,
-    back: Option<(u64, Tally, Option<(DelayRange, Arrival)>)>,
+    /// When the next datagram is due, in ps.
+    due_ps: u64,
+    back: Option<Status>,
     rtt_min_ns: Option<u64>,
     found: SubIntervals,
     stamps: Vec<u64>,
 }
+
+/// When it comes back, and what it says.
+type Status = (u64, Tally, Option<(DelayRange, Arrival)>);
 
 const BACK_NS: u64 = 10 * MS;
 
@@ -287,7 +291,7 @@ fn search_over(path: PathPlan, plan: SearchPlan, seconds: u64) -> CapacitySearch
         tally: Tally::default(),
         told: Tally::default(),
         sent: 0,
-        due_ns: 0.0,
+        due_ps: 0,
         back: None,
         rtt_min_ns: None,
         found: SubIntervals::default(),
@@ -296,7 +300,7 @@ fn search_over(path: PathPlan, plan: SearchPlan, seconds: u64) -> CapacitySearch
     let mut status_ns = feedback_ns;
     while run.now_ns < seconds * SECOND {
         let back_ns = run.back.as_ref().map_or(u64::MAX, |(at, ..)| *at);
-        run.now_ns = (run.due_ns as u64).min(status_ns).min(back_ns);
+        run.now_ns = (run.due_ps / 1000).min(status_ns).min(back_ns);
         if run.now_ns == back_ns {
             run.steer();
         } else if run.now_ns == status_ns {
@@ -329,8 +333,9 @@ impl Run {
         self.stamps.push(self.now_ns);
         self.path.take(MonoTime::from_nanos(self.now_ns), packet, &mut self.out);
         self.sent += 1;
-        let bits = f64::from(PACKET_BYTES) * 8e9;
-        self.due_ns += bits / self.search.rate().bits_per_sec() as f64;
+        let bits = u64::from(PACKET_BYTES) * 8;
+        let kbit_per_sec = self.search.rate().bits_per_sec() / 1000;
+        self.due_ps += bits * 1_000_000 / kbit_per_sec * 1000;
     }
 
     fn receive(&mut self) {
@@ -344,7 +349,7 @@ impl Run {
             }
             self.tally.received += 1;
             self.tally.next = number + 1;
-            let stamp_ns = self.stamps[number as usize];
+            let stamp_ns = self.stamps[usize::try_from(number).expect("as many as were sent")];
             self.meter.take(Arrival { stamp_ns, at_ns });
         }
     }
@@ -358,12 +363,12 @@ impl Run {
         let delay_ns = rtt.zip(self.rtt_min_ns).map(|(rtt, least)| rtt - least);
         let sequence_errors = lost(&tally) - lost(&self.told);
         self.told = tally;
-        let before = self.search.rate().bits_per_sec() as f64;
+        let before = self.search.rate().bits_per_sec();
         let step = self.search.take(Feedback { sequence_errors, delay_ns });
         let after = self.search.rate().bits_per_sec();
         // What is left of the present gap shrinks or grows with the rate.
-        let left = (self.due_ns - self.now_ns as f64).max(0.0);
-        self.due_ns = self.now_ns as f64 + left * before / after as f64;
+        let left_ns = (self.due_ps / 1000).saturating_sub(self.now_ns);
+        self.due_ps = (self.now_ns + left_ns * before / after) * 1000;
         let trial = SearchTrial {
             t_ns: self.now_ns,
             missed: 0,
