@@ -38,7 +38,7 @@ impl SearchAccount {
         let search = self.known.found(self.direction, self.packet_bytes);
         let n = search.sub_intervals.len() as u64;
         let row = search.best().map(|best| {
-            Summary::of(MetricId::IpCapacity, Stat::Max, best.ip_bps)
+            Summary::of(MetricId::IpCapacity, Stat::Value, best.ip_bps)
                 .with_n(n)
                 .in_direction(self.direction)
         });
@@ -49,7 +49,7 @@ impl SearchAccount {
 
 /// The ceiling of a goodput as that of the rate of IP packets, which a search finds.
 pub(super) fn ceiling(record: &Record, goodput: Ceiling) -> Ceiling {
-    let found = record.value(MetricId::IpCapacity, Stat::Max, goodput.direction);
+    let found = record.value(MetricId::IpCapacity, Stat::Value, goodput.direction);
     let value = goodput.layers.iter().find(|at| at.layer == Layer::Ip).map(|at| at.bps);
     let share = value.zip(found).map(|(value, found)| found / value);
     Ceiling { metric: MetricId::IpCapacity, layer: Layer::Ip, value, share, ..goodput }
