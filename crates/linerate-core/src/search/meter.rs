@@ -130,10 +130,10 @@ impl Meter {
     }
 
     /// Whether the present sub-interval was sent in whole by a sender that sent for `sent_ns`: up
-    /// to a hundredth, since the last datagram leaves before the end.
+    /// to a tenth: the first datagram may leave late, and the last one leaves before the end.
     pub fn is_whole(&self, sent_ns: u64) -> bool {
         let end_ns = self.length_ns.saturating_mul(u64::from(self.index) + 1);
-        self.origin_ns.is_some() && sent_ns.saturating_add(self.length_ns / 100) >= end_ns
+        self.origin_ns.is_some() && sent_ns.saturating_add(self.length_ns / 10) >= end_ns
     }
 
     fn end_ns(&self) -> Option<u64> {

@@ -141,7 +141,7 @@ impl Sender {
         });
         let most = self.joined();
         let count = match &schedule {
-            Some(_) if self.steering.is_some() => most * FAST_BUFFERS,
+            Some(_) if self.steering.is_some() => (most * FAST_BUFFERS).max(SENDS_MAX),
             Some(schedule) => schedule.batch(most * PACED_BUFFERS),
             None if most > 1 => most * (FAST_BYTES / (most * size)).clamp(1, FAST_BUFFERS),
             None => SENDS_MAX,
