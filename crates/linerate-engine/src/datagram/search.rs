@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(pace(300_000_000).bits_per_sec(), 294_400_000);
         assert_eq!(
             pace(u64::MAX).bits_per_sec(),
-            18_102_400_000_000_000_000 + 2_400_358_276_404_536
+            18_102_404_851_000_306_651
         );
         assert_eq!(pace(0).bits_per_sec(), 1);
     }
