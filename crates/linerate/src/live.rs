@@ -163,8 +163,8 @@ fn udp_line(row: &IntervalRow) -> String {
     )
 }
 
-const SEARCH_HEAD: &str = "sub-interval             rate IP        offered       loss   delay above least  \
-                           round trip";
+const SEARCH_HEAD: &str = "sub-interval             rate IP        offered       loss   \
+                           delay above least      round trip";
 
 fn search_line(row: &SubInterval) -> String {
     let ms = |ns: u64| format!("{:.1}", ns as f64 / 1e6);
