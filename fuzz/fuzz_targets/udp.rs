@@ -3,11 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_proto::native::{DatagramHeader, Opening, UdpTracker};
+use linerate_proto::native::{DatagramHeader, Opening, UdpStatus, UdpTracker};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Some(opening) = Opening::parse(bytes) {
         assert_eq!(opening.to_bytes(), bytes);
+    }
+    if let Some(status) = UdpStatus::parse(bytes) {
+        assert_eq!(status.to_bytes(), bytes);
     }
     let mut tracker = UdpTracker::new(1000);
     for datagram in bytes.chunks(17) {

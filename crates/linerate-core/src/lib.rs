@@ -9,6 +9,7 @@ pub mod conformance;
 pub mod lab;
 pub mod path;
 pub mod record;
+pub mod search;
 pub mod simulate;
 pub mod stats;
 pub mod study;

@@ -12,9 +12,10 @@ const FAR: f64 = 10.0;
 /// And so is one this many times above what was measured.
 const FAR_ABOVE_MEASURED: f64 = 100.0;
 
-/// The goodput of a whole direction, which its ceiling bounds.
+/// The goodput of a whole direction, or what else its ceiling bounds.
 pub(crate) fn measured(record: &Record, direction: Direction) -> Option<f64> {
-    record.value(MetricId::Goodput, Stat::Value, Some(direction))
+    let bounded = record.ceiling_of(direction).map_or(MetricId::Goodput, |it| it.metric);
+    record.value(bounded, Stat::Value, Some(direction))
 }
 
 /// Everything about a ceiling, one remark each, beginning with the link.

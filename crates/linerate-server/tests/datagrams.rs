@@ -320,6 +320,7 @@ fn request() -> UdpRequest {
         window_bytes: None,
         dscp: None,
         joined: true,
+        search: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Live lines of a throughput test: one an interval and stream, and their sum; the sum alone where
 //! there are too many streams to follow.
 
-use linerate_core::record::{DatagramRow, Direction, Event, IntervalRow};
+use linerate_core::record::{DatagramRow, Direction, Event, IntervalRow, SubInterval};
 use linerate_core::units::BitRate;
 
 use crate::command::measure::Output;
@@ -13,8 +13,11 @@ const STREAMS_MAX: u16 = 16;
 /// Prints the lines of a TCP test as they come.
 pub(crate) struct TcpLines(Lines);
 
-/// Prints the lines of a UDP test as they come.
-pub(crate) struct UdpLines(Lines);
+/// Prints the lines of a UDP test as they come: of its intervals, or of a search's sub-intervals.
+pub(crate) struct UdpLines {
+    lines: Lines,
+    searches: bool,
+}
 
 impl TcpLines {
     /// Lines for people, or none.
@@ -31,12 +34,24 @@ impl TcpLines {
 impl UdpLines {
     /// Lines for people, or none.
     pub(crate) const fn new(flags: &Output, streams: u16, verbose: bool) -> Self {
-        Self(Lines::new(flags, streams, verbose, UDP_HEAD, udp_line))
+        let lines = Lines::new(flags, streams, verbose, UDP_HEAD, udp_line);
+        Self { lines, searches: false }
+    }
+
+    /// Lines of a search.
+    pub(crate) const fn of_search(flags: &Output) -> Self {
+        let lines = Lines::new(flags, 1, false, SEARCH_HEAD, udp_line);
+        Self { lines, searches: true }
     }
 
     /// Prints what an event says.
     pub(crate) fn event(&mut self, event: &Event) {
-        self.0.event(event);
+        match event {
+            Event::SubInterval(row) => self.lines.print(&search_line(row)),
+            // Those of the control connection cover the same time by other clocks.
+            Event::Interval(_) if self.searches => {}
+            other => self.lines.event(other),
+        }
     }
 }
 
@@ -67,20 +82,29 @@ impl Lines {
         match event {
             Event::Connected(line) => output::line(line),
             Event::Interval(row) if self.sums_only && row.flow.is_some() => {}
-            Event::Interval(row) => {
-                if !self.headed {
-                    self.headed = true;
-                    output::line(self.head);
-                }
-                output::line(&(self.line)(row));
-            }
+            Event::Interval(row) => self.print(&(self.line)(row)),
             Event::Note(line) => output::note(line),
             Event::Plan(_)
             | Event::Stream(_)
+            | Event::SubInterval(_)
             | Event::Reply(_)
             | Event::Caveat(_)
             | Event::Progress(_) => {}
         }
+    }
+}
+
+impl Lines {
+    /// Prints a line, the first one under the head.
+    fn print(&mut self, line: &str) {
+        if !self.live {
+            return;
+        }
+        if !self.headed {
+            self.headed = true;
+            output::line(self.head);
+        }
+        output::line(line);
     }
 }
 
@@ -136,6 +160,29 @@ fn udp_line(row: &IntervalRow) -> String {
         "{stream:>3} {arrow:<5} {interval:<16} {payload:>12} {rate:>14} {jitter:>10} {lost:>18} \
          {loss:>10}{}",
         remarks(row, &datagrams)
+    )
+}
+
+const SEARCH_HEAD: &str = "sub-interval             rate IP        offered       loss   \
+                           delay above least      round trip";
+
+fn search_line(row: &SubInterval) -> String {
+    let ms = |ns: u64| format!("{:.1}", ns as f64 / 1e6);
+    let range = |least: Option<u64>, most: Option<u64>| match (least, most) {
+        (Some(least), Some(most)) => format!("{}-{} ms", ms(least), ms(most)),
+        _ => "-".to_owned(),
+    };
+    let rate = |bps: f64| BitRate::from_bits_per_sec(bps as u64).to_string();
+    let span = &row.span;
+    let interval = format!("{:.2}-{:.2} s", seconds(span.start_ns()), seconds(span.end_ns()));
+    let dash = || "-".to_owned();
+    format!(
+        "{interval:<16} {:>15} {:>14} {:>10} {:>19} {:>15}",
+        rate(row.ip_bps),
+        row.offered_bps.map_or_else(dash, rate),
+        row.loss_ratio.map_or_else(dash, |ratio| format!("{:.2} %", ratio * 100.0)),
+        range(span.delay_min_ns, span.delay_max_ns),
+        range(row.rtt_min_ns, row.rtt_max_ns),
     )
 }
 

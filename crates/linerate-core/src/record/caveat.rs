@@ -41,6 +41,8 @@ pub enum CaveatCode {
     CoarseClock,
     /// The sender could not keep the asked pace.
     PaceNotKept,
+    /// A search ended while its rate was still rising: the path carries this much or more.
+    SearchUnfinished,
     /// Datagrams travelled joined in large buffers that nothing on the way cut apart.
     UncutDatagrams,
     /// Stopped before the planned end.

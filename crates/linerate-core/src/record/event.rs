@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Caveat, Direction, Plan};
+use super::{Caveat, Direction, Plan, SubInterval};
 
 /// One thing that happened during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,6 +16,8 @@ pub enum Event {
     Stream(StreamOpened),
     /// An interval of a throughput test has ended.
     Interval(IntervalRow),
+    /// A sub-interval of a search has ended.
+    SubInterval(SubInterval),
     /// A probe was answered, or given up.
     Reply(PingReply),
     /// How far a fast run of probes has come, a few times a second.

@@ -229,6 +229,10 @@ metrics! {
         "Datagrams sent up to the end of an interval and neither arrived nor passed over by then: \
          sent = received + lost + in flight.",
         "own";
+    IpCapacity = "ip_capacity_max_bps", "maximum IP capacity", "bit/s", Some(Layer::Ip), Higher,
+        "Bits of the IP packets (payload, UDP and IP headers) of different datagrams that arrived \
+         in the best sub-interval of a search over that sub-interval's length.",
+        "RFC 9097 §6 (Maximum_IP_Capacity)";
     SendRate = "send_rate_bps", "rate sent", "bit/s", Some(Layer::Payload), Neither,
         "Payload bits of datagrams sent after the omitted span over the time of sending them.",
         "own";

@@ -16,6 +16,7 @@ mod metric;
 mod path;
 mod plan;
 mod sample;
+mod search;
 mod simulate_plan;
 mod tcp_info;
 mod udp_plan;
@@ -43,6 +44,9 @@ pub use plan::{
     Via, WaitMode,
 };
 pub use sample::{Direction, Distribution, Layer, Series, Side, Stat, Summary};
+pub use search::{
+    CapacitySearch, SearchDelay, SearchPlan, SearchSpan, SearchStep, SearchTrial, SubInterval,
+};
 pub use simulate_plan::{SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
 pub use udp_plan::UdpPlan;
@@ -95,6 +99,9 @@ pub struct Record {
     /// in the summary by its own metric alone.
     #[serde(default)]
     pub background: Option<Flow>,
+    /// What a search for the capacity found; none in other tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<CapacitySearch>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -138,6 +145,7 @@ impl Record {
             flows: Vec::new(),
             trials: Vec::new(),
             background: None,
+            search: None,
             series: Vec::new(),
             paths: Vec::new(),
             distributions: Vec::new(),

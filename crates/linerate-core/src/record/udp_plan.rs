@@ -1,11 +1,9 @@
-//! A UDP throughput test as a plan.
-//!
-//! Left out: a search for the capacity (RFC 9097), which is many of these.
+//! A UDP throughput test as a plan: at one pace, or as a search for the capacity.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_PORT, Family, Finish, TcpDirections, Via};
+use super::{DEFAULT_PORT, Family, Finish, SearchPlan, TcpDirections, Via};
 use crate::units::BitRate;
 
 /// A UDP throughput test.
@@ -37,6 +35,10 @@ pub struct UdpPlan {
     pub size_bytes: Option<u32>,
     /// Pace of each stream in payload bit/s; null is as fast as possible.
     pub pace: Option<BitRate>,
+    /// Search for the capacity at the IP layer instead of keeping a pace, which is null then; one
+    /// stream, one direction, and `interval_ns` is the length of a sub-interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchPlan>,
     /// Socket buffers to ask for at both ends; null is as much as the host gives, up to 8 MiB.
     pub window_bytes: Option<u64>,
     /// Differentiated services code point, 0 … 63.
@@ -66,6 +68,7 @@ impl Default for UdpPlan {
             interval_ns: 1_000_000_000,
             size_bytes: None,
             pace: Some(BitRate::from_bits_per_sec(1_000_000)),
+            search: None,
             window_bytes: None,
             dscp: None,
             joined: true,

@@ -7,8 +7,9 @@ use linerate_core::record::{
     DatagramRow, Direction, End, Event, Failure, Fault, IntervalRow, Side,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{EndReport, UdpSample};
+use linerate_proto::native::{EndReport, UdpSample, UdpSearchNews};
 
+use super::search_account::SearchAccount;
 use crate::path::witness::Witness;
 use crate::throughput::{client_side, rate_bps};
 
@@ -49,6 +50,8 @@ pub(crate) struct Account {
     pub(crate) intervals_told: usize,
     /// Watches the emulated paths on the way.
     pub(crate) witness: Option<Witness>,
+    /// What both ends told of a search; none in other tests.
+    pub(crate) search: Option<SearchAccount>,
 }
 
 type Watch<'a> = &'a mut dyn FnMut(&Event);
@@ -140,6 +143,13 @@ impl Account {
     pub(crate) fn remote_interval(&mut self, samples: Vec<UdpSample>, watch: Watch<'_>) {
         self.remote_samples.push(samples);
         self.tell(watch);
+    }
+
+    /// Takes what an end has to add to a search.
+    pub(crate) fn search_news(&mut self, news: Option<UdpSearchNews>, watch: Watch<'_>) {
+        if let (Some(search), Some(news)) = (&mut self.search, news) {
+            search.take(&news, watch);
+        }
     }
 
     /// Tells the rows of every interval that both ends have sampled.

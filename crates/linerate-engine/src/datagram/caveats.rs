@@ -7,6 +7,7 @@ use linerate_core::record::{
 use linerate_core::theory::framing::{Segment, Transport};
 
 use super::account::Account;
+use super::search_account;
 use crate::environment::stolen_time;
 use crate::path::witness;
 use crate::throughput::{
@@ -30,7 +31,9 @@ pub(super) fn ceiling(
 ) -> Option<Ceiling> {
     let flow = record.flows.iter().find(|flow| flow.direction == direction)?;
     let streams = record.flows.iter().filter(|flow| flow.direction == direction).count();
-    Some(bound(record, direction, packet(flow, account, direction), rungs(plan, streams)))
+    let packet = packet(flow, account, direction);
+    let ceiling = bound(record, direction, packet, rungs(plan, streams));
+    Some(if plan.search.is_some() { search_account::ceiling(record, ceiling) } else { ceiling })
 }
 
 /// The packet that a datagram makes, or why it makes none that is alike for all.
@@ -86,6 +89,7 @@ pub(super) fn caveats(record: &Record, plan: &UdpPlan, account: &Account) -> Vec
     caveats.extend(receive_drops(&record.flows));
     caveats.extend(one_sided(plan));
     caveats.extend(pace(&record.flows, plan));
+    caveats.extend(record.search.as_ref().into_iter().flat_map(search_account::caveats));
     caveats.extend(windows(&record.flows));
     let same_host = same_host(account.server_host_id.as_deref());
     // One machine is told once.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_core::record::{Event, Failure, Fault, Plan, Record, Status, UdpPlan};
 use linerate_core::units::BitRate;
 use linerate_proto::native::{
-    Accept, ClientEvent, ClientMachine, EndReport, Message, Token, UdpRequest,
+    Accept, ClientEvent, ClientMachine, EndReport, Message, SEARCH, Token, UdpRequest,
 };
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::datagram_socket::any_local;
@@ -16,6 +16,7 @@ use super::endpoint::{Endpoint, Place, open_socket};
 use super::fold::fold;
 use super::opening::{Asking, TURN, unanswered};
 use super::pulse;
+use super::search_account::SearchAccount;
 use crate::address::resolve;
 use crate::context::Context;
 use crate::foreign;
@@ -42,6 +43,11 @@ pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
     run_by(plan, context, |plan, server, (context, account)| match plan.via {
         None => Test::open(plan, server, context, account)
             .and_then(|test| test.measure(context, account)),
+        Some(via) if plan.search.is_some() => {
+            let reason = format!("{via} has no statuses to search by");
+            let failure = Failure::new(Fault::Usage, "search for the capacity by", "--via", reason);
+            Err(failure.advise("run linerate serve at the other end"))
+        }
         Some(via) => {
             foreign::measure_udp(via, (plan, server, &checked_request(plan)?), context, account)
         }
@@ -105,6 +111,9 @@ pub(super) const fn header_bytes(address: IpAddr) -> u32 {
 }
 
 fn request(plan: &UdpPlan) -> UdpRequest {
+    // A search begins at its lowest rate.
+    let lowest = || linerate_core::search::rate(0);
+    let pace = if plan.search.is_some() { Some(lowest()) } else { plan.pace };
     UdpRequest {
         directions: plan.directions,
         streams: plan.streams,
@@ -112,10 +121,11 @@ fn request(plan: &UdpPlan) -> UdpRequest {
         omit_ns: plan.omit_ns,
         interval_ns: plan.interval_ns,
         size_bytes: plan.size_bytes.unwrap_or(PACKET_BYTES),
-        pace_bps: plan.pace.map(BitRate::bits_per_sec),
+        pace_bps: pace.map(BitRate::bits_per_sec),
         window_bytes: plan.window_bytes,
         dscp: plan.dscp,
         joined: plan.joined,
+        search: plan.search.clone(),
     }
 }
 
@@ -155,6 +165,8 @@ impl Test {
         let endpoint = Endpoint::new(request.clone(), plan.cpu);
         let mut test = Self { control, machine: ClientMachine::default(), endpoint, request };
         let accept = test.ask(context)?;
+        test.check_features(&accept)?;
+        account.search = test.search_account(server);
         test.open_streams(&accept, server, local, context, account)?;
         account.server_host_id = accept.host_id;
         account.ends.push(accept.end);
@@ -173,6 +185,24 @@ impl Test {
             Some(event) => Err(self.refusal(event)),
             None => Err(self.silent()),
         }
+    }
+
+    /// An older server would keep the lowest pace of a search, and the figures would look sound.
+    fn check_features(&self, accept: &Accept) -> Result<(), Failure> {
+        if self.request.search.is_none() || accept.features.iter().any(|has| has == SEARCH) {
+            return Ok(());
+        }
+        let reason = "the server does not know it";
+        Err(Failure::new(Fault::PeerIncompatible, "search with", self.control.peer(), reason)
+            .advise("install the same version at both ends"))
+    }
+
+    /// The account of a search; none in other tests.
+    fn search_account(&self, server: SocketAddr) -> Option<SearchAccount> {
+        self.request.search.as_ref()?;
+        let direction = *self.request.each_direction().first()?;
+        let packet_bytes = self.request.size_bytes.saturating_add(header_bytes(server.ip()));
+        Some(SearchAccount::new(direction, packet_bytes))
     }
 
     /// Opens every stream, until the server says that all are open there too.
@@ -253,6 +283,7 @@ impl Test {
             self.drain();
         }
         account.local_interval(self.endpoint.sample(monotonic()), context.watch);
+        account.search_news(self.endpoint.search_news(), context.watch);
         account.local = self.endpoint.finish();
         account.remote = result?;
         // The server has reported; a bye that does not reach it changes nothing.
@@ -277,6 +308,7 @@ impl Test {
                 account.local_interval(self.endpoint.sample(now), context.watch);
                 tick += interval;
             }
+            account.search_news(self.endpoint.search_news(), context.watch);
             if context.stop.asked() && !stopping {
                 stopping = true;
                 self.endpoint.stop_sending();
@@ -301,6 +333,9 @@ impl Test {
                     account.remote_interval(samples, context.watch);
                 }
                 Ok(ClientEvent::UdpSent(sent)) => self.endpoint.told_sent(&sent),
+                Ok(ClientEvent::UdpSearch(news)) => {
+                    account.search_news(Some(news), context.watch);
+                }
                 Ok(ClientEvent::Reported(reports)) => return Ok(reports),
                 Ok(event) => return Err(self.refusal(event)),
                 Err(error) => return Err(self.control.misbehaved(&error)),

@@ -8,14 +8,19 @@ use std::time::Duration;
 
 use linerate_core::record::{Asked, Direction, FlowEnd, Side};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{EndReport, Token, UdpRequest, UdpSample, UdpSent, stream_tag};
+use linerate_proto::native::{
+    EndReport, Token, UdpRequest, UdpSample, UdpSearchNews, UdpSent, stream_tag,
+};
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::sched;
 
+use super::client::header_bytes;
 use super::layout::Layout;
 use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches};
 use super::receiver::Receiver;
+use super::search::{self, SearchEnd};
+use super::search_sender::{self, Steering};
 use super::sender::Sender;
 use crate::environment::StolenTime;
 
@@ -48,6 +53,7 @@ struct Stream {
     tag: u16,
     client_addr: String,
     progress: Arc<Progress>,
+    search: Option<Arc<SearchEnd>>,
     thread: Option<JoinHandle<Outcome>>,
 }
 
@@ -90,7 +96,8 @@ fn opened(
         shared,
     };
     let socket = DatagramSocket::open(&options)?;
-    socket.set_call_timeout(CALL_TIMEOUT)?;
+    let searches = request.search.is_some();
+    socket.set_call_timeout(if searches { search::CALL_TIMEOUT } else { CALL_TIMEOUT })?;
     Ok(socket)
 }
 
@@ -128,7 +135,10 @@ impl Endpoint {
 
     /// Takes over the socket of a stream that is open at both ends.
     pub(crate) fn add(&mut self, socket: DatagramSocket, place: Place, token: Token) {
+        let local = socket.local_address().map(|address| address.ip());
+        let headers = local.map_or(0, header_bytes);
         self.streams.push(Stream {
+            search: SearchEnd::new(&self.request, headers).map(Arc::new),
             socket: Arc::new(socket),
             direction: place.direction,
             flow: place.flow,
@@ -152,6 +162,7 @@ impl Endpoint {
                     layout: self.layout,
                     switches: Arc::clone(&self.switches),
                     progress: Arc::clone(&stream.progress),
+                    search: stream.search.clone(),
                 };
                 stream.thread = Some(spawn(cpu, move || receiver.run())?);
             }
@@ -167,6 +178,7 @@ impl Endpoint {
         let cpus = self.cpus();
         for (stream, cpu) in self.streams.iter_mut().zip(cpus) {
             if stream.side == Side::Sender {
+                let steering = stream.steering();
                 let sender = Sender {
                     socket: Arc::clone(&stream.socket),
                     request: self.request.clone(),
@@ -178,8 +190,12 @@ impl Endpoint {
                     budget: budget.clone(),
                     switches: Arc::clone(&self.switches),
                     progress: Arc::clone(&stream.progress),
+                    steering: steering.clone(),
                 };
-                stream.thread = Some(spawn(cpu, move || sender.run())?);
+                stream.thread = Some(match steering {
+                    None => spawn(cpu, move || sender.run())?,
+                    Some(it) => spawn(cpu, move || search_sender::run(sender, &it))?,
+                });
             }
         }
         Ok(())
@@ -194,6 +210,12 @@ impl Endpoint {
     pub(crate) fn sample(&self, now: MonoTime) -> Vec<UdpSample> {
         let t_ns = now.nanos_since(self.started);
         self.streams.iter().map(|stream| stream.sample(t_ns)).collect()
+    }
+
+    /// What there is to tell of a search since the last call; none in other tests.
+    pub(crate) fn search_news(&self) -> Option<UdpSearchNews> {
+        let search = self.streams.iter().find_map(|stream| stream.search.as_ref())?;
+        Some(search.take_news()).filter(|news| !news.is_empty())
     }
 
     /// Senders stop as if their time were up.
@@ -278,6 +300,11 @@ fn spawn(
 }
 
 impl Stream {
+    fn steering(&self) -> Option<Arc<Steering>> {
+        let search = Arc::clone(self.search.as_ref()?);
+        Some(Arc::new(Steering::new(search, self.tag, Arc::clone(&self.progress))))
+    }
+
     fn is_done(&self) -> bool {
         self.progress.done.load(Ordering::Acquire)
     }

@@ -23,6 +23,9 @@ pub(crate) fn fold(record: &mut Record, plan: &UdpPlan, account: &Account) {
         let summary = direction_summary(&flows, direction);
         record.summary.extend(summary);
     }
+    if let Some(search) = &account.search {
+        search.fold(record);
+    }
     record.series = account.connections.iter().flat_map(|place| series(place, account)).collect();
     let mut ceilings = ways.filter_map(|direction| ceiling(record, plan, account, direction));
     let (first, second) = (ceilings.next(), ceilings.next());

@@ -19,6 +19,10 @@ mod progress;
 mod pulse;
 mod receiver;
 mod schedule;
+mod search;
+mod search_account;
+mod search_receiver;
+mod search_sender;
 mod sender;
 mod serve;
 

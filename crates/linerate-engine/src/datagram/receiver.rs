@@ -20,6 +20,8 @@ use super::layout::{Head, Layout, Read};
 use super::patience::Patience;
 use super::progress::{Outcome, Progress, Switches, is_pause};
 use super::pulse::{Pulse, silent};
+use super::search::SearchEnd;
+use super::search_receiver::Reporter;
 use crate::failure::words_of;
 use crate::throughput::cost_since;
 
@@ -40,10 +42,13 @@ pub(super) struct Receiver {
     pub(super) layout: Layout,
     pub(super) switches: Arc<Switches>,
     pub(super) progress: Arc<Progress>,
+    /// What to tell of, where the stream is a search.
+    pub(super) search: Option<Arc<SearchEnd>>,
 }
 
 /// Where the receiving stands.
 struct Receiving {
+    reporter: Option<Reporter>,
     tracker: UdpTracker,
     pulse: Pulse,
     delay: Delay,
@@ -73,6 +78,9 @@ impl Receiver {
         let failure = self.receive_all(&mut receiving).err();
         let sent = self.progress.sent();
         let told_ns = sent.map_or(0, |sent| sent.span_ns);
+        if let Some(reporter) = &mut receiving.reporter {
+            reporter.end(told_ns, &receiving.tracker);
+        }
         let arrival_ns = receiving.measured.map_or(0, |(first, last)| last.nanos_since(first));
         let received = self.account(&receiving);
         self.progress.failed.store(failure.is_some(), Ordering::Release);
@@ -112,6 +120,9 @@ impl Receiver {
             }
             if let Some(grants) = &mut grants {
                 self.grant(receiving, grants, now);
+            }
+            if let Some(reporter) = &mut receiving.reporter {
+                reporter.tick(&self.socket, now, &receiving.tracker);
             }
             if self.is_over(receiving, now) {
                 return Ok(());
@@ -160,7 +171,10 @@ impl Receiver {
 
 impl Receiving {
     fn starting_at(now: MonoTime, receiver: &Receiver) -> Self {
+        let reporter =
+            |search: &Arc<SearchEnd>| Reporter::starting_at(now, Arc::clone(search), receiver.tag);
         Self {
+            reporter: receiver.search.as_ref().map(reporter),
             tracker: UdpTracker::new(receiver.request.omit_ns),
             pulse: Pulse::starting_at(receiver.tag, now),
             delay: Delay::new(),
@@ -243,6 +257,9 @@ impl Receiving {
 
     #[inline]
     fn take_datagram(&mut self, head: Head, arrived: &Arrived<'_>, now: MonoTime, omit_ns: u64) {
+        if let Some(reporter) = &mut self.reporter {
+            reporter.arriving(head.stamp_ns, arrived.arrived_ns, now, &self.tracker);
+        }
         match self.tracker.take(head.number, head.stamp_ns) {
             // In order of arrival, not of numbers (RFC 3550 §6.4.1).
             Order::Ahead | Order::Behind => {

@@ -28,6 +28,9 @@ const BUFFER_NS: u128 = 125_000;
 /// Longest delay that is made up for.
 const DEBT_NS_MAX: u64 = 1_000_000_000;
 
+/// Longest delay that is made up for across a change of the rate.
+const OWED_NS_MAX: u64 = 10_000_000;
+
 /// The schedule of one stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
@@ -117,6 +120,20 @@ impl Schedule {
         let left = due.nanos().max(now.nanos().saturating_sub(LATE_NS));
         let hurried_ns = self.span_ns(count as u64) / 11 * 10;
         self.not_before = MonoTime::from_nanos(left.saturating_add(hurried_ns));
+    }
+
+    /// Goes on at another rate. Of what is owed at `now`, no more than [`OWED_NS_MAX`] is kept: a
+    /// sender that could not hold the old rate does not make up for it at the new one.
+    pub(super) fn set_rate(&mut self, rate: BitRate, now: MonoTime) {
+        let rate_bps = u128::from(rate.bits_per_sec().max(1));
+        if rate_bps == self.rate_bps {
+            return;
+        }
+        let scheduled = self.scheduled();
+        let base = scheduled.nanos().max(now.nanos().saturating_sub(OWED_NS_MAX));
+        self.base = MonoTime::from_nanos(base);
+        self.forgiven_ns = self.forgiven_ns.saturating_add(self.base.nanos_since(scheduled));
+        (self.sent, self.rate_bps, self.not_before) = (0, rate_bps, now);
     }
 
     /// Time by which the schedule was set back.
@@ -245,6 +262,24 @@ mod tests {
         schedule.sent(1, AT(5_000_000_000));
         assert_eq!(schedule.forgiven_ns(), 4_000_000_000);
         assert_eq!(schedule.scheduled(), AT(4_001_000_000));
+    }
+
+    #[test]
+    fn another_rate_goes_on_from_where_the_schedule_stands_and_forgives_a_stall() {
+        // Each datagram takes 1 ms at first, and 100 µs later.
+        let mut schedule = schedule(8_000_000, 1000);
+        schedule.sent(1, AT(0));
+        schedule.set_rate(BitRate::from_bits_per_sec(80_000_000), AT(400_000));
+        assert_eq!(schedule.due(), AT(1_000_000), "the gap that was begun ends");
+        schedule.sent(1, AT(1_000_000));
+        assert_eq!(schedule.due(), AT(1_100_000));
+        // 50 ms behind: 10 ms of them are kept, at the lower rate.
+        schedule.set_rate(BitRate::from_bits_per_sec(8_000_000), AT(51_100_000));
+        assert_eq!((schedule.scheduled(), schedule.forgiven_ns()), (AT(41_100_000), 40_000_000));
+        assert_eq!(schedule.due(), AT(51_100_000));
+        let same = schedule;
+        schedule.set_rate(BitRate::from_bits_per_sec(8_000_000), AT(90_000_000));
+        assert_eq!(schedule.due(), same.due(), "the same rate changes nothing");
     }
 
     #[test]

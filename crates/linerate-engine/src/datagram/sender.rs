@@ -27,6 +27,7 @@ use super::layout::{Layout, Leaving};
 use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches, is_pause};
 use super::pulse::{Pulse, silent};
 use super::schedule::Schedule;
+use super::search_sender::Steering;
 use crate::failure::words_of;
 use crate::throughput::cost_since;
 
@@ -60,6 +61,8 @@ pub(super) struct Sender {
     pub(super) budget: Option<Arc<AtomicU64>>,
     pub(super) switches: Arc<Switches>,
     pub(super) progress: Arc<Progress>,
+    /// Sets the pace while the stream runs.
+    pub(super) steering: Option<Arc<Steering>>,
 }
 
 /// Where the sending stands.
@@ -94,6 +97,9 @@ impl Sender {
             tighten_timer_slack();
         }
         let mut sending = self.begin(monotonic());
+        if let Some(steering) = &self.steering {
+            steering.begin(sending.begin);
+        }
         let mut failure = self.send_all(&mut sending).err();
         let span_ns = sending.span_ns();
         let cost = cost_since(before);
@@ -107,7 +113,8 @@ impl Sender {
             paced_by: if it.is_kept_by_kernel() { PacedBy::Fq } else { PacedBy::UserSpace },
             ..sending.evenness.kept(whole_ns, it.forgiven_ns())
         };
-        let pace = sending.schedule.map(kept);
+        // The many paces of a search have no mean one.
+        let pace = sending.schedule.filter(|_| self.steering.is_none()).map(kept);
         let held_ns = sending.pulse.credit().is_granted().then_some(sending.held_ns);
         let account = SentDatagrams { pace, held_ns, ..sending.account };
         Outcome {
@@ -126,17 +133,21 @@ impl Sender {
         let size = self.request.size_bytes as usize;
         let pace = self.request.pace_bps.map(BitRate::from_bits_per_sec);
         let schedule = pace.map(|pace| Schedule::starting_at(pace, size, begin));
-        let schedule = schedule.map(|schedule| match kernel_paces(&self.socket) {
+        // What the kernel holds back already would leave at a rate that is steered away from.
+        let by_kernel = self.steering.is_none() && kernel_paces(&self.socket);
+        let schedule = schedule.map(|schedule| match by_kernel {
             true => schedule.kept_by_kernel(),
             false => schedule,
         });
         let most = self.joined();
         let count = match &schedule {
+            Some(_) if self.steering.is_some() => (most * FAST_BUFFERS).max(SENDS_MAX),
             Some(schedule) => schedule.batch(most * PACED_BUFFERS),
             None if most > 1 => most * (FAST_BYTES / (most * size)).clamp(1, FAST_BUFFERS),
             None => SENDS_MAX,
         };
-        let joined = schedule.map_or(most, |schedule| schedule.buffer(most)).min(count);
+        let steady = schedule.filter(|_| self.steering.is_none());
+        let joined = steady.map_or(most, |schedule| schedule.buffer(most)).min(count);
         let cut = joined > 1 && self.socket.cut_sends(self.request.size_bytes as u16);
         let joined = if cut { joined } else { 1 };
         let mut batch = SendBatch::new(size, joined, count, pattern);
@@ -193,6 +204,9 @@ impl Sender {
             }
             if now.since(sending.looked) >= CALL_TIMEOUT && self.look(sending, now) {
                 return Err(silent());
+            }
+            if let (Some(steering), Some(schedule)) = (&self.steering, &mut sending.schedule) {
+                schedule.set_rate(steering.pace(), now);
             }
             let wake = sending.schedule.as_ref().map(Schedule::wake).filter(|wake| *wake > now);
             if let Some(wake) = wake {
@@ -305,7 +319,10 @@ impl Sender {
         if !self.layout.own {
             return false;
         }
-        sending.pulse.listen(&self.socket, now);
+        match &self.steering {
+            Some(steering) => steering.heard().into_iter().for_each(|at| sending.pulse.heard(at)),
+            None => sending.pulse.listen(&self.socket, now),
+        }
         sending.pulse.beat(&self.socket, now)
     }
 

@@ -130,6 +130,7 @@ impl Session {
                 self.control.send(&Message::UdpInterval { samples: endpoint.sample(now) })?;
                 tick += interval;
             }
+            self.tell_search(endpoint)?;
             if now >= begin + duration_max || self.stop.asked() {
                 endpoint.stop_sending();
             }
@@ -151,7 +152,16 @@ impl Session {
         if let Some(streams) = endpoint.sent().filter(|_| !told) {
             self.control.send(&Message::UdpSent { streams })?;
         }
+        self.tell_search(endpoint)?;
         self.control.send(&Message::UdpInterval { samples: endpoint.sample(monotonic()) })
+    }
+
+    /// What there is to tell of a search.
+    fn tell_search(&mut self, endpoint: &Endpoint) -> Result<(), Failure> {
+        match endpoint.search_news() {
+            Some(news) => self.control.send(&Message::UdpSearch(news)),
+            None => Ok(()),
+        }
     }
 
     fn take_event(&mut self, endpoint: &Endpoint, until: MonoTime) -> Result<(), Failure> {

@@ -217,7 +217,7 @@ fn pace(flows: &[Flow], plan: &TcpPlan) -> Option<Caveat> {
 /// More than a bound allows is measured wrongly, or the bound is wrong.
 pub(crate) fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
     let direction = ceiling.direction?;
-    let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction))?;
+    let goodput = record.value(ceiling.metric, Stat::Value, Some(direction))?;
     let bound = ceiling.expected().filter(|bound| goodput > bound.value * SHARE_MAX)?;
     let way = match direction {
         Direction::Up => "client to server",

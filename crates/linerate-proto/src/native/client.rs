@@ -1,6 +1,8 @@
 //! The client's side of a test as a machine: which message is in order when.
 
-use super::{Accept, EndReport, FlowSample, Message, Refuse, UdpSample, UdpSent, WireError};
+use super::{
+    Accept, EndReport, FlowSample, Message, Refuse, UdpSample, UdpSearchNews, UdpSent, WireError,
+};
 
 /// What the client has to do after a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +19,8 @@ pub enum ClientEvent {
     UdpInterval(Vec<UdpSample>),
     /// The server's UDP senders are done.
     UdpSent(Vec<UdpSent>),
+    /// What the server's end of a search has to add.
+    UdpSearch(UdpSearchNews),
     /// The server's account of the test.
     Reported(Vec<EndReport>),
     /// The server cannot go on.
@@ -64,6 +68,9 @@ impl ClientMachine {
             }
             (State::Running, Message::UdpSent { streams }) => {
                 (State::Running, ClientEvent::UdpSent(streams))
+            }
+            (State::Running, Message::UdpSearch(news)) => {
+                (State::Running, ClientEvent::UdpSearch(news))
             }
             (State::Running, Message::Result { reports }) => {
                 (State::Over, ClientEvent::Reported(reports))

@@ -8,7 +8,7 @@ use linerate_core::record::{
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
-use super::{UdpRequest, UdpSample, UdpSent};
+use super::{UdpRequest, UdpSample, UdpSearchNews, UdpSent};
 
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub enum Message {
         /// One entry per stream that it sent.
         streams: Vec<UdpSent>,
     },
+    /// Server: what its end of a search has to add.
+    UdpSearch(UdpSearchNews),
     /// Either end: the test cannot go on.
     Abort {
         /// Why.
@@ -72,6 +74,7 @@ impl Message {
             Self::UdpRequest(_) => "udp_request",
             Self::UdpInterval { .. } => "udp_interval",
             Self::UdpSent { .. } => "udp_sent",
+            Self::UdpSearch(_) => "udp_search",
             Self::Abort { .. } => "abort",
             Self::Bye => "bye",
         }
@@ -79,7 +82,9 @@ impl Message {
 }
 
 /// Optional parts of requests by name: a server of this version heeds them all.
-pub const FEATURES: [&str; 6] = [READ_BYTES, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS];
+pub const FEATURES: [&str; 7] = [READ_BYTES, BACKGROUND, MEANS, VERIFY, MPTCP, ROUNDS, SEARCH];
+/// The name of a search in [`FEATURES`].
+pub const SEARCH: &str = "search";
 const READ_BYTES: &str = "read_bytes";
 const BACKGROUND: &str = "background";
 const MEANS: &str = "means";

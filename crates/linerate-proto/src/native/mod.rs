@@ -25,12 +25,14 @@ mod pattern;
 mod server;
 mod udp;
 mod udp_message;
+mod udp_status;
 mod udp_tracker;
 mod wire;
 
 pub use client::{ClientEvent, ClientMachine};
 pub use message::{
     Accept, EndReport, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, RequestError,
+    SEARCH,
 };
 pub use pattern::{Difference, Pattern};
 pub use server::{ServerEvent, ServerMachine};
@@ -38,7 +40,10 @@ pub use udp::{
     ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, GRANT_BYTES, Grant, OPENING_BYTES, Opening,
     OpeningStep, STAMP_NS_MAX, stream_tag,
 };
-pub use udp_message::{DATAGRAM_BYTES_MAX, UdpCounts, UdpRequest, UdpSample, UdpSent};
+pub use udp_message::{
+    DATAGRAM_BYTES_MAX, UdpCounts, UdpRequest, UdpSample, UdpSearchNews, UdpSent,
+};
+pub use udp_status::{Newest, STATUS, STATUS_BYTES, UdpStatus};
 pub use udp_tracker::{Order, UdpTracker, WINDOW};
 pub use wire::{
     CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Decoder, Hello, HelloKind, MAX_MESSAGE_BYTES,
@@ -50,5 +55,7 @@ pub const VERSION: u16 = 1;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod udp_status_tests;
 #[cfg(test)]
 mod udp_tests;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Finish, TcpDirections};
+use linerate_core::record::{
+    Direction, Finish, SearchPlan, SearchSpan, SearchTrial, TcpDirections,
+};
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +39,9 @@ pub struct UdpRequest {
     pub dscp: Option<u8>,
     /// Datagrams may be handed over joined.
     pub joined: bool,
+    /// Search for the capacity; `pace_bps` is the pace to begin with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchPlan>,
 }
 
 impl UdpRequest {
@@ -62,11 +67,44 @@ impl UdpRequest {
         within("window", self.window_bytes.unwrap_or(1), 1, 2 << 30, "1 byte … 2 GiB")?;
         within("code point", self.dscp.unwrap_or(0).into(), 0, 63, "0 … 63")?;
         within("pace", self.pace_bps.unwrap_or(1), 1, u64::MAX, "1 bit/s … 18 Ebit/s")?;
+        if let Some(search) = &self.search {
+            self.check_search(search)?;
+        }
         match self.finish {
             Finish::TimeNs(ns) => within("time", ns, 1_000_000, DAY_NS, "1 ms … 1 day"),
             Finish::Bytes(bytes) => within("bytes", bytes, 1, 1 << 60, "1 byte … 1 EiB"),
             Finish::Buffers(count) => within("datagrams", count, 1, 1 << 44, "1 … 2^44"),
         }
+    }
+
+    /// A search is one stream that is sent for a time, in sub-intervals of several statuses.
+    fn check_search(&self, search: &SearchPlan) -> Result<(), RequestError> {
+        let error = |field, value: String, bounds| Err(RequestError { field, value, bounds });
+        let span = |ns| print_span(Duration::from_nanos(ns));
+        let one_way = self.directions != TcpDirections::Both;
+        let Finish::TimeNs(time_ns) = self.finish else {
+            return error("end of a search", "an amount".to_owned(), "a time");
+        };
+        if self.streams != 1 || !one_way {
+            return error("streams of a search", "several".to_owned(), "one, in one direction");
+        }
+        if self.omit_ns > 0 {
+            return error("omitted span of a search", span(self.omit_ns), "0 s");
+        }
+        if !(5_000_000..=250_000_000).contains(&search.feedback_ns) {
+            return error("feedback interval", span(search.feedback_ns), "5 ms … 250 ms");
+        }
+        if self.interval_ns < search.feedback_ns.saturating_mul(2) || self.interval_ns > time_ns {
+            let bounds = "two feedback intervals … the time of the test";
+            return error("sub-interval", span(self.interval_ns), bounds);
+        }
+        if search.delay_low_ns == 0 || search.delay_low_ns > search.delay_high_ns {
+            return error("low delay", span(search.delay_low_ns), "above 0, up to the high one");
+        }
+        if search.congested_after == 0 || search.fast_rows == 0 {
+            return error("statuses and rows of a search", "0".to_owned(), "1 or more");
+        }
+        Ok(())
     }
 
     /// The directions that the test has.
@@ -142,6 +180,22 @@ pub struct UdpSample {
     pub cpu_ns: Option<u64>,
     /// Time so far that this thread waited for a processor.
     pub run_queue_wait_ns: Option<u64>,
+}
+
+/// What an end of a search has to add: the receiver's sub-intervals, the sender's statuses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpSearchNews {
+    /// Sub-intervals that have ended.
+    pub spans: Vec<SearchSpan>,
+    /// Statuses that came.
+    pub trials: Vec<SearchTrial>,
+}
+
+impl UdpSearchNews {
+    /// Whether there is nothing.
+    pub const fn is_empty(&self) -> bool {
+        self.spans.is_empty() && self.trials.is_empty()
+    }
 }
 
 /// What a sender has sent in all, told once it is done.

@@ -25,6 +25,7 @@ fn request() -> UdpRequest {
         window_bytes: None,
         dscp: None,
         joined: true,
+        search: None,
     }
 }
 

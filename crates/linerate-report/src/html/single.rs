@@ -85,6 +85,7 @@ const TCP_METRICS: &[MetricId] = &[
 ];
 
 const UDP_METRICS: &[MetricId] = &[
+    MetricId::IpCapacity,
     MetricId::Goodput,
     MetricId::DatagramsSent,
     MetricId::DatagramsReceived,
@@ -149,7 +150,12 @@ fn udp_tiles(record: &Record, plan: &UdpPlan) -> Vec<[String; 3]> {
     for &direction in words::each_direction(plan.directions) {
         let value = |metric| record.value(metric, Stat::Value, Some(direction));
         let way = words::direction(direction);
-        let ceiling = ceiling::brief(record.ceiling_of(direction));
+        let mut ceiling = ceiling::brief(record.ceiling_of(direction));
+        if plan.search.is_some() {
+            let capacity = or_dash(value(MetricId::IpCapacity), number::rate);
+            let ceiling = std::mem::take(&mut ceiling);
+            tiles.push([capacity, format!("most IP packets, {way}"), ceiling]);
+        }
         let goodput = or_dash(value(MetricId::Goodput), number::rate);
         tiles.push([goodput, format!("payload, {way}"), ceiling]);
         let sent = or_dash(value(MetricId::DatagramsSent), |n| format!("of {n:.0} sent"));
@@ -160,7 +166,14 @@ fn udp_tiles(record: &Record, plan: &UdpPlan) -> Vec<[String; 3]> {
 }
 
 fn udp_body(record: &Record, plan: &UdpPlan) -> String {
-    body(record, plan.directions, |direction| text::udp_table(record, direction))
+    let mut out = String::new();
+    if let Some(found) = &record.search {
+        out.push_str("<h2>The search</h2>\n<figure><div class=\"panels\">\n");
+        out.push_str(&text::search_chart(record, found).svg().inline());
+        out.push_str("</div></figure>\n");
+        out.push_str(&text::search_table(found).html());
+    }
+    out + &body(record, plan.directions, |direction| text::udp_table(record, direction))
 }
 
 fn tcp_body(record: &Record, plan: &TcpPlan) -> String {

@@ -7,6 +7,7 @@
 mod conform;
 mod path_ceiling;
 mod ping;
+mod search;
 mod simulate;
 mod tcp;
 mod tcp_means;
@@ -19,6 +20,7 @@ pub use path_ceiling::path_ceiling;
 pub(crate) use ping::{
     from_average as ping_from_average, title as ping_title, value as ping_value,
 };
+pub(crate) use search::{chart as search_chart, table as search_table};
 pub(crate) use simulate::title as simulate_title;
 pub use tcp::tcp_summary;
 pub(crate) use tcp::{

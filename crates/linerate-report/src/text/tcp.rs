@@ -296,7 +296,7 @@ pub(super) fn told(record: &Record, host: &str, ways: TcpDirections, more: &str)
 }
 
 /// How near the ceilings are, at the end of the sentence.
-fn reached(record: &Record, ways: TcpDirections) -> String {
+pub(super) fn reached(record: &Record, ways: TcpDirections) -> String {
     let ways = words::each_direction(ways);
     let found: Vec<Option<&Ceiling>> = ways.iter().map(|&way| record.ceiling_of(way)).collect();
     let share = |ceiling: &Option<&Ceiling>| ceiling.and_then(|ceiling| ceiling.share);

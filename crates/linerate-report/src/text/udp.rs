@@ -5,7 +5,7 @@ use linerate_core::record::{
     UdpPlan,
 };
 
-use super::{facts, own_limits, tail, tcp};
+use super::{facts, own_limits, search, tail, tcp};
 use crate::number::{self, NONE, or_dash};
 use crate::table::Table;
 use crate::{escape, words};
@@ -19,6 +19,10 @@ pub(super) fn summary(record: &Record, plan: &UdpPlan, width: Option<usize>) -> 
     out.push_str(&own_limits(record));
     for &direction in words::each_direction(plan.directions) {
         out.push_str(&format!("{}\n", words::direction(direction)));
+        if let Some(found) = &record.search {
+            out.push_str(&search::summary(record, found, width));
+            continue;
+        }
         out.push_str(&short_table(record, direction).text_within(2, width));
         for line in [losses(record, direction), delays(record, direction)].into_iter().flatten() {
             out.push_str(&words::remark(&line, width));
@@ -37,6 +41,9 @@ pub(super) fn summary(record: &Record, plan: &UdpPlan, width: Option<usize>) -> 
 
 /// The one line that says what was asked.
 pub(crate) fn title(plan: &UdpPlan) -> String {
+    if let Some(search) = &plan.search {
+        return search::title(plan, search);
+    }
     let size = plan.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
     let pace = plan.pace.map_or_else(
         || "as fast as possible".to_owned(),
@@ -142,7 +149,7 @@ fn sum_row(record: &Record, direction: Direction) -> Vec<String> {
 }
 
 /// Where the lost ones were lost, and what came that is of no use.
-fn losses(record: &Record, direction: Direction) -> Option<String> {
+pub(super) fn losses(record: &Record, direction: Direction) -> Option<String> {
     let all: Vec<&ReceivedDatagrams> = flows(record, direction).filter_map(received).collect();
     let sum = |pick: fn(&ReceivedDatagrams) -> u64| all.iter().map(|it| pick(it)).sum::<u64>();
     let (lost, here) = (sum(|it| it.measured.lost), sum(|it| it.measured.lost_here));
@@ -203,7 +210,7 @@ fn pace(record: &Record, direction: Direction) -> Option<String> {
 }
 
 /// Whether datagrams travelled as packets of their own.
-fn travel(record: &Record, direction: Direction) -> Option<String> {
+pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
     let (mut handed, mut most, mut joined, mut all) = (0, 0, 0, 0);
     for flow in flows(record, direction) {
         if let Some(sent) = sent(flow) {
@@ -227,6 +234,9 @@ fn travel(record: &Record, direction: Direction) -> Option<String> {
 
 /// What the test says, in one plain sentence.
 pub(super) fn sentence(record: &Record, plan: &UdpPlan) -> String {
+    if let Some(found) = &record.search {
+        return search::sentence(record, plan, found);
+    }
     let lost: Vec<String> = words::each_direction(plan.directions)
         .iter()
         .filter_map(|&way| record.value(MetricId::DatagramLossRatio, Stat::Value, Some(way)))

@@ -16,3 +16,4 @@ pub(crate) mod study;
 pub(crate) mod tcp;
 pub(crate) mod test;
 pub(crate) mod udp;
+mod udp_search;

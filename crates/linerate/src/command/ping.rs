@@ -203,7 +203,11 @@ impl Lines {
             }
             Event::Progress(progress) => self.bar.set_message(ping_text::progress(progress)),
             Event::Note(line) => output::note(line),
-            Event::Plan(_) | Event::Stream(_) | Event::Interval(_) | Event::Caveat(_) => {}
+            Event::Plan(_)
+            | Event::Stream(_)
+            | Event::Interval(_)
+            | Event::SubInterval(_)
+            | Event::Caveat(_) => {}
         }
     }
 }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Fault, Finish, TcpDirections, UdpPlan, Via,
+    DEFAULT_PORT, Event, Failure, Fault, Finish, SearchPlan, TcpDirections, UdpPlan, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::datagram;
 
 use crate::command::measure::{self, Output};
 use crate::command::tcp::{family, is_busy, nanos};
+use crate::command::udp_search::SearchSetting;
 use crate::exit::Outcome;
 use crate::live::UdpLines;
 
@@ -24,9 +25,17 @@ pub(crate) struct Args {
     /// Whose protocol the server speaks: iperf3, iperf2, nuttcp, ttcp
     #[arg(long, value_name = "PROGRAM")]
     via: Option<Via>,
-    /// Payload bit/s of each stream (100M is 100,000,000 bit/s); 0 is as fast as possible
-    #[arg(short = 'b', long, value_name = "RATE", default_value = "1M")]
-    bitrate: BitRate,
+    /// Payload bit/s of each stream (100M is 100,000,000 bit/s); 0 is as fast as possible; with
+    /// --search the most that is offered, in bit/s of IP packets [default: 1M, a search: 100G]
+    #[arg(short = 'b', long, value_name = "RATE")]
+    bitrate: Option<BitRate>,
+    /// Search for the capacity at the IP layer (RFC 9097): the rate follows losses and delay
+    #[arg(long, conflicts_with_all = ["bytes", "blocks", "parallel", "bidir", "omit"])]
+    search: bool,
+    /// Other parameters of the search: feedback=50ms low=30ms high=90ms errors=10 confirm=3
+    /// step=10 delay=rtt or one-way; may be repeated
+    #[arg(long, value_name = "KEY=VALUE,...", requires = "search", value_delimiter = ',')]
+    search_with: Vec<SearchSetting>,
     /// Payload of a datagram, 16 to 65507 [default: the most of a packet of 1500 bytes]
     #[arg(short = 'l', long, value_name = "SIZE")]
     length: Option<Bytes>,
@@ -92,7 +101,10 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
-    let mut lines = UdpLines::new(&args.output, args.parallel, args.verbose);
+    let mut lines = match args.search {
+        true => UdpLines::of_search(&args.output),
+        false => UdpLines::new(&args.output, args.parallel, args.verbose),
+    };
     let until = linerate_sys::clock::monotonic() + args.wait;
     let record = measure::run(
         &args.output,
@@ -139,11 +151,26 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
         omit_ns: nanos(args.omit),
         interval_ns: nanos(args.interval),
         size_bytes: length.transpose()?,
-        pace: Some(args.bitrate).filter(|rate| rate.bits_per_sec() > 0),
+        pace: pace(args),
+        search: args.search.then(|| search(args)),
         window_bytes: args.window.map(Bytes::count),
         dscp: args.dscp,
         joined: !args.no_join,
         cpu: args.cpu,
         connect_timeout_ns: nanos(args.connect_timeout),
     })
+}
+
+/// The pace; none for a search, or where zero asks for none.
+fn pace(args: &Args) -> Option<BitRate> {
+    let usual = || UdpPlan::default().pace;
+    let asked = args.bitrate.map_or_else(usual, Some);
+    asked.filter(|rate| !args.search && rate.bits_per_sec() > 0)
+}
+
+/// The parameters of a search.
+fn search(args: &Args) -> SearchPlan {
+    let rate_max = args.bitrate.filter(|rate| rate.bits_per_sec() > 0);
+    let plan = SearchPlan { rate_max, ..SearchPlan::default() };
+    args.search_with.iter().fold(plan, |plan, setting| setting.set(plan))
 }

@@ -92,6 +92,7 @@ pub(super) fn sending(header: &ClientHeader) -> Result<UdpRequest, Failure> {
         window_bytes: None,
         dscp: Some(header.service_type >> 2).filter(|dscp| *dscp > 0),
         joined: true,
+        search: None,
     };
     request.check().map_err(|error| {
         Failure::new(Fault::PeerMisbehaved, "header of", "an iperf 2 client", error)

@@ -203,6 +203,7 @@ fn udp_request(parameters: &Parameters) -> UdpRequest {
         window_bytes: Some(parameters.window).filter(|window| *window > 0),
         dscp: Some(parameters.tos >> 2).filter(|dscp| *dscp > 0),
         joined: true,
+        search: None,
     }
 }
 

@@ -1,0 +1,186 @@
+//! The text of a search for the capacity: a row a sub-interval, the result, what came of the whole.
+//! And what a page shows of it: the same rows, and the rates over time.
+
+use linerate_core::record::{
+    CapacitySearch, Direction, Layer, Record, SearchDelay, SearchPlan, Status, SubInterval, UdpPlan,
+};
+
+use super::{tcp, udp};
+use crate::number::{self, or_dash};
+use crate::svg::{Axis, Kind, LineChart, Series};
+use crate::table::Table;
+use crate::{escape, words};
+
+/// More sub-intervals than this are left to the JSON.
+const ROWS_MAX: usize = 30;
+
+/// The one line that says what was asked.
+pub(super) fn title(plan: &UdpPlan, search: &SearchPlan) -> String {
+    let size = plan.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
+    let most = search.rate_max.map_or_else(String::new, |most| {
+        format!(", at most {} offered", number::rate(most.bits_per_sec() as f64))
+    });
+    format!(
+        "UDP capacity search with {} port {}: {}, {} in sub-intervals of {}, datagrams of {size}\
+         {most}",
+        plan.host,
+        plan.port,
+        words::directions(plan.directions),
+        words::finish(plan.finish),
+        number::seconds(plan.interval_ns as f64),
+    )
+}
+
+/// Rows, result, losses, ways of travel, processors and ceiling of the search's direction.
+pub(super) fn summary(record: &Record, found: &CapacitySearch, width: Option<usize>) -> String {
+    let direction = found.direction;
+    let mut out = match found.sub_intervals.len() {
+        0..=ROWS_MAX => table(found).text_within(2, width),
+        more => format!("  {more} sub-intervals, one by one in the JSON\n"),
+    };
+    let lines = [result(found), course(record, found), udp::losses(record, direction)];
+    for line in lines.into_iter().chain([udp::travel(record, direction)]).flatten() {
+        out.push_str(&words::remark(&line, width));
+    }
+    out.push_str(&tcp::processors(record, direction));
+    for line in tcp::ceilings(record, direction) {
+        out.push_str(&words::remark(&escape::line(&line), width));
+    }
+    out
+}
+
+/// One row per sub-interval.
+pub(crate) fn table(found: &CapacitySearch) -> Table {
+    let table = Table::new([
+        "sub-interval",
+        "IP packets",
+        "offered",
+        "loss",
+        "reordered",
+        "delay above least ms",
+        "round trip ms",
+    ]);
+    let mut table = table.dropping(&[4, 6, 2]);
+    for row in &found.sub_intervals {
+        let best = if found.best == Some(row.span.index) { " *" } else { "" };
+        table.row([
+            format!("{}{best}", when(row)),
+            number::rate(row.ip_bps),
+            or_dash(row.offered_bps, number::rate),
+            or_dash(row.loss_ratio, number::percent),
+            row.span.reordered.to_string(),
+            range(row.span.delay_min_ns, row.span.delay_max_ns),
+            range(row.rtt_min_ns, row.rtt_max_ns),
+        ]);
+    }
+    table
+}
+
+fn when(row: &SubInterval) -> String {
+    let at = |ns: u64| format!("{:.2}", ns as f64 / 1e9);
+    format!("{}-{} s", at(row.span.start_ns()), at(row.span.end_ns()))
+}
+
+fn range(least: Option<u64>, most: Option<u64>) -> String {
+    or_dash(least.zip(most), |(least, most)| {
+        format!("{}-{}", number::ms(least as f64), number::ms(most as f64))
+    })
+}
+
+/// The result with what RFC 9097 wants beside it: loss, delay range and round trip of the same
+/// sub-interval.
+fn result(found: &CapacitySearch) -> Option<String> {
+    let best = found.best()?;
+    let range_ms = or_dash(best.delay_range_ns(), |ns| format!("{} ms", number::ms(ns as f64)));
+    Some(format!(
+        "maximum IP capacity {} (*): packets of {} bytes, loss {}, range of one-way delay \
+         {range_ms}, round trip {} ms",
+        number::rate(best.ip_bps),
+        found.packet_bytes,
+        or_dash(best.loss_ratio, number::percent),
+        range(best.rtt_min_ns, best.rtt_max_ns),
+    ))
+}
+
+/// How the search went.
+fn course(record: &Record, found: &CapacitySearch) -> Option<String> {
+    let last = found.trials.last()?;
+    let statuses = found.trials.len() as u64 + found.trials_left_out;
+    let missed: u64 = found.trials.iter().map(|trial| u64::from(trial.missed)).sum();
+    let delay = match &record.plan {
+        linerate_core::record::Plan::Udp(UdpPlan { search: Some(plan), .. }) => match plan.delay {
+            SearchDelay::RoundTrip => ", by round trips",
+            SearchDelay::OneWay => ", by one-way delays",
+        },
+        _ => "",
+    };
+    let congested = found.confirmed_ns.map_or_else(
+        || "congestion never confirmed".to_owned(),
+        |ns| format!("congestion confirmed after {}", number::seconds(ns as f64)),
+    );
+    let noun = if statuses == 1 { "status" } else { "statuses" };
+    Some(format!(
+        "{statuses} {noun}, {missed} missing{delay}; {congested}; at the end {} was offered",
+        number::rate(last.offered_bps as f64)
+    ))
+}
+
+/// What the search says, in one plain sentence.
+pub(super) fn sentence(record: &Record, plan: &UdpPlan, found: &CapacitySearch) -> String {
+    let Some(best) = found.best() else {
+        return format!("No whole sub-interval was measured with {}.", plan.host);
+    };
+    let way = match found.direction {
+        Direction::Up => format!("from this host to {}", plan.host),
+        Direction::Down => format!("from {} to this host", plan.host),
+    };
+    let cut = if record.status == Status::Ok { "" } else { ", until it was cut short" };
+    format!(
+        "The path carried at most {} of IP packets {way}, over {}{}{cut}.",
+        number::rate(best.ip_bps),
+        number::seconds(best.span.length_ns as f64),
+        tcp::reached(record, plan.directions),
+    )
+}
+
+/// What was offered and what arrived over time, below the ceiling.
+pub(crate) fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let offered =
+        found.trials.iter().map(|trial| (seconds(trial.t_ns), trial.offered_bps as f64)).collect();
+    let rows = found.sub_intervals.iter();
+    let arrived: Vec<(f64, f64)> = rows
+        .flat_map(|row| {
+            let (start, end) = (row.span.start_ns(), row.span.end_ns());
+            [(seconds(start), row.ip_bps), (seconds(end), row.ip_bps)]
+        })
+        .collect();
+    let last = arrived.last().map_or(1.0, |point| point.0);
+    let ceiling = record.ceiling_of(found.direction).filter(|it| it.layer == Layer::Ip);
+    let ceiling = ceiling.and_then(|it| it.value).map(|value| vec![(0.0, value), (last, value)]);
+    let curve = |label: &str, style, points, dashed, steps| Series {
+        label: label.to_owned(),
+        style,
+        points,
+        rings: vec![],
+        dashed,
+        steps,
+    };
+    let mut series = vec![
+        curve("offered", 1, offered, false, true),
+        curve("arrived, by sub-interval", 0, arrived, false, false),
+    ];
+    series.extend(ceiling.map(|points| curve("ceiling", 5, points, true, false)));
+    LineChart {
+        title: "Rate of IP packets, offered and arrived".to_owned(),
+        description: format!(
+            "{} statuses and {} sub-intervals",
+            found.trials.len(),
+            found.sub_intervals.len()
+        ),
+        x: Axis::plain("seconds since the start", Kind::Linear, number::short),
+        y: Axis::plain("IP packets", Kind::Linear, number::rate),
+        series,
+        room: 0.0,
+    }
+}
