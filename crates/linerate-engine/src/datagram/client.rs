@@ -114,6 +114,7 @@ fn request(plan: &UdpPlan) -> UdpRequest {
         window_bytes: plan.window_bytes,
         dscp: plan.dscp,
         joined: plan.joined,
+        taken_singly: plan.taken_singly,
     }
 }
 
@@ -243,7 +244,8 @@ impl Test {
         started.map_err(|error| crate::failure::system(&error))?;
         self.control.send(&Message::Start)?;
         account.begin = monotonic();
-        self.endpoint.note_rtt(self.control.rtt_min());
+        let interface = account.ends.first().and_then(|end| end.interface.as_ref());
+        self.endpoint.note_rtt(self.control.rtt_min(), interface);
         let started = self.endpoint.start_senders(account.begin);
         started.map_err(|error| crate::failure::system(&error))?;
         let result = self.follow(context, account);

@@ -37,6 +37,9 @@ pub struct UdpRequest {
     pub dscp: Option<u8>,
     /// Datagrams may be handed over joined.
     pub joined: bool,
+    /// The receiver takes each by itself all the same; older ends do not know it.
+    #[serde(default)]
+    pub taken_singly: bool,
 }
 
 impl UdpRequest {

@@ -25,6 +25,7 @@ fn request() -> UdpRequest {
         window_bytes: None,
         dscp: None,
         joined: true,
+        taken_singly: false,
     }
 }
 

@@ -124,6 +124,7 @@ pub(super) fn udp_request_of(params: &Params, interval: Duration) -> UdpRequest 
         window_bytes: params.window_bytes,
         dscp: params.tos.and_then(|tos| u8::try_from(tos >> 2).ok()),
         joined: true,
+        taken_singly: false,
     }
 }
 
