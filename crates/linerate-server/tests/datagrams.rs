@@ -19,8 +19,8 @@ use linerate_engine::context::Context;
 use linerate_engine::datagram;
 use linerate_engine::lab::Lab;
 use linerate_proto::native::{
-    Accept, Decoder, Hello, HelloKind, Message, OPENING_BYTES, Opening, OpeningStep, Token,
-    UdpRequest, encode,
+    Accept, DatagramHeader, Decoder, Grant, Hello, HelloKind, Message, OPENING_BYTES, Opening,
+    OpeningStep, Token, UdpRequest, encode,
 };
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -218,7 +218,7 @@ fn datagrams_are_joined_as_long_as_each_fits_a_packet_and_travel_as_fragments_be
             sender.sent_datagrams.clone().expect("it sent")
         };
         assert_eq!(sent(&record).size_bytes, usual);
-        // 400 Mbit/s for a third of a millisecond are 16,667 bytes: 11 of either size.
+        // 400 Mbit/s for 340 µs are 17,000 bytes: 11 of either size.
         assert_eq!(sent(&record).joined_max, 11, "{address}");
         let longer = UdpPlan { size_bytes: Some(usual + 1), ..paced };
         let record = measure_at(&lab, address, &longer);
@@ -321,6 +321,7 @@ fn request() -> UdpRequest {
         dscp: None,
         joined: true,
         search: None,
+        taken_singly: false,
     }
 }
 
@@ -442,6 +443,48 @@ fn a_server_stops_sending_to_a_client_that_shows_no_sign_of_life() {
 }
 
 #[test]
+fn a_sender_without_a_pace_goes_as_far_as_it_was_granted_and_tries_again_after_a_while() {
+    with_server(|server| {
+        let mut client = RawClient::connect(server);
+        // Few and short enough for the room that any socket has.
+        let fast = UdpRequest {
+            pace_bps: None,
+            finish: Finish::Buffers(150),
+            size_bytes: 100,
+            ..request()
+        };
+        client.send(&Message::UdpRequest(fast));
+        let Some(Message::Accept(accept)) = client.next() else { panic!("the server accepts") };
+        let token = Token::from_hex(&accept.token).expect("32 digits");
+        let opening =
+            Opening { step: OpeningStep::Hello, token, stream: 0, direction: Direction::Down };
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.connect((server.ip(), accept.udp_ports[0])).expect("loopback");
+        socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
+        open(&socket, opening);
+        assert_eq!(client.next(), Some(Message::Ready));
+        let tag = linerate_proto::native::stream_tag(token, Direction::Down, 0);
+        let grant = |next, limit| socket.send(&Grant { next, limit }.to_bytes(tag)).expect("sent");
+        grant(0, 50);
+        client.send(&Message::Start);
+        let mut datagram = [0; 2048];
+        let mut next = || {
+            let len = socket.recv(&mut datagram).expect("data within 10 s");
+            DatagramHeader::parse(&datagram[..len]).expect("a header")
+        };
+        let heads: Vec<DatagramHeader> = (0..51).map(|_| next()).collect();
+        assert!(heads.iter().zip(0..).all(|(head, number)| head.number == number), "{heads:?}");
+        // By the sender's own clock: 50 at once, then the patience of 50 ms.
+        let waited_ns = heads[50].stamp_ns - heads[49].stamp_ns;
+        assert!(waited_ns >= 50_000_000, "{waited_ns} ns");
+        assert_eq!(heads[0].stamp_ns, heads[49].stamp_ns, "what is granted leaves in one call");
+        grant(51, 1000);
+        let rest = std::iter::from_fn(|| Some(next())).take_while(|head| head.number != 149);
+        assert_eq!(rest.count(), 149 - 51);
+    });
+}
+
+#[test]
 fn requests_out_of_bounds_are_refused_and_messages_out_of_order_end_the_test() {
     with_server(|server| {
         for spoilt in [
@@ -488,7 +531,7 @@ fn short_giant_and_foreign_datagrams_on_an_open_stream_are_strays() {
         client.send(&Message::Start);
         let tag = linerate_proto::native::stream_tag(token, Direction::Up, 0);
         let header = |number, tag| {
-            let header = linerate_proto::native::DatagramHeader { number, tag, stamp_ns: 0 };
+            let header = DatagramHeader { number, tag, stamp_ns: 0 };
             let mut datagram = header.to_bytes().to_vec();
             datagram.resize(100, 0);
             datagram

@@ -39,13 +39,17 @@ pub struct UdpPlan {
     /// stream, one direction, and `interval_ns` is the length of a sub-interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
-    /// Socket buffers to ask for at both ends; null is as much as the host gives, up to 8 MiB.
+    /// Socket buffers to ask for at both ends; null is as much as the host gives, up to 32 MiB.
     pub window_bytes: Option<u64>,
     /// Differentiated services code point, 0 … 63.
     pub dscp: Option<u8>,
     /// Datagrams may be handed to the kernel, and taken from it, several in one buffer
     /// (UDP_SEGMENT, UDP_GRO).
     pub joined: bool,
+    /// The receiver takes each by itself all the same: what is handed over joined is cut at the
+    /// latest in the receiver's kernel.
+    #[serde(default)]
+    pub taken_singly: bool,
     /// The processor that this end's first data thread is held to; the others take those after it.
     #[serde(default)]
     pub cpu: Option<u32>,
@@ -72,6 +76,7 @@ impl Default for UdpPlan {
             window_bytes: None,
             dscp: None,
             joined: true,
+            taken_singly: false,
             cpu: None,
             connect_timeout_ns: 5_000_000_000,
         }

@@ -126,6 +126,7 @@ fn request(plan: &UdpPlan) -> UdpRequest {
         dscp: plan.dscp,
         joined: plan.joined,
         search: plan.search.clone(),
+        taken_singly: plan.taken_singly,
     }
 }
 
@@ -275,7 +276,8 @@ impl Test {
         started.map_err(|error| crate::failure::system(&error))?;
         self.control.send(&Message::Start)?;
         account.begin = monotonic();
-        self.endpoint.note_rtt(self.control.rtt_min());
+        let interface = account.ends.first().and_then(|end| end.interface.as_ref());
+        self.endpoint.note_rtt(self.control.rtt_min(), interface);
         let started = self.endpoint.start_senders(account.begin);
         started.map_err(|error| crate::failure::system(&error))?;
         let result = self.follow(context, account);

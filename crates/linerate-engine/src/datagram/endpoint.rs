@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_core::record::{Asked, Direction, FlowEnd, Side};
+use linerate_core::record::{Asked, Direction, FlowEnd, Interface, Side};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
     EndReport, Token, UdpRequest, UdpSample, UdpSearchNews, UdpSent, stream_tag,
@@ -128,9 +128,11 @@ impl Endpoint {
         self.head = head.into();
     }
 
-    /// Takes note of the round-trip time to the other end.
-    pub(crate) fn note_rtt(&mut self, rtt: Option<Duration>) {
-        self.rtt = rtt;
+    /// Takes note of the round-trip time to the other end; there is none over the loopback, however
+    /// long a busy host took to answer.
+    pub(crate) fn note_rtt(&mut self, rtt: Option<Duration>, interface: Option<&Interface>) {
+        let kind = interface.and_then(|interface| interface.kind.as_deref());
+        self.rtt = if kind == Some("loopback") { Some(Duration::ZERO) } else { rtt };
     }
 
     /// Takes over the socket of a stream that is open at both ends.

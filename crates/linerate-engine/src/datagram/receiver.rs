@@ -73,7 +73,8 @@ impl Receiver {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
         self.socket.note_arrivals();
-        let joins = self.request.joined && self.socket.join_receives();
+        let may_join = self.request.joined && !self.request.taken_singly;
+        let joins = may_join && self.socket.join_receives();
         let mut receiving = Receiving::starting_at(monotonic(), &self);
         let failure = self.receive_all(&mut receiving).err();
         let sent = self.progress.sent();

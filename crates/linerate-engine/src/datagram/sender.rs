@@ -337,8 +337,9 @@ impl Sender {
             sending.pulse.credit().left(count, elapsed, self.rtt).unwrap_or(u64::MAX)
         };
         let wanted = wanted as u64;
-        // A look takes a call: half of the window before the limit is soon enough.
-        if left(sending, now) < ROOM_LOOK * wanted {
+        // A look takes a call: some batches before the limit is soon enough.
+        let granted = sending.pulse.credit().is_granted();
+        if !granted || left(sending, now) < ROOM_LOOK * wanted {
             sending.pulse.listen(&self.socket, now);
         }
         let room = left(sending, now).min(wanted);

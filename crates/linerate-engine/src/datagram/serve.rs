@@ -118,7 +118,7 @@ impl Session {
             None => return Err(self.too_slow("start", STEP_TIMEOUT)),
         }
         let begin = monotonic();
-        endpoint.note_rtt(self.control.rtt_min());
+        endpoint.note_rtt(self.control.rtt_min(), self.own_end().interface.as_ref());
         endpoint.start_senders(begin).map_err(|error| crate::failure::system(&error))?;
         let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
         let interval = Duration::from_nanos(request.interval_ns);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Squares are the sum of squared distances from the mean in microseconds squared. Transit times
-//! mean something between hosts whose clocks agree, and are there with trip times alone. Old clients
-//! read the first 40 bytes alone and are sent no more.
+//! mean something between hosts whose clocks agree, and are there with trip times alone. Old
+//! clients read the first 40 bytes alone and are sent no more.
 
 use super::header::word;
 use super::{Layout, Transit};

@@ -42,6 +42,9 @@ pub struct UdpRequest {
     /// Search for the capacity; `pace_bps` is the pace to begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
+    /// The receiver takes each by itself all the same; older ends do not know it.
+    #[serde(default)]
+    pub taken_singly: bool,
 }
 
 impl UdpRequest {

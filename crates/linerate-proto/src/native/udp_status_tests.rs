@@ -83,6 +83,7 @@ fn request() -> UdpRequest {
         window_bytes: None,
         dscp: None,
         joined: true,
+        taken_singly: false,
         search: Some(SearchPlan::default()),
     }
 }

@@ -26,6 +26,7 @@ fn request() -> UdpRequest {
         dscp: None,
         joined: true,
         search: None,
+        taken_singly: false,
     }
 }
 

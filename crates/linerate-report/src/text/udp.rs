@@ -1,8 +1,8 @@
 //! The final text of a UDP throughput test.
 
 use linerate_core::record::{
-    DatagramTally, Direction, Flow, MetricId, ReceivedDatagrams, Record, SentDatagrams, Stat,
-    UdpPlan,
+    DatagramTally, Direction, Flow, MetricId, PacedBy, ReceivedDatagrams, Record, SentDatagrams,
+    Stat, UdpPlan,
 };
 
 use super::{facts, own_limits, search, tail, tcp};
@@ -27,7 +27,8 @@ pub(super) fn summary(record: &Record, plan: &UdpPlan, width: Option<usize>) -> 
         for line in [losses(record, direction), delays(record, direction)].into_iter().flatten() {
             out.push_str(&words::remark(&line, width));
         }
-        for line in [pace(record, direction), travel(record, direction)].into_iter().flatten() {
+        let how = [pace(record, direction), held(record, direction), travel(record, direction)];
+        for line in how.into_iter().flatten() {
             out.push_str(&words::remark(&line, width));
         }
         out.push_str(&tcp::processors(record, direction));
@@ -196,9 +197,13 @@ fn pace(record: &Record, direction: Direction) -> Option<String> {
     let ms = |ns: Option<u64>| or_dash(ns, |ns| number::ms_to_microsecond(ns as f64));
     let ratio = |ratio| or_dash(ratio, |ratio| number::significant(ratio, 3));
     let rate = record.value(MetricId::SendRate, Stat::Value, Some(direction));
+    let by = match worst.paced_by {
+        PacedBy::UserSpace => "by the sender itself",
+        PacedBy::Fq => "by the kernel's fq",
+    };
     Some(format!(
-        "sent at {}, {} at a time; gaps {} ms in the median, 99 % {}, most {}; busiest ms {} times \
-         the mean one, busiest 10 ms {}",
+        "sent at {}, paced {by}, {} at a time; gaps {} ms in the median, 99 % {}, most {}; \
+         busiest ms {} times the mean one, busiest 10 ms {}",
         or_dash(rate, number::rate),
         worst.batch,
         ms(worst.gap_p50_ns),
@@ -207,6 +212,20 @@ fn pace(record: &Record, direction: Direction) -> Option<String> {
         ratio(worst.busiest_1ms_ratio),
         ratio(worst.busiest_10ms_ratio)
     ))
+}
+
+/// Below this share of the time, waiting for the receiver is not told.
+const HELD_RATIO: f64 = 0.01;
+
+/// That the receiver was the limit of a sender without a pace.
+fn held(record: &Record, direction: Direction) -> Option<String> {
+    let share = flows(record, direction).filter_map(|flow| {
+        let end = flow.sender.as_ref().filter(|end| end.span_ns > 0)?;
+        Some(end.sent_datagrams.as_ref()?.held_ns? as f64 / end.span_ns as f64)
+    });
+    let most = share.reduce(f64::max).filter(|share| *share >= HELD_RATIO)?.min(1.0);
+    let share = number::percent(most);
+    Some(format!("the sender waited {share} of the time for room in the receiver's socket"))
 }
 
 /// Whether datagrams travelled as packets of their own.
@@ -254,7 +273,7 @@ pub(super) fn sentence(record: &Record, plan: &UdpPlan) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        DelayVariation, FlowEnd, PaceKept, PacedBy, Plan, RecordId, Summary, TcpDirections, Tool,
+        DelayVariation, FlowEnd, PaceKept, Plan, RecordId, Summary, TcpDirections, Tool,
     };
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;
@@ -356,7 +375,7 @@ mod tests {
             "1 stream, 10.0 s, datagrams of 1000 bytes, at 8 Mbit/s a stream",
             "lost: 6 on the path, 4 at the receiver's own socket; 5 stray; 1 too old",
             "delay above the smallest: median 0.100 ms, 99 % 2.000 ms, most 5.000 ms",
-            "sent at 8 Mbit/s, 1 at a time; gaps 1.000 ms in the median, 99 % 1.050, most 3.000",
+            "sent at 8 Mbit/s, paced by the sender itself, 1 at a time; gaps 1.000 ms in the",
             "up to 2 datagrams were handed over in one buffer, and 50.0 % came joined",
             "b took in 7.92 Mbit/s from this host, 1.00 % lost; no ceiling is known for this path.",
         ] {

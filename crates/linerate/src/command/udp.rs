@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Send this many datagrams in each direction instead
     #[arg(short = 'k', long, value_name = "N")]
     blocks: Option<u64>,
-    /// Socket buffers at both ends; as much as the host gives, up to 8 MiB, when absent
+    /// Socket buffers at both ends; as much as the host gives, up to 32 MiB, when absent
     #[arg(short = 'w', long, value_name = "SIZE")]
     window: Option<Bytes>,
     /// Streams in each direction, each on a thread of its own
@@ -82,6 +82,9 @@ pub(crate) struct Args {
     /// Hand each datagram to the kernel, and take it, by itself (no UDP_SEGMENT, no UDP_GRO)
     #[arg(long)]
     no_join: bool,
+    /// The receiver takes each datagram by itself (no UDP_GRO), also those that are sent joined
+    #[arg(long)]
+    take_singly: bool,
     /// Hold this end's first data thread to this processor, the others to those after it
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
@@ -156,6 +159,7 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
         window_bytes: args.window.map(Bytes::count),
         dscp: args.dscp,
         joined: !args.no_join,
+        taken_singly: args.take_singly,
         cpu: args.cpu,
         connect_timeout_ns: nanos(args.connect_timeout),
     })

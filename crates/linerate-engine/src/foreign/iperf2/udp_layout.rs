@@ -54,7 +54,9 @@ pub(super) fn wall_us(at: MonoTime) -> u64 {
 
 /// The same, once for the datagrams of a batch, which leave at one time.
 fn batch_us(at: MonoTime) -> u64 {
-    thread_local!(static LAST: Cell<(MonoTime, u64)> = const { Cell::new((MonoTime::from_nanos(0), 0)) });
+    thread_local! {
+        static LAST: Cell<(MonoTime, u64)> = const { Cell::new((MonoTime::from_nanos(0), 0)) };
+    }
     let (last, us) = LAST.get();
     if last == at && us > 0 {
         return us;
@@ -93,6 +95,7 @@ pub(super) fn sending(header: &ClientHeader) -> Result<UdpRequest, Failure> {
         dscp: Some(header.service_type >> 2).filter(|dscp| *dscp > 0),
         joined: true,
         search: None,
+        taken_singly: false,
     };
     request.check().map_err(|error| {
         Failure::new(Fault::PeerMisbehaved, "header of", "an iperf 2 client", error)

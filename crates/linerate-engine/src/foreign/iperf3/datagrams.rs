@@ -125,6 +125,7 @@ pub(super) fn udp_request_of(params: &Params, interval: Duration) -> UdpRequest 
         dscp: params.tos.and_then(|tos| u8::try_from(tos >> 2).ok()),
         joined: true,
         search: None,
+        taken_singly: false,
     }
 }
 

@@ -204,6 +204,7 @@ fn udp_request(parameters: &Parameters) -> UdpRequest {
         dscp: Some(parameters.tos >> 2).filter(|dscp| *dscp > 0),
         joined: true,
         search: None,
+        taken_singly: false,
     }
 }
 
