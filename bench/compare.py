@@ -68,8 +68,9 @@ class Server:
         self.lab, self.command, self.host = lab, command, host
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.lab.command(self.host, self.command),
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        nothing = subprocess.DEVNULL
+        self.process = subprocess.Popen(self.lab.command(self.host, self.command), stdin=nothing,
+                                        stdout=nothing, stderr=nothing)
         time.sleep(0.5)
         return self
 
