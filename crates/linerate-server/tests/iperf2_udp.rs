@@ -12,7 +12,6 @@ use linerate_engine::context::Context;
 use linerate_engine::datagram;
 use linerate_proto::iperf2::UdpReport;
 use linerate_server::admission::Limits;
-use linerate_sys::clock::sleep;
 use linerate_sys::stop::Stop;
 use peers::{HERE, Peer, lacks, run, with_server};
 
