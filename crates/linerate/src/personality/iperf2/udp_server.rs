@@ -36,8 +36,8 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
         stop: &stop,
         watch: &|peer, seen| printer.see(peer, seen),
         interval: interval(asked),
-        // As the original does.
         aside: &|_, _| false,
+        // As the original does.
         sends_anywhere: true,
     });
     Ok(())
