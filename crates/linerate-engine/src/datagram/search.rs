@@ -105,10 +105,7 @@ mod tests {
         // 1472 of 1500 bytes of 300 Mbit/s; and never nothing.
         let pace = |bps| payload_pace(BitRate::from_bits_per_sec(bps), 1472, 1500);
         assert_eq!(pace(300_000_000).bits_per_sec(), 294_400_000);
-        assert_eq!(
-            pace(u64::MAX).bits_per_sec(),
-            18_102_404_851_000_306_651
-        );
+        assert_eq!(pace(u64::MAX).bits_per_sec(), 18_102_404_851_000_306_651);
         assert_eq!(pace(0).bits_per_sec(), 1);
     }
 
