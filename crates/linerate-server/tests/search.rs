@@ -2,21 +2,25 @@
 //! laboratories. What the path itself counted is exact; the rate found is held to its ceiling only
 //! where the record says that nothing of this machine stood in the way.
 //!
+//! A server of an older version is told from what it does not say.
+//!
 //! Laboratories need the privilege to make network namespaces and /dev/net/tun; they say so and
 //! pass when it is absent.
 #![allow(clippy::print_stdout, reason = "a skipped test is to be seen")]
 
-use std::net::{IpAddr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    CapacitySearch, CaveatCode, Direction, Event, Finish, Layer, MetricId, Record, SearchDelay,
-    SearchPlan, SearchStep, Stat, Status, TcpDirections, Tool, UdpPlan,
+    CapacitySearch, CaveatCode, Direction, End, Event, Fault, Finish, Layer, MetricId, Record,
+    SearchDelay, SearchPlan, SearchStep, Stat, Status, TcpDirections, Tool, UdpPlan,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::datagram;
 use linerate_engine::lab::Lab;
+use linerate_proto::native::{Accept, Decoder, Hello, HelloKind, Message, Token, encode};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
@@ -221,4 +225,51 @@ fn independent_losses_below_the_threshold_do_not_stop_the_rate() {
     let lost = record.value(MetricId::DatagramsLost, Stat::Value, Some(Direction::Up));
     // The path's count has the few packets of the control connection, too.
     assert!(random > 0 && lost.is_some_and(|lost| lost > 0.0 && lost <= random as f64));
+}
+
+/// A server that accepts any UDP test and names no feature.
+fn older_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        let (mut control, _) = listener.accept().expect("the client connects");
+        let mut hello = [0; 16];
+        control.read_exact(&mut hello).expect("a hello");
+        control.write_all(&Hello::new(HelloKind::Control).to_bytes()).expect("sent");
+        let mut decoder = Decoder::default();
+        let mut bytes = [0; 4096];
+        while !matches!(decoder.next_message(), Ok(Some(Message::UdpRequest(_)))) {
+            match control.read(&mut bytes) {
+                Ok(count) if count > 0 => decoder.push(&bytes[..count]),
+                _ => return,
+            }
+        }
+        let accept = Accept {
+            token: Token([1; 16]).to_hex(),
+            data_port: 0,
+            udp_ports: vec![address.port()],
+            host_id: None,
+            end: End::default(),
+            features: Vec::new(),
+        };
+        let accept = encode(&Message::Accept(Box::new(accept))).expect("a short message");
+        control.write_all(&accept).expect("sent");
+        // The client leaves.
+        let _ = control.read(&mut bytes);
+    });
+    address
+}
+
+#[test]
+fn a_server_that_knows_no_search_is_left_before_anything_is_measured() {
+    let server = older_server();
+    let plan =
+        UdpPlan { host: server.ip().to_string(), port: server.port(), ..plan(TcpDirections::Up) };
+    let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+    let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
+    let record = datagram::run(&plan, &mut context);
+    assert_eq!(record.status, Status::Error);
+    let failure = record.failure.expect("it names no features");
+    assert_eq!(failure.fault, Fault::PeerIncompatible);
+    assert!(failure.to_string().contains("the server does not know it"), "{failure}");
 }

@@ -184,3 +184,133 @@ pub(crate) fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
         room: 0.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{
+        MetricId, Plan, RecordId, SearchSpan, SearchStep, SearchTrial, Stat, Summary,
+        TcpDirections, Tool,
+    };
+    use linerate_core::time::WallTime;
+    use linerate_core::units::BitRate;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn row(index: u32, received: u64, lost: i64) -> SubInterval {
+        let span = SearchSpan {
+            index,
+            length_ns: 1000 * MS,
+            received,
+            lost,
+            delay_min_ns: Some(2 * MS),
+            delay_max_ns: Some(27 * MS),
+            ..SearchSpan::default()
+        };
+        SubInterval {
+            span,
+            ip_bps: received as f64 * 12_000.0,
+            loss_ratio: Some(lost as f64 / (received + lost as u64) as f64),
+            offered_bps: Some(50e6),
+            rtt_min_ns: Some(21 * MS),
+            rtt_max_ns: Some(46 * MS),
+        }
+    }
+
+    /// 3000 and 4000 packets of 1500 bytes in a second each: 36 and 48 Mbit/s.
+    fn record() -> Record {
+        let search = SearchPlan {
+            rate_max: Some(BitRate::from_bits_per_sec(70_000_000)),
+            ..SearchPlan::default()
+        };
+        let plan = UdpPlan {
+            host: "b".to_owned(),
+            directions: TcpDirections::Up,
+            size_bytes: Some(1472),
+            search: Some(search),
+            ..UdpPlan::default()
+        };
+        let trial = |missed, step, t_ms: u64| SearchTrial {
+            t_ns: t_ms * MS,
+            missed,
+            sequence_errors: 11,
+            delay_ns: Some(0),
+            rtt_ns: Some(21 * MS),
+            sent: 1,
+            step,
+            confirmed: step == SearchStep::Back,
+            row: 50,
+            offered_bps: 50_000_000,
+        };
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        let id = RecordId::from_parts(0, [0; 10]);
+        let at = WallTime::from_unix_nanos(0);
+        let mut record = Record::begin(id, tool, Plan::Udp(plan), at);
+        let value = Summary::of(MetricId::IpCapacity, Stat::Value, 48e6);
+        record.summary = vec![value.in_direction(Direction::Up)];
+        record.search = Some(CapacitySearch {
+            direction: Direction::Up,
+            packet_bytes: 1500,
+            sub_intervals: vec![row(0, 3000, 0), row(1, 4000, 1000)],
+            best: Some(1),
+            confirmed_ns: Some(951 * MS),
+            trials: vec![trial(2, SearchStep::Fast, 50), trial(1, SearchStep::Back, 951)],
+            trials_left_out: 5,
+        });
+        record
+    }
+
+    #[test]
+    fn the_result_stands_beside_what_belongs_to_it_and_the_course_below() {
+        let text = super::super::record(&record());
+        // Wherever lines are broken.
+        let words = text.split_whitespace().collect::<Vec<&str>>().join(" ");
+        for part in [
+            "UDP capacity search with b port 5210: client to server, 10.0 s in sub-intervals of \
+             1.00 s, datagrams of 1472 bytes, at most 70 Mbit/s offered",
+            "maximum IP capacity 48 Mbit/s (*): packets of 1500 bytes, loss 20.0 %, range of \
+             one-way delay 25.00 ms, round trip 21.00-46.00 ms",
+            "7 statuses, 3 missing, by round trips; congestion confirmed after 0.951 s; at the end \
+             50 Mbit/s was offered",
+            "The path carried at most 48 Mbit/s of IP packets from this host to b, over 1.00 s; no \
+             ceiling is known for this path.",
+        ] {
+            assert!(words.contains(part), "'{part}' is not in {text}");
+        }
+        let cells = |begin: &str| {
+            let line = text.lines().find(|line| line.trim_start().starts_with(begin));
+            line.expect(begin).split_whitespace().map(str::to_owned).collect::<Vec<String>>()
+        };
+        assert_eq!(
+            cells("0.00-1.00"),
+            "0.00-1.00 s 36 Mbit/s 50 Mbit/s 0 % 0 2.000-27.00 21.00-46.00"
+                .split(' ')
+                .collect::<Vec<&str>>()
+        );
+        assert_eq!(cells("1.00-2.00")[2], "*");
+    }
+
+    #[test]
+    fn nothing_found_is_one_sentence_and_many_sub_intervals_are_a_count() {
+        let mut record = record();
+        let found = record.search.as_mut().expect("a search");
+        (found.sub_intervals, found.best, found.trials) = (Vec::new(), None, Vec::new());
+        let text = super::super::record(&record);
+        assert!(text.ends_with("No whole sub-interval was measured with b.\n"), "{text}");
+        let found = record.search.as_mut().expect("a search");
+        found.sub_intervals = (0..31).map(|index| row(index, 1, 0)).collect();
+        let text = super::super::record(&record);
+        assert!(text.contains("  31 sub-intervals, one by one in the JSON\n"), "{text}");
+    }
+
+    #[test]
+    fn the_chart_has_what_was_offered_and_what_arrived() {
+        let record = record();
+        let chart = chart(&record, record.search.as_ref().expect("a search"));
+        let points: Vec<&[(f64, f64)]> =
+            chart.series.iter().map(|series| series.points.as_slice()).collect();
+        let arrived = [(0.0, 36e6), (1.0, 36e6), (1.0, 48e6), (2.0, 48e6)];
+        assert_eq!(points, [&[(0.05, 50e6), (0.951, 50e6)][..], &arrived]);
+    }
+}
