@@ -130,6 +130,6 @@ mod tests {
         assert_eq!(figures, " 1458.3125 MB /   0.50 sec = 24");
         assert!(rest.ends_with(" Mbps     0 retrans"), "{line}");
         let line = interval(&row, true);
-        assert!(line.starts_with("megabytes=1458.3125 real_seconds=0.50 rate_Mbps=2439"), "{line}");
+        assert!(line.starts_with("megabytes=1458.3125 real_sec=0.50 rate_Mbps=2439"), "{line}");
     }
 }
