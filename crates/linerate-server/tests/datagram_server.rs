@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use linerate_core::record::{Finish, Record, Status, TcpDirections, Tool, UdpPlan};
+use linerate_core::record::{Direction, Finish, Record, TcpDirections, Tool, UdpPlan};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::datagram;
