@@ -231,7 +231,11 @@ fn datagrams_are_joined_as_long_as_each_fits_a_packet_and_travel_as_fragments_be
 
 /// Runs a server on loopback and gives the work its address.
 fn with_server<T: Send>(work: impl FnOnce(SocketAddr) -> T + Send) -> T {
-    let local = SocketAddr::from(([127, 0, 0, 1], 0));
+    with_server_at(IpAddr::from([127, 0, 0, 1]), work)
+}
+
+fn with_server_at<T: Send>(address: IpAddr, work: impl FnOnce(SocketAddr) -> T + Send) -> T {
+    let local = SocketAddr::new(address, 0);
     let server =
         Server::bind(&ServeOptions { local, limits: Limits::default(), foreign: Foreign::none() })
             .expect("binds");
@@ -252,6 +256,37 @@ fn loopback(server: SocketAddr) -> UdpPlan {
         pace: Some(BitRate::from_bits_per_sec(10_000_000)),
         ..UdpPlan::default()
     }
+}
+
+#[test]
+fn the_shortest_and_the_longest_datagrams_travel_over_ipv6_both_ways_paced_or_not() {
+    let v6 = IpAddr::from(std::net::Ipv6Addr::LOCALHOST);
+    if UdpSocket::bind((v6, 0)).is_err() {
+        println!("skipped: this host has no IPv6 loopback");
+        return;
+    }
+    with_server_at(v6, |server| {
+        for (size, count) in [(16, 400), (65_507, 40)] {
+            for pace in [Some(BitRate::from_bits_per_sec(100_000_000)), None] {
+                let plan = UdpPlan {
+                    directions: TcpDirections::Both,
+                    finish: Finish::Buffers(count),
+                    size_bytes: Some(size),
+                    pace,
+                    ..loopback(server)
+                };
+                let record = run(&plan);
+                assert_eq!(record.failure, None, "{size} bytes");
+                for flow in &record.flows {
+                    let receiver = flow.receiver.as_ref().expect("it reports");
+                    let datagrams = receiver.received_datagrams.as_ref().expect("it received");
+                    let all = &datagrams.all;
+                    assert_eq!((all.sent, all.received + all.lost), (Some(count), count));
+                    assert_eq!((datagrams.strays, datagrams.size_bytes), (0, size));
+                }
+            }
+        }
+    });
 }
 
 /// An answer has come by then, however busy the machine is.

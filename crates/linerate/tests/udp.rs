@@ -129,9 +129,11 @@ fn the_shortest_and_the_longest_datagrams_travel() {
     let server = Server::start(&[]);
     for (length, count) in [("16", 400.0), ("65507", 40.0)] {
         let blocks = format!("--blocks={count}");
-        let record = server.record(&["--length", length, &blocks, "--bitrate=100M"]);
-        assert_eq!(value(&record, "datagrams_sent", "up"), count, "{length} bytes");
-        check_closed(&record);
+        for rate in ["--bitrate=100M", "--bitrate=0"] {
+            let record = server.record(&["--length", length, &blocks, rate]);
+            assert_eq!(value(&record, "datagrams_sent", "up"), count, "{length} bytes");
+            check_closed(&record);
+        }
     }
 }
 

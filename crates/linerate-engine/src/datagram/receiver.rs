@@ -164,6 +164,7 @@ impl Receiver {
             measured,
             strays: receiving.strays,
             joined: receiving.joined,
+            joined_max: receiving.joined_most(),
             socket_drops: drops.map(u64::from),
             delay: receiving.delay.variation(),
         }
@@ -277,6 +278,12 @@ impl Receiving {
             let first = self.measured.map_or(now, |(first, _)| first);
             self.measured = Some((first, now));
         }
+    }
+
+    /// The most datagrams that came in one buffer.
+    fn joined_most(&self) -> u32 {
+        let came = self.tracker.received() > 0;
+        if came { u32::try_from(self.joined_max).unwrap_or(u32::MAX) } else { 0 }
     }
 
     fn counts(&self) -> UdpCounts {

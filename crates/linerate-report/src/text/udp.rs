@@ -230,13 +230,14 @@ fn held(record: &Record, direction: Direction) -> Option<String> {
 
 /// Whether datagrams travelled as packets of their own.
 pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
-    let (mut handed, mut most, mut joined, mut all) = (0, 0, 0, 0);
+    let (mut handed, mut most, mut joined, mut widest, mut all) = (0, 0, 0, 0, 0);
     for flow in flows(record, direction) {
         if let Some(sent) = sent(flow) {
             (handed, most) = (handed + sent.joined, most.max(sent.joined_max));
         }
         if let Some(received) = received(flow) {
             (joined, all) = (joined + received.joined, all + received.all.received);
+            widest = widest.max(received.joined_max);
         }
     }
     let sent = match handed {
@@ -245,8 +246,15 @@ pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
     };
     let came = match (joined, all) {
         (_, 0) => return Some(sent),
+        (0, _) if handed > 0 => {
+            "and each came by itself: they were cut on the way, or by the receiver's kernel"
+                .to_owned()
+        }
         (0, _) => "and each came by itself".to_owned(),
-        _ => format!("and {} came joined", number::percent(joined as f64 / all.max(1) as f64)),
+        _ => {
+            let share = number::percent(joined as f64 / all.max(1) as f64);
+            format!("and {share} came joined, up to {widest} in one")
+        }
     };
     Some(format!("{sent}, {came}"))
 }
@@ -316,6 +324,7 @@ mod tests {
                 measured: tally,
                 strays: 5,
                 joined: 495,
+                joined_max: 2,
                 socket_drops: Some(4),
                 delay: Some(delay),
             }),
@@ -376,7 +385,7 @@ mod tests {
             "lost: 6 on the path, 4 at the receiver's own socket; 5 stray; 1 too old",
             "delay above the smallest: median 0.100 ms, 99 % 2.000 ms, most 5.000 ms",
             "sent at 8 Mbit/s, paced by the sender itself, 1 at a time; gaps 1.000 ms in the",
-            "up to 2 datagrams were handed over in one buffer, and 50.0 % came joined",
+            "up to 2 datagrams were handed over in one buffer, and 50.0 % came joined, up to 2 in one",
             "b took in 7.92 Mbit/s from this host, 1.00 % lost; no ceiling is known for this path.",
         ] {
             assert!(text.contains(part), "'{part}' is not in {text}");
