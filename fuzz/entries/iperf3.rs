@@ -2,8 +2,9 @@
 //! same events, documents that survive being written again, and errors of one line.
 
 use linerate_proto::iperf3::{
-    COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, CounterWidth, DatagramHeader, Params,
-    Results, ServerEvent, ServerMachine, WireError,
+    COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, CounterWidth, Credentials, DatagramHeader,
+    Params, Results, ServerEvent, ServerMachine, Users, WireError, from_base64, to_base64,
+    token_bytes,
 };
 
 /// Runs the entry.
@@ -30,12 +31,24 @@ pub(crate) fn run(bytes: &[u8]) {
     if let Ok(results) = Results::parse(bytes) {
         results_survive(&results);
     }
+    credentials_survive(bytes);
     for width in [CounterWidth::Bits32, CounterWidth::Bits64] {
         if let Some(header) = DatagramHeader::parse(bytes, width) {
             let mut again = vec![0; width.header_bytes()];
             assert_eq!(header.write(&mut again, width), Some(again.len()));
             assert_eq!(again, bytes[..again.len()]);
         }
+    }
+}
+
+fn credentials_survive(bytes: &[u8]) {
+    assert_eq!(from_base64(&to_base64(bytes)).as_deref(), Some(bytes));
+    if let Some(credentials) = Credentials::parse(bytes) {
+        let text = credentials.to_text();
+        assert_eq!(Credentials::parse(text.as_bytes()).as_ref(), Some(&credentials));
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = (Users::parse(text), token_bytes(text));
     }
 }
 

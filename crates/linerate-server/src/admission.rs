@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use linerate_core::time::MonoTime;
 use linerate_engine::throughput::{Admission, Demand, Permit};
 use linerate_proto::native::{Refuse, RefuseCode};
 use linerate_sys::clock::monotonic;
@@ -22,13 +23,21 @@ pub struct Limits {
     pub streams: u16,
     /// Time that a test may send.
     pub duration: Duration,
-    /// Connections at once, hellos and data streams included.
+    /// Connections at once that ask, wait or measure.
     pub connections: usize,
+    /// A client of iperf3 waits this long for its place before it is told that all are taken.
+    pub queue: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { tests: 1, streams: 128, duration: Duration::from_secs(3600), connections: 1024 }
+        Self {
+            tests: 1,
+            streams: 128,
+            duration: Duration::from_secs(3600),
+            connections: 1024,
+            queue: Duration::ZERO,
+        }
     }
 }
 
@@ -42,7 +51,12 @@ pub struct Gate {
     /// Places of tests whose streams only their address ties together.
     addresses: Mutex<HashMap<IpAddr, Weak<Inside>>>,
     serial: AtomicU64,
+    /// Clients that wait for their place, in order, and when each asked last.
+    line: Mutex<Vec<(SocketAddr, MonoTime)>>,
 }
+
+/// Who waits asks again within this; who does not has left. A busy machine asks late.
+const ASKS_WITHIN: Duration = Duration::from_secs(2);
 
 impl Gate {
     /// A gate with nobody inside.
@@ -53,7 +67,25 @@ impl Gate {
             ends: Arc::default(),
             addresses: Mutex::default(),
             serial: AtomicU64::new(0),
+            line: Mutex::default(),
         }
+    }
+
+    /// Clients that wait before this one: all of them where it does not wait. One that waits is
+    /// put in the line, or leaves it where it gets in.
+    fn enter_behind(&self, demand: &Demand, waits: Option<SocketAddr>) -> Result<Inside, Refuse> {
+        let now = monotonic();
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.retain(|(_, asked)| now.since(*asked) < ASKS_WITHIN);
+        let place = line.iter().position(|(client, _)| waits == Some(*client));
+        let entered = self.enter(demand, place.unwrap_or(line.len()));
+        match (&entered, place, waits) {
+            (Ok(_), Some(place), _) => drop(line.remove(place)),
+            (Err(_), Some(place), _) => line[place].1 = now,
+            (Err(_), None, Some(client)) => line.push((client, now)),
+            _ => {}
+        }
+        entered
     }
 
     /// Tests running now.
@@ -74,11 +106,12 @@ impl Gate {
         Ok(())
     }
 
-    /// A place, or the time until the first running test is planned to end.
-    fn enter(&self, demand: &Demand) -> Result<Inside, Refuse> {
+    /// A place beside those that others wait for, or the time until the first running test is
+    /// planned to end.
+    fn enter(&self, demand: &Demand, ahead: usize) -> Result<Inside, Refuse> {
         let limit = self.limits.tests;
         let taken = self.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
-            (running < limit).then_some(running + 1)
+            (running + ahead < limit).then_some(running + 1)
         });
         let now = monotonic().nanos();
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +119,10 @@ impl Gate {
             let next = ends.iter().map(|(_, end)| end.saturating_sub(now)).min().unwrap_or(0);
             return Err(Refuse {
                 code: RefuseCode::Busy,
-                reason: format!("{running} of {limit} tests are running"),
+                reason: match ahead {
+                    0 => format!("{running} of {limit} tests are running"),
+                    _ => format!("{running} of {limit} tests are running, {ahead} wait"),
+                },
                 retry_after_ms: Some((next / 1_000_000).max(1000)),
             });
         }
@@ -123,7 +159,7 @@ impl Admission for ByAddress<'_> {
             }
             return Ok(Permit(Box::new(place)));
         }
-        let place = Arc::new(gate.enter(demand)?);
+        let place = Arc::new(gate.enter_behind(demand, None)?);
         addresses.insert(peer.ip(), Arc::downgrade(&place));
         Ok(Permit(Box::new(place)))
     }
@@ -136,11 +172,20 @@ impl Admission for ByAddress<'_> {
 impl Admission for Gate {
     fn admit(&self, demand: &Demand, _peer: SocketAddr) -> Result<Permit, Refuse> {
         self.check_limits(demand)?;
-        Ok(Permit(Box::new(self.enter(demand)?)))
+        Ok(Permit(Box::new(self.enter_behind(demand, None)?)))
+    }
+
+    fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.check_limits(demand)?;
+        Ok(Permit(Box::new(self.enter_behind(demand, Some(peer))?)))
     }
 
     fn duration_max(&self) -> Duration {
         self.limits.duration
+    }
+
+    fn patience(&self) -> Duration {
+        self.limits.queue
     }
 }
 
@@ -188,6 +233,26 @@ mod tests {
         drop(first);
         assert_eq!(gate.running(), 0);
         assert!(admit(&gate, &demand(10, 1)).is_ok());
+    }
+
+    #[test]
+    fn those_that_wait_come_in_their_order_and_before_newcomers() {
+        let gate = Gate::new(Limits::default());
+        let client = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let ask = |port| gate.admit_in_turn(&demand(10, 1), client(port));
+        let first = ask(1).ok();
+        assert!(first.is_some() && ask(2).is_err() && ask(3).is_err() && ask(2).is_err());
+        drop(first);
+        let newcomer = admit(&gate, &demand(10, 1)).err().expect("two wait");
+        assert_eq!(newcomer.reason, "0 of 1 tests are running, 2 wait");
+        assert!(ask(3).is_err(), "2 came before");
+        let second = ask(2).ok();
+        assert!(second.is_some() && ask(3).is_err());
+        drop(second);
+        let third = ask(3).ok();
+        assert!(third.is_some());
+        drop(third);
+        assert!(admit(&gate, &demand(10, 1)).is_ok(), "nobody waits");
     }
 
     #[test]

@@ -4,3 +4,4 @@ pub mod admission;
 pub mod foreign;
 pub mod listen;
 pub mod store;
+mod table;

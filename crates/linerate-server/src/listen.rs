@@ -5,12 +5,12 @@
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, Via};
 use linerate_engine::failure::words_of;
+use linerate_engine::foreign::iperf3::Guard;
 use linerate_engine::rtt::respond::UdpResponder;
 use linerate_engine::throughput::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
@@ -22,9 +22,14 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::admission::{Gate, Limits};
 use crate::foreign::{self, Arrival, Ear, Foreign, Shared};
+use crate::table::{Knowing, Place, Table};
 
 /// A client has this long for its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A client whose host acknowledges nothing for this long is gone. The control connection carries
+/// something once a second, and the kernel looks once a second: its place is free within 5 s.
+const VANISHED: Duration = Duration::from_millis(2800);
 
 /// How often an idle listener looks at its stop flag.
 const ACCEPT_WAIT: Duration = Duration::from_millis(100);
@@ -50,8 +55,7 @@ pub struct Server {
     shared: Shared,
     gate: Gate,
     registry: DataRegistry,
-    connections: AtomicUsize,
-    limits: Limits,
+    table: Table,
     /// Answers UDP probes at the same address and port; absent where that is taken.
     echo: Option<UdpResponder>,
 }
@@ -93,9 +97,18 @@ impl Server {
             echo: UdpResponder::bind(local).ok(),
             gate: Gate::new(options.limits),
             registry: DataRegistry::default(),
-            connections: AtomicUsize::new(0),
-            limits: options.limits,
+            table: Table::new(options.limits.connections),
         })
+    }
+
+    /// Asks clients of iperf3 who they are.
+    pub fn guard_iperf3(&mut self, guard: Guard) {
+        self.shared.iperf3.guard(guard);
+    }
+
+    /// Connections at once that ask, wait or measure.
+    pub const fn connections_max(&self) -> usize {
+        self.table.limit()
     }
 
     /// The address that was bound; its port when 0 was asked.
@@ -158,23 +171,22 @@ impl Server {
         (stream, peer): (TcpStream, SocketAddr),
         (stop, log): (&'scope Stop, Log<'scope>),
     ) {
-        if self.connections.fetch_add(1, Ordering::AcqRel) >= self.limits.connections {
-            self.connections.fetch_sub(1, Ordering::AcqRel);
-            let line = format!("closed, {} connections are open", self.limits.connections);
+        let Some(place) = self.table.enter(&stream) else {
+            let line = format!("closed, {} connections are open", self.table.limit());
             log(&LogEntry { peer: Some(peer), line: &line, tested: false });
             return;
-        }
-        let place = ear.map(|ear| (ear.via, ear.port));
+        };
+        let ear = ear.map(|ear| (ear.via, ear.port));
         let serial = self.shared.iperf3.next_serial();
         let handle = move || {
-            let line = match place {
-                None => self.answer(stream, stop),
+            let line = match ear {
+                None => self.answer(stream, &place, stop),
                 Some((via, port)) => {
                     let arrival = Arrival { via, port, stream, peer, serial };
-                    foreign::answer(arrival, &self.shared, &self.gate, stop)
+                    foreign::answer(arrival, &self.shared, (&self.gate, &place), stop)
                 }
             };
-            self.connections.fetch_sub(1, Ordering::AcqRel);
+            drop(place);
             let peer = Some(peer);
             match line {
                 Ok(Some(line)) => log(&LogEntry { peer, line: &line, tested: true }),
@@ -188,14 +200,18 @@ impl Server {
             .name("linerate-client".to_owned())
             .spawn_scoped(scope, handle);
         if let Err(error) = spawned {
-            self.connections.fetch_sub(1, Ordering::AcqRel);
             let line = format!("closed, no thread for it: {error}");
             log(&LogEntry { peer: Some(peer), line: &line, tested: false });
         }
     }
 
     /// Reads the hello and does what it asks; the line is for the log.
-    fn answer(&self, stream: TcpStream, stop: &Stop) -> Result<Option<String>, Failure> {
+    fn answer(
+        &self,
+        stream: TcpStream,
+        place: &Place<'_>,
+        stop: &Stop,
+    ) -> Result<Option<String>, Failure> {
         let hello = read_hello(&stream, HELLO_TIMEOUT)?;
         match hello.kind {
             HelloKind::Control => {
@@ -204,7 +220,9 @@ impl Server {
                 hello.accept().map_err(|error| {
                     Failure::new(Fault::PeerIncompatible, "serve", "a client", error)
                 })?;
-                serve_test(stream, &self.registry, &self.gate, stop).map(Some)
+                tcp::notice_vanished_peer(&stream, VANISHED);
+                let admission = Knowing { admission: &self.gate, place };
+                serve_test(stream, &self.registry, &admission, stop).map(Some)
             }
             HelloKind::Data => {
                 let hello = read_data_hello_rest(&stream, hello, HELLO_TIMEOUT)?;

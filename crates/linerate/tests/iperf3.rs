@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl Peer {
     fn start(mut command: Command, port: String, listening: &str) -> Self {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let pipe: Box<dyn std::io::Read + Send> = match listening {
+        let pipe: Box<dyn Read + Send> = match listening {
             "stderr" => Box::new(child.stderr.take().expect("a pipe")),
             _ => Box::new(child.stdout.take().expect("a pipe")),
         };
@@ -61,9 +61,14 @@ impl Peer {
 
     /// `iperf3 -s`.
     fn iperf3() -> Self {
+        Self::iperf3_with(&[])
+    }
+
+    /// `iperf3 -s` with further flags.
+    fn iperf3_with(flags: &[String]) -> Self {
         let port = free_port();
         let mut command = Command::new("iperf3");
-        command.args(["-s", "-p", &port, "-B", "127.0.0.1", "--forceflush"]);
+        command.args(["-s", "-p", &port, "-B", "127.0.0.1", "--forceflush"]).args(flags);
         Self::start(command, port, "stdout")
     }
 
@@ -478,11 +483,258 @@ fn a_server_with_json_prints_a_document_a_test() {
     assert!(asked.status.success(), "{}", stderr(&asked));
     let mut text = String::new();
     let mut pipe = server.stdout.take().expect("a pipe");
-    std::io::Read::read_to_string(&mut pipe, &mut text).expect("UTF-8");
+    Read::read_to_string(&mut pipe, &mut text).expect("UTF-8");
     let document: Value = serde_json::from_str(&text).expect("one document");
     assert_eq!(document["start"]["accepted_connection"]["host"], "127.0.0.1");
     assert_eq!(document["end"]["sum_sent"]["bytes"], 102_400);
     let _ = server.wait();
+}
+
+/// A file of testdata/iperf3/users (its README says how it was made).
+fn user_file(name: &str) -> String {
+    format!("{}/../../testdata/iperf3/users/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Flags of a server that asks who its clients are.
+fn asking() -> [String; 2] {
+    [("rsa-private-key-path", "private.pem"), ("authorized-users-path", "users")]
+        .map(|(flag, file)| format!("--{flag}={}", user_file(file)))
+}
+
+/// Runs a client with a password; flags that name the key are added.
+fn as_user(mut client: Command, name: &str, password: &str, flags: &[&str]) -> Output {
+    let key = user_file("public.pem");
+    client.args(["--username", name, "--rsa-public-key-path", &key]).args(flags);
+    client.env("IPERF3_PASSWORD", password).output().expect("it starts")
+}
+
+/// The bytes that a server answers to parameters with a token.
+fn answer_to_token(port: &str, token: &str) -> Vec<u8> {
+    let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).expect("it listens");
+    stream.write_all(&[b'a'; 36]).and_then(|()| stream.write_all(&[0])).expect("it reads");
+    let json = format!(r#"{{"tcp":true,"time":1,"parallel":1,"authtoken":"{}"}}"#, token.trim());
+    let length = u32::try_from(json.len()).expect("short").to_be_bytes();
+    stream.write_all(&length).and_then(|()| stream.write_all(json.as_bytes())).expect("it reads");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    answer
+}
+
+#[test]
+fn a_server_that_asks_lets_in_users_with_their_password_and_nobody_else() {
+    let flags = asking();
+    let flags: Vec<&str> =
+        flags.iter().map(String::as_str).chain(["--use-pkcs1-padding"]).collect();
+    for server in [Peer::personality(&flags), Peer::serve(&flags)] {
+        let port = server.ready();
+        let own = || command(&["iperf3", "-c", "127.0.0.1", "-n", "100K", "-p", port]);
+        for padding in [&[][..], &["--use-pkcs1-padding"]] {
+            let output = as_user(own(), "mario", "rossi", padding);
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            for (name, password) in [("mario", "verdi"), ("peach", "rossi")] {
+                let output = as_user(own(), name, password, padding);
+                let said = stderr(&output);
+                assert_eq!(output.status.code(), Some(1), "{said}");
+                assert!(said.contains("a user and a password, or those given are wrong"), "{said}");
+                assert_eq!(said.lines().count(), 1, "{said}");
+            }
+        }
+        let output = own().output().expect("it starts");
+        assert!(stderr(&output).contains("--username"), "{}", stderr(&output));
+        // Recorded long ago: the clocks differ. Parameter exchange, server error, 142.
+        for token in ["token-3.12", "token-oaep"] {
+            let token = std::fs::read_to_string(user_file(token)).expect("it is there");
+            let answer = answer_to_token(port, &token);
+            assert_eq!(answer, [9, 0xfe, 0, 0, 0, 142, 0, 0, 0, 0]);
+        }
+        if has_iperf3() {
+            let theirs = || {
+                let mut client = Command::new("iperf3");
+                client.args(["-c", "127.0.0.1", "-n", "100K", "-p", port]);
+                client
+            };
+            let output = as_user(theirs(), "luigi", "verdi", &[]);
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            let output = as_user(theirs(), "luigi", "rossi", &[]);
+            assert!(stderr(&output).contains("test authorization failed"), "{}", stderr(&output));
+        }
+    }
+}
+
+#[test]
+fn a_server_of_iperf3_that_asks_lets_this_client_in_with_the_right_password() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3_with(&asking());
+    let own = || command(&["iperf3", "-c", "127.0.0.1", "-n", "100K", "-p", server.ready()]);
+    let older = ["--use-pkcs1-padding"];
+    let output = as_user(own(), "mario", "rossi", &older);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = as_user(own(), "mario", "verdi", &older);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("(error 142)"), "{}", stderr(&output));
+    // 3.12 does not know the newer padding, and the line says what to do.
+    let output = as_user(own(), "mario", "rossi", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--use-pkcs1-padding"), "{}", stderr(&output));
+    let token = std::fs::read_to_string(user_file("token-3.12")).expect("it is there");
+    let answer = answer_to_token(server.ready(), &token);
+    assert_eq!(answer, [9, 0xfe, 0, 0, 0, 142], "the clocks differ");
+}
+
+#[test]
+fn flags_of_users_belong_together() {
+    let key = user_file("private.pem");
+    for (flags, part) in [
+        (&["-c", "h", "--username", "a"][..], "--rsa-public-key-path"),
+        (&["-s", "--rsa-private-key-path", &key], "--authorized-users-path"),
+        (&["-s", "--authorized-users-path", &key], "--rsa-private-key-path"),
+        (&["-s", "--time-skew-threshold", "0"], "--time-skew-threshold"),
+    ] {
+        let output = linerate(&[&["iperf3"], flags].concat());
+        let said = stderr(&output);
+        assert!(!output.status.success() && said.contains(part), "{flags:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let key = format!("--rsa-private-key-path={}", user_file("private-locked.pem"));
+    let users = format!("--authorized-users-path={}", user_file("users"));
+    let output = linerate(&["serve", "--port=0", "--foreign=none", &key, &users]);
+    assert!(stderr(&output).contains("passphrase"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_is_not_done_is_refused_in_one_line_that_says_why() {
+    for flags in [
+        &["--file", "f"][..],
+        &["--flowlabel", "1"],
+        &["--cport", "5000"],
+        &["--sctp"],
+        &["--xbind", "::1"],
+        &["--nstreams", "2"],
+        &["--mptcp"],
+        &["--fq-rate", "1M"],
+        &["--pacing-timer", "1000"],
+        &["--bind-dev", "lo"],
+        &["--dont-fragment"],
+        &["--snd-timeout", "1000"],
+        &["--server-bitrate-limit", "1M"],
+        &["--skip-rx-copy"],
+        &["--gsro"],
+    ] {
+        let output = linerate(&[&["iperf3", "-c", "127.0.0.1"], flags].concat());
+        let said = stderr(&output);
+        let begin = format!("iperf3: parameter error - {} is not done: ", flags[0]);
+        assert!(output.status.code() == Some(1) && said.starts_with(&begin), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn bursts_are_kept_by_both_ends_and_their_sizes_checked() {
+    let server = Peer::personality(&[]);
+    for flags in [
+        &["-b", "8M/10", "-k", "50", "-l", "1000"][..],
+        &["-b", "8M/10", "-k", "50", "-l", "1000", "-R"],
+        &["-b", "8M/10", "-k", "50", "-l", "1000", "-u"],
+        &["-b", "8M/10", "-k", "50", "-l", "1000", "-u", "-R"],
+    ] {
+        let begin = linerate_sys::clock::monotonic();
+        let document = json(&server.asked(&[flags, &["-J"]].concat()));
+        let took = linerate_sys::clock::monotonic().since(begin);
+        assert_eq!(document["end"]["sum"]["packets"].as_u64().unwrap_or(50), 50);
+        // Five bursts of 10 ms, of which the first leaves at once.
+        assert!(took > Duration::from_millis(35), "{flags:?}: {took:?}");
+    }
+    let output = server.asked(&["-b", "8M/1001"]);
+    assert!(stderr(&output).contains("1 to 1000 blocks"), "{}", stderr(&output));
+    if has_iperf3() {
+        let output = server.asked_by_iperf3(&["-b", "8M/10", "-k", "50", "-l", "1000"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn lines_carry_the_time_and_a_title_and_a_silent_server_ends_the_test() {
+    let server = Peer::personality(&[]);
+    let output = server.asked(&[
+        "-n100K",
+        "--timestamps=%s ",
+        "--title=name",
+        "--affinity=0",
+        "--cntl-ka=10/2/3",
+        "--repeating-payload",
+        "--debug",
+    ]);
+    let said = stdout(&output);
+    assert!(said.contains("Cookie: "), "{said}");
+    for line in said.lines() {
+        let (seconds, rest) = line.split_once(' ').expect("a time and a title");
+        assert!(seconds.parse::<u64>().is_ok() && rest.starts_with("name:  "), "{line}");
+    }
+    let said = stdout(&server.asked(&["-n100K", "--timestamps"]));
+    assert!(said.lines().all(|line| line.contains(" 20")), "{said}");
+    let output = server.asked(&["--timestamps=%!"]);
+    assert!(stderr(&output).contains("not a format of strftime"), "{}", stderr(&output));
+    let output = server.asked(&["--affinity=100000"]);
+    assert!(stderr(&output).contains("processors"), "{}", stderr(&output));
+
+    // A server that accepts everything and sends nothing.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port().to_string();
+    let mute = std::thread::spawn(move || {
+        let (mut control, _) = listener.accept().expect("a control connection");
+        control.write_all(&[9, 10]).expect("parameters, streams");
+        let (data, _) = listener.accept().expect("a stream");
+        control.write_all(&[1, 2]).expect("start, running");
+        let _ = control.read_to_end(&mut Vec::new());
+        drop(data);
+    });
+    let flags = ["iperf3", "-c", "127.0.0.1", "-R", "-t60", "--rcv-timeout=300", "-p", &port];
+    let output = linerate(&flags);
+    assert!(stderr(&output).contains("nothing came for 300 ms"), "{}", stderr(&output));
+    mute.join().expect("no panic");
+}
+
+#[test]
+fn a_server_goes_into_the_background_and_ends_when_nobody_comes() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (pid, port) = (folder.path().join("pid"), free_port());
+    let pid_path = pid.to_string_lossy();
+    let flags =
+        ["iperf3", "-s", "-p", &port, "-B", "127.0.0.1", "--daemon", "--pidfile", &pid_path];
+    let output = linerate(&[&flags[..], &["--one-off", "--server-max-duration=1"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    wait_until_listening(&port);
+    let text = std::fs::read_to_string(&pid).expect("the number was written");
+    assert!(text.ends_with('\0') && text.trim_end_matches('\0').parse::<u32>().is_ok(), "{text}");
+    let output = linerate(&["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "2"]);
+    assert!(stderr(&output).contains("time of the test"), "{}", stderr(&output));
+    let output = linerate(&["iperf3", "-c", "127.0.0.1", "-p", &port, "-n", "1K"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+
+    let mut server = command(&["iperf3", "-s", "-1", "-p", &free_port(), "--idle-timeout=0.3"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    assert_eq!(end_of(&mut server).and_then(|status| status.code()), Some(0));
+}
+
+#[test]
+fn clients_of_iperf3_wait_in_the_order_in_which_they_came() {
+    let server = Peer::serve(&["--queue", "60s"]);
+    let client = |bytes: &str| {
+        let flags = ["iperf3", "-c", "127.0.0.1", "-p", &server.port, "-n", bytes, "-l", "1000"];
+        let mut client = command(&flags);
+        client.args(["-b", "800K", "-J"]).stdout(Stdio::piped()).spawn().expect("it starts")
+    };
+    // 0.5 s each.
+    let clients: Vec<Child> = (0..4).map(|_| client("50000")).collect();
+    for client in clients {
+        let output = client.wait_with_output().expect("ours");
+        assert_eq!(json(&output)["end"]["sum_received"]["bytes"], 50_000);
+    }
 }
 
 #[test]

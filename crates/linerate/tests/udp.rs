@@ -205,16 +205,22 @@ fn intervals_close_and_their_rows_add_up() {
     check_closed(&last["data"]);
 }
 
+/// What was printed, without the places where lines are broken.
+fn words(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn people_get_lines_with_jitter_and_loss_and_a_table() {
     let server = Server::start(&[]);
     let output = server.udp(&["--time=1s", "--interval=100ms", "--bitrate=5M"]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = words(&output);
     for part in ["lost/sent", "jitter", "all up", "goodput", "busiest ms", "by itself"] {
         assert!(text.contains(part), "'{part}' is not in {text}");
     }
     let quiet = server.udp(&["--time=100ms", "--quiet"]);
-    let text = String::from_utf8_lossy(&quiet.stdout).into_owned();
+    let text = words(&quiet);
     assert!(!text.contains("lost/sent") && text.contains("received"), "{text}");
     assert!(text.contains("no link bounds loopback"), "{text}");
 }

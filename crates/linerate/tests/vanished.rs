@@ -100,9 +100,14 @@ fn a_vanished_client_gives_its_place_back_within_five_seconds() {
         println!("skipped: network namespaces cannot be built here");
         return;
     };
-    let mut server = pair.start(1, "serve --foreign iperf2,nuttcp");
+    let mut server = pair.start(1, "serve --foreign iperf2,iperf3,nuttcp");
     let log = lines(&mut server);
     for words in [
+        "tcp 10.9.0.2 --time 30s --no-save",
+        "iperf3 -c 10.9.0.2 -t 30",
+        "iperf3 -c 10.9.0.2 -t 30 -R",
+        "iperf3 -c 10.9.0.2 -t 30 -u",
+        "iperf3 -c 10.9.0.2 -t 30 -u -R",
         "iperf -c 10.9.0.2 -t 30",
         "iperf -c 10.9.0.2 -t 30 -R",
         "nuttcp -T30 10.9.0.2",
@@ -122,6 +127,7 @@ fn a_vanished_client_gives_its_place_back_within_five_seconds() {
         let said = said.unwrap_or_else(|_| panic!("{words}: the place is taken for ever"));
         // 5 s, and as much again on a busy machine; without a look at silent peers it is minutes.
         assert!(waited < Duration::from_secs(10), "{words}: {waited:?}, then {said}");
+        println!("{words}: {waited:?}");
     }
     end(server);
 }

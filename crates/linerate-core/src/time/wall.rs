@@ -29,6 +29,14 @@ impl WallTime {
     }
 }
 
+impl WallTime {
+    /// The time in UTC in a format of strftime(3); `None` where the format is none.
+    pub fn text(self, format: &str) -> Option<String> {
+        let utc = self.0.to_zoned(jiff::tz::TimeZone::UTC);
+        jiff::fmt::strtime::format(format, &utc).ok()
+    }
+}
+
 impl fmt::Display for WallTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3}", self.0)
@@ -136,6 +144,16 @@ mod tests {
 
     proptest! {
         #[test]
+    fn any_format_of_strftime_is_written_or_none() {
+        // 1,700,000,000 s after 1970 (date -u -d @1700000000).
+        let time = WallTime::from_unix_nanos(1_700_000_000_000_000_000);
+        let written = time.text("%a %b %e %H:%M:%S %Y ");
+        assert_eq!(written.as_deref(), Some("Tue Nov 14 22:13:20 2023 "));
+        assert_eq!(time.text("%s|").as_deref(), Some("1700000000|"));
+        assert_eq!(time.text("%!"), None);
+    }
+
+    #[test]
         fn a_stored_time_is_read_again_exactly(ns in 0_u128..253_402_000_000_000_000_000) {
             let time = WallTime::from_unix_nanos(ns);
             prop_assert_eq!(read(&written(time)).expect("what it wrote"), time);

@@ -42,6 +42,8 @@ pub(crate) struct Endpoint {
     cpu: Option<u32>,
     /// Round-trip time of the control connection, where known.
     rtt: Option<Duration>,
+    /// Datagrams that leave at once within the pace.
+    burst: Option<u32>,
 }
 
 /// One stream of one end.
@@ -120,6 +122,7 @@ impl Endpoint {
             stolen: None,
             cpu,
             rtt: None,
+            burst: None,
         }
     }
 
@@ -133,6 +136,12 @@ impl Endpoint {
     pub(crate) fn note_rtt(&mut self, rtt: Option<Duration>, interface: Option<&Interface>) {
         let kind = interface.and_then(|interface| interface.kind.as_deref());
         self.rtt = if kind == Some("loopback") { Some(Duration::ZERO) } else { rtt };
+    }
+
+    /// Senders with a pace let so many datagrams leave at once.
+    pub(crate) const fn in_bursts(mut self, burst: Option<u32>) -> Self {
+        self.burst = burst;
+        self
     }
 
     /// Takes over the socket of a stream that is open at both ends.
@@ -189,6 +198,7 @@ impl Endpoint {
                     layout: self.layout,
                     head: Arc::clone(&self.head),
                     rtt: self.rtt,
+                    burst: self.burst,
                     budget: budget.clone(),
                     switches: Arc::clone(&self.switches),
                     progress: Arc::clone(&stream.progress),

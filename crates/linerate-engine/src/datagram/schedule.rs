@@ -45,6 +45,8 @@ pub(super) struct Schedule {
     forgiven_ns: u64,
     /// The kernel holds each buffer back until its time.
     kernel_paces: bool,
+    /// Datagrams that leave at once, where that was asked.
+    burst: Option<u64>,
 }
 
 impl Schedule {
@@ -58,6 +60,7 @@ impl Schedule {
             not_before: now,
             forgiven_ns: 0,
             kernel_paces: false,
+            burst: None,
         }
     }
 
@@ -76,6 +79,11 @@ impl Schedule {
         self.kernel_paces
     }
 
+    /// The same, in bursts of so many datagrams.
+    pub(super) fn in_bursts(self, burst: Option<u32>) -> Self {
+        Self { burst: burst.map(|count| u64::from(count.max(1))), ..self }
+    }
+
     /// Datagrams of one batch, at most `capacity`.
     pub(super) fn batch(&self, capacity: usize) -> usize {
         let span_ns = if self.kernel_paces { LEAD_NS.into() } else { BATCH_NS };
@@ -89,6 +97,10 @@ impl Schedule {
     }
 
     fn within(&self, span_ns: u128, capacity: usize) -> usize {
+        if let Some(burst) = self.burst {
+            let left = burst - self.sent % burst;
+            return usize::try_from(left).unwrap_or(usize::MAX).clamp(1, capacity.max(1));
+        }
         let datagrams = self.rate_bps * span_ns / (self.bits_per_datagram * 1_000_000_000);
         usize::try_from(datagrams).unwrap_or(usize::MAX).clamp(1, capacity.max(1))
     }
@@ -104,9 +116,11 @@ impl Schedule {
         MonoTime::from_nanos(self.due().nanos().saturating_sub(lead_ns))
     }
 
-    /// Where the schedule stands: the time that the datagrams so far take at the pace.
+    /// Where the schedule stands: the time that the datagrams so far take at the pace, those of
+    /// an unfinished burst left out.
     pub(super) fn scheduled(&self) -> MonoTime {
-        MonoTime::from_nanos(self.base.nanos().saturating_add(self.span_ns(self.sent)))
+        let whole = self.burst.map_or(self.sent, |burst| self.sent - self.sent % burst);
+        MonoTime::from_nanos(self.base.nanos().saturating_add(self.span_ns(whole)))
     }
 
     /// Takes note of `count` datagrams that left at `now`.
@@ -117,8 +131,13 @@ impl Schedule {
         self.base = MonoTime::from_nanos(self.base.nanos().saturating_add(excess_ns));
         self.forgiven_ns = self.forgiven_ns.saturating_add(excess_ns);
         self.sent += count as u64;
+        let finished = match self.burst {
+            Some(burst) if !self.sent.is_multiple_of(burst) => return,
+            Some(burst) => burst,
+            None => count as u64,
+        };
         let left = due.nanos().max(now.nanos().saturating_sub(LATE_NS));
-        let hurried_ns = self.span_ns(count as u64) / 11 * 10;
+        let hurried_ns = self.span_ns(finished) / 11 * 10;
         self.not_before = MonoTime::from_nanos(left.saturating_add(hurried_ns));
     }
 
@@ -214,6 +233,20 @@ mod tests {
         }
         // At 10 Mbit/s and 1200 bytes the mean is 1.0417: one with 2 has 1.92 times that.
         assert_eq!(busiest(10_000_000, 1200, sometimes), 1.92);
+    }
+
+    #[test]
+    fn a_burst_leaves_at_once_and_then_waits_for_its_whole_time() {
+        let mut schedule = schedule(8_000_000, 1000).in_bursts(Some(10));
+        for burst in 1..=5 {
+            let begin = AT((burst - 1) * 10_000_000);
+            for (capacity, count) in [(4, 4), (4, 4), (4, 2)] {
+                assert_eq!((schedule.due(), schedule.batch(capacity)), (begin, count));
+                schedule.sent(count, begin);
+            }
+            // Ten datagrams of 1 ms.
+            assert_eq!(schedule.due(), AT(burst * 10_000_000));
+        }
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub(super) struct Sender {
     pub(super) head: Arc<[u8]>,
     /// Round-trip time of the control connection, where known.
     pub(super) rtt: Option<Duration>,
+    /// Datagrams that leave at once within the pace.
+    pub(super) burst: Option<u32>,
     /// Datagrams that the streams of a direction have left to send, where their number ends the
     /// test.
     pub(super) budget: Option<Arc<AtomicU64>>,
@@ -133,8 +135,10 @@ impl Sender {
         let size = self.request.size_bytes as usize;
         let pace = self.request.pace_bps.map(BitRate::from_bits_per_sec);
         let schedule = pace.map(|pace| Schedule::starting_at(pace, size, begin));
+        let schedule = schedule.map(|schedule| schedule.in_bursts(self.burst));
         // What the kernel holds back already would leave at a rate that is steered away from.
-        let by_kernel = self.steering.is_none() && kernel_paces(&self.socket);
+        let even = self.steering.is_none() && self.burst.is_none();
+        let by_kernel = even && kernel_paces(&self.socket);
         let schedule = schedule.map(|schedule| match by_kernel {
             true => schedule.kept_by_kernel(),
             false => schedule,

@@ -211,6 +211,8 @@ pub(crate) struct Sender {
     pub(crate) finish: Finish,
     pub(crate) omit_ns: u64,
     pub(crate) pace: Option<BitRate>,
+    /// Whole buffers that are written at once within the pace.
+    pub(crate) burst: Option<u32>,
     /// Close this direction at the end; where the end is told otherwise, the stream stays open.
     pub(crate) closes: bool,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
@@ -285,7 +287,8 @@ impl Sender {
         if let Some(dealt) = &self.dealt {
             return self.write_dealt((begin, MonoTime::from_nanos(deadline)), dealt, outlet);
         }
-        let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
+        let pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
+        let mut pacer = pacer.map(|pacer| pacer.in_bursts(self.burst));
         let whole = self.payload.length();
         let (mut total, mut calls) = (self.head.len() as u64, 0);
         if let Err(error) = io::Write::write_all(&mut &*self.stream, &self.head) {

@@ -36,6 +36,8 @@ pub(crate) struct Endpoint {
     cpus: Vec<u32>,
     /// Senders close their direction when they are done.
     closes: bool,
+    /// Whole buffers that leave at once within the pace.
+    burst: Option<u32>,
     started: MonoTime,
     stolen: Option<StolenTime>,
 }
@@ -106,9 +108,9 @@ impl Endpoint {
     pub(crate) fn in_manner(request: Request, manner: Manner) -> Self {
         let switches = Arc::new(Switches::default());
         let (streams, started) = (Vec::new(), MonoTime::default());
-        let closes = true;
+        let (closes, burst) = (true, None);
         let (payload, cpus, stolen) = (None, Vec::new(), None);
-        Self { request, manner, streams, switches, payload, cpus, closes, started, stolen }
+        Self { request, manner, streams, switches, payload, cpus, closes, burst, started, stolen }
     }
 
     /// The same with its data threads kept on these processors, in turn; none leaves them free.
@@ -122,6 +124,12 @@ impl Endpoint {
         let mut endpoint = Self::new(request);
         endpoint.closes = false;
         endpoint
+    }
+
+    /// Senders with a pace write so many buffers at once.
+    pub(crate) const fn in_bursts(mut self, burst: Option<u32>) -> Self {
+        self.burst = burst;
+        self
     }
 
     /// What the stream that was added last sends before its payload.
@@ -192,6 +200,7 @@ impl Endpoint {
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
                         pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
+                        burst: self.burst,
                         closes: self.closes,
                         budget: match bytes.filter(|_| self.manner.shares) {
                             Some(bytes) => Some(stream.share(bytes, self.request.streams)),

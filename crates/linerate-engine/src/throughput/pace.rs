@@ -18,17 +18,29 @@ const WRITE_SPAN_NS: u128 = 1_000_000;
 pub(super) struct Pacer {
     rate: BitRate,
     next: MonoTime,
+    /// Whole buffers that are written at once.
+    burst: Option<u32>,
+    /// Bytes and buffers of the burst that is being written.
+    written: (usize, u32),
 }
 
 impl Pacer {
     /// A schedule that begins now.
     pub(super) const fn starting_at(rate: BitRate, now: MonoTime) -> Self {
-        Self { rate, next: now }
+        Self { rate, next: now, burst: None, written: (0, 0) }
+    }
+
+    /// The same, in bursts of so many buffers.
+    pub(super) const fn in_bursts(self, burst: Option<u32>) -> Self {
+        Self { burst, ..self }
     }
 
     /// Bytes for one write: what the pace gives in a millisecond, at least 1 and at most
     /// `buffer_bytes`.
     pub(super) fn write_bytes(&self, buffer_bytes: usize) -> usize {
+        if self.burst.is_some() {
+            return buffer_bytes;
+        }
         let bits = u128::from(self.rate.bits_per_sec()) * WRITE_SPAN_NS / 1_000_000_000;
         usize::try_from(bits / 8).unwrap_or(usize::MAX).clamp(1, buffer_bytes)
     }
@@ -40,6 +52,16 @@ impl Pacer {
 
     /// Takes note of `bytes` written at `now`.
     pub(super) fn wrote(&mut self, bytes: usize, now: MonoTime) {
+        let bytes = match self.burst {
+            Some(burst) => {
+                self.written = (self.written.0 + bytes, self.written.1 + 1);
+                if self.written.1 < burst {
+                    return;
+                }
+                std::mem::take(&mut self.written).0
+            }
+            None => bytes,
+        };
         let span = bytes as u128 * 8 * 1_000_000_000 / u128::from(self.rate.bits_per_sec().max(1));
         let span = u64::try_from(span).unwrap_or(u64::MAX);
         let earliest = MonoTime::from_nanos(now.nanos().saturating_sub(CATCH_UP_NS));
@@ -62,6 +84,21 @@ mod tests {
         for step in 1..=1000 {
             pacer.wrote(1250, pacer.due());
             assert_eq!(pacer.due(), AT(step * 1_000_000));
+        }
+    }
+
+    #[test]
+    fn a_burst_leaves_at_once_and_then_waits_for_its_whole_time() {
+        let rate = BitRate::from_bits_per_sec(8_000_000);
+        let mut pacer = Pacer::starting_at(rate, AT(0)).in_bursts(Some(3));
+        assert_eq!(pacer.write_bytes(1000), 1000);
+        for step in 1..=10 {
+            for _ in 0..3 {
+                assert_eq!(pacer.due(), AT((step - 1) * 3_000_000));
+                pacer.wrote(1000, pacer.due());
+            }
+            // 3 x 1000 bytes x 8 / 8,000,000 bit/s are 3 ms.
+            assert_eq!(pacer.due(), AT(step * 3_000_000));
         }
     }
 

@@ -30,7 +30,7 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// A test that follows another may find its place not yet given back: a client's last message
 /// and its next connection cross on the way.
-const HANDOVER: Duration = Duration::from_millis(300);
+pub(crate) const HANDOVER: Duration = Duration::from_millis(300);
 /// How often waits look at the stop flag.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// How often the end of the streams is looked for once it is due.
@@ -71,8 +71,21 @@ pub trait Admission: Sync {
     /// The answer to send to the client.
     fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse>;
 
+    /// The same for a client that waits for its place and asks again and again: those that have
+    /// waited longer come first.
+    /// # Errors
+    /// As above.
+    fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.admit(demand, peer)
+    }
+
     /// Longest time a test may send.
     fn duration_max(&self) -> Duration;
+
+    /// A client that could be told that the server is busy waits this long for its place before.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// Runs one test over a control connection whose hellos are done; returns what the log should say.
@@ -446,11 +459,7 @@ fn places(request: &Request) -> impl Iterator<Item = (Direction, u16)> + '_ {
 }
 
 /// A permit, waiting [`HANDOVER`] for the place of a test that is just ending.
-pub(crate) fn admit(
-    demand: &Demand,
-    peer: SocketAddr,
-    admission: &dyn Admission,
-) -> Result<Permit, Refuse> {
+fn admit(demand: &Demand, peer: SocketAddr, admission: &dyn Admission) -> Result<Permit, Refuse> {
     let deadline = monotonic() + HANDOVER;
     loop {
         match admission.admit(demand, peer) {

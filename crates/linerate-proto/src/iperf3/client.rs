@@ -85,9 +85,11 @@ impl ClientMachine {
         }
     }
 
-    /// The server closed the connection: what that means where it says something.
+    /// The server closed the connection: what that means where it says something. Version 3.12
+    /// leaves the kernel's number out when it refuses a user.
     pub fn closed(&self) -> Option<ClientEvent> {
-        (self.stage == Stage::AwaitErrorNumbers).then_some(ClientEvent::Failed(None))
+        let code = || self.inbox.error_number().map(|code| (code, 0));
+        (self.stage == Stage::AwaitErrorNumbers).then(|| ClientEvent::Failed(code()))
     }
 
     fn results(&mut self) -> Result<Option<ClientEvent>, WireError> {

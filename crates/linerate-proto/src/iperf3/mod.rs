@@ -8,6 +8,7 @@
 
 mod client;
 mod cookie;
+mod credentials;
 mod datagram;
 mod error_code;
 mod json;
@@ -19,6 +20,7 @@ mod wire;
 
 pub use client::{ClientEvent, ClientMachine};
 pub use cookie::{COOKIE_BYTES, Cookie};
+pub use credentials::{Credentials, Users, UsersError, from_base64, to_base64, token_bytes};
 pub use datagram::{
     CONNECT_BYTES, CONNECT_REPLY, CONNECT_REQUEST, CounterWidth, DatagramHeader, is_connect_reply,
 };

@@ -246,6 +246,21 @@ fn datagrams_are_those_that_were_recorded() {
 }
 
 #[test]
+fn a_server_error_without_the_kernels_number_still_has_iperf3s() {
+    // What 3.12 says to a client whose user it does not know: 9, then -2 and 142, and no more.
+    for (bytes, expected) in [
+        (&[9, 0xfe, 0, 0, 0, 142][..], Some((ErrorCode::AUTHENTICATION, 0))),
+        (&[9, 0xfe, 0, 0], None),
+    ] {
+        let mut machine = ClientMachine::default();
+        machine.push(bytes);
+        assert_eq!(machine.next_event(), Ok(Some(ClientEvent::SendParams)));
+        assert_eq!(machine.next_event(), Ok(None));
+        assert_eq!(machine.closed(), Some(ClientEvent::Failed(expected)));
+    }
+}
+
+#[test]
 fn answers_of_old_and_new_servers_open_a_stream() {
     let answers: [&[u8]; 4] =
         [b"6789", b"9876", &[0xb1, 0x68, 0xde, 0x3a], &[0x3a, 0xde, 0x68, 0xb1]];

@@ -105,6 +105,11 @@ impl Inbox {
         Ok(Some(text))
     }
 
+    /// The first number behind a server error.
+    pub(super) fn error_number(&self) -> Option<ErrorCode> {
+        self.buffer.first_chunk().map(|bytes| ErrorCode(i32::from_be_bytes(*bytes)))
+    }
+
     /// The numbers behind a server error: iperf3's and the kernel's.
     pub(super) fn error_numbers(&mut self) -> Option<(ErrorCode, i32)> {
         let bytes = *self.buffer.first_chunk::<8>()?;

@@ -5,22 +5,23 @@
 //! let in is told so after its parameters.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Fault, Plan, Record, Tool};
 use linerate_engine::failure::words_of;
 use linerate_engine::foreign::iperf3::{
-    Arrival, Door, House, Observer, Registry, read_cookie, serve,
+    Arrival, Door, Guard, House, Observer, Registry, read_cookie, serve,
 };
-use linerate_engine::throughput::Admission;
 use linerate_proto::iperf3::{Cookie, Params, ServerOutput};
 use linerate_report::iperf3::{Lines, Role, Sheet, Unit};
+use linerate_sys::clock::monotonic;
 use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 
 use crate::admission::{Gate, Limits};
 use crate::listen::{Log, LogEntry, accept, listen};
+use crate::table::{Knowing, Table};
 
 /// Time between the samples of a test.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -37,6 +38,7 @@ pub(crate) struct Clients {
     registry: Registry,
     serial: AtomicU64,
     door: Option<Door>,
+    guard: Option<Guard>,
 }
 
 impl Clients {
@@ -44,6 +46,11 @@ impl Clients {
     pub(crate) fn of(listener: &TcpListener) -> Self {
         let door = listener.local_addr().ok().and_then(|local| Door::open(local).ok());
         Self { door, ..Self::default() }
+    }
+
+    /// The same, asked who they are.
+    pub(crate) fn guard(&mut self, guard: Guard) {
+        self.guard = Some(guard);
     }
 
     /// The place of a connection in the order of arrival; asked before threads can mix it up.
@@ -55,7 +62,7 @@ impl Clients {
     pub(crate) fn answer(
         &self,
         connection: (TcpStream, SocketAddr, u64),
-        admission: &dyn Admission,
+        admission: &Knowing<'_>,
         stop: &Stop,
     ) -> Result<Option<String>, Failure> {
         self.answer_to(connection, (admission, stop, INTERVAL), &mut Printed::default())
@@ -64,16 +71,18 @@ impl Clients {
     fn answer_to(
         &self,
         (stream, peer, serial): (TcpStream, SocketAddr, u64),
-        (admission, stop, interval): (&dyn Admission, &Stop, Duration),
+        (admission, stop, interval): (&Knowing<'_>, &Stop, Duration),
         observer: &mut dyn Observer,
     ) -> Result<Option<String>, Failure> {
         let cookie = read_cookie(&stream, peer)?;
         let arrival = Arrival { stream, peer, serial };
+        admission.place.known();
         let Err(arrival) = self.registry.deliver(&cookie, arrival) else { return Ok(None) };
         let tool =
             Tool { name: "linerate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let (registry, door) = (&self.registry, self.door.as_ref());
-        let house = House { registry, door, admission, stop, tool, interval };
+        let guard = self.guard.as_ref();
+        let house = House { registry, door, admission, guard, stop, tool, interval };
         serve(arrival, cookie, &house, observer).map(Some)
     }
 }
@@ -141,8 +150,8 @@ pub struct Iperf3Server {
     listener: TcpListener,
     clients: Clients,
     gate: Gate,
-    limits: Limits,
-    connections: AtomicUsize,
+    table: Table,
+    idle_end: Option<Duration>,
 }
 
 /// Makes an observer for each connection.
@@ -158,9 +167,23 @@ impl Iperf3Server {
             clients: Clients::of(&listener),
             listener,
             gate: Gate::new(limits),
-            limits,
-            connections: AtomicUsize::new(0),
+            table: Table::new(limits.connections),
+            idle_end: None,
         })
+    }
+
+    /// Asks clients who they are.
+    #[must_use]
+    pub fn guarded(mut self, guard: Option<Guard>) -> Self {
+        self.clients.guard = guard;
+        self
+    }
+
+    /// Ends by itself when nobody has come for so long.
+    #[must_use]
+    pub const fn ending_idle(mut self, after: Option<Duration>) -> Self {
+        self.idle_end = after;
+        self
     }
 
     /// The address that was bound; its port when 0 was asked.
@@ -175,22 +198,27 @@ impl Iperf3Server {
     /// Answers clients until `stop` is asked, then lets running tests end.
     pub fn run(&self, stop: &Stop, interval: Duration, observers: Observers<'_>, log: Log<'_>) {
         std::thread::scope(|scope| {
+            let mut busy = monotonic();
             while !stop.asked() {
+                if !self.table.is_empty() {
+                    busy = monotonic();
+                }
+                if self.idle_end.is_some_and(|after| monotonic().since(busy) >= after) {
+                    return;
+                }
                 if !readable(&self.listener, ACCEPT_WAIT).unwrap_or(false) {
                     continue;
                 }
                 let Some((stream, peer)) = accept(&self.listener, log) else { continue };
-                // A second copy of the limit in `listen`, without its log of refused connections.
-                if self.connections.load(Ordering::Acquire) >= self.limits.connections {
-                    continue;
-                }
-                self.connections.fetch_add(1, Ordering::AcqRel);
+                // Those that find no place are closed, and no log tells of it.
+                let Some(place) = self.table.enter(&stream) else { continue };
                 let connection = (stream, peer, self.clients.next_serial());
                 let handle = move || {
                     let mut observer = observers();
-                    let shared: (&dyn Admission, _, _) = (&self.gate, stop, interval);
+                    let knowing = Knowing { admission: &self.gate, place: &place };
+                    let shared = (&knowing, stop, interval);
                     let result = self.clients.answer_to(connection, shared, &mut *observer);
-                    self.connections.fetch_sub(1, Ordering::AcqRel);
+                    drop(place);
                     let (line, tested) = match result {
                         Ok(Some(line)) => (line, true),
                         Ok(None) => return,
@@ -199,9 +227,8 @@ impl Iperf3Server {
                     log(&LogEntry { peer: Some(peer), line: &line, tested });
                 };
                 let name = "linerate-client".to_owned();
-                if std::thread::Builder::new().name(name).spawn_scoped(scope, handle).is_err() {
-                    self.connections.fetch_sub(1, Ordering::AcqRel);
-                }
+                // Without a thread for it the connection is closed.
+                let _ = std::thread::Builder::new().name(name).spawn_scoped(scope, handle);
             }
         });
     }

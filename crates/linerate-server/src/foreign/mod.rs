@@ -11,12 +11,13 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Via};
 use linerate_engine::foreign::iperf2::{UdpEar, UdpSeen, UdpServing};
 use linerate_engine::foreign::nuttcp::DataPorts;
-use linerate_engine::foreign::{Serving, iperf2, nuttcp};
+use linerate_engine::foreign::{Seen, Serving, iperf2, nuttcp};
 use linerate_engine::throughput::Admission;
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
 use crate::listen::{Log, LogEntry, listen};
+use crate::table::{Knowing, Place};
 
 /// What this server answers of other programs' protocols.
 const SPOKEN: [Via; 3] = [Via::Iperf3, Via::Iperf2, Via::Nuttcp];
@@ -139,17 +140,19 @@ impl Shared {
 pub(crate) fn answer(
     arrival: Arrival,
     shared: &Shared,
-    gate: &Gate,
+    (gate, place): (&Gate, &Place<'_>),
     stop: &Stop,
 ) -> Result<Option<String>, Failure> {
     let Arrival { via, port, stream, peer, serial } = arrival;
     let Err(stream) = shared.data_ports.deliver(port, peer.ip(), stream) else { return Ok(None) };
-    let by_address = gate.by_address();
-    let admission: &dyn Admission = if via == Via::Nuttcp { gate } else { &by_address };
-    let mut serving = Serving { admission, stop, interval: INTERVAL, watch: &mut |_| {} };
+    let by_address = !matches!(via, Via::Nuttcp | Via::Iperf3);
+    let admission: &dyn Admission = if by_address { &gate.by_address() } else { gate };
+    let knowing = Knowing { admission, place };
+    let watch = &mut |_: &Seen<'_>| {};
+    let mut serving = Serving { admission: &knowing, stop, interval: INTERVAL, watch };
     match via {
         Via::Iperf2 | Via::Ttcp => iperf2::serve(stream, &mut serving).map(Some),
-        Via::Iperf3 => shared.iperf3.answer((stream, peer, serial), gate, stop),
+        Via::Iperf3 => shared.iperf3.answer((stream, peer, serial), &knowing, stop),
         Via::Nuttcp => nuttcp::serve(stream, &shared.data_ports, &mut serving).map(Some),
     }
 }

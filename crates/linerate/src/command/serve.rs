@@ -11,6 +11,7 @@ use linerate_sys::stop::Stop;
 
 use crate::exit::Outcome;
 use crate::output;
+use crate::personality::iperf3::GuardFlags;
 
 /// Flags of `linerate serve`.
 #[derive(Debug, clap::Args)]
@@ -34,24 +35,33 @@ pub(crate) struct Args {
     /// ttcp), nuttcp; `none` for none; by default each at its usual port where that is free
     #[arg(long, value_name = "LIST", value_parser = parse_foreign)]
     foreign: Option<Foreign>,
+    /// Time for which a client of iperf3 waits for its place before it is told that the server is
+    /// busy; nuttcp's wait 30 s anyhow, those of linerate ask by --wait
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
+    queue: std::time::Duration,
     /// End after the first test
     #[arg(short = '1', long)]
     one_off: bool,
+    #[command(flatten)]
+    guard: GuardFlags,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     let stop = Stop::on_signals()?;
+    linerate_sys::open_files::raise_limit();
+    let guard = args.guard.guard()?;
     let limits = Limits {
         tests: args.max_tests,
         streams: args.max_streams,
         duration: args.max_duration,
+        queue: args.queue,
         ..Limits::default()
     };
     let address = args.bind.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
     let foreign = args.foreign.unwrap_or(Foreign::Usual);
     let local = SocketAddr::new(address, args.port);
-    let server = bind(&ServeOptions { local, limits, foreign }, args.bind.is_none())?;
+    let mut server = bind(&ServeOptions { local, limits, foreign }, args.bind.is_none())?;
     let local = server.local_addr()?;
     let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
     output::note(&format!("linerate: serving on {local}, {echo}"));
@@ -68,11 +78,16 @@ pub(crate) fn run(args: Args) -> Outcome {
         port = local.port()
     ));
     output::note(&format!(
-        "linerate: limits: {} at once, {} streams, {} s a test; Ctrl-C ends",
+        "linerate: limits: {} at once, {} streams, {} s a test, {} connections; Ctrl-C ends",
         if limits.tests == 1 { "1 test".to_owned() } else { format!("{} tests", limits.tests) },
         limits.streams,
-        limits.duration.as_secs()
+        limits.duration.as_secs(),
+        server.connections_max()
     ));
+    if let Some(guard) = guard {
+        server.guard_iperf3(guard);
+        output::note("linerate: asks clients of iperf3 who they are, those of others do not say");
+    }
     let one_off = args.one_off.then(|| stop.clone());
     let log = move |entry: &LogEntry<'_>| {
         let peer = entry.peer.map_or_else(String::new, |peer| format!("{peer}: "));

@@ -24,8 +24,10 @@ use super::control::Control;
 use super::ending::Ending;
 use super::fail::refusal;
 use super::gather::opened;
-use super::plan::params;
+use super::login::Login;
+use super::plan::{burst_of, out_of_bounds, params};
 use super::report::{Own, Place, is_of, places, remote_reports, results};
+use super::silence::Silence;
 use crate::address::resolve;
 use crate::context::Context;
 use crate::path::witness::Witness;
@@ -52,13 +54,23 @@ pub struct Extras {
     pub extra_data: Option<String>,
     /// What the server printed is wanted.
     pub server_output: bool,
+    /// Who measures, for a server that asks.
+    pub login: Option<Login>,
+    /// Blocks that leave at once within the pace.
+    pub burst: Option<u64>,
+    /// A test gives up when nothing is received for so long.
+    pub receive_max: Option<Duration>,
 }
 
 impl Extras {
     /// The parameters with these beside them.
-    pub(super) fn with(self, params: Params) -> Params {
-        let Self { title, extra_data, server_output } = self;
-        Params { title, extra_data, get_server_output: server_output, ..params }
+    pub(super) fn with(self, params: Params) -> Result<Params, Failure> {
+        let Self { title, extra_data, server_output, login, burst, receive_max: _ } = self;
+        let auth_token = login.map(|login| login.token()).transpose()?;
+        let get_server_output = server_output;
+        let params = Params { title, extra_data, get_server_output, auth_token, burst, ..params };
+        params.check().map_err(|error| out_of_bounds(&error))?;
+        Ok(params)
     }
 }
 
@@ -117,6 +129,7 @@ struct Test {
     stopped_ns: u64,
     /// What the server printed.
     server_output: Option<ServerOutput>,
+    receive_max: Option<Duration>,
 }
 
 impl Test {
@@ -127,7 +140,8 @@ impl Test {
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let params = extras.with(params(plan)?);
+        let receive_max = extras.receive_max;
+        let params = extras.with(params(plan)?)?;
         let request = request(plan);
         request.check().map_err(|error| {
             Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
@@ -142,7 +156,7 @@ impl Test {
         let control = way.control()?;
         account.server_host_id = same_host(&control);
         let places = places(request.each_direction(), request.streams);
-        let endpoint = Endpoint::leaving_open(request.clone());
+        let endpoint = Endpoint::leaving_open(request.clone()).in_bursts(burst_of(&params));
         let mut test = Self {
             control,
             endpoint,
@@ -151,6 +165,7 @@ impl Test {
             omitted: Vec::new(),
             stopped_ns: 0,
             server_output: None,
+            receive_max,
         };
         test.set_up(&params, &way, context, account).inspect_err(|_| {
             test.endpoint.halt();
@@ -254,8 +269,13 @@ impl Test {
         let mut omit =
             (self.request.omit_ns > 0).then(|| begin + Duration::from_nanos(self.request.omit_ns));
         let mut end: Option<Ending> = None;
+        let mut silence = Silence::since(begin, self.receive_max);
         loop {
             let now = monotonic();
+            if self.request.directions != TcpDirections::Up && end.is_none() {
+                let silent = silence.look(self.received(now), now);
+                silence.check(silent, self.control.peer())?;
+            }
             if now >= tick {
                 self.sample(now, account, context);
                 tick += interval;
@@ -292,13 +312,16 @@ impl Test {
         let Some(budget) = self.request.byte_budget() else { return false };
         let received = match self.request.directions {
             TcpDirections::Up => true,
-            _ => {
-                let samples = self.endpoint.sample(monotonic());
-                let down = samples.iter().filter(|sample| sample.direction == Direction::Down);
-                down.map(|sample| sample.bytes).sum::<u64>() >= budget
-            }
+            _ => self.received(monotonic()) >= budget,
         };
         received && self.endpoint.has_sent()
+    }
+
+    /// Bytes that came from the server.
+    fn received(&mut self, now: MonoTime) -> u64 {
+        let samples = self.endpoint.sample(now);
+        let down = samples.iter().filter(|sample| sample.direction == Direction::Down);
+        down.map(|sample| sample.bytes).sum()
     }
 
     /// Whether what was sent has arrived and been read, or has had its time.

@@ -120,7 +120,10 @@ impl<M: Machine + Default> Control<M> {
                 Ok(0) => return self.machine.closed().map(Some).ok_or_else(|| self.closed()),
                 Ok(count) => self.machine.push(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.gone("receive from", &error)),
+                Err(error) => {
+                    let said = self.machine.closed().map(Some);
+                    return said.ok_or_else(|| self.gone("receive from", &error));
+                }
             }
         }
     }

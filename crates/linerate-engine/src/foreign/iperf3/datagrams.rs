@@ -12,6 +12,7 @@ use linerate_proto::iperf3::{
 };
 use linerate_proto::native::{EndReport, UdpRequest, UdpSample, UdpSent};
 
+use super::plan::out_of_bounds;
 use super::report::{Place, is_of};
 use crate::datagram::layout::{Head, Layout, Leaving, Read};
 
@@ -96,10 +97,7 @@ pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Fail
         client_version: Some(format!("linerate {}", env!("CARGO_PKG_VERSION"))),
         ..Params::default()
     };
-    params.check().map_err(|error| {
-        Failure::new(Fault::Usage, "ask iperf3 for", error.key, error.to_string())
-            .advise("these bounds are iperf3's own")
-    })?;
+    params.check().map_err(|error| out_of_bounds(&error))?;
     Ok(params)
 }
 

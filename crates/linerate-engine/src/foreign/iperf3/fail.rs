@@ -1,7 +1,7 @@
 //! Why a test with an iperf3 server did not come to its end, in this program's words.
 
 use linerate_core::record::{Failure, Fault};
-use linerate_proto::iperf3::ClientEvent;
+use linerate_proto::iperf3::{ClientEvent, ErrorCode};
 
 use crate::failure::words_of;
 
@@ -25,7 +25,14 @@ pub(super) fn refusal(peer: &str, event: ClientEvent) -> Failure {
                 }
             };
             let reason = format!("the server gave up: {code}{kernel}");
-            Failure::new(Fault::PeerRefused, "test with", peer, reason)
+            let failure = Failure::new(Fault::PeerRefused, "test with", peer, reason);
+            match code {
+                ErrorCode::AUTHENTICATION => failure.advise(
+                    "give --username and --rsa-public-key-path; a server before 3.17 wants \
+                     --use-pkcs1-padding, and both clocks have to agree",
+                ),
+                _ => failure,
+            }
         }
         ClientEvent::Failed(None) => {
             let reason = "the server gave up and does not say why";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, Finish, TcpDirections, TcpPlan, Via};
 use linerate_core::units::BitRate;
-use linerate_proto::iperf3::{Params, Protocol};
+use linerate_proto::iperf3::{Params, ParamsError, Protocol};
 use linerate_proto::native::Request;
 
 /// Bytes of a write where the client names none (DEFAULT_TCP_BLKSIZE).
@@ -55,11 +55,19 @@ pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
         client_version: Some(format!("linerate {}", env!("CARGO_PKG_VERSION"))),
         ..Params::default()
     };
-    params.check().map_err(|error| {
-        Failure::new(Fault::Usage, "ask iperf3 for", error.key, error.to_string())
-            .advise("these bounds are iperf3's own")
-    })?;
+    params.check().map_err(|error| out_of_bounds(&error))?;
     Ok(params)
+}
+
+/// Blocks that leave at once; checked parameters have 1000 at most.
+pub(super) fn burst_of(params: &Params) -> Option<u32> {
+    params.burst.and_then(|burst| u32::try_from(burst).ok())
+}
+
+/// A value that iperf3 does not take.
+pub(super) fn out_of_bounds(error: &ParamsError) -> Failure {
+    Failure::new(Fault::Usage, "ask iperf3 for", error.key, error.to_string())
+        .advise("these bounds are iperf3's own")
 }
 
 /// The test that a client's parameters ask of this end. The client ends it; bytes and blocks bound

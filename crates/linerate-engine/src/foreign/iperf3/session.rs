@@ -22,7 +22,8 @@ use super::client::{server_side, without_omitted};
 use super::control::Control;
 use super::door::Door;
 use super::gather::{opened, take_streams};
-use super::plan::{plan_of, request_of};
+use super::login::Guard;
+use super::plan::{burst_of, plan_of, request_of};
 use super::registry::{Arrival, Registry};
 use super::report::{Own, Place, is_of, places, remote_reports, results};
 use crate::foreign::test::VANISHED;
@@ -31,7 +32,7 @@ use crate::throughput::client::client_side;
 use crate::throughput::control::plain;
 use crate::throughput::endpoint::Endpoint;
 use crate::throughput::fold::fold;
-use crate::throughput::session::{LOOK_AT_END, admit};
+use crate::throughput::session::{HANDOVER, LOOK_AT_END};
 use crate::throughput::{Admission, Demand, Permit};
 
 /// A client has this long for each step of the set-up and of the end.
@@ -42,7 +43,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(10);
 /// How often waits look at the stop flag and for arrived streams.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// What is on the way when the client ends has this long to arrive.
-const DRAIN_MAX: Duration = Duration::from_secs(2);
+const DRAIN_MAX: Duration = Duration::from_secs(4);
 /// Where the client does not tell how much it sent, the end is when nothing came for this long.
 const QUIET: Duration = Duration::from_millis(100);
 /// Threads that were told to leave are given this long.
@@ -56,6 +57,8 @@ pub struct House<'a> {
     pub door: Option<&'a Door>,
     /// Who may run.
     pub admission: &'a dyn Admission,
+    /// Asks clients who they are; none lets everybody in.
+    pub guard: Option<&'a Guard>,
     /// The server is being stopped.
     pub stop: &'a Stop,
     /// This program, for the record.
@@ -167,7 +170,7 @@ impl Session<'_> {
         let tool = self.house.tool.clone();
         let mut running = Running {
             places: places(request.each_direction(), request.streams),
-            endpoint: Endpoint::new(request.clone()),
+            endpoint: Endpoint::new(request.clone()).in_bursts(burst_of(&params)),
             account: Account {
                 row_ns_min: request.interval_ns / 4,
                 omit_ns: request.omit_ns,
@@ -194,6 +197,12 @@ impl Session<'_> {
         let fail = |reason: String| {
             Err(Failure::new(Fault::PeerMisbehaved, "serve", plain(self.peer), reason))
         };
+        if let Some(guard) = self.house.guard
+            && let Err(reason) = guard.admit(params.auth_token.as_deref())
+        {
+            self.code = ErrorCode::AUTHENTICATION;
+            return fail(reason);
+        }
         if params.protocol == Protocol::Sctp {
             self.code = ErrorCode::UNIMPLEMENTED;
             return fail(format!("it asks for {:?}", params.protocol));
@@ -213,9 +222,20 @@ impl Session<'_> {
         planned: Option<Duration>,
     ) -> Result<Result<Permit, String>, Failure> {
         let demand = Demand { streams, planned };
-        let refuse = match admit(&demand, self.peer, self.house.admission) {
-            Ok(permit) => return Ok(Ok(permit)),
-            Err(refuse) => refuse,
+        let admission = self.house.admission;
+        let deadline = monotonic() + admission.patience().max(HANDOVER);
+        let refuse = loop {
+            let answer = match admission.patience() {
+                Duration::ZERO => admission.admit(&demand, self.peer),
+                _ => admission.admit_in_turn(&demand, self.peer),
+            };
+            match answer {
+                Ok(permit) => return Ok(Ok(permit)),
+                Err(refuse) if refuse.code == RefuseCode::Busy && monotonic() < deadline => {}
+                Err(refuse) => break refuse,
+            }
+            self.look_at_client()?;
+            linerate_sys::clock::sleep(LOOK_AT_END);
         };
         let line = format!("iperf3: refused: {}", refuse.reason);
         match refuse.code {
@@ -438,7 +458,11 @@ fn drain(running: &mut Running, of_client: &Results) {
         if moved != last.0 {
             last = (moved, now);
         }
-        let quiet = now.since(last.1) >= QUIET;
+        // Receivers that wait for a processor are silent, too, so what is told counts more.
+        let tells = running.request.omit_ns == 0
+            && running.request.each_direction().contains(&Direction::Up)
+            && running.places.iter().all(|place| expects(place).is_some());
+        let quiet = !tells && now.since(last.1) >= QUIET;
         if (has_all && running.endpoint.has_sent()) || quiet || now.since(begin) >= DRAIN_MAX {
             break;
         }

@@ -24,8 +24,10 @@ use super::client::{Extras, Way, same_host, server_side};
 use super::control::Control;
 use super::datagrams::{Told, WIDE, told_sent, udp_params, udp_remote_reports, udp_results};
 use super::fail::refusal;
+use super::plan::burst_of;
 use super::report::{Place, places};
 use super::sent_rows::SentRows;
+use super::silence::Silence;
 use crate::context::Context;
 use crate::datagram::account::Account;
 use crate::datagram::client::{checked_request, run_by};
@@ -40,6 +42,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
 /// The last datagrams have this long to arrive before the server is told that the test is over.
 const ARRIVAL: Duration = Duration::from_millis(100);
+/// Where the number of datagrams ends a test and none comes for this long, the last were lost.
+const DONE: Duration = Duration::from_secs(3);
 /// A stream's first datagram is sent again after this: iperf3's own client sends it once.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Times that it is sent.
@@ -82,7 +86,8 @@ fn measure_udp_with(
     request: &UdpRequest,
     (extras, context, account): (Extras, &mut Context<'_>, &mut Account),
 ) -> Result<Option<ServerOutput>, Failure> {
-    let params = extras.with(udp_params(plan, request.size_bytes)?);
+    let receive_max = extras.receive_max;
+    let params = extras.with(udp_params(plan, request.size_bytes)?)?;
     let local = bind_address(plan.bind.as_deref())?;
     account.ends.push(crate::environment::local_end(Some(server.ip())));
     account.witness = Some(Witness::begin(server.ip()));
@@ -94,7 +99,10 @@ fn measure_udp_with(
     account.server_host_id = same_host(&control);
     let places = places(request.each_direction(), request.streams);
     let endpoint = Endpoint::with_layout(request.clone(), WIDE, plan.cpu);
-    let mut test = Test { control, endpoint, request: request.clone(), places, output: None };
+    let endpoint = endpoint.in_bursts(burst_of(&params));
+    let burst = params.burst.unwrap_or(1);
+    let request = request.clone();
+    let mut test = Test { control, endpoint, request, places, output: None, receive_max, burst };
     let parameters = frame(&params.to_json());
     let result = test.run(&parameters, (server, local, cookie), context, account);
     if result.is_err() {
@@ -114,6 +122,8 @@ struct Test {
     request: UdpRequest,
     places: Vec<Place>,
     output: Option<ServerOutput>,
+    receive_max: Option<Duration>,
+    burst: u64,
 }
 
 impl Test {
@@ -260,8 +270,14 @@ impl Test {
             (self.request.omit_ns > 0).then(|| begin + Duration::from_nanos(self.request.omit_ns));
         let (mut omitted, mut sent_rows) = (Vec::new(), SentRows::default());
         let mut ended: Option<MonoTime> = None;
+        let mut silence = Silence::since(begin, self.receive_max);
         loop {
             let now = monotonic();
+            let silent = match self.request.directions {
+                TcpDirections::Up => Duration::ZERO,
+                _ => silence.look(self.received(now), now),
+            };
+            silence.check(silent, self.control.peer())?;
             if now >= tick {
                 let samples = self.endpoint.sample(now);
                 let about = (self.request.size_bytes, self.request.omit_ns);
@@ -275,7 +291,11 @@ impl Test {
                 omit = None;
                 omitted = self.endpoint.sample(now);
             }
-            let over = planned.map_or_else(|| self.is_complete(), |span| now >= begin + span);
+            let over = planned.map_or_else(
+                // The last datagram may be lost.
+                || self.is_complete() || silent >= self.patience(),
+                |span| now >= begin + span,
+            );
             if (over || context.stop.asked()) && ended.is_none() {
                 self.endpoint.stop_sending();
                 ended = Some(now);
@@ -304,6 +324,21 @@ impl Test {
             let of_way = samples.iter().filter(|sample| sample.direction == *direction);
             of_way.map(|sample| sample.counts.next).sum::<u64>() >= budget
         })
+    }
+
+    /// Datagrams that came from the server.
+    fn received(&self, now: MonoTime) -> u64 {
+        let samples = self.endpoint.sample(now);
+        let down = samples.iter().filter(|sample| sample.direction == Direction::Down);
+        down.map(|sample| sample.counts.next).sum()
+    }
+
+    /// A server that sends datagrams by their number is done when none comes for this long: ten
+    /// of its gaps, or two of its bursts, and [`DONE`].
+    fn patience(&self) -> Duration {
+        let bits = u64::from(self.request.size_bytes) * 8 * self.burst.max(5) * 2;
+        let gaps = self.request.pace_bps.map(|bps| bits as f64 / bps.max(1) as f64);
+        DONE + gaps.map_or(Duration::ZERO, |s| Duration::from_secs_f64(s.min(3600.0)))
     }
 
     fn next_event(&mut self, timeout: Duration) -> Result<ClientEvent, Failure> {

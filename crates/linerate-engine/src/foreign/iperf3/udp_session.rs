@@ -15,6 +15,7 @@ use super::client::server_side;
 use super::datagrams::{
     Told, layout_of, told_sent, udp_plan_of, udp_remote_reports, udp_request_of, udp_results,
 };
+use super::plan::burst_of;
 use super::report::{Place, places};
 use super::sent_rows::SentRows;
 use super::session::{GRACE, LOOK, Observer, STEP_TIMEOUT, Session};
@@ -63,7 +64,8 @@ impl Session<'_> {
         let layout = layout_of(&params);
         let mut running = Running {
             places: places(request.each_direction(), request.streams),
-            endpoint: Endpoint::with_layout(request.clone(), layout, None),
+            endpoint: Endpoint::with_layout(request.clone(), layout, None)
+                .in_bursts(burst_of(&params)),
             account: Account {
                 size_bytes: request.size_bytes,
                 row_ns_min: request.interval_ns / 4,

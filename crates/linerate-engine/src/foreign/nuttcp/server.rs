@@ -170,7 +170,7 @@ impl Session {
         let peer = self.peer()?;
         let deadline = monotonic() + QUEUE;
         loop {
-            match serving.admission.admit(demand, peer) {
+            match serving.admission.admit_in_turn(demand, peer) {
                 Ok(permit) => return Ok(permit),
                 Err(refuse) if refuse.code == RefuseCode::Busy && monotonic() < deadline => {}
                 Err(refuse) => return Err(self.refuse(refuse.reason)),

@@ -1,5 +1,7 @@
 //! The client of the command line of iperf3.
 
+use std::num::NonZeroU64;
+
 use linerate_core::record::{
     Event, Failure, Finish, Record, Status, StreamOpened, TcpDirections, TcpPlan, UdpPlan, Via,
 };
@@ -32,11 +34,15 @@ pub(super) fn run(args: &Args, host: &str, paper: &Paper) -> Outcome {
         Some(udp) => Sheet::of_udp(Role::Client, udp),
         None => Sheet::new(Role::Client, plan.clone()),
     };
+    let login = args.login.login(args.guard.use_pkcs1_padding)?;
     let mut page = Page::new(args, sheet, paper);
     let extras = Extras {
         title: args.test.title.clone(),
         extra_data: args.test.extra_data.clone(),
         server_output: args.test.get_server_output,
+        login,
+        burst: args.test.bitrate.and_then(|pace| pace.burst).map(u64::from),
+        receive_max: Some(args.rcv_timeout),
     };
     let stop = Stop::on_signals()?;
     let without_reader = stop.clone();
@@ -91,12 +97,17 @@ fn plan(args: &Args, host: &str) -> Result<TcpPlan, String> {
         mss_bytes: test.set_mss,
         nodelay: test.no_delay,
         congestion_control: test.congestion.clone(),
-        pace: test.bitrate.filter(|rate| *rate > 0).map(BitRate::from_bits_per_sec),
+        pace: test.bitrate.map_or(0, |pace| pace.rate_bps).try_into().ok().map(whole),
         dscp: test.tos.or(test.dscp),
         zero_copy: test.zerocopy,
         connect_timeout_ns: nanos(test.connect_timeout),
         ..TcpPlan::default()
     })
+}
+
+/// A pace that is one.
+fn whole(rate_bps: NonZeroU64) -> BitRate {
+    BitRate::from_bits_per_sec(rate_bps.get())
 }
 
 /// The same over UDP: datagrams that fit an Ethernet packet and 1 Mbit/s unless told otherwise.
@@ -117,8 +128,7 @@ fn udp_plan(args: &Args, plan: &TcpPlan) -> UdpPlan {
         size_bytes: Some(size.unwrap_or(DATAGRAM_BYTES)),
         pace: match test.bitrate {
             None => UdpPlan::default().pace,
-            Some(0) => None,
-            Some(rate) => Some(BitRate::from_bits_per_sec(rate)),
+            Some(pace) => pace.rate_bps.try_into().ok().map(whole),
         },
         window_bytes: plan.window_bytes,
         dscp: plan.dscp,

@@ -1,23 +1,28 @@
 //! `linerate iperf3`: iperf3's command line, with its lines and its document of results, on this
-//! program's engine. Left out: SCTP, files as payload, pinning, the daemon and its files.
+//! program's engine. What is left out is in `refused`, each with its reason.
 
 mod client;
+mod daemon;
+mod login;
 mod number;
 mod paper;
+mod refused;
 mod server;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_core::record::{End, Via};
+use linerate_core::record::{End, Failure, Via};
 use linerate_core::time::WallTime;
 use linerate_engine::environment::local_end;
 use linerate_report::iperf3::{Sheet, Surroundings, Unit, VERSION};
+use linerate_sys::sched::{Pinned, cpus_allowed};
 
 use crate::exit::Outcome;
 use crate::output;
 
-use number::{dscp, milliseconds, rate, seconds, size, tos};
+pub(crate) use login::GuardFlags;
+use number::{Pace, dscp, milliseconds, pace, seconds, size, tos};
 use paper::Paper;
 
 /// Flags of `linerate iperf3`.
@@ -57,15 +62,62 @@ pub(crate) struct Args {
     /// Write each line at once, as is always done
     #[arg(long)]
     forceflush: bool,
+    /// Put the time (UTC) before every line, in a format of strftime
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = STAMP)]
+    timestamps: Option<String>,
+    /// Run on this processor
+    #[arg(short = 'A', long, value_name = "N", value_parser = processor)]
+    affinity: Option<u32>,
+    /// Write the number of this process to this file
+    #[arg(short = 'I', long, value_name = "FILE")]
+    pidfile: Option<PathBuf>,
+    /// Say more, as -V does
+    #[arg(short = 'd', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "4")]
+    debug: Option<String>,
+    /// Give up when nothing is received for this many milliseconds
+    #[arg(long, value_name = "MS", default_value = "120000", value_parser = milliseconds)]
+    rcv_timeout: Duration,
+    /// Notice a peer that is gone, as is always done
+    #[arg(long, value_name = "IDLE/INTERVAL/COUNT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "")]
+    cntl_ka: Option<String>,
     /// Print the version
     #[arg(short = 'v', long)]
     version: bool,
     /// Server: end after one test
     #[arg(short = '1', long)]
     one_off: bool,
+    /// Server: go into the background
+    #[arg(short = 'D', long, requires = "server")]
+    daemon: bool,
+    /// Server: with -1, end when nobody has come for this many seconds
+    #[arg(long, value_name = "SECONDS", requires = "server", value_parser = seconds)]
+    idle_timeout: Option<Duration>,
+    /// Server: longest test in seconds
+    #[arg(long, value_name = "SECONDS", requires = "server", value_parser = seconds)]
+    server_max_duration: Option<Duration>,
     #[command(flatten)]
     test: TestFlags,
+    #[command(flatten)]
+    login: login::LoginFlags,
+    #[command(flatten)]
+    guard: GuardFlags,
+    #[command(flatten)]
+    refused: refused::Refused,
 }
+
+impl Args {
+    /// Where the lines go.
+    fn paper(&self) -> Result<Paper, Failure> {
+        let title = self.test.title.clone();
+        Paper::open(self.logfile.as_deref(), title, self.timestamps.clone())
+    }
+}
+
+/// How the time stands before a line, unless told otherwise: as the C library has it.
+const STAMP: &str = "%a %b %e %H:%M:%S %Y ";
 
 /// Flags of a client's test.
 #[derive(Debug, clap::Args)]
@@ -91,9 +143,9 @@ struct TestFlags {
     /// Number datagrams in 64 bits, as is always done
     #[arg(long)]
     udp_counters_64bit: bool,
-    /// Pace of each stream in bit/s (10M is 10,000,000; 0 is none)
-    #[arg(short = 'b', long, value_name = "RATE", value_parser = rate)]
-    bitrate: Option<u64>,
+    /// Pace of each stream in bit/s (10M is 10,000,000; 0 is none), and blocks that leave at once
+    #[arg(short = 'b', long, value_name = "RATE[/BURST]", value_parser = pace)]
+    bitrate: Option<Pace>,
     /// Streams
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
     parallel: u16,
@@ -133,6 +185,9 @@ struct TestFlags {
     /// Leave out these whole seconds at the start
     #[arg(short = 'O', long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     omit: Duration,
+    /// Send the same bytes again and again, as is always done
+    #[arg(long)]
+    repeating_payload: bool,
     /// Put this before every line
     #[arg(short = 'T', long, value_name = "TEXT")]
     title: Option<String>,
@@ -148,12 +203,24 @@ struct TestFlags {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: Args) -> Outcome {
+pub(crate) fn run(mut args: Args) -> Outcome {
     if args.version {
         output::text(&format!("{VERSION}\n{}\n", system(&local_end(None))));
         return Ok(0);
     }
-    let paper = Paper::open(args.logfile.as_deref(), args.test.title.clone())?;
+    let paper = args.paper()?;
+    if let Some(reason) = args.refused.reason() {
+        paper.error(&format!("parameter error - {reason}"));
+        return Ok(1);
+    }
+    if args.daemon && daemon::leave()? {
+        return Ok(0);
+    }
+    args.verbose |= args.debug.is_some();
+    let _held = args.affinity.map(Pinned::to);
+    if let Some(path) = &args.pidfile {
+        daemon::write_pid(path)?;
+    }
     match &args.client {
         Some(host) => client::run(&args, host, &paper),
         None if args.server => server::run(&args, &paper),
@@ -161,6 +228,17 @@ pub(crate) fn run(args: Args) -> Outcome {
             paper.error("parameter error - must either be a client (-c) or server (-s)");
             Ok(1)
         }
+    }
+}
+
+/// A processor of this host.
+fn processor(text: &str) -> Result<u32, String> {
+    let count = cpus_allowed();
+    match text.parse() {
+        Ok(number) if number < count => Ok(number),
+        Ok(_) => Err(format!("this process has {count} processors")),
+        Err(_) if text.contains(',') => Err("a server chooses its processor itself".to_owned()),
+        Err(_) => Err(format!("{text} is no number")),
     }
 }
 

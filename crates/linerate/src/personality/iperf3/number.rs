@@ -8,12 +8,24 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     with_letter(text, 1024.0)
 }
 
-/// `10M`, `1G`: bit/s, by powers of 1000.
-pub(super) fn rate(text: &str) -> Result<u64, String> {
-    if text.contains('/') {
-        return Err("bursts are not done; the pace is even".to_owned());
-    }
-    with_letter(text, 1000.0)
+/// A pace and how unevenly it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pace {
+    /// Bit/s by powers of 1000; 0 is none.
+    pub(super) rate_bps: u64,
+    /// Blocks that leave at once; none is an even pace.
+    pub(super) burst: Option<u32>,
+}
+
+/// `10M`, `1G/32`: bit/s, and the blocks of a burst.
+pub(super) fn pace(text: &str) -> Result<Pace, String> {
+    let (rate, burst) =
+        text.split_once('/').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
+    let burst = burst.map(|burst| match burst.parse() {
+        Ok(count @ 1..=1000) => Ok(count),
+        _ => Err(format!("{burst} is not a burst of 1 to 1000 blocks")),
+    });
+    Ok(Pace { rate_bps: with_letter(rate, 1000.0)?, burst: burst.transpose()? })
 }
 
 fn with_letter(text: &str, step: f64) -> Result<u64, String> {
@@ -92,12 +104,17 @@ mod tests {
         assert_eq!(size("64K"), Ok(65_536));
         assert_eq!(size("1.5m"), Ok(1_572_864));
         assert_eq!(size("1000"), Ok(1000));
-        assert_eq!(rate("10M"), Ok(10_000_000));
-        assert_eq!(rate("1g"), Ok(1_000_000_000));
+        let of = |rate_bps, burst| Ok(Pace { rate_bps, burst });
+        assert_eq!(pace("10M"), of(10_000_000, None));
+        assert_eq!(pace("1g"), of(1_000_000_000, None));
+        assert_eq!(pace("10M/5"), of(10_000_000, Some(5)));
+        assert_eq!(pace("0/1000"), of(0, Some(1000)));
         for wrong in ["", "K", "1X", "-1", "1e300"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
-        assert!(rate("10M/5").is_err());
+        for wrong in ["10M/", "10M/0", "10M/1001", "10M/x", "/5"] {
+            assert!(pace(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

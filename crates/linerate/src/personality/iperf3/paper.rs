@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
+use linerate_sys::clock::wall;
 
 use crate::output;
 
@@ -15,11 +16,21 @@ use crate::output;
 pub(super) struct Paper {
     file: Option<Mutex<File>>,
     title: Option<String>,
+    /// Format of the time before each line.
+    stamps: Option<String>,
 }
 
 impl Paper {
     /// Standard output, or the end of a file.
-    pub(super) fn open(path: Option<&Path>, title: Option<String>) -> Result<Self, Failure> {
+    pub(super) fn open(
+        path: Option<&Path>,
+        title: Option<String>,
+        stamps: Option<String>,
+    ) -> Result<Self, Failure> {
+        if let Some(format) = stamps.as_ref().filter(|format| wall().text(format).is_none()) {
+            let reason = "it is not a format of strftime";
+            return Err(Failure::new(Fault::Usage, "write the time as", format, reason));
+        }
         let open = |path: &Path| File::options().create(true).append(true).open(path);
         let file = path.map(|path| {
             open(path).map(Mutex::new).map_err(|error| {
@@ -27,19 +38,23 @@ impl Paper {
                 Failure::new(Fault::System, "open log file", object, words_of(&error))
             })
         });
-        Ok(Self { file: file.transpose()?, title })
+        Ok(Self { file: file.transpose()?, title, stamps })
     }
 
     /// Standard output without a title.
     pub(super) const fn standard() -> Self {
-        Self { file: None, title: None }
+        Self { file: None, title: None, stamps: None }
     }
 
     /// Takes lines, each with its end.
     pub(super) fn lines(&self, lines: &str) {
-        let Some(title) = &self.title else { return self.text(lines) };
-        let with_title = |line: &str| format!("{title}:  {line}\n");
-        self.text(&lines.lines().map(with_title).collect::<String>());
+        if self.title.is_none() && self.stamps.is_none() {
+            return self.text(lines);
+        }
+        let time = self.stamps.as_ref().and_then(|format| wall().text(format)).unwrap_or_default();
+        let title = self.title.as_ref().map(|title| format!("{title}:  ")).unwrap_or_default();
+        let with_both = |line: &str| format!("{time}{title}{line}\n");
+        self.text(&lines.lines().map(with_both).collect::<String>());
     }
 
     /// Takes a text as it is.

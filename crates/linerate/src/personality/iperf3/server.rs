@@ -23,7 +23,9 @@ const RULE: &str = "-----------------------------------------------------------\
 /// Answers iperf3's clients, one test at a time, until it is interrupted.
 pub(super) fn run(args: &Args, paper: &Paper) -> Outcome {
     let stop = Stop::on_signals()?;
-    let server = bind(args)?;
+    linerate_sys::open_files::raise_limit();
+    let server = bind(args)?.guarded(args.guard.guard()?);
+    let server = server.ending_idle(args.idle_timeout.filter(|_| args.one_off));
     let port = server.local_addr()?.port();
     let quiet = args.json || args.json_stream;
     let tests = AtomicU64::new(0);
@@ -53,10 +55,8 @@ pub(super) fn run(args: &Args, paper: &Paper) -> Outcome {
         unit: args.format.unwrap_or_default(),
         title: args.test.title.clone(),
     };
-    let open = || Paper::open(args.logfile.as_deref(), args.test.title.clone());
-    let _ = open()?;
     let observers = || -> Box<dyn Observer> {
-        let paper = open().unwrap_or_else(|_| Paper::standard());
+        let paper = args.paper().unwrap_or_else(|_| Paper::standard());
         let (shapes, said) = (shapes.clone(), String::new());
         Box::new(Page { shapes, paper, lines: None, document: None, extra_data: None, said })
     };
@@ -79,6 +79,8 @@ fn bind(args: &Args) -> Result<Iperf3Server, Failure> {
         None => None,
     };
     let limits = Limits::default();
+    let duration = args.server_max_duration.unwrap_or(limits.duration);
+    let limits = Limits { duration, ..limits };
     let v6 = !args.test.version4;
     let local = SocketAddr::new(address.unwrap_or_else(|| any_address(v6)), args.port);
     match Iperf3Server::bind(local, limits) {

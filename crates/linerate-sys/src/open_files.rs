@@ -1,0 +1,28 @@
+//! How many descriptors this process may have (RLIMIT_NOFILE, getrlimit(2)).
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The limit now; `None` where there is none.
+pub fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// Raises the limit to the one that the administrator set, as every process may for itself; the
+/// limit that holds then.
+pub fn raise_limit() -> Option<u64> {
+    let limits = getrlimit(Resource::Nofile);
+    // A kernel that refuses leaves the limit where it is.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits });
+    limit()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_limit_is_raised_to_the_administrators() {
+        let before = super::limit();
+        let after = super::raise_limit();
+        assert!(after.is_none() || after >= before, "{before:?}, then {after:?}");
+        assert_eq!(super::limit(), after);
+    }
+}

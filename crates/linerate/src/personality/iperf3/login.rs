@@ -1,0 +1,69 @@
+//! Who may measure: the flags of a login, and those of a server that asks for one.
+
+use std::path::PathBuf;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_engine::failure::words_of;
+use linerate_engine::foreign::iperf3::{Guard, Login, Padding, SKEW_DEFAULT_S};
+
+/// Where a password is looked for before it is asked for.
+const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
+
+/// Flags of a client that has to say who it is.
+#[derive(Debug, clap::Args)]
+pub(super) struct LoginFlags {
+    /// User of a server that asks; the password is in IPERF3_PASSWORD or asked for
+    #[arg(long, value_name = "NAME", requires = "rsa_public_key_path", conflicts_with = "server")]
+    username: Option<String>,
+    /// Public key of that server
+    #[arg(long, value_name = "FILE", requires = "username")]
+    rsa_public_key_path: Option<PathBuf>,
+}
+
+impl LoginFlags {
+    /// The login, where there is one; `older` is the padding of iperf3 until 3.16.
+    pub(super) fn login(&self, older: bool) -> Result<Option<Login>, Failure> {
+        let (Some(user), Some(key)) = (&self.username, &self.rsa_public_key_path) else {
+            return Ok(None);
+        };
+        let padding = if older { Padding::Pkcs1 } else { Padding::Oaep };
+        let password = match std::env::var(PASSWORD_VARIABLE) {
+            Ok(password) => password,
+            Err(_) => linerate_sys::password::read_password("Password: ").map_err(|error| {
+                Failure::new(Fault::Usage, "read the password of", user, words_of(&error))
+                    .advise(format!("put it into {PASSWORD_VARIABLE}"))
+            })?,
+        };
+        Login::new((user.clone(), password), key, padding).map(Some)
+    }
+}
+
+/// Flags of a server that asks iperf3's clients who they are.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Users of iperf3")]
+pub(crate) struct GuardFlags {
+    /// Let in only those whose name and password this RSA key decrypts and the list of users has
+    #[arg(long, value_name = "FILE", requires = "authorized_users_path")]
+    rsa_private_key_path: Option<PathBuf>,
+    /// Users, a line each: NAME,SHA256 of '{NAME}PASSWORD' in hexadecimal
+    #[arg(long, value_name = "FILE", requires = "rsa_private_key_path")]
+    authorized_users_path: Option<PathBuf>,
+    /// Seconds by which the clocks of client and server may differ
+    #[arg(long, value_name = "SECONDS", default_value_t = SKEW_DEFAULT_S,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    time_skew_threshold: u64,
+    /// Use the padding of iperf3 before 3.17; a server takes both
+    #[arg(long)]
+    pub(super) use_pkcs1_padding: bool,
+}
+
+impl GuardFlags {
+    /// The guard, where there is one.
+    pub(crate) fn guard(&self) -> Result<Option<Guard>, Failure> {
+        let (Some(key), Some(users)) = (&self.rsa_private_key_path, &self.authorized_users_path)
+        else {
+            return Ok(None);
+        };
+        Guard::new(key, users, self.time_skew_threshold, self.use_pkcs1_padding).map(Some)
+    }
+}
