@@ -1,0 +1,160 @@
+//! What both ends count, over TCP and UDP, in every direction.
+
+use serde_json::Value;
+
+use crate::peer::{Peer, at_last, bytes, ensure, has_iperf3, json};
+use crate::support::{linerate, stderr, stdout};
+
+/// One thread of 3.12 sends and reads in turn. What its kernel has acknowledged may be unread when
+/// the end is announced: at most a receive buffer, 32 MiB on tuned hosts.
+const UNREAD: u64 = 32 << 20;
+
+/// The tests that every pair of programs runs: each direction, parallel, by bytes and by blocks.
+const MATRIX: [&[&str]; 10] = [
+    &["-t", "1"],
+    &["-t", "1", "-R"],
+    &["-t", "1", "--bidir"],
+    &["-t", "1", "-P", "3"],
+    &["-t", "1", "-P", "2", "--bidir"],
+    &["-n", "10000019"],
+    &["-n", "5000000", "-R"],
+    &["-k", "70", "-l", "10000"],
+    &["-b", "50000000", "-t", "1", "-R"],
+    &["-t", "1", "-w", "65536", "-M", "1000", "-N"],
+];
+
+#[test]
+fn a_server_of_iperf3_counts_what_this_client_counts() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3();
+    for flags in MATRIX {
+        at_last(|| {
+            let record = server.measured(flags);
+            assert_eq!(record["status"], "ok", "{flags:?}");
+            assert_eq!(record["plan"]["via"], "iperf3");
+            for flow in record["flows"].as_array().expect("flows") {
+                let bytes = |end: &str| flow[end]["bytes"].as_u64().expect("both ends tell");
+                let (sent, counted) = (bytes("sender"), bytes("receiver"));
+                let said = format!("{flags:?}: {sent} sent, {counted} counted: {flow}");
+                assert!((counted..=counted + UNREAD).contains(&sent), "{said}");
+                ensure(sent == counted || flags.contains(&"--bidir"), said)?;
+            }
+            Ok(())
+        });
+    }
+    at_last(|| {
+        let record = server.measured(&["-n", "10000019", "-P", "2"]);
+        let flows = record["flows"].as_array().expect("flows").iter();
+        let sum: u64 = flows.filter_map(|flow| flow["receiver"]["bytes"].as_u64()).sum();
+        ensure(sum == 10_000_019, sum)
+    });
+}
+
+#[test]
+fn a_client_of_iperf3_counts_what_this_server_counts() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::serve(&["--max-tests=1"]);
+    for flags in MATRIX {
+        let document = json(&server.asked_by_iperf3(&[flags, &["-J"]].concat()));
+        let (sent, received) = bytes(&document, "");
+        if flags.contains(&"-R") {
+            // The client leaves what is on the way at its end unread.
+            assert!(
+                (received..=received + UNREAD).contains(&sent),
+                "{flags:?}: {received} of {sent}"
+            );
+        } else {
+            assert_eq!(sent, received, "{flags:?}");
+        }
+        if flags.contains(&"--bidir") {
+            let (sent, received) = bytes(&document, "_bidir_reverse");
+            assert!(
+                (received..=received + UNREAD).contains(&sent),
+                "{flags:?}: {received} of {sent}"
+            );
+        }
+    }
+    let output = server.asked_by_iperf3(&["-n", "1000000", "--get-server-output"]);
+    assert!(stdout(&output).contains("Server output:\nAccepted connection from 127.0.0.1"));
+}
+
+/// The tests over UDP that every pair of programs runs. What a stream sends fits in a receive
+/// buffer of the kernel's default size, so that nothing is lost whoever reads late.
+const UDP_MATRIX: [&[&str]; 6] = [
+    &["-b", "400000", "-l", "200", "-t", "1"],
+    &["-b", "400000", "-l", "200", "-t", "1", "-R"],
+    &["-b", "400000", "-l", "200", "-t", "1", "--bidir"],
+    &["-b", "400000", "-l", "200", "-t", "1", "-P", "3"],
+    &["-b", "400000", "-l", "200", "-t", "1", "-P", "2", "--bidir"],
+    &["-b", "800000", "-l", "1000", "-n", "50000"],
+];
+
+#[test]
+fn datagrams_to_and_from_a_server_of_iperf3_are_counted_alike() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3();
+    for flags in UDP_MATRIX {
+        at_last(|| {
+            let base = ["udp", "127.0.0.1", "--via", "iperf3", "--no-save", "--json", "--port"];
+            let output = linerate(&[&base[..], &[server.ready()], flags].concat());
+            assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+            let record: Value = serde_json::from_slice(&output.stdout).expect("one document");
+            assert_eq!(record["plan"]["via"], "iperf3");
+            for flow in record["flows"].as_array().expect("flows") {
+                let bytes = |end: &str| flow[end]["bytes"].as_u64().expect("both ends tell");
+                assert!(bytes("sender") > 0 && bytes("receiver") > 0, "{flags:?}: {flow}");
+                // What a server of iperf3 sends after the end was asked for may miss the results.
+                let differ = bytes("sender").abs_diff(bytes("receiver"));
+                ensure(differ <= 400, format_args!("{flags:?}: {flow}"))?;
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn datagrams_to_and_from_a_client_of_iperf3_are_counted_alike() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::serve(&[]);
+    for flags in UDP_MATRIX {
+        at_last(|| {
+            let document = json(&server.asked_by_iperf3(&[&["-u", "-J"], flags].concat()));
+            let endings: &[&str] =
+                if flags.contains(&"--bidir") { &["", "_bidir_reverse"] } else { &[""] };
+            for ending in endings {
+                let (sent, received) = bytes(&document, ending);
+                let lost = &document["end"][format!("sum_received{ending}")]["lost_packets"];
+                assert_eq!(lost.as_i64(), Some(0), "{flags:?}");
+                // The client leaves what is on the way at its end unread.
+                assert!(sent > 0 && received <= sent, "{flags:?}: {document}");
+                ensure(sent - received <= 400, format_args!("{flags:?}: {document}"))?;
+            }
+            Ok(())
+        });
+    }
+    let flags = ["-u", "-b", "10M", "-t", "1", "-O", "1", "--udp-counters-64bit", "-J"];
+    let document = json(&server.asked_by_iperf3(&flags));
+    // Datagrams of 65483 bytes, 20 a second: a counter read at the wrong width is 0 or huge.
+    let sum = &document["end"]["sum_received"];
+    assert!(sum["packets"].as_i64().is_some_and(|count| (1..100).contains(&count)), "{sum}");
+}
+
+#[test]
+fn a_client_with_udp_counts_datagrams() {
+    if !has_iperf3() {
+        return;
+    }
+    let server = Peer::iperf3();
+    let flags = ["--udp", "--bitrate=1M", "--blockcount=50", "--udp-counters-64bit", "-J"];
+    let document = json(&server.asked(&flags));
+    assert_eq!(document["start"]["test_start"]["protocol"], "UDP");
+    assert_eq!(document["end"]["sum"]["packets"], 50);
+}
