@@ -55,6 +55,7 @@ pub struct Server {
     shared: Shared,
     gate: Gate,
     registry: DataRegistry,
+    limits: Limits,
     table: Table,
     /// Answers UDP probes at the same address and port; absent where that is taken.
     echo: Option<UdpResponder>,
@@ -90,14 +91,17 @@ impl Server {
         })?;
         let local = listener.local_addr().unwrap_or(options.local);
         let foreign = foreign::open(&options.foreign, options.local.ip())?;
+        let table = Table::new(options.limits.connections);
+        let limits = table.fitted(options.limits);
         Ok(Self {
             listener,
             shared: Shared::beside(&foreign),
             foreign,
             echo: UdpResponder::bind(local).ok(),
-            gate: Gate::new(options.limits),
+            gate: Gate::new(limits),
+            limits,
             registry: DataRegistry::default(),
-            table: Table::new(options.limits.connections),
+            table,
         })
     }
 
@@ -106,9 +110,9 @@ impl Server {
         self.shared.iperf3.guard(guard);
     }
 
-    /// Connections at once that ask, wait or measure.
-    pub const fn connections_max(&self) -> usize {
-        self.table.limit()
+    /// What is allowed, as far as the descriptors of this process go.
+    pub const fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// The address that was bound; its port when 0 was asked.

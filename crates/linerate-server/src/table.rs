@@ -5,12 +5,15 @@
 //! one; until then it may be garbage, and garbage that comes in masses would else keep clients out.
 
 use std::collections::BTreeMap;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_engine::throughput::{Admission, Demand, Permit};
 use linerate_proto::native::Refuse;
+use linerate_sys::tcp;
+
+use crate::admission::Limits;
 
 /// Descriptors of the process that are kept for other things than new connections: listeners,
 /// files, and the streams of tests.
@@ -48,6 +51,12 @@ impl Table {
         Self { limit: limit.min(fitting).max(1), inner: Mutex::default() }
     }
 
+    /// The same limits, with half of the places left to clients that are not of one test.
+    pub(crate) fn fitted(&self, limits: Limits) -> Limits {
+        let most = u16::try_from(self.limit / 2).unwrap_or(u16::MAX).max(1);
+        Limits { streams: limits.streams.min(most), connections: self.limit, ..limits }
+    }
+
     /// Connections at once.
     pub(crate) const fn limit(&self) -> usize {
         self.limit
@@ -64,8 +73,8 @@ impl Table {
         let mut inner = self.lock();
         if inner.open >= self.limit {
             let (_, oldest) = inner.strangers.pop_first()?;
-            // Its thread reads the end of the connection and gives the place up.
-            let _ = oldest.shutdown(Shutdown::Both);
+            // Its thread reads an error or the end, and gives the place up.
+            tcp::abort(&oldest);
             if inner.open >= 2 * self.limit {
                 return None;
             }
@@ -154,7 +163,8 @@ mod tests {
         let third = table.enter(&pairs[2].1).expect("a place");
         first.known();
         let fourth = table.enter(&pairs[3].1).expect("the second goes");
-        assert_eq!(pairs[1].0.read(&mut [0]).ok(), Some(0), "it was closed");
+        assert!(!matches!(pairs[1].0.read(&mut [0]), Ok(1)), "it was closed");
+        assert!(!matches!(pairs[1].1.read(&mut [0]), Ok(1)), "for the server, too");
         third.known();
         fourth.known();
         assert!(table.enter(&pairs[4].1).is_none(), "nobody is a stranger");

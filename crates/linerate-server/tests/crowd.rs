@@ -127,7 +127,7 @@ fn one_place_is_that_of_all_protocols_and_each_tells_its_clients_in_its_own_way(
             // ttcp has none: the connection ends.
             let mut ttcp = TcpStream::connect(server.at(Via::Iperf2)).expect("it listens");
             ttcp.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out");
-            let _ = ttcp.write_all(&[b' '; 100]);
+            let _ = ttcp.write_all(&[b' '; 1000]);
             assert!(!matches!(ttcp.read(&mut [0]), Ok(1..)), "nothing is answered");
             // nuttcp's clients wait.
             let finish = Finish::Bytes(65_536);

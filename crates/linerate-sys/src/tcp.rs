@@ -235,6 +235,15 @@ pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
+/// Ends the connection at once, for whoever else holds the socket, too: the peer gets a reset, and
+/// every call on the socket an error or the end (connect(2) with AF_UNSPEC).
+pub fn abort(stream: &TcpStream) {
+    // One that cannot be dissolved is at least shut down.
+    if rustix::net::connect_unspec(stream).is_err() {
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
 /// Gives the connection up when the peer's host has answered nothing for about `patience`: neither
 /// data (TCP_USER_TIMEOUT, RFC 5482) nor, on an idle connection, keep-alive probes (tcp(7)).
 pub fn notice_vanished_peer(stream: &TcpStream, patience: Duration) {

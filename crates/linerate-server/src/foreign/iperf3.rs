@@ -163,11 +163,12 @@ impl Iperf3Server {
     /// When the address is taken or not this host's.
     pub fn bind(local: SocketAddr, limits: Limits) -> Result<Self, Failure> {
         let listener = listen(local).map_err(|(_, failure)| failure)?;
+        let table = Table::new(limits.connections);
         Ok(Self {
             clients: Clients::of(&listener),
             listener,
-            gate: Gate::new(limits),
-            table: Table::new(limits.connections),
+            gate: Gate::new(table.fitted(limits)),
+            table,
             idle_end: None,
         })
     }

@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let foreign = args.foreign.unwrap_or(Foreign::Usual);
     let local = SocketAddr::new(address, args.port);
     let mut server = bind(&ServeOptions { local, limits, foreign }, args.bind.is_none())?;
-    let local = server.local_addr()?;
+    let (local, limits) = (server.local_addr()?, server.limits());
     let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
     output::note(&format!("linerate: serving on {local}, {echo}"));
     if !server.echoes() {
@@ -82,7 +82,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         if limits.tests == 1 { "1 test".to_owned() } else { format!("{} tests", limits.tests) },
         limits.streams,
         limits.duration.as_secs(),
-        server.connections_max()
+        limits.connections
     ));
     if let Some(guard) = guard {
         server.guard_iperf3(guard);

@@ -34,7 +34,12 @@ const BUFFER_MAX: u32 = 16 << 20;
 /// Why it did not end well.
 pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<String, Failure> {
     tcp::notice_vanished_peer(&socket, VANISHED);
-    let told = |bytes: &[u8]| !matches!(opening(bytes), Ok(Opening::Needs(_)));
+    // A ttcp goes on or closes; a few letters and silence are no test, and take no place.
+    let told = |bytes: &[u8]| match opening(bytes) {
+        Ok(Opening::Needs(_)) => false,
+        Ok(Opening::Plain) => bytes.len() >= HEADER_BYTES_MAX,
+        _ => true,
+    };
     let bytes = peek(&socket, HEADER_BYTES_MAX, told, serving.stop)?;
     let opened = opening(&bytes).map_err(|error| {
         let peer = peer_of(&socket).map_or_else(|_| "a client".to_owned(), |peer| peer.to_string());
