@@ -31,6 +31,9 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// something once a second, and the kernel looks once a second: its place is free within 5 s.
 const VANISHED: Duration = Duration::from_millis(2800);
 
+/// Clients of one port that are accepted before another port has its turn.
+const IN_A_ROW: usize = 64;
+
 /// How often an idle listener looks at its stop flag.
 const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 
@@ -145,13 +148,12 @@ impl Server {
             }
             while !stop.asked() {
                 self.wait_for_clients(log);
-                while let Some((stream, peer)) = accept(&self.listener, log) {
-                    self.take(scope, None, (stream, peer), (stop, log));
-                }
-                for ear in &self.foreign {
-                    while let Some((stream, peer)) = accept(&ear.listener, log) {
-                        self.take(scope, Some(ear), (stream, peer), (stop, log));
-                    }
+                let ears = [None].into_iter().chain(self.foreign.iter().map(Some));
+                for ear in ears {
+                    let listener = ear.map_or(&self.listener, |ear| &ear.listener);
+                    let come = std::iter::from_fn(|| accept(listener, log));
+                    let come = come.take(IN_A_ROW);
+                    come.for_each(|client| self.take(scope, ear, client, (stop, log)));
                 }
             }
         });

@@ -26,10 +26,12 @@ const GARBAGE: usize = 1000;
 fn run(which: u64, number: u64, server: &peers::Running<'_>) -> u64 {
     let amount = 65_536 * (1 + which * CLIENTS + number);
     let finish = Finish::Bytes(amount);
-    let via = |via| TcpPlan { finish, buffer_bytes: 65_536, ..plan(via, server.port(via)) };
+    let patient =
+        |via| TcpPlan { connect_timeout_ns: 60_000_000_000, ..plan(via, server.port(via)) };
+    let via = |via| TcpPlan { finish, buffer_bytes: 65_536, ..patient(via) };
     match (which, number % 2) {
         (0, _) => {
-            let native = TcpPlan { via: None, ..plan(Via::Iperf2, server.native.port()) };
+            let native = TcpPlan { via: None, port: server.native.port(), ..patient(Via::Iperf2) };
             assert_eq!(bytes(&good(&TcpPlan { finish, ..native }), Direction::Up), amount);
         }
         // Every second one of that port is a plain ttcp.

@@ -51,6 +51,10 @@ pub fn connect(
     Ok(socket.into())
 }
 
+/// Connections that may wait to be accepted: the kernel's own limit since 5.4 (net.core.somaxconn).
+/// Those beyond it try again after a second.
+const WAITING: i32 = 4096;
+
 /// Listens on `local`; accepted sockets inherit the options. Saves the SYN of each connection.
 /// # Errors
 /// The failed call with the address.
@@ -69,7 +73,7 @@ pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
         .or_else(|error| if options.mptcp { Ok(()) } else { Err(error) })
         .map_err(fail("set TCP_SAVE_SYN on"))?;
     socket.bind(&local.into()).map_err(fail("bind TCP"))?;
-    socket.listen(256).map_err(fail("listen on TCP"))?;
+    socket.listen(WAITING).map_err(fail("listen on TCP"))?;
     Ok(socket.into())
 }
 

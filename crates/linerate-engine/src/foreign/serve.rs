@@ -22,8 +22,10 @@ pub(crate) const FIRST_BYTES: Duration = Duration::from_secs(5);
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// How often streams are looked at.
 const LOOK: Duration = Duration::from_millis(5);
-/// Pause between two looks for first bytes that come in pieces.
+/// Pause after a look for first bytes that come in pieces; the next is twice as long, up to
+/// [`PIECES_MAX`], where none came: half a message must not cost a processor.
 const PIECES: Duration = Duration::from_millis(1);
+const PIECES_MAX: Duration = Duration::from_millis(100);
 /// A receiver whose end comes from the sender alone: more than any test may send.
 pub(crate) const UNTIL_CLOSED: Finish = Finish::Bytes(1 << 60);
 
@@ -63,7 +65,7 @@ pub(crate) fn peek(
         || socket.peer_addr().map_or_else(|_| "a client".to_owned(), |peer| peer.to_string());
     let fail =
         |reason: String| Failure::new(Fault::PeerMisbehaved, "first bytes of", peer(), reason);
-    let mut before = 0;
+    let (mut before, mut pause) = (0, PIECES);
     while monotonic() < deadline && !stop.asked() {
         if !linerate_sys::poll::readable(socket, LOOK * 10)
             .map_err(|error| fail(words_of(&error)))?
@@ -80,11 +82,14 @@ pub(crate) fn peek(
                 bytes.truncate(count);
                 return Ok(bytes);
             }
-            Ok(count) => before = count,
+            Ok(count) => {
+                pause = if count == before { (pause * 2).min(PIECES_MAX) } else { PIECES };
+                before = count;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(fail(words_of(&error))),
         }
-        sleep(PIECES);
+        sleep(pause);
     }
     Err(fail(format!("not enough came within {FIRST_BYTES:?}")))
 }
