@@ -304,7 +304,9 @@ fn a_sender_without_a_pace_goes_as_far_as_it_was_granted_and_tries_again_after_a
         open(&socket, opening);
         assert_eq!(client.next(), Some(Message::Ready));
         let tag = linerate_proto::native::stream_tag(token, Direction::Down, 0);
-        let grant = |next, limit| socket.send(&Grant { next, limit }.to_bytes(tag)).expect("sent");
+        let grant = |next, limit| {
+            socket.send(&Grant { next, limit, most: limit }.to_bytes(tag)).expect("sent")
+        };
         grant(0, 50);
         client.send(&Message::Start);
         let mut datagram = [0; 2048];

@@ -135,8 +135,16 @@ fn departure_note(time: MonoTime) -> DepartureNote {
 
 /// Most buffers of one sendmmsg().
 pub const SENDS_MAX: usize = 32;
-/// Most buffers of one recvmmsg().
-const RECEIVES_MAX: usize = 16;
+/// Most buffers of one recvmmsg(), and the fewest.
+const RECEIVES_MAX: usize = 64;
+const RECEIVES_MIN: usize = 8;
+
+/// A call takes no more than this, so that it stays in a core's cache until it is looked at.
+const RECEIVE_BYTES: usize = 512 << 10;
+
+/// From the start of one buffer to that of the next: a line of the cache more than a power of two,
+/// else the heads of short datagrams would all want the same few places there.
+const STRIDE_BYTES: usize = BUFFER_BYTES + 64;
 
 const EMPTY_PIECE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
 
@@ -147,6 +155,8 @@ pub struct ReceiveBatch {
     controls: Box<[Control; RECEIVES_MAX]>,
     /// Length of each buffer that was filled, and of its control messages.
     filled: Vec<(usize, usize)>,
+    /// Buffers of the next call.
+    most: usize,
 }
 
 /// One buffer that arrived.
@@ -169,12 +179,13 @@ impl Default for ReceiveBatch {
 }
 
 impl ReceiveBatch {
-    /// Room for 16 buffers of the largest size.
+    /// Room for 64 buffers of the largest size, of which memory is taken as it is filled.
     pub fn new() -> Self {
         Self {
-            data: vec![0; RECEIVES_MAX * BUFFER_BYTES],
+            data: vec![0; RECEIVES_MAX * STRIDE_BYTES],
             controls: Box::new([Control::new(); RECEIVES_MAX]),
             filled: Vec::with_capacity(RECEIVES_MAX),
+            most: RECEIVES_MIN,
         }
     }
 
@@ -198,23 +209,23 @@ impl ReceiveBatch {
         let mut pieces = [EMPTY_PIECE; RECEIVES_MAX];
         // SAFETY: all-zero is a valid mmsghdr (null pointers with zero lengths).
         let mut messages: [libc::mmsghdr; RECEIVES_MAX] = unsafe { std::mem::zeroed() };
-        let buffers = self.data.chunks_exact_mut(BUFFER_BYTES);
+        let buffers = self.data.chunks_exact_mut(STRIDE_BYTES).take(self.most);
         let rooms = buffers.zip(self.controls.iter_mut()).zip(&mut pieces);
         for (message, ((buffer, control), piece)) in messages.iter_mut().zip(rooms) {
             piece.iov_base = buffer.as_mut_ptr().cast();
-            piece.iov_len = buffer.len();
+            piece.iov_len = BUFFER_BYTES;
             message.msg_hdr.msg_iov = piece;
             message.msg_hdr.msg_iovlen = 1;
             message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
             message.msg_hdr.msg_controllen = control.0.len() as _;
         }
-        // SAFETY: every message points to a piece, a buffer and a control of its own, which
-        // outlive the call; the kernel writes at most the given lengths.
+        // SAFETY: each of the first `most` messages points to a piece, a buffer and a control of its
+        // own, which outlive the call; the kernel writes at most the given lengths.
         let taken = unsafe {
             libc::recvmmsg(
                 socket.as_fd().as_raw_fd(),
                 messages.as_mut_ptr(),
-                RECEIVES_MAX as u32,
+                self.most as u32,
                 flags,
                 std::ptr::null_mut(),
             )
@@ -224,12 +235,14 @@ impl ReceiveBatch {
             let len = (message.msg_len as usize).min(BUFFER_BYTES);
             (len, message.msg_hdr.msg_controllen)
         }));
+        let largest = self.filled.iter().map(|(len, _)| *len).max().unwrap_or(0);
+        self.most = (RECEIVE_BYTES / largest.max(1)).clamp(RECEIVES_MIN, RECEIVES_MAX);
         Ok(())
     }
 
     /// What the last call took in.
     pub fn arrived(&self) -> impl Iterator<Item = Arrived<'_>> {
-        let rooms = self.data.chunks_exact(BUFFER_BYTES).zip(self.controls.iter());
+        let rooms = self.data.chunks_exact(STRIDE_BYTES).zip(self.controls.iter());
         self.filled.iter().zip(rooms).map(|(&(len, control_len), (buffer, control))| {
             let notes = &control.0[..control_len.min(control.0.len())];
             arrived(&buffer[..len], notes)

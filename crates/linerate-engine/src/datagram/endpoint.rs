@@ -175,6 +175,7 @@ impl Endpoint {
                     progress: Arc::clone(&stream.progress),
                     search: stream.search.clone(),
                 };
+                receiver.grant_first();
                 stream.thread = Some(spawn(cpu, move || receiver.run())?);
             }
         }

@@ -1,6 +1,6 @@
 //! The loop that takes datagrams in, one thread a stream, and counts each by its number.
 //!
-//! One call takes up to 16 buffers, each of one datagram or of several joined ones (UDP_GRO). The
+//! One call takes up to 64 buffers, each of one datagram or of several joined ones (UDP_GRO). The
 //! kernel's count of drops and its time of arrival come with every buffer.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
 
-use super::credit::{Grants, window};
+use super::credit::{Grants, Window};
 use super::layout::{Head, Layout, Read};
 use super::patience::Patience;
 use super::progress::{Outcome, Progress, Switches, is_pause};
@@ -104,7 +104,7 @@ impl Receiver {
         let mut batch = ReceiveBatch::new();
         let paced = self.request.pace_bps.is_some();
         let mut patience = Patience::new(paced);
-        let mut grants = (self.layout.own && !paced).then(Grants::default);
+        let mut grants = self.grants().then(Grants::default);
         loop {
             let result = patience.receive(&mut batch, &self.socket);
             let now = monotonic();
@@ -134,10 +134,30 @@ impl Receiver {
         }
     }
 
+    /// Tells the sender how far it can go from the start, before it can start: the thread of a
+    /// receiver may have to wait for a processor.
+    pub(super) fn grant_first(&self) {
+        if self.grants() {
+            let window = self.window(self.socket.buffers().1.unwrap_or(0), 1);
+            let grant = Grants::default().turn(0, window, MonoTime::default());
+            let grant = grant.map(|grant| grant.to_bytes(self.tag));
+            // The thread tells it again.
+            grant.iter().for_each(|bytes| drop(self.socket.send(bytes)));
+        }
+    }
+
+    /// Whether the sender is told how far it can go.
+    const fn grants(&self) -> bool {
+        self.layout.own && self.request.pace_bps.is_none()
+    }
+
+    fn window(&self, room_bytes: u64, joined: u64) -> Window {
+        Window::of(room_bytes, self.request.size_bytes.into(), joined)
+    }
+
     /// Tells the sender how far it can go, when it is time.
     fn grant(&self, receiving: &mut Receiving, grants: &mut Grants, now: MonoTime) {
-        let room = receiving.room_bytes;
-        let window = window(room, self.request.size_bytes.into(), receiving.joined_now);
+        let window = self.window(receiving.room_bytes, receiving.joined_now);
         if let Some(grant) = grants.turn(receiving.tracker.next_expected(), window, now) {
             receiving.pulse.grant(&self.socket, grant, now);
         }

@@ -21,7 +21,7 @@ use linerate_sys::poll;
 use linerate_sys::thread::{cost, id, tighten_timer_slack};
 
 use super::client::header_bytes;
-use super::credit::Credit;
+use super::credit::PATIENCE;
 use super::evenness::Evenness;
 use super::layout::{Layout, Leaving};
 use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches, is_pause};
@@ -352,7 +352,7 @@ impl Sender {
             return room as usize;
         }
         let since = *sending.waits.get_or_insert(now);
-        if now.since(since) >= Credit::patience() {
+        if now.since(since) >= PATIENCE {
             sending.waits = None;
             return wanted as usize;
         }

@@ -56,15 +56,17 @@ impl DatagramHeader {
 }
 
 /// Length of a sign of life with a grant; one without is a header alone.
-pub const GRANT_BYTES: usize = DATAGRAM_HEADER_BYTES + 16;
+pub const GRANT_BYTES: usize = DATAGRAM_HEADER_BYTES + 24;
 
 /// How far the sender of a stream may go by the word of its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The number that the receiver expects: the highest that came, and 1.
     pub next: u64,
-    /// Numbers below this one find room.
+    /// Numbers below this one are welcome: as many as wait where they are soon taken in.
     pub limit: u64,
+    /// Numbers below this one find room, not below `limit`: for a path that holds many.
+    pub most: u64,
 }
 
 impl Grant {
@@ -74,7 +76,8 @@ impl Grant {
         let header = DatagramHeader { number: ALIVE, tag, stamp_ns: 0 };
         bytes[..DATAGRAM_HEADER_BYTES].copy_from_slice(&header.to_bytes());
         bytes[16..24].copy_from_slice(&self.next.to_be_bytes());
-        bytes[24..].copy_from_slice(&self.limit.to_be_bytes());
+        bytes[24..32].copy_from_slice(&self.limit.to_be_bytes());
+        bytes[32..].copy_from_slice(&self.most.to_be_bytes());
         bytes
     }
 
@@ -82,8 +85,9 @@ impl Grant {
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let grant = datagram.get(DATAGRAM_HEADER_BYTES..GRANT_BYTES)?;
         let next = u64::from_be_bytes(*grant.first_chunk()?);
-        let limit = u64::from_be_bytes(*grant.last_chunk()?);
-        (limit >= next).then_some(Self { next, limit })
+        let limit = u64::from_be_bytes(*grant.get(8..)?.first_chunk()?);
+        let most = u64::from_be_bytes(*grant.last_chunk()?);
+        (limit >= next && most >= limit).then_some(Self { next, limit, most })
     }
 }
 

@@ -319,12 +319,13 @@ fn a_run_is_counted_as_its_datagrams_are_one_by_one() {
 
 #[test]
 fn a_sign_of_life_with_a_grant_is_one_for_those_who_know_no_grants() {
-    let grant = Grant { next: 0x0102, limit: 0x0304_0506 };
+    let grant = Grant { next: 0x0102, limit: 0x0304_0506, most: 0x0708_090a };
     let bytes = grant.to_bytes(0xabcd);
     let mut expected = vec![0xff; 8];
     expected.extend([0xab, 0xcd, 0, 0, 0, 0, 0, 0]);
     expected.extend([0, 0, 0, 0, 0, 0, 1, 2]);
     expected.extend([0, 0, 0, 0, 3, 4, 5, 6]);
+    expected.extend([0, 0, 0, 0, 7, 8, 9, 10]);
     assert_eq!(bytes.as_slice(), expected);
     assert_eq!(Grant::parse(&bytes), Some(grant));
     let header = DatagramHeader::parse(&bytes).expect("it begins as any datagram");
@@ -332,5 +333,8 @@ fn a_sign_of_life_with_a_grant_is_one_for_those_who_know_no_grants() {
     for length in 0..GRANT_BYTES {
         assert_eq!(Grant::parse(&bytes[..length]), None, "{length} bytes");
     }
-    assert_eq!(Grant::parse(&Grant { next: 5, limit: 4 }.to_bytes(1)), None, "it takes back");
+    for (limit, most) in [(4, 6), (5, 4)] {
+        let bytes = Grant { next: 5, limit, most }.to_bytes(1);
+        assert_eq!(Grant::parse(&bytes), None, "it takes back");
+    }
 }
