@@ -179,6 +179,12 @@ impl DatagramSocket {
         let _ = timestamps::switch_on_arrivals(fd);
     }
 
+    /// Tells the kernel's time of arrival no longer.
+    pub fn leave_arrival_times(&self) {
+        // A kernel that refuses goes on telling.
+        let _ = timestamps::switch_off(self.socket.as_fd());
+    }
+
     /// Buffers may say when they are to leave, by CLOCK_MONOTONIC ([`SendBatch::send_at`]), from
     /// here on; false where the kernel has no SO_TXTIME. Whether anything holds them until then is
     /// the queueing discipline's matter.
