@@ -211,8 +211,9 @@ pub(super) fn udp_results(
     results
 }
 
-/// What the other end's senders sent, for the receivers of this end.
-pub(super) fn told_sent(places: &[Place], results: &Results) -> Vec<UdpSent> {
+/// What the other end's senders sent, for the receivers of this end. A sender of 3.12 leaves the
+/// omitted span out of its bytes, but not out of its datagrams, and says that none were omitted.
+pub(super) fn told_sent(places: &[Place], results: &Results, size_bytes: u32) -> Vec<UdpSent> {
     let told = places.iter().filter_map(|place| {
         let stream = results.stream(place.id)?;
         let span_ns = stream.span_s().map_or(0, |span_s| (span_s * 1e9) as u64);
@@ -220,7 +221,7 @@ pub(super) fn told_sent(places: &[Place], results: &Results) -> Vec<UdpSent> {
             direction: place.direction,
             flow: place.flow,
             datagrams: stream.packets,
-            measured: stream.packets.saturating_sub(stream.packets_omitted.unwrap_or(0)),
+            measured: (stream.bytes / u64::from(size_bytes.max(1))).min(stream.packets),
             span_ns,
         })
     });

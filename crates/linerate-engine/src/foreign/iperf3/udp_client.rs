@@ -168,7 +168,7 @@ impl Test {
             ClientEvent::Results(results) => *results,
             event => return Err(refusal(self.control.peer(), event)),
         };
-        self.endpoint.told_sent(&told_sent(&self.places, &results));
+        self.endpoint.told_sent(&told_sent(&self.places, &results, self.request.size_bytes));
         let end = monotonic() + LEAVE_MAX;
         while !self.endpoint.is_done() && monotonic() < end {
             sleep(LOOK_AT_END);

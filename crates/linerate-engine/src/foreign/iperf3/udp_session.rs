@@ -101,7 +101,8 @@ impl Session<'_> {
         self.control.send_state(State::ExchangeResults)?;
         let event = self.next_event(STEP_TIMEOUT, "the results")?;
         let ServerEvent::Results(of_client) = event else { return Err(self.left_early()) };
-        running.endpoint.told_sent(&told_sent(&running.places, &of_client));
+        let size_bytes = running.request.size_bytes;
+        running.endpoint.told_sent(&told_sent(&running.places, &of_client, size_bytes));
         let end = monotonic() + LEAVE_MAX;
         while !running.endpoint.is_done() && monotonic() < end {
             sleep(LOOK_AT_END);
@@ -113,7 +114,6 @@ impl Session<'_> {
             omit_ns: running.request.omit_ns,
             end_ns: stopped.nanos_since(running.account.begin),
         };
-        let size_bytes = running.request.size_bytes;
         let mut own = udp_results(&running.places, &samples, size_bytes, &told);
         sample(running, samples, observer);
         let empty = Endpoint::new(running.request.clone(), None);
