@@ -219,8 +219,8 @@ impl ReceiveBatch {
             message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
             message.msg_hdr.msg_controllen = control.0.len() as _;
         }
-        // SAFETY: each of the first `most` messages points to a piece, a buffer and a control of its
-        // own, which outlive the call; the kernel writes at most the given lengths.
+        // SAFETY: each of the first `most` messages points to a piece, a buffer and a control of
+        // its own, which outlive the call; the kernel writes at most the given lengths.
         let taken = unsafe {
             libc::recvmmsg(
                 socket.as_fd().as_raw_fd(),
