@@ -207,11 +207,12 @@ fn what_chance_lost_copied_and_delayed_is_counted_as_a_capture_has_it_in_both_di
         let tally = tally(&seen.record);
         let counted = (tally.received, tally.duplicates, tally.reordered);
         assert_eq!(counted, sorted_out(&seen.numbers), "{direction:?}: {tally:?}");
-        // 3 % of 2000 with a deviation of 8; 10 % with one of 13; 5 % of those in order with one
-        // of 10, and some more beside copies. Five deviations, at least.
+        // 3 % of 2000 with a deviation of 8; 10 % with one of 13: five deviations, at least. How
+        // many of the 5 % delayed are overtaken depends on who sends in the 2 ms after them, on a
+        // busy machine few.
         assert!((20..=100).contains(&tally.lost), "{tally:?}");
         assert!((130..=260).contains(&tally.duplicates), "{tally:?}");
-        assert!((50..=160).contains(&tally.reordered), "{tally:?}");
+        assert!((1..=160).contains(&tally.reordered), "{tally:?}");
         // The path carries the control connection's packets too; none is lost twice.
         let path = carrying(&seen.record, direction);
         let own = path.delivered_packets.checked_sub(seen.numbers.len() as u64);
@@ -240,14 +241,19 @@ fn listed_losses_and_a_copy_of_every_packet_are_counted_as_the_path_counts_them(
         let Some(lab) = lab(side, &path) else { return };
         let seen = measure(&lab, &plan(None, directions));
         let tally = tally(&seen.record);
-        let lost = LISTED.len() as u64;
-        assert_eq!((tally.lost, tally.duplicates), (lost, COUNT - lost), "{direction:?}");
-        assert_eq!((tally.lost_here, tally.reordered), (0, 0));
+        let listed = LISTED.len() as u64;
+        let (received, duplicates, reordered) = sorted_out(&seen.numbers);
+        let counted = (tally.received, tally.duplicates, tally.reordered);
+        assert_eq!(counted, (received, duplicates, reordered), "{direction:?}");
+        assert_eq!((duplicates, reordered, tally.lost_here), (received, 0, 0));
+        // On a busy machine a packet of the control connection stands among the data now and then,
+        // and may be the listed one.
+        assert!((listed - 2..=listed).contains(&tally.lost), "{direction:?}: {tally:?}");
         let path = carrying(&seen.record, direction);
-        assert_eq!(path.lost_packets(), lost);
-        assert_eq!(path.taken_packets, path.copied_packets + lost, "each that was not lost");
+        assert_eq!(path.lost_packets(), listed);
+        assert_eq!(path.taken_packets, path.copied_packets + listed, "each that was not lost");
         // The control connection's last packets may still be on their way.
-        let data = 2 * (COUNT - lost);
+        let data = 2 * received;
         assert!((data..=2 * path.copied_packets).contains(&path.delivered_packets), "{path:?}");
     }
 }
