@@ -1,0 +1,11 @@
+//! Benchmarks of devices: frames, searches and curves. RFC 1242, RFC 2544 and their successors.
+//!
+//! What is here is pure: which frames a trial sends, which load comes next, what a series of
+//! trials says. Interfaces and clocks are the engine's.
+
+mod frames;
+
+pub use frames::{
+    Foreign, FrameLoad, FrameTemplate, HeaderSum, Pace, Received, SIGNATURE_BYTES, Sent, Signature,
+    Spread, Varying, WhenLate,
+};
