@@ -97,6 +97,7 @@ impl Examination {
                 Plan::Tcp(plan) => throughput::run(plan, context),
                 Plan::Udp(plan) => datagram::run(plan, context),
                 Plan::Simulate(plan) => crate::simulate::run(plan, context),
+                Plan::Bench(plan) => crate::bench::run(plan, &crate::bench::Here, context),
             };
             let hopeless = record.failure.as_ref().is_some_and(|failure| {
                 !matches!(plan, Plan::Ping(_)) || failure.fault == Fault::Usage

@@ -109,7 +109,7 @@ fn filled() -> TempDir {
                 let row = Summary::of(MetricId::Rtt, Stat::Mean, 20_000.0);
                 row.at_payload(ping.sizes_bytes[0])
             }
-            Plan::Tcp(_) | Plan::Simulate(_) | Plan::Udp(_) => {
+            Plan::Tcp(_) | Plan::Simulate(_) | Plan::Udp(_) | Plan::Bench(_) => {
                 Summary::of(MetricId::Goodput, Stat::Value, f64::from(n) * 1e9)
                     .in_direction(Direction::Up)
             }

@@ -3,6 +3,7 @@
 //! Only these types are stored or sent. Fields are added, never renamed in place; an absent value
 //! is null, and 0 was measured.
 
+mod bench;
 mod caveat;
 mod ceiling;
 mod datagrams;
@@ -21,6 +22,12 @@ mod simulate_plan;
 mod tcp_info;
 mod udp_plan;
 
+pub use bench::{
+    BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
+    BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
+    ContractFound, CounterKind, GeneratorKind, GoalFound, Invalid, LatencyKind, LoadPoint,
+    PortFacts, RateFound, Recovery, Reset, Soak, Tester, TrialPort,
+};
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
 pub use datagrams::{
@@ -102,6 +109,9 @@ pub struct Record {
     /// What a search for the capacity found; none in other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<CapacitySearch>,
+    /// What a benchmark of a device found; none in other tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bench: Option<Box<BenchResult>>,
     /// Values over time.
     #[serde(default)]
     pub series: Vec<Series>,
@@ -146,6 +156,7 @@ impl Record {
             trials: Vec::new(),
             background: None,
             search: None,
+            bench: None,
             series: Vec::new(),
             paths: Vec::new(),
             distributions: Vec::new(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Means, SimulatePlan, UdpPlan};
+use super::{BenchPlan, Means, SimulatePlan, UdpPlan};
 use crate::units::BitRate;
 
 /// One measurement to make.
@@ -18,6 +18,8 @@ pub enum Plan {
     Udp(UdpPlan),
     /// TCP throughput by a model in virtual time: no packet is sent.
     Simulate(SimulatePlan),
+    /// A benchmark of a device by raw frames.
+    Bench(BenchPlan),
 }
 
 impl Plan {

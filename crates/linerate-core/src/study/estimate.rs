@@ -69,6 +69,7 @@ pub fn expected_ns(plan: &Plan) -> u64 {
             };
             sizes.saturating_mul(ping.count.unwrap_or(1)).saturating_mul(each_ns)
         }
+        Plan::Bench(plan) => plan.expected_ns(),
         Plan::Simulate(plan) => {
             let segments = match plan.finish {
                 Finish::TimeNs(ns) => {

@@ -18,7 +18,7 @@ use linerate_sys::stop::Stop;
 use super::Measurer;
 use crate::context::Context;
 use crate::lab::Lab;
-use crate::{datagram, rtt, simulate, throughput};
+use crate::{bench, datagram, rtt, simulate, throughput};
 
 /// Answers tests on the host where it is called until the flag is set. Tells once whether it is
 /// ready.
@@ -65,19 +65,28 @@ impl Laboratory {
                 Plan::Ping(plan) => rtt::run(plan, &mut context),
                 Plan::Udp(plan) => datagram::run(plan, &mut context),
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
+                Plan::Bench(plan) => bench::run(plan, &bench::Here, &mut context),
             }
         };
+        if let Plan::Bench(plan) = &cell.plan {
+            let (tool, stop) = (self.tool.clone(), self.stop.clone());
+            let mut context = Context { tool, stop, watch: &mut |_| {} };
+            let site = self.site.as_ref().ok_or_else(|| nothing_stands(cell))?;
+            return Ok(bench::run(plan, &site.lab, &mut context));
+        }
         if !cell.plan.is_live() {
             return Ok(make(cell.plan.clone()));
         }
-        let site = self.site.as_mut().ok_or_else(|| {
-            Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
-        })?;
+        let site = self.site.as_mut().ok_or_else(|| nothing_stands(cell))?;
         site.set_sack(cell.sack)?;
         let plan = aimed_at(&cell.plan, &site.target.to_string());
         let record = site.lab.run_on(&site.client, move || make(plan))?;
         Ok(held_to_plan(record))
     }
+}
+
+fn nothing_stands(cell: &CellPlan) -> Failure {
+    Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
 }
 
 /// What was measured over a path that was not the planned one is invalid.
@@ -105,7 +114,7 @@ fn aimed_at(plan: &Plan, host: &str) -> Plan {
         Plan::Tcp(tcp) => host.clone_into(&mut tcp.host),
         Plan::Ping(ping) => host.clone_into(&mut ping.host),
         Plan::Udp(udp) => host.clone_into(&mut udp.host),
-        Plan::Simulate(_) => {}
+        Plan::Simulate(_) | Plan::Bench(_) => {}
     }
     plan
 }

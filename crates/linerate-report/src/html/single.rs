@@ -32,6 +32,7 @@ pub fn record(record: &Record) -> String {
             ping_body(record, plan),
             ping_metrics(plan),
         ),
+        Plan::Bench(plan) => (text::bench_title(plan), Vec::new(), String::new(), Vec::new()),
         Plan::Simulate(plan) => (
             text::simulate_title(plan),
             super::simulated::tiles(record),

@@ -4,6 +4,7 @@
 //! their ceilings, the other caveats, the failure, one plain sentence. Colour is left to the
 //! terminal, and its width is the caller's to tell; nothing here asks for them.
 
+mod bench;
 mod conform;
 mod path_ceiling;
 mod ping;
@@ -15,6 +16,8 @@ mod udp;
 
 use linerate_core::record::{Caveat, Plan, Record, Status};
 
+pub(crate) use bench::sentence as bench_sentence;
+pub(crate) use bench::title as bench_title;
 pub use conform::conformance;
 pub use path_ceiling::path_ceiling;
 pub(crate) use ping::{
@@ -43,6 +46,7 @@ pub fn record_within(record: &Record, width: Option<usize>) -> String {
         Plan::Ping(plan) => ping::summary(record, plan),
         Plan::Udp(plan) => udp::summary(record, plan, width),
         Plan::Simulate(plan) => simulate::summary(record, plan, width),
+        Plan::Bench(plan) => bench::summary(record, plan, width),
     }
 }
 
@@ -53,6 +57,7 @@ pub(crate) fn sentence(record: &Record) -> String {
         Plan::Ping(plan) => ping::sentence(record, plan),
         Plan::Udp(plan) => udp::sentence(record, plan),
         Plan::Simulate(plan) => simulate::sentence(record, plan),
+        Plan::Bench(_) => bench::sentence(record),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{ceiling, escape, words};
 pub fn tcp_summary(record: &Record) -> String {
     match &record.plan {
         Plan::Tcp(plan) => summary(record, plan, None),
-        Plan::Ping(_) | Plan::Udp(_) | Plan::Simulate(_) => super::record(record),
+        Plan::Ping(_) | Plan::Udp(_) | Plan::Simulate(_) | Plan::Bench(_) => super::record(record),
     }
 }
 

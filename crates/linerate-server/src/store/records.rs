@@ -273,6 +273,7 @@ const fn kind(plan: &Plan) -> &'static str {
         Plan::Ping(_) => "ping",
         Plan::Udp(_) => "udp",
         Plan::Simulate(_) => "simulate",
+        Plan::Bench(_) => "bench",
     }
 }
 

@@ -1,0 +1,16 @@
+//! Benchmarks of devices: what is asked of one frame length on one device, and what was found.
+//!
+//! Sources: RFC 1242 (terms), RFC 2544 and RFC 9004 (tests), RFC 2889 (switches), RFC 6201 (reset),
+//! RFC 8219 (latency). Frame lengths count from the destination address to the FCS.
+
+mod plan;
+mod result;
+
+pub use plan::{
+    BenchContract, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTest,
+    BenchTimes, BenchWay, CounterKind, GeneratorKind, LatencyKind,
+};
+pub use result::{
+    BackToBack, BenchLatency, BenchResult, BenchTrial, BurstRun, Caching, ContractFound, GoalFound,
+    Invalid, LoadPoint, PortFacts, RateFound, Recovery, Reset, Soak, Tester, TrialPort,
+};

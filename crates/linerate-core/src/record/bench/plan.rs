@@ -1,0 +1,442 @@
+//! What a benchmark of a device is asked for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::BitRate;
+
+/// A benchmark of one device with frames of one length.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchPlan {
+    /// The tester's interfaces, two or more: frames go from the first to the second.
+    pub ports: Vec<BenchPort>,
+    /// Which frames.
+    pub frames: BenchFrames,
+    /// Which ports send at once.
+    pub way: BenchWay,
+    /// What is measured, in this order.
+    pub tests: Vec<BenchTest>,
+    /// What the search looks for, all at once.
+    pub goals: Vec<BenchGoal>,
+    /// Lengths of trials and waits.
+    pub times: BenchTimes,
+    /// How frames are sent; null is the fastest that a probe shows to work.
+    #[serde(default)]
+    pub generator: Option<GeneratorKind>,
+    /// How frames are counted; null is the fastest that a probe shows to work.
+    #[serde(default)]
+    pub counter: Option<CounterKind>,
+    /// Rate of the medium, which gives the theoretical frame rate; null is what the interfaces
+    /// tell, and no medium where they tell nothing (virtual links).
+    #[serde(default)]
+    pub line: Option<BitRate>,
+    /// No load above this, in frames per second of each sending port.
+    #[serde(default)]
+    pub frames_per_sec_max: Option<u64>,
+    /// Filter rules that the device was given, for the report; null is not known.
+    #[serde(default)]
+    pub filters: Option<u32>,
+    /// The traffic contract that was ordered, for the test of it.
+    #[serde(default)]
+    pub contract: Option<BenchContract>,
+    /// Of everything random: trial numbers, order of flows.
+    pub seed: u64,
+}
+
+impl BenchPlan {
+    /// What it is expected to take: a guess from the lengths of trials and waits.
+    pub fn expected_ns(&self) -> u64 {
+        let waits = self.times.before_ns + self.times.after_ns + self.times.settle_ns;
+        let repeated = u64::from(self.times.repetitions);
+        let search = |goal: &BenchGoal| {
+            // Two bounds, each decided by a whole sum, and as many loads again by single trials.
+            let trials = goal.duration_sum_ns / goal.final_trial_ns.max(1) * 2 + SEARCH_LOADS;
+            trials * (goal.final_trial_ns + waits)
+        };
+        let of_test = |test: &BenchTest| match test {
+            BenchTest::Flood => self.times.trial_ns + waits,
+            BenchTest::Throughput => self.goals.iter().map(search).sum(),
+            BenchTest::LossCurve | BenchTest::Overload => 10 * (self.times.trial_ns + waits),
+            BenchTest::Latency => repeated * (self.times.latency_ns + waits),
+            BenchTest::BackToBack => repeated * SEARCH_LOADS * (waits + BURST_NS),
+            BenchTest::Recovery | BenchTest::Reset => repeated * (2 * self.times.trial_ns + waits),
+            BenchTest::Addresses => 2 * SEARCH_LOADS * (self.times.trial_ns + waits),
+            BenchTest::Blocking => 2 * (self.times.trial_ns + waits),
+            BenchTest::Soak => self.times.soak_ns + waits,
+            BenchTest::Contract => 8 * (self.times.trial_ns + waits),
+        };
+        self.tests.iter().map(of_test).sum()
+    }
+}
+
+/// Loads that a search of half a per cent visits from the whole range: log2(200), rounded up.
+const SEARCH_LOADS: u64 = 8;
+
+/// A burst of the most frames that are tried, at a million frames a second.
+const BURST_NS: u64 = 65_536_000;
+
+/// One interface of the tester.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchPort {
+    /// Its name.
+    pub interface: String,
+    /// Host of the laboratory that has it; null is this program's own network namespace.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// Address of the tester on this port; null is one of 198.18.0.0/15 or 2001:2::/48, a network
+    /// a port.
+    #[serde(default)]
+    pub address: Option<String>,
+    /// The device's address on this port, which is asked for its hardware address; null where
+    /// frames go to the other port's own hardware address (bridges).
+    #[serde(default)]
+    pub gateway: Option<String>,
+}
+
+/// What frames carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BenchProtocol {
+    /// UDP in IPv4.
+    Udp4,
+    /// UDP in IPv6.
+    Udp6,
+    /// A TCP segment in IPv4.
+    Tcp4,
+    /// A TCP segment in IPv6.
+    Tcp6,
+    /// Ethernet alone (EtherType 0x88B5), for bridges.
+    Ethernet,
+    /// DECnet phase IV.
+    Decnet,
+    /// AppleTalk phase 2.
+    Appletalk,
+    /// Novell IPX.
+    Ipx,
+}
+
+impl BenchProtocol {
+    /// Every one, with its name in flags and files.
+    pub const ALL: [(Self, &'static str); 8] = [
+        (Self::Udp4, "udp4"),
+        (Self::Udp6, "udp6"),
+        (Self::Tcp4, "tcp4"),
+        (Self::Tcp6, "tcp6"),
+        (Self::Ethernet, "ethernet"),
+        (Self::Decnet, "decnet"),
+        (Self::Appletalk, "appletalk"),
+        (Self::Ipx, "ipx"),
+    ];
+
+    /// Its name in flags, files and records.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(it, _)| *it == self).map_or("", |(_, name)| name)
+    }
+}
+
+impl fmt::Display for BenchProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for BenchProtocol {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == text).map(|(it, _)| *it);
+        found.ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
+            format!("one of {}", names.join(", "))
+        })
+    }
+}
+
+/// Which frames are sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchFrames {
+    /// What they carry.
+    pub protocol: BenchProtocol,
+    /// Length with FCS (and tags); the mean of a mix, rounded.
+    pub size_bytes: u32,
+    /// A mix of lengths instead: `imix` or `64:7,594:4,1518:1`.
+    #[serde(default)]
+    pub mix: Option<String>,
+    /// VLAN tags, the outer first.
+    #[serde(default)]
+    pub vlans: Vec<u16>,
+    /// Differentiated services code point.
+    #[serde(default)]
+    pub dscp: u8,
+    /// Different flows.
+    pub flows: u32,
+    /// Flows differ by addresses too, not by ports alone.
+    #[serde(default)]
+    pub many_hosts: bool,
+    /// Flows come in an order that looks random (RFC 4814).
+    #[serde(default)]
+    pub shuffled: bool,
+    /// Frames back to back at a time (RFC 2544 §21).
+    pub burst: u32,
+}
+
+impl Default for BenchFrames {
+    fn default() -> Self {
+        Self {
+            protocol: BenchProtocol::Udp4,
+            size_bytes: 64,
+            mix: None,
+            vlans: Vec::new(),
+            dscp: 0,
+            flows: 1,
+            many_hosts: false,
+            shuffled: false,
+            burst: 1,
+        }
+    }
+}
+
+/// Which ports send at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BenchWay {
+    /// The first sends to the second.
+    #[default]
+    Single,
+    /// Two ports send to each other (RFC 2544 §14): both inputs at the rate, both outputs counted.
+    Dual,
+    /// Every port sends to every other in turn (RFC 2889 §5.1).
+    Mesh,
+}
+
+/// One thing that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BenchTest {
+    /// What comes out while the generator sends all that it can (Bradner's flood rate).
+    Flood,
+    /// The highest rate for each goal (RFC 2544 §26.1, RFC 1242 §3.17).
+    Throughput,
+    /// Loss against offered load (§26.3).
+    LossCurve,
+    /// Delay at the throughput (§26.2, RFC 8219 §7.2).
+    Latency,
+    /// The longest burst that loses nothing (§26.4, RFC 9004).
+    BackToBack,
+    /// From overload back to no loss (§26.5).
+    Recovery,
+    /// How long nothing is forwarded when the link or the device restarts (§26.6, RFC 6201).
+    Reset,
+    /// How many addresses a bridge remembers, and how fast it learns them (RFC 2889 §5.7, §5.8).
+    Addresses,
+    /// Forwarding beyond the throughput (RFC 2889 §5.3).
+    Overload,
+    /// Whether one full output holds up another, or the sender (RFC 2889 §5.4).
+    Blocking,
+    /// A long run at the typical throughput.
+    Soak,
+    /// The policer or shaper against what was ordered.
+    Contract,
+}
+
+impl BenchTest {
+    /// Every one, with its name in flags and files.
+    pub const ALL: [(Self, &'static str); 12] = [
+        (Self::Flood, "flood"),
+        (Self::Throughput, "throughput"),
+        (Self::LossCurve, "loss-curve"),
+        (Self::Latency, "latency"),
+        (Self::BackToBack, "back-to-back"),
+        (Self::Recovery, "recovery"),
+        (Self::Reset, "reset"),
+        (Self::Addresses, "addresses"),
+        (Self::Overload, "overload"),
+        (Self::Blocking, "blocking"),
+        (Self::Soak, "soak"),
+        (Self::Contract, "contract"),
+    ];
+
+    /// Its name in flags and files.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(it, _)| *it == self).map_or("", |(_, name)| name)
+    }
+}
+
+impl FromStr for BenchTest {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == text).map(|(it, _)| *it);
+        found.ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
+            format!("one of {}", names.join(", "))
+        })
+    }
+}
+
+/// What a search for the highest rate goes by (the search goal of MLRsearch).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchGoal {
+    /// For tables: `strict`, `typical`.
+    pub name: String,
+    /// Length of a trial that counts in full.
+    pub final_trial_ns: u64,
+    /// Such trials at one load, added up, that decide.
+    pub duration_sum_ns: u64,
+    /// Share of frames that a trial may lose, 0 … 1.
+    pub loss_ratio: f64,
+    /// Share of the trials that may lose more, 0 … 1.
+    pub exceed_ratio: f64,
+    /// Relative distance of the two bounds at which the search ends, 0 … 1.
+    pub width: f64,
+}
+
+impl BenchGoal {
+    /// RFC 2544 §24 and §26.1: 60 s, not one frame lost.
+    pub fn strict() -> Self {
+        const MINUTE: u64 = 60_000_000_000;
+        Self {
+            name: "strict".to_owned(),
+            final_trial_ns: MINUTE,
+            duration_sum_ns: MINUTE,
+            loss_ratio: 0.0,
+            exceed_ratio: 0.0,
+            width: 0.005,
+        }
+    }
+
+    /// What most trials of 1 s carry without loss: half of them, over 21 s.
+    pub fn typical() -> Self {
+        const SECOND: u64 = 1_000_000_000;
+        Self {
+            name: "typical".to_owned(),
+            final_trial_ns: SECOND,
+            duration_sum_ns: 21 * SECOND,
+            loss_ratio: 0.0,
+            exceed_ratio: 0.5,
+            width: 0.005,
+        }
+    }
+
+    /// ETSI GS NFV-TST 009 §12.3.3: a trial of 60 s that lost is repeated twice at most.
+    pub fn verified() -> Self {
+        let strict = Self::strict();
+        Self {
+            name: "verified".to_owned(),
+            duration_sum_ns: 2 * strict.duration_sum_ns,
+            exceed_ratio: 0.5,
+            ..strict
+        }
+    }
+
+    /// The same goal with trials `divisor` times as short, for a quick look; the name says so.
+    pub fn quick(self, divisor: u64) -> Self {
+        let divisor = divisor.max(1);
+        Self {
+            name: format!("{} / {divisor}", self.name),
+            final_trial_ns: self.final_trial_ns / divisor,
+            duration_sum_ns: self.duration_sum_ns / divisor,
+            ..self
+        }
+    }
+}
+
+/// Lengths of trials and waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchTimes {
+    /// Trials that no goal gives a length: flood, loss curve, overload.
+    pub trial_ns: u64,
+    /// A trial of latency.
+    pub latency_ns: u64,
+    /// A soak.
+    pub soak_ns: u64,
+    /// Before each trial, after learning frames (RFC 2544 §23 has 2 s).
+    pub before_ns: u64,
+    /// After each trial, for frames still on their way (2 s).
+    pub after_ns: u64,
+    /// After that, for the device to come to rest (5 s).
+    pub settle_ns: u64,
+    /// Repetitions of latency (§26.2 has 20) and bursts (50).
+    pub repetitions: u32,
+}
+
+impl Default for BenchTimes {
+    fn default() -> Self {
+        const SECOND: u64 = 1_000_000_000;
+        Self {
+            trial_ns: SECOND,
+            latency_ns: 2 * SECOND,
+            soak_ns: 60 * SECOND,
+            before_ns: SECOND / 100,
+            after_ns: SECOND / 20,
+            settle_ns: SECOND / 100,
+            repetitions: 3,
+        }
+    }
+}
+
+impl BenchTimes {
+    /// The lengths of RFC 2544 §23, §24 and §26.
+    pub fn rfc2544() -> Self {
+        const SECOND: u64 = 1_000_000_000;
+        Self {
+            trial_ns: 60 * SECOND,
+            latency_ns: 120 * SECOND,
+            soak_ns: 3600 * SECOND,
+            before_ns: 2 * SECOND,
+            after_ns: 2 * SECOND,
+            settle_ns: 5 * SECOND,
+            repetitions: 20,
+        }
+    }
+}
+
+/// How frames are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GeneratorKind {
+    /// Made by a program in the kernel and redirected to the interface (XDP live frames).
+    Live,
+    /// AF_XDP socket.
+    Xdp,
+    /// Packet socket, sendmmsg(2).
+    Packet,
+}
+
+/// How frames are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CounterKind {
+    /// By a program at the interface (XDP).
+    Xdp,
+    /// Packet socket with a ring.
+    Packet,
+}
+
+/// Which latency a device has by RFC 1242.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyKind {
+    /// Last bit in to first bit out (§3.8, store and forward devices).
+    StoreAndForward,
+    /// First bit in to first bit out (§3.8, bit forwarding devices).
+    CutThrough,
+}
+
+/// A traffic contract that was ordered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchContract {
+    /// Committed information rate.
+    pub cir: BitRate,
+    /// Committed burst size, bytes of frames.
+    pub cbs_bytes: u64,
+    /// Excess information rate.
+    #[serde(default)]
+    pub eir: Option<BitRate>,
+    /// Excess burst size.
+    #[serde(default)]
+    pub ebs_bytes: Option<u64>,
+}

@@ -1,0 +1,416 @@
+//! What a benchmark of a device found.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
+use crate::record::Distribution;
+
+/// What was found with frames of one length.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchResult {
+    /// What the tester itself can do, without the device.
+    #[serde(default)]
+    pub tester: Option<Tester>,
+    /// What the medium allows, frames per second of one port; null without a medium.
+    #[serde(default)]
+    pub theoretical_fps: Option<f64>,
+    /// What came out while all ports sent as fast as they could.
+    #[serde(default)]
+    pub flood: Option<LoadPoint>,
+    /// One for each goal of the plan.
+    #[serde(default)]
+    pub goals: Vec<GoalFound>,
+    /// Events per second at which the device (or the tester's host) lost frames below the typical
+    /// throughput, with its interval of 95 %: what pulls strict below typical.
+    #[serde(default)]
+    pub stalls_per_sec: Option<RateFound>,
+    /// From the largest load down.
+    #[serde(default)]
+    pub loss_curve: Vec<LoadPoint>,
+    /// At one or more loads; the first is the throughput.
+    #[serde(default)]
+    pub latency: Vec<BenchLatency>,
+    /// Longest burst without loss.
+    #[serde(default)]
+    pub back_to_back: Option<BackToBack>,
+    /// From overload back to none.
+    #[serde(default)]
+    pub recovery: Option<Recovery>,
+    /// After restarts.
+    #[serde(default)]
+    pub reset: Option<Reset>,
+    /// Addresses that a bridge remembers.
+    #[serde(default)]
+    pub caching: Option<Caching>,
+    /// Beyond the throughput, rising.
+    #[serde(default)]
+    pub overload: Vec<LoadPoint>,
+    /// Whether a full output holds up others: the share that the free output lost, 0 … 1.
+    #[serde(default)]
+    pub blocking: Option<LoadPoint>,
+    /// The long run.
+    #[serde(default)]
+    pub soak: Option<Soak>,
+    /// Policer or shaper.
+    #[serde(default)]
+    pub contract: Option<ContractFound>,
+    /// Every trial, in order.
+    #[serde(default)]
+    pub trials: Vec<BenchTrial>,
+    /// What was true of each port when the benchmark began.
+    #[serde(default)]
+    pub ports: Vec<PortFacts>,
+}
+
+/// The tester without the device between its ports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tester {
+    /// How frames were sent.
+    pub generator: GeneratorKind,
+    /// How they were counted.
+    pub counter: CounterKind,
+    /// Frames per second of one port that an independent counter took in whole.
+    pub frames_per_sec: f64,
+    /// It was measured over a cable of this program's own because the device stands between the
+    /// ports.
+    pub over_own_cable: bool,
+    /// Median delay of that cable with the counter, ns: it is printed beside the device's, and not
+    /// taken off.
+    #[serde(default)]
+    pub latency_p50_ns: Option<f64>,
+    /// Relative error of the mean rate at half the ceiling.
+    #[serde(default)]
+    pub rate_error: Option<f64>,
+    /// Share of frames there that were late.
+    #[serde(default)]
+    pub late_share: Option<f64>,
+}
+
+/// A value with its interval of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateFound {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// What came out at one load, all sending ports together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadPoint {
+    /// Intended load, frames per second of all sending ports (Iload); null for all that they can.
+    #[serde(default)]
+    pub intended_fps: Option<f64>,
+    /// What they really sent (Oload).
+    pub offered_fps: f64,
+    /// What came out.
+    pub forwarded_fps: f64,
+    /// Lost over sent, 0 … 1.
+    pub loss_ratio: f64,
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames received.
+    pub received: u64,
+}
+
+/// The highest load that a goal allows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GoalFound {
+    /// The goal's name.
+    pub goal: String,
+    /// Largest load that reached it, frames per second of one sending port; null when none did.
+    #[serde(default)]
+    pub lower_fps: Option<f64>,
+    /// Smallest load that did not; null when every load did.
+    #[serde(default)]
+    pub upper_fps: Option<f64>,
+    /// Forwarding rate at the lower bound, by the trial at the goal's quantile.
+    #[serde(default)]
+    pub conditional_fps: Option<f64>,
+    /// Trials that the goal needed.
+    pub trials: u32,
+    /// Time of these trials without waits.
+    pub spent_ns: u64,
+    /// It is within 10 % of what the tester itself can do, or was ended by it.
+    pub tester_limited: bool,
+    /// Upper bound of the loss ratio with 95 % where nothing was lost: 3 over the frames sent.
+    #[serde(default)]
+    pub loss_ratio_below: Option<f64>,
+}
+
+/// Delays at one load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchLatency {
+    /// Which definition.
+    pub kind: LatencyKind,
+    /// Frames per second of one sending port.
+    pub offered_fps: f64,
+    /// Every frame of all repetitions, ns, the tester's own delay included.
+    pub distribution: Distribution,
+    /// Smallest.
+    pub min_ns: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median: the typical latency of RFC 8219 §7.2.
+    pub p50_ns: f64,
+    /// 90th percentile.
+    pub p90_ns: f64,
+    /// 99th percentile.
+    pub p99_ns: f64,
+    /// 99.9th percentile: the worst-case latency of RFC 8219 §7.2.
+    pub p999_ns: f64,
+    /// Largest.
+    pub max_ns: u64,
+    /// 99.9th percentile less the smallest: PDV of RFC 8219 §7.3.1.
+    pub pdv_ns: f64,
+    /// Median over each repetition, smallest and largest of them.
+    #[serde(default)]
+    pub p50_range_ns: Option<(f64, f64)>,
+    /// Frames.
+    pub frames: u64,
+}
+
+/// The longest burst without loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BackToBack {
+    /// Length of each repetition, frames.
+    pub runs: Vec<BurstRun>,
+    /// Mean length.
+    pub mean_frames: f64,
+    /// Shortest.
+    pub min_frames: u64,
+    /// Longest.
+    pub max_frames: u64,
+    /// Standard deviation (n - 1).
+    pub stddev_frames: f64,
+    /// Every burst up to the longest that was tried passed: there is no upper bound.
+    pub unbounded: bool,
+    /// Rate of frames within a burst, frames per second.
+    pub burst_fps: f64,
+    /// Mean length over that rate (RFC 9004 §6.4).
+    pub implied_buffer_ns: f64,
+    /// The same less what was forwarded while the burst arrived.
+    #[serde(default)]
+    pub corrected_buffer_ns: Option<f64>,
+    /// The corrected one at the throughput: frames that the buffer holds.
+    #[serde(default)]
+    pub buffer_frames: Option<f64>,
+}
+
+/// One search for the longest burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BurstRun {
+    /// The longest without loss.
+    pub frames: u64,
+    /// Bursts that were tried.
+    pub trials: u32,
+}
+
+/// From overload back to no loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recovery {
+    /// Load before the drop, frames per second of one sending port.
+    pub overload_fps: f64,
+    /// Load after it.
+    pub after_fps: f64,
+    /// From the drop to the last frame that was lost, each repetition, ns.
+    pub times_ns: Vec<u64>,
+}
+
+/// After restarts of the link or the device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reset {
+    /// What was restarted: `link eth1`, or the command that the user gave.
+    pub what: String,
+    /// Frames lost over the rate (RFC 6201 §3.1), ns.
+    pub by_loss_ns: Vec<u64>,
+    /// From the last frame before to the first after (RFC 6201 §3.2), ns.
+    pub by_stamps_ns: Vec<u64>,
+}
+
+/// What a bridge remembers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Caching {
+    /// Most addresses that were all remembered (RFC 2889 §5.7).
+    pub addresses: u64,
+    /// Every number up to the largest that was tried was remembered.
+    pub unbounded: bool,
+    /// Fastest rate of new addresses at which all were learned (§5.8), frames per second.
+    #[serde(default)]
+    pub learning_fps: Option<f64>,
+}
+
+/// A long run at one load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Soak {
+    /// The load and its loss.
+    pub point: LoadPoint,
+    /// Length, ns.
+    pub duration_ns: u64,
+    /// Seconds in which a frame was lost.
+    pub errored_seconds: u64,
+    /// Runs of lost frames.
+    pub loss_runs: u64,
+    /// The longest of them, frames.
+    pub longest_loss_run: u64,
+}
+
+/// The policer or shaper that was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContractFound {
+    /// Sustained rate of frames, bit/s; null when nothing was ever dropped.
+    #[serde(default)]
+    pub cir_bps: Option<RateFound>,
+    /// Bucket, bytes of frames.
+    #[serde(default)]
+    pub cbs_bytes: Option<RateFound>,
+    /// As ordered, within the intervals; null when nothing was ordered.
+    #[serde(default)]
+    pub as_ordered: Option<bool>,
+    /// One line for each thing that was held against the order.
+    #[serde(default)]
+    pub findings: Vec<String>,
+    /// The steps of an activation test.
+    #[serde(default)]
+    pub steps: Vec<LoadPoint>,
+}
+
+/// One trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchTrial {
+    /// What it was for.
+    pub test: BenchTest,
+    /// Since the start of the benchmark, ns.
+    pub at_ns: u64,
+    /// How long frames were to be sent, ns.
+    pub duration_ns: u64,
+    /// Intended load, frames per second of one sending port; null for all that it can.
+    #[serde(default)]
+    pub intended_fps: Option<f64>,
+    /// Each sending port.
+    pub ports: Vec<TrialPort>,
+    /// Processor time that the host of a virtual machine took meanwhile, ns of all processors.
+    #[serde(default)]
+    pub stolen_ns: Option<u64>,
+    /// Why it says nothing about the device; null when it does.
+    #[serde(default)]
+    pub invalid: Option<Invalid>,
+    /// Why it was made, in the words of the search.
+    #[serde(default)]
+    pub why: Option<String>,
+}
+
+/// One sending port in one trial, with what its counters saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialPort {
+    /// Number of the sending port, from 0.
+    pub port: u8,
+    /// Frames sent.
+    pub sent: u64,
+    /// From the first to the last frame, frames per second.
+    pub offered_fps: f64,
+    /// Frames that left late.
+    pub late: u64,
+    /// The worst of them, ns.
+    pub worst_late_ns: u64,
+    /// Frames that the driver refused.
+    pub refused: u64,
+    /// Different frames that came in at all other ports.
+    pub received: u64,
+    /// Copies of frames.
+    #[serde(default)]
+    pub duplicates: Option<u64>,
+    /// Frames out of order.
+    pub reordered: u64,
+    /// Runs of missing frames at arrival.
+    pub loss_runs: u64,
+    /// Median delay, ns.
+    #[serde(default)]
+    pub latency_p50_ns: Option<u64>,
+    /// Frames that the interface itself says it sent, where it tells.
+    #[serde(default)]
+    pub interface_sent: Option<u64>,
+    /// Frames that the receiving interfaces say came in.
+    #[serde(default)]
+    pub interface_received: Option<u64>,
+}
+
+impl TrialPort {
+    /// Frames that did not come; 0 when more came than were sent.
+    pub const fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+}
+
+/// Why a trial says nothing about the device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Invalid {
+    /// The generator sent less than it was asked for.
+    GeneratorShort {
+        /// What was seen.
+        detail: String,
+    },
+    /// The counter's own ring or processor dropped frames.
+    CounterDrops {
+        /// What was seen.
+        detail: String,
+    },
+    /// A link was down, or went down.
+    LinkDown {
+        /// What was seen.
+        detail: String,
+    },
+    /// More frames came than were sent, or a port received its own.
+    Loop {
+        /// What was seen.
+        detail: String,
+    },
+    /// The host of the virtual machine took too much processor time.
+    StolenTime {
+        /// What was seen.
+        detail: String,
+    },
+    /// Counts of the program and of the interface do not agree.
+    CountsDisagree {
+        /// What was seen.
+        detail: String,
+    },
+}
+
+impl Invalid {
+    /// What was seen, in words.
+    pub fn detail(&self) -> &str {
+        match self {
+            Self::GeneratorShort { detail }
+            | Self::CounterDrops { detail }
+            | Self::LinkDown { detail }
+            | Self::Loop { detail }
+            | Self::StolenTime { detail }
+            | Self::CountsDisagree { detail } => detail,
+        }
+    }
+}
+
+/// What is true of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortFacts {
+    /// Interface.
+    pub interface: String,
+    /// Driver, where it tells.
+    #[serde(default)]
+    pub driver: Option<String>,
+    /// Rate of its medium, bit/s.
+    #[serde(default)]
+    pub speed_bps: Option<u64>,
+    /// Largest packet.
+    pub mtu_bytes: u32,
+    /// Hardware address.
+    pub hardware_address: String,
+    /// How its frames are sent and counted, in words: placement, modes, what was asked and refused.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,51 @@
+//! Where the tester's interfaces are: in this program's own network namespace, or on the hosts of
+//! a laboratory.
+
+use linerate_core::record::Failure;
+
+use crate::lab::Lab;
+
+/// Network namespaces by the name of a host.
+pub trait Places {
+    /// Does `work` once on a thread inside the namespace of `host`; in this program's own without
+    /// one.
+    /// # Errors
+    /// When there is no such host, or its namespace cannot be entered.
+    fn run(&self, host: Option<&str>, work: &mut (dyn FnMut() + Send)) -> Result<(), Failure>;
+}
+
+/// This program's own network namespace, whatever the host is called.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Here;
+
+impl Places for Here {
+    fn run(&self, _host: Option<&str>, work: &mut (dyn FnMut() + Send)) -> Result<(), Failure> {
+        work();
+        Ok(())
+    }
+}
+
+impl Places for Lab {
+    fn run(&self, host: Option<&str>, work: &mut (dyn FnMut() + Send)) -> Result<(), Failure> {
+        match host {
+            Some(host) => self.run_on(host, work),
+            None => {
+                work();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The value of `work`, done inside the namespace of `host`.
+/// # Errors
+/// As of [`Places::run`].
+pub fn inside<T: Send>(
+    places: &dyn Places,
+    host: Option<&str>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
+    let (mut work, mut value) = (Some(work), None);
+    places.run(host, &mut || value = work.take().map(|work| work()))?;
+    Ok(value.expect("the work was done once"))
+}
