@@ -89,6 +89,8 @@ impl Lines {
             | Event::SubInterval(_)
             | Event::Reply(_)
             | Event::Caveat(_)
+            | Event::BenchTrial(_)
+            | Event::BenchStep(_)
             | Event::Progress(_) => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Caveat, Direction, Plan, SubInterval};
+use super::{BenchTrial, Caveat, Direction, Plan, SubInterval};
 
 /// One thing that happened during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,6 +22,10 @@ pub enum Event {
     Reply(PingReply),
     /// How far a fast run of probes has come, a few times a second.
     Progress(PingProgress),
+    /// A trial of a benchmark has ended, the next may come at once.
+    BenchTrial(Box<BenchTrial>),
+    /// What a benchmark does next, in a line: a test, a search, the tester's own check.
+    BenchStep(String),
     /// A line for the reader about something on the way: a router's message.
     Note(String),
     /// Something to know before believing the numbers.

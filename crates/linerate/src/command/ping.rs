@@ -207,6 +207,8 @@ impl Lines {
             | Event::Stream(_)
             | Event::Interval(_)
             | Event::SubInterval(_)
+            | Event::BenchTrial(_)
+            | Event::BenchStep(_)
             | Event::Caveat(_) => {}
         }
     }
