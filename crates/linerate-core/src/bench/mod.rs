@@ -4,6 +4,8 @@
 //! trials says. Interfaces and clocks are the engine's.
 
 mod frames;
+pub mod poisson;
+pub mod search;
 
 pub use frames::{
     Foreign, FrameLoad, FrameTemplate, HeaderSum, Pace, Received, SIGNATURE_BYTES, Sent, Signature,

@@ -1,0 +1,89 @@
+//! Plain binary search: the maximum, then always the middle of what is left.
+//!
+//! With [`Goal::strict`] it is what RFC 2544 §26.1 is commonly taken to mean, with
+//! [`Goal::verified`] the search with loss verification of ETSI GS NFV-TST 009 §12.3.3. The
+//! bottom of the range is taken to pass and is never tried.
+
+use super::classify::Bound;
+use super::goal::{Goal, GoalError};
+use super::ledger::{Ledger, Relevant};
+use super::result::{GoalResult, Status};
+use super::trial::{LoadTrial, TrialOutcome, Tried, Why};
+use super::{Controller, Range, Step};
+
+/// The search.
+#[derive(Clone, Debug)]
+pub struct BinarySearch {
+    ledger: Ledger,
+}
+
+impl BinarySearch {
+    /// A search for one goal.
+    /// # Errors
+    /// An impossible goal or an empty range.
+    pub fn new(goal: Goal, range: Range) -> Result<Self, GoalError> {
+        Ok(Self { ledger: Ledger::new(vec![goal], range)? })
+    }
+
+    /// All trials with their reasons.
+    pub fn trace(&self) -> &[Tried] {
+        &self.ledger.tried
+    }
+
+    /// What is known; final when nothing is asked for any more.
+    pub fn result(&self) -> GoalResult {
+        let status = match (self.load(), self.ledger.stuck()) {
+            (Err(status), _) => status,
+            (Ok(_), Some(reason)) => Status::Invalid(reason),
+            (Ok(_), None) => Status::Unfinished,
+        };
+        GoalResult::of(&self.ledger, 0, status)
+    }
+
+    fn goal(&self) -> &Goal {
+        &self.ledger.goals[0]
+    }
+
+    /// The next load and why, or how the search ended.
+    fn load(&self) -> Result<(u64, Why), Status> {
+        let goal = self.goal();
+        let Range { min_fps, max_fps } = self.ledger.range;
+        let Relevant { lower_fps, upper_fps } = self.ledger.relevant(goal);
+        if let Some(last) = self.ledger.last().map(|it| it.trial.load_fps)
+            && self.ledger.bound(goal, last) == Bound::Undecided
+        {
+            return Ok((last, Why::Repeat));
+        }
+        let Some(upper) = upper_fps else {
+            let is_passed = lower_fps.is_some_and(|lower| lower >= max_fps);
+            return if is_passed { Err(Status::AtMaximum) } else { Ok((max_fps, Why::Maximum)) };
+        };
+        let lower = lower_fps.unwrap_or(min_fps);
+        if goal.is_close(lower, upper) {
+            return Err(if lower_fps.is_some() { Status::Regular } else { Status::BelowMinimum });
+        }
+        let why = Why::Between { lower_fps: lower, upper_fps: upper };
+        Ok((lower + (upper - lower) / 2, why))
+    }
+}
+
+impl Controller for BinarySearch {
+    type Trial = LoadTrial;
+    type Outcome = TrialOutcome;
+
+    fn next(&self) -> Step<LoadTrial> {
+        if self.ledger.stuck().is_some() {
+            return Step::Done;
+        }
+        let Ok((load, why)) = self.load() else { return Step::Done };
+        let goal = self.goal();
+        let is_first = self.ledger.sums(goal, load).is_empty();
+        let duration_ns = if is_first { goal.initial_duration_ns } else { goal.final_duration_ns };
+        Step::Trial(self.ledger.trial(0, load, duration_ns, why))
+    }
+
+    fn take(&mut self, outcome: TrialOutcome) {
+        let asked = self.next().trial();
+        self.ledger.add(asked, outcome);
+    }
+}

@@ -1,0 +1,132 @@
+//! All trials of a search, by load, with the bounds that they give for each goal.
+
+use std::collections::BTreeMap;
+
+use super::classify::{Bound, Sums};
+use super::goal::{Goal, GoalError};
+use super::trial::{EARLY_STOP_MIN_NS, Invalid, LoadTrial, TrialOutcome, Tried, Why};
+use super::{INVALID_MAX, Range};
+
+/// The trials and what they say.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger {
+    pub(super) goals: Vec<Goal>,
+    pub(super) range: Range,
+    pub(super) tried: Vec<Tried>,
+    by_load: BTreeMap<u64, Vec<usize>>,
+}
+
+/// The two loads that matter for a goal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Relevant {
+    /// Largest lower bound below the relevant upper bound: a load that passed above one that
+    /// failed does not count (loss inversion).
+    pub(super) lower_fps: Option<u64>,
+    /// Smallest upper bound.
+    pub(super) upper_fps: Option<u64>,
+}
+
+impl Ledger {
+    pub(super) fn new(goals: Vec<Goal>, range: Range) -> Result<Self, GoalError> {
+        if goals.is_empty() {
+            return Err(GoalError::NoGoal);
+        }
+        goals.iter().try_for_each(Goal::check)?;
+        let Range { min_fps, max_fps } = range;
+        if min_fps == 0 || min_fps > max_fps {
+            return Err(GoalError::Range { min_fps, max_fps });
+        }
+        Ok(Self { goals, range, tried: Vec::new(), by_load: BTreeMap::new() })
+    }
+
+    /// Adds an outcome. `asked` is the trial that was due; one of another load or duration counts
+    /// all the same, for no reason of the search's.
+    pub(super) fn add(&mut self, asked: Option<LoadTrial>, outcome: TrialOutcome) {
+        let is_asked = |trial: &LoadTrial| {
+            (trial.load_fps, trial.duration_ns) == (outcome.load_fps, outcome.duration_ns)
+        };
+        let trial = asked.filter(is_asked).unwrap_or_else(|| LoadTrial {
+            load_fps: outcome.load_fps,
+            duration_ns: outcome.duration_ns,
+            stop_at_lost: None,
+            goal: 0,
+            why: Why::Unasked,
+        });
+        let load = trial.load_fps;
+        let mut tried = Tried { trial, outcome, bounds: Vec::new() };
+        if !tried.counts() {
+            self.tried.push(tried);
+            return;
+        }
+        self.by_load.entry(load).or_default().push(self.tried.len());
+        self.tried.push(tried.clone());
+        tried.bounds = self.goals.iter().map(|goal| self.bound(goal, load)).collect();
+        if let Some(last) = self.tried.last_mut() {
+            *last = tried;
+        }
+    }
+
+    /// Outcomes at a load, those that count.
+    pub(super) fn outcomes(&self, load_fps: u64) -> impl Iterator<Item = &TrialOutcome> {
+        let indices = self.by_load.get(&load_fps).map_or(&[][..], Vec::as_slice);
+        indices.iter().map(|index| &self.tried[*index].outcome)
+    }
+
+    /// Loads with trials, rising.
+    pub(super) fn loads(&self) -> impl DoubleEndedIterator<Item = u64> {
+        self.by_load.keys().copied()
+    }
+
+    pub(super) fn sums(&self, goal: &Goal, load_fps: u64) -> Sums {
+        Sums::of(goal, self.outcomes(load_fps))
+    }
+
+    pub(super) fn bound(&self, goal: &Goal, load_fps: u64) -> Bound {
+        self.sums(goal, load_fps).classify(goal).bound
+    }
+
+    pub(super) fn relevant(&self, goal: &Goal) -> Relevant {
+        let upper_fps = self.loads().find(|load| self.bound(goal, *load) == Bound::Upper);
+        let below = |load: &u64| upper_fps.is_none_or(|upper| *load < upper);
+        let mut lower = self.loads().rev().filter(below);
+        let lower_fps = lower.find(|load| self.bound(goal, *load) == Bound::Lower);
+        Relevant { lower_fps, upper_fps }
+    }
+
+    /// Why the search cannot go on: invalid trials alone, time after time.
+    pub(super) fn stuck(&self) -> Option<Invalid> {
+        let mut last = self.tried.iter().rev().map(|it| it.outcome.invalidity());
+        let reason = last.next()??;
+        let more = last.take(INVALID_MAX - 1).filter(Option::is_some).count();
+        (more == INVALID_MAX - 1).then_some(reason)
+    }
+
+    /// The trial counted last.
+    pub(super) fn last(&self) -> Option<&Tried> {
+        self.tried.iter().rev().find(|it| it.counts())
+    }
+
+    /// A trial for a goal, with the number of lost frames that decides it for every goal.
+    pub(super) fn trial(
+        &self,
+        goal: usize,
+        load_fps: u64,
+        duration_ns: u64,
+        why: Why,
+    ) -> LoadTrial {
+        let trial = LoadTrial { load_fps, duration_ns, stop_at_lost: None, goal, why };
+        // What comes out at the maximum is a hint for the next load: that needs the whole trial.
+        if duration_ns < EARLY_STOP_MIN_NS || matches!(why, Why::Maximum | Why::WarmUp) {
+            return trial;
+        }
+        let loss = self.goals.iter().map(|goal| goal.loss_ratio).fold(0.0, f64::max);
+        let allowed = loss * trial.frames() as f64;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share below 1 of a number of frames"
+        )]
+        let allowed = allowed as u64;
+        LoadTrial { stop_at_lost: Some(allowed.saturating_add(1)), ..trial }
+    }
+}

@@ -1,0 +1,90 @@
+//! What a search found for a goal.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::classify::conditional_fps;
+use super::goal::Goal;
+use super::ledger::{Ledger, Relevant};
+use super::trial::{Invalid, TrialOutcome};
+
+/// How a search ended for a goal. Only `Regular` is a regular goal result of RFC 9971.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Both bounds, within the goal's width.
+    Regular,
+    /// The largest load passes: the device may be able to do more.
+    AtMaximum,
+    /// The smallest load fails.
+    BelowMinimum,
+    /// Trials were invalid again and again.
+    Invalid(Invalid),
+    /// Not finished.
+    Unfinished,
+}
+
+/// The result for a goal. Loads are frames per second of each port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GoalResult {
+    /// The goal.
+    pub goal: Goal,
+    /// How it ended.
+    pub status: Status,
+    /// Relevant lower bound: the throughput of this goal.
+    pub lower_fps: Option<u64>,
+    /// Relevant upper bound.
+    pub upper_fps: Option<u64>,
+    /// Conditional throughput at the lower bound.
+    pub conditional_fps: Option<f64>,
+    /// Load really offered at the lower bound: the mean of its trials (RFC 2285 §3.5.2).
+    pub offered_fps: Option<f64>,
+    /// Frames of the trials without loss at the lower bound; with `zero_loss_bound` they say how
+    /// much "no loss" means.
+    pub clean_frames: u64,
+    /// The upper bound failed because the tester did not send what was asked, and not because of
+    /// lost frames: the limit is the tester's.
+    pub is_tester_limit: bool,
+    /// Trials for this goal in the first place; invalid ones too.
+    pub trials: u64,
+    /// How long those sent, ns.
+    pub sending_ns: u64,
+}
+
+impl GoalResult {
+    pub(super) fn of(ledger: &Ledger, index: usize, status: Status) -> Self {
+        let goal = &ledger.goals[index];
+        let Relevant { lower_fps, upper_fps } = ledger.relevant(goal);
+        let at = |load: Option<u64>| -> Vec<&TrialOutcome> {
+            load.map_or_else(Vec::new, |load| ledger.outcomes(load).collect())
+        };
+        let (lower, upper) = (at(lower_fps), at(upper_fps));
+        let own = ledger.tried.iter().filter(|it| it.trial.goal == index);
+        let clean = lower.iter().filter(|it| it.lost() == 0);
+        let mut failed = upper.iter().filter(|it| it.loss_ratio() > goal.loss_ratio).peekable();
+        Self {
+            goal: goal.clone(),
+            status,
+            lower_fps,
+            upper_fps,
+            conditional_fps: lower_fps.and_then(|load| conditional_fps(goal, load, &lower)),
+            offered_fps: mean(lower.iter().filter_map(|it| it.offered_fps())),
+            clean_frames: clean.map(|it| it.sent).sum(),
+            is_tester_limit: failed.peek().is_some()
+                && failed.all(|it| it.is_short() && it.lost() == 0),
+            trials: own.clone().count() as u64,
+            sending_ns: own.map(|it| it.outcome.elapsed_ns).sum(),
+        }
+    }
+
+    /// Largest loss ratio, at 95 %, that the clean frames at the lower bound leave possible; `None`
+    /// without such frames.
+    pub fn zero_loss_bound(&self) -> Option<f64> {
+        super::super::poisson::zero_loss_bound(self.clean_frames)
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), it| (sum + it, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
