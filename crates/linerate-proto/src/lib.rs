@@ -11,4 +11,5 @@ pub mod iperf2;
 pub mod iperf3;
 pub mod native;
 pub mod nuttcp;
+pub mod test_frame;
 pub mod ttcp;

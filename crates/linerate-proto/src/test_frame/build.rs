@@ -1,0 +1,277 @@
+//! From a test frame to its template: headers, filler, the balance word, the signature's place.
+//!
+//! ```text
+//! headers | 00 01 02 ... filler | balance (2, UDP and TCP alone) | signature (16) | FCS
+//! ```
+//!
+//! Filler counts up from 0 as in RFC 2544 appendix C.2.6.4. The balance word is 0 in the template;
+//! it takes up what the other words change, and the checksum stays (RFC 1624).
+
+use std::net::IpAddr;
+
+use linerate_core::bench::{FrameTemplate, HeaderSum, SIGNATURE_BYTES};
+use linerate_core::units::FrameLen;
+
+use super::appletalk::{self, DATAGRAM_BYTES_MAX};
+use super::error::{Result, TestFrameError};
+use super::ether::{self, FCS_BYTES, LENGTH_MAX};
+use super::flows::{self, is_test_v4, is_test_v6};
+use super::ipx::{self, Header};
+use super::spec::{AddressRule, Transport};
+use super::{Content, Ends, IpFlow, IpxFraming, Mac, Protocol, Tags, TestFrame, decnet};
+use crate::frame::checksum::Sum;
+
+/// Bytes of the balance word.
+const BALANCE_BYTES: u32 = 2;
+/// Time to live and hop limit (RFC 2544 appendix C.2.6.4: 10).
+const HOPS: u8 = 10;
+
+/// Where headers start.
+pub(super) struct Places {
+    /// Behind type or length.
+    pub(super) network: usize,
+    /// UDP or TCP, with the protocol number.
+    pub(super) transport: Option<usize>,
+}
+
+impl TestFrame {
+    /// The shortest length with these tags and headers, FCS included, bytes.
+    pub const fn shortest_bytes(protocol: Protocol, tags: Tags) -> u32 {
+        let balance = if protocol.has_transport_sum() { BALANCE_BYTES } else { 0 };
+        let needed =
+            protocol.header_bytes() + tags.bytes() + balance + SIGNATURE_BYTES as u32 + FCS_BYTES;
+        // Without its tags the frame still has 64 bytes: no device has to pad it, which would move
+        // the signature from the end.
+        let legal = FrameLen::MIN.bytes() + tags.bytes();
+        if needed < legal { legal } else { needed }
+    }
+
+    /// The longest length with these tags, FCS included, bytes: what a length field, a datagram
+    /// or a block of the protocol holds.
+    pub const fn longest_bytes(protocol: Protocol, tags: Tags) -> u32 {
+        let head = 14 + tags.bytes() + FCS_BYTES;
+        match protocol {
+            Protocol::AppleTalk => head + 8 + DATAGRAM_BYTES_MAX as u32,
+            Protocol::IpxRaw | Protocol::DecNet => head + LENGTH_MAX as u32,
+            _ => FrameLen::MAX.bytes(),
+        }
+    }
+
+    /// The frame as a template: bytes with right lengths and checksums for flow 0 and a signature
+    /// of zeros, and what differs from there.
+    /// # Errors
+    /// A length that is too short or too long for the headers, an address that is not of a test
+    /// network, or flows beyond their fields.
+    pub fn template(&self) -> Result<FrameTemplate> {
+        self.check()?;
+        let mut bytes = ether::head(self.destination, self.source, self.tags);
+        // At most 9,242 bytes.
+        let rest = (self.len.bytes() - FCS_BYTES) as u16 - bytes.len() as u16 - 2;
+        let kind = self.kind(rest);
+        bytes.extend_from_slice(&kind.to_be_bytes());
+        let network = bytes.len();
+        let transport = self.headers(&mut bytes, rest);
+        let places = Places { network, transport };
+        let varying = flows::varying(self, &places)?;
+        if self.len.bytes() % 2 == 1 && varying.iter().any(|it| it.in_transport_sum) {
+            return Err(TestFrameError::OddLength { len_bytes: self.len.bytes() });
+        }
+        let end = network + usize::from(rest);
+        let signature_at = end - SIGNATURE_BYTES;
+        let balance_at = transport.map(|_| signature_at - BALANCE_BYTES as usize);
+        let filler = balance_at.unwrap_or(signature_at).saturating_sub(bytes.len());
+        bytes.extend((0..=u8::MAX).cycle().take(filler));
+        bytes.resize(end, 0);
+        fill_sums(&mut bytes, &self.content, &places);
+        let under_header = varying.iter().any(|it| it.in_header_sum);
+        Ok(FrameTemplate {
+            bytes,
+            varying,
+            flows: self.flows.count,
+            shuffled: self.flows.shuffled,
+            header_sum: under_header.then_some(HeaderSum { at: network as u16 + 10 }),
+            balance_at: balance_at.map(|at| at as u16),
+        })
+    }
+
+    /// Type of the Ethernet frame, or its length.
+    const fn kind(&self, rest: u16) -> u16 {
+        match &self.content {
+            Content::Ethernet => ether::EXPERIMENTAL,
+            Content::Ipv4(_) => ether::IPV4,
+            Content::Ipv6(_) => ether::IPV6,
+            Content::DecNet(_) => ether::DECNET,
+            Content::Ipx(IpxFraming::EthernetII, _) => ether::IPX,
+            Content::AppleTalk(_) | Content::Ipx(IpxFraming::Raw8023, _) => rest,
+        }
+    }
+
+    /// Writes the headers of `rest` bytes behind the type; says where UDP or TCP starts.
+    fn headers(&self, bytes: &mut Vec<u8>, rest: u16) -> Option<usize> {
+        match &self.content {
+            Content::Ethernet => return None,
+            Content::DecNet(ends) => decnet::write_data(bytes, *ends, rest),
+            Content::AppleTalk(ends) => appletalk::write_datagram(bytes, *ends, rest),
+            Content::Ipx(_, ends) => {
+                let sockets = Ends { source: ipx::SOCKET, destination: ipx::SOCKET };
+                Header { ends: *ends, sockets, kind: 0 }.write(bytes, rest);
+            }
+            Content::Ipv4(flow) => {
+                ipv4(bytes, flow.dscp, protocol_number(flow.transport), rest);
+                bytes.extend_from_slice(&flow.ends.source.octets());
+                bytes.extend_from_slice(&flow.ends.destination.octets());
+                return Some(transport(bytes, flow, rest - 20));
+            }
+            Content::Ipv6(flow) => {
+                ipv6(bytes, flow.dscp, protocol_number(flow.transport), rest - 40);
+                bytes.extend_from_slice(&flow.ends.source.octets());
+                bytes.extend_from_slice(&flow.ends.destination.octets());
+                return Some(transport(bytes, flow, rest - 40));
+            }
+        }
+        None
+    }
+
+    fn check(&self) -> Result<()> {
+        let (protocol, len_bytes) = (self.content.protocol(), self.len.bytes());
+        let shortest_bytes = Self::shortest_bytes(protocol, self.tags);
+        let longest_bytes = Self::longest_bytes(protocol, self.tags);
+        let protocol = protocol.name();
+        if len_bytes < shortest_bytes {
+            return Err(TestFrameError::TooShort { len_bytes, protocol, shortest_bytes });
+        }
+        if len_bytes > longest_bytes {
+            return Err(TestFrameError::TooLong { len_bytes, protocol, longest_bytes });
+        }
+        for tag in self.tags.iter() {
+            at_most("VLAN", tag.id, 4094)?;
+            at_most("VLAN priority", tag.priority.into(), 7)?;
+        }
+        if self.source.is_group() || self.source == Mac::default() {
+            return Err(station("source hardware address", &self.source));
+        }
+        self.check_ends()
+    }
+
+    fn check_ends(&self) -> Result<()> {
+        match &self.content {
+            Content::Ethernet => Ok(()),
+            Content::Ipv4(flow) => self.check_ip(flow, |it| (it.into(), is_test_v4(it))),
+            Content::Ipv6(flow) => self.check_ip(flow, |it| (it.into(), is_test_v6(it))),
+            Content::DecNet(ends) => both(ends, |it| it.is_valid(), "DECnet address"),
+            Content::AppleTalk(ends) => both(ends, |it| it.is_valid(), "AppleTalk address"),
+            Content::Ipx(_, ends) => both(ends, |it| it.is_valid(), "IPX address"),
+        }
+    }
+
+    fn check_ip<A: Copy>(
+        &self,
+        flow: &IpFlow<A>,
+        describe: impl Fn(A) -> (IpAddr, bool),
+    ) -> Result<()> {
+        at_most("DSCP", flow.dscp.into(), 63)?;
+        for (address, is_test) in [flow.ends.source, flow.ends.destination].map(&describe) {
+            if !is_test && self.addresses == AddressRule::TestNetworks {
+                return Err(TestFrameError::Address(address));
+            }
+        }
+        let (source, _) = describe(flow.ends.source);
+        if source.is_multicast() || source.is_unspecified() {
+            return Err(station("source address", &source));
+        }
+        Ok(())
+    }
+}
+
+fn at_most(what: &'static str, value: u16, value_max: u16) -> Result<()> {
+    if value > value_max {
+        return Err(TestFrameError::Value { what, value, value_max });
+    }
+    Ok(())
+}
+
+fn station(what: &'static str, address: &dyn std::fmt::Display) -> TestFrameError {
+    TestFrameError::Station { what, address: address.to_string() }
+}
+
+fn both<A: std::fmt::Debug>(
+    ends: &Ends<A>,
+    is_valid: impl Fn(&A) -> bool,
+    what: &'static str,
+) -> Result<()> {
+    for address in [&ends.source, &ends.destination] {
+        if !is_valid(address) {
+            return Err(TestFrameError::Station { what, address: format!("{address:?}") });
+        }
+    }
+    Ok(())
+}
+
+const fn protocol_number(transport: Transport) -> u8 {
+    match transport {
+        Transport::Tcp => 6,
+        Transport::Udp => 17,
+    }
+}
+
+/// RFC 791 §3.1 up to the addresses; the checksum is filled in later. A device that would have to
+/// fragment drops instead: a fragment would carry no signature, or another length.
+fn ipv4(bytes: &mut Vec<u8>, dscp: u8, protocol: u8, total: u16) {
+    bytes.extend_from_slice(&[0x45, dscp << 2]);
+    bytes.extend_from_slice(&total.to_be_bytes());
+    bytes.extend_from_slice(&[0, 0, 0x40, 0, HOPS, protocol, 0, 0]);
+}
+
+/// RFC 8200 §3 up to the addresses.
+fn ipv6(bytes: &mut Vec<u8>, dscp: u8, protocol: u8, payload: u16) {
+    bytes.extend_from_slice(&[0x60 | dscp >> 2, dscp << 6, 0, 0]);
+    bytes.extend_from_slice(&payload.to_be_bytes());
+    bytes.extend_from_slice(&[protocol, HOPS]);
+}
+
+/// RFC 768 or RFC 9293 §3.1, of `length` bytes with header; says where it starts.
+fn transport<A>(bytes: &mut Vec<u8>, flow: &IpFlow<A>, length: u16) -> usize {
+    let at = bytes.len();
+    bytes.extend_from_slice(&flow.ports.source.to_be_bytes());
+    bytes.extend_from_slice(&flow.ports.destination.to_be_bytes());
+    match flow.transport {
+        Transport::Udp => {
+            bytes.extend_from_slice(&length.to_be_bytes());
+            bytes.extend_from_slice(&[0, 0]);
+        }
+        // Sequence and acknowledgement 1, five words, ACK, window 65,535, no checksum yet.
+        Transport::Tcp => {
+            bytes.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0])
+        }
+    }
+    at
+}
+
+/// Fills in the checksums of a frame of flow 0.
+fn fill_sums(bytes: &mut [u8], content: &Content, places: &Places) {
+    let (addresses_at, transport) = match content {
+        Content::Ipv4(flow) => {
+            let sum = Sum::of(&bytes[places.network..places.network + 20]).checksum();
+            put(bytes, places.network + 10, sum);
+            (places.network + 12, flow.transport)
+        }
+        Content::Ipv6(flow) => (places.network + 8, flow.transport),
+        _ => return,
+    };
+    let Some(at) = places.transport else { return };
+    // Pseudo-header: both addresses, the length and the protocol (RFC 768, RFC 8200 §8.1).
+    let length = (bytes.len() - at) as u16;
+    let sum = Sum::of(&bytes[addresses_at..])
+        .plus(Sum::of_u16(length))
+        .plus(Sum::of_u16(protocol_number(transport).into()))
+        .checksum();
+    match transport {
+        // 0 would say that there is none (RFC 768).
+        Transport::Udp => put(bytes, at + 6, if sum == 0 { 0xffff } else { sum }),
+        Transport::Tcp => put(bytes, at + 16, sum),
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, word: u16) {
+    bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
+}

@@ -1,0 +1,268 @@
+//! What a test frame is to be: its length, its addresses, its protocol, and what differs from flow
+//! to flow. Defaults are those of RFC 2544 appendix C, RFC 4814 and RFC 5180.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use linerate_core::units::FrameLen;
+
+use super::appletalk::AppleTalkAddress;
+use super::decnet::DecNetAddress;
+use super::ether::Tags;
+use super::ipx::IpxAddress;
+use super::{Flows, Mac};
+
+/// A test frame before it is bytes. [`TestFrame::template`] makes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestFrame {
+    /// Length with FCS and tags.
+    pub len: FrameLen,
+    /// Hardware address that it goes to: the router's, or the far station's through a bridge.
+    pub destination: Mac,
+    /// Hardware address that it comes from.
+    pub source: Mac,
+    /// VLAN tags.
+    pub tags: Tags,
+    /// What it carries.
+    pub content: Content,
+    /// What differs from frame to frame.
+    pub flows: Flows,
+    /// Which IP addresses are let through.
+    pub addresses: AddressRule,
+}
+
+impl TestFrame {
+    /// A frame without tags, of one flow, with addresses of test networks alone.
+    pub fn new(len: FrameLen, destination: Mac, source: Mac, content: Content) -> Self {
+        let (tags, flows, addresses) = (Tags::None, Flows::one(), AddressRule::TestNetworks);
+        Self { len, destination, source, tags, content, flows, addresses }
+    }
+
+    /// A frame to all stations that no router has to work on (RFC 2544 §11.1): EtherType 0x88b5.
+    /// It takes a share of the load, 1 in 100 by that section.
+    pub fn broadcast(len: FrameLen, source: Mac) -> Self {
+        Self::new(len, Mac::BROADCAST, source, Content::Ethernet)
+    }
+}
+
+/// Which IP addresses a test frame may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddressRule {
+    /// 198.18.0.0/15 (RFC 2544 appendix C.2.2, RFC 6890) and 2001:2::/48 (RFC 5180 §8).
+    #[default]
+    TestNetworks,
+    /// All, for a network of which the user says that it is no other's.
+    Any,
+}
+
+/// What an Ethernet frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing but filler behind EtherType 0x88b5: for bridges.
+    Ethernet,
+    /// UDP or TCP over IPv4.
+    Ipv4(IpFlow<Ipv4Addr>),
+    /// UDP or TCP over IPv6.
+    Ipv6(IpFlow<Ipv6Addr>),
+    /// A long data packet of DECnet phase IV.
+    DecNet(Ends<DecNetAddress>),
+    /// A datagram of AppleTalk phase 2.
+    AppleTalk(Ends<AppleTalkAddress>),
+    /// A packet of IPX.
+    Ipx(IpxFraming, Ends<IpxAddress>),
+}
+
+/// Both ends of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends<A> {
+    /// Where it comes from.
+    pub source: A,
+    /// Where it goes.
+    pub destination: A,
+}
+
+impl<A> Ends<A> {
+    /// The way back.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self { source: self.destination, destination: self.source }
+    }
+}
+
+/// The headers of an IP test frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpFlow<A> {
+    /// Addresses of flow 0.
+    pub ends: Ends<A>,
+    /// What follows the IP header.
+    pub transport: Transport,
+    /// Ports of flow 0.
+    pub ports: Ends<u16>,
+    /// Differentiated services code point, 0 to 63 (RFC 2474).
+    pub dscp: u8,
+}
+
+/// What follows the IP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A datagram.
+    Udp,
+    /// A segment with ACK set, of no connection.
+    Tcp,
+}
+
+/// How IPX is put into Ethernet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpxFraming {
+    /// Right behind the length field ("802.3 raw").
+    Raw8023,
+    /// Behind EtherType 0x8137.
+    EthernetII,
+}
+
+/// Ports of RFC 2544 appendix C.2.6.4: from 0xc020 to 7, echo.
+pub const PORTS_RFC2544: Ends<u16> = Ends { source: 0xc020, destination: 7 };
+/// The first ports of the ranges that RFC 4814 §4.5 takes: sources 1024 to 65535, destinations 1
+/// to 49151. Flows that differ in ports start here.
+pub const PORTS_RFC4814: Ends<u16> = Ends { source: 1024, destination: 1 };
+/// The last ports of these ranges.
+pub const PORTS_RFC4814_LAST: Ends<u16> = Ends { source: 65_535, destination: 49_151 };
+
+/// Addresses of the single-filter case of RFC 2544 appendix C.2.4.
+pub const IPV4_RFC2544: Ends<Ipv4Addr> =
+    Ends { source: Ipv4Addr::new(198, 18, 1, 2), destination: Ipv4Addr::new(198, 19, 65, 2) };
+/// The same hosts within 2001:2::/48.
+pub const IPV6_RFC5180: Ends<Ipv6Addr> = Ends {
+    source: Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 2),
+    destination: Ipv6Addr::new(0x2001, 2, 0, 0x8041, 0, 0, 0, 2),
+};
+
+/// A protocol by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Protocol {
+    /// UDP over IPv4.
+    Ipv4Udp,
+    /// UDP over IPv6.
+    Ipv6Udp,
+    /// TCP over IPv4.
+    Ipv4Tcp,
+    /// TCP over IPv6.
+    Ipv6Tcp,
+    /// Ethernet alone.
+    Ethernet,
+    /// DECnet phase IV.
+    DecNet,
+    /// AppleTalk phase 2.
+    AppleTalk,
+    /// IPX in raw 802.3.
+    IpxRaw,
+    /// IPX in Ethernet II.
+    Ipx,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Ipv4Udp,
+        Self::Ipv6Udp,
+        Self::Ipv4Tcp,
+        Self::Ipv6Tcp,
+        Self::Ethernet,
+        Self::DecNet,
+        Self::AppleTalk,
+        Self::IpxRaw,
+        Self::Ipx,
+    ];
+
+    /// Its name on command lines and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ipv4Udp => "ipv4-udp",
+            Self::Ipv6Udp => "ipv6-udp",
+            Self::Ipv4Tcp => "ipv4-tcp",
+            Self::Ipv6Tcp => "ipv6-tcp",
+            Self::Ethernet => "ethernet",
+            Self::DecNet => "decnet",
+            Self::AppleTalk => "appletalk",
+            Self::IpxRaw => "ipx-raw",
+            Self::Ipx => "ipx",
+        }
+    }
+
+    /// The protocol of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+
+    /// Headers from the destination address on, without tags, bytes.
+    pub const fn header_bytes(self) -> u32 {
+        14 + match self {
+            Self::Ipv4Udp => 20 + 8,
+            Self::Ipv6Udp => 40 + 8,
+            Self::Ipv4Tcp => 20 + 20,
+            Self::Ipv6Tcp => 40 + 20,
+            Self::Ethernet => 0,
+            // Length, long header of routing, header of a data segment.
+            Self::DecNet => 2 + 21 + 7,
+            // LLC with SNAP, long header of DDP.
+            Self::AppleTalk => 8 + 13,
+            Self::IpxRaw | Self::Ipx => 30,
+        }
+    }
+
+    /// Whether a transport checksum covers its payload.
+    pub const fn has_transport_sum(self) -> bool {
+        matches!(self, Self::Ipv4Udp | Self::Ipv6Udp | Self::Ipv4Tcp | Self::Ipv6Tcp)
+    }
+}
+
+impl Content {
+    /// The protocol with the addresses and ports of the standards.
+    pub const fn of(protocol: Protocol) -> Self {
+        const fn ip<A: Copy>(ends: Ends<A>, transport: Transport) -> IpFlow<A> {
+            IpFlow { ends, transport, ports: PORTS_RFC2544, dscp: 0 }
+        }
+        match protocol {
+            Protocol::Ipv4Udp => Self::Ipv4(ip(IPV4_RFC2544, Transport::Udp)),
+            Protocol::Ipv4Tcp => Self::Ipv4(ip(IPV4_RFC2544, Transport::Tcp)),
+            Protocol::Ipv6Udp => Self::Ipv6(ip(IPV6_RFC5180, Transport::Udp)),
+            Protocol::Ipv6Tcp => Self::Ipv6(ip(IPV6_RFC5180, Transport::Tcp)),
+            Protocol::Ethernet => Self::Ethernet,
+            Protocol::DecNet => Self::DecNet(DecNetAddress::TEST),
+            Protocol::AppleTalk => Self::AppleTalk(AppleTalkAddress::TEST),
+            Protocol::IpxRaw => Self::Ipx(IpxFraming::Raw8023, IpxAddress::TEST),
+            Protocol::Ipx => Self::Ipx(IpxFraming::EthernetII, IpxAddress::TEST),
+        }
+    }
+
+    /// Its name.
+    pub const fn protocol(&self) -> Protocol {
+        match self {
+            Self::Ethernet => Protocol::Ethernet,
+            Self::Ipv4(IpFlow { transport: Transport::Udp, .. }) => Protocol::Ipv4Udp,
+            Self::Ipv4(IpFlow { transport: Transport::Tcp, .. }) => Protocol::Ipv4Tcp,
+            Self::Ipv6(IpFlow { transport: Transport::Udp, .. }) => Protocol::Ipv6Udp,
+            Self::Ipv6(IpFlow { transport: Transport::Tcp, .. }) => Protocol::Ipv6Tcp,
+            Self::DecNet(_) => Protocol::DecNet,
+            Self::AppleTalk(_) => Protocol::AppleTalk,
+            Self::Ipx(IpxFraming::Raw8023, _) => Protocol::IpxRaw,
+            Self::Ipx(IpxFraming::EthernetII, _) => Protocol::Ipx,
+        }
+    }
+
+    /// The way back: source and destination of network and ports exchanged. Ports are then out of
+    /// the ranges of RFC 4814 as often as not; take them anew where they vary.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        fn ip<A>(flow: IpFlow<A>) -> IpFlow<A> {
+            IpFlow { ends: flow.ends.reversed(), ports: flow.ports.reversed(), ..flow }
+        }
+        match self {
+            Self::Ethernet => Self::Ethernet,
+            Self::Ipv4(flow) => Self::Ipv4(ip(flow)),
+            Self::Ipv6(flow) => Self::Ipv6(ip(flow)),
+            Self::DecNet(ends) => Self::DecNet(ends.reversed()),
+            Self::AppleTalk(ends) => Self::AppleTalk(ends.reversed()),
+            Self::Ipx(framing, ends) => Self::Ipx(framing, ends.reversed()),
+        }
+    }
+}
