@@ -6,6 +6,7 @@
 
 pub mod answer_socket;
 pub mod arena;
+pub mod bpf;
 pub mod child;
 pub mod clock;
 pub mod clock_facts;
