@@ -3,6 +3,7 @@
 mod bench_device;
 
 use bench_device::{CAPACITY_FPS, Device, Found, RUNS, run_binary, run_multi, share_below};
+use linerate_core::bench::pair::{Cause, Pair};
 use linerate_core::bench::search::{
     BinarySearch, Controller, Goal, Invalid, LoadTrial, MultiSearch, Range, Status, StepDown,
     TrialOutcome, Why,
@@ -143,9 +144,9 @@ where
 
 /// Strict and typical together on a device without stalls.
 fn both(device: &mut Device, max_fps: u64) -> MultiSearch {
-    let goals = vec![Goal::typical(), Goal::strict()];
     let range = Range { min_fps: 10, max_fps };
-    let mut search = MultiSearch::new(goals, range).expect("goals");
+    let mut search =
+        MultiSearch::side_by_side(Goal::typical(), Goal::strict(), range).expect("goals");
     drive(&mut search, device);
     search
 }
@@ -201,6 +202,7 @@ fn a_device_that_loses_one_in_100_000_has_no_strict_throughput_near_its_capacity
     let goals = vec![Goal::partial_drop(), Goal::typical(), Goal::strict()];
     let mut search =
         MultiSearch::new(goals, Range { min_fps: 10, max_fps: 2_000_000 }).expect("goals");
+    search = search.ignoring_long_trials();
     drive(&mut search, &mut device);
     let results = search.results();
     let partial = results[0].lower_fps.expect("a lower bound");
@@ -209,6 +211,58 @@ fn a_device_that_loses_one_in_100_000_has_no_strict_throughput_near_its_capacity
     let typical = results[1].lower_fps.expect("a lower bound");
     assert!((20_000..=150_000).contains(&typical), "{typical}");
     assert!(results[2].lower_fps.is_none_or(|strict| strict < 20_000), "{:?}", results[2]);
+}
+
+#[test]
+fn stalls_pull_strict_down_and_leave_typical_where_it_is() {
+    for (stall, seeds) in [(100.0, 0..50), (20.0, 50..100), (5.0, 100..150)] {
+        let mut strict_sum = 0.0;
+        for seed in seeds {
+            let search = both(&mut Device::stalling(Some(stall), seed), 1_500_000);
+            let results = search.results();
+            let typical = results[0].lower_fps.expect("a lower bound");
+            assert!((995_000..=1_000_000).contains(&typical), "{stall} {seed}: {typical}");
+            let strict = results[1].lower_fps.expect("a lower bound");
+            assert!(strict <= typical, "{stall} {seed}: {strict}");
+            strict_sum += strict as f64 / 50e6;
+        }
+        // Above 0.6 of the capacity 60 s are clean with e^-0.6, e^-3 and e^-12: about half of
+        // the runs pass at the first load, one in twenty does, none does.
+        let most = [(100.0, 0.997), (20.0, 0.95), (5.0, 0.61)];
+        let most = most.iter().find(|it| it.0 == stall).expect("listed").1;
+        assert!(strict_sum < most, "{stall}: {strict_sum}");
+    }
+}
+
+#[test]
+fn the_rate_of_stalls_is_named_with_an_interval_that_holds_it() {
+    let (mut named, mut held, mut unnamed) = (0, 0, 0);
+    for seed in 0..RUNS {
+        let search = both(&mut Device::stalling(Some(20.0), seed), 1_500_000);
+        match Pair::of(&search).expect("two goals").cause {
+            Cause::Stalls { rate, seconds_each, .. } => {
+                named += 1;
+                let holds = rate.low_per_second <= 0.05 && 0.05 <= rate.high_per_second;
+                held += u32::from(holds);
+                // 2 ms less what the device rides out: at most 0.8 ms of the load.
+                assert!(seconds_each < 0.000_81, "{seconds_each}");
+            }
+            Cause::None => unnamed += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    // One run in twenty passes 60 s by luck. The interval is of 95 %, and a search that stops at
+    // its first clean trial is not quite a fixed time: nine in ten must hold.
+    assert!(unnamed <= 40, "{unnamed}");
+    assert!(held * 10 >= named * 9, "{held} of {named}");
+}
+
+#[test]
+fn scattered_loss_is_told_from_stalls() {
+    let mut device = Device { loss_ratio: 1e-5, ..Device::with_capacity(1_000_000) }.seeded(7);
+    let pair = Pair::of(&both(&mut device, 2_000_000)).expect("two goals");
+    let Cause::Scattered { low, high, .. } = pair.cause else { panic!("{pair:?}") };
+    assert!(low <= 1e-5 && 1e-5 <= high, "{low} {high}");
 }
 
 #[test]
@@ -313,9 +367,9 @@ fn the_same_outcomes_give_the_same_search() {
     let search = both(&mut device, 1_500_000);
     let outcomes: Vec<_> = search.trace().iter().map(|it| it.outcome.clone()).collect();
     for cut in [1, outcomes.len() / 3, outcomes.len() - 1] {
-        let goals = vec![Goal::typical(), Goal::strict()];
         let range = Range { min_fps: 10, max_fps: 1_500_000 };
-        let mut again = MultiSearch::new(goals, range).expect("goals");
+        let again = MultiSearch::side_by_side(Goal::typical(), Goal::strict(), range);
+        let mut again = again.expect("goals");
         // A list that went through a file.
         let text = serde_json::to_string(&outcomes[..cut]).expect("outcomes are plain");
         again.replay(serde_json::from_str::<Vec<TrialOutcome>>(&text).expect("and read again"));

@@ -3,7 +3,11 @@
 //! What is here is pure: which frames a trial sends, which load comes next, what a series of
 //! trials says. Interfaces and clocks are the engine's.
 
+pub mod burst;
+pub mod curve;
 mod frames;
+pub mod medium;
+pub mod pair;
 pub mod poisson;
 pub mod search;
 

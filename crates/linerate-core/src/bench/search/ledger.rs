@@ -13,6 +13,8 @@ pub(super) struct Ledger {
     pub(super) goals: Vec<Goal>,
     pub(super) range: Range,
     pub(super) tried: Vec<Tried>,
+    /// Trials longer than a goal's final duration do not count for it.
+    pub(super) ignores_long: bool,
     by_load: BTreeMap<u64, Vec<usize>>,
 }
 
@@ -36,7 +38,7 @@ impl Ledger {
         if min_fps == 0 || min_fps > max_fps {
             return Err(GoalError::Range { min_fps, max_fps });
         }
-        Ok(Self { goals, range, tried: Vec::new(), by_load: BTreeMap::new() })
+        Ok(Self { goals, range, tried: Vec::new(), ignores_long: false, by_load: BTreeMap::new() })
     }
 
     /// Adds an outcome. `asked` is the trial that was due; one of another load or duration counts
@@ -66,10 +68,16 @@ impl Ledger {
         }
     }
 
-    /// Outcomes at a load, those that count.
-    pub(super) fn outcomes(&self, load_fps: u64) -> impl Iterator<Item = &TrialOutcome> {
+    /// Outcomes at a load that count for a goal.
+    pub(super) fn outcomes(
+        &self,
+        goal: &Goal,
+        load_fps: u64,
+    ) -> impl Iterator<Item = &TrialOutcome> {
+        let longest = if self.ignores_long { goal.final_duration_ns } else { u64::MAX };
         let indices = self.by_load.get(&load_fps).map_or(&[][..], Vec::as_slice);
-        indices.iter().map(|index| &self.tried[*index].outcome)
+        let outcomes = indices.iter().map(|index| &self.tried[*index].outcome);
+        outcomes.filter(move |it| it.duration_ns <= longest)
     }
 
     /// Loads with trials, rising.
@@ -78,7 +86,7 @@ impl Ledger {
     }
 
     pub(super) fn sums(&self, goal: &Goal, load_fps: u64) -> Sums {
-        Sums::of(goal, self.outcomes(load_fps))
+        Sums::of(goal, self.outcomes(goal, load_fps))
     }
 
     pub(super) fn bound(&self, goal: &Goal, load_fps: u64) -> Bound {

@@ -40,6 +40,26 @@ impl MultiSearch {
         Self { warm_up_ns, ..self }
     }
 
+    /// Strict and typical side by side, the cheap one first.
+    ///
+    /// Each is judged by trials no longer than its own: a trial of 60 s meets stalls that a trial
+    /// of 1 s mostly does not, and would decide against the typical goal by its length alone. By
+    /// RFC 9971 longer trials count in full, and goals of different lengths are advised against
+    /// for that reason.
+    /// # Errors
+    /// An empty range.
+    pub fn side_by_side(typical: Goal, strict: Goal, range: Range) -> Result<Self, GoalError> {
+        Ok(Self::new(vec![typical, strict], range)?.ignoring_long_trials())
+    }
+
+    /// The same where trials longer than a goal's do not count for it; see
+    /// [`MultiSearch::side_by_side`].
+    #[must_use]
+    pub fn ignoring_long_trials(mut self) -> Self {
+        self.ledger.ignores_long = true;
+        self
+    }
+
     /// All trials with their reasons.
     pub fn trace(&self) -> &[Tried] {
         &self.ledger.tried
@@ -103,7 +123,8 @@ impl MultiSearch {
     /// whole trial was bad there.
     fn forwarded(&self, goal: &Goal, load_fps: u64) -> Option<u64> {
         let bad = |it: &&TrialOutcome| it.loss_ratio() > goal.loss_ratio && !it.stopped_early;
-        let rate = self.ledger.outcomes(load_fps).filter(bad).map(TrialOutcome::forwarding_fps);
+        let rate =
+            self.ledger.outcomes(goal, load_fps).filter(bad).map(TrialOutcome::forwarding_fps);
         let rate = rate.fold(f64::NAN, f64::max);
         // A goal that allows loss passes a little above what comes out.
         let rate = rate / (1.0 - goal.loss_ratio);

@@ -56,7 +56,7 @@ impl GoalResult {
         let goal = &ledger.goals[index];
         let Relevant { lower_fps, upper_fps } = ledger.relevant(goal);
         let at = |load: Option<u64>| -> Vec<&TrialOutcome> {
-            load.map_or_else(Vec::new, |load| ledger.outcomes(load).collect())
+            load.map_or_else(Vec::new, |load| ledger.outcomes(goal, load).collect())
         };
         let (lower, upper) = (at(lower_fps), at(upper_fps));
         let own = ledger.tried.iter().filter(|it| it.trial.goal == index);

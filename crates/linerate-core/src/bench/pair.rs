@@ -1,0 +1,210 @@
+//! Strict and typical throughput side by side, and what stands between them.
+//!
+//! Losses at loads that the device mostly passes are either stalls (many frames in a row, so many
+//! times a second) or scattered single frames (so many in a million). Counted are trials between
+//! the strict and the typical result: below, a device may ride out its stalls; above, it is
+//! overloaded.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::poisson::EventRate;
+use super::search::{GoalResult, MultiSearch, Tried};
+use crate::stats::{Z_95, wilson_interval};
+
+/// Frames that are missing in a row, on average, from which on losses are stalls.
+const STALL_FRAMES_MIN: f64 = 2.0;
+
+/// Why strict is below typical.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "cause")]
+pub enum Cause {
+    /// It is not, within the widths of the goals.
+    None,
+    /// Now and then the device stops for a moment.
+    Stalls {
+        /// How often.
+        rate: EventRate,
+        /// Frames lost each time, on average.
+        frames_each: f64,
+        /// Those frames as time at the loads of their trials, s.
+        seconds_each: f64,
+    },
+    /// Single frames are lost at all times.
+    Scattered {
+        /// Lost frames over sent ones.
+        loss_ratio: f64,
+        /// Lower end of the 95 % interval (Wilson).
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
+    /// No trial between the two results lost a frame.
+    Unexplained,
+}
+
+/// Both results with the cause of their difference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pair {
+    /// What the device does when nothing disturbs it.
+    pub typical: GoalResult,
+    /// What it does without losing a frame for the whole of long trials.
+    pub strict: GoalResult,
+    /// Strict over typical; `None` when either has no result.
+    pub ratio: Option<f64>,
+    /// What stands between them.
+    pub cause: Cause,
+}
+
+impl Pair {
+    /// Compares the two goals of [`MultiSearch::side_by_side`]; `None` for a search of another
+    /// number of goals.
+    pub fn of(search: &MultiSearch) -> Option<Self> {
+        let [typical, strict] = <[GoalResult; 2]>::try_from(search.results()).ok()?;
+        Some(Self::compare(typical, strict, search.trace()))
+    }
+
+    /// Compares two results by the trials that led to them.
+    pub fn compare(typical: GoalResult, strict: GoalResult, trials: &[Tried]) -> Self {
+        let lower = |result: &GoalResult| result.lower_fps.map(|fps| fps as f64);
+        let ratio = match (lower(&strict), lower(&typical)) {
+            (Some(strict), Some(typical)) if typical > 0.0 => Some(strict / typical),
+            _ => None,
+        };
+        let width = typical.goal.width + strict.goal.width;
+        let cause = match (ratio, typical.lower_fps) {
+            (Some(ratio), _) if ratio >= 1.0 - width => Cause::None,
+            (_, Some(most)) => cause(strict.lower_fps.unwrap_or(0), most, trials),
+            (_, None) => Cause::Unexplained,
+        };
+        Self { typical, strict, ratio, cause }
+    }
+}
+
+/// What lost frames at loads from `least` to `most` frames per second.
+fn cause(least: u64, most: u64, trials: &[Tried]) -> Cause {
+    let mut sum = Losses::default();
+    let between = |it: &&Tried| it.counts() && (least..=most).contains(&it.trial.load_fps);
+    trials.iter().filter(between).for_each(|it| sum.add(it));
+    if sum.events == 0 {
+        return Cause::Unexplained;
+    }
+    let frames_each = sum.lost as f64 / sum.events as f64;
+    if frames_each >= STALL_FRAMES_MIN {
+        return match EventRate::new(sum.events, sum.seconds) {
+            Some(rate) => {
+                let seconds_each = sum.lost_seconds / sum.events as f64;
+                Cause::Stalls { rate, frames_each, seconds_each }
+            }
+            None => Cause::Unexplained,
+        };
+    }
+    match wilson_interval(sum.lost, sum.sent, Z_95) {
+        Some(interval) => Cause::Scattered {
+            loss_ratio: sum.lost as f64 / sum.sent as f64,
+            low: interval.low,
+            high: interval.high,
+        },
+        None => Cause::Unexplained,
+    }
+}
+
+#[derive(Default)]
+struct Losses {
+    events: u64,
+    lost: u64,
+    sent: u64,
+    seconds: f64,
+    lost_seconds: f64,
+}
+
+impl Losses {
+    fn add(&mut self, tried: &Tried) {
+        let outcome = &tried.outcome;
+        let lost = outcome.lost();
+        // A counter that does not know runs at least knows that there was one.
+        let runs = outcome.loss_runs.unwrap_or(1).max(1);
+        self.events += if lost > 0 { runs } else { 0 };
+        self.lost += lost;
+        self.sent += outcome.sent;
+        self.seconds += outcome.elapsed_ns as f64 / 1e9;
+        self.lost_seconds += lost as f64 / tried.trial.load_fps.max(1) as f64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::search::{Goal, LoadTrial, Status, TrialOutcome, Why};
+    use super::*;
+
+    fn result(goal: Goal, lower_fps: u64) -> GoalResult {
+        GoalResult {
+            goal,
+            status: Status::Regular,
+            lower_fps: Some(lower_fps),
+            upper_fps: Some(lower_fps + 1),
+            conditional_fps: None,
+            offered_fps: None,
+            clean_frames: 0,
+            is_tester_limit: false,
+            trials: 0,
+            sending_ns: 0,
+        }
+    }
+
+    fn tried(load_fps: u64, lost: u64, runs: u64) -> Tried {
+        let trial = LoadTrial {
+            load_fps,
+            duration_ns: 10_000_000_000,
+            stop_at_lost: None,
+            goal: 0,
+            why: Why::Repeat,
+        };
+        let sent = trial.frames();
+        let outcome = TrialOutcome::complete(&trial, sent, sent - lost);
+        let outcome = TrialOutcome { loss_runs: Some(runs), ..outcome };
+        Tried { trial, outcome, bounds: Vec::new() }
+    }
+
+    fn cause_of(strict: u64, trials: &[Tried]) -> Cause {
+        let typical = result(Goal::typical(), 1_000_000);
+        Pair::compare(typical, result(Goal::strict(), strict), trials).cause
+    }
+
+    #[test]
+    fn stalls_are_counted_between_the_two_results() {
+        // 40 s at loads between them with 2 stalls of 800 frames; overload and low loads are not
+        // counted. At 800,000 frames/s each is 1 ms.
+        let trials = [
+            tried(800_000, 1600, 2),
+            tried(900_000, 0, 0),
+            tried(1_000_000, 0, 0),
+            tried(600_000, 0, 0),
+            tried(1_100_000, 1_000_000, 1),
+            tried(500_000, 0, 0),
+        ];
+        let Cause::Stalls { rate, frames_each, seconds_each } = cause_of(600_000, &trials) else {
+            panic!("stalls");
+        };
+        assert_eq!((rate.events, rate.seconds, rate.per_second), (2, 40.0, 0.05));
+        assert_eq!((frames_each, seconds_each), (800.0, 0.001));
+    }
+
+    #[test]
+    fn single_frames_are_a_loss_ratio() {
+        // 10^7 frames, 100 lost one by one: 1e-5, Wilson 0.82e-5 to 1.22e-5.
+        let Cause::Scattered { loss_ratio, low, high } =
+            cause_of(10_000, &[tried(1_000_000, 100, 100)])
+        else {
+            panic!("scattered");
+        };
+        assert_eq!(loss_ratio, 1e-5);
+        assert!((low - 8.22e-6).abs() < 1e-8 && (high - 1.216e-5).abs() < 1e-8, "{low} {high}");
+    }
+
+    #[test]
+    fn results_within_their_widths_need_no_cause() {
+        assert_eq!(cause_of(991_000, &[tried(1_000_000, 100, 1)]), Cause::None);
+        assert_eq!(cause_of(900_000, &[tried(1_000_000, 0, 0)]), Cause::Unexplained);
+    }
+}
