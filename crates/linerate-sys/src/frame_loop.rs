@@ -90,12 +90,22 @@ impl SendProgress {
     }
 }
 
+/// When a run begins and ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// When its first frame is due; at once when absent.
+    pub start: Option<MonoTime>,
+    /// No frame leaves from then on, whatever is left of the load.
+    pub deadline: Option<MonoTime>,
+}
+
 /// A run of a load.
 pub(crate) struct Run<'a> {
     pub(crate) set: &'a FrameSet,
     pub(crate) load: &'a FrameLoad,
-    /// When frame 0 is due.
-    pub(crate) start: MonoTime,
+    /// The number of its first frame.
+    pub(crate) first: u64,
+    pub(crate) window: Window,
     pub(crate) cpu: Option<u32>,
     pub(crate) stop: &'a Stop,
     pub(crate) progress: &'a SendProgress,
@@ -109,27 +119,29 @@ impl Run<'_> {
         let _slack = ShortSlack::begin();
         let mut sent = Sent::default();
         self.progress.show(&sent);
-        let mut pacer = Pacer::new(self.load, self.start.nanos());
-        let mut mix = self.load.mix.iter().copied().cycle();
-        let (mut next, mut batch) = (0, 0);
-        while next < self.load.frames {
-            let Some(now) = wait(pacer.due_ns, self.stop) else { break };
-            let left = usize::try_from(self.load.frames - next).unwrap_or(usize::MAX);
-            let room = outlet.reserve(outlet.batch_max().min(left), self.stop)?;
+        let start = self.window.start.unwrap_or_else(clock::monotonic);
+        let mut pacer = Pacer::new(self.load, start.nanos());
+        let mut mix = Mix::at(&self.load.mix, self.first);
+        let (mut left, mut next, mut batch) = (self.load.frames, self.first, 0);
+        while left > 0 {
+            let Some(now) = self.wait(pacer.due_ns) else { break };
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(outlet.batch_max());
+            let room = outlet.reserve(most, self.stop)?;
             if room == 0 {
                 break;
             }
             batch = pacer.take(now, room, &mut sent);
             let stamp = now as u32;
             for index in 0..batch {
-                let template = mix.next().expect("the mix is not empty, and goes round");
                 let number = Numbered { sequence: next + index as u64, stamp };
+                let template = mix.next();
                 outlet.put(index, |place| self.set.fill(template, number, place));
             }
             let handed = outlet.send(batch, self.stop)?;
             note(&mut sent, handed, now);
             self.progress.show(&sent);
             next += batch as u64;
+            left -= batch as u64;
         }
         outlet.finish(self.stop)?;
         if batch > 1 {
@@ -137,6 +149,28 @@ impl Run<'_> {
             sent.last_ns = clock::monotonic().nanos();
         }
         Ok(sent)
+    }
+
+    /// Waits until `due_ns`, and gives the clock; none at the deadline and after a wish to stop.
+    #[inline]
+    fn wait(&self, due_ns: u64) -> Option<u64> {
+        let deadline_ns = self.window.deadline.map_or(u64::MAX, MonoTime::nanos);
+        loop {
+            let now = clock::monotonic().nanos();
+            if self.stop.asked() || now >= deadline_ns {
+                return None;
+            }
+            if now >= due_ns {
+                return Some(now);
+            }
+            let far = due_ns.min(deadline_ns) - now;
+            if far > FAR_NS {
+                let then = now + (far - EARLY_NS).min(SLEEP_MAX_NS);
+                clock::sleep_until(MonoTime::from_nanos(then));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -176,23 +210,26 @@ fn note(sent: &mut Sent, handed: Handed, now: u64) {
     sent.refused += handed.refused;
 }
 
-/// Waits until `due_ns`, and gives the clock; none after a wish to stop.
-#[inline]
-fn wait(due_ns: u64, stop: &Stop) -> Option<u64> {
-    loop {
-        let now = clock::monotonic().nanos();
-        if stop.asked() {
-            return None;
+/// The templates of one frame after the other.
+struct Mix<'a> {
+    entries: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Mix<'a> {
+    /// From frame `number` on. The mix is not empty.
+    fn at(entries: &'a [u8], number: u64) -> Self {
+        Self { entries, at: (number % entries.len() as u64) as usize }
+    }
+
+    #[inline]
+    fn next(&mut self) -> u8 {
+        let entry = self.entries[self.at];
+        self.at += 1;
+        if self.at == self.entries.len() {
+            self.at = 0;
         }
-        if now >= due_ns {
-            return Some(now);
-        }
-        if due_ns - now > FAR_NS {
-            let then = (due_ns - EARLY_NS).min(now + SLEEP_MAX_NS);
-            clock::sleep_until(MonoTime::from_nanos(then));
-        } else {
-            std::hint::spin_loop();
-        }
+        entry
     }
 }
 

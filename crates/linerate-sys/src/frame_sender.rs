@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use linerate_core::bench::{FrameLoad, FrameTemplate, Sent};
-use linerate_core::time::MonoTime;
 use socket2::{Domain, Socket, Type};
 
 use crate::frame_loop::{Handed, Outlet, Run};
@@ -19,9 +18,9 @@ use crate::frame_writer::{FrameSet, NOTHING, Place};
 use crate::netlink::{LinkFacts, RouteSocket};
 use crate::socket_option::set_int;
 use crate::stop::Stop;
-use crate::{Error, Result, clock};
+use crate::{Error, Result};
 
-pub use crate::frame_loop::SendProgress;
+pub use crate::frame_loop::{SendProgress, Window};
 
 /// Frames of one call at full speed: beyond 64 the calls are no longer what costs.
 const BATCH_MAX: usize = 64;
@@ -58,9 +57,9 @@ pub struct FrameSender {
     socket: Socket,
     link: LinkFacts,
     set: FrameSet,
-    stream: u8,
     cpu: Option<u32>,
     batch: Batch,
+    next: u64,
     progress: SendProgress,
 }
 
@@ -81,16 +80,22 @@ impl FrameSender {
         set_int(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1).map_err(failed)?;
         socket.set_write_timeout(Some(ROOM_WAIT)).map_err(failed)?;
         let batch = Batch::new(set.longest());
-        let (stream, cpu) = (options.stream, options.cpu);
-        Ok(Self { socket, link, set, stream, cpu, batch, progress: SendProgress::default() })
+        let (cpu, progress) = (options.cpu, SendProgress::default());
+        Ok(Self { socket, link, set, cpu, batch, next: 0, progress })
     }
 
-    /// The same generator for another trial.
+    /// Begins another trial: numbers from 0 again.
+    pub fn begin(&mut self, trial: u32) {
+        self.set.begin(trial);
+        self.next = 0;
+    }
+
+    /// Changes what a load's mix chooses from.
     /// # Errors
     /// As [`FrameSender::open`] for the templates.
-    pub fn prepare(&mut self, trial: u32, templates: &[FrameTemplate]) -> Result<()> {
+    pub fn set_templates(&mut self, templates: &[FrameTemplate]) -> Result<()> {
         check_lengths(&self.link, templates)?;
-        self.set = FrameSet::new(templates, trial, self.stream)?;
+        self.set = self.set.with(templates)?;
         self.batch = Batch::new(self.set.longest());
         Ok(())
     }
@@ -105,22 +110,26 @@ impl FrameSender {
         self.progress.clone()
     }
 
-    /// Sends a load on the calling thread, from now on; ends early after a wish to stop.
+    /// Sends a load on the calling thread, from now on; ends early after a wish to stop. Numbers
+    /// go on from the run before in the same trial.
     /// # Errors
     /// When the interface goes down or away, or the load is not possible. What was sent by then is
     /// in the progress.
     pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<Sent> {
-        self.run_from(clock::monotonic(), load, stop)
+        self.run_within(load, stop, Window::default())
     }
 
-    /// Sends a load whose first frame is due at `start`.
+    /// Sends a load that begins and ends at given times.
     /// # Errors
     /// As [`FrameSender::run`].
-    pub fn run_from(&mut self, start: MonoTime, load: &FrameLoad, stop: &Stop) -> Result<Sent> {
-        let (set, cpu, progress) = (&self.set, self.cpu, &self.progress);
-        let run = Run { set, load, start, cpu, stop, progress };
+    pub fn run_within(&mut self, load: &FrameLoad, stop: &Stop, window: Window) -> Result<Sent> {
+        let (set, cpu, progress, first) = (&self.set, self.cpu, &self.progress, self.next);
+        let run = Run { set, load, first, window, cpu, stop, progress };
         let name = &self.link.name;
-        run.drive(&mut PacketOutlet { socket: &self.socket, batch: &mut self.batch, name })
+        let mut outlet = PacketOutlet { socket: &self.socket, batch: &mut self.batch, name };
+        let sent = run.drive(&mut outlet);
+        self.next += sent.as_ref().map_or(load.frames, |sent| sent.frames + sent.refused);
+        sent
     }
 }
 

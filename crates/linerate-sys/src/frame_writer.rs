@@ -176,6 +176,8 @@ fn check(template: &FrameTemplate) -> std::result::Result<(), String> {
 #[derive(Clone, Debug)]
 pub(crate) struct FrameSet {
     writers: Vec<FrameWriter>,
+    trial: u32,
+    stream: u8,
 }
 
 impl FrameSet {
@@ -188,7 +190,21 @@ impl FrameSet {
             return Err(Error::new("write frames of", format!("stream {stream}"), source));
         }
         let writer = |it: &FrameTemplate| FrameWriter::new(it.clone(), trial, stream);
-        Ok(Self { writers: templates.iter().map(writer).collect::<Result<_>>()? })
+        let writers = templates.iter().map(writer).collect::<Result<_>>()?;
+        Ok(Self { writers, trial, stream })
+    }
+
+    /// The same trial and stream with other templates.
+    pub(crate) fn with(&self, templates: &[FrameTemplate]) -> Result<Self> {
+        Self::new(templates, self.trial, self.stream)
+    }
+
+    /// The same templates in another trial.
+    pub(crate) fn begin(&mut self, trial: u32) {
+        self.trial = trial;
+        for writer in &mut self.writers {
+            writer.trial = trial;
+        }
     }
 
     /// Length of the longest frame.

@@ -17,8 +17,10 @@ pub mod echo_socket;
 mod error;
 pub mod ethtool;
 pub mod fd_passing;
+pub mod frame_counter;
 mod frame_loop;
 pub mod frame_sender;
+pub mod frame_tally;
 pub mod frame_writer;
 pub mod host;
 pub mod icmp;
@@ -42,6 +44,7 @@ pub mod timer;
 pub mod timestamps;
 pub mod tun;
 pub mod userns;
+pub mod xdp_socket;
 pub mod zero_copy;
 
 pub use error::{Error, Result};

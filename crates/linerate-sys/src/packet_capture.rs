@@ -25,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::mm::{MapFlags, ProtFlags};
 use socket2::{Domain, Socket, Type};
 
-use crate::socket_option::set_octets;
+use crate::socket_option::{set_int, set_octets};
 use crate::{Error, Result, icmp};
 
 /// Bytes of a block: a power of two, so that the kernel allocates it in one piece, and longer than
@@ -38,6 +38,9 @@ pub const BLOCK_AGE: Duration = Duration::from_millis(10);
 
 /// linux/if_arp.h: cellular modems, which have no link layer.
 const ARPHRD_RAWIP: u16 = 519;
+
+/// linux/if_packet.h.
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
 /// Where the status stands in a block.
 const STATUS: usize = 8;
@@ -52,6 +55,8 @@ pub struct CaptureOptions {
     pub interface: String,
     /// Take packets for other hosts too.
     pub promiscuous: bool,
+    /// Leave out what this host sends (Linux 4.20).
+    pub incoming_only: bool,
     /// Bytes to keep of each packet; all when absent.
     pub snaplen: Option<u32>,
     /// Memory for packets that wait, in the kernel: rounded up to blocks of 256 KiB, at least two.
@@ -62,7 +67,8 @@ impl CaptureOptions {
     /// All of each packet of one interface, with 32 MiB to wait in: 0.26 s of a full 1 Gbit/s.
     pub fn of_interface(name: &str) -> Self {
         let interface = name.to_owned();
-        Self { interface, promiscuous: false, snaplen: None, ring_bytes: 32 << 20 }
+        let (promiscuous, incoming_only) = (false, false);
+        Self { interface, promiscuous, incoming_only, snaplen: None, ring_bytes: 32 << 20 }
     }
 }
 
@@ -147,6 +153,10 @@ impl PacketCapture {
         }
         let ring = Ring::map(&socket, options.ring_bytes)
             .map_err(|source| Error::new("map capture ring of", options.ring_bytes, source))?;
+        if options.incoming_only {
+            set_int(socket.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+                .map_err(|source| Error::new("leave out sent packets of", name, source))?;
+        }
         if options.promiscuous {
             set_promiscuous(&socket, index)
                 .map_err(|source| Error::new("set promiscuous mode on", name, source))?;

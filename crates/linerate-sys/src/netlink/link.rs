@@ -144,12 +144,24 @@ impl RouteSocket {
     /// # Errors
     /// When it does not exist, or without CAP_NET_ADMIN.
     pub fn set_up(&mut self, index: u32) -> Result<()> {
+        let attempt = Attempt { call: "set up link", object: &index };
+        self.set_state(index, LinkFlags::Up, &attempt)
+    }
+
+    /// Sets a link down.
+    /// # Errors
+    /// When it does not exist, or without CAP_NET_ADMIN.
+    pub fn set_down(&mut self, index: u32) -> Result<()> {
+        let attempt = Attempt { call: "set down link", object: &index };
+        self.set_state(index, LinkFlags::empty(), &attempt)
+    }
+
+    fn set_state(&mut self, index: u32, state: LinkFlags, attempt: &Attempt<'_>) -> Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
-        message.header.flags = LinkFlags::Up;
+        message.header.flags = state;
         message.header.change_mask = LinkFlags::Up;
-        let attempt = Attempt { call: "set up link", object: &index };
-        self.change(RouteNetlinkMessage::SetLink(message), 0, &attempt)
+        self.change(RouteNetlinkMessage::SetLink(message), 0, attempt)
     }
 
     /// Facts about the link of this index.
