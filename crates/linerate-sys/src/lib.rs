@@ -39,6 +39,7 @@ pub mod timer;
 pub mod timestamps;
 pub mod tun;
 pub mod userns;
+pub mod xdp;
 pub mod zero_copy;
 
 pub use error::{Error, Result};
