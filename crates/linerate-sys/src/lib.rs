@@ -45,6 +45,7 @@ pub mod timestamps;
 pub mod tun;
 pub mod userns;
 pub mod xdp_socket;
+pub mod xdp;
 pub mod zero_copy;
 
 pub use error::{Error, Result};

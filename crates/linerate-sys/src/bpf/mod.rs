@@ -117,12 +117,12 @@ pub fn available() -> crate::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Says why a test did nothing.
     #[allow(clippy::print_stdout, reason = "skipped tests say so")]
-    pub(super) fn skipped(reason: &crate::Error) {
+    pub(crate) fn skipped(reason: &crate::Error) {
         println!("skipped: {reason}");
     }
 

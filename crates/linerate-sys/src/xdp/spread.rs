@@ -1,0 +1,230 @@
+//! Histograms of every frame's times, kept by the programs: where they are, the code that fills
+//! them, and what they say.
+//!
+//! Bins are exact up to 63 ns; above, each power of two has 64 of them (no wider than 1/64 of the
+//! value). Times above 2^36 - 1 ns (68 s) fall in the last bin; extremes and sum are exact.
+//!
+//! ```text
+//! word 0 sum   1 smallest   2 largest   3 scratch   4 ... 1987 bins
+//! ```
+
+use linerate_core::bench::Spread;
+use linerate_core::stats::LogHistogram;
+
+use crate::bpf::{Alu, Asm, Condition, MappedArray, Reg, Size};
+
+/// Bins of one power of two, as a power of two.
+const SUB_BITS: u32 = 6;
+const SUB: u64 = 1 << SUB_BITS;
+/// Times have this many bits.
+const VALUE_BITS: u32 = 36;
+const BINS: usize = ((VALUE_BITS - SUB_BITS + 1) << SUB_BITS) as usize;
+
+const SUM: usize = 0;
+const MIN: usize = 1;
+const MAX: usize = 2;
+const SCRATCH: usize = 3;
+const FIRST_BIN: usize = 4;
+
+/// Words that a histogram takes.
+pub(super) const WORDS: usize = FIRST_BIN + BINS;
+
+/// Makes the words from `at` on an empty histogram.
+pub(super) fn clear(array: &MappedArray, at: usize) {
+    for word in at..at + WORDS {
+        array.set(word, 0);
+    }
+    array.set(at + MIN, u64::MAX);
+}
+
+/// Adds the histograms that start at these words.
+pub(super) fn read(array: &MappedArray, starts: impl Iterator<Item = usize>) -> Spread {
+    let mut bins = vec![0; BINS];
+    let mut spread = Spread { min_ns: u64::MAX, ..Spread::default() };
+    for at in starts {
+        spread.sum_ns += array.get(at + SUM);
+        spread.min_ns = spread.min_ns.min(array.get(at + MIN));
+        spread.max_ns = spread.max_ns.max(array.get(at + MAX));
+        for (bin, count) in bins.iter_mut().enumerate() {
+            *count += array.get(at + FIRST_BIN + bin);
+        }
+    }
+    if bins.iter().all(|count| *count == 0) {
+        spread.min_ns = 0;
+    }
+    spread.bins = merged(&bins, spread.min_ns, spread.max_ns);
+    spread
+}
+
+fn merged(bins: &[u64], min_ns: u64, max_ns: u64) -> LogHistogram {
+    let mut histogram = LogHistogram::default();
+    for (bin, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let [low, high] = bounds(bin);
+        let middle = low + (high - low) / 2;
+        // A program may be counting meanwhile: the extremes can lag behind a bin.
+        histogram.record_many(middle.max(min_ns).min(max_ns.max(min_ns)), *count);
+    }
+    histogram
+}
+
+/// Smallest and largest value of a bin.
+fn bounds(bin: usize) -> [u64; 2] {
+    let bin = bin as u64;
+    let octave = bin >> SUB_BITS;
+    if octave == 0 {
+        return [bin, bin];
+    }
+    let width = 1 << (octave - 1);
+    let low = (SUB + (bin & (SUB - 1))) * width;
+    [low, low + width - 1]
+}
+
+/// Counts R1 in the histogram at byte `at` from R7. Changes R1 to R5.
+///
+/// The number of the bin goes through memory: the verifier then forgets which of the many ways
+/// through the binary search led to it, instead of following each to the end of the program.
+pub(super) fn emit(asm: &mut Asm, at: i16) {
+    emit_extremes(asm, at);
+    let [store, done] = [asm.label(), asm.label()];
+    asm.imm64(Reg::R2, (1 << VALUE_BITS) - 1);
+    let fits = asm.label();
+    asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R2, fits);
+    asm.mov(Reg::R1, Reg::R2);
+    asm.bind(fits);
+    asm.mov(Reg::R2, Reg::R1);
+    asm.jump_if(Condition::Less, Reg::R1, 64, store);
+    // R2 = position of the highest bit.
+    asm.mov(Reg::R2, 0);
+    asm.mov(Reg::R3, Reg::R1);
+    for bits in [32, 16, 8, 4, 2, 1] {
+        let below = asm.label();
+        asm.mov(Reg::R4, Reg::R3);
+        asm.rsh(Reg::R4, bits);
+        asm.jump_if(Condition::Equal, Reg::R4, 0, below);
+        asm.mov(Reg::R3, Reg::R4);
+        asm.add(Reg::R2, bits);
+        asm.bind(below);
+    }
+    // Bin = (position - 5) * 64 + (the six bits below the highest).
+    asm.mov(Reg::R4, Reg::R2);
+    asm.sub(Reg::R4, SUB_BITS.cast_signed());
+    asm.rsh(Reg::R1, Reg::R4);
+    asm.and(Reg::R1, 63);
+    asm.sub(Reg::R2, SUB_BITS.cast_signed() - 1);
+    asm.lsh(Reg::R2, SUB_BITS.cast_signed());
+    asm.add(Reg::R2, Reg::R1);
+    asm.bind(store);
+    asm.store(Size::Double, Reg::R7, at + byte(SCRATCH), Reg::R2);
+    asm.load(Size::Double, Reg::R3, Reg::R7, at + byte(SCRATCH));
+    let last = i32::try_from(BINS).expect("1984 bins") - 1;
+    asm.jump_if(Condition::Greater, Reg::R3, last, done);
+    asm.lsh(Reg::R3, 3);
+    asm.mov(Reg::R4, Reg::R7);
+    asm.add(Reg::R4, Reg::R3);
+    increment(asm, Reg::R4, at + byte(FIRST_BIN));
+    asm.bind(done);
+}
+
+fn emit_extremes(asm: &mut Asm, at: i16) {
+    asm.load(Size::Double, Reg::R2, Reg::R7, at + byte(SUM));
+    asm.add(Reg::R2, Reg::R1);
+    asm.store(Size::Double, Reg::R7, at + byte(SUM), Reg::R2);
+    for (word, beaten) in [(MIN, Condition::Less), (MAX, Condition::Greater)] {
+        let [better, next] = [asm.label(), asm.label()];
+        asm.load(Size::Double, Reg::R2, Reg::R7, at + byte(word));
+        asm.jump_if(beaten, Reg::R1, Reg::R2, better);
+        asm.jump(next);
+        asm.bind(better);
+        asm.store(Size::Double, Reg::R7, at + byte(word), Reg::R1);
+        asm.bind(next);
+    }
+}
+
+/// Adds 1 to the word at byte `at` from `base`. Changes R5.
+pub(super) fn increment(asm: &mut Asm, base: Reg, at: i16) {
+    asm.load(Size::Double, Reg::R5, base, at);
+    asm.alu(Alu::Add, Reg::R5, 1);
+    asm.store(Size::Double, base, at, Reg::R5);
+}
+
+/// Where a word is, in bytes.
+pub(super) fn byte(word: usize) -> i16 {
+    i16::try_from(word * 8).expect("blocks are shorter than 32 KiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bpf::{Program, ProgramOptions, available};
+
+    #[test]
+    fn bins_lie_side_by_side_and_are_no_wider_than_a_64th() {
+        let mut next = 0;
+        for bin in 0..BINS {
+            let [low, high] = bounds(bin);
+            assert_eq!(low, next);
+            assert!(high - low <= low / 64, "{low}..={high}");
+            next = high + 1;
+        }
+        assert_eq!(next, 1 << VALUE_BITS);
+    }
+
+    /// A program that counts the 8 bytes at the start of each frame.
+    fn counter(array: &MappedArray) -> Program {
+        let mut asm = Asm::new();
+        let short = asm.label();
+        asm.load(Size::Word, Reg::R2, Reg::R1, 0);
+        asm.load(Size::Word, Reg::R3, Reg::R1, 4);
+        asm.mov(Reg::R4, Reg::R2);
+        asm.add(Reg::R4, 8);
+        asm.jump_if(Condition::Greater, Reg::R4, Reg::R3, short);
+        asm.load(Size::Double, Reg::R1, Reg::R2, 0);
+        asm.map_value(Reg::R7, array.map(), 0);
+        emit(&mut asm, 0);
+        asm.bind(short);
+        asm.mov(Reg::R0, 1);
+        asm.exit();
+        Program::load("spread", &asm, &ProgramOptions::default()).expect("accepted")
+    }
+
+    #[test]
+    fn each_value_falls_in_the_bin_that_holds_it() {
+        if let Err(reason) = available() {
+            crate::bpf::tests::skipped(&reason);
+            return;
+        }
+        let array = MappedArray::new("spread", WORDS).expect("an array");
+        let program = counter(&array);
+        let large = (1_u64 << VALUE_BITS) - 1;
+        let edges = (6..VALUE_BITS).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        let values = (0..300).chain(edges).chain([1_000_000_007, 3_999_999_999, large]);
+        for value in values {
+            clear(&array, 0);
+            let mut frame = [0; 14];
+            frame[..8].copy_from_slice(&value.to_ne_bytes());
+            program.test_run(&frame).expect("a run");
+            let filled: Vec<_> = (0..BINS).filter(|bin| array.get(FIRST_BIN + bin) > 0).collect();
+            let [low, high] = bounds(filled[0]);
+            assert!(filled.len() == 1 && (low..=high).contains(&value), "{value}: {low}..={high}");
+            let spread = read(&array, [0].into_iter());
+            assert_eq!((spread.min_ns, spread.max_ns, spread.sum_ns), (value, value, value));
+            assert_eq!(spread.bins.quantile(0.5), Some(value));
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_the_last_bin_is_counted_in_it() {
+        if let Err(reason) = available() {
+            crate::bpf::tests::skipped(&reason);
+            return;
+        }
+        let array = MappedArray::new("spread", WORDS).expect("an array");
+        let program = counter(&array);
+        clear(&array, 0);
+        let mut frame = [0; 14];
+        frame[..8].copy_from_slice(&(1_u64 << 40).to_ne_bytes());
+        program.test_run(&frame).expect("a run");
+        assert_eq!(array.get(FIRST_BIN + BINS - 1), 1);
+        assert_eq!(read(&array, [0].into_iter()).max_ns, 1 << 40);
+    }
+}
