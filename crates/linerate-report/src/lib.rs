@@ -5,6 +5,7 @@
 //! shown as a dash, never as 0.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 mod ceiling;
 pub mod csv;
 pub mod emulated;

@@ -251,6 +251,97 @@ metrics! {
     Late = "late", "late answers", "answers", None, Lower,
         "Answers that came after the time-out; they count as lost.",
         "RFC 7680 §2";
+    TheoreticalFrames = "theoretical_fps", "theoretical frame rate", "frames/s",
+        Some(Layer::Frame), Neither,
+        "Frames of this length that the medium carries in a second, preamble and gap counted; \
+         absent where there is no medium, as on virtual links.",
+        "RFC 2544 appendix B, RFC 5180 appendix A";
+    TesterFrames = "tester_fps", "tester's own frame rate", "frames/s", Some(Layer::Frame), Neither,
+        "Frames a second that the tester sends from one port and counts in whole without the \
+         device: results near it are the tester's.",
+        "RFC 2285 §3.5.3 (maximum offered load), taken without a device";
+    TesterLatency = "tester_latency_ns", "tester's own latency", "ns", None, Neither,
+        "Median delay of the tester with a cable in place of the device; it is in the latencies \
+         of the device, and not taken off them.",
+        "own";
+    ThroughputStrict = "throughput_strict_fps", "throughput, strict", "frames/s",
+        Some(Layer::Frame), Higher,
+        "Highest load of one sending port at which a trial of full length loses not one frame; \
+         the forwarding rate at the lower bound of the goal `strict`. Trials are of 60 s unless \
+         the plan shortens them.",
+        "RFC 1242 §3.17, RFC 2544 §24 and §26.1";
+    ThroughputTypical = "throughput_typical_fps", "throughput, typical", "frames/s",
+        Some(Layer::Frame), Higher,
+        "Highest load of one sending port at which at least half of the trials, by time, lose not \
+         one frame; the forwarding rate at the lower bound of the goal `typical`.",
+        "MLRsearch (draft-ietf-bmwg-mlrsearch), conditional throughput";
+    ThroughputVerified = "throughput_verified_fps", "throughput, verified", "frames/s",
+        Some(Layer::Frame), Higher,
+        "As strict, with a lossy trial repeated before it counts; the goal `verified`.",
+        "ETSI GS NFV-TST 009 §12.3.3 (binary search with loss verification)";
+    ForwardingRateMax = "forwarding_rate_max_fps", "maximum forwarding rate", "frames/s",
+        Some(Layer::Frame), Higher,
+        "Most frames a second that came out at any load of the flood, the loss curve and the \
+         overload, all sending ports together, loss or not.",
+        "RFC 2285 §3.6.3";
+    FloodOffered = "flood_offered_fps", "maximum offered load", "frames/s", Some(Layer::Frame),
+        Neither,
+        "Frames a second that all sending ports together offered while each sent all that it can.",
+        "RFC 2285 §3.5.3";
+    FloodForwarded = "flood_forwarded_fps", "flood rate", "frames/s", Some(Layer::Frame), Higher,
+        "Frames a second that came out at the maximum offered load: Bradner's flood rate.",
+        "RFC 2285 §3.6.2 (forwarding rate at maximum offered load)";
+    Stalls = "stalls_per_s", "stalls", "1/s", None, Lower,
+        "Times a second that frames were lost below the typical throughput: what pulls strict \
+         below it.",
+        "own";
+    FrameLatency = "frame_latency_ns", "frame latency", "ns", None, Lower,
+        "Delay of each frame at the throughput, the tester's own included; the record says by \
+         which of the two definitions.",
+        "RFC 1242 §3.8, RFC 2544 §26.2, RFC 8219 §7.2 (median and 99.9th percentile)";
+    FramePdv = "frame_pdv_ns", "frame delay variation", "ns", None, Lower,
+        "99.9th percentile of the delay of frames less the smallest.",
+        "RFC 8219 §7.3.1";
+    BurstFrames = "burst_frames", "back-to-back frames", "frames", None, Higher,
+        "Longest burst at the smallest legal gap of which nothing is lost, each repetition.",
+        "RFC 1242 §3.1, RFC 2544 §26.4, RFC 9004";
+    BurstBufferTime = "burst_buffer_ns", "corrected buffer time", "ns", None, Higher,
+        "Mean burst over its rate, less what the device forwards while the burst arrives.",
+        "RFC 9004 §6.4";
+    Recovery = "recovery_ns", "system recovery", "ns", None, Lower,
+        "From the fall of an overload to half of it until the last frame that is lost.",
+        "RFC 2544 §26.5";
+    ResetByLoss = "reset_by_loss_ns", "reset time, by frames lost", "ns", None, Lower,
+        "Frames lost over a reset at a constant rate, over that rate.",
+        "RFC 2544 §26.6, RFC 6201 (frame-loss method)";
+    ResetByStamps = "reset_by_stamps_ns", "reset time, by time stamps", "ns", None, Lower,
+        "From the last frame before a reset to the first after it, at the receiver.",
+        "RFC 2544 §26.6, RFC 6201 (time-stamp method)";
+    AddressesCached = "addresses_cached", "address caching capacity", "addresses", None, Higher,
+        "Most hardware addresses that the bridge remembers at once without flooding a frame.",
+        "RFC 2285 §3.8.1, RFC 2889 §5.7";
+    AddressRate = "address_learning_fps", "address learning rate", "frames/s", None, Higher,
+        "Most new hardware addresses a second that the bridge learns without missing one.",
+        "RFC 2285 §3.8.2, RFC 2889 §5.8";
+    BlockedLoss = "blocked_loss_ratio", "loss beside a full output", "1", None, Lower,
+        "Share of the frames to a free output that is lost while another output is overloaded: \
+         above 0 is head of line blocking.",
+        "RFC 2285 §3.7.3, RFC 2889 §5.4";
+    SoakLoss = "soak_loss_ratio", "loss in the soak", "1", None, Lower,
+        "Frames lost over frames sent in one long run at a constant load.",
+        "RFC 1242 §3.6";
+    SoakErroredSeconds = "soak_errored_seconds", "errored seconds in the soak", "seconds", None,
+        Lower,
+        "Seconds of the long run in which a frame was lost.",
+        "ITU-T G.826 §4.2 (errored second), of frames";
+    ContractCir = "contract_cir_bps", "committed rate found", "bit/s", Some(Layer::Frame), Neither,
+        "Sustained rate that a policer or shaper lets pass, bits of frames from the destination \
+         address to the FCS.",
+        "ITU-T Y.1564, MEF 10.4 (bandwidth profile)";
+    ContractCbs = "contract_cbs_bytes", "committed burst found", "bytes", Some(Layer::Frame),
+        Neither,
+        "Burst that a policer lets pass after rest, bytes of frames.",
+        "ITU-T Y.1564, MEF 10.4 (bandwidth profile)";
 }
 
 impl MetricId {
@@ -282,6 +373,7 @@ mod tests {
                 "ns" => "_ns",
                 "s/GB" => "_s_per_gb",
                 "bytes" => "_bytes",
+                "frames/s" => "_fps",
                 _ => continue,
             };
             assert!(row.id.key().ends_with(suffix), "{} is in {}", row.id, row.unit);

@@ -69,7 +69,7 @@ pub fn text_within(results: &Results, width: Option<usize>) -> String {
     out
 }
 
-fn section_text(section: &Section, width: Option<usize>) -> String {
+pub(crate) fn section_text(section: &Section, width: Option<usize>) -> String {
     let columns = width.map_or(words::COLUMNS, |width| width.min(words::COLUMNS));
     let mut out = format!("\n{}", words::wrapped(&escape::line(&section.title), 0, columns));
     for (index, table) in section.tables.iter().enumerate() {

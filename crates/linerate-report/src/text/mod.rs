@@ -16,7 +16,6 @@ mod udp;
 
 use linerate_core::record::{Caveat, Plan, Record, Status};
 
-pub(crate) use bench::sentence as bench_sentence;
 pub(crate) use bench::title as bench_title;
 pub use conform::conformance;
 pub use path_ceiling::path_ceiling;
@@ -57,7 +56,7 @@ pub(crate) fn sentence(record: &Record) -> String {
         Plan::Ping(plan) => ping::sentence(record, plan),
         Plan::Udp(plan) => udp::sentence(record, plan),
         Plan::Simulate(plan) => simulate::sentence(record, plan),
-        Plan::Bench(_) => bench::sentence(record),
+        Plan::Bench(plan) => bench::sentence(record, plan),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod plan;
 mod result;
+mod summary;
 
 pub use plan::{
     BenchContract, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTest,
