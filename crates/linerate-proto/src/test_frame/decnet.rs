@@ -26,8 +26,6 @@ pub(super) const LONG_FLAGS: u8 = 0x26;
 pub(super) const SEGMENT_FLAGS: u8 = 0x60;
 /// Hello of an end node.
 pub(super) const HELLO_FLAGS: u8 = 0x0d;
-/// Long header, bytes.
-pub(super) const LONG_HEADER_BYTES: usize = 21;
 /// Most that a packet's header, data and all, takes on Ethernet.
 const BLOCK_BYTES: u16 = 1498;
 

@@ -4,6 +4,7 @@
 //! Layouts and deviations: `spec/test-frames.md`. Left out: fragments, extension headers, options.
 
 mod appletalk;
+mod arp;
 mod build;
 mod check;
 mod decnet;
@@ -11,21 +12,27 @@ mod error;
 mod ether;
 mod fill;
 mod flows;
+mod foreign;
 mod imix;
 mod ipx;
+mod learning;
 mod mac;
+mod ndp;
+mod neighbours;
 mod spec;
 
-pub use appletalk::AppleTalkAddress;
+pub use appletalk::{ALL_NODES as APPLETALK_ALL_NODES, AppleTalkAddress, probe as aarp_probe};
 pub use check::{CheckError, Checked, Network, check};
-pub use decnet::DecNetAddress;
+pub use decnet::{ALL_ROUTERS as DECNET_ALL_ROUTERS, DecNetAddress, endnode_hello};
 pub use error::TestFrameError;
 pub use ether::{Tag, Tags};
 pub use fill::fill;
 pub use flows::{FLOWS_MAX, Field, Flows, Vary};
+pub use foreign::ForeignKind;
 pub use imix::{MIX_FRAMES_MAX, Mix, MixError};
 pub use ipx::{IpxAddress, IpxRouter};
 pub use mac::{Mac, MacError};
+pub use neighbours::{ANNOUNCEMENTS_MAX, Hosts, Neighbours, Stations, question, told};
 pub use spec::{
     AddressRule, Content, Ends, IPV4_RFC2544, IPV6_RFC5180, IpFlow, IpxFraming, PORTS_RFC2544,
     PORTS_RFC4814, PORTS_RFC4814_LAST, Protocol, TestFrame, Transport,

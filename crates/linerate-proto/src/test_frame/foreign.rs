@@ -1,0 +1,60 @@
+//! What a frame at a counter is that is no test frame: the chatter that hosts, routers and
+//! switches make by themselves. Which trial a test frame is of, and where it came in, is the
+//! counter's to judge.
+
+use linerate_core::bench::Foreign;
+
+use super::ether::{ARP, Ether, IPV6, LLDP, SLOW};
+
+/// A kind of foreign frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ForeignKind {
+    /// ARP.
+    Arp,
+    /// ICMPv6 types 130 to 137 and 143: discovery of neighbours, routers and listeners.
+    NeighbourDiscovery,
+    /// Spanning tree, LLDP, slow protocols, pause: to 01:80:c2:00:00:00 to 0f, or of their types.
+    LinkControl,
+    /// Everything else.
+    Other,
+}
+
+impl ForeignKind {
+    /// What kind of frame it is, by its headers alone.
+    pub fn of(frame: &[u8]) -> Self {
+        if let [1, 0x80, 0xc2, 0, 0, 0..=0x0f, ..] = frame {
+            return Self::LinkControl;
+        }
+        let Some(ether) = Ether::parse(frame) else { return Self::Other };
+        match ether.kind {
+            ARP => Self::Arp,
+            LLDP | SLOW => Self::LinkControl,
+            IPV6 if is_discovery(ether.body) => Self::NeighbourDiscovery,
+            // LLC of spanning tree, to whichever address.
+            0..0x0600 if ether.body.starts_with(&[0x42, 0x42, 3]) => Self::LinkControl,
+            _ => Self::Other,
+        }
+    }
+
+    /// Counts one frame of this kind.
+    pub const fn count_in(self, counts: &mut Foreign) {
+        match self {
+            Self::Arp => counts.arp += 1,
+            Self::NeighbourDiscovery => counts.neighbour_discovery += 1,
+            Self::LinkControl => counts.link_control += 1,
+            Self::Other => counts.other += 1,
+        }
+    }
+}
+
+/// RFC 4861 §4, RFC 2710 §3 and RFC 3810 §5; listener reports come behind a hop-by-hop header.
+fn is_discovery(packet: &[u8]) -> bool {
+    let kind = match packet.get(6) {
+        Some(58) => packet.get(40),
+        Some(0) if packet.get(40) == Some(&58) => {
+            packet.get(41).and_then(|units| packet.get(48 + 8 * usize::from(*units)))
+        }
+        _ => None,
+    };
+    matches!(kind, Some(130..=137 | 143))
+}

@@ -1,0 +1,249 @@
+//! The hosts and routers that a port of the tester stands for: they are found (ARP, neighbour
+//! discovery, AARP, RIP of IPX), they make themselves known, and they keep a device's tables
+//! filled, as the keep-alive port of the first router tests did (RFC 2544 §23 and §25).
+//!
+//! Left out: answers to echo requests, and routing protocols of IP; routes are set up by hand.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use linerate_core::time::MonoTime;
+
+use super::appletalk::{self, Aarp};
+use super::arp::{self, Arp};
+use super::ether::Ether;
+use super::ipx::IpxRouter;
+use super::ndp::{self, Neighbour};
+use super::{AppleTalkAddress, DecNetAddress, Mac, Tags, decnet};
+
+/// Most announcements in one call of [`Neighbours::keep_alives`]; more hosts take turns.
+pub const ANNOUNCEMENTS_MAX: u32 = 64;
+/// Between hellos of a DECnet node, s. Routers forget it after three of them.
+const HELLO_S: u16 = 10;
+/// Between updates of IPX routes. Routers forget them after three of them.
+const UPDATE: Duration = Duration::from_secs(60);
+
+/// Virtual hosts with addresses in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// Address of the first one. Of IPv6, the low 32 bits count.
+    pub first: IpAddr,
+    /// How many.
+    pub count: u32,
+    /// Hardware address of the first one.
+    pub mac: Mac,
+    /// Each host has its own hardware address, counted up with its address; else all have one.
+    pub own_macs: bool,
+}
+
+impl Hosts {
+    /// One host.
+    pub const fn one(address: IpAddr, mac: Mac) -> Self {
+        Self { first: address, count: 1, mac, own_macs: false }
+    }
+
+    /// The hardware address of the host with that address, if it is one of them.
+    pub fn mac_of(&self, address: IpAddr) -> Option<Mac> {
+        let index = match (self.first, address) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                address.to_bits().checked_sub(first.to_bits())?
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                u32::try_from(address.to_bits().checked_sub(first.to_bits())?).ok()?
+            }
+            _ => return None,
+        };
+        (index < self.count).then(|| self.mac(index))
+    }
+
+    const fn mac(&self, index: u32) -> Mac {
+        self.mac.plus(if self.own_macs { index } else { 0 })
+    }
+
+    /// What makes host `index` known.
+    fn announcement(&self, index: u32, tags: Tags) -> Vec<u8> {
+        match self.first {
+            IpAddr::V4(first) => {
+                let address = Ipv4Addr::from_bits(first.to_bits().wrapping_add(index));
+                arp::announcement(self.mac(index), address, tags)
+            }
+            IpAddr::V6(first) => {
+                let address = Ipv6Addr::from_bits(first.to_bits().wrapping_add(index.into()));
+                ndp::announcement(self.mac(index), address, tags)
+            }
+        }
+    }
+}
+
+/// What a port stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stations {
+    /// Tags of what is sent unasked; an answer has those of the question.
+    pub tags: Tags,
+    /// Hosts of IPv4 and IPv6.
+    pub hosts: Vec<Hosts>,
+    /// How often each host announces itself; never when `None`.
+    pub announce_every: Option<Duration>,
+    /// End nodes of DECnet; their hardware address follows from their address.
+    pub decnet: Vec<DecNetAddress>,
+    /// Nodes of AppleTalk.
+    pub appletalk: Vec<(Mac, AppleTalkAddress)>,
+    /// A router of IPX.
+    pub ipx: Option<IpxRouter>,
+}
+
+/// The stations of a port while a trial runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Neighbours {
+    stations: Stations,
+    due: Due,
+}
+
+/// When something is due next; at once when `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Due {
+    hello: Option<MonoTime>,
+    update: Option<MonoTime>,
+    announcement: Option<MonoTime>,
+    /// The host whose turn it is.
+    host: u64,
+}
+
+impl Neighbours {
+    /// These stations, of which nothing was heard yet.
+    pub fn new(stations: Stations) -> Self {
+        Self { stations, due: Due::default() }
+    }
+
+    /// The answer to a frame that came in, if it is a question to one of these hosts.
+    pub fn answer(&self, frame: &[u8]) -> Option<Vec<u8>> {
+        let ether = Ether::parse(frame)?;
+        if let Some(arp) = Arp::parse(&ether) {
+            let mac = self.mac_of(arp.asked()?.into())?;
+            // A host's own announcement that comes back is no question.
+            return (arp.sender.0 != mac).then(|| arp::reply(&arp, mac, ether.tags));
+        }
+        if let Some(asked) = Neighbour::parse(&ether) {
+            let mac = self.mac_of(asked.asked()?.into())?;
+            return (ether.source != mac).then(|| ndp::answer(&asked, &ether, mac));
+        }
+        if let Some(aarp) = Aarp::parse(&ether) {
+            return self.answer_aarp(&aarp, ether.tags);
+        }
+        self.stations.ipx.as_ref()?.answer(&ether)
+    }
+
+    fn answer_aarp(&self, asked: &Aarp, tags: Tags) -> Option<Vec<u8>> {
+        let is_question = matches!(asked.function, appletalk::REQUEST | appletalk::PROBE);
+        let nodes = self.stations.appletalk.iter().filter(|_| is_question);
+        let source = *nodes.copied().find(|it| it.1 == asked.destination.1).as_ref()?;
+        if source.0 == asked.source.0 {
+            return None;
+        }
+        let answer = Aarp { function: appletalk::RESPONSE, source, destination: asked.source };
+        Some(answer.frame(asked.source.0, tags))
+    }
+
+    fn mac_of(&self, address: IpAddr) -> Option<Mac> {
+        self.stations.hosts.iter().find_map(|hosts| hosts.mac_of(address))
+    }
+
+    /// What is due to be sent by `now`: hellos, updates of routes, announcements. The first call
+    /// has one of each. At most [`ANNOUNCEMENTS_MAX`] hosts announce themselves in one call.
+    pub fn keep_alives(&mut self, now: MonoTime) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        let hello = Duration::from_secs(HELLO_S.into());
+        if !self.stations.decnet.is_empty() && is_due(&mut self.due.hello, now, hello) {
+            let nodes = self.stations.decnet.iter();
+            frames.extend(
+                nodes.map(|it| decnet::endnode_hello(*it, None, HELLO_S, self.stations.tags)),
+            );
+        }
+        if let Some(router) = &self.stations.ipx
+            && is_due(&mut self.due.update, now, UPDATE)
+        {
+            frames.push(router.update(self.stations.tags));
+        }
+        let hosts = self.hosts_count();
+        if let Some(every) = self.stations.announce_every.filter(|_| hosts > 0) {
+            // Hosts take turns: all of them within `every`.
+            let turns = hosts.div_ceil(ANNOUNCEMENTS_MAX.into());
+            let turns = u32::try_from(turns).unwrap_or(u32::MAX);
+            if is_due(&mut self.due.announcement, now, every / turns) {
+                for _ in 0..hosts.min(ANNOUNCEMENTS_MAX.into()) {
+                    frames.extend(self.announcement(self.due.host % hosts));
+                    self.due.host = (self.due.host + 1) % hosts;
+                }
+            }
+        }
+        frames
+    }
+
+    /// What makes every host known, one frame each, for a device that is to learn all of them
+    /// before a trial (RFC 2544 §23).
+    pub fn announcements(&self) -> impl Iterator<Item = Vec<u8>> {
+        let hosts = self.stations.hosts.iter();
+        let hosts = hosts.flat_map(|hosts| {
+            (0..hosts.count).map(|index| hosts.announcement(index, self.stations.tags))
+        });
+        let nodes = self.stations.decnet.iter();
+        let nodes = nodes.map(|it| decnet::endnode_hello(*it, None, HELLO_S, self.stations.tags));
+        let nodes = nodes.chain(
+            self.stations
+                .appletalk
+                .iter()
+                .map(|(mac, node)| appletalk::probe(*mac, *node, self.stations.tags)),
+        );
+        hosts
+            .chain(nodes)
+            .chain(self.stations.ipx.iter().map(|router| router.update(self.stations.tags)))
+    }
+
+    fn hosts_count(&self) -> u64 {
+        self.stations.hosts.iter().map(|hosts| u64::from(hosts.count)).sum()
+    }
+
+    fn announcement(&self, mut number: u64) -> Option<Vec<u8>> {
+        for hosts in &self.stations.hosts {
+            match u32::try_from(number) {
+                Ok(index) if index < hosts.count => {
+                    return Some(hosts.announcement(index, self.stations.tags));
+                }
+                _ => number = number.checked_sub(hosts.count.into())?,
+            }
+        }
+        None
+    }
+}
+
+/// Whether something is due, which moves it on. What was missed is not made up for.
+fn is_due(due: &mut Option<MonoTime>, now: MonoTime, every: Duration) -> bool {
+    let is_due = due.is_none_or(|due| due <= now);
+    if is_due {
+        *due = Some(now + every);
+    }
+    is_due
+}
+
+/// A question for the hardware address of `target`: what the tester has to know of a router. With
+/// hosts of different versions there is none.
+pub fn question(mac: Mac, address: IpAddr, target: IpAddr, tags: Tags) -> Option<Vec<u8>> {
+    match (address, target) {
+        (IpAddr::V4(address), IpAddr::V4(target)) => {
+            Some(arp::request((mac, address), target, tags))
+        }
+        (IpAddr::V6(address), IpAddr::V6(target)) => {
+            Some(ndp::request((mac, address), target, tags))
+        }
+        _ => None,
+    }
+}
+
+/// The hardware address of `target`, when a frame says it.
+pub fn told(frame: &[u8], target: IpAddr) -> Option<Mac> {
+    let ether = Ether::parse(frame)?;
+    match target {
+        IpAddr::V4(target) => Arp::parse(&ether)?.tells(target),
+        IpAddr::V6(target) => Neighbour::parse(&ether)?.tells(target),
+    }
+}
