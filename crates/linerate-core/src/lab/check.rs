@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{LabPlan, LinkPlan};
+use super::{LabPlan, LinkPlan, RouterHow};
 use crate::path::PathPlan;
 use crate::time::MonoTime;
 use crate::units::BitRate;
@@ -84,6 +84,7 @@ impl LabPlan {
         for index in 0..self.links.len() {
             self.check_link(index)?;
         }
+        self.check_device_links()?;
         super::layout::check_segments(self)
     }
 
@@ -92,6 +93,7 @@ impl LabPlan {
             return problem(&[], "no [[host]]: a laboratory has at least one");
         }
         let nodes = self.hosts.len() + self.switches.len() + self.routers.len();
+        let nodes = nodes + self.devices.len();
         if nodes > NODES_MAX {
             return problem(&[], format!("{nodes} nodes; at most {NODES_MAX} are allowed"));
         }
@@ -110,6 +112,8 @@ impl LabPlan {
         let all = hosts.enumerate().map(|(index, name)| ("host", index, name));
         let all = all.chain(switches.enumerate().map(|(index, name)| ("switch", index, name)));
         let all = all.chain(routers.enumerate().map(|(index, name)| ("router", index, name)));
+        let devices = self.devices.iter().map(|device| device.name.as_str());
+        let all = all.chain(devices.enumerate().map(|(index, name)| ("device", index, name)));
         let mut seen = BTreeMap::new();
         for (kind, index, name) in all {
             let path = [Step::Key(kind), Step::Index(index), Step::Key("name")];
@@ -141,6 +145,45 @@ impl LabPlan {
                 let message = format!("{filters} filters; at most {FILTERS_MAX} are allowed");
                 return problem(&path, message);
             }
+            router.check_device(&[Step::Key("router"), Step::Index(index)])?;
+        }
+        for (index, switch) in self.switches.iter().enumerate() {
+            switch.check_device(&[Step::Key("switch"), Step::Index(index)])?;
+        }
+        for (index, device) in self.devices.iter().enumerate() {
+            device.check(&[Step::Key("device"), Step::Index(index)])?;
+        }
+        Ok(())
+    }
+
+    /// A device joins two links, and what works at an interface (XDP) meets neither queue nor path.
+    fn check_device_links(&self) -> Checked {
+        for (index, device) in self.devices.iter().enumerate() {
+            let links = self.links.iter().filter(|link| link.ends.contains(&device.name)).count();
+            if links != 2 {
+                let path = [Step::Key("device"), Step::Index(index), Step::Key("name")];
+                let message = format!("`{}` has {links} links; a device joins two", device.name);
+                return problem(&path, message);
+            }
+        }
+        let xdp = |name: &String| {
+            let router = self.routers.iter().find(|router| router.name == *name);
+            router.is_some_and(|router| router.how == RouterHow::Xdp)
+                || self.devices.iter().any(|device| device.name == *name)
+        };
+        for (index, link) in self.links.iter().enumerate() {
+            let Some(end) = link.ends.iter().find(|end| xdp(end)) else { continue };
+            let key = match (&link.path, &link.rate) {
+                (Some(_), _) => "path",
+                (None, Some(_)) => "rate",
+                (None, None) => continue,
+            };
+            let path = [Step::Key("link"), Step::Index(index), Step::Key(key)];
+            let message = format!(
+                "frames from `{end}` meet no queue, so its link has no {key}; a planted device \
+                 has frames_per_sec and bits_per_sec"
+            );
+            return problem(&path, message);
         }
         Ok(())
     }
@@ -151,7 +194,10 @@ impl LabPlan {
         for (place, end) in link.ends.iter().enumerate() {
             if !self.has_node(end) {
                 let path = [at("ends").as_slice(), &[Step::Index(place)]].concat();
-                return problem(&path, format!("no host, switch or router is named `{end}`"));
+                return problem(
+                    &path,
+                    format!("no host, switch, router or device is named `{end}`"),
+                );
             }
         }
         if link.ends[0] == link.ends[1] {
@@ -180,6 +226,7 @@ impl LabPlan {
         self.hosts.iter().any(|host| host.name == name)
             || self.switches.iter().any(|switch| switch.name == name)
             || self.routers.iter().any(|router| router.name == name)
+            || self.devices.iter().any(|device| device.name == name)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::check::{Problem, Step};
-use super::{HostTcp, LabPlan, LinkPlan, routes};
+use super::{DevicePlan, FilterShape, HostTcp, LabPlan, LinkPlan, Placement, RouterHow, routes};
 use crate::path::PathPlan;
 use crate::units::BitRate;
 
@@ -24,7 +24,9 @@ const IPV6_MTU_BYTES_MIN: u32 = 1280;
 /// A laboratory with every choice made. Indexes point into its own lists.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Hosts, then routers, then switches, each in the order of the plan.
+    /// Nothing on the links but what is sent.
+    pub quiet: bool,
+    /// Hosts, then routers, then switches, then devices, each in the order of the plan.
     pub nodes: Vec<Node>,
     /// Links in the order of the plan.
     pub links: Vec<Link>,
@@ -32,7 +34,7 @@ pub struct Layout {
     pub segments: Vec<Segment>,
 }
 
-/// A host, switch or router.
+/// A host, router, switch or device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its name in the plan.
@@ -45,6 +47,8 @@ pub struct Node {
     pub loopback_offload: bool,
     /// Settings of its TCP.
     pub tcp: HostTcp,
+    /// How and where it forwards.
+    pub forwarding: Forwarding,
     /// Its interfaces in the order of the links: `eth0`, `eth1`, …
     pub interfaces: Vec<Interface>,
     /// One static route for each segment that it reaches over a router.
@@ -63,6 +67,30 @@ pub enum Role {
     },
     /// Forwards frames.
     Switch,
+    /// Hands frames from one of its two links to the other.
+    Device,
+}
+
+impl Role {
+    /// Whether it forwards frames as they are: without addresses, and one segment at all its links.
+    pub const fn joins_links(self) -> bool {
+        matches!(self, Self::Switch | Self::Device)
+    }
+}
+
+/// How and where a node forwards; hosts do not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forwarding {
+    /// What forwards in a router.
+    pub how: RouterHow,
+    /// How a router keeps its rules.
+    pub filter_shape: FilterShape,
+    /// Where the work is done.
+    pub placement: Placement,
+    /// Processor of the node's kernel threads.
+    pub cpu: Option<u32>,
+    /// What a device is; none for other nodes.
+    pub device: Option<DevicePlan>,
 }
 
 /// One end of a link, as its node sees it.
@@ -132,7 +160,12 @@ impl Layout {
     /// The first problem of the plan.
     pub fn of(plan: &LabPlan) -> Result<Self, Problem> {
         plan.check()?;
-        let mut layout = Self { nodes: nodes_of(plan), links: Vec::new(), segments: Vec::new() };
+        let mut layout = Self {
+            quiet: plan.quiet,
+            nodes: nodes_of(plan),
+            links: Vec::new(),
+            segments: Vec::new(),
+        };
         for index in 0..plan.links.len() {
             layout.add_link(plan, index);
         }
@@ -147,11 +180,11 @@ impl Layout {
     }
 
     /// The address at which others reach a host or router: the first of its first interface, or
-    /// 127.0.0.1 when it has no link. A switch and a name that is not there have none.
+    /// 127.0.0.1 when it has no link. Switches, devices and a name that is not there have none.
     pub fn address_of(&self, name: &str) -> Option<IpAddr> {
         let node = &self.nodes[self.node(name)?];
         match (node.role, node.interfaces.first()) {
-            (Role::Switch, _) => None,
+            (role, _) if role.joins_links() => None,
             (_, None) => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             (_, Some(interface)) => interface.ipv4.map(IpAddr::V4),
         }
@@ -182,7 +215,7 @@ impl Layout {
             segment: 0,
             mtu_bytes: link.mtu(),
             rate: link.bit_rate().ok().flatten(),
-            offload: link.offload.unwrap_or(true),
+            offload: link.offload.unwrap_or(!plan.quiet),
             path: link.path.clone(),
         });
     }
@@ -199,7 +232,7 @@ impl Layout {
             link.segment = segment;
         }
         for node in 0..self.nodes.len() {
-            if self.nodes[node].role != Role::Switch {
+            if !self.nodes[node].role.joins_links() {
                 self.add_addresses(node);
             }
         }
@@ -256,6 +289,7 @@ fn nodes_of(plan: &LabPlan) -> Vec<Node> {
         loopback_mtu_bytes: None,
         loopback_offload: true,
         tcp: HostTcp::default(),
+        forwarding: Forwarding::default(),
         interfaces: Vec::new(),
         routes: Vec::new(),
     };
@@ -265,17 +299,45 @@ fn nodes_of(plan: &LabPlan) -> Vec<Node> {
         tcp: h.tcp.clone(),
         ..node(&h.name, Role::Host)
     });
-    let routers = plan.routers.iter().map(|r| node(&r.name, Role::Router { filters: r.filters }));
-    let switches = plan.switches.iter().map(|s| node(&s.name, Role::Switch));
-    hosts.chain(routers).chain(switches).collect()
+    let routers = plan.routers.iter().map(|r| Node {
+        forwarding: Forwarding {
+            how: r.how,
+            filter_shape: r.filter_shape,
+            placement: r.placement,
+            cpu: r.cpu,
+            device: None,
+        },
+        ..node(&r.name, Role::Router { filters: r.filters })
+    });
+    let switches = plan.switches.iter().map(|s| Node {
+        forwarding: Forwarding { placement: s.placement, cpu: s.cpu, ..Forwarding::default() },
+        ..node(&s.name, Role::Switch)
+    });
+    let devices = plan.devices.iter().map(|d| Node {
+        forwarding: Forwarding {
+            placement: d.placement,
+            cpu: d.cpu,
+            device: Some(d.clone()),
+            ..Forwarding::default()
+        },
+        ..node(&d.name, Role::Device)
+    });
+    hosts.chain(routers).chain(switches).chain(devices).collect()
 }
 
-/// The segment of each link: links that meet in a switch share one.
+/// The nodes that join the links that they have.
+fn joining(plan: &LabPlan) -> Vec<&str> {
+    let switches = plan.switches.iter().map(|switch| switch.name.as_str());
+    let devices = plan.devices.iter().map(|device| device.name.as_str());
+    switches.chain(devices).collect()
+}
+
+/// The segment of each link: links that meet in a switch or device share one.
 fn segments_of_links(plan: &LabPlan) -> Vec<usize> {
     let mut segment: Vec<usize> = (0..plan.links.len()).collect();
-    for switch in &plan.switches {
+    for node in joining(plan) {
         let ports: Vec<usize> = (0..plan.links.len())
-            .filter(|&link| plan.links[link].ends.contains(&switch.name))
+            .filter(|&link| plan.links[link].ends.iter().any(|end| end == node))
             .collect();
         for pair in ports.windows(2) {
             join(&mut segment, pair[0], pair[1]);
@@ -330,8 +392,7 @@ pub(super) fn check_segments(plan: &LabPlan) -> Result<(), Problem> {
                 return failed(link, "mtu_bytes", message);
             }
             let shared = plan.links[link].ends.iter().find(|end| {
-                let switch = plan.switches.iter().any(|switch| switch.name == **end);
-                !switch && plan.links[earlier].ends.contains(end)
+                !joining(plan).contains(&end.as_str()) && plan.links[earlier].ends.contains(end)
             });
             if let Some(end) = shared {
                 let message = format!("a second link from `{end}` into the same segment");
@@ -342,10 +403,11 @@ pub(super) fn check_segments(plan: &LabPlan) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The first link that joins two switches which are joined already.
+/// The first link that joins two switches or devices which are joined already.
 fn switch_loop(plan: &LabPlan) -> Option<usize> {
-    let mut group: Vec<usize> = (0..plan.switches.len()).collect();
-    let switch = |name: &str| plan.switches.iter().position(|switch| switch.name == name);
+    let nodes = joining(plan);
+    let mut group: Vec<usize> = (0..nodes.len()).collect();
+    let switch = |name: &str| nodes.iter().position(|node| *node == name);
     for (index, link) in plan.links.iter().enumerate() {
         let (Some(left), Some(right)) = (switch(&link.ends[0]), switch(&link.ends[1])) else {
             continue;

@@ -1,6 +1,8 @@
 //! A laboratory as a small map in text: one line per interface.
 
 use super::layout::{Layout, Link, Node, Role};
+use super::{DeviceKind, FilterShape, Placement, RouterHow};
+use crate::units::BitRate;
 
 /// Lines of text with a heading; columns are aligned with spaces.
 pub fn map(layout: &Layout) -> Vec<String> {
@@ -15,19 +17,14 @@ pub fn map(layout: &Layout) -> Vec<String> {
 }
 
 fn rows_of(layout: &Layout, index: usize, node: &Node) -> Vec<[String; 8]> {
-    let role = match node.role {
-        Role::Host => "host".to_owned(),
-        Role::Router { filters: 0 } => "router".to_owned(),
-        Role::Router { filters } => format!("router, {filters} filters"),
-        Role::Switch => "switch".to_owned(),
-    };
+    let role = role_of(node);
     let loopback = || {
         let mtu = node.loopback_mtu_bytes.map_or_else(String::new, |mtu| mtu.to_string());
         ["lo", "127.0.0.1", "", "itself", &mtu, ""].map(str::to_owned)
     };
     let of_links = (0..node.interfaces.len()).map(|place| of_interface(layout, index, place));
     // The loopback is worth a line where it is the only way, or unlike the kernel's.
-    let lo = node.interfaces.is_empty() && node.role != Role::Switch;
+    let lo = node.interfaces.is_empty() && !node.role.joins_links();
     let lo = (lo || node.loopback_mtu_bytes.is_some()).then(loopback);
     let cells: Vec<[String; 6]> = of_links.chain(lo).collect();
     let cells = if cells.is_empty() { vec![std::array::from_fn(|_| String::new())] } else { cells };
@@ -37,6 +34,37 @@ fn rows_of(layout: &Layout, index: usize, node: &Node) -> Vec<[String; 8]> {
         [name.to_owned(), role.to_owned(), a, b, c, d, e, f]
     };
     cells.into_iter().enumerate().map(with_node).collect()
+}
+
+fn role_of(node: &Node) -> String {
+    let how = &node.forwarding;
+    let mut words = vec![match (node.role, &how.device) {
+        (Role::Host, _) => "host".to_owned(),
+        (Role::Router { .. }, _) => "router".to_owned(),
+        (Role::Switch, _) => "switch".to_owned(),
+        (Role::Device, Some(plan)) if plan.kind == DeviceKind::Planted => "planted".to_owned(),
+        (Role::Device, _) => "forwarder".to_owned(),
+    }];
+    match node.role {
+        Role::Router { filters: filters @ 1.. } if how.filter_shape == FilterShape::Set => {
+            words.push(format!("a set of {filters} filters"));
+        }
+        Role::Router { filters: filters @ 1.. } => words.push(format!("{filters} filters")),
+        _ => {}
+    }
+    if how.how == RouterHow::Xdp {
+        words.push("XDP".to_owned());
+    }
+    let device = how.device.as_ref();
+    words.extend(device.and_then(|it| it.frames_per_sec).map(|rate| format!("{rate} frames/s")));
+    let rate = device.and_then(|it| it.bits_per_sec).map(BitRate::from_bits_per_sec);
+    words.extend(rate.map(|rate| rate.to_string()));
+    match (how.placement, how.cpu) {
+        (Placement::Inline, _) => {}
+        (Placement::Threaded, None) => words.push("threaded".to_owned()),
+        (Placement::Threaded, Some(cpu)) => words.push(format!("threaded on CPU {cpu}")),
+    }
+    words.join(", ")
 }
 
 fn of_interface(layout: &Layout, node: usize, place: usize) -> [String; 6] {

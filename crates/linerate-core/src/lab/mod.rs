@@ -16,7 +16,9 @@
 //! mtu_bytes = 1500
 //! ```
 
+mod bench_ports;
 mod check;
+mod device;
 mod host_tcp;
 mod layout;
 mod map;
@@ -27,10 +29,15 @@ mod text;
 mod way;
 
 pub use check::{FILTERS_MAX, LINKS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NODES_MAX, Problem, Step};
+pub use device::{
+    BUFFER_FRAMES_DEFAULT, BUFFER_FRAMES_MAX, DeviceKind, DevicePlan, FilterShape, Placement,
+    RouterHow, StallPlan,
+};
 pub use host_tcp::HostTcp;
 pub(crate) use host_tcp::is_congestion_control;
 pub use layout::{
-    End, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Interface, Layout, Link, Node, Role, Route, Segment,
+    End, Forwarding, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Interface, Layout, Link, Node, Role, Route,
+    Segment,
 };
 pub use map::map;
 pub use text::line_and_column;
@@ -49,6 +56,10 @@ pub struct LabPlan {
     /// Name for messages; a file's stem where the file gives none.
     #[serde(default)]
     pub name: Option<String>,
+    /// Nothing on the links but what is sent: no neighbour is asked for while frames are counted,
+    /// nobody announces anything, no offloads. Benchmarks of devices need it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub quiet: bool,
     /// End systems.
     #[serde(default, rename = "host")]
     pub hosts: Vec<HostPlan>,
@@ -58,6 +69,9 @@ pub struct LabPlan {
     /// Forwarding hosts.
     #[serde(default, rename = "router")]
     pub routers: Vec<RouterPlan>,
+    /// Devices between two links, without a network stack.
+    #[serde(default, rename = "device", skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DevicePlan>,
     /// Cables.
     #[serde(default, rename = "link")]
     pub links: Vec<LinkPlan>,
@@ -82,15 +96,21 @@ pub struct HostPlan {
 }
 
 /// A learning bridge.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchPlan {
     /// Unique among nodes.
     pub name: String,
+    /// Where it does its work.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub placement: Placement,
+    /// Processor of its kernel threads, where it has its own; the kernel's choice when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
 }
 
 /// A host that forwards.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouterPlan {
     /// Unique among nodes.
@@ -98,6 +118,22 @@ pub struct RouterPlan {
     /// Filter rules that every forwarded packet is held against and none matches.
     #[serde(default)]
     pub filters: u32,
+    /// How the rules are kept.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub filter_shape: FilterShape,
+    /// What forwards.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub how: RouterHow,
+    /// Where it does its work.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub placement: Placement,
+    /// Processor of its kernel threads, where it has its own; the kernel's choice when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A cable between two nodes.

@@ -13,9 +13,8 @@ pub(super) fn add(layout: &mut Layout) {
     for segment in 0..layout.segments.len() {
         let distance = distances_to(layout, segment);
         for node in 0..layout.nodes.len() {
-            // A switch has no address, so it reaches no gateway.
-            let is_switch = matches!(layout.nodes[node].role, Role::Switch);
-            if is_switch || stands_in(layout, node, segment) {
+            // What joins links has no address, so it reaches no gateway.
+            if layout.nodes[node].role.joins_links() || stands_in(layout, node, segment) {
                 continue;
             }
             let Some(gateway) = next_hop(layout, node, &distance) else { continue };

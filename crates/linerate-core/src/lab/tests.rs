@@ -1,6 +1,7 @@
 //! Plans, their mistakes, and layouts computed by hand.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use super::{LabPlan, Layout, Role};
 
@@ -282,4 +283,114 @@ fn a_mistake_in_a_path_is_named_at_its_own_key() {
         assert!(line.starts_with(&format!("read laboratory x.toml:{place}: ")), "{text}\n{line}");
         assert!(line.contains(words) && !line.contains('\n'), "{line}");
     }
+}
+
+/// A laboratory with a device `d` between two hosts.
+fn with_device(keys: &str) -> String {
+    format!(
+        "host = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+         link = [{{ ends = [\"a\", \"d\"] }}, {{ ends = [\"d\", \"b\"] }}]\n\
+         [[device]]\nname = \"d\"\n{keys}"
+    )
+}
+
+#[test]
+fn a_device_joins_its_two_links_into_one_segment_without_addresses() {
+    let layout = layout(&with_device("kind = \"forwarder\""));
+    assert_eq!(layout.segments.len(), 1);
+    assert_eq!(addresses(&layout, "a"), ["eth0 10.0.1.1 fd00:0:0:1::1"]);
+    assert_eq!(addresses(&layout, "b"), ["eth0 10.0.1.2 fd00:0:0:1::2"]);
+    let device = &layout.nodes[layout.node("d").unwrap()];
+    assert_eq!((device.role, device.interfaces.len()), (Role::Device, 2));
+    assert_eq!(layout.address_of("d"), None);
+    assert!(device.routes.is_empty());
+}
+
+#[test]
+fn every_key_of_a_planted_device_is_read_and_written() {
+    let text = with_device(
+        "kind = \"planted\"\nframes_per_sec = 2000\nbits_per_sec = 10000000\n\
+         buffer_frames = 64\nlatency = \"20us\"\ncut_through = true\nloss_one_in = 100000\n\
+         seed = 7\nstall = { every = \"20s\", lasting = \"50ms\" }\n\
+         placement = \"threaded\"\ncpu = 1",
+    );
+    let plan = LabPlan::from_toml(&text, "x").unwrap();
+    let device = &plan.devices[0];
+    assert_eq!(device.latency(), Duration::from_micros(20));
+    let stall = device.stall.as_ref().and_then(super::StallPlan::times);
+    assert_eq!(stall, Some((Duration::from_secs(20), Duration::from_millis(50))));
+    let again = LabPlan::from_toml(&toml::to_string(&plan).unwrap(), "x").unwrap();
+    assert_eq!(again, plan);
+    let map = super::map(&layout(&text)).join("\n");
+    assert!(map.contains("planted, 2000 frames/s, 10 Mbit/s, threaded on CPU 1"), "{map}");
+}
+
+#[test]
+fn a_quiet_laboratory_has_no_offloads_unless_a_link_asks_for_them() {
+    let quiet = layout(&format!("quiet = true\n{CABLE}"));
+    assert!(quiet.quiet && !quiet.links[0].offload);
+    let asked = CABLE.replace("\"] }]", "\"], offload = true }]");
+    assert!(layout(&format!("quiet = true\n{asked}")).links[0].offload);
+    assert!(layout(CABLE).links[0].offload);
+}
+
+#[test]
+fn what_a_router_does_by_itself_is_in_the_layout_and_the_map() {
+    let text = ROUTER.replace(
+        "filters = 10",
+        "filters = 10, filter_shape = \"set\", placement = \"threaded\", cpu = 1",
+    );
+    let map = super::map(&layout(&text)).join("\n");
+    assert!(map.contains("router, a set of 10 filters, threaded on CPU 1"), "{map}");
+    let text = ROUTER.replace("filters = 10", "how = \"xdp\"").replace(", rate", ", offload");
+    let text = text.replace("\"155.52 Mbit/s\"", "false");
+    assert!(super::map(&layout(&text)).join("\n").contains("router, XDP"));
+}
+
+#[test]
+fn what_a_device_cannot_be_is_named_with_its_place() {
+    let planted = |keys: &str| with_device(&format!("kind = \"planted\"\n{keys}"));
+    // The device begins in line 3; what a case adds to a planted one, in line 6.
+    let cases = [
+        (with_device("kind = \"hub\""), "5:8", "unknown variant `hub`"),
+        (with_device("kind = \"forwarder\"\nseed = 1"), "6:8", "a forwarder has no key 'seed'"),
+        (planted("frames_per_sec = 0"), "6:18", "forwards nothing"),
+        (planted("bits_per_sec = 999"), "6:16", "below 1 kbit/s"),
+        (planted("buffer_frames = 0"), "6:17", "1 to 65536"),
+        (planted("latency = \"long\""), "6:11", "long"),
+        (planted("latency = \"2s\""), "6:11", "above 1 s"),
+        (planted("loss_one_in = 1"), "6:15", "every frame"),
+        (planted("seed = 1"), "6:8", "without loss_one_in"),
+        (planted("stall = { every = \"1s\", lasting = \"1s\" }"), "6:19", "without a pause"),
+        (planted("stall = { every = \"1s\" }"), "6:9", "lasting"),
+        (planted("cpu = 1"), "6:7", "belongs to placement"),
+        (planted("placement = \"threaded\"\ncpu = 1024"), "7:7", "0 to 1023"),
+        (planted("speed = 1"), "6:1", "unknown field `speed`"),
+    ];
+    for (text, place, words) in cases {
+        let line = LabPlan::from_toml(&text, "x.toml").unwrap_err().to_string();
+        let start = format!("read laboratory x.toml:{place}: ");
+        assert!(line.starts_with(&start), "{text}\n{line}\nwanted {start}");
+        assert!(line.contains(words), "{text}\n{line}\nwanted {words}");
+        assert!(!line.contains('\n'));
+    }
+}
+
+#[test]
+fn what_works_at_the_interface_needs_plain_cables_and_two_of_them() {
+    let refused = |text: &str, words: &str| {
+        let line = LabPlan::from_toml(text, "x.toml").unwrap_err().to_string();
+        assert!(line.contains(words), "{line}");
+    };
+    let device = with_device("kind = \"forwarder\"");
+    let alone = device.replace(", { ends = [\"d\", \"b\"] }", "");
+    refused(&alone, "`d` has 1 links; a device joins two");
+    let shaped = device.replace("\"b\"] }", "\"b\"], rate = \"1M\" }");
+    refused(&shaped, "frames from `d` meet no queue, so its link has no rate");
+    let filters = ROUTER.replace("filters = 10", "filters = 10, how = \"xdp\"");
+    refused(&filters, "forwards before any filter");
+    let xdp = ROUTER.replace("filters = 10", "how = \"xdp\"");
+    refused(&xdp, "frames from `r` meet no queue, so its link has no rate");
+    refused(&ROUTER.replace("filters = 10", "filter_shape = \"set\""), "without filters");
+    refused(&ROUTER.replace("filters = 10", "cpu = 0"), "belongs to placement");
 }

@@ -84,8 +84,8 @@ impl Layout {
                 return way;
             }
             let ports = 0..self.nodes[reached.node].interfaces.len();
-            let is_switch = self.nodes[reached.node].role == super::Role::Switch;
-            let onward = ports.filter(|port| is_switch && *port != reached.interface);
+            let joins = self.nodes[reached.node].role.joins_links();
+            let onward = ports.filter(|port| joins && *port != reached.interface);
             ways.extend(onward.map(|interface| {
                 let next = self.crossing(End { node: reached.node, interface });
                 [way.as_slice(), &[next]].concat()

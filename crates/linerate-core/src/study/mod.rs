@@ -3,7 +3,10 @@
 //! Nothing here measures or reads a file; the grid is run by the engine and kept by the store.
 
 mod background;
+mod bench_test;
+mod bench_words;
 mod check;
+mod check_bench;
 mod check_simulate;
 mod check_tcp;
 mod estimate;
@@ -17,6 +20,8 @@ mod toml_text;
 mod udp_test;
 
 pub use background::Background;
+pub use bench_test::BenchTest;
+pub use bench_words::{GoalTable, GoalWord, Measure, NamedGoal, OrderedContract};
 pub use estimate::{Estimator, expected_ns};
 pub use plan::{CellKey, CellPlan, PublishedAs, StudyPlan, Topology};
 pub use published::{

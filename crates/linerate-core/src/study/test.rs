@@ -7,8 +7,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Background, OfferedRate, SimulateTest, TcpTest, Topology, UdpTest};
-use crate::record::{PingMode, PingPlan, Plan};
+use super::{
+    Background, BenchTest, GoalWord, Measure, OfferedRate, OrderedContract, SimulateTest, TcpTest,
+    Topology, UdpTest,
+};
+use crate::record::{
+    BenchProtocol, BenchWay, CounterKind, GeneratorKind, PingMode, PingPlan, Plan,
+};
 use crate::simulate::{Recovery, Stack};
 
 /// One test of a study.
@@ -45,6 +50,8 @@ pub enum TestKind {
     Simulate(SimulateTest),
     /// UDP throughput by offered rate or by size of datagrams.
     Udp(UdpTest),
+    /// Raw frames through a device, by their length.
+    Bench(BenchTest),
 }
 
 /// What a test varies: words for headings and axes.
@@ -93,6 +100,7 @@ impl Test {
             TestKind::Tcp(tcp) => tcp.parameter(),
             TestKind::Simulate(simulate) => simulate.parameter(),
             TestKind::Udp(udp) => udp.parameter(),
+            TestKind::Bench(bench) => bench.parameter(),
         }
     }
 
@@ -106,6 +114,7 @@ impl Test {
             TestKind::Tcp(tcp) => tcp.values(),
             TestKind::Simulate(simulate) => simulate.values(),
             TestKind::Udp(udp) => udp.values(),
+            TestKind::Bench(bench) => bench.values(),
         }
     }
 
@@ -120,6 +129,7 @@ impl Test {
             TestKind::Tcp(tcp) => tcp.steps(topology),
             TestKind::Simulate(simulate) => simulate.steps(topology),
             TestKind::Udp(udp) => udp.steps(),
+            TestKind::Bench(bench) => bench.steps(topology),
         }
     }
 }
@@ -170,6 +180,25 @@ struct TestTable {
     hystart: Option<bool>,
     start_spread_seconds: Option<f64>,
     rates: Option<Vec<OfferedRate>>,
+    frame_sizes: Option<Vec<u32>>,
+    mix: Option<String>,
+    measures: Option<Vec<Measure>>,
+    goals: Option<Vec<GoalWord>>,
+    quick: Option<u64>,
+    trial_seconds: Option<f64>,
+    latency_seconds: Option<f64>,
+    trials: Option<u32>,
+    protocol: Option<BenchProtocol>,
+    flows: Option<u32>,
+    way: Option<BenchWay>,
+    line: Option<String>,
+    frames_per_sec_max: Option<u64>,
+    contract: Option<OrderedContract>,
+    burst: Option<u32>,
+    vlans: Option<Vec<u16>>,
+    generator: Option<GeneratorKind>,
+    counter: Option<CounterKind>,
+    seed: Option<u64>,
 }
 
 /// The kinds of test by name.
@@ -180,6 +209,7 @@ enum KindName {
     Tcp,
     Simulate,
     Udp,
+    Bench,
 }
 
 impl KindName {
@@ -189,6 +219,7 @@ impl KindName {
             Self::Tcp => "tcp",
             Self::Simulate => "simulate",
             Self::Udp => "udp",
+            Self::Bench => "bench",
         }
     }
 }
@@ -201,6 +232,11 @@ impl TryFrom<TestTable> for Test {
         let (id, repetitions, on) = (table.id.clone(), table.repetitions, table.on.take());
         if table.kind != KindName::Simulate {
             for (key, present) in table.keys_of_simulate() {
+                foreign(&name, table.kind.word(), key, present)?;
+            }
+        }
+        if table.kind != KindName::Bench {
+            for (key, present) in table.keys_of_bench() {
                 foreign(&name, table.kind.word(), key, present)?;
             }
         }
@@ -242,6 +278,14 @@ impl TryFrom<TestTable> for Test {
                     omit_seconds: table.omit_seconds,
                 })
             }
+            KindName::Bench => {
+                for (key, present) in table.keys_of_tcp() {
+                    foreign(&name, "bench", key, present)?;
+                }
+                foreign(&name, "bench", "sizes_bytes", table.sizes_bytes.is_some())?;
+                foreign(&name, "bench", "count", table.count.is_some())?;
+                TestKind::Bench(table.into_bench(&name)?)
+            }
         };
         Ok(Self { id, on, kind, repetitions })
     }
@@ -273,6 +317,55 @@ impl TestTable {
             ("hystart", self.hystart.is_some()),
             ("start_spread_seconds", self.start_spread_seconds.is_some()),
         ]
+    }
+
+    /// Keys that only a device benchmark has.
+    fn keys_of_bench(&self) -> [(&'static str, bool); 19] {
+        [
+            ("frame_sizes", self.frame_sizes.is_some()),
+            ("mix", self.mix.is_some()),
+            ("measures", self.measures.is_some()),
+            ("goals", self.goals.is_some()),
+            ("quick", self.quick.is_some()),
+            ("trial_seconds", self.trial_seconds.is_some()),
+            ("latency_seconds", self.latency_seconds.is_some()),
+            ("trials", self.trials.is_some()),
+            ("protocol", self.protocol.is_some()),
+            ("flows", self.flows.is_some()),
+            ("way", self.way.is_some()),
+            ("line", self.line.is_some()),
+            ("frames_per_sec_max", self.frames_per_sec_max.is_some()),
+            ("contract", self.contract.is_some()),
+            ("burst", self.burst.is_some()),
+            ("vlans", self.vlans.is_some()),
+            ("generator", self.generator.is_some()),
+            ("counter", self.counter.is_some()),
+            ("seed", self.seed.is_some()),
+        ]
+    }
+
+    fn into_bench(self, name: &str) -> Result<BenchTest, String> {
+        Ok(BenchTest {
+            frame_sizes: self.frame_sizes,
+            mix: self.mix,
+            measures: needed(name, "bench", "measures", self.measures)?,
+            goals: self.goals,
+            quick: self.quick,
+            trial_seconds: self.trial_seconds,
+            latency_seconds: self.latency_seconds,
+            trials: self.trials,
+            protocol: self.protocol,
+            flows: self.flows,
+            way: self.way,
+            line: self.line,
+            frames_per_sec_max: self.frames_per_sec_max,
+            contract: self.contract,
+            burst: self.burst,
+            vlans: self.vlans,
+            generator: self.generator,
+            counter: self.counter,
+            seed: self.seed,
+        })
     }
 
     fn into_simulate(mut self) -> SimulateTest {

@@ -72,7 +72,7 @@ impl FlowKind {
     /// The kind of a throughput test; `None` for a test of round trips.
     pub(crate) const fn of(test: &Test) -> Option<Self> {
         match test.kind {
-            TestKind::Ping { .. } => None,
+            TestKind::Ping { .. } | TestKind::Bench(_) => None,
             TestKind::Tcp(_) => Some(Self::Tcp),
             TestKind::Simulate(_) => Some(Self::Simulated),
             TestKind::Udp(_) => Some(Self::Udp),

@@ -61,7 +61,10 @@ impl<'a> Grid<'a> {
 
     /// The throughput tests of the plan.
     pub(crate) fn flow_tests(&self) -> impl Iterator<Item = &'a Test> {
-        self.plan.tests.iter().filter(|test| !matches!(test.kind, TestKind::Ping { .. }))
+        self.plan
+            .tests
+            .iter()
+            .filter(|test| !matches!(test.kind, TestKind::Ping { .. } | TestKind::Bench(_)))
     }
 }
 

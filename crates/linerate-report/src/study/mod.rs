@@ -192,6 +192,11 @@ fn tests(plan: &StudyPlan) -> Option<String> {
                 };
                 format!("TCP by {}, {runs}{each} each{control}", test.parameter().name)
             }
+            TestKind::Bench(bench) => {
+                let names = bench.measures.iter().map(|measure| measure.0.name());
+                let names = names.collect::<Vec<_>>().join(", ");
+                format!("raw frames by {}: {names}", test.parameter().name)
+            }
             TestKind::Udp(udp) => {
                 let runs = words::counted(test.repetitions.into(), "run");
                 let each = number::seconds(udp.seconds * 1e9);

@@ -63,7 +63,7 @@ pub fn plan() -> StudyPlan {
             lab: LabPlan {
                 hosts: vec![host("a"), host("b")],
                 routers: (row.l3_hops == Some(1))
-                    .then(|| RouterPlan { name: "r".to_owned(), filters: 0 })
+                    .then(|| RouterPlan { name: "r".to_owned(), ..RouterPlan::default() })
                     .into_iter()
                     .collect(),
                 links: vec![link],

@@ -31,6 +31,8 @@ pub struct LinkFacts {
     pub up: bool,
     /// Whether it is up, its carrier is there and its queueing discipline takes packets.
     pub running: bool,
+    /// Its hardware address, where it has one of six bytes.
+    pub mac: Option<[u8; 6]>,
     /// What went through it since it was made.
     pub counters: LinkCounters,
 }
@@ -252,6 +254,7 @@ fn facts(message: &LinkMessage) -> LinkFacts {
             LinkAttribute::Link(index) if !elsewhere => facts.lower_index = Some(*index),
             LinkAttribute::IfName(name) => facts.name.clone_from(name),
             LinkAttribute::Mtu(mtu) => facts.mtu_bytes = *mtu,
+            LinkAttribute::Address(mac) => facts.mac = mac.as_slice().try_into().ok(),
             LinkAttribute::Stats64(stats) => facts.counters = counters(stats),
             LinkAttribute::LinkInfo(infos) => {
                 let kind = infos.iter().find_map(|info| match info {

@@ -6,6 +6,7 @@
 
 mod address;
 mod link;
+mod neighbour;
 mod netem;
 mod qdisc;
 mod route;
@@ -14,6 +15,7 @@ mod socket;
 use std::net::IpAddr;
 
 pub use link::{LinkCounters, LinkFacts, VethEnd, VethPair};
+pub use neighbour::Neighbour;
 pub use qdisc::{QdiscCounters, Tbf};
 pub use route::InitialWindows;
 pub use socket::RouteSocket;

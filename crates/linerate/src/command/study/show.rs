@@ -143,6 +143,10 @@ fn test_row(test: &Test) -> Vec<String> {
         }
         TestKind::Tcp(tcp) => (values_of(test), each_of(tcp)),
         TestKind::Udp(udp) => (values_of(test), format!("UDP, {} s", udp.seconds)),
+        TestKind::Bench(bench) => {
+            let measures = bench.measures.iter().map(|measure| measure.0.name());
+            (values_of(test), measures.collect::<Vec<_>>().join(", "))
+        }
         TestKind::Simulate(simulate) => {
             let stack = format!("simulated, TCP of {}", simulate.tcp.name());
             let each = each_of(&simulate.common);

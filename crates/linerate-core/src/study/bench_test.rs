@@ -1,0 +1,199 @@
+//! A device benchmark of a study: raw frames of several lengths through what stands between the
+//! client and the server of a topology.
+//!
+//! It varies the length of frames; a mix of lengths stands for one value. Ports come from the
+//! layout of the topology's laboratory. The rules are in `check_bench`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Topology;
+use super::bench_words::{GoalWord, Measure, OrderedContract};
+use super::tcp_test::nanos;
+use super::test::{Parameter, TestStep, Value};
+use crate::lab::Layout;
+use crate::record::{
+    BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTimes, BenchWay, CounterKind,
+    GeneratorKind, Plan,
+};
+use crate::units::BitRate;
+
+/// A benchmark of a device by length of frames.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct BenchTest {
+    /// Lengths of frames with FCS and tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame_sizes: Option<Vec<u32>>,
+    /// A mix of lengths in their place: `imix` or `64:7,594:4,1518:1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mix: Option<String>,
+    /// What is measured, in this order.
+    pub measures: Vec<Measure>,
+    /// What searches go by, all at once; strict and typical when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goals: Option<Vec<GoalWord>>,
+    /// Trials of the goals are so many times as short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quick: Option<u64>,
+    /// Length of trials that no goal gives a length: flood, loss curve, overload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trial_seconds: Option<f64>,
+    /// Length of a trial of latency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_seconds: Option<f64>,
+    /// Trials of latency and of bursts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trials: Option<u32>,
+    /// What frames carry; `udp4` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<BenchProtocol>,
+    /// Different flows; one when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows: Option<u32>,
+    /// Which ports send; the client's alone when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way: Option<BenchWay>,
+    /// Rate of the medium that theoretical frame rates are of; none when absent, because links of a
+    /// laboratory have no medium.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// No load above this, in frames per second of each sending port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames_per_sec_max: Option<u64>,
+    /// What was ordered, for the measure `contract`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract: Option<OrderedContract>,
+    /// Frames that leave back to back at a time; one when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+    /// VLAN tags, the outer first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vlans: Option<Vec<u16>>,
+    /// How frames are sent; the fastest that works when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generator: Option<GeneratorKind>,
+    /// How frames are counted; the fastest that works when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter: Option<CounterKind>,
+    /// Of everything random; 1 when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+const SIZES: Parameter = Parameter { key: "frame_sizes", name: "frame", unit: Some("bytes") };
+const MIX: Parameter = Parameter { key: "mix", name: "mix", unit: None };
+
+impl BenchTest {
+    /// The parameter that it varies.
+    pub fn parameter(&self) -> Parameter {
+        if self.mix.is_some() { MIX } else { SIZES }
+    }
+
+    /// The values of the parameter, in the order of the plan; a mix has the number of its mean
+    /// length.
+    pub fn values(&self) -> Vec<Value> {
+        if let Some(mix) = &self.mix {
+            let mean = mean_of_mix(mix).unwrap_or_default();
+            return vec![Value { number: mean.into(), label: mix.clone() }];
+        }
+        let sizes = self.frame_sizes.iter().flatten();
+        sizes.map(|&size| Value { number: size.into(), label: size.to_string() }).collect()
+    }
+
+    /// What searches go by.
+    pub fn goals(&self) -> Vec<BenchGoal> {
+        let all = match &self.goals {
+            Some(words) => words.iter().map(GoalWord::goal).collect(),
+            None => vec![BenchGoal::strict(), BenchGoal::typical()],
+        };
+        match self.quick {
+            Some(divisor @ 2..) => all.into_iter().map(|goal| goal.quick(divisor)).collect(),
+            _ => all,
+        }
+    }
+
+    /// What its frames carry.
+    pub fn protocol(&self) -> BenchProtocol {
+        self.protocol.unwrap_or(BenchProtocol::Udp4)
+    }
+
+    /// What to measure for each value on `topology`; nothing on one that has no ports for it.
+    pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
+        let Ok(ports) = self.ports(topology) else { return Vec::new() };
+        let layout = Layout::of(&topology.lab).ok();
+        let filters =
+            layout.and_then(|layout| layout.filters_between(&topology.client, &topology.server));
+        let step = |value: Value| {
+            let plan = BenchPlan { ports: ports.clone(), filters, ..self.plan(&value) };
+            TestStep { value, plan: Plan::Bench(plan), sack: None }
+        };
+        self.values().into_iter().map(step).collect()
+    }
+
+    /// The ports between which frames go on `topology`.
+    pub(super) fn ports(&self, topology: &Topology) -> Result<Vec<BenchPort>, String> {
+        let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
+        layout.bench_ports(&topology.client, &topology.server, self.protocol())
+    }
+
+    fn plan(&self, value: &Value) -> BenchPlan {
+        BenchPlan {
+            ports: Vec::new(),
+            frames: BenchFrames {
+                protocol: self.protocol(),
+                size_bytes: u32::try_from(value.number).unwrap_or(u32::MAX),
+                mix: self.mix.clone(),
+                vlans: self.vlans.clone().unwrap_or_default(),
+                flows: self.flows.unwrap_or(1),
+                burst: self.burst.unwrap_or(1),
+                ..BenchFrames::default()
+            },
+            way: self.way.unwrap_or_default(),
+            tests: self.measures.iter().map(|measure| measure.0).collect(),
+            goals: self.goals(),
+            times: self.times(),
+            generator: self.generator,
+            counter: self.counter,
+            line: self.line.as_deref().and_then(|line| line.parse::<BitRate>().ok()),
+            frames_per_sec_max: self.frames_per_sec_max,
+            filters: None,
+            contract: self.contract.as_ref().and_then(|it| it.contract().ok()),
+            seed: self.seed.unwrap_or(1),
+        }
+    }
+
+    fn times(&self) -> BenchTimes {
+        let usual = BenchTimes::default();
+        BenchTimes {
+            trial_ns: self.trial_seconds.map_or(usual.trial_ns, nanos),
+            latency_ns: self.latency_seconds.map_or(usual.latency_ns, nanos),
+            repetitions: self.trials.unwrap_or(usual.repetitions),
+            ..usual
+        }
+    }
+}
+
+/// Lengths of the simple Internet mix with their weights.
+const IMIX: &str = "64:7,594:4,1518:1";
+
+/// Lengths of a mix with their weights: `imix`, or `length:weight` with commas between.
+pub(super) fn parse_mix(text: &str) -> Result<Vec<(u32, u32)>, String> {
+    let text = if text == "imix" { IMIX } else { text };
+    let part = |part: &str| {
+        let (length, weight) = part.split_once(':').unwrap_or((part, "1"));
+        let number = |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number > 0);
+        number(length).zip(number(weight)).ok_or_else(|| {
+            format!("`{part}` is no part of a mix; write imix, or for example {IMIX}")
+        })
+    };
+    text.split(',').map(part).collect()
+}
+
+/// Mean length of a mix, rounded.
+pub(super) fn mean_of_mix(text: &str) -> Result<u32, String> {
+    let parts = parse_mix(text)?;
+    let weights: u64 = parts.iter().map(|(_, weight)| u64::from(*weight)).sum();
+    let bytes: u64 =
+        parts.iter().map(|(length, weight)| u64::from(*length) * u64::from(*weight)).sum();
+    u32::try_from((bytes + weights / 2) / weights).map_err(|error| error.to_string())
+}

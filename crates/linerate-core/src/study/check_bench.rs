@@ -1,0 +1,374 @@
+//! What a device benchmark of a study must hold: frames that fit the links, measures and goals that
+//! belong together, and a laboratory where nothing else is on the links.
+
+use std::collections::BTreeSet;
+
+use super::bench_test::parse_mix;
+use super::bench_words::GoalWord;
+use super::check_tcp::{Checked, list, named, problem};
+use super::{BenchTest, StudyPlan, Test, Topology};
+use crate::lab::{Layout, Step};
+use crate::record;
+use crate::units::BitRate;
+
+/// Shortest Ethernet frame with FCS (IEEE 802.3 §3.2.6).
+const FRAME_BYTES_MIN: u32 = 64;
+/// Longest frame of RFC 5180 §5.1.
+const FRAME_BYTES_MAX: u32 = 9216;
+/// Header and FCS of a frame around an IP packet, and a tag (IEEE 802.1Q).
+const AROUND_BYTES: u32 = 18;
+const TAG_BYTES: u32 = 4;
+/// Tags that a frame may have.
+const VLANS_MAX: usize = 2;
+/// The numbers of VLANs that carry frames (IEEE 802.1Q table 9-2).
+const VLAN_IDS: (u16, u16) = (1, 4094);
+const FLOWS_MAX: u32 = 1_000_000;
+const BURST_MAX: u32 = 65_536;
+const TRIALS_MAX: u32 = 1000;
+/// Longest trial: a day.
+const SECONDS_MAX: f64 = 86_400.0;
+/// As many as a search can tell apart in one run.
+const GOALS_MAX: usize = 8;
+/// More would leave less than a millisecond of a trial of 1 s.
+const QUICK_MAX: u64 = 1000;
+
+/// Whether the test can be asked for on every topology of `study` that it is on.
+pub(super) fn check_bench(study: &StudyPlan, test: &Test, bench: &BenchTest) -> Checked {
+    let id = &test.id;
+    named(id, check_frames(bench))?;
+    named(id, check_measures(bench))?;
+    named(id, check_goals(bench))?;
+    named(id, check_numbers(bench))?;
+    named(id, check_rates(bench))?;
+    let place = if test.on.is_some() { vec![Step::Key("on")] } else { Vec::new() };
+    for topology in study.topologies.iter().filter(|topology| test.is_on(&topology.id)) {
+        if let Err(reason) = fits(topology, bench) {
+            return named(id, problem(&place, format!("topology '{}': {reason}", topology.id)));
+        }
+    }
+    Ok(())
+}
+
+fn check_frames(bench: &BenchTest) -> Checked {
+    match (&bench.frame_sizes, &bench.mix) {
+        (None, None) => {
+            return problem(&[], "it varies nothing; give it frame_sizes or a mix".to_owned());
+        }
+        (Some(_), Some(_)) => {
+            let message = "frame_sizes and mix both say how long frames are; give one of them";
+            return problem(&[Step::Key("mix")], message.to_owned());
+        }
+        (Some(sizes), None) if sizes.is_empty() => {
+            return problem(&[Step::Key("frame_sizes")], "frame_sizes is empty".to_owned());
+        }
+        _ => {}
+    }
+    list("frame_sizes", bench.frame_sizes.as_ref(), FRAME_BYTES_MIN, FRAME_BYTES_MAX)?;
+    if let Some(mix) = &bench.mix {
+        let parts = parse_mix(mix);
+        let wrong = |length: &u32| !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(length);
+        let wrong = parts.map(|parts| parts.into_iter().map(|part| part.0).find(wrong));
+        let reason = match wrong {
+            Ok(None) => return Ok(()),
+            Err(reason) => reason,
+            Ok(Some(length)) => {
+                format!("{length} bytes; {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} are allowed")
+            }
+        };
+        return problem(&[Step::Key("mix")], reason);
+    }
+    Ok(())
+}
+
+fn check_measures(bench: &BenchTest) -> Checked {
+    if bench.measures.is_empty() {
+        return problem(&[Step::Key("measures")], "measures is empty".to_owned());
+    }
+    let names = bench.measures.iter().map(|measure| measure.0.name());
+    once("measures", names)?;
+    let ordered = bench.measures.iter().any(|it| it.0 == record::BenchTest::Contract);
+    match (&bench.contract, ordered) {
+        (None, true) => {
+            let message = "the measure contract needs contract = { cir = …, cbs_bytes = … }";
+            problem(&[Step::Key("measures")], message.to_owned())
+        }
+        (Some(_), false) => {
+            let message = "a contract that no measure asks for; add \"contract\" to measures";
+            problem(&[Step::Key("contract")], message.to_owned())
+        }
+        (Some(contract), true) => match contract.contract() {
+            Err((key, reason)) => problem(&[Step::Key("contract"), Step::Key(key)], reason),
+            Ok(contract) if contract.cir.bits_per_sec() == 0 => {
+                problem(&[Step::Key("contract"), Step::Key("cir")], "a rate of 0".to_owned())
+            }
+            Ok(_) => Ok(()),
+        },
+        (None, false) => Ok(()),
+    }
+}
+
+fn check_goals(bench: &BenchTest) -> Checked {
+    let Some(goals) = &bench.goals else { return Ok(()) };
+    let key = Step::Key("goals");
+    if goals.is_empty() || goals.len() > GOALS_MAX {
+        let message = format!("{} goals; 1 to {GOALS_MAX} are allowed", goals.len());
+        return problem(&[key], message);
+    }
+    let own = goals.iter().map(GoalWord::goal).collect::<Vec<_>>();
+    once("goals", own.iter().map(|goal| goal.name.as_str()))?;
+    for (index, word) in goals.iter().enumerate() {
+        let GoalWord::Table(table) = word else { continue };
+        let at = |name| [Step::Key("goals"), Step::Index(index), Step::Key(name)];
+        if table.name.is_empty() {
+            return problem(&at("name"), "a goal without a name".to_owned());
+        }
+        check_span("trial_seconds", Some(table.trial_seconds), &at("trial_seconds"))?;
+        check_span("sum_seconds", table.sum_seconds, &at("sum_seconds"))?;
+        if table.sum_seconds.is_some_and(|sum| sum < table.trial_seconds) {
+            let message = "sum_seconds is less than one trial".to_owned();
+            return problem(&at("sum_seconds"), message);
+        }
+        let ratios = [
+            ("loss_ratio", table.loss_ratio, 0.0),
+            ("exceed_ratio", table.exceed_ratio, 0.0),
+            ("width", table.width, f64::MIN_POSITIVE),
+        ];
+        for (name, value, least) in ratios {
+            if value.is_some_and(|value| !(least..1.0).contains(&value)) {
+                let value = value.unwrap_or_default();
+                return problem(&at(name), format!("{name} of {value}; a share below 1"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A value that is listed twice would be measured twice.
+fn once<'a>(key: &'static str, names: impl Iterator<Item = &'a str>) -> Checked {
+    let mut seen = BTreeSet::new();
+    for (index, name) in names.enumerate() {
+        if !seen.insert(name) {
+            let path = [Step::Key(key), Step::Index(index)];
+            return problem(&path, format!("{name} is there twice"));
+        }
+    }
+    Ok(())
+}
+
+fn check_numbers(bench: &BenchTest) -> Checked {
+    check_span("trial_seconds", bench.trial_seconds, &[Step::Key("trial_seconds")])?;
+    check_span("latency_seconds", bench.latency_seconds, &[Step::Key("latency_seconds")])?;
+    let bounds = [
+        ("quick", bench.quick, QUICK_MAX),
+        ("trials", bench.trials.map(u64::from), TRIALS_MAX.into()),
+        ("flows", bench.flows.map(u64::from), FLOWS_MAX.into()),
+        ("burst", bench.burst.map(u64::from), BURST_MAX.into()),
+        ("frames_per_sec_max", bench.frames_per_sec_max, u64::from(u32::MAX)),
+    ];
+    for (key, value, most) in bounds {
+        if let Some(value) = value.filter(|value| !(1..=most).contains(value)) {
+            let message = format!("{key} is {value}; 1 to {most} are allowed");
+            return problem(&[Step::Key(key)], message);
+        }
+    }
+    if bench.vlans.as_ref().is_some_and(|tags| tags.len() > VLANS_MAX) {
+        let message = format!("at most {VLANS_MAX} tags are allowed");
+        return problem(&[Step::Key("vlans")], message);
+    }
+    let (least, most) = VLAN_IDS;
+    for (index, tag) in bench.vlans.iter().flatten().enumerate() {
+        if !(least..=most).contains(tag) {
+            let path = [Step::Key("vlans"), Step::Index(index)];
+            return problem(&path, format!("VLAN {tag}; {least} to {most} are allowed"));
+        }
+    }
+    Ok(())
+}
+
+fn check_span(key: &str, seconds: Option<f64>, path: &[Step]) -> Checked {
+    match seconds {
+        Some(seconds) if !(seconds > 0.0 && seconds <= SECONDS_MAX) => {
+            problem(path, format!("{key} is {seconds}; use more than 0, at most a day"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_rates(bench: &BenchTest) -> Checked {
+    if bench.way == Some(record::BenchWay::Mesh) {
+        let message = "a topology has two ports; mesh needs more: single or dual".to_owned();
+        return problem(&[Step::Key("way")], message);
+    }
+    match bench.line.as_deref().map(str::parse::<BitRate>) {
+        Some(Err(error)) => problem(&[Step::Key("line")], error.to_string()),
+        Some(Ok(rate)) if rate.bits_per_sec() == 0 => {
+            problem(&[Step::Key("line")], "a line of rate 0".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the frames can be sent on a topology.
+fn fits(topology: &Topology, bench: &BenchTest) -> Result<(), String> {
+    if !topology.lab.quiet {
+        let reason = "raw frames are counted on links with nothing else; write lab.quiet = true";
+        return Err(reason.to_owned());
+    }
+    bench.ports(topology)?;
+    let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
+    let node = layout.node(&topology.client);
+    let target = layout.address_of(&topology.server);
+    let way = node.zip(target).map(|(node, target)| layout.way(node, target)).unwrap_or_default();
+    let mtu = way.iter().map(|crossing| layout.links[crossing.link].mtu_bytes).min();
+    let tags = u32::try_from(bench.vlans.as_ref().map_or(0, Vec::len)).unwrap_or(0) * TAG_BYTES;
+    let mix = bench.mix.as_deref().and_then(|mix| parse_mix(mix).ok()).unwrap_or_default();
+    let lengths = mix.into_iter().map(|part| part.0);
+    let longest = lengths.chain(bench.frame_sizes.iter().flatten().copied()).max();
+    match (mtu, longest) {
+        (Some(mtu), Some(longest)) if longest > mtu + AROUND_BYTES + tags => {
+            let needed = longest - AROUND_BYTES - tags;
+            Err(format!(
+                "frames of {longest} bytes carry packets of {needed}; the MTU on the way is {mtu}"
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::record::{
+        BenchGoal, BenchPlan, BenchProtocol, BenchTest as Measured, BenchTimes, BenchWay, Plan,
+    };
+    use crate::study::StudyPlan;
+
+    const HEAD: &str = "name = \"s\"\ntitle = \"t\"\n\
+        [[topology]]\nid = \"r\"\ntitle = \"router\"\nclass = \"c\"\nclient = \"a\"\n\
+        server = \"b\"\nl3_hops = 1\n[topology.lab]\nquiet = true\n\
+        host = [{ name = \"a\" }, { name = \"b\" }]\nrouter = [{ name = \"r\", filters = 10 }]\n\
+        link = [{ ends = [\"a\", \"r\"] }, { ends = [\"r\", \"b\"] }]\n\
+        [[test]]\nid = \"frames\"\nkind = \"bench\"\nrepetitions = 1\n";
+
+    fn study(keys: &str) -> Result<StudyPlan, String> {
+        StudyPlan::from_toml(&format!("{HEAD}{keys}\n")).map_err(|error| error.to_string())
+    }
+
+    fn plans(keys: &str) -> Vec<(u64, Option<String>, BenchPlan)> {
+        let cells = study(keys).expect("a sound plan").cells();
+        let bench = cells.into_iter().map(|cell| match cell.plan {
+            Plan::Bench(plan) => (cell.cell.parameter, cell.cell.label, plan),
+            other => panic!("{other:?}"),
+        });
+        bench.collect()
+    }
+
+    const ALL: &str = "frame_sizes = [64, 1518]\nmeasures = [\"flood\", \"throughput\", \
+        \"loss-curve\", \"contract\"]\ngoals = [\"typical\", { name = \"mine\", \
+        trial_seconds = 0.5, sum_seconds = 2.0, loss_ratio = 1e-5, exceed_ratio = 0.25, \
+        width = 0.01 }]\nquick = 10\ntrial_seconds = 0.2\nlatency_seconds = 0.4\ntrials = 2\n\
+        protocol = \"tcp6\"\nflows = 16\nway = \"dual\"\nline = \"10 Mbit/s\"\n\
+        frames_per_sec_max = 20000\ncontract = { cir = \"5 Mbit/s\", cbs_bytes = 3036 }\n\
+        burst = 4\ngenerator = \"packet\"\ncounter = \"packet\"\nseed = 9";
+
+    #[test]
+    fn every_key_reaches_the_plan_and_comes_back_from_toml() {
+        let plans = plans(ALL);
+        assert_eq!(plans.len(), 2);
+        let (number, label, plan) = &plans[1];
+        assert_eq!((*number, label.as_deref()), (1518, Some("frame 1518")));
+        assert_eq!((plan.frames.size_bytes, plan.frames.flows, plan.frames.burst), (1518, 16, 4));
+        assert_eq!((plan.frames.protocol, plan.way), (BenchProtocol::Tcp6, BenchWay::Dual));
+        assert_eq!(plan.tests.last(), Some(&Measured::Contract));
+        // A tenth of 1 s over 21 s, and of 0.5 s over 2 s.
+        let goals: Vec<_> =
+            plan.goals.iter().map(|goal| (goal.final_trial_ns, goal.duration_sum_ns)).collect();
+        assert_eq!(goals, [(100_000_000, 2_100_000_000), (50_000_000, 200_000_000)]);
+        assert_eq!(plan.goals[1].name, "mine / 10");
+        let times = &plan.times;
+        assert_eq!((times.trial_ns, times.latency_ns), (200_000_000, 400_000_000));
+        assert_eq!(times.repetitions, 2);
+        assert_eq!(plan.line.map(|line| line.bits_per_sec()), Some(10_000_000));
+        assert_eq!(plan.contract.as_ref().map(|it| it.cir.bits_per_sec()), Some(5_000_000));
+        assert_eq!((plan.frames_per_sec_max, plan.seed, plan.filters), (Some(20_000), 9, Some(10)));
+        let hosts: Vec<_> = plan.ports.iter().filter_map(|port| port.host.as_deref()).collect();
+        assert_eq!(hosts, ["a", "b"]);
+        assert_eq!(plan.ports[1].gateway.as_deref(), Some("fd00:0:0:2::2"));
+        let study = study(ALL).expect("a sound plan");
+        let again = StudyPlan::from_toml(&study.to_toml().expect("small numbers"));
+        assert_eq!(again, Ok(study));
+    }
+
+    #[test]
+    fn what_is_left_out_is_as_the_benchmark_has_it() {
+        let plans = plans("frame_sizes = [64]\nmeasures = [\"throughput\"]");
+        let plan = &plans[0].2;
+        assert_eq!(plan.goals, [BenchGoal::strict(), BenchGoal::typical()]);
+        assert_eq!(plan.times, BenchTimes::default());
+        assert_eq!((plan.frames.protocol, plan.way), (BenchProtocol::Udp4, BenchWay::Single));
+        assert_eq!((plan.line, plan.frames_per_sec_max, plan.seed), (None, None, 1));
+    }
+
+    #[test]
+    fn a_mix_is_one_value_with_its_mean() {
+        let plans = plans("mix = \"imix\"\nmeasures = [\"flood\"]");
+        let (number, label, plan) = &plans[0];
+        // (7 x 64 + 4 x 594 + 1518) / 12 = 361.8.
+        assert_eq!((*number, label.as_deref()), (362, Some("mix imix")));
+        assert_eq!((plan.frames.size_bytes, plan.frames.mix.as_deref()), (362, Some("imix")));
+    }
+
+    #[test]
+    fn each_fault_is_named_with_its_place() {
+        let sizes = "frame_sizes = [64]\n";
+        let flood = "measures = [\"flood\"]\n";
+        // The test begins in line 15, and line 19 is the first that a case adds.
+        let cases: &[(&str, &str, &str)] = &[
+            (flood, "15:1", "it varies nothing"),
+            (&format!("frame_sizes = []\n{flood}"), "19:15", "frame_sizes is empty"),
+            (&format!("frame_sizes = [63]\n{flood}"), "19:16", "63; the least is 64"),
+            (&format!("frame_sizes = [64, 9217]\n{flood}"), "19:20", "the most is 9216"),
+            (&format!("frame_sizes = [64, 64]\n{flood}"), "19:20", "64 is there twice"),
+            (&format!("frame_sizes = [1519]\n{flood}"), "15:1", "MTU on the way is 1500"),
+            (&format!("{sizes}mix = \"imix\"\n{flood}"), "20:7", "give one of them"),
+            (&format!("mix = \"64:x\"\n{flood}"), "19:7", "`64:x` is no part of a mix"),
+            (&format!("mix = \"20\"\n{flood}"), "19:7", "20 bytes; 64 to 9216"),
+            (sizes, "15:1", "lacks the key 'measures'"),
+            (&format!("{sizes}measures = []"), "20:12", "measures is empty"),
+            (&format!("{sizes}measures = [\"speed\"]"), "20:12", "`speed` is no measure"),
+            (&format!("{sizes}measures = [\"flood\", \"flood\"]"), "20:22", "flood is there twice"),
+            (&format!("{sizes}measures = [\"contract\"]"), "20:12", "needs contract ="),
+            (&format!("{sizes}{flood}goals = []"), "21:9", "0 goals"),
+            (&format!("{sizes}{flood}goals = [\"fast\"]"), "21:10", "`fast` is no goal"),
+            (&format!("{sizes}{flood}goals = [5]"), "21:10", "strict, typical, verified"),
+            (&format!("{sizes}{flood}goals = [{{ name = \"x\" }}]"), "21:10", "trial_seconds"),
+            (&format!("{sizes}{flood}quick = 0"), "21:9", "quick is 0; 1 to 1000"),
+            (&format!("{sizes}{flood}trial_seconds = 0.0"), "21:17", "trial_seconds is 0"),
+            (&format!("{sizes}{flood}protocol = \"ipx\""), "15:1", "none here routes ipx"),
+            (&format!("{sizes}{flood}protocol = \"sctp\""), "21:12", "unknown variant `sctp`"),
+            (&format!("{sizes}{flood}way = \"mesh\""), "21:7", "single or dual"),
+            (&format!("{sizes}{flood}line = \"fast\""), "21:8", "fast"),
+            (&format!("{sizes}{flood}flows = 1000001"), "21:9", "1 to 1000000"),
+            (&format!("{sizes}{flood}vlans = [4095]"), "21:10", "1 to 4094"),
+            (&format!("{sizes}{flood}seconds = 1.0"), "15:1", "bench has no key 'seconds'"),
+            (&format!("{sizes}{flood}count = 1"), "15:1", "bench has no key 'count'"),
+        ];
+        for (keys, place, words) in cases {
+            let line = study(keys).expect_err(words);
+            assert!(line.contains(words), "{keys}\n'{words}' is not in: {line}");
+            assert!(line.starts_with(&format!("{place}: ")), "{keys}\n{line}\nwanted {place}");
+            assert!(!line.contains('\n'));
+        }
+        let loud = HEAD.replace("quiet = true\n", "");
+        let text = format!("{loud}{sizes}{flood}");
+        let line = StudyPlan::from_toml(&text).expect_err("it is not quiet").to_string();
+        assert!(line.contains("topology 'r': ") && line.contains("lab.quiet = true"), "{line}");
+    }
+
+    #[test]
+    fn keys_of_a_benchmark_belong_to_no_other_test() {
+        let text = format!("{HEAD}sizes_bytes = [56]\ncount = 1\nframe_sizes = [64]\n");
+        let text = text.replace("kind = \"bench\"", "kind = \"ping\"");
+        let line = StudyPlan::from_toml(&text).expect_err("a ping").to_string();
+        assert!(line.contains("ping has no key 'frame_sizes'"), "{line}");
+    }
+}
