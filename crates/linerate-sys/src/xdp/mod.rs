@@ -7,8 +7,8 @@
 
 // mod copier;
 // mod forwarder;
-// mod generator;
-// mod generator_program;
+mod generator;
+mod generator_program;
 // mod planted;
 // mod planted_program;
 mod sink;
@@ -17,7 +17,7 @@ mod spread;
 
 // pub use copier::Copier;
 // pub use forwarder::{Router, RouterCounts, Wire};
-// pub use generator::{Generator, GeneratorOptions, Progress, Window};
+pub use generator::{Generator, GeneratorOptions, Progress, Window};
 // pub use planted::{PlantedCounts, PlantedDevice, PlantedOptions, Stall};
 pub use sink::{ARRIVALS_DEFAULT, Expected, Sink, SinkOptions, SinkReport, StreamExpected};
 
