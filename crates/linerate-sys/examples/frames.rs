@@ -29,7 +29,9 @@ fn main() -> Result<()> {
     let mut sink = Sink::attach(3, SinkOptions::default())?;
     near.enter()?;
     let _napi = hold_napi(2)?;
-    println!("bytes, rate, batch: sent and taken; rate error; gap p1 p50 p90 p99 p99.9 max; latency p50 p99");
+    println!(
+        "bytes, rate, batch: sent and taken; rate error; gap p1 p50 p90 p99 p99.9 max; latency p50 p99"
+    );
     let seconds = std::env::args().nth(1).and_then(|it| it.parse().ok()).unwrap_or(1.0);
     for (length, rate, batch) in plan() {
         run(&mut sink, length, rate, batch, seconds)?;
@@ -71,8 +73,15 @@ fn run(sink: &mut Sink, length: usize, rate: u64, batch: Option<u32>, seconds: f
     let received = &report.streams[0].1;
     line(length, rate, batch, &sent, received);
     if sent.frames != received.frames || received.duplicates != Some(0) {
-        println!("    sent {} refused {} received {} copies {:?} held {} in {wall:.3} s, {:?}",
-            sent.frames, sent.refused, received.frames, received.duplicates, generator.is_held(), report.foreign);
+        println!(
+            "    sent {} refused {} received {} copies {:?} held {} in {wall:.3} s, {:?}",
+            sent.frames,
+            sent.refused,
+            received.frames,
+            received.duplicates,
+            generator.is_held(),
+            report.foreign
+        );
     }
     Ok(())
 }
@@ -88,9 +97,16 @@ fn line(length: usize, rate: u64, batch: Option<u32>, sent: &Sent, received: &Re
         batch.map_or_else(|| "-".to_owned(), |it| it.to_string()),
         achieved / 1e6,
         100.0 * received.frames as f64 / (sent.frames + sent.refused) as f64,
-        sent.late, sent.worst_late_ns,
-        gap(0.01), gap(0.5), gap(0.9), gap(0.99), gap(0.999), received.gap.max_ns,
-        latency(0.5), latency(0.99),
+        sent.late,
+        sent.worst_late_ns,
+        gap(0.01),
+        gap(0.5),
+        gap(0.9),
+        gap(0.99),
+        gap(0.999),
+        received.gap.max_ns,
+        latency(0.5),
+        latency(0.99),
     );
 }
 

@@ -32,6 +32,7 @@ pub mod packet_capture;
 pub mod page_cache;
 pub mod password;
 pub mod poll;
+pub mod raw_port;
 pub mod realtime;
 pub mod sched;
 mod socket_option;
@@ -45,8 +46,8 @@ pub mod timer;
 pub mod timestamps;
 pub mod tun;
 pub mod userns;
-pub mod xdp_socket;
 pub mod xdp;
+pub mod xdp_socket;
 pub mod zero_copy;
 
 pub use error::{Error, Result};

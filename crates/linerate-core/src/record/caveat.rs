@@ -60,6 +60,10 @@ pub enum CaveatCode {
     ZeroCopyCopied,
     /// Multipath TCP was asked for and was not in use.
     MultipathNotUsed,
+    /// The tester of a device can do no more by itself than what it found of the device.
+    TesterLimited,
+    /// Trials of a device were spoilt by the tester or its host, and are not held against it.
+    TesterDisturbed,
     /// What is here is a model's answer in virtual time: no packet was sent.
     VirtualTime,
 }

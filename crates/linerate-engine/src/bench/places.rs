@@ -6,7 +6,7 @@ use linerate_core::record::Failure;
 use crate::lab::Lab;
 
 /// Network namespaces by the name of a host.
-pub trait Places {
+pub trait Places: Sync {
     /// Does `work` once on a thread inside the namespace of `host`; in this program's own without
     /// one.
     /// # Errors
@@ -40,7 +40,7 @@ impl Places for Lab {
 /// The value of `work`, done inside the namespace of `host`.
 /// # Errors
 /// As of [`Places::run`].
-pub fn inside<T: Send>(
+pub(super) fn inside<T: Send>(
     places: &dyn Places,
     host: Option<&str>,
     work: impl FnOnce() -> T + Send,

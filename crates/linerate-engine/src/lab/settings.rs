@@ -86,7 +86,7 @@ const SWITCH: [Setting; 1] = [Setting {
 pub(super) fn common(node: &Node, plan: &lab::Node) -> Result<Vec<String>, Failure> {
     let by_role: &'static [Setting] = match plan.role {
         Role::Router { .. } => &FORWARDING,
-        Role::Switch => &SWITCH,
+        Role::Switch | Role::Device => &SWITCH,
         Role::Host => &HOST,
     };
     run_inside(&node.netns, &plan.name, || {

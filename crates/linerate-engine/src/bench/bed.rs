@@ -1,0 +1,135 @@
+//! What trials run on, seen from the tests: they ask for a trial and are given its outcome. The
+//! real one has interfaces; a simulated device stands in for it in tests.
+
+use linerate_core::bench::{Received, Sent};
+use linerate_core::record::{BenchTest, BenchTrial, Failure, LoadPoint, TrialPort};
+
+/// A trial to make.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    /// What it is for.
+    pub test: BenchTest,
+    /// Frames per second of each sending port; none is all that it can.
+    pub fps: Option<u64>,
+    /// When it ends.
+    pub length: Length,
+    /// Which ports send; none is those of the plan's way.
+    pub senders: Option<Vec<usize>>,
+    /// Time of arrival of each frame is wanted.
+    pub arrivals: bool,
+    /// A rate that the load drops to after the first part of the frames, and that part in ns.
+    pub drop_to: Option<(u64, u64)>,
+    /// Why, in the words of a search.
+    pub why: Option<String>,
+}
+
+impl Ask {
+    /// A trial of a length at a load.
+    pub fn new(test: BenchTest, fps: Option<u64>, ns: u64) -> Self {
+        Self {
+            test,
+            fps,
+            length: Length::Time(ns),
+            senders: None,
+            arrivals: false,
+            drop_to: None,
+            why: None,
+        }
+    }
+
+    /// A trial of a number of frames, with their times of arrival.
+    pub fn train(test: BenchTest, fps: Option<u64>, frames: u64) -> Self {
+        Self { length: Length::Frames(frames), arrivals: true, ..Self::new(test, fps, 0) }
+    }
+
+    /// The same for this reason.
+    #[must_use]
+    pub fn because(mut self, why: impl Into<String>) -> Self {
+        self.why = Some(why.into());
+        self
+    }
+}
+
+/// When a trial ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// After this many ns.
+    Time(u64),
+    /// After this many frames of each port.
+    Frames(u64),
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// For the record.
+    pub trial: BenchTrial,
+    /// Each sending port, in the order of the trial's ports.
+    pub ways: Vec<Way>,
+}
+
+/// One sending port's part in a trial.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Way {
+    /// What was sent.
+    pub sent: Sent,
+    /// What each receiving port counted of it: the port and its count.
+    pub received: Vec<(usize, Received)>,
+    /// The number of the first frame after the load's drop.
+    pub drop_at: Option<u64>,
+    /// Time of arrival by number at the receiving port, where that was asked for.
+    pub arrivals: Vec<Option<u64>>,
+}
+
+impl Outcome {
+    /// Frames sent and received by all ports together.
+    pub fn totals(&self) -> (u64, u64) {
+        let ports = self.trial.ports.iter();
+        ports.fold((0, 0), |(sent, came), port| (sent + port.sent, came + port.received))
+    }
+
+    /// The load of one port that was really offered: the smallest of the ports.
+    pub fn offered_fps(&self) -> f64 {
+        self.trial.ports.iter().map(|port| port.offered_fps).reduce(f64::min).unwrap_or(0.0)
+    }
+
+    /// Load and loss of all ports together.
+    pub fn point(&self) -> LoadPoint {
+        let (sent, received) = self.totals();
+        let offered: f64 = self.trial.ports.iter().map(|port| port.offered_fps).sum();
+        let lost: u64 = self.trial.ports.iter().map(TrialPort::lost).sum();
+        let loss_ratio = if sent > 0 { lost as f64 / sent as f64 } else { 0.0 };
+        LoadPoint {
+            intended_fps: self.trial.intended_fps.map(|fps| fps * self.trial.ports.len() as f64),
+            offered_fps: offered,
+            forwarded_fps: offered * (1.0 - loss_ratio),
+            loss_ratio,
+            sent,
+            received,
+        }
+    }
+}
+
+/// Why no outcome comes.
+#[derive(Clone, Debug)]
+pub(super) enum Ended {
+    /// The user wants no more.
+    Stopped,
+    /// Something failed.
+    Failed(Failure),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// What trials run on.
+pub(super) trait Bed {
+    /// Makes one trial; an invalid one is made again twice at most before it is given back.
+    fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended>;
+
+    /// Tells the user what comes.
+    fn tell(&mut self, text: &str);
+}

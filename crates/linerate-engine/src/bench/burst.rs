@@ -1,0 +1,128 @@
+//! Tests by trains of frames: back-to-back bursts, recovery from overload, restarts.
+
+use linerate_core::bench::burst::{Burst, BurstLimits, BurstOutcome, BurstSearch};
+use linerate_core::bench::search::{Controller, Invalid as Spoilt};
+use linerate_core::record::{
+    BackToBack, BenchPlan, BenchTest, BurstRun, LoadPoint, Recovery, TrialPort,
+};
+use linerate_core::stats::Moments;
+
+use super::bed::{Ask, Bed, Ended, Length, Outcome};
+
+/// Longest burst that is tried, and the step of the search, frames.
+pub(super) const BURST_MAX: u64 = 65_536;
+const BURST_STEP: u64 = 4;
+
+/// Bursts below this say little about the rate within them.
+const RATE_FRAMES: u64 = 64;
+
+/// The longest burst at the generator's highest rate of which nothing is lost (RFC 2544 §26.4),
+/// with the buffer that it implies (RFC 9004 §6.4).
+pub(super) fn back_to_back(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    throughput: Option<f64>,
+) -> Result<Option<BackToBack>, Ended> {
+    let repeats = plan.times.repetitions.max(1);
+    let mut search = BurstSearch::new(BURST_MAX, BURST_STEP, repeats);
+    let (mut rates, mut trials) = (Moments::default(), vec![0; repeats as usize]);
+    while let Some(trial) = search.next().trial() {
+        let ask = Ask::train(BenchTest::BackToBack, plan.frames_per_sec_max, trial.frames);
+        let outcome = bed.trial(&ask)?;
+        let (sent, received) = outcome.totals();
+        if trial.frames >= RATE_FRAMES {
+            rates.record(outcome.offered_fps());
+        }
+        if let Some(count) = trials.get_mut(trial.repeat as usize) {
+            *count += 1;
+        }
+        let invalid =
+            outcome.trial.invalid.as_ref().map(|it| Spoilt::Other(it.detail().to_owned()));
+        search.take(BurstOutcome { frames: trial.frames, sent, received, invalid });
+    }
+    let burst_fps = rates.mean().unwrap_or(0.0);
+    let limits =
+        BurstLimits { rate_fps: burst_fps, throughput_fps: throughput, max_frames: BURST_MAX };
+    let Some(burst) = Burst::of(search.lengths(), &limits) else { return Ok(None) };
+    let runs = search.lengths().iter().zip(trials);
+    Ok(Some(BackToBack {
+        runs: runs.map(|(&frames, trials)| BurstRun { frames, trials }).collect(),
+        mean_frames: burst.mean_frames,
+        min_frames: burst.min_frames as u64,
+        max_frames: burst.max_frames as u64,
+        stddev_frames: burst.stddev_frames.unwrap_or(0.0),
+        unbounded: burst.is_at_max,
+        burst_fps,
+        implied_buffer_ns: burst.implied_s * 1e9,
+        corrected_buffer_ns: burst.corrected_s.map(|it| it * 1e9),
+        buffer_frames: burst.corrected_frames,
+    }))
+}
+
+/// From overload to half of it: the time from the drop to the last frame that was lost (RFC 2544
+/// §26.5). Each repetition is a time; 0 where nothing was lost after the drop.
+pub(super) fn recovery(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    (throughput, most): (f64, u64),
+) -> Result<Recovery, Ended> {
+    let overload = ((throughput * 1.1) as u64).clamp(2, most.max(2));
+    let after = overload / 2;
+    let mut times_ns = Vec::new();
+    for _ in 0..plan.times.repetitions.max(1) {
+        // Numbers of arrivals are kept from the first frame: both parts have to fit in.
+        let room_ns = ROOM_FRAMES * 1_000_000_000 / overload;
+        let part_ns = plan.times.trial_ns.min(room_ns / 2).max(1);
+        let ask = Ask {
+            length: Length::Time(2 * part_ns),
+            arrivals: true,
+            drop_to: Some((after, part_ns)),
+            ..Ask::new(BenchTest::Recovery, Some(overload), 2 * part_ns)
+        };
+        let outcome = bed.trial(&ask)?;
+        times_ns.push(last_loss_after_drop(&outcome, after));
+    }
+    Ok(Recovery { overload_fps: overload as f64, after_fps: after as f64, times_ns })
+}
+
+/// Frames whose arrivals are kept, less some.
+const ROOM_FRAMES: u64 = 1_000_000;
+
+fn last_loss_after_drop(outcome: &Outcome, after_fps: u64) -> u64 {
+    let Some(way) = outcome.ways.first() else { return 0 };
+    let Some(first_of_second) = way.drop_at else { return 0 };
+    let end = usize::try_from(way.sent.frames).unwrap_or(usize::MAX).min(way.arrivals.len());
+    let first = usize::try_from(first_of_second).unwrap_or(usize::MAX).min(end);
+    let last = way.arrivals[first..end].iter().rposition(Option::is_none);
+    last.map_or(0, |frames| (frames as u64 + 1) * 1_000_000_000 / after_fps.max(1))
+}
+
+/// Loss over a rate, and from the last frame before a gap to the first after it (RFC 6201 §3).
+pub(super) fn outage(outcome: &Outcome, fps: f64) -> (u64, u64) {
+    let lost: u64 = outcome.trial.ports.iter().map(TrialPort::lost).sum();
+    let by_loss = (lost as f64 * 1e9 / fps.max(1.0)) as u64;
+    let arrivals = outcome.ways.first().map(|way| way.arrivals.as_slice()).unwrap_or_default();
+    let came: Vec<u64> = arrivals.iter().flatten().copied().collect();
+    let longest = came.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(0);
+    (by_loss, longest)
+}
+
+/// Whether losses of a full output reach another one: the free output's load and loss.
+pub(super) fn free_output(outcome: &Outcome, free: usize) -> LoadPoint {
+    let (sent, received) = outcome.ways.first().map_or((0, 0), |way| {
+        let came = way.received.iter().find(|(port, _)| *port == free);
+        // Every other frame was for the free output.
+        (way.sent.frames.div_ceil(2), came.map_or(0, |(_, it)| it.frames))
+    });
+    let offered = outcome.offered_fps() / 2.0;
+    let loss_ratio =
+        if sent > 0 { sent.saturating_sub(received) as f64 / sent as f64 } else { 0.0 };
+    LoadPoint {
+        intended_fps: outcome.trial.intended_fps.map(|fps| fps / 2.0),
+        offered_fps: offered,
+        forwarded_fps: offered * (1.0 - loss_ratio),
+        loss_ratio,
+        sent,
+        received,
+    }
+}

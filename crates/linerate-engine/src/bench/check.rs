@@ -1,0 +1,147 @@
+//! Whether a trial says anything about the device: loops, links, the tester's own losses.
+//!
+//! A trial that lost nothing stands in any case where only the machine was disturbed; one that
+//! lost is not held against the device when the tester may have been the cause.
+
+use linerate_core::bench::Foreign;
+use linerate_core::record::{BenchTrial, Invalid};
+use linerate_sys::netlink::LinkCounters;
+
+/// A generator that sends less than this share of what it was asked for fell short.
+const SHORT: f64 = 0.995;
+
+/// Stolen share of the processors' time in which losses are the host's as likely as the device's.
+const STOLEN: f64 = 0.01;
+
+/// Share of late frames at which losses may be of the bursts that make up for them.
+const LATE: f64 = 0.05;
+
+/// A port at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct PortNow {
+    pub name: String,
+    pub running: bool,
+    pub counters: LinkCounters,
+}
+
+/// What was seen around a trial: ports before and after, foreign frames and own drops of each
+/// port's counter.
+pub(super) struct Seen<'a> {
+    pub before: &'a [PortNow],
+    pub after: &'a [PortNow],
+    pub counted: &'a [(Foreign, u64)],
+}
+
+impl Seen<'_> {
+    fn risen(&self, of: fn(&LinkCounters) -> u64, at: usize) -> u64 {
+        of(&self.after[at].counters).saturating_sub(of(&self.before[at].counters))
+    }
+
+    fn ports(&self) -> std::ops::Range<usize> {
+        0..self.after.len()
+    }
+}
+
+/// Puts the interfaces' own counts beside ours.
+pub(super) fn fill_interfaces(trial: &mut BenchTrial, seen: &Seen<'_>, senders: &[usize]) {
+    for (port, &at) in trial.ports.iter_mut().zip(senders) {
+        port.interface_sent = Some(seen.risen(|it| it.tx_packets, at));
+        let others = seen.ports().filter(|other| *other != at);
+        let received = others.map(|other| seen.risen(|it| it.rx_packets, other)).sum();
+        // Of several senders nobody knows whose frames an interface counted.
+        port.interface_received = (senders.len() == 1 || seen.after.len() == 2).then_some(received);
+    }
+}
+
+/// Why a trial is no witness against the device; `expected` frames of each port, where a number
+/// was asked for.
+pub(super) fn invalid(
+    trial: &BenchTrial,
+    seen: &Seen<'_>,
+    expected: Option<u64>,
+) -> Option<Invalid> {
+    let lost: u64 = trial.ports.iter().map(|port| port.lost()).sum();
+    link_down(seen)
+        .or_else(|| looped(trial, seen))
+        .or_else(|| (lost > 0).then(|| counter_drops(seen)).flatten())
+        .or_else(|| short(trial, expected))
+        .or_else(|| (lost > 0).then(|| disturbed(trial)).flatten())
+        .or_else(|| disagree(trial))
+}
+
+fn link_down(seen: &Seen<'_>) -> Option<Invalid> {
+    let down = seen.after.iter().find(|port| !port.running)?;
+    Some(Invalid::LinkDown { detail: format!("{} lost its link", down.name) })
+}
+
+fn looped(trial: &BenchTrial, seen: &Seen<'_>) -> Option<Invalid> {
+    for at in seen.ports() {
+        let own = seen.counted[at].0.own;
+        if own > 0 {
+            let name = &seen.after[at].name;
+            let detail = format!("{own} frames came back to {name}, which had sent them");
+            return Some(Invalid::Loop { detail });
+        }
+    }
+    let port = trial.ports.iter().find(|port| port.received > port.sent)?;
+    let detail = format!("{} different frames came of {} sent", port.received, port.sent);
+    Some(Invalid::Loop { detail })
+}
+
+fn counter_drops(seen: &Seen<'_>) -> Option<Invalid> {
+    for at in seen.ports() {
+        let own = seen.counted[at].1;
+        let interface = seen.risen(|it| it.rx_dropped + it.rx_errors, at);
+        let name = &seen.after[at].name;
+        if own > 0 {
+            let detail = format!("the counter on {name} dropped {own} frames");
+            return Some(Invalid::CounterDrops { detail });
+        }
+        if interface > 0 {
+            let detail = format!("the tester's {name} dropped {interface} frames on receipt");
+            return Some(Invalid::CounterDrops { detail });
+        }
+    }
+    None
+}
+
+fn short(trial: &BenchTrial, expected: Option<u64>) -> Option<Invalid> {
+    let intended = trial.intended_fps?;
+    let expected = expected?;
+    for port in &trial.ports {
+        // One frame has no rate.
+        let slow = expected > 1 && port.offered_fps < intended * SHORT;
+        if port.sent < expected || slow {
+            let detail = format!(
+                "{} of {expected} frames were sent, at {:.0} of {intended:.0} frames/s",
+                port.sent, port.offered_fps
+            );
+            return Some(Invalid::GeneratorShort { detail });
+        }
+    }
+    None
+}
+
+fn disturbed(trial: &BenchTrial) -> Option<Invalid> {
+    let processors = f64::from(linerate_sys::host::cpus().unwrap_or(1));
+    let share = trial.stolen_ns? as f64 / (trial.duration_ns.max(1) as f64 * processors);
+    // The kernel counts stolen time in ticks: one alone says little.
+    if share > STOLEN && trial.stolen_ns > Some(10_000_000) {
+        let detail = format!("the host took {:.1} % of the processors' time", share * 100.0);
+        return Some(Invalid::StolenTime { detail });
+    }
+    let late = trial.ports.iter().find(|port| port.late as f64 > port.sent as f64 * LATE)?;
+    let detail = format!("{} of {} frames were late", late.late, late.sent);
+    trial.intended_fps.map(|_| Invalid::GeneratorShort { detail })
+}
+
+fn disagree(trial: &BenchTrial) -> Option<Invalid> {
+    for port in &trial.ports {
+        if let Some(interface) = port.interface_received.filter(|it| *it < port.received) {
+            let detail =
+                format!("{} frames were counted, {interface} by the interface", port.received);
+            return Some(Invalid::CountsDisagree { detail });
+        }
+    }
+    None
+}

@@ -1,0 +1,145 @@
+//! Which frames each port sends, from the plan and from what the ports are.
+
+use std::net::IpAddr;
+
+use linerate_core::bench::FrameTemplate;
+use linerate_core::record::{BenchFrames, BenchProtocol, Failure, Fault};
+use linerate_core::units::FrameLen;
+use linerate_proto::test_frame::{
+    AddressRule, Content, Ends, Field, Flows, IpFlow, Mac, Mix, Protocol, Tag, Tags, TestFrame,
+};
+
+/// One end of what is sent.
+#[derive(Clone, Debug)]
+pub(super) struct Station {
+    /// Its hardware address.
+    pub mac: Mac,
+    /// Its network address, where the protocol has one.
+    pub address: Option<IpAddr>,
+    /// Where frames to others go: the device's hardware address on this port, when it routes.
+    pub gateway: Option<Mac>,
+}
+
+/// Templates of frames from one port to others, and the order in which they are sent.
+#[derive(Clone, Debug)]
+pub(super) struct Stock {
+    pub templates: Vec<FrameTemplate>,
+    pub mix: Vec<u8>,
+    /// Shortest and longest, without FCS.
+    pub lengths: (usize, usize),
+}
+
+/// Frames from a port to `others`, each in turn.
+pub(super) fn stock(
+    frames: &BenchFrames,
+    from: &Station,
+    others: &[&Station],
+) -> Result<Stock, Failure> {
+    let (lengths, order) = lengths(frames)?;
+    let mut templates = Vec::new();
+    for other in others {
+        for length in &lengths {
+            templates.push(template(frames, *length, from, other)?);
+        }
+    }
+    let mut mix = Vec::new();
+    for entry in &order {
+        for other in 0..others.len() {
+            mix.push(u8::try_from(other * lengths.len() + usize::from(*entry)).unwrap_or(0));
+        }
+    }
+    let bytes = templates.iter().map(|it| it.bytes.len());
+    let shortest = bytes.clone().min().unwrap_or(0);
+    Ok(Stock { lengths: (shortest, bytes.max().unwrap_or(0)), templates, mix })
+}
+
+/// Lengths of frames and their order.
+fn lengths(frames: &BenchFrames) -> Result<(Vec<FrameLen>, Vec<u8>), Failure> {
+    let Some(mix) = &frames.mix else {
+        let length = FrameLen::from_bytes(frames.size_bytes)
+            .map_err(|error| usage(&format!("frames of {} bytes", frames.size_bytes), &error))?;
+        return Ok((vec![length], vec![0]));
+    };
+    let mix = Mix::parse(mix, None).map_err(|error| usage(&format!("mix '{mix}'"), &error))?;
+    Ok((mix.lengths().to_vec(), mix.pattern().to_vec()))
+}
+
+fn usage(object: &str, reason: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Fault::Usage, "make frames", object, reason)
+}
+
+fn template(
+    frames: &BenchFrames,
+    length: FrameLen,
+    from: &Station,
+    to: &Station,
+) -> Result<FrameTemplate, Failure> {
+    let object = format!("{} frames of {} bytes", frames.protocol, length.bytes());
+    let content = content(frames, from, to)
+        .ok_or_else(|| usage(&object, &"both ports need an address of the protocol's family"))?;
+    let mut frame = TestFrame::new(length, from.gateway.unwrap_or(to.mac), from.mac, content);
+    frame.addresses = AddressRule::Any;
+    frame.tags = tags(&frames.vlans).ok_or_else(|| usage(&object, &"two VLAN tags at most"))?;
+    if frames.flows > 1 {
+        frame.flows = Flows::spread(frames.flows, &fields(frames), frames.shuffled);
+        frame.content = with_ports(frame.content, &frame.flows);
+    }
+    frame.template().map_err(|error| usage(&object, &error))
+}
+
+/// What differs from flow to flow: ports, and addresses where the plan has many hosts; hardware
+/// addresses of frames without either.
+fn fields(frames: &BenchFrames) -> Vec<Field> {
+    let ip = matches!(
+        frames.protocol,
+        BenchProtocol::Udp4 | BenchProtocol::Udp6 | BenchProtocol::Tcp4 | BenchProtocol::Tcp6
+    );
+    match (ip, frames.many_hosts) {
+        (true, true) => vec![Field::SourceAddress, Field::DestinationAddress],
+        (true, false) => vec![Field::SourcePort, Field::DestinationPort],
+        (false, _) => vec![Field::SourceMac],
+    }
+}
+
+fn content(frames: &BenchFrames, from: &Station, to: &Station) -> Option<Content> {
+    let protocol = match frames.protocol {
+        BenchProtocol::Udp4 => Protocol::Ipv4Udp,
+        BenchProtocol::Udp6 => Protocol::Ipv6Udp,
+        BenchProtocol::Tcp4 => Protocol::Ipv4Tcp,
+        BenchProtocol::Tcp6 => Protocol::Ipv6Tcp,
+        BenchProtocol::Ethernet => Protocol::Ethernet,
+        BenchProtocol::Decnet => Protocol::DecNet,
+        BenchProtocol::Appletalk => Protocol::AppleTalk,
+        BenchProtocol::Ipx => Protocol::Ipx,
+    };
+    Some(match (Content::of(protocol), from.address, to.address) {
+        (Content::Ipv4(flow), Some(IpAddr::V4(source)), Some(IpAddr::V4(destination))) => {
+            let ends = Ends { source, destination };
+            Content::Ipv4(IpFlow { ends, dscp: frames.dscp, ..flow })
+        }
+        (Content::Ipv6(flow), Some(IpAddr::V6(source)), Some(IpAddr::V6(destination))) => {
+            let ends = Ends { source, destination };
+            Content::Ipv6(IpFlow { ends, dscp: frames.dscp, ..flow })
+        }
+        (Content::Ipv4(_) | Content::Ipv6(_), ..) => return None,
+        (other, ..) => other,
+    })
+}
+
+fn tags(vlans: &[u16]) -> Option<Tags> {
+    match *vlans {
+        [] => Some(Tags::None),
+        [id] => Some(Tags::Single(Tag::of(id))),
+        [outer, inner] => Some(Tags::Double { outer: Tag::of(outer), inner: Tag::of(inner) }),
+        _ => None,
+    }
+}
+
+/// Ports from where the ranges of RFC 4814 §4.5 begin, where flows go through them.
+fn with_ports(content: Content, flows: &Flows) -> Content {
+    match content {
+        Content::Ipv4(flow) => Content::Ipv4(IpFlow { ports: flows.ports(flow.ports), ..flow }),
+        Content::Ipv6(flow) => Content::Ipv6(IpFlow { ports: flows.ports(flow.ports), ..flow }),
+        other => other,
+    }
+}

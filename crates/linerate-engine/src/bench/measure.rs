@@ -1,0 +1,333 @@
+//! Tests at constant loads: flood, throughput, loss and overload curves, latency, soak.
+
+use linerate_core::bench::medium::is_tester_limited;
+use linerate_core::bench::pair::{Cause, Pair};
+use linerate_core::bench::search::{
+    Controller, Goal, GoalResult, Invalid as Spoilt, LoadTrial, MultiSearch, Range, Status,
+    TrialOutcome, Tried, Why,
+};
+use linerate_core::record::{
+    BenchGoal, BenchLatency, BenchPlan, BenchResult, BenchTest, Distribution, Failure, Fault,
+    GoalFound, Invalid, LatencyKind, LoadPoint, MetricId, RateFound, Soak,
+};
+use linerate_core::stats::LogHistogram;
+
+use super::bed::{Ask, Bed, Ended, Outcome};
+
+/// No search goes below this load, frames per second.
+const LEAST_FPS: u64 = 10;
+
+/// Loads of the loss curve: from the largest down by a tenth of it (RFC 2544 §26.3).
+const CURVE_STEPS: u64 = 10;
+
+/// Loads of the overload curve, as shares of the throughput in per cent.
+const OVERLOAD: [u64; 5] = [110, 125, 150, 200, 300];
+
+/// What the loads of a device are held against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// What the tester can send and count on one port.
+    pub tester_fps: f64,
+    /// What the medium allows.
+    pub theoretical_fps: Option<f64>,
+    /// The plan's own bound.
+    pub asked_max: Option<u64>,
+}
+
+impl Bounds {
+    /// The largest load of a search.
+    pub fn max_fps(&self) -> u64 {
+        let medium = self.theoretical_fps.unwrap_or(f64::INFINITY);
+        let most = self.tester_fps.min(medium).max(LEAST_FPS as f64) as u64;
+        self.asked_max.map_or(most, |asked| asked.min(most)).max(LEAST_FPS)
+    }
+
+    fn is_tester_limited(&self, fps: f64) -> bool {
+        is_tester_limited(fps, self.tester_fps)
+            && self.theoretical_fps.is_none_or(|it| fps < it * 0.999)
+    }
+}
+
+/// What comes out of all that the generators can do.
+pub(super) fn flood(bed: &mut dyn Bed, plan: &BenchPlan) -> Result<LoadPoint, Ended> {
+    let ask = Ask::new(BenchTest::Flood, None, plan.times.trial_ns);
+    Ok(bed.trial(&ask)?.point())
+}
+
+/// Searches for the highest load of every goal at once.
+pub(super) fn throughput(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    bounds: &Bounds,
+    found: &mut BenchResult,
+) -> Result<(), Ended> {
+    let range = Range { min_fps: LEAST_FPS, max_fps: bounds.max_fps() };
+    let mut goals: Vec<Goal> = plan.goals.iter().map(goal).collect();
+    // Cheap ones first: they leave bounds for the dear ones.
+    goals.sort_by_key(|goal| goal.duration_sum_ns);
+    let search = MultiSearch::new(goals, range)
+        .map_err(|error| Failure::new(Fault::Usage, "search for", "the throughput", error))?;
+    let mut search = search.ignoring_long_trials();
+    while let Some(trial) = search.next().trial() {
+        let outcome = match bed.trial(&ask_for(&trial)) {
+            Ok(outcome) => outcome,
+            Err(ended) => {
+                keep(&search, plan, bounds, found);
+                return Err(ended);
+            }
+        };
+        search.take(told(&trial, &outcome));
+    }
+    keep(&search, plan, bounds, found);
+    Ok(())
+}
+
+fn keep(search: &MultiSearch, plan: &BenchPlan, bounds: &Bounds, found: &mut BenchResult) {
+    let results = search.results();
+    let of_goal = |goal: &BenchGoal| {
+        results.iter().find(|result| result.goal.name == goal.name).map(|it| goal_found(it, bounds))
+    };
+    found.goals = plan.goals.iter().filter_map(of_goal).collect();
+    found.stalls_per_sec = stalls(&results, search.trace());
+}
+
+fn goal(goal: &BenchGoal) -> Goal {
+    Goal {
+        name: goal.name.clone(),
+        final_duration_ns: goal.final_trial_ns,
+        duration_sum_ns: goal.duration_sum_ns,
+        loss_ratio: goal.loss_ratio,
+        exceed_ratio: goal.exceed_ratio,
+        width: goal.width,
+        initial_duration_ns: goal.final_trial_ns,
+    }
+}
+
+fn ask_for(trial: &LoadTrial) -> Ask {
+    Ask::new(BenchTest::Throughput, Some(trial.load_fps), trial.duration_ns)
+        .because(words(trial.why))
+}
+
+fn words(why: Why) -> String {
+    match why {
+        Why::WarmUp => "warm-up, does not count".to_owned(),
+        Why::Maximum => "the largest load first".to_owned(),
+        Why::Forwarded { at_fps } => format!("what came out at {at_fps} frames/s"),
+        Why::Lower { than_fps } => format!("{than_fps} frames/s were too many"),
+        Why::Higher { than_fps } => format!("{than_fps} frames/s were not the most"),
+        Why::Between { lower_fps, upper_fps } => {
+            format!("between {lower_fps} and {upper_fps} frames/s")
+        }
+        Why::Verify => "a lossy trial once more".to_owned(),
+        Why::Repeat => "not yet decided at this load".to_owned(),
+        Why::Listed => "next of the list".to_owned(),
+        Why::Unasked => "made beside the search".to_owned(),
+    }
+}
+
+/// A trial as the search is told of it. A generator that fell short and lost nothing is a load
+/// that could not be offered; the search knows that case.
+fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
+    // The worst port decides: a load is carried when each port's frames came through.
+    let worst =
+        outcome.trial.ports.iter().max_by_key(|port| (port.lost(), std::cmp::Reverse(port.sent)));
+    let (sent, received) = worst.map_or((0, 0), |port| (port.sent, port.received));
+    let loss_runs = worst.map(|port| port.loss_runs);
+    let invalid = match &outcome.trial.invalid {
+        None => None,
+        Some(Invalid::GeneratorShort { .. }) if received >= sent => None,
+        Some(Invalid::GeneratorShort { .. } | Invalid::StolenTime { .. }) => {
+            Some(Spoilt::GeneratorStarved)
+        }
+        Some(Invalid::CounterDrops { .. }) => Some(Spoilt::ReceiverDropped),
+        Some(Invalid::LinkDown { .. }) => Some(Spoilt::LinkDown),
+        Some(Invalid::Loop { .. }) => Some(Spoilt::Loop),
+        Some(Invalid::CountsDisagree { detail }) => Some(Spoilt::Other(detail.clone())),
+    };
+    TrialOutcome { loss_runs, invalid, ..TrialOutcome::complete(trial, sent, received) }
+}
+
+fn goal_found(result: &GoalResult, bounds: &Bounds) -> GoalFound {
+    let lower = result.lower_fps.map(|fps| fps as f64);
+    let at_maximum = result.status == Status::AtMaximum;
+    GoalFound {
+        goal: result.goal.name.clone(),
+        lower_fps: lower,
+        upper_fps: result.upper_fps.map(|fps| fps as f64).filter(|_| !at_maximum),
+        conditional_fps: result.conditional_fps,
+        trials: u32::try_from(result.trials).unwrap_or(u32::MAX),
+        spent_ns: result.sending_ns,
+        tester_limited: result.is_tester_limit
+            || lower.is_some_and(|fps| bounds.is_tester_limited(fps)),
+        loss_ratio_below: result.zero_loss_bound(),
+    }
+}
+
+/// How often the device stops for a moment, where that is what pulls strict below typical.
+fn stalls(results: &[GoalResult], trace: &[Tried]) -> Option<RateFound> {
+    let named = |name| results.iter().find(|it| it.goal.name.starts_with(name)).cloned();
+    let pair = Pair::compare(named("typical")?, named("strict")?, trace);
+    let Cause::Stalls { rate, .. } = pair.cause else { return None };
+    Some(RateFound { value: rate.per_second, low: rate.low_per_second, high: rate.high_per_second })
+}
+
+/// Loss at loads from the largest down, until two in a row lose nothing (RFC 2544 §26.3).
+pub(super) fn loss_curve(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    bounds: &Bounds,
+    curve: &mut Vec<LoadPoint>,
+) -> Result<(), Ended> {
+    let max = bounds.max_fps();
+    let mut clean = 0;
+    for step in (1..=CURVE_STEPS).rev() {
+        let fps = (u128::from(max) * u128::from(step) / u128::from(CURVE_STEPS)) as u64;
+        let ask = Ask::new(BenchTest::LossCurve, Some(fps.max(1)), plan.times.trial_ns);
+        let point = bed.trial(&ask)?.point();
+        clean = if point.sent == point.received { clean + 1 } else { 0 };
+        curve.push(point);
+        if clean == 2 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What comes out beyond the throughput (RFC 2889 §5.3, RFC 1242 §3.15).
+pub(super) fn overload(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    (bounds, throughput): (&Bounds, f64),
+    curve: &mut Vec<LoadPoint>,
+) -> Result<(), Ended> {
+    let most = bounds.max_fps() as f64;
+    for share in OVERLOAD {
+        let fps = throughput * share as f64 / 100.0;
+        let ask =
+            Ask::new(BenchTest::Overload, Some(fps.min(most).max(1.0) as u64), plan.times.trial_ns);
+        curve.push(bed.trial(&ask)?.point());
+        if fps >= most {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Delays at one load, of every frame of all repetitions. `frame_ns` is the time of a frame on the
+/// medium, 0 without one.
+pub(super) fn latency(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    fps: f64,
+    frame_ns: u64,
+) -> Result<Vec<BenchLatency>, Ended> {
+    let (mut all, mut medians) = (LogHistogram::default(), Vec::new());
+    let mut exact = Exact::default();
+    for _ in 0..plan.times.repetitions.max(1) {
+        let ask = Ask::new(BenchTest::Latency, Some(fps.max(1.0) as u64), plan.times.latency_ns);
+        let outcome = bed.trial(&ask)?;
+        for (_, received) in outcome.ways.iter().flat_map(|way| &way.received) {
+            let spread = &received.latency;
+            if spread.bins.count() == 0 {
+                continue;
+            }
+            medians.extend(spread.bins.quantile(0.5));
+            exact.take(spread.min_ns, spread.max_ns, spread.sum_ns, spread.bins.count());
+            all.merge(&spread.bins);
+        }
+    }
+    if exact.count == 0 {
+        return Ok(Vec::new());
+    }
+    let of = |kind, less_ns| latency_of(kind, less_ns, fps, &all, &exact, &medians);
+    if frame_ns == 0 {
+        return Ok(vec![of(LatencyKind::StoreAndForward, 0)]);
+    }
+    // The stamp is at the first bit out of the tester, the arrival at the last bit in: two times a
+    // frame for last bit in to first bit out, one for first to first (RFC 1242 §3.8).
+    Ok(vec![of(LatencyKind::StoreAndForward, 2 * frame_ns), of(LatencyKind::CutThrough, frame_ns)])
+}
+
+#[derive(Default)]
+struct Exact {
+    min: Option<u64>,
+    max: u64,
+    sum: u128,
+    count: u64,
+}
+
+impl Exact {
+    fn take(&mut self, min: u64, max: u64, sum: u64, count: u64) {
+        self.min = Some(self.min.map_or(min, |it| it.min(min)));
+        self.max = self.max.max(max);
+        self.sum += u128::from(sum);
+        self.count += count;
+    }
+}
+
+fn latency_of(
+    kind: LatencyKind,
+    less_ns: u64,
+    fps: f64,
+    all: &LogHistogram,
+    exact: &Exact,
+    medians: &[u64],
+) -> BenchLatency {
+    let mut shifted = LogHistogram::default();
+    for (value, count) in all.bins() {
+        shifted.record_many(value.saturating_sub(less_ns), count);
+    }
+    let at = |share| shifted.quantile(share).unwrap_or(0) as f64;
+    let less = less_ns as f64;
+    let min_ns = exact.min.unwrap_or(0).saturating_sub(less_ns);
+    let range = |pick: fn(f64, f64) -> f64| {
+        medians.iter().map(|it| it.saturating_sub(less_ns) as f64).reduce(pick)
+    };
+    BenchLatency {
+        kind,
+        offered_fps: fps,
+        distribution: Distribution::from_histogram(MetricId::FrameLatency, &shifted),
+        min_ns,
+        mean_ns: exact.sum as f64 / exact.count as f64 - less,
+        p50_ns: at(0.5),
+        p90_ns: at(0.9),
+        p99_ns: at(0.99),
+        p999_ns: at(0.999),
+        max_ns: exact.max.saturating_sub(less_ns),
+        pdv_ns: at(0.999) - min_ns as f64,
+        p50_range_ns: range(f64::min).zip(range(f64::max)),
+        frames: exact.count,
+    }
+}
+
+/// A long run at one load, second by second.
+pub(super) fn soak(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Soak, Ended> {
+    let seconds = plan.times.soak_ns.div_ceil(SECOND_NS).max(1);
+    let mut outcomes = Vec::new();
+    for _ in 0..seconds {
+        let ask = Ask::new(BenchTest::Soak, Some(fps.max(1.0) as u64), SECOND_NS);
+        outcomes.push(bed.trial(&ask)?);
+    }
+    let points: Vec<LoadPoint> = outcomes.iter().map(Outcome::point).collect();
+    let (sent, came) =
+        points.iter().fold((0, 0), |(sent, came), it| (sent + it.sent, came + it.received));
+    let mean = |of: fn(&LoadPoint) -> f64| points.iter().map(of).sum::<f64>() / seconds as f64;
+    let received =
+        || outcomes.iter().flat_map(|it| &it.ways).flat_map(|way| &way.received).map(|it| &it.1);
+    Ok(Soak {
+        point: LoadPoint {
+            intended_fps: points[0].intended_fps,
+            offered_fps: mean(|it| it.offered_fps),
+            forwarded_fps: mean(|it| it.forwarded_fps),
+            loss_ratio: if sent > 0 { sent.saturating_sub(came) as f64 / sent as f64 } else { 0.0 },
+            sent,
+            received: came,
+        },
+        duration_ns: seconds * SECOND_NS,
+        errored_seconds: points.iter().filter(|it| it.received < it.sent).count() as u64,
+        loss_runs: received().map(|it| it.loss_runs).sum(),
+        longest_loss_run: received().map(|it| it.longest_loss_run).max().unwrap_or(0),
+    })
+}
+
+const SECOND_NS: u64 = 1_000_000_000;

@@ -1,0 +1,174 @@
+//! One benchmark from its plan to its record.
+
+use linerate_core::bench::medium::Medium;
+use linerate_core::record::{
+    BenchPlan, BenchResult, BenchTest, Caveat, CaveatCode, Event, Failure, Fault, GoalFound, Plan,
+    Record, Status,
+};
+use linerate_core::units::{BitRate, FrameLen};
+use linerate_sys::clock::{monotonic, record_id, wall};
+
+use super::bed::{Bed, Ended};
+use super::burst;
+use super::measure::{self, Bounds};
+use super::places::Places;
+use super::self_test;
+use super::tester::Tester;
+use crate::context::Context;
+use crate::environment::local_end;
+
+/// Measures as planned, on interfaces that are where `places` says. The record always exists: when
+/// something fails it says so, and keeps what was measured before.
+pub fn run(plan: &BenchPlan, places: &dyn Places, context: &mut Context<'_>) -> Record {
+    let begin = monotonic();
+    let tool = context.tool.clone();
+    let mut record = Record::begin(record_id(), tool, Plan::Bench(plan.clone()), wall());
+    (context.watch)(&Event::Plan(record.plan.clone()));
+    record.ends = vec![local_end(None)];
+    let mut found = BenchResult::default();
+    match measure_all(plan, places, context, &mut found) {
+        Ok(()) => {}
+        Err(Ended::Stopped) => record.status = Status::Interrupted,
+        Err(Ended::Failed(failure)) => {
+            let nothing = found.flood.is_none() && found.goals.is_empty();
+            record.status = if nothing { Status::Error } else { Status::Partial };
+            record.failure = Some(failure);
+        }
+    }
+    record.caveats = caveats(&found);
+    record.summary = found.summary();
+    record.bench = Some(Box::new(found));
+    record.duration_ns = monotonic().nanos_since(begin);
+    record
+}
+
+fn measure_all(
+    plan: &BenchPlan,
+    places: &dyn Places,
+    context: &mut Context<'_>,
+    found: &mut BenchResult,
+) -> Result<(), Ended> {
+    check(plan)?;
+    let (generator, mtu, facts) = {
+        let tester = Tester::open(plan, places, context)?;
+        let mtu = tester.ports.iter().map(|port| port.facts.mtu_bytes).min().unwrap_or(0);
+        (tester.generator, mtu, tester.port_facts())
+    };
+    found.ports = facts;
+    let told = found.ports.iter().filter_map(|it| it.speed_bps).min();
+    let line = plan.line.or_else(|| told.map(BitRate::from_bits_per_sec));
+    found.theoretical_fps = line.and_then(|line| theoretical(plan, line));
+    (context.watch)(&Event::BenchStep("the tester by itself, over its own cable".to_owned()));
+    let own = self_test::over_own_cable(plan, generator, mtu, context)?;
+    let bounds = Bounds {
+        tester_fps: own.frames_per_sec,
+        theoretical_fps: found.theoretical_fps,
+        asked_max: plan.frames_per_sec_max,
+    };
+    found.tester = Some(own);
+    let frame_ns = found.theoretical_fps.map_or(0, |fps| (1e9 / fps) as u64);
+    let mut tester = Tester::open(plan, places, context)?;
+    let outcome = tests(plan, &bounds, frame_ns, &mut tester, found);
+    found.trials = std::mem::take(&mut tester.trials);
+    outcome
+}
+
+fn tests(
+    plan: &BenchPlan,
+    bounds: &Bounds,
+    frame_ns: u64,
+    bed: &mut dyn Bed,
+    found: &mut BenchResult,
+) -> Result<(), Ended> {
+    for test in &plan.tests {
+        bed.tell(&format!("{} of {} bytes", test.name(), plan.frames.size_bytes));
+        let throughput = throughput_of(plan, bounds, found);
+        match test {
+            BenchTest::Flood => found.flood = Some(measure::flood(bed, plan)?),
+            BenchTest::Throughput => measure::throughput(bed, plan, bounds, found)?,
+            BenchTest::LossCurve => {
+                measure::loss_curve(bed, plan, bounds, &mut found.loss_curve)?;
+            }
+            BenchTest::Overload => {
+                measure::overload(bed, plan, (bounds, throughput), &mut found.overload)?;
+            }
+            BenchTest::Latency => {
+                for fps in [throughput, self_test::LATENCY_FPS.min(throughput / 10.0)] {
+                    found.latency.extend(measure::latency(bed, plan, fps, frame_ns)?);
+                }
+            }
+            BenchTest::BackToBack => {
+                let known = (!found.goals.is_empty()).then_some(throughput);
+                found.back_to_back = burst::back_to_back(bed, plan, known)?;
+            }
+            BenchTest::Recovery => {
+                let load = (throughput, bounds.max_fps());
+                found.recovery = Some(burst::recovery(bed, plan, load)?);
+            }
+            BenchTest::Soak => found.soak = Some(measure::soak(bed, plan, throughput)?),
+            BenchTest::Reset | BenchTest::Addresses | BenchTest::Blocking | BenchTest::Contract => {
+                let reason = "this test is not there yet";
+                return Err(Failure::new(Fault::Usage, "make test", test.name(), reason).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The load that other tests are made at: the lower bound of the first goal that has one, else
+/// what the flood forwarded, else half of what the tester can do.
+fn throughput_of(plan: &BenchPlan, bounds: &Bounds, found: &BenchResult) -> f64 {
+    let goal = found.goals.iter().find_map(|goal| goal.lower_fps);
+    let flood = || found.flood.as_ref().map(|point| point.forwarded_fps / 2.0);
+    let most = plan.frames_per_sec_max.map_or(f64::INFINITY, |fps| fps as f64);
+    goal.or_else(flood).unwrap_or(bounds.tester_fps / 2.0).min(most).max(1.0)
+}
+
+fn check(plan: &BenchPlan) -> Result<(), Failure> {
+    let refuse =
+        |object: &str, reason: &str| Err(Failure::new(Fault::Usage, "bench", object, reason));
+    if plan.ports.len() < 2 {
+        return refuse("one port", "frames go in at one port and come out at another: name two");
+    }
+    for (at, port) in plan.ports.iter().enumerate() {
+        let twice = |it: &linerate_core::record::BenchPort| {
+            it.interface == port.interface && it.host == port.host
+        };
+        if plan.ports[..at].iter().any(twice) {
+            return refuse(&port.interface, "the same interface is there twice");
+        }
+    }
+    Ok(())
+}
+
+/// Frames per second of a port that fill its medium.
+fn theoretical(plan: &BenchPlan, line: BitRate) -> Option<f64> {
+    let length = FrameLen::from_bytes(plan.frames.size_bytes).ok()?;
+    Medium::Ethernet(line).frames_per_s(length)
+}
+
+fn caveats(found: &BenchResult) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    let invalid = found.trials.iter().filter(|trial| trial.invalid.is_some()).count();
+    if invalid > 0 {
+        let first = found.trials.iter().find_map(|trial| trial.invalid.as_ref());
+        let first = first.map_or("", |it| it.detail());
+        let detail = format!(
+            "{invalid} of {} trials say nothing of the device: {first}",
+            found.trials.len()
+        );
+        caveats.push(Caveat::new(
+            CaveatCode::TesterDisturbed,
+            detail,
+            "leave the tester's processors alone",
+        ));
+    }
+    let limited: Vec<&GoalFound> = found.goals.iter().filter(|goal| goal.tester_limited).collect();
+    if let Some(goal) = limited.first() {
+        let detail =
+            format!("the result for {} is as much the tester's as the device's", goal.goal);
+        let advice = "it is near what generator and counter can do on this machine by themselves";
+        caveats.push(Caveat::new(CaveatCode::TesterLimited, detail, advice));
+    }
+    caveats
+}

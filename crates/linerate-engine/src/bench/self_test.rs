@@ -1,0 +1,83 @@
+//! What the tester can do by itself: the same generator and counter over a cable of its own, in a
+//! laboratory of two hosts, so that no device is in the way.
+//!
+//! Over virtual links this is what the ports can do too. For hardware it bounds what generator and
+//! counter can do; whether the interface keeps up shows in each trial by what it was offered.
+
+use linerate_core::lab::LabPlan;
+use linerate_core::record::{
+    BenchPlan, BenchPort, BenchTest, BenchWay, Failure, Fault, GeneratorKind, Tester as Found,
+};
+
+use super::bed::{Ask, Bed, Ended};
+use super::places::Places;
+use super::tester::Tester;
+use crate::context::Context;
+use crate::lab::Lab;
+
+/// A flood this long shows the ceiling.
+const FLOOD_NS: u64 = 300_000_000;
+
+/// A run this long shows the pacing and the delay.
+const PACED_NS: u64 = 300_000_000;
+
+/// The load at which the delay is measured, frames per second, at most a tenth of the ceiling.
+pub(super) const LATENCY_FPS: f64 = 100_000.0;
+
+/// MTU of the cable: as much as the ports'.
+const MTU_MIN: u32 = 1500;
+
+/// Measures the tester over a cable of its own. `kind` is how the ports' generator works.
+pub(super) fn over_own_cable(
+    plan: &BenchPlan,
+    kind: GeneratorKind,
+    mtu_bytes: u32,
+    context: &mut Context<'_>,
+) -> Result<Found, Ended> {
+    let lab = cable(mtu_bytes.max(MTU_MIN))?;
+    let port = |host: &str| BenchPort {
+        interface: "eth0".to_owned(),
+        host: Some(host.to_owned()),
+        address: lab.address_of(host).map(|it| it.to_string()),
+        gateway: None,
+    };
+    let mut own = plan.clone();
+    own.ports = vec![port("a"), port("b")];
+    own.way = BenchWay::Single;
+    own.generator = Some(kind);
+    own.frames.vlans.clear();
+    let mut tester = Tester::open(&own, &lab as &dyn Places, context)?;
+    tester.senders = vec![0];
+    let flood = tester.trial(&Ask::new(BenchTest::Flood, None, FLOOD_NS))?;
+    let (sent, received) = flood.totals();
+    let point = flood.point();
+    if sent == 0 || received == 0 {
+        let reason = format!("{received} of {sent} frames came over the tester's own cable");
+        return Err(Failure::new(Fault::Instrument, "check", "the tester", reason).into());
+    }
+    let ceiling = point.forwarded_fps;
+    let fps = LATENCY_FPS.min(ceiling / 10.0).max(1.0);
+    let paced = tester.trial(&Ask::new(BenchTest::Latency, Some(fps as u64), PACED_NS))?;
+    let port = &paced.trial.ports[0];
+    let intended = (fps as u64) as f64;
+    Ok(Found {
+        generator: kind,
+        counter: tester.counter,
+        frames_per_sec: ceiling,
+        over_own_cable: true,
+        latency_p50_ns: port.latency_p50_ns.map(|ns| ns as f64),
+        rate_error: Some(port.offered_fps / intended - 1.0),
+        late_share: (port.sent > 0).then(|| port.late as f64 / port.sent as f64),
+    })
+}
+
+fn cable(mtu_bytes: u32) -> Result<Lab, Failure> {
+    let text = format!(
+        "host = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+         link = [{{ ends = [\"a\", \"b\"], mtu_bytes = {mtu_bytes}, offload = false }}]\n"
+    );
+    let plan = LabPlan::from_toml(&text, "the tester's own cable");
+    let plan =
+        plan.map_err(|error| Failure::new(Fault::System, "plan", "a cable", error.reason))?;
+    Lab::build(&plan)
+}

@@ -1,0 +1,208 @@
+//! The tester: its ports with generators and counters, opened as planned.
+
+use linerate_core::bench::{Foreign, Sent};
+use linerate_core::record::{
+    BenchFrames, BenchPlan, BenchTimes, BenchTrial, BenchWay, CounterKind, Failure, Fault,
+    GeneratorKind, PortFacts,
+};
+use linerate_core::time::MonoTime;
+use linerate_sys::clock::monotonic;
+use linerate_sys::sched;
+use linerate_sys::xdp::{Expected, StreamExpected};
+
+use super::bed::{Ended, Way};
+use super::check::PortNow;
+use super::frames::{self, Station, Stock};
+use super::places::Places;
+use super::port::Port;
+use crate::context::Context;
+
+/// Frames of a number that is remembered; a flood has no number.
+const REMEMBERED: u64 = 1 << 28;
+
+/// The tester, ready for trials.
+pub(super) struct Tester<'a, 'b> {
+    pub places: &'a dyn Places,
+    pub context: &'a mut Context<'b>,
+    pub ports: Vec<Port>,
+    /// Ports that send in a trial, unless it says otherwise.
+    pub senders: Vec<usize>,
+    pub times: BenchTimes,
+    pub frames: BenchFrames,
+    pub began: MonoTime,
+    /// The upper half is the same in all trials of this tester.
+    pub trial_number: u32,
+    pub trials: Vec<BenchTrial>,
+    pub generator: GeneratorKind,
+    pub counter: CounterKind,
+    /// Mixes of the ports' templates.
+    pub mixes: Vec<Vec<u8>>,
+    /// Shortest and longest frame without FCS.
+    pub lengths: (usize, usize),
+}
+
+impl<'a, 'b> Tester<'a, 'b> {
+    /// Opens all ports. Nothing is sent but questions for hardware addresses.
+    pub fn open(
+        plan: &BenchPlan,
+        places: &'a dyn Places,
+        context: &'a mut Context<'b>,
+    ) -> Result<Self, Failure> {
+        let opened = plan.ports.iter().enumerate();
+        let opened = opened.map(|(number, port)| Port::open(places, port, number));
+        let mut ports: Vec<Port> = opened.collect::<Result<_, _>>()?;
+        check_mtu(&plan.frames, &ports)?;
+        let counters = plan.counter.map_or(COUNTERS.to_vec(), |kind| vec![kind]);
+        let mut counter = CounterKind::Xdp;
+        for port in &mut ports {
+            counter = port.count_by(places, &counters)?;
+            port.answer(places, &plan.frames)?;
+        }
+        let senders = match plan.way {
+            BenchWay::Single => vec![0],
+            BenchWay::Dual => vec![0, 1],
+            BenchWay::Mesh => (0..ports.len()).collect(),
+        };
+        let mut tester = Self {
+            places,
+            context,
+            ports,
+            senders,
+            times: plan.times.clone(),
+            frames: plan.frames.clone(),
+            began: monotonic(),
+            trial_number: (plan.seed as u32) << 16,
+            trials: Vec::new(),
+            generator: GeneratorKind::Packet,
+            counter,
+            mixes: Vec::new(),
+            lengths: (0, 0),
+        };
+        tester.open_generators(plan.generator)?;
+        Ok(tester)
+    }
+
+    fn open_generators(&mut self, kind: Option<GeneratorKind>) -> Result<(), Failure> {
+        let kinds = kind.map_or(GENERATORS.to_vec(), |kind| vec![kind]);
+        let stations: Vec<Station> = self.ports.iter().map(|port| port.station.clone()).collect();
+        let cores = sched::cores();
+        for at in 0..self.ports.len() {
+            let stock = self.stock_of(at, &stations)?;
+            // Generators share the first processors; the others are left to the device.
+            let cpu = cores.get(at.min(cores.len().saturating_sub(1))).copied();
+            let cpu = if self.senders.len() > 1 { cpu } else { cores.first().copied() };
+            self.generator = self.ports[at].send_by(self.places, &kinds, &stock, cpu)?;
+            self.mixes.push(stock.mix);
+            let (shortest, longest) = stock.lengths;
+            let (least, most) = self.lengths;
+            self.lengths =
+                (if least == 0 { shortest } else { least.min(shortest) }, most.max(longest));
+        }
+        Ok(())
+    }
+
+    /// What a port sends: to the next of two, to every other in a mesh.
+    fn stock_of(&self, at: usize, stations: &[Station]) -> Result<Stock, Failure> {
+        let others: Vec<&Station> = if self.senders.len() > 2 {
+            stations.iter().enumerate().filter(|(other, _)| *other != at).map(|it| it.1).collect()
+        } else {
+            vec![&stations[usize::from(at == 0)]]
+        };
+        frames::stock(&self.frames, &stations[at], &others)
+    }
+
+    /// All counters at 0 for a trial.
+    pub fn counters_begin(&mut self, frames: u64) -> Result<(), Failure> {
+        let frames = frames.min(REMEMBERED);
+        let streams: Vec<u8> = self.ports.iter().map(|port| port.stream).collect();
+        for port in &mut self.ports {
+            let others = streams.iter().filter(|stream| **stream != port.stream);
+            let expected = Expected {
+                trial: self.trial_number,
+                streams: others.map(|&stream| StreamExpected { stream, frames }).collect(),
+                own_streams: vec![port.stream],
+                shortest: self.lengths.0,
+                longest: self.lengths.1,
+            };
+            port.begin(&expected)?;
+        }
+        Ok(())
+    }
+
+    /// Every link is up.
+    pub fn links_are_up(&mut self) -> Result<Vec<PortNow>, Failure> {
+        let now = self.facts_now()?;
+        match now.iter().find(|port| !port.running) {
+            None => Ok(now),
+            Some(port) => Err(Failure::new(
+                Fault::Unreachable,
+                "send frames on",
+                &port.name,
+                "its link is down",
+            )
+            .advise("see that the cable is in and the device is on")),
+        }
+    }
+
+    /// The interfaces as they are now.
+    pub fn facts_now(&self) -> Result<Vec<PortNow>, Failure> {
+        self.ports.iter().map(|port| port.now(self.places)).collect()
+    }
+
+    /// Bridges and neighbours learn where the ports are.
+    pub fn learn(&self) -> Result<(), Failure> {
+        self.ports.iter().try_for_each(Port::learn)
+    }
+
+    /// What each port's counter saw beside the trial's frames, and what it dropped itself; and the
+    /// counts of the senders' frames.
+    pub fn read_ways(
+        &mut self,
+        senders: &[usize],
+        sent: Vec<Sent>,
+        arrivals: bool,
+    ) -> Result<(Vec<Way>, Vec<(Foreign, u64)>), Ended> {
+        let mut ways: Vec<Way> =
+            sent.into_iter().map(|sent| Way { sent, ..Way::default() }).collect();
+        let mut beside = Vec::new();
+        for at in 0..self.ports.len() {
+            let counted = self.ports[at].read()?;
+            beside.push((counted.foreign, counted.dropped));
+            for (stream, received) in counted.streams {
+                let Some(way) = senders.iter().position(|it| *it == usize::from(stream)) else {
+                    continue;
+                };
+                if arrivals && received.frames > 0 {
+                    ways[way].arrivals = self.ports[at].arrivals(stream)?;
+                }
+                ways[way].received.push((at, received));
+            }
+        }
+        Ok((ways, beside))
+    }
+
+    /// What was true of each port.
+    pub fn port_facts(&self) -> Vec<PortFacts> {
+        self.ports.iter().map(|port| port.facts.clone()).collect()
+    }
+}
+
+const COUNTERS: [CounterKind; 2] = [CounterKind::Xdp, CounterKind::Packet];
+const GENERATORS: [GeneratorKind; 3] =
+    [GeneratorKind::Live, GeneratorKind::Xdp, GeneratorKind::Packet];
+
+/// Header of Ethernet and FCS, which the MTU does not count; and a VLAN tag.
+const ETHERNET_BYTES: u32 = 18;
+const TAG_BYTES: u32 = 4;
+
+fn check_mtu(frames: &BenchFrames, ports: &[Port]) -> Result<(), Failure> {
+    let tags = u32::try_from(frames.vlans.len()).unwrap_or(0) * TAG_BYTES;
+    let needed = frames.size_bytes.saturating_sub(ETHERNET_BYTES + tags);
+    let Some(port) = ports.iter().find(|port| port.facts.mtu_bytes < needed) else {
+        return Ok(());
+    };
+    let reason = format!("frames of {} bytes need an MTU of {needed}", frames.size_bytes);
+    let object = format!("{}, whose MTU is {}", port.name, port.facts.mtu_bytes);
+    Err(Failure::new(Fault::Usage, "send frames on", object, reason)
+        .advise("raise the MTU, on the device too, or leave this length out"))
+}

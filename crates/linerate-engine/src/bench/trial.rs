@@ -1,0 +1,252 @@
+//! One trial on real interfaces (RFC 2544 §23): counters on, learning frames, frames, a wait for
+//! those on their way, counts, and whether they say anything about the device.
+
+use std::time::Duration;
+
+use linerate_core::bench::{FrameLoad, Pace, Received, Sent, WhenLate};
+use linerate_core::record::{BenchTrial, Event, Failure, Fault, TrialPort};
+use linerate_core::time::MonoTime;
+use linerate_sys::clock::{self, monotonic};
+use linerate_sys::host;
+use linerate_sys::stop::Stop;
+
+use super::bed::{Ask, Bed, Ended, Length, Outcome, Way};
+use super::check::{self, Seen};
+use super::places::inside;
+use super::tester::Tester;
+
+/// How often a trial that says nothing about the device is made again.
+const AGAIN: u32 = 2;
+
+/// How often the trial's end is looked for.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A generator that is behind may take this much longer, and this many ns, before it is stopped.
+const OVERTIME: (u64, u64) = (8, 200_000_000);
+
+/// A flood has no end of its own; more frames than 2^40 are not sent in any trial.
+const ENDLESS: u64 = 1 << 40;
+
+impl Bed for Tester<'_, '_> {
+    fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
+        let mut tries = 0;
+        loop {
+            let outcome = self.once(ask)?;
+            self.trials.push(outcome.trial.clone());
+            (self.context.watch)(&Event::BenchTrial(Box::new(outcome.trial.clone())));
+            if outcome.trial.invalid.is_none() || tries == AGAIN {
+                return Ok(outcome);
+            }
+            tries += 1;
+        }
+    }
+
+    fn tell(&mut self, text: &str) {
+        (self.context.watch)(&Event::BenchStep(text.to_owned()));
+    }
+}
+
+/// The sending ports' loads of one trial, in turn where the load changes.
+struct Loads {
+    parts: Vec<FrameLoad>,
+    deadline_ns: u64,
+}
+
+impl Tester<'_, '_> {
+    fn once(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
+        if self.context.stop.asked() {
+            return Err(Ended::Stopped);
+        }
+        let senders = ask.senders.clone().unwrap_or_else(|| self.senders.clone());
+        let loads = self.loads(ask);
+        self.links_are_up()?;
+        self.trial_number = self.trial_number.wrapping_add(1);
+        let expected: u64 = loads.parts.iter().map(|part| part.frames).sum();
+        self.counters_begin(expected)?;
+        self.learn()?;
+        self.rest(self.times.before_ns)?;
+        let before = self.facts_now()?;
+        let (began, processor) = (monotonic(), host::processor_time());
+        let parts = self.send(&senders, &loads)?;
+        let drops: Vec<Option<u64>> = parts.iter().map(|parts| drop_at(parts)).collect();
+        let sent: Vec<Sent> = parts.iter().map(|parts| joined(parts)).collect();
+        self.drain(sent.iter().map(|it| it.frames).sum())?;
+        let stolen_ns = stolen_since(processor);
+        let after = self.facts_now()?;
+        let (mut ways, counted) = self.read_ways(&senders, sent, ask.arrivals)?;
+        for (way, drop) in ways.iter_mut().zip(drops) {
+            way.drop_at = drop;
+        }
+        let ports = senders.iter().zip(&ways).map(|(port, way)| trial_port(*port, way)).collect();
+        let mut trial = BenchTrial {
+            test: ask.test,
+            at_ns: began.nanos_since(self.began),
+            duration_ns: match ask.length {
+                Length::Time(ns) => ns,
+                Length::Frames(_) => monotonic().nanos_since(began),
+            },
+            intended_fps: ask.fps.map(|fps| fps as f64),
+            ports,
+            stolen_ns,
+            invalid: None,
+            why: ask.why.clone(),
+        };
+        let seen = Seen { before: &before, after: &after, counted: &counted };
+        check::fill_interfaces(&mut trial, &seen, &senders);
+        // A load that drops has no one rate.
+        let expected = ask.fps.filter(|_| ask.drop_to.is_none()).map(|_| expected);
+        trial.invalid = check::invalid(&trial, &seen, expected);
+        self.rest(self.times.settle_ns)?;
+        Ok(Outcome { trial, ways })
+    }
+
+    fn loads(&self, ask: &Ask) -> Loads {
+        let rate = |fps| Pace::Rate { frames_per_sec: fps };
+        let pace = ask.fps.map_or(Pace::Flood, rate);
+        let frames_in =
+            |fps: u64, ns: u64| (u128::from(fps) * u128::from(ns) / 1_000_000_000) as u64;
+        let part = |frames: u64, pace| FrameLoad {
+            frames: frames.max(1),
+            pace,
+            when_late: WhenLate::KeepSchedule,
+            burst: self.frames.burst.max(1),
+            mix: self.mixes.first().cloned().unwrap_or_else(|| vec![0]),
+        };
+        let within = |ns: u64| ns + ns / OVERTIME.0 + OVERTIME.1;
+        let (parts, deadline_ns) = match (ask.length, ask.fps) {
+            (Length::Frames(frames), fps) => {
+                let ns = fps.map_or(0, |fps| frames.saturating_mul(1_000_000_000) / fps.max(1));
+                (vec![part(frames, pace)], within(ns) + 2_000_000_000)
+            }
+            (Length::Time(ns), None) => (vec![part(ENDLESS, pace)], ns),
+            (Length::Time(ns), Some(fps)) => (vec![part(frames_in(fps, ns), pace)], within(ns)),
+        };
+        let Some((to, first_ns)) = ask.drop_to else { return Loads { parts, deadline_ns } };
+        let first = part(frames_in(ask.fps.unwrap_or(to), first_ns), pace);
+        let Length::Time(ns) = ask.length else { return Loads { parts, deadline_ns } };
+        let second = part(frames_in(to, ns.saturating_sub(first_ns)), rate(to));
+        Loads { parts: vec![first, second], deadline_ns }
+    }
+
+    /// Sends from all `senders` at once, each on a thread of its own, until all are through or
+    /// their time is over.
+    fn send(&mut self, senders: &[usize], loads: &Loads) -> Result<Vec<Vec<Sent>>, Ended> {
+        let (trial, places, user) = (self.trial_number, self.places, self.context.stop.clone());
+        let halt = Stop::new();
+        let began = monotonic();
+        let sent: Vec<Result<Vec<Sent>, Failure>> = std::thread::scope(|scope| {
+            let ports = self.ports.iter_mut().enumerate().filter(|(at, _)| senders.contains(at));
+            let threads: Vec<_> = ports
+                .map(|(_, port)| {
+                    let halt = &halt;
+                    scope.spawn(move || {
+                        let host = port.host.clone();
+                        inside(places, host.as_deref(), || port.send(trial, &loads.parts, halt))?
+                    })
+                })
+                .collect();
+            while threads.iter().any(|thread| !thread.is_finished()) {
+                let over = monotonic().nanos_since(began) >= loads.deadline_ns;
+                if over || user.asked() {
+                    halt.ask();
+                }
+                clock::sleep(LOOK);
+            }
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())))
+                .collect()
+        });
+        if user.asked() {
+            return Err(Ended::Stopped);
+        }
+        Ok(sent.into_iter().collect::<Result<_, _>>()?)
+    }
+
+    /// Waits for frames on their way: until all came, or for the plan's time.
+    fn drain(&mut self, total: u64) -> Result<(), Ended> {
+        let began = monotonic();
+        while monotonic().nanos_since(began) < self.times.after_ns {
+            let mut came = 0;
+            for port in &mut self.ports {
+                came += port.received_so_far()?;
+            }
+            if came >= total {
+                return Ok(());
+            }
+            if self.context.stop.asked() {
+                return Err(Ended::Stopped);
+            }
+            clock::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Rests, and looks up for Ctrl-C.
+    fn rest(&self, ns: u64) -> Result<(), Ended> {
+        let began: MonoTime = monotonic();
+        loop {
+            if self.context.stop.asked() {
+                return Err(Ended::Stopped);
+            }
+            let left = ns.saturating_sub(monotonic().nanos_since(began));
+            if left == 0 {
+                return Ok(());
+            }
+            clock::sleep(Duration::from_nanos(left.min(50_000_000)));
+        }
+    }
+}
+
+/// Loads in turn as one: from the first one's first frame to the last one's last.
+fn joined(parts: &[Sent]) -> Sent {
+    let mut all = Sent::default();
+    for sent in parts.iter().filter(|sent| sent.frames + sent.refused > 0) {
+        if all.frames == 0 {
+            all.first_ns = sent.first_ns;
+        }
+        all.last_ns = all.last_ns.max(sent.last_ns);
+        all.frames += sent.frames;
+        all.bytes += sent.bytes;
+        all.refused += sent.refused;
+        all.late += sent.late;
+        all.worst_late_ns = all.worst_late_ns.max(sent.worst_late_ns);
+    }
+    all
+}
+
+fn drop_at(parts: &[Sent]) -> Option<u64> {
+    (parts.len() > 1).then(|| parts[0].frames + parts[0].refused)
+}
+
+fn panicked() -> Failure {
+    Failure::new(Fault::System, "send frames", "a port", "its thread ended before its work did")
+}
+
+/// Time that a virtual machine's host took since, ns of all processors together; the kernel counts
+/// in ticks of 10 ms.
+fn stolen_since(before: Option<host::ProcessorTime>) -> Option<u64> {
+    let ticks = host::processor_time()?.stolen_ticks.saturating_sub(before?.stolen_ticks);
+    Some(ticks * 10_000_000)
+}
+
+fn trial_port(port: usize, way: &Way) -> TrialPort {
+    let sum = |of: fn(&Received) -> u64| way.received.iter().map(|(_, it)| of(it)).sum::<u64>();
+    let duplicates: Option<Vec<u64>> = way.received.iter().map(|(_, it)| it.duplicates).collect();
+    let best = way.received.iter().max_by_key(|(_, it)| it.frames);
+    TrialPort {
+        port: u8::try_from(port).unwrap_or(u8::MAX),
+        sent: way.sent.frames,
+        offered_fps: way.sent.frames_per_sec().unwrap_or(0.0),
+        late: way.sent.late,
+        worst_late_ns: way.sent.worst_late_ns,
+        refused: way.sent.refused,
+        received: sum(|it| it.frames),
+        duplicates: duplicates.map(|all| all.into_iter().sum()),
+        reordered: sum(|it| it.reordered),
+        loss_runs: sum(|it| it.loss_runs),
+        latency_p50_ns: best.and_then(|(_, it)| it.latency.bins.quantile(0.5)),
+        interface_sent: None,
+        interface_received: None,
+    }
+}
