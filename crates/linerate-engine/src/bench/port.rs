@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use linerate_core::bench::{FrameLoad, Sent};
+use linerate_core::bench::{FrameLoad, Pace, Sent, WhenLate};
 use linerate_core::record::{
     BenchFrames, BenchPort, CounterKind, Failure, Fault, GeneratorKind, PortFacts,
 };
@@ -25,6 +25,10 @@ use crate::failure::system;
 /// How long the device may take to tell its hardware address, and how often it is asked.
 const ADDRESS_WAIT: Duration = Duration::from_millis(500);
 const ADDRESS_TRIES: u32 = 6;
+
+/// Frames of a probe, and a trial that no counter is ever told of.
+const PROBE_FRAMES: u64 = 16;
+const PROBE_TRIAL: u32 = u32::MAX;
 
 /// One interface of the tester.
 pub(super) struct Port {
@@ -145,12 +149,44 @@ impl Port {
             match inside(places, self.host.as_deref(), || Generator::open(*kind, &port))? {
                 Ok(generator) => {
                     self.generator = Some(generator);
-                    return Ok(*kind);
+                    match self.probe(places, *kind)? {
+                        None => return Ok(*kind),
+                        Some(failure) => refused = Some(self.note(failure)),
+                    }
                 }
                 Err(failure) => refused = Some(self.note(failure)),
             }
         }
+        self.generator = None;
         Err(refused.unwrap_or_else(|| nothing_left(&self.name, "send frames on")))
+    }
+
+    /// Sends a few frames: why this way does not work here, if it does not. A veth, for one, takes
+    /// frames of a program in the kernel only when its other end has NAPI, and says nothing.
+    fn probe(
+        &mut self,
+        places: &dyn Places,
+        kind: GeneratorKind,
+    ) -> Result<Option<Failure>, Failure> {
+        let load = FrameLoad {
+            frames: PROBE_FRAMES,
+            pace: Pace::Flood,
+            when_late: WhenLate::KeepSchedule,
+            burst: 1,
+            mix: vec![0],
+        };
+        let host = self.host.clone();
+        let sent = inside(places, host.as_deref(), || {
+            self.send(PROBE_TRIAL, std::slice::from_ref(&load), &Stop::new())
+        })?;
+        let taken: u64 = match sent {
+            Ok(parts) => parts.iter().map(|it| it.frames).sum(),
+            Err(failure) => return Ok(Some(failure)),
+        };
+        let reason = format!("the interface took {taken} of {PROBE_FRAMES} frames of a probe");
+        let failure =
+            || Failure::new(Fault::System, format!("send frames ({kind})"), &self.name, reason);
+        Ok((taken < PROBE_FRAMES).then(failure))
     }
 
     fn note(&mut self, failure: Failure) -> Failure {

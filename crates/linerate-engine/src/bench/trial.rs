@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use linerate_core::bench::{FrameLoad, Pace, Received, Sent, WhenLate};
-use linerate_core::record::{BenchTrial, Event, Failure, Fault, TrialPort};
+use linerate_core::record::{BenchTrial, Event, Failure, Fault, GeneratorKind, TrialPort};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{self, monotonic};
 use linerate_sys::host;
@@ -70,6 +70,9 @@ impl Tester<'_, '_> {
         let parts = self.send(&senders, &loads)?;
         let drops: Vec<Option<u64>> = parts.iter().map(|parts| drop_at(parts)).collect();
         let sent: Vec<Sent> = parts.iter().map(|parts| joined(parts)).collect();
+        if let Some(at) = sent.iter().position(|it| it.frames == 0) {
+            return Err(nothing_sent(&self.ports[senders[at]].name, self.generator).into());
+        }
         self.drain(sent.iter().map(|it| it.frames).sum())?;
         let stolen_ns = stolen_since(processor);
         let after = self.facts_now()?;
@@ -217,6 +220,12 @@ fn joined(parts: &[Sent]) -> Sent {
 
 fn drop_at(parts: &[Sent]) -> Option<u64> {
     (parts.len() > 1).then(|| parts[0].frames + parts[0].refused)
+}
+
+fn nothing_sent(name: &str, kind: GeneratorKind) -> Failure {
+    let reason = format!("not one frame was taken from the generator ({kind})");
+    Failure::new(Fault::Instrument, "send frames on", name, reason)
+        .advise("see that the link is up, or try another --generator")
 }
 
 fn panicked() -> Failure {

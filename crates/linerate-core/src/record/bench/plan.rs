@@ -406,6 +406,16 @@ pub enum GeneratorKind {
     Packet,
 }
 
+impl fmt::Display for GeneratorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Live => "live frames",
+            Self::Xdp => "AF_XDP",
+            Self::Packet => "packet socket",
+        })
+    }
+}
+
 /// How frames are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
