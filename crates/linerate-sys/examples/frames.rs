@@ -29,7 +29,9 @@ fn main() -> Result<()> {
     let mut sink = Sink::attach(3, SinkOptions::default())?;
     near.enter()?;
     let _napi = hold_napi(2)?;
-    println!("bytes, rate, batch: sent and taken; rate error; gap p1 p50 p90 p99 p99.9 max; latency p50 p99");
+    println!(
+        "bytes, rate, batch: sent and taken; rate error; gap p1 p50 p90 p99 p99.9 max; latency p50 p99"
+    );
     let seconds = std::env::args().nth(1).and_then(|it| it.parse().ok()).unwrap_or(1.0);
     for (length, rate, batch) in plan() {
         run(&mut sink, length, rate, batch, seconds)?;
@@ -65,14 +67,26 @@ fn run(sink: &mut Sink, length: usize, rate: u64, batch: Option<u32>, seconds: f
     let when_late = WhenLate::KeepSchedule;
     let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
     let start = clock::monotonic();
+    let me = linerate_sys::thread::id();
+    let ran = |before| linerate_sys::thread::schedule_of(me).map_or(0, |it| it.0) - before;
+    let before = ran(0);
     let sent = generator.run(&load, &Stop::new())?;
     let wall = clock::monotonic().since(start).as_secs_f64();
+    let ran = ran(before);
+    println!("{:.3} M frames per second of processor time", sent.frames as f64 * 1e3 / ran as f64);
     let report = sink.read();
     let received = &report.streams[0].1;
     line(length, rate, batch, &sent, received);
     if sent.frames != received.frames || received.duplicates != Some(0) {
-        println!("    sent {} refused {} received {} copies {:?} held {} in {wall:.3} s, {:?}",
-            sent.frames, sent.refused, received.frames, received.duplicates, generator.is_held(), report.foreign);
+        println!(
+            "    sent {} refused {} received {} copies {:?} held {} in {wall:.3} s, {:?}",
+            sent.frames,
+            sent.refused,
+            received.frames,
+            received.duplicates,
+            generator.is_held(),
+            report.foreign
+        );
     }
     Ok(())
 }
@@ -88,9 +102,16 @@ fn line(length: usize, rate: u64, batch: Option<u32>, sent: &Sent, received: &Re
         batch.map_or_else(|| "-".to_owned(), |it| it.to_string()),
         achieved / 1e6,
         100.0 * received.frames as f64 / (sent.frames + sent.refused) as f64,
-        sent.late, sent.worst_late_ns,
-        gap(0.01), gap(0.5), gap(0.9), gap(0.99), gap(0.999), received.gap.max_ns,
-        latency(0.5), latency(0.99),
+        sent.late,
+        sent.worst_late_ns,
+        gap(0.01),
+        gap(0.5),
+        gap(0.9),
+        gap(0.99),
+        gap(0.999),
+        received.gap.max_ns,
+        latency(0.5),
+        latency(0.99),
     );
 }
 
