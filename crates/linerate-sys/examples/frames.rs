@@ -67,8 +67,13 @@ fn run(sink: &mut Sink, length: usize, rate: u64, batch: Option<u32>, seconds: f
     let when_late = WhenLate::KeepSchedule;
     let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
     let start = clock::monotonic();
+    let me = linerate_sys::thread::id();
+    let ran = |before| linerate_sys::thread::schedule_of(me).map_or(0, |it| it.0) - before;
+    let before = ran(0);
     let sent = generator.run(&load, &Stop::new())?;
     let wall = clock::monotonic().since(start).as_secs_f64();
+    let ran = ran(before);
+    println!("{:.3} M frames per second of processor time", sent.frames as f64 * 1e3 / ran as f64);
     let report = sink.read();
     let received = &report.streams[0].1;
     line(length, rate, batch, &sent, received);

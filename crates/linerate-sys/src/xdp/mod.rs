@@ -5,20 +5,19 @@
 //! an object works from any thread. Everything ends with its object. Needs CAP_BPF and
 //! CAP_NET_ADMIN ([`crate::bpf::available`] tells).
 
-// mod copier;
-// mod forwarder;
+mod forwarder;
+mod frame;
 mod generator;
 mod generator_program;
-// mod planted;
-// mod planted_program;
+mod planted;
+mod planted_program;
 mod sink;
 mod sink_program;
 mod spread;
 
-// pub use copier::Copier;
-// pub use forwarder::{Router, RouterCounts, Wire};
+pub use forwarder::{Router, RouterCounts, Wire};
 pub use generator::{Generator, GeneratorOptions, Progress, Window};
-// pub use planted::{PlantedCounts, PlantedDevice, PlantedOptions, Stall};
+pub use planted::{PlantedCounts, PlantedDevice, PlantedOptions, Stall};
 pub use sink::{ARRIVALS_DEFAULT, Expected, Sink, SinkOptions, SinkReport, StreamExpected};
 
 use crate::Result;

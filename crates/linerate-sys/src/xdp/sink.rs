@@ -10,10 +10,12 @@ use std::sync::atomic::{Ordering, fence};
 
 use linerate_core::bench::{Foreign, Received};
 
+use super::frame::ONE_BUFFER_MTU_BYTES;
 use super::sink_program as program;
 use super::sink_program::{FORMER_TRIALS, STREAMS, SinkMaps};
 use super::spread;
 use crate::bpf::{AttachMode, Counters, XdpLink};
+use crate::netlink::RouteSocket;
 use crate::{Error, Result, host};
 
 /// Arrivals that suffice for trains and bursts: 1 Mi, 8 MiB.
@@ -89,7 +91,9 @@ impl Sink {
     /// When another program is on the interface, when the driver cannot, or without CAP_BPF and
     /// CAP_NET_ADMIN.
     pub fn attach(ifindex: u32, options: SinkOptions) -> Result<Self> {
-        let maps = SinkMaps::new(possible_cpus(), 1, 1, options.arrival_log)?;
+        let link = RouteSocket::open()?.link_by_index(ifindex)?;
+        let several = link.mtu_bytes > ONE_BUFFER_MTU_BYTES;
+        let maps = SinkMaps::new(possible_cpus(), 1, 1, options.arrival_log, several)?;
         silence(&maps, &[]);
         let link = XdpLink::attach(&maps.program()?, ifindex, options.mode)?;
         let log_frames = options.arrival_log;
@@ -116,7 +120,8 @@ impl Sink {
         if expected.streams.len() > self.maps.slots || places.words > self.maps.bitmap_words {
             let slots = expected.streams.len().max(self.maps.slots);
             let words = places.words.max(self.maps.bitmap_words);
-            let maps = SinkMaps::new(self.maps.cpus, slots, words, self.log_frames)?;
+            let several = self.maps.several_buffers;
+            let maps = SinkMaps::new(self.maps.cpus, slots, words, self.log_frames, several)?;
             silence(&maps, &self.former);
             self.link.replace(&maps.program()?)?;
             self.maps = maps;
@@ -330,7 +335,7 @@ mod tests {
                 crate::bpf::tests::skipped(&reason);
                 return None;
             }
-            let maps = SinkMaps::new(possible_cpus(), 2, 4, 8).expect("maps");
+            let maps = SinkMaps::new(possible_cpus(), 2, 4, 8, true).expect("maps");
             let program = maps.program().expect("the verifier takes it");
             silence(&maps, &[0x5555_0001]);
             Some(Self { maps, program })

@@ -14,6 +14,7 @@
 //! Each processor counts in a row of its own, so that no count is lost; the order of numbers and
 //! the last arrival are one for all, so that they are exact when one NAPI serves the interface.
 
+use super::frame;
 use super::spread::{self, byte, increment};
 use crate::bpf::{
     Alu, Asm, Condition, Label, MappedArray, Program, ProgramOptions, Reg, Size, action, helper,
@@ -61,9 +62,6 @@ pub(super) const LOOP: usize = 4;
 pub(super) const OTHER: usize = 5;
 pub(super) const FOREIGN_WORDS: usize = 6;
 
-/// Longest linear part of a frame that is looked at without a helper.
-const LINEAR_MAX: i32 = 0x3fff;
-
 /// The memory that program and process share.
 #[derive(Debug)]
 pub(super) struct SinkMaps {
@@ -76,6 +74,8 @@ pub(super) struct SinkMaps {
     pub(super) bitmap_words: usize,
     /// Arrivals of each slot that are kept.
     pub(super) log_frames: usize,
+    /// Frames may come in several buffers.
+    pub(super) several_buffers: bool,
 }
 
 impl SinkMaps {
@@ -84,6 +84,7 @@ impl SinkMaps {
         slots: usize,
         bitmap_words: usize,
         log_frames: usize,
+        several_buffers: bool,
     ) -> Result<Self> {
         let row = FOREIGN_WORDS + slots * SLOT_WORDS;
         Ok(Self {
@@ -95,6 +96,7 @@ impl SinkMaps {
             slots,
             bitmap_words: bitmap_words.max(1),
             log_frames,
+            several_buffers,
         })
     }
 
@@ -122,7 +124,8 @@ impl SinkMaps {
         }
         let mut builder = Builder::new(self);
         builder.emit();
-        Program::load("linerate_sink", &builder.asm, &ProgramOptions { multi_buffer: true })
+        let options = ProgramOptions { multi_buffer: self.several_buffers };
+        Program::load("linerate_sink", &builder.asm, &options)
     }
 }
 
@@ -130,8 +133,7 @@ fn imm(value: usize) -> i32 {
     i32::try_from(value).expect("checked before the program is built")
 }
 
-/// Stack: 16 bytes of signature, then slot and length.
-const SIGNATURE: i16 = -16;
+/// On the stack, below 16 bytes for the signature.
 const SLOT: i16 = -24;
 const LENGTH: i16 = -32;
 
@@ -159,7 +161,8 @@ impl<'a> Builder<'a> {
     }
 
     fn emit(&mut self) {
-        self.signature();
+        self.asm.mov(Reg::R6, Reg::R1);
+        frame::signature(&mut self.asm, self.maps.several_buffers, self.plain);
         self.stream();
         self.arrival();
         self.remember();
@@ -174,44 +177,6 @@ impl<'a> Builder<'a> {
         self.classify_signed();
         self.classify_plain();
         self.count_foreign();
-    }
-
-    /// R8, R9 = the last 16 bytes; R7 = length.
-    fn signature(&mut self) {
-        let asm = &mut self.asm;
-        let [slow, have] = [asm.label(), asm.label()];
-        asm.mov(Reg::R6, Reg::R1);
-        asm.call(helper::XDP_GET_BUFF_LEN);
-        asm.mov(Reg::R7, Reg::R0);
-        asm.jump_if(Condition::Less, Reg::R7, 16, self.plain);
-        asm.load(Size::Word, Reg::R2, Reg::R6, 0);
-        asm.load(Size::Word, Reg::R3, Reg::R6, 4);
-        asm.mov(Reg::R4, Reg::R3);
-        asm.sub(Reg::R4, Reg::R2);
-        asm.jump_if(Condition::NotEqual, Reg::R4, Reg::R7, slow);
-        asm.sub(Reg::R4, 16);
-        asm.jump_if(Condition::Greater, Reg::R4, LINEAR_MAX, slow);
-        asm.add(Reg::R2, Reg::R4);
-        asm.mov(Reg::R5, Reg::R2);
-        asm.add(Reg::R5, 16);
-        asm.jump_if(Condition::Greater, Reg::R5, Reg::R3, slow);
-        asm.load(Size::Double, Reg::R8, Reg::R2, 0);
-        asm.load(Size::Double, Reg::R9, Reg::R2, 8);
-        asm.jump(have);
-        asm.bind(slow);
-        asm.mov(Reg::R1, Reg::R6);
-        asm.mov(Reg::R2, Reg::R7);
-        asm.sub(Reg::R2, 16);
-        asm.mov(Reg::R3, Reg::R10);
-        asm.add(Reg::R3, i32::from(SIGNATURE));
-        asm.mov(Reg::R4, 16);
-        asm.call(helper::XDP_LOAD_BYTES);
-        asm.jump_if(Condition::NotEqual, Reg::R0, 0, self.plain);
-        asm.load(Size::Double, Reg::R8, Reg::R10, SIGNATURE);
-        asm.load(Size::Double, Reg::R9, Reg::R10, SIGNATURE + 8);
-        asm.bind(have);
-        asm.swap_be(Reg::R8, 64);
-        asm.swap_be(Reg::R9, 64);
     }
 
     /// Leaves unless the frame is of the trial and of a stream that is expected; slot and length
