@@ -23,6 +23,7 @@ pub mod frame_tally;
 pub mod frame_writer;
 pub mod host;
 pub mod icmp;
+pub mod interface_facts;
 pub mod netlink;
 pub mod netns;
 pub mod open_files;

@@ -6,6 +6,7 @@
 
 mod address;
 mod link;
+pub mod napi;
 mod netem;
 mod qdisc;
 mod route;
