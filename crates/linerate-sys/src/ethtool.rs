@@ -1,9 +1,11 @@
-//! Driver name, speed and segmentation offloads of a link (SIOCETHTOOL, linux/ethtool.h).
+//! Driver name, speed, duplex, PAUSE and offloads of a link (SIOCETHTOOL, linux/ethtool.h).
 //!
 //! ```text
-//! struct ethtool_value    0  u32 cmd   4  u32 data
-//! struct ethtool_drvinfo  0  u32 cmd   4  char driver[32]  …  196 bytes
-//! struct ethtool_cmd      0  u32 cmd  12  u16 speed (Mbit/s, low)  28  u16 speed (high) … 44 bytes
+//! struct ethtool_value       0  u32 cmd   4  u32 data
+//! struct ethtool_drvinfo     0  u32 cmd   4  char driver[32]  …  196 bytes
+//! struct ethtool_cmd         0  u32 cmd  12  u16 speed (Mbit/s, low)  14  u8 duplex
+//!                                        28  u16 speed (high) … 44 bytes
+//! struct ethtool_pauseparam  0  u32 cmd   4  u32 autoneg   8  u32 rx  12  u32 tx
 //! ```
 
 use std::ffi::c_void;
@@ -15,9 +17,13 @@ use crate::{Error, Result};
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
-const ETHTOOL_STSO: u32 = 0x1f;
-const ETHTOOL_SGSO: u32 = 0x24;
-const ETHTOOL_SGRO: u32 = 0x2c;
+const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_SFLAGS: u32 = 0x26;
+/// The flags of GFLAGS and SFLAGS.
+const ETH_FLAG_TXVLAN: u32 = 1 << 7;
+const ETH_FLAG_RXVLAN: u32 = 1 << 8;
+const ETH_FLAG_LRO: u32 = 1 << 15;
 /// IFNAMSIZ with the closing zero (linux/if.h).
 const NAME_BYTES: usize = 16;
 /// Room for the largest structure used here, as words so that the kernel finds it aligned.
@@ -36,12 +42,129 @@ struct Request {
 /// # Errors
 /// When the link does not exist, or without CAP_NET_ADMIN.
 pub fn offloads_off(ifname: &str) -> Result<()> {
-    for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
-        let mut buffer = [0; BUFFER_WORDS];
-        buffer[0] = command;
-        call("switch off offloads of", ifname, &mut buffer)?;
+    let all = [Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive];
+    all.into_iter().try_for_each(|offload| set_offload(ifname, offload, false))
+}
+
+/// Work that a driver or the stack may do for many frames at once, or in place of the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Checks sums of what comes.
+    ReceiveChecksum,
+    /// Makes sums of what goes.
+    SendChecksum,
+    /// Cuts TCP (TSO).
+    TcpSegmentation,
+    /// Cuts before the driver (GSO).
+    Segmentation,
+    /// Joins what comes (GRO). A veth end has NAPI while it is on.
+    Receive,
+    /// Joins what comes, in the interface and not to be undone (LRO).
+    LargeReceive,
+    /// Takes VLAN tags out of what comes.
+    ReceiveVlan,
+    /// Puts VLAN tags into what goes.
+    SendVlan,
+}
+
+impl Offload {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::ReceiveChecksum,
+        Self::SendChecksum,
+        Self::TcpSegmentation,
+        Self::Segmentation,
+        Self::Receive,
+        Self::LargeReceive,
+        Self::ReceiveVlan,
+        Self::SendVlan,
+    ];
+
+    /// The commands that get and set it, and its flag where they are for several.
+    const fn commands(self) -> (u32, u32, Option<u32>) {
+        match self {
+            Self::ReceiveChecksum => (0x14, 0x15, None),
+            Self::SendChecksum => (0x16, 0x17, None),
+            Self::TcpSegmentation => (0x1e, 0x1f, None),
+            Self::Segmentation => (0x23, 0x24, None),
+            Self::Receive => (0x2b, 0x2c, None),
+            Self::LargeReceive => (ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, Some(ETH_FLAG_LRO)),
+            Self::ReceiveVlan => (ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, Some(ETH_FLAG_RXVLAN)),
+            Self::SendVlan => (ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, Some(ETH_FLAG_TXVLAN)),
+        }
     }
-    Ok(())
+}
+
+/// Whether an offload of a link in the namespace of the calling thread is on.
+/// # Errors
+/// When the link does not exist.
+pub fn offload(ifname: &str, offload: Offload) -> Result<bool> {
+    let (get, _, flag) = offload.commands();
+    Ok(value(ifname, get)? & flag.unwrap_or(u32::MAX) != 0)
+}
+
+/// Switches an offload; one that is so already is not touched.
+/// # Errors
+/// When the link does not exist, its driver cannot, or without CAP_NET_ADMIN.
+pub fn set_offload(ifname: &str, offload: Offload, on: bool) -> Result<()> {
+    let (get, set, flag) = offload.commands();
+    let now = value(ifname, get)?;
+    let mask = flag.unwrap_or(1);
+    let wanted = if on { now | mask } else { now & !mask };
+    if wanted == now {
+        return Ok(());
+    }
+    let mut buffer = [0; BUFFER_WORDS];
+    (buffer[0], buffer[1]) = (set, wanted);
+    call("switch offloads of", ifname, &mut buffer)
+}
+
+fn value(ifname: &str, command: u32) -> Result<u32> {
+    let mut buffer = [0; BUFFER_WORDS];
+    buffer[0] = command;
+    call("ask the offloads of", ifname, &mut buffer)?;
+    Ok(buffer[1])
+}
+
+/// Whether a link sends and receives at once, as its driver tells; none when it does not know.
+/// # Errors
+/// When the link does not exist or its driver tells nothing.
+pub fn is_full_duplex(ifname: &str) -> Result<Option<bool>> {
+    let mut buffer = [0; BUFFER_WORDS];
+    buffer[0] = ETHTOOL_GSET;
+    call("ask the duplex mode of", ifname, &mut buffer)?;
+    Ok(match buffer[3].to_ne_bytes()[2] {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    })
+}
+
+/// What a link does with PAUSE frames (IEEE 802.3 annex 31B), which hold a sender back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// The next two are agreed on with the other end.
+    pub negotiated: bool,
+    /// It waits when it is told to.
+    pub obeyed: bool,
+    /// It tells the other end to wait.
+    pub sent: bool,
+}
+
+/// What a link does with PAUSE frames; none where its driver does not know of them.
+/// # Errors
+/// When the link does not exist.
+pub fn pause(ifname: &str) -> Result<Option<Pause>> {
+    let mut buffer = [0; BUFFER_WORDS];
+    buffer[0] = ETHTOOL_GPAUSEPARAM;
+    match call("ask the flow control of", ifname, &mut buffer) {
+        Ok(()) => {
+            let [negotiated, obeyed, sent] = [1, 2, 3].map(|at| buffer[at] != 0);
+            Ok(Some(Pause { negotiated, obeyed, sent }))
+        }
+        Err(error) if error.source.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Name of the driver of a link.

@@ -24,6 +24,7 @@ pub mod frame_tally;
 pub mod frame_writer;
 pub mod host;
 pub mod icmp;
+pub mod interface_facts;
 pub mod napi;
 pub mod netlink;
 pub mod netns;

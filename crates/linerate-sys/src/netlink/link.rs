@@ -31,7 +31,14 @@ pub struct LinkFacts {
     pub up: bool,
     /// Whether it is up, its carrier is there and its queueing discipline takes packets.
     pub running: bool,
-    /// Its hardware address, where it has one of six bytes.
+    /// Whether there is a carrier, as its driver tells; absent while it is down.
+    pub carrier: Option<bool>,
+    /// How often the carrier came or went since it was made: a rise means that it was unplugged in
+    /// between.
+    pub carrier_changes: Option<u32>,
+    /// Whether it takes frames for other addresses, for whatever reason.
+    pub promiscuous: bool,
+    /// Its Ethernet address.
     pub mac: Option<[u8; 6]>,
     /// What went through it since it was made.
     pub counters: LinkCounters,
@@ -254,7 +261,11 @@ fn facts(message: &LinkMessage) -> LinkFacts {
             LinkAttribute::Link(index) if !elsewhere => facts.lower_index = Some(*index),
             LinkAttribute::IfName(name) => facts.name.clone_from(name),
             LinkAttribute::Mtu(mtu) => facts.mtu_bytes = *mtu,
-            LinkAttribute::Address(mac) => facts.mac = mac.as_slice().try_into().ok(),
+            // A link that is down has a carrier attribute of 0 whatever the cable.
+            LinkAttribute::Carrier(carrier) if facts.up => facts.carrier = Some(*carrier != 0),
+            LinkAttribute::CarrierChanges(count) => facts.carrier_changes = Some(*count),
+            LinkAttribute::Promiscuity(count) => facts.promiscuous = *count > 0,
+            LinkAttribute::Address(bytes) => facts.mac = bytes.as_slice().try_into().ok(),
             LinkAttribute::Stats64(stats) => facts.counters = counters(stats),
             LinkAttribute::LinkInfo(infos) => {
                 let kind = infos.iter().find_map(|info| match info {

@@ -6,6 +6,7 @@
 
 mod address;
 mod link;
+pub mod napi;
 mod neighbour;
 mod netem;
 mod qdisc;

@@ -10,7 +10,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use crate::{Error, Result};
 
 /// Bytes before a netlink message's payload: length, type, flags, sequence, port (netlink(7)).
-const HEADER_BYTES: usize = 16;
+pub(super) const HEADER_BYTES: usize = 16;
 
 /// A routing netlink socket. It stays in the network namespace where it was opened.
 pub struct RouteSocket {
@@ -123,7 +123,7 @@ impl RouteSocket {
 }
 
 /// Cuts a datagram into its messages; a length that does not fit ends the datagram.
-fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
         let length: [u8; 4] = rest.get(..4)?.try_into().ok()?;

@@ -1,0 +1,197 @@
+//! Where received frames of a link are worked on: its NAPI contexts and their kernel threads
+//! (generic netlink family `netdev`, Documentation/netlink/specs/netdev.yaml; threads shown since
+//! Linux 6.8, switched here since 6.17).
+//!
+//! ```text
+//! netlink header (16)  generic header: u8 command  u8 version  u16 0
+//! attribute            u16 length with these 4  u16 type  value, padded to 4
+//! ```
+
+use std::io;
+
+use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_GENERIC};
+
+use super::socket::{HEADER_BYTES, messages};
+use crate::{Error, Result, host};
+
+/// linux/genetlink.h.
+const GENL_ID_CTRL: u16 = 16;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const GENERIC_HEADER_BYTES: usize = 4;
+
+/// linux/netdev.h.
+const NETDEV_CMD_NAPI_GET: u8 = 11;
+const NETDEV_CMD_NAPI_SET: u8 = 14;
+const NAPI_IFINDEX: u16 = 1;
+const NAPI_ID: u16 = 2;
+const NAPI_PID: u16 = 4;
+const NAPI_THREADED: u16 = 8;
+
+/// linux/netlink.h.
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+/// The two highest bits of a type are flags (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
+const TYPE_BITS: u16 = 0x3fff;
+
+/// A NAPI context: what takes the frames of one receive queue from the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Napi {
+    /// Its number, which no other one of this kernel has.
+    pub id: u32,
+    /// Whether a thread of its own does the work, and not whoever raised the interrupt; absent
+    /// where the kernel does not tell.
+    pub threaded: Option<bool>,
+    /// That thread.
+    pub thread: Option<u32>,
+}
+
+/// The NAPI contexts of a link in the namespace of the calling thread. A veth end has none before
+/// its generic receive offload is on or an XDP program is attached.
+/// # Errors
+/// Before Linux 6.8.
+pub fn napis(ifindex: u32) -> Result<Vec<Napi>> {
+    let failed = |source| Error::new("list NAPI contexts of link", ifindex, source);
+    let mut socket = GenericSocket::open().map_err(failed)?;
+    let wish = attribute(NAPI_IFINDEX, &ifindex.to_ne_bytes());
+    let replies = socket.ask(NETDEV_CMD_NAPI_GET, NLM_F_DUMP, &wish).map_err(failed)?;
+    Ok(replies.iter().filter_map(|it| napi_of(it)).collect())
+}
+
+/// Gives each NAPI context of a link a thread of its own, or takes the threads away. On a link of
+/// the namespace that /sys shows, older kernels do it too (Linux 5.12).
+/// # Errors
+/// Without CAP_NET_ADMIN, without such a context, or where the kernel is older.
+pub fn set_threaded(ifindex: u32, ifname: &str, threaded: bool) -> Result<()> {
+    let failed = |source| Error::new("set NAPI threads of", ifname, source);
+    let all = napis(ifindex).unwrap_or_default();
+    let Err(error) = set_each(&all, threaded) else { return Ok(()) };
+    // /sys shows the namespace in which it was mounted, which may be another.
+    if host::read_number(&format!("/sys/class/net/{ifname}/ifindex")) == Some(ifindex) {
+        let path = format!("/sys/class/net/{ifname}/threaded");
+        return std::fs::write(path, if threaded { "1" } else { "0" }).map_err(failed);
+    }
+    Err(failed(error))
+}
+
+fn set_each(napis: &[Napi], threaded: bool) -> io::Result<()> {
+    if napis.is_empty() {
+        return Err(io::Error::other("it has no NAPI context; set its GRO on, or attach XDP"));
+    }
+    let mut socket = GenericSocket::open()?;
+    for napi in napis {
+        let mut wish = attribute(NAPI_ID, &napi.id.to_ne_bytes());
+        wish.extend(attribute(NAPI_THREADED, &u32::from(threaded).to_ne_bytes()));
+        socket.ask(NETDEV_CMD_NAPI_SET, NLM_F_ACK, &wish)?;
+    }
+    Ok(())
+}
+
+fn napi_of(attributes: &[u8]) -> Option<Napi> {
+    let mut napi = Napi::default();
+    for (kind, value) in attributes_of(attributes) {
+        let Some(number) = value.first_chunk().map(|it| u32::from_ne_bytes(*it)) else { continue };
+        match kind {
+            NAPI_ID => napi.id = number,
+            NAPI_PID => napi.thread = Some(number),
+            NAPI_THREADED => napi.threaded = Some(number != 0),
+            _ => {}
+        }
+    }
+    // Before Linux 6.17 a thread alone tells.
+    napi.threaded = napi.threaded.or_else(|| napi.thread.map(|_| true));
+    (napi.id != 0).then_some(napi)
+}
+
+/// A conversation with the family `netdev`.
+struct GenericSocket {
+    socket: Socket,
+    family: u16,
+    sequence: u32,
+}
+
+impl GenericSocket {
+    fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_GENERIC)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        let mut this = Self { socket, family: GENL_ID_CTRL, sequence: 0 };
+        let wish = attribute(CTRL_ATTR_FAMILY_NAME, b"netdev\0");
+        let replies = this.ask(CTRL_CMD_GETFAMILY, NLM_F_ACK, &wish)?;
+        let mut all = replies.iter().flat_map(|it| attributes_of(it));
+        let id = all.find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID).map(|(_, value)| value);
+        let id = id.and_then(|value| value.first_chunk());
+        this.family = id.map(|it| u16::from_ne_bytes(*it)).ok_or(io::ErrorKind::Unsupported)?;
+        Ok(this)
+    }
+
+    /// Sends a request; gives the attributes of each reply.
+    fn ask(&mut self, command: u8, flags: u16, attributes: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+        self.sequence += 1;
+        let len = HEADER_BYTES + GENERIC_HEADER_BYTES + attributes.len();
+        let mut message = (len as u32).to_ne_bytes().to_vec();
+        message.extend([self.family, NLM_F_REQUEST | flags].map(u16::to_ne_bytes).concat());
+        message.extend([self.sequence, 0].map(u32::to_ne_bytes).concat());
+        message.extend([command, 1, 0, 0]);
+        message.extend(attributes);
+        self.socket.send(&message, 0)?;
+        let mut replies = Vec::new();
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            for reply in messages(&datagram) {
+                let body = &reply[HEADER_BYTES..];
+                match u16::from_ne_bytes([reply[4], reply[5]]) {
+                    NLMSG_DONE => return Ok(replies),
+                    NLMSG_ERROR => {
+                        let code = body.first_chunk().map_or(0, |it| i32::from_ne_bytes(*it));
+                        let failed = io::Error::from_raw_os_error(code.wrapping_neg());
+                        return if code == 0 { Ok(replies) } else { Err(failed) };
+                    }
+                    _ => replies.push(body.get(GENERIC_HEADER_BYTES..).unwrap_or(&[]).to_vec()),
+                }
+            }
+        }
+    }
+}
+
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let len = (4 + value.len()) as u16;
+    let mut bytes = [len, kind].map(u16::to_ne_bytes).concat();
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// Types and values; a length that does not fit ends the list.
+fn attributes_of(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let [a, b, c, d] = *rest.first_chunk()?;
+        let len = usize::from(u16::from_ne_bytes([a, b]));
+        let value = rest.get(4..len)?;
+        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((u16::from_ne_bytes([c, d]) & TYPE_BITS, value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_read_as_they_are_laid_out_and_cut_anywhere() {
+        let mut bytes = attribute(NAPI_ID, &8193u32.to_ne_bytes());
+        bytes.extend(attribute(9, &[1, 2, 3]));
+        bytes.extend(attribute(NAPI_PID, &77u32.to_ne_bytes()));
+        assert_eq!(bytes.len(), 24);
+        let expected = Napi { id: 8193, threaded: Some(true), thread: Some(77) };
+        assert_eq!(napi_of(&bytes), Some(expected));
+        for len in 0..bytes.len() {
+            assert_ne!(napi_of(&bytes[..len]), Some(expected), "{len} bytes");
+        }
+        bytes[0] = 3;
+        assert_eq!(napi_of(&bytes), None);
+    }
+}
