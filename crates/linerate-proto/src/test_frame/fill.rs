@@ -48,3 +48,41 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
 fn changed(old: u32, new: u32) -> Sum {
     Sum::of_u64(u64::from(!old)).plus(Sum::of_u64(u64::from(new)))
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::bench::{HeaderSum, Varying};
+
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1624_holds_both_ways() {
+        // RFC 1624 §4: checksum dd2f, a word goes from 5555 to 3285, the checksum is 0000. Fields
+        // only grow, so from 3285 to 5555: ~(ffff + cd7a + 5555) = ~22d0 = dd2f.
+        let field = Varying {
+            at: 0,
+            width: 2,
+            base: 0x3285,
+            divisor: 1,
+            count: 0x22d1,
+            in_header_sum: true,
+            in_transport_sum: true,
+        };
+        let mut bytes = vec![0; 22];
+        bytes[..2].copy_from_slice(&[0x32, 0x85]);
+        let template = FrameTemplate {
+            bytes,
+            varying: vec![field],
+            flows: 0x22d1,
+            shuffled: false,
+            header_sum: Some(HeaderSum { at: 2 }),
+            balance_at: Some(4),
+        };
+        let signature = Signature { trial: 0, stream: 0, sequence: 0x5555 - 0x3285, stamp: 0 };
+        let frame = fill(&template, signature);
+        assert_eq!(frame[..4], [0x55, 0x55, 0xdd, 0x2f]);
+        // The balance word falls by what the others grow: 22d0 of the field and 22d0 of the number
+        // in the signature, 0 - 45a0 = ba5f in one's complement.
+        assert_eq!(frame[4..6], [0xba, 0x5f]);
+    }
+}
