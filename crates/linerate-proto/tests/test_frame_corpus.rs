@@ -2,6 +2,9 @@
 //! flipped, and some that are hostile on purpose.
 
 use std::path::Path;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
 
 #[path = "../../../fuzz/entries/test_frame.rs"]
 mod entry;
@@ -60,4 +63,34 @@ fn hostile_bytes_never_panic() {
         b"02:00:00:00:00:01",
     ];
     cases.iter().for_each(|bytes| entry::run(bytes));
+}
+
+static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(corpus);
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 3000,
+        failure_persistence: None,
+        ..Default::default()
+    })]
+
+    /// The head of one frame before the tail of another, with some bytes changed.
+    #[test]
+    fn spliced_frames_never_panic(
+        head in any::<prop::sample::Index>(),
+        tail in any::<prop::sample::Index>(),
+        cuts in (0_usize..80, 0_usize..80),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+    ) {
+        let (head, tail) = (head.get(&CORPUS), tail.get(&CORPUS));
+        let head = &head[..cuts.0.min(head.len())];
+        let mut bytes = [head, &tail[cuts.1.min(tail.len())..]].concat();
+        if !bytes.is_empty() {
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+        }
+        entry::run(&bytes);
+    }
 }
