@@ -1,6 +1,6 @@
-//! Any bytes as a frame at a port of the tester: no panic; what is checked as a test frame holds its
-//! own lengths; what is answered is a whole frame to a station, which is no question itself; every
-//! text of a mix of lengths ends in exact shares or an error of one line.
+//! Any bytes as a frame at a port of the tester: no panic; what is checked as a test frame holds
+//! its own lengths; what is answered is a whole frame to a station, which is no question itself;
+//! every text of a mix of lengths ends in exact shares or an error of one line.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,5 @@
-//! Any bytes as a frame at a port of the tester: see the entry, which `cargo test` runs over the corpus as well.
+//! Any bytes as a frame at a port of the tester: see the entry, which `cargo test` runs over the
+//! corpus as well.
 
 #![no_main]
 

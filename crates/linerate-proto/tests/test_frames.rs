@@ -358,7 +358,9 @@ proptest! {
 
     /// Whatever comes in.
     #[test]
-    fn random_bytes_are_checked_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_checked_without_a_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         let _ = check(&bytes);
     }
 }
