@@ -7,7 +7,8 @@ use crate::frame::checksum::Sum;
 /// The bytes of the frame with the signature's number, from destination address to signature.
 ///
 /// Fields take the values of its flow. The header checksum is corrected by the difference (RFC
-/// 1624 equation 3). The balance word takes up the difference of fields and signature.
+/// 1624 equation 3). The balance word takes up the difference of fields and signature; a signature
+/// at an odd distance from it has its bytes the other way round in the words of the checksum.
 pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
     let mut bytes = template.bytes.clone();
     let flow = template.flow_of(signature.sequence);
@@ -37,7 +38,10 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
         let at = usize::from(balance);
         let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         // The signature was zeros: its words are its difference.
-        let difference = transport.plus(Sum::of(&signature.to_bytes())).folded();
+        let signed = Sum::of(&signature.to_bytes()).folded();
+        let is_odd = (template.signature_at() - at) % 2 == 1;
+        let signed = if is_odd { signed.swap_bytes() } else { signed };
+        let difference = transport.plus(Sum::of_u16(signed)).folded();
         let new = Sum::of_u16(old).plus(Sum::of_u16(!difference)).folded();
         bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
     }
