@@ -1,8 +1,7 @@
 //! Words and digits of benchmarks: frame rates, delays, what frames carry, how they were sent.
 
 use linerate_core::record::{
-    BenchPlan, BenchProtocol, BenchTest, BenchWay, CounterKind, GeneratorKind, Invalid,
-    LatencyKind, RateFound,
+    BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, Invalid, LatencyKind, RateFound,
 };
 
 use crate::number::{self, NONE};
@@ -75,12 +74,6 @@ pub(crate) fn senders(plan: &BenchPlan) -> usize {
     }
 }
 
-/// Length of the frames, or their mix.
-pub(crate) fn size(plan: &BenchPlan) -> String {
-    let frames = &plan.frames;
-    frames.mix.clone().unwrap_or_else(|| frames.size_bytes.to_string())
-}
-
 /// How frames were sent.
 pub(crate) const fn generator(kind: GeneratorKind) -> &'static str {
     match kind {
@@ -104,11 +97,6 @@ pub(crate) const fn latency(kind: LatencyKind) -> &'static str {
         LatencyKind::StoreAndForward => "last bit in to first bit out (store and forward)",
         LatencyKind::CutThrough => "first bit in to first bit out (bit forwarding)",
     }
-}
-
-/// What a trial was for.
-pub(crate) fn test(test: BenchTest) -> &'static str {
-    test.name()
 }
 
 /// Why a trial does not count, by its kind.
