@@ -8,12 +8,16 @@
 
 use linerate_core::record::{BenchWay, GoalFound};
 use linerate_core::study::{Cards, PublishedRouter, Streams};
+use linerate_core::theory::framing::{GAP_BYTES, PREAMBLE_BYTES};
 
 use super::suite::{Case, Group, Size, Suite, shown};
 use super::{limit, single, words};
 use crate::number::{self, NONE, or_dash};
 use crate::study::sections::Section;
 use crate::table::{Kind, Table};
+
+/// A rate of a record.
+type CaseRate = fn(&Case<'_>) -> Option<f64>;
 
 /// His table and today's for one group, with what has to be known of them.
 pub(crate) fn section(group: &Group<'_>) -> Section {
@@ -59,7 +63,7 @@ pub(crate) fn today(group: &Group<'_>) -> Table {
     let mut head = vec!["size", "typical", "strict"];
     head.extend(medium.then_some("typical of\ntheoretical"));
     head.extend(["of tester's\nown", "stalls\n1/s", "p50 \u{b5}s", "p99 \u{b5}s", "burst\nframes"]);
-    let mut table = Table::new(head);
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for size in group.sizes() {
         for filters in group.filters() {
             if group.at(&size, filters).next().is_none() {
@@ -69,17 +73,26 @@ pub(crate) fn today(group: &Group<'_>) -> Table {
                 filters if filters == bare => shown(&size),
                 filters => format!("{}, {}", shown(&size), filters_in_words(filters)),
             };
-            table.row(std::iter::once(name).chain(today_row(group, &size, filters, medium)));
+            let cells = today_row(group, &size, filters, medium);
+            rows.push(std::iter::once(name).chain(cells).collect());
         }
     }
+    told(&head, &rows)
+}
+
+/// A table without the columns that no row has a figure for; the first stays.
+fn told(head: &[&str], rows: &[Vec<String>]) -> Table {
+    let has = |column: &usize| *column == 0 || rows.iter().any(|row| row[*column] != NONE);
+    let kept: Vec<usize> = (0..head.len()).filter(has).collect();
+    let mut table = Table::new(kept.iter().map(|&column| head[column]));
+    rows.iter().for_each(|row| table.row(kept.iter().map(|&column| row[column].as_str())));
     table
 }
 
 fn today_row(group: &Group<'_>, size: &Size, filters: u32, medium: bool) -> Vec<String> {
     let middle = |of: fn(&Case<'_>) -> Option<f64>| group.middle(size, filters, of);
     let typical = middle(|case| case.goal_fps("typical"));
-    let share =
-        |of: Option<f64>| or_dash(typical.zip(of).map(|(fps, of)| fps / of), number::percent);
+    let share = |of: Option<f64>| or_dash(typical.zip(of).map(|(fps, of)| fps / of), words::share);
     let limited = group
         .at(size, filters)
         .any(|case| limit::usual(case.result).is_some_and(|goal: &GoalFound| goal.tester_limited));
@@ -183,33 +196,36 @@ fn beside_of(
     if sizes.is_empty() {
         return None;
     }
-    let heads = |name: &str| {
-        let sizes = sizes.iter().map(ToString::to_string);
-        Table::new(std::iter::once(name.to_owned()).chain(sizes))
+    // Of two streams at once he printed the flood alone.
+    let searched = rows.iter().any(|row| row.max_rate_fps.is_some());
+    let (what, then, now): (_, fn(&PublishedRouter) -> Option<u64>, CaseRate) = match searched {
+        true => ("max rate", |row| row.max_rate_fps, |case| case.max_fps()),
+        false => ("flood rate", |row| row.flood_rate_fps, |case| case.flood_fps()),
     };
-    let mut rates = heads("max rate, frames/s");
-    let mut shares = heads("of theoretical");
+    let heads = |name: String| {
+        let sizes = sizes.iter().map(ToString::to_string);
+        Table::new(std::iter::once(name).chain(sizes))
+    };
+    let mut rates = heads(format!("{what}, frames/s"));
+    let mut shares = heads(format!("{what} of theoretical"));
     for group in suite.groups.iter().filter(|group| kind_1990(group) == Some(kind)) {
         let cells = |of: &dyn Fn(&Size) -> String| {
             let each = sizes.iter().map(|&bytes| of(&(bytes, None)));
             std::iter::once(group.device.clone()).chain(each).collect::<Vec<String>>()
         };
-        let max = |size: &Size| group.middle(size, group.bare(), |case| case.max_fps());
-        let share = |size: &Size| Some(max(size)? / group.theoretical_fps(size)?);
-        rates.row(cells(&|size| or_dash(max(size), words::frames)));
-        shares.row(cells(&|size| or_dash(share(size), number::percent)));
+        let rate = |size: &Size| group.middle(size, group.bare(), now);
+        let share = |size: &Size| Some(rate(size)? / group.theoretical_fps(size)?);
+        rates.row(cells(&|size| or_dash(rate(size), words::frames)));
+        shares.row(cells(&|size| or_dash(share(size), words::share)));
     }
     for (name, of_device) in devices_1990(&rows) {
-        let at = |bytes: u32| of_device.iter().find(|row| row.frame_bytes == bytes);
-        let rate = |bytes: &u32| at(*bytes).and_then(|row| row.max_rate_fps);
-        let share = |bytes: &u32| {
-            let row = at(*bytes)?;
-            Some(row.max_rate_fps? as f64 / row.theoretical_fps? as f64)
-        };
+        let at = |bytes: &u32| of_device.iter().find(|row| row.frame_bytes == *bytes);
+        let rate = |bytes: &u32| then(at(bytes)?);
         let line = |cells: Vec<String>| std::iter::once(name.clone()).chain(cells);
         let each = sizes.iter().map(|size| or_dash(rate(size), |fps| fps.to_string()));
         rates.push(Kind::Published, line(each.collect()));
-        let each = sizes.iter().map(|size| or_dash(share(size), number::percent));
+        let share = |bytes: &u32| rate(bytes).map(|fps| share_1990(fps, *bytes));
+        let each = sizes.iter().map(|size| or_dash(share(size), words::share));
         shares.push(Kind::Published, line(each.collect()));
     }
     let streams = if kind.1 == Streams::Dual { "dual stream" } else { "single stream" };
@@ -221,6 +237,12 @@ fn beside_of(
         )],
         ..Section::default()
     })
+}
+
+/// Share of what Ethernet of 10 Mbit/s carries, by the exact rate and not by the printed one, which
+/// is cut to whole frames.
+pub(crate) fn share_1990(fps: u64, frame_bytes: u32) -> f64 {
+    fps as f64 * 8.0 * f64::from(frame_bytes + PREAMBLE_BYTES + GAP_BYTES) / 10e6
 }
 
 /// His devices in the order printed, each placement of cards and each stream a row.

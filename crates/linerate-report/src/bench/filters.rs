@@ -40,8 +40,17 @@ pub(crate) struct Cost {
 /// Every cost that the records of a group tell.
 pub(crate) fn costs(group: &Group<'_>) -> Vec<Cost> {
     let sizes = group.sizes();
-    let each = sizes.iter().flat_map(|size| RATES.iter().map(move |rate| (size, rate)));
-    each.filter_map(|(size, rate)| cost(group, size, rate)).collect()
+    let of_size = |size: &Size| {
+        let [typical, strict, flood] = RATES.map(|rate| cost(group, size, &rate));
+        [typical.or(strict), flood]
+    };
+    sizes.iter().flat_map(of_size).flatten().collect()
+}
+
+/// Nanoseconds to the hundredth; what is less is no figure.
+fn ns(value: f64) -> String {
+    let hundredths = (value * 100.0).round() / 100.0;
+    number::trimmed(&format!("{:.2}", if hundredths == 0.0 { 0.0 } else { hundredths })).to_owned()
 }
 
 fn cost(group: &Group<'_>, size: &Size, (name, rate): &Rate) -> Option<Cost> {
@@ -75,25 +84,29 @@ pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
     let mut table = Table::new(head);
     for cost in &costs {
         let (least, most) = cost.filters;
-        let ns = |value: f64| number::trimmed(&number::significant(value, 3)).to_owned();
         table.row([
             shown(&cost.size),
             cost.rate.to_owned(),
             format!("{least} to {most}"),
             ns(cost.fit.slope),
             or_dash(cost.fit.slope_95, |it| format!("{} to {}", ns(it.low), ns(it.high))),
-            ns(cost.fit.intercept),
+            format!("{:.0}", cost.fit.intercept),
             cost.fit.n.to_string(),
         ]);
+    }
+    let mut notes = vec![
+        "least squares of the time of a frame (1 / rate) against the number of filters that it \
+         passes without a match"
+            .to_owned(),
+    ];
+    let within = |cost: &Cost| cost.fit.slope_95.is_some_and(|it| it.low <= 0.0 && it.high >= 0.0);
+    if costs.iter().any(within) {
+        notes.push("an interval with 0 in it: no cost is told from the spread".to_owned());
     }
     (!costs.is_empty()).then(|| Section {
         title: format!("{}: cost of a filter", group.title()),
         tables: vec![table],
-        notes: vec![
-            "least squares of the time of a frame (1 / rate) against the number of filters that a \
-             frame passes without a match"
-                .to_owned(),
-        ],
+        notes,
         ..Section::default()
     })
 }

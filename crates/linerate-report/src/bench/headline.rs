@@ -2,9 +2,9 @@
 
 use linerate_core::study::{PublishedRouter, Streams};
 
+use super::bradner::share_1990;
 use super::suite::{Group, Size, Suite};
 use super::words;
-use crate::number;
 
 /// Devices in large figures and in the sentence at most.
 const DEVICES_MAX: usize = 4;
@@ -43,7 +43,7 @@ fn past(group: &Group<'_>, size: &Size, published: &[PublishedRouter]) -> String
     let best = published.iter().filter(same).max_by_key(|row| row.max_rate_fps);
     let said = best.and_then(|row| {
         let fps = row.max_rate_fps?;
-        let share = number::percent(fps as f64 / row.theoretical_fps? as f64);
+        let share = words::share(share_1990(fps, row.frame_bytes));
         Some(format!("1990: {fps}, {share} of the theoretical rate, {}", row.device))
     });
     said.unwrap_or_default()

@@ -5,7 +5,7 @@ use linerate_core::record::BenchLatency;
 
 use super::suite::{Case, Group, shown};
 use super::{single, words};
-use crate::number::{self, or_dash};
+use crate::number::or_dash;
 use crate::study::sections::Section;
 use crate::table::Table;
 
@@ -136,7 +136,7 @@ fn loss(group: &Group<'_>) -> Option<Section> {
                 point.intended_fps.map_or_else(|| "all".to_owned(), words::frames),
                 words::frames(point.offered_fps),
             ];
-            let share = || or_dash(line, |line| number::percent(point.offered_fps / line));
+            let share = || or_dash(line, |line| words::share(point.offered_fps / line));
             row.extend(medium.then(share));
             row.extend([words::frames(point.forwarded_fps), words::loss(point.loss_ratio)]);
             table.row(row);

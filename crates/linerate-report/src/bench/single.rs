@@ -98,7 +98,7 @@ fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
     for goal in &result.goals {
         let fps = goal.throughput_fps();
         let mark = if goal.tester_limited { "*" } else { "" };
-        let share = |of: f64| or_dash(fps, |fps| number::percent(fps / of));
+        let share = |of: f64| or_dash(fps, |fps| words::share(fps / of));
         let mut row = vec![goal.goal.clone(), format!("{}{mark}", or_dash(fps, words::frames))];
         row.extend(result.theoretical_fps.map(share));
         row.extend(result.tester.as_ref().map(|tester| share(tester.frames_per_sec)));
@@ -195,7 +195,7 @@ fn loads(
             point.sent.saturating_sub(point.received).to_string(),
         ];
         if let Some(line) = line {
-            row.insert(2, number::percent(point.offered_fps / line));
+            row.insert(2, words::share(point.offered_fps / line));
         }
         table.row(row);
     }
@@ -367,7 +367,7 @@ fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractFound) -> Se
         format!("committed burst {}{}", words::found(cbs, bytes), burst.unwrap_or_default())
     }));
     notes.extend(found.as_ordered.map(|yes| {
-        if yes { "as ordered, within the intervals" } else { "NOT as ordered" }.to_owned()
+        if yes { "as ordered, within the intervals" } else { "not as ordered" }.to_owned()
     }));
     notes.extend(found.findings.iter().cloned());
     let steps = loads("", &found.steps, plan, result);

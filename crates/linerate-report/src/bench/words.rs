@@ -37,6 +37,16 @@ pub(crate) fn loss(ratio: f64) -> String {
     if ratio > 0.0 && ratio < 1e-5 { format!("{ratio:.1e}") } else { number::percent(ratio) }
 }
 
+/// A share of a rate. From 99.9 % on it is cut to two decimals: only the whole reads as 100 %.
+pub(crate) fn share(ratio: f64) -> String {
+    match ratio {
+        near if (0.999..1.0 - 1e-9).contains(&near) => {
+            format!("{:.2} %", (near * 1e4 + 1e-6).floor() / 1e2)
+        }
+        _ => number::percent(ratio),
+    }
+}
+
 /// An estimate with its interval.
 pub(crate) fn found(found: &RateFound, show: fn(f64) -> String) -> String {
     let [value, low, high] = [found.value, found.low, found.high].map(show);
@@ -142,6 +152,13 @@ mod tests {
     #[test]
     fn a_small_loss_is_not_shown_as_zeros() {
         assert_eq!([loss(0.0), loss(0.125), loss(5e-8)], ["0 %", "12.5 %", "5.0e-8"]);
+    }
+
+    #[test]
+    fn only_the_whole_is_a_hundred_per_cent() {
+        // 14880 of 14,880.952 is 99.9936 %.
+        let shares = [share(14_880.0 / (10e6 / 672.0)), share(1.0), share(0.974), share(1.01)];
+        assert_eq!(shares, ["99.99 %", "100 %", "97.4 %", "101 %"]);
     }
 
     #[test]
