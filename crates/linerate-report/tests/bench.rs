@@ -36,7 +36,7 @@ fn one_record_tells_every_test_and_what_limits() {
     has_row(&text, "820000 2.688 2.88 3.328 4.224 39.94 39.94 37.25");
     has_row(&text, "tester alone \u{2014} 1.504 \u{2014} \u{2014} \u{2014} \u{2014} \u{2014}");
     has_row(&text, "frames 256 250 262 6 3");
-    has(&text, "implied buffer time 64.00 \u{b5}s, corrected 50.88 \u{b5}s: 203.5 frames (RFC 9004)");
+    has(&text, "implied buffer time 64.00 \u{b5}s, corrected 50.88 \u{b5}s: 203.5 frames (RFC");
     has(&text, "last loss after median 1.200 ms of 3, 900.0 \u{b5}s to 1.500 ms");
     has(&text, "by stamps: 12.10 ms");
     has(&text, "4096 addresses remembered at once");
