@@ -1,8 +1,10 @@
 //! Live lines of a throughput test: one an interval and stream, and their sum; the sum alone where
 //! there are too many streams to follow.
 
-use linerate_core::record::{DatagramRow, Direction, Event, IntervalRow, SubInterval};
-use linerate_core::units::BitRate;
+use linerate_core::record::{
+    BenchTrial, DatagramRow, Direction, Event, IntervalRow, SubInterval, TrialPort,
+};
+use linerate_core::units::{BitRate, PacketRate};
 
 use crate::command::measure::Output;
 use crate::output;
@@ -53,6 +55,51 @@ impl UdpLines {
             other => self.lines.event(other),
         }
     }
+}
+
+/// Prints the lines of a benchmark as they come: what it does next, and each of its trials.
+pub(crate) struct BenchLines {
+    live: bool,
+}
+
+impl BenchLines {
+    /// Lines for people, or none.
+    pub(crate) const fn new(flags: &Output) -> Self {
+        Self { live: flags.live() }
+    }
+
+    /// Prints what an event says.
+    pub(crate) fn event(&mut self, event: &Event) {
+        if !self.live {
+            return;
+        }
+        match event {
+            Event::BenchStep(line) | Event::Note(line) => output::note(line),
+            Event::BenchTrial(trial) => output::note(&bench_line(trial)),
+            _ => {}
+        }
+    }
+}
+
+/// `  12.3 s  throughput   744,048/s offered  sent 744,048  received 744,048  nothing lost`.
+fn bench_line(trial: &BenchTrial) -> String {
+    let sum = |of: fn(&TrialPort) -> u64| trial.ports.iter().map(of).sum::<u64>();
+    let (sent, lost) = (sum(|port| port.sent), sum(TrialPort::lost));
+    let offered: f64 = trial.ports.iter().map(|port| port.offered_fps).sum();
+    let load = PacketRate::from_per_sec(offered).unwrap_or_default();
+    let verdict = match (&trial.invalid, lost) {
+        (Some(invalid), _) => format!("invalid: {}", invalid.detail()),
+        (None, 0) => "nothing lost".to_owned(),
+        (None, lost) => format!("lost {lost}, {:.3} %", lost as f64 * 100.0 / sent.max(1) as f64),
+    };
+    format!(
+        "{:>8.1} s  {:<12} {:>12} for {:>7.2} s  sent {sent:>11}  received {:>11}  {verdict}",
+        seconds(trial.at_ns),
+        trial.test.name(),
+        load.to_string(),
+        seconds(trial.duration_ns),
+        sum(|port| port.received),
+    )
 }
 
 struct Lines {

@@ -1,0 +1,160 @@
+//! From flags to plans: one for each frame length, every default filled in.
+
+use std::time::Duration;
+
+use linerate_core::record::{
+    BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchTest, BenchTimes, BenchWay, Failure,
+};
+
+use super::check;
+use super::flags::Args;
+use super::mix::Mix;
+use crate::command::tcp::nanos;
+
+/// Lengths of RFC 2544 §9.1, Ethernet.
+const SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
+
+/// What is measured when the flags say nothing.
+const TESTS: [BenchTest; 3] = [BenchTest::Flood, BenchTest::Throughput, BenchTest::Latency];
+
+/// The tests of RFC 2544 §26 that need nobody at the device, in an order in which each has what it
+/// builds on.
+const TESTS_RFC2544: [BenchTest; 5] = [
+    BenchTest::Throughput,
+    BenchTest::Latency,
+    BenchTest::LossCurve,
+    BenchTest::BackToBack,
+    BenchTest::Recovery,
+];
+
+/// How much shorter `--quick` makes trials of a minute, and shorter ones.
+const QUICK_OF_MINUTES: u64 = 100;
+const QUICK: u64 = 10;
+
+/// What the flags ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Suite {
+    /// One for each length; ports are empty for a device that is made here.
+    pub(super) plans: Vec<BenchPlan>,
+}
+
+/// The plans.
+/// # Errors
+/// One line on what does not go together.
+pub(super) fn of(args: &Args) -> Result<Suite, Failure> {
+    check::flags(args)?;
+    let ports: Vec<BenchPort> = args.ports.iter().map(|port| port.plan()).collect();
+    let plans = frames(args).into_iter().map(|frames| plan(args, &ports, frames)).collect();
+    Ok(Suite { plans })
+}
+
+fn plan(args: &Args, ports: &[BenchPort], frames: BenchFrames) -> BenchPlan {
+    BenchPlan {
+        ports: ports.to_vec(),
+        frames,
+        way: match (args.frames.dual, args.frames.mesh) {
+            (true, _) => BenchWay::Dual,
+            (_, true) => BenchWay::Mesh,
+            _ => BenchWay::Single,
+        },
+        tests: tests(args),
+        goals: goals(args),
+        times: times(args),
+        generator: args.tester.generator,
+        counter: args.tester.counter,
+        line: args.tester.line_rate,
+        // Checked to be one or more.
+        frames_per_sec_max: args.tester.rate_max.map(|rate| rate.per_sec().round() as u64),
+        filters: None,
+        contract: args.what.contract.as_ref().map(|contract| contract.0.clone()),
+        seed: args.tester.seed,
+    }
+}
+
+/// The tests, with that of a contract where there is one.
+pub(super) fn tests(args: &Args) -> Vec<BenchTest> {
+    let mut tests = match (args.what.tests.as_slice(), args.what.rfc2544) {
+        ([], true) => TESTS_RFC2544.to_vec(),
+        ([], false) if args.what.contract.is_some() => Vec::new(),
+        ([], false) => TESTS.to_vec(),
+        (asked, _) => asked.to_vec(),
+    };
+    if args.what.contract.is_some() && !tests.contains(&BenchTest::Contract) {
+        tests.push(BenchTest::Contract);
+    }
+    tests
+}
+
+fn goals(args: &Args) -> Vec<BenchGoal> {
+    let goals = args.what.goals.0.iter().cloned();
+    if args.what.quick { goals.map(quick).collect() } else { goals.collect() }
+}
+
+fn quick(goal: BenchGoal) -> BenchGoal {
+    let is_long = goal.final_trial_ns >= 60_000_000_000;
+    goal.quick(if is_long { QUICK_OF_MINUTES } else { QUICK })
+}
+
+fn times(args: &Args) -> BenchTimes {
+    let mut times = match (args.what.rfc2544, args.what.quick) {
+        (true, _) => BenchTimes::rfc2544(),
+        (false, true) => {
+            let usual = BenchTimes::default();
+            BenchTimes {
+                trial_ns: usual.trial_ns / QUICK,
+                latency_ns: usual.latency_ns / QUICK,
+                soak_ns: usual.soak_ns / QUICK,
+                ..usual
+            }
+        }
+        (false, false) => BenchTimes::default(),
+    };
+    let set = |to: &mut u64, given: Option<Duration>| {
+        if let Some(span) = given {
+            *to = nanos(span);
+        }
+    };
+    set(&mut times.trial_ns, args.what.trial_time);
+    set(&mut times.latency_ns, args.what.trial_time);
+    set(&mut times.soak_ns, args.what.soak_time);
+    set(&mut times.after_ns, args.what.wait);
+    times.repetitions = args.what.repeat.unwrap_or(times.repetitions);
+    times
+}
+
+/// The frames of each plan.
+fn frames(args: &Args) -> Vec<BenchFrames> {
+    let flags = &args.frames;
+    let common = BenchFrames {
+        protocol: flags.protocol,
+        vlans: flags.vlan.clone(),
+        dscp: flags.dscp,
+        flows: flags.flows,
+        many_hosts: flags.many_hosts,
+        shuffled: flags.shuffle,
+        burst: flags.burst,
+        ..BenchFrames::default()
+    };
+    if let Some(mix) = mix(args) {
+        return vec![BenchFrames { size_bytes: mix.mean_bytes(), mix: Some(mix.text()), ..common }];
+    }
+    let of = |size_bytes| BenchFrames { size_bytes, ..common.clone() };
+    sizes(args).into_iter().map(of).collect()
+}
+
+/// The mix, where one is asked for.
+pub(super) fn mix(args: &Args) -> Option<Mix> {
+    if args.frames.imix { Some(Mix::imix()) } else { args.frames.mix.clone() }
+}
+
+/// The lengths. Those that nobody asked for are made long enough for the headers.
+pub(super) fn sizes(args: &Args) -> Vec<u32> {
+    if !args.frames.sizes.is_empty() {
+        return args.frames.sizes.iter().map(|len| len.bytes()).collect();
+    }
+    let least = check::shortest_bytes(args.frames.protocol, args.frames.vlan.len());
+    let tags = 4 * u32::try_from(args.frames.vlan.len()).unwrap_or(0);
+    // A tag makes the longest frame longer: 1522 with one (IEEE 802.3 §3.2.7).
+    let with_tags = |size: u32| if size == 1518 { size + tags } else { size };
+    SIZES.into_iter().map(|size| with_tags(size).max(least)).collect()
+}
