@@ -182,12 +182,11 @@ fn what(args: &Args) -> Result<(), Failure> {
     // Each of these is a share of the throughput.
     let on_throughput = [BenchTest::Latency, BenchTest::Recovery, BenchTest::Soak];
     let needs = tests.iter().find(|test| on_throughput.contains(test));
-    if let Some(needs) = needs.filter(|_| !tests.contains(&BenchTest::Throughput)) {
-        if args.tester.rate_max.is_none() {
-            let reason = "its load is the throughput, which is not among the tests";
-            let advice = "add throughput, or give its load by --rate-max";
-            return Err(refused(format!("test {}", needs.name()), reason, advice));
-        }
+    let has_load = tests.contains(&BenchTest::Throughput) || args.tester.rate_max.is_some();
+    if let Some(needs) = needs.filter(|_| !has_load) {
+        let reason = "its load is the throughput, which is not among the tests";
+        let advice = "add throughput, or give its load by --rate-max";
+        return Err(refused(format!("test {}", needs.name()), reason, advice));
     }
     let zero = |span: Option<std::time::Duration>| span.is_some_and(|span| span.is_zero());
     for (flag, is_zero) in

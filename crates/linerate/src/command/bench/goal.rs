@@ -10,11 +10,9 @@ use super::words::{settings, value};
 use crate::command::tcp::nanos;
 
 /// Names that need no parameters.
-const NAMED: [(&str, fn() -> BenchGoal); 3] = [
-    ("strict", BenchGoal::strict),
-    ("typical", BenchGoal::typical),
-    ("verified", BenchGoal::verified),
-];
+fn named() -> [BenchGoal; 3] {
+    [BenchGoal::strict(), BenchGoal::typical(), BenchGoal::verified()]
+}
 
 const KEYS: [&str; 5] = ["final", "sum", "loss", "exceed", "width"];
 
@@ -55,13 +53,13 @@ fn apart(text: &str) -> Vec<String> {
 
 fn goal(text: &str) -> Result<BenchGoal, String> {
     let Some((name, parameters)) = text.split_once(':') else {
-        let named = NAMED.iter().find(|(name, _)| *name == text);
-        return named.map(|(_, goal)| goal()).ok_or_else(|| {
-            let names: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
-            format!("'{text}' is none of {} and no NAME:final=…,sum=…", names.join(", "))
+        let goal = named().into_iter().find(|goal| goal.name == text);
+        return goal.ok_or_else(|| {
+            let names = named().map(|goal| goal.name).join(", ");
+            format!("'{text}' is none of {names} and no NAME:final=…,sum=…")
         });
     };
-    if name.is_empty() || NAMED.iter().any(|(taken, _)| *taken == name) {
+    if name.is_empty() || named().iter().any(|taken| taken.name == name) {
         return Err(format!("'{name}' cannot be the name of a goal of your own"));
     }
     let mut goal = BenchGoal { name: name.to_owned(), duration_sum_ns: 0, ..BenchGoal::strict() };
