@@ -42,7 +42,7 @@ fn a_wrong_command_is_one_line_that_says_what_to_do() {
         (&PORTS, &["--sizes", "64", "--protocol", "udp6"], &["hold no udp6", "84 bytes at least"]),
         (&PORTS, &["--sizes", "64", "--imix"], &["--sizes", "--imix"]),
         (&PORTS, &["--mix", "64:1"], &["two lengths"]),
-        (&PORTS, &["--imix", "--protocol", "udp6"], &["64 bytes hold no udp6"]),
+        (&PORTS, &["--mix", "64:1,128:1", "--protocol", "udp6"], &["64 bytes hold no udp6"]),
         (&PORTS, &["--protocol", "sctp"], &["one of udp4, udp6"]),
         (&PORTS, &["--vlan", "4095"], &["4095"]),
         (&PORTS, &["--vlan", "1,2,3"], &["3 tags", "two at most"]),

@@ -5,31 +5,39 @@
 use std::collections::BTreeSet;
 
 use linerate_core::record::{BenchProtocol, BenchTest, Failure, Fault};
+use linerate_proto::test_frame::{Protocol, Tag, Tags, TestFrame};
 
 use super::flags::Args;
 use super::suite;
 
-/// Bytes of a test frame behind its headers: the signature, and a word that keeps the checksum of
-/// UDP and TCP right.
-const SIGNATURE_BYTES: u32 = 16;
-const BALANCE_BYTES: u32 = 2;
-const FCS_BYTES: u32 = 4;
-const ETHERNET_BYTES: u32 = 14;
-
-/// The shortest frame with the headers of `protocol` and `tags` VLAN tags, FCS included.
+/// The shortest frame with the headers of `protocol` and so many VLAN tags, FCS included.
 pub(super) fn shortest_bytes(protocol: BenchProtocol, tags: usize) -> u32 {
-    let headers = match protocol {
-        BenchProtocol::Udp4 => 20 + 8 + BALANCE_BYTES,
-        BenchProtocol::Udp6 => 40 + 8 + BALANCE_BYTES,
-        BenchProtocol::Tcp4 => 20 + 20 + BALANCE_BYTES,
-        BenchProtocol::Tcp6 => 40 + 20 + BALANCE_BYTES,
-        BenchProtocol::Ethernet => 0,
-        BenchProtocol::Decnet => 2 + 21 + 7,
-        BenchProtocol::Appletalk => 8 + 13,
-        BenchProtocol::Ipx => 30,
-    };
-    let tags = 4 * u32::try_from(tags).unwrap_or(u32::MAX / 4);
-    (ETHERNET_BYTES + tags + headers + SIGNATURE_BYTES + FCS_BYTES).max(64)
+    TestFrame::shortest_bytes(headers(protocol), tagged(tags))
+}
+
+fn longest_bytes(protocol: BenchProtocol, tags: usize) -> u32 {
+    TestFrame::longest_bytes(headers(protocol), tagged(tags))
+}
+
+const fn headers(protocol: BenchProtocol) -> Protocol {
+    match protocol {
+        BenchProtocol::Udp4 => Protocol::Ipv4Udp,
+        BenchProtocol::Udp6 => Protocol::Ipv6Udp,
+        BenchProtocol::Tcp4 => Protocol::Ipv4Tcp,
+        BenchProtocol::Tcp6 => Protocol::Ipv6Tcp,
+        BenchProtocol::Ethernet => Protocol::Ethernet,
+        BenchProtocol::Decnet => Protocol::DecNet,
+        BenchProtocol::Appletalk => Protocol::AppleTalk,
+        BenchProtocol::Ipx => Protocol::Ipx,
+    }
+}
+
+const fn tagged(tags: usize) -> Tags {
+    match tags {
+        0 => Tags::None,
+        1 => Tags::Single(Tag::of(1)),
+        _ => Tags::Double { outer: Tag::of(1), inner: Tag::of(1) },
+    }
 }
 
 /// The flags alone.
@@ -141,18 +149,7 @@ fn frames(args: &Args) -> Result<(), Failure> {
     if tags > 2 {
         return Err(refused("--vlan", format!("{tags} tags"), "two at most"));
     }
-    let least = shortest_bytes(protocol, tags);
-    let mix = suite::mix(args);
-    let mixed: Vec<u32> = mix.iter().flat_map(|mix| mix.lengths()).collect();
-    let asked = flags.sizes.iter().map(|len| len.bytes()).chain(mixed);
-    if let Some(short) = asked.clone().find(|size| *size < least) {
-        let tags = match tags {
-            0 => String::new(),
-            some => format!(" and {some} VLAN tags"),
-        };
-        let reason = format!("{short} bytes hold no {protocol} frame with a signature{tags}");
-        return Err(refused("--sizes", reason, &format!("{least} bytes at least")));
-    }
+    lengths(args)?;
     let mut seen = BTreeSet::new();
     if let Some(again) = flags.sizes.iter().map(|len| len.bytes()).find(|it| !seen.insert(*it)) {
         return Err(refused("--sizes", format!("{again} is there twice"), "name each once"));
@@ -164,6 +161,30 @@ fn frames(args: &Args) -> Result<(), Failure> {
     if flags.flows == 1 && (flags.many_hosts || flags.shuffle) {
         let flag = if flags.many_hosts { "--many-hosts" } else { "--shuffle" };
         return Err(refused(flag, "there is one flow", "add --flows N"));
+    }
+    Ok(())
+}
+
+/// Lengths within what the headers leave.
+fn lengths(args: &Args) -> Result<(), Failure> {
+    let (protocol, tags) = (args.frames.protocol, args.frames.vlan.len());
+    let (least, most) = (shortest_bytes(protocol, tags), longest_bytes(protocol, tags));
+    let mix = suite::mix(args);
+    let mixed: Vec<u32> = mix.iter().flat_map(|mix| mix.lengths()).collect();
+    let asked = args.frames.sizes.iter().map(|len| len.bytes()).chain(mixed);
+    let with = match tags {
+        0 => String::new(),
+        some => format!(" and {some} VLAN tags"),
+    };
+    for size in asked {
+        if size < least {
+            let reason = format!("{size} bytes hold no {protocol} frame with a signature{with}");
+            return Err(refused("--sizes", reason, &format!("{least} bytes at least")));
+        }
+        if size > most {
+            let reason = format!("{size} bytes are longer than a {protocol} frame can be{with}");
+            return Err(refused("--sizes", reason, &format!("{most} bytes at most")));
+        }
     }
     Ok(())
 }

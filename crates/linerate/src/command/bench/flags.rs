@@ -8,7 +8,7 @@ use linerate_core::units::{BitRate, FrameLen, PacketRate, parse_span};
 use super::contract::Contract;
 use super::device::Device;
 use super::goal::Goals;
-use super::mix::Mix;
+use super::mix::MixArg;
 use super::port::PortArg;
 use crate::command::measure::Output;
 
@@ -114,9 +114,9 @@ pub(super) struct Frames {
     /// Frames of 64, 594 and 1518 bytes as 7 to 4 to 1
     #[arg(long, help_heading = "Frames", conflicts_with = "mix")]
     pub(super) imix: bool,
-    /// A mix of lengths with their shares: 64:7,594:4,1518:1
+    /// A mix of lengths with their shares, 64:7,594:4,1518:1, or letters of RFC 6985
     #[arg(long, value_name = "BYTES:SHARE,...", help_heading = "Frames")]
-    pub(super) mix: Option<Mix>,
+    pub(super) mix: Option<MixArg>,
     /// What frames carry: udp4, udp6, tcp4, tcp6, ethernet, decnet, appletalk, ipx
     #[arg(long, help_heading = "Frames", default_value = "udp4")]
     pub(super) protocol: BenchProtocol,

@@ -8,7 +8,7 @@ use linerate_core::record::{
 
 use super::check;
 use super::flags::Args;
-use super::mix::Mix;
+use super::mix::MixArg;
 use crate::command::tcp::nanos;
 
 /// Lengths of RFC 2544 §9.1, Ethernet.
@@ -143,8 +143,9 @@ fn frames(args: &Args) -> Vec<BenchFrames> {
 }
 
 /// The mix, where one is asked for.
-pub(super) fn mix(args: &Args) -> Option<Mix> {
-    if args.frames.imix { Some(Mix::imix()) } else { args.frames.mix.clone() }
+pub(super) fn mix(args: &Args) -> Option<MixArg> {
+    let (least, longest) = (shortest(args), 1518 + tag_bytes(args));
+    if args.frames.imix { Some(MixArg::imix(least, longest)) } else { args.frames.mix.clone() }
 }
 
 /// The lengths. Those that nobody asked for are made long enough for the headers.
@@ -152,9 +153,15 @@ pub(super) fn sizes(args: &Args) -> Vec<u32> {
     if !args.frames.sizes.is_empty() {
         return args.frames.sizes.iter().map(|len| len.bytes()).collect();
     }
-    let least = check::shortest_bytes(args.frames.protocol, args.frames.vlan.len());
-    let tags = 4 * u32::try_from(args.frames.vlan.len()).unwrap_or(0);
     // A tag makes the longest frame longer: 1522 with one (IEEE 802.3 §3.2.7).
-    let with_tags = |size: u32| if size == 1518 { size + tags } else { size };
-    SIZES.into_iter().map(|size| with_tags(size).max(least)).collect()
+    let with_tags = |size: u32| if size == 1518 { size + tag_bytes(args) } else { size };
+    SIZES.into_iter().map(|size| with_tags(size).max(shortest(args))).collect()
+}
+
+fn shortest(args: &Args) -> u32 {
+    check::shortest_bytes(args.frames.protocol, args.frames.vlan.len())
+}
+
+fn tag_bytes(args: &Args) -> u32 {
+    4 * u32::try_from(args.frames.vlan.len()).unwrap_or(0)
 }
