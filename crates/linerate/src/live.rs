@@ -57,32 +57,9 @@ impl UdpLines {
     }
 }
 
-/// Prints the lines of a benchmark as they come: what it does next, and each of its trials.
-pub(crate) struct BenchLines {
-    live: bool,
-}
-
-impl BenchLines {
-    /// Lines for people, or none.
-    pub(crate) const fn new(flags: &Output) -> Self {
-        Self { live: flags.live() }
-    }
-
-    /// Prints what an event says.
-    pub(crate) fn event(&mut self, event: &Event) {
-        if !self.live {
-            return;
-        }
-        match event {
-            Event::BenchStep(line) | Event::Note(line) => output::note(line),
-            Event::BenchTrial(trial) => output::note(&bench_line(trial)),
-            _ => {}
-        }
-    }
-}
-
-/// `  12.3 s  throughput   744,048/s offered  sent 744,048  received 744,048  nothing lost`.
-fn bench_line(trial: &BenchTrial) -> String {
+/// One trial of a benchmark: when, what for, the load and its length, what went out and came in,
+/// and the verdict.
+pub(crate) fn bench_line(trial: &BenchTrial) -> String {
     let sum = |of: fn(&TrialPort) -> u64| trial.ports.iter().map(of).sum::<u64>();
     let (sent, lost) = (sum(|port| port.sent), sum(TrialPort::lost));
     let offered: f64 = trial.ports.iter().map(|port| port.offered_fps).sum();

@@ -3,7 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use linerate_core::units::{Fraction, parse_span};
+use linerate_core::lab::BUFFER_FRAMES_MAX;
+use linerate_core::units::{BitRate, Fraction, parse_span};
 
 use super::words::{count, settings, value};
 
@@ -32,11 +33,11 @@ pub(super) struct Planted {
     /// Rate of the medium behind it, bit/s.
     pub(super) bits_per_sec: Option<u64>,
     /// Frames that wait at most.
-    pub(super) buffer_frames: Option<u64>,
+    pub(super) buffer_frames: Option<u32>,
     /// Delay of every frame.
     pub(super) latency: Duration,
-    /// Share of frames lost at random.
-    pub(super) loss: f64,
+    /// One frame of so many is lost, at random.
+    pub(super) loss_one_in: Option<u32>,
     /// It stops for the second span once in the first.
     pub(super) stall: Option<Stall>,
 }
@@ -76,10 +77,10 @@ fn planted(text: &str) -> Result<Planted, String> {
         let span = |text: &str| parse_span(text).map_err(|error| format!("{key}: {error}"));
         match key {
             "frames_per_sec" => planted.frames_per_sec = Some(count(key, text)?),
-            "bits_per_sec" => planted.bits_per_sec = Some(count(key, text)?),
-            "buffer_frames" => planted.buffer_frames = Some(count(key, text)?),
+            "bits_per_sec" => planted.bits_per_sec = Some(rate(key, text)?),
+            "buffer_frames" => planted.buffer_frames = Some(buffer(key, text)?),
             "latency" => planted.latency = span(text)?,
-            "loss" => planted.loss = value::<Fraction>(key, text)?.value(),
+            "loss" => planted.loss_one_in = one_in(key, text)?,
             _ => {
                 let (every, length) =
                     text.split_once('/').ok_or("stall is EVERY/LENGTH: 20s/5ms")?;
@@ -92,12 +93,32 @@ fn planted(text: &str) -> Result<Planted, String> {
         }
     }
     if planted.frames_per_sec.is_none() && planted.bits_per_sec.is_none() {
-        return Err("it lacks frames_per_sec=N or bits_per_sec=N, its capacity".to_owned());
-    }
-    if planted.loss >= 1.0 {
-        return Err("loss is below 1".to_owned());
+        return Err("it lacks frames_per_sec=N or bits_per_sec=RATE, its capacity".to_owned());
     }
     Ok(planted)
+}
+
+fn rate(key: &str, text: &str) -> Result<u64, String> {
+    let bits = value::<BitRate>(key, text)?.bits_per_sec();
+    if bits < 1000 { Err(format!("{key} is below 1 kbit/s")) } else { Ok(bits) }
+}
+
+fn buffer(key: &str, text: &str) -> Result<u32, String> {
+    let frames = u32::try_from(count(key, text)?).ok().filter(|it| *it <= BUFFER_FRAMES_MAX);
+    frames.ok_or_else(|| format!("{key}: at most {BUFFER_FRAMES_MAX}"))
+}
+
+/// A share as one in so many frames, rounded; none for 0.
+fn one_in(key: &str, text: &str) -> Result<Option<u32>, String> {
+    let share = value::<Fraction>(key, text)?.value();
+    if share > 0.5 {
+        return Err(format!("{key} is at most 0.5"));
+    }
+    if share > 0.0 && share < 1.0 / f64::from(u32::MAX) {
+        return Err(format!("{key} is 0, or one in 4 billion and more"));
+    }
+    // Between 2 and the largest u32.
+    Ok((share > 0.0).then(|| (1.0 / share).round() as u32))
 }
 
 impl Device {
@@ -138,7 +159,7 @@ mod tests {
             bits_per_sec: None,
             buffer_frames: Some(64),
             latency: Duration::from_micros(10),
-            loss: 1e-5,
+            loss_one_in: Some(100_000),
             stall: Some(stall),
         };
         assert_eq!(text.parse(), Ok(Device::Planted(expected)));
@@ -154,7 +175,7 @@ mod tests {
             ("planted:", "is none of frames_per_sec="),
             ("planted:latency=1us", "its capacity"),
             ("planted:frames_per_sec=0", "no whole number above 0"),
-            ("planted:frames_per_sec=1k,loss=1", "loss is below 1"),
+            ("planted:frames_per_sec=1k,loss=1", "at most 0.5"),
             ("planted:frames_per_sec=1k,stall=5ms", "EVERY/LENGTH"),
             ("planted:frames_per_sec=1k,stall=5ms/20s", "shorter"),
         ] {

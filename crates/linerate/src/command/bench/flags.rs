@@ -1,5 +1,6 @@
 //! Flags of `linerate bench`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_core::record::{BenchProtocol, BenchTest, CounterKind, GeneratorKind};
@@ -33,9 +34,47 @@ pub(crate) struct Args {
     /// Only show what would be measured and how long it takes
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Write the report into this directory [default: reports/STUDY-RUN beside the store]
+    #[arg(long, value_name = "DIR")]
+    pub(super) report: Option<PathBuf>,
     #[command(flatten)]
     pub(super) output: Output,
 }
+
+/// What a study's plan says itself.
+const OF_PLANS: [&str; 31] = [
+    "ports",
+    "device",
+    "filters",
+    "placement",
+    "tests",
+    "goals",
+    "quick",
+    "rfc2544",
+    "trial_time",
+    "soak_time",
+    "wait",
+    "repeat",
+    "contract",
+    "sizes",
+    "imix",
+    "mix",
+    "protocol",
+    "vlan",
+    "dscp",
+    "flows",
+    "many_hosts",
+    "shuffle",
+    "burst",
+    "dual",
+    "mesh",
+    "generator",
+    "counter",
+    "line_rate",
+    "rate_max",
+    "seed",
+    "force_interface",
+];
 
 /// A device that is made on this machine, or a study of devices.
 #[derive(Debug, clap::Args)]
@@ -51,11 +90,11 @@ pub(super) struct Made {
     #[arg(long, value_name = "WHERE", help_heading = "Device", requires = "device")]
     pub(super) placement: Option<Placed>,
     /// Show this command in under a minute: the study bench-demo
-    #[arg(long, help_heading = "Device", conflicts_with_all = ["ports", "device", "plan"])]
+    #[arg(long, help_heading = "Device", conflicts_with_all = OF_PLANS)]
     pub(super) demo: bool,
     /// Run a study of devices: bradner, or any that linerate study lists
     #[arg(long, value_name = "STUDY", help_heading = "Device",
-          conflicts_with_all = ["ports", "device"])]
+          conflicts_with_all = OF_PLANS, conflicts_with = "demo")]
     pub(super) plan: Option<String>,
 }
 

@@ -1,31 +1,41 @@
 //! The interfaces that the user named, as this host has them: there, up, long enough, and none by
 //! which the host reaches the rest of the world.
 
-use linerate_core::record::{BenchPlan, Failure, Fault};
+use std::collections::BTreeMap;
+
+use linerate_core::record::{BenchPlan, Failure, Fault, Plan};
+use linerate_core::study::StudyPlan;
 use linerate_sys::host;
 use linerate_sys::netlink::{LinkFacts, RouteSocket};
 use linerate_sys::userns::may_send_frames;
 
-/// Holds the plans against this host.
-pub(super) fn check(plans: &[BenchPlan], force: bool) -> Result<(), Failure> {
-    let Some(plan) = plans.first() else { return Ok(()) };
-    let links = links()?;
-    for port in &plan.ports {
-        let link = find(&links, &port.interface)?;
-        usable(link)?;
-        let longest = plans.iter().map(longest_bytes).max().unwrap_or(0);
-        fits(link, longest, plan.frames.vlans.len())?;
-    }
-    if !force {
-        let routes = default_route_interfaces();
-        let port = plan.ports.iter().find(|port| routes.contains(&port.interface));
-        if let Some(port) = port {
-            let reason = "this host's default route leaves by it, and floods belong on networks \
-                          of their own (RFC 6815)";
-            return Err(refused(&port.interface, reason).advise(
-                "name another interface, or add --force-interface if it must be this one",
-            ));
+/// Holds a study's plan against this host, where its ports are interfaces of the host itself.
+pub(super) fn check(plan: &StudyPlan, force: bool) -> Result<(), Failure> {
+    let cells = plan.cells();
+    let plans = cells.iter().filter_map(|cell| match &cell.plan {
+        Plan::Bench(plan) => Some(plan),
+        _ => None,
+    });
+    let mut longest: BTreeMap<&str, (u32, usize)> = BTreeMap::new();
+    for plan in plans {
+        let ports = plan.ports.iter().filter(|port| port.host.is_none());
+        let (bytes, tags) = (longest_bytes(plan), plan.frames.vlans.len());
+        for port in ports {
+            let most = longest.entry(&port.interface).or_default();
+            *most = (most.0.max(bytes), tags);
         }
+    }
+    if longest.is_empty() {
+        return Ok(());
+    }
+    let (links, routes) = (links()?, default_route_interfaces());
+    for (name, (bytes, tags)) in &longest {
+        let link = find(&links, name)?;
+        if !force && routes.iter().any(|route| route == name) {
+            return Err(in_use(name));
+        }
+        usable(link)?;
+        fits(link, *bytes, *tags)?;
     }
     if may_send_frames() {
         return Ok(());
@@ -33,6 +43,13 @@ pub(super) fn check(plans: &[BenchPlan], force: bool) -> Result<(), Failure> {
     let reason = "raw frames need CAP_NET_RAW and CAP_NET_ADMIN";
     Err(Failure::new(Fault::System, "bench", "the ports", reason)
         .advise("run as root, or try --device, which makes a network of its own"))
+}
+
+fn in_use(interface: &str) -> Failure {
+    let reason = "this host's default route leaves by it, and floods belong on networks of their \
+                  own (RFC 6815)";
+    refused(interface, reason)
+        .advise("name another interface, or add --force-interface if it must be this one")
 }
 
 fn refused(interface: &str, reason: impl std::fmt::Display) -> Failure {

@@ -1,14 +1,17 @@
-//! From flags to plans: one for each frame length, every default filled in.
+//! From flags to a study: every default filled in.
 
 use std::time::Duration;
 
+use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchTest, BenchTimes, BenchWay, Failure,
+    BenchFrames, BenchGoal, BenchPlan, BenchTest, BenchTimes, BenchWay, Failure,
 };
+use linerate_core::study::{self, Measure, OrderedContract, StudyPlan, Test, TestKind, Topology};
 
 use super::check;
 use super::flags::Args;
 use super::mix::MixArg;
+use super::place::Place;
 use crate::command::tcp::nanos;
 
 /// Lengths of RFC 2544 §9.1, Ethernet.
@@ -31,26 +34,90 @@ const TESTS_RFC2544: [BenchTest; 5] = [
 const QUICK_OF_MINUTES: u64 = 100;
 const QUICK: u64 = 10;
 
-/// What the flags ask for.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Suite {
-    /// One for each length; ports are empty for a device that is made here.
-    pub(super) plans: Vec<BenchPlan>,
-}
-
-/// The plans.
+/// What the flags ask for, as a study: a topology for each state of the device, a test with the
+/// lengths.
 /// # Errors
 /// One line on what does not go together.
-pub(super) fn of(args: &Args) -> Result<Suite, Failure> {
+pub(super) fn of(args: &Args) -> Result<StudyPlan, Failure> {
     check::flags(args)?;
-    let ports: Vec<BenchPort> = args.ports.iter().map(|port| port.plan()).collect();
-    let plans = frames(args).into_iter().map(|frames| plan(args, &ports, frames)).collect();
-    Ok(Suite { plans })
+    let plan = plan(args, frames(args));
+    let topologies = match &args.made.device {
+        Some(device) => Place { device, args, longest_bytes: longest_bytes(args) }.topologies(),
+        None => vec![outside(&plan)],
+    };
+    Ok(StudyPlan {
+        name: NAME.to_owned(),
+        title: title(args),
+        source: None,
+        purpose: None,
+        shuffle_seed: None,
+        retries: None,
+        topologies,
+        tests: vec![Test {
+            id: "frames".to_owned(),
+            on: None,
+            kind: TestKind::Bench(test(args, plan)),
+            repetitions: 1,
+        }],
+        questions: Vec::new(),
+    })
 }
 
-fn plan(args: &Args, ports: &[BenchPort], frames: BenchFrames) -> BenchPlan {
+/// Name of the studies that this command makes.
+pub(super) const NAME: &str = "bench";
+
+fn test(args: &Args, plan: BenchPlan) -> study::BenchTest {
+    let mix = mix(args).map(|mix| mix.text());
+    study::BenchTest {
+        frame_sizes: mix.is_none().then(|| sizes(args)),
+        mix,
+        measures: plan.tests.iter().copied().map(Measure).collect(),
+        vlans: Some(plan.frames.vlans.clone()).filter(|tags| !tags.is_empty()),
+        contract: plan.contract.as_ref().map(|it| OrderedContract {
+            cir: it.cir.to_string(),
+            cbs_bytes: it.cbs_bytes,
+            eir: it.eir.map(|rate| rate.to_string()),
+            ebs_bytes: it.ebs_bytes,
+        }),
+        plan: Some(Box::new(plan)),
+        ..study::BenchTest::default()
+    }
+}
+
+/// Interfaces of this host, with a device between them that nobody here knows.
+fn outside(plan: &BenchPlan) -> Topology {
+    let name = |at: usize| plan.ports.get(at).map_or("", |port| &port.interface).to_owned();
+    let names: Vec<_> = plan.ports.iter().map(|port| port.interface.as_str()).collect();
+    Topology {
+        id: "device".to_owned(),
+        title: format!("device between {}", names.join(", ")),
+        class: "device".to_owned(),
+        lab: LabPlan::default(),
+        client: name(0),
+        server: name(1),
+        l2_hops: 0,
+        l3_hops: u32::from(plan.ports.iter().any(|port| port.gateway.is_some())),
+        published: None,
+    }
+}
+
+/// `Benchmark of a router with 0, 10 filters: strict / 100, typical / 10`.
+fn title(args: &Args) -> String {
+    let what = match &args.made.device {
+        Some(device) => format!("{} made here", device.name()),
+        None => {
+            let names: Vec<_> = args.ports.iter().map(|port| port.interface.as_str()).collect();
+            format!("device between {}", names.join(", "))
+        }
+    };
+    let quick = if args.what.quick { ", a quick look" } else { "" };
+    format!("Benchmark of the {what}{quick}")
+}
+
+/// The plan of every length; it has ports only where they are interfaces of this host.
+fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
     BenchPlan {
-        ports: ports.to_vec(),
+        ports: args.ports.iter().map(|port| port.plan()).collect(),
         frames,
         way: match (args.frames.dual, args.frames.mesh) {
             (true, _) => BenchWay::Dual,
@@ -122,10 +189,10 @@ fn times(args: &Args) -> BenchTimes {
     times
 }
 
-/// The frames of each plan.
-fn frames(args: &Args) -> Vec<BenchFrames> {
+/// The frames of the plan; each value of the test has its own length.
+fn frames(args: &Args) -> BenchFrames {
     let flags = &args.frames;
-    let common = BenchFrames {
+    BenchFrames {
         protocol: flags.protocol,
         vlans: flags.vlan.clone(),
         dscp: flags.dscp,
@@ -134,12 +201,13 @@ fn frames(args: &Args) -> Vec<BenchFrames> {
         shuffled: flags.shuffle,
         burst: flags.burst,
         ..BenchFrames::default()
-    };
-    if let Some(mix) = mix(args) {
-        return vec![BenchFrames { size_bytes: mix.mean_bytes(), mix: Some(mix.text()), ..common }];
     }
-    let of = |size_bytes| BenchFrames { size_bytes, ..common.clone() };
-    sizes(args).into_iter().map(of).collect()
+}
+
+/// The longest frame.
+fn longest_bytes(args: &Args) -> u32 {
+    let mixed = mix(args).and_then(|mix| mix.lengths().max());
+    mixed.or_else(|| sizes(args).into_iter().max()).unwrap_or(0)
 }
 
 /// The mix, where one is asked for.
