@@ -1,8 +1,9 @@
 //! Speed and pace of the generator and the counter, and a planted capacity, on veth pairs between
 //! namespaces:
 //!
-//!     frames [SECONDS]
+//!     frames [SECONDS [BATCH ...]]
 //!
+//! With batches, full rate with each of them and nothing else.
 //! Prints a line for each run: frames sent a second, in real time and of processor time; what
 //! arrived; late frames; the error of the rate; gaps and latencies at the counter. Needs root.
 
@@ -44,8 +45,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bytes rate batch fields: M/s, M per processor second, arrived, late (worst), \
         rate error; gap p1 p50 p90 p99 p99.9 max; latency p50 p99"
     )?;
-    for plan in plans() {
+    let batches = std::env::args().skip(2).map(|it| it.parse().map(Some));
+    let batches = batches.collect::<Result<Vec<_>, _>>()?;
+    let asked: Vec<_> = batches.iter().map(|batch| Plan::flood(60, *batch)).collect();
+    for plan in if asked.is_empty() { plans() } else { asked.clone() } {
         writeln!(output, "{}", plan.run(&mut sink, NEAR, seconds)?)?;
+    }
+    if !asked.is_empty() {
+        return Ok(());
     }
     for capacity in [2_000, 100_000, 500_000, 1_000_000] {
         near.enter()?;
