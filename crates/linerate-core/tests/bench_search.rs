@@ -259,10 +259,16 @@ fn the_rate_of_stalls_is_named_with_an_interval_that_holds_it() {
 
 #[test]
 fn scattered_loss_is_told_from_stalls() {
-    let mut device = Device { loss_ratio: 1e-5, ..Device::with_capacity(1_000_000) }.seeded(7);
-    let pair = Pair::of(&both(&mut device, 2_000_000)).expect("two goals");
-    let Cause::Scattered { low, high, .. } = pair.cause else { panic!("{pair:?}") };
-    assert!(low <= 1e-5 && 1e-5 <= high, "{low} {high}");
+    let mut held = 0;
+    for seed in 0..40 {
+        let device = Device { loss_ratio: 1e-5, ..Device::with_capacity(1_000_000) };
+        let search = both(&mut device.seeded(seed), 2_000_000);
+        let pair = Pair::of(&search).expect("two goals");
+        let Cause::Scattered { low, high, .. } = pair.cause else { panic!("{pair:?}") };
+        held += u32::from(low <= 1e-5 && 1e-5 <= high);
+    }
+    // 38 of 40 at 95 %; four standard deviations of 1.4 below that are 32.
+    assert!(held >= 32, "{held}");
 }
 
 #[test]

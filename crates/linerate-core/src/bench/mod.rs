@@ -3,13 +3,21 @@
 //! What is here is pure: which frames a trial sends, which load comes next, what a series of
 //! trials says. Interfaces and clocks are the engine's.
 
+pub mod activation;
+pub mod addresses;
 pub mod burst;
+pub mod congestion;
 pub mod curve;
 mod frames;
+pub mod latency;
 pub mod medium;
 pub mod pair;
 pub mod poisson;
+pub mod policer;
+pub mod recovery;
 pub mod search;
+pub mod soak;
+pub mod time_needed;
 
 pub use frames::{
     Foreign, FrameLoad, FrameTemplate, HeaderSum, Pace, Received, SIGNATURE_BYTES, Sent, Signature,

@@ -15,6 +15,9 @@ use crate::stats::{Z_95, wilson_interval};
 /// Frames that are missing in a row, on average, from which on losses are stalls.
 const STALL_FRAMES_MIN: f64 = 2.0;
 
+/// Times the expected loss up to which a trial lost frames in the same way, and not by overload.
+const ALIKE_MAX: f64 = 10.0;
+
 /// Why strict is below typical.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "cause")]
@@ -99,14 +102,23 @@ fn cause(least: u64, most: u64, trials: &[Tried]) -> Cause {
             None => Cause::Unexplained,
         };
     }
-    match wilson_interval(sum.lost, sum.sent, Z_95) {
-        Some(interval) => Cause::Scattered {
-            loss_ratio: sum.lost as f64 / sum.sent as f64,
-            low: interval.low,
-            high: interval.high,
-        },
-        None => Cause::Unexplained,
-    }
+    scattered(&sum, least, trials).unwrap_or(Cause::Unexplained)
+}
+
+/// Scattered loss from all trials that are not overloaded. Loads between the two results are those
+/// at which the search happened to see little loss; all others at the same ratio undo that.
+fn scattered(near: &Losses, least: u64, trials: &[Tried]) -> Option<Cause> {
+    let ratio = near.lost as f64 / near.sent.max(1) as f64;
+    let is_alike = |it: &&Tried| {
+        let expected = ratio * it.outcome.sent as f64;
+        let lost = it.outcome.lost() as f64;
+        it.counts() && it.trial.load_fps >= least && lost <= ALIKE_MAX * expected.max(1.0)
+    };
+    let mut sum = Losses::default();
+    trials.iter().filter(is_alike).for_each(|it| sum.add(it));
+    let interval = wilson_interval(sum.lost, sum.sent, Z_95)?;
+    let loss_ratio = sum.lost as f64 / sum.sent as f64;
+    Some(Cause::Scattered { loss_ratio, low: interval.low, high: interval.high })
 }
 
 #[derive(Default)]

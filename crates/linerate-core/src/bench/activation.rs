@@ -1,0 +1,463 @@
+//! Service activation: does each service get what was ordered, and do all of them together?
+//!
+//! First each service alone in steps of its committed rate, then with its excess rate, then above
+//! both to see the policer; then all services together for a long time. A failed service ends the
+//! first part before the second, unless all is asked for. Source: ITU-T Y.1564 §8; the step above
+//! both rates is CIR + 125 % of EIR, and 125 % of CIR where there is no EIR.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::search::{Controller, INVALID_MAX, Invalid, Step};
+
+/// Steps of the committed rate, percent.
+pub const STEPS_PERCENT: [u64; 4] = [25, 50, 75, 100];
+
+/// What a service must keep to at its committed rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Criteria {
+    /// Largest frame loss ratio.
+    pub loss_ratio: f64,
+    /// Largest frame transfer delay, ns; `None` when there is no such limit.
+    pub delay_ns: Option<u64>,
+    /// Largest delay variation, ns.
+    pub variation_ns: Option<u64>,
+}
+
+/// A service as ordered. Rates and bytes are counted at the layer of the contract.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// Committed information rate, bit/s.
+    pub cir_bps: u64,
+    /// Excess information rate, bit/s; 0 for none.
+    pub eir_bps: u64,
+    /// Committed and excess burst together, bytes: they may come through on top of the rates.
+    pub burst_bytes: u64,
+    /// Whether a policer is to hold it to its rates.
+    pub is_policed: bool,
+    /// Its limits.
+    pub criteria: Criteria,
+}
+
+/// What part of the test it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "stage")]
+pub enum Stage {
+    /// A share of the committed rate.
+    Committed {
+        /// Percent of CIR.
+        percent: u64,
+    },
+    /// CIR + EIR.
+    Excess,
+    /// Above both.
+    Policing,
+    /// All services together at CIR.
+    Performance,
+}
+
+/// A trial: services with the rates to send them at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceTrial {
+    /// The part of the test.
+    pub stage: Stage,
+    /// Number of the service and its rate, bit/s.
+    pub loads: Vec<(usize, u64)>,
+    /// How long, ns.
+    pub duration_ns: u64,
+}
+
+/// What became of one service in a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceCounts {
+    /// Number of the service.
+    pub service: usize,
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames that came out.
+    pub received: u64,
+    /// Their bytes, as the contract counts.
+    pub received_bytes: u64,
+    /// Frame transfer delay, ns, in the statistic of the order; `None` when not measured.
+    pub delay_ns: Option<u64>,
+    /// Delay variation, ns.
+    pub variation_ns: Option<u64>,
+}
+
+/// What became of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceOutcome {
+    /// Each service of the trial.
+    pub counts: Vec<ServiceCounts>,
+    /// Time of sending, ns.
+    pub elapsed_ns: u64,
+    /// Why it does not count.
+    pub invalid: Option<Invalid>,
+}
+
+/// A limit that was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "broken")]
+pub enum Broken {
+    /// More frames were lost.
+    Loss {
+        /// The loss ratio.
+        ratio: f64,
+    },
+    /// Frames were later, or the delay was not measured.
+    Delay {
+        /// The delay, ns.
+        ns: Option<u64>,
+    },
+    /// The delay varied more, or was not measured.
+    Variation {
+        /// The variation, ns.
+        ns: Option<u64>,
+    },
+    /// Less than the committed rate came through.
+    BelowCommitted {
+        /// What came, bit/s.
+        bps: f64,
+    },
+    /// More than both rates and the bursts came through: the policer is too lax.
+    AboveContract {
+        /// What came, bit/s.
+        bps: f64,
+    },
+}
+
+/// A verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// Number of the service.
+    pub service: usize,
+    /// The part of the test.
+    pub stage: Stage,
+    /// Information rate that came through, bit/s.
+    pub received_bps: f64,
+    /// Loss ratio.
+    pub loss_ratio: f64,
+    /// Limits that were not kept; none for a pass.
+    pub broken: Vec<Broken>,
+}
+
+/// Why there is no test.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ActivationError {
+    /// No services.
+    #[error("an activation test needs a service")]
+    NoService,
+    /// A service without a committed rate.
+    #[error("service {name}: the committed rate is 0; there is nothing to commit to")]
+    NoRate {
+        /// Its name.
+        name: String,
+    },
+    /// Times of 0.
+    #[error("steps and the performance test last longer than 0 s")]
+    NoTime,
+}
+
+/// Times of the two parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// Each step, ns: 1 to 60 s.
+    pub step_ns: u64,
+    /// All services together, ns: 15 min, 2 h or 24 h.
+    pub performance_ns: u64,
+}
+
+/// The test.
+#[derive(Clone, Debug)]
+pub struct Activation {
+    services: Vec<Service>,
+    plan: Vec<ServiceTrial>,
+    done: usize,
+    invalid: usize,
+    goes_on: bool,
+    verdicts: Vec<Verdict>,
+}
+
+impl Activation {
+    /// The test of these services; `goes_on` runs the second part even if the first failed.
+    /// # Errors
+    /// No service, one without a committed rate, a time of 0.
+    pub fn new(
+        services: Vec<Service>,
+        times: Times,
+        goes_on: bool,
+    ) -> Result<Self, ActivationError> {
+        if services.is_empty() {
+            return Err(ActivationError::NoService);
+        }
+        if let Some(service) = services.iter().find(|service| service.cir_bps == 0) {
+            return Err(ActivationError::NoRate { name: service.name.clone() });
+        }
+        if times.step_ns == 0 || times.performance_ns == 0 {
+            return Err(ActivationError::NoTime);
+        }
+        let plan = plan(&services, times);
+        Ok(Self { services, plan, done: 0, invalid: 0, goes_on, verdicts: Vec::new() })
+    }
+
+    /// All trials, in their order.
+    pub fn plan(&self) -> &[ServiceTrial] {
+        &self.plan
+    }
+
+    /// Verdicts so far.
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.verdicts
+    }
+
+    /// Whether all parts were run and every limit was kept.
+    pub fn has_passed(&self) -> bool {
+        self.done == self.plan.len() && self.is_clean()
+    }
+
+    fn is_clean(&self) -> bool {
+        self.verdicts.iter().all(|verdict| verdict.broken.is_empty())
+    }
+}
+
+impl Controller for Activation {
+    type Trial = ServiceTrial;
+    type Outcome = ServiceOutcome;
+
+    fn next(&self) -> Step<ServiceTrial> {
+        let trial = self.plan.get(self.done).filter(|trial| {
+            let is_held = trial.stage == Stage::Performance && !self.goes_on && !self.is_clean();
+            !is_held && self.invalid < INVALID_MAX
+        });
+        trial.cloned().map_or(Step::Done, Step::Trial)
+    }
+
+    fn take(&mut self, outcome: ServiceOutcome) {
+        let Some(trial) = self.next().trial() else { return };
+        if outcome.invalid.is_some() || outcome.elapsed_ns == 0 {
+            self.invalid += 1;
+            return;
+        }
+        self.invalid = 0;
+        self.done += 1;
+        for counts in &outcome.counts {
+            if let Some(service) = self.services.get(counts.service) {
+                self.verdicts.push(verdict(service, trial.stage, counts, outcome.elapsed_ns));
+            }
+        }
+    }
+}
+
+/// The trials of a test.
+fn plan(services: &[Service], times: Times) -> Vec<ServiceTrial> {
+    let mut plan = Vec::new();
+    for (number, service) in services.iter().enumerate() {
+        let mut add = |stage, bps| {
+            let loads = vec![(number, bps)];
+            plan.push(ServiceTrial { stage, loads, duration_ns: times.step_ns });
+        };
+        for percent in STEPS_PERCENT {
+            add(Stage::Committed { percent }, share(service.cir_bps, percent));
+        }
+        if service.eir_bps > 0 {
+            add(Stage::Excess, service.cir_bps.saturating_add(service.eir_bps));
+        }
+        if service.is_policed {
+            add(Stage::Policing, policing_bps(service));
+        }
+    }
+    let loads = services.iter().map(|service| service.cir_bps).enumerate().collect();
+    let duration_ns = times.performance_ns;
+    plan.push(ServiceTrial { stage: Stage::Performance, loads, duration_ns });
+    plan
+}
+
+/// So many percent of a rate.
+fn share(bps: u64, percent: u64) -> u64 {
+    u64::try_from(u128::from(bps) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+}
+
+/// The rate that a policer must cut.
+fn policing_bps(service: &Service) -> u64 {
+    match service.eir_bps {
+        0 => share(service.cir_bps, 125),
+        eir => service.cir_bps.saturating_add(share(eir, 125)),
+    }
+}
+
+fn verdict(service: &Service, stage: Stage, counts: &ServiceCounts, elapsed_ns: u64) -> Verdict {
+    let seconds = elapsed_ns as f64 / 1e9;
+    let received_bps = counts.received_bytes as f64 * 8.0 / seconds;
+    let lost = counts.sent.saturating_sub(counts.received);
+    let loss_ratio = if counts.sent == 0 { 1.0 } else { lost as f64 / counts.sent as f64 };
+    let broken = match stage {
+        Stage::Committed { .. } | Stage::Performance => committed(service, counts, loss_ratio),
+        Stage::Excess | Stage::Policing => above(service, stage, received_bps, seconds),
+    };
+    Verdict { service: counts.service, stage, received_bps, loss_ratio, broken }
+}
+
+/// At or below the committed rate all limits hold.
+fn committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<Broken> {
+    let Criteria { loss_ratio: most, delay_ns, variation_ns } = service.criteria;
+    let is_above = |got: Option<u64>, most: Option<u64>| match (got, most) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(got), Some(most)) => got > most,
+    };
+    let loss = (loss_ratio > most).then_some(Broken::Loss { ratio: loss_ratio });
+    let delay = is_above(counts.delay_ns, delay_ns);
+    let delay = delay.then_some(Broken::Delay { ns: counts.delay_ns });
+    let variation = is_above(counts.variation_ns, variation_ns);
+    let variation = variation.then_some(Broken::Variation { ns: counts.variation_ns });
+    loss.into_iter().chain(delay).chain(variation).collect()
+}
+
+/// Above it the committed rate still comes through, and with a policer no more than the contract.
+fn above(service: &Service, stage: Stage, received_bps: f64, seconds: f64) -> Vec<Broken> {
+    let least = service.cir_bps as f64 * (1.0 - service.criteria.loss_ratio);
+    // A whole number of frames makes the rate a little less than asked.
+    let is_below = received_bps < least * (1.0 - 1e-3);
+    let burst_bps = service.burst_bytes as f64 * 8.0 / seconds;
+    let contract = service.cir_bps as f64 + service.eir_bps as f64 + burst_bps;
+    let is_policing = stage == Stage::Policing && service.is_policed;
+    let is_above = is_policing && received_bps > contract * (1.0 + 1e-3);
+    let below = is_below.then_some(Broken::BelowCommitted { bps: received_bps });
+    let above = is_above.then_some(Broken::AboveContract { bps: received_bps });
+    below.into_iter().chain(above).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME_BYTES: u64 = 1000;
+    const TIMES: Times = Times { step_ns: 10_000_000_000, performance_ns: 900_000_000_000 };
+
+    fn service(eir_bps: u64) -> Service {
+        Service {
+            name: "gold".to_owned(),
+            cir_bps: 10_000_000,
+            eir_bps,
+            burst_bytes: 16_000,
+            is_policed: true,
+            criteria: Criteria { loss_ratio: 1e-4, delay_ns: Some(5_000_000), variation_ns: None },
+        }
+    }
+
+    /// Sends whole frames through a device that passes so much of each service.
+    fn run(activation: &mut Activation, passes_bps: f64, delay_ns: u64) {
+        while let Some(trial) = activation.next().trial() {
+            let seconds = trial.duration_ns as f64 / 1e9;
+            let counts = trial.loads.iter().map(|&(service, bps)| {
+                let frames = |bps: f64| (bps * seconds / 8.0 / FRAME_BYTES as f64) as u64;
+                let (sent, received) = (frames(bps as f64), frames(passes_bps.min(bps as f64)));
+                ServiceCounts {
+                    service,
+                    sent,
+                    received,
+                    received_bytes: received * FRAME_BYTES,
+                    delay_ns: Some(delay_ns),
+                    variation_ns: None,
+                }
+            });
+            let counts = counts.collect();
+            let elapsed_ns = trial.duration_ns;
+            activation.take(ServiceOutcome { counts, elapsed_ns, invalid: None });
+        }
+    }
+
+    fn activation(eir_bps: u64) -> Activation {
+        Activation::new(vec![service(eir_bps)], TIMES, false).expect("a service")
+    }
+
+    #[test]
+    fn steps_are_quarters_of_cir_then_eir_then_above() {
+        let loads = |eir_bps| {
+            let plan = activation(eir_bps);
+            plan.plan().iter().map(|trial| trial.loads[0].1 / 100_000).collect::<Vec<_>>()
+        };
+        // 10 Mbit/s and 4 of excess: 14, then 10 + 1.25 * 4 = 15; alone 12.5.
+        assert_eq!(loads(4_000_000), [25, 50, 75, 100, 140, 150, 100]);
+        assert_eq!(loads(0), [25, 50, 75, 100, 125, 100]);
+    }
+
+    #[test]
+    fn a_device_that_keeps_the_contract_passes() {
+        let mut good = activation(4_000_000);
+        run(&mut good, 14_000_000.0, 1_000_000);
+        assert!(good.has_passed(), "{:?}", good.verdicts());
+        assert_eq!(good.verdicts().len(), 7);
+    }
+
+    #[test]
+    fn a_lax_policer_fails_at_the_last_step() {
+        let mut lax = activation(4_000_000);
+        run(&mut lax, 1e9, 1_000_000);
+        assert!(!lax.has_passed());
+        let broken: Vec<_> =
+            lax.verdicts().iter().filter(|verdict| !verdict.broken.is_empty()).collect();
+        assert_eq!(broken.len(), 1);
+        assert_eq!(broken[0].broken, [Broken::AboveContract { bps: 15_000_000.0 }]);
+        // The long part is not run.
+        assert!(lax.verdicts().iter().all(|verdict| verdict.stage != Stage::Performance));
+    }
+
+    #[test]
+    fn a_device_that_grants_too_little_fails_at_cir() {
+        let mut tight = activation(0);
+        run(&mut tight, 9_000_000.0, 1_000_000);
+        let of = |stage| {
+            let verdicts = tight.verdicts().iter();
+            verdicts.filter(|it| it.stage == stage).flat_map(|it| &it.broken).collect::<Vec<_>>()
+        };
+        assert!(of(Stage::Committed { percent: 75 }).is_empty());
+        let [Broken::Loss { ratio }] = of(Stage::Committed { percent: 100 })[..] else {
+            panic!("a tenth is lost");
+        };
+        assert!((ratio - 0.1).abs() < 1e-9);
+        assert_eq!(of(Stage::Policing), [&Broken::BelowCommitted { bps: 9_000_000.0 }]);
+    }
+
+    #[test]
+    fn a_late_device_fails_and_so_does_one_that_was_not_timed() {
+        let mut late = activation(0);
+        run(&mut late, 10_000_000.0, 6_000_000);
+        assert_eq!(late.verdicts()[0].broken, [Broken::Delay { ns: Some(6_000_000) }]);
+        let none = ServiceCounts {
+            service: 0,
+            sent: 100,
+            received: 100,
+            received_bytes: 100_000,
+            delay_ns: None,
+            variation_ns: None,
+        };
+        assert_eq!(committed(&service(0), &none, 0.0), [Broken::Delay { ns: None }]);
+    }
+
+    #[test]
+    fn impossible_tests_are_refused() {
+        let refused = |services, times| Activation::new(services, times, false).map(drop);
+        assert_eq!(refused(Vec::new(), TIMES), Err(ActivationError::NoService));
+        let free = Service { cir_bps: 0, ..service(0) };
+        assert!(refused(vec![free], TIMES).is_err());
+        let times = Times { step_ns: 0, ..TIMES };
+        assert_eq!(refused(vec![service(0)], times), Err(ActivationError::NoTime));
+    }
+
+    #[test]
+    fn invalid_trials_are_asked_for_again_and_end_the_test() {
+        let mut activation = activation(0);
+        let first = activation.next();
+        for _ in 0..INVALID_MAX {
+            assert_eq!(activation.next(), first);
+            let invalid = Some(Invalid::LinkDown);
+            activation.take(ServiceOutcome { counts: Vec::new(), elapsed_ns: 1, invalid });
+        }
+        assert_eq!(activation.next(), Step::Done);
+        assert!(!activation.has_passed());
+    }
+}

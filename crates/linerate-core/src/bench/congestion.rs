@@ -1,0 +1,114 @@
+//! Congestion in a switch: does a full port hold up frames to another (head-of-line blocking), or
+//! push back on the senders?
+//!
+//! Two ports send at the medium's rate: one half to a free port and half to a congested one, the
+//! other all to the congested one, which is so offered 150 %. Forward pressure: the device sends
+//! faster than the medium allows. Sources: RFC 2889 §5.5 and §5.6.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Loss ratio on the free port up to which no blocking is said to be there: stragglers.
+const LOSS_MAX: f64 = 1e-6;
+
+/// Frames towards one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortCounts {
+    /// Frames that the tester meant to send there.
+    pub intended: u64,
+    /// Frames that it could send: fewer when the device held it back.
+    pub sent: u64,
+    /// Frames that came out there.
+    pub received: u64,
+}
+
+impl PortCounts {
+    const fn lost(self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+
+    fn loss_ratio(self) -> f64 {
+        if self.sent == 0 { 0.0 } else { self.lost() as f64 / self.sent as f64 }
+    }
+}
+
+/// What the test says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Congestion {
+    /// Frames to the free port were lost: head-of-line blocking.
+    pub has_head_of_line_blocking: bool,
+    /// More was meant for the congested port than it can send, and none of what was sent was lost:
+    /// the device held the senders back.
+    pub has_back_pressure: bool,
+    /// The congested port was offered no more than it can carry: the test says nothing about it.
+    pub is_uncongested: bool,
+    /// Loss ratio of frames to the free port.
+    pub free_loss_ratio: f64,
+    /// Loss ratio of frames to the congested port.
+    pub congested_loss_ratio: f64,
+}
+
+impl Congestion {
+    /// The verdict for counts of both ports; `capacity` is the number of frames that the medium
+    /// carries in the time of the trial.
+    pub fn of(free: PortCounts, congested: PortCounts, capacity: u64) -> Self {
+        let is_uncongested = congested.intended <= capacity;
+        Self {
+            has_head_of_line_blocking: free.loss_ratio() > LOSS_MAX,
+            has_back_pressure: !is_uncongested && congested.lost() == 0,
+            is_uncongested,
+            free_loss_ratio: free.loss_ratio(),
+            congested_loss_ratio: congested.loss_ratio(),
+        }
+    }
+}
+
+/// Whether a device sends faster than the medium allows: the gap of 88 bits instead of 96 at the
+/// input makes one byte in each frame too much, which must not come out (RFC 2889 §5.6).
+///
+/// `tolerance_ppm` is for clocks: 200 for two Ethernet ports.
+pub fn has_forward_pressure(forwarded_fps: f64, medium_fps: f64, tolerance_ppm: f64) -> bool {
+    forwarded_fps > medium_fps * (1.0 + tolerance_ppm / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // 100 Mbit/s, 64 bytes, 10 s: 1,488,090 frames; half and one and a half of that.
+    const CAPACITY: u64 = 1_488_090;
+    const FREE: PortCounts = PortCounts { intended: 744_045, sent: 744_045, received: 744_045 };
+    const FULL: PortCounts =
+        PortCounts { intended: 2_232_135, sent: 2_232_135, received: CAPACITY };
+
+    #[test]
+    fn a_good_switch_loses_only_at_the_congested_port() {
+        let found = Congestion::of(FREE, FULL, CAPACITY);
+        assert!(!found.has_head_of_line_blocking && !found.has_back_pressure);
+        assert!((found.congested_loss_ratio - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn loss_at_the_free_port_is_head_of_line_blocking() {
+        let blocked = PortCounts { received: 496_030, ..FREE };
+        let found = Congestion::of(blocked, FULL, CAPACITY);
+        assert!(found.has_head_of_line_blocking);
+        assert!((found.free_loss_ratio - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn no_loss_at_the_congested_port_is_back_pressure() {
+        let held = PortCounts { sent: CAPACITY, received: CAPACITY, ..FULL };
+        assert!(Congestion::of(FREE, held, CAPACITY).has_back_pressure);
+        let little = PortCounts { intended: CAPACITY, sent: CAPACITY, received: CAPACITY };
+        let found = Congestion::of(FREE, little, CAPACITY);
+        assert!(found.is_uncongested && !found.has_back_pressure);
+    }
+
+    #[test]
+    fn one_byte_too_few_in_the_gap_is_forward_pressure() {
+        // 10^8 / (8 * 83) = 150,602.4 against 148,809.5.
+        assert!(has_forward_pressure(150_602.4, 148_809.5, 200.0));
+        assert!(!has_forward_pressure(148_820.0, 148_809.5, 200.0));
+    }
+}

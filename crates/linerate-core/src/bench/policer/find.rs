@@ -1,0 +1,390 @@
+//! Rate and depth of a token bucket from trains of frames with their losses.
+//!
+//! A bucket of rate r and depth b that is full at the start of a train holds b + r x - A after x
+//! seconds in which it let A bytes pass, as long as it does not fill again. A frame of B bytes
+//! that passed says b + r x >= A + B, one that was dropped b + r x < A + B. For each r that leaves
+//! a span of b; it is concave in r, so its ends are found by halves. Trains are of a constant rate
+//! above the contract, so that the bucket does not fill again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::theory::token_bucket::TokenBucket;
+use crate::units::{BitRate, Bytes};
+
+/// Times that the tolerance is doubled before there is no bucket.
+const DOUBLINGS_MAX: u32 = 7;
+/// Halvings of a rate: more than a double can tell apart.
+const HALVINGS: u32 = 80;
+
+/// A frame of a train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrainFrame {
+    /// When it was sent, ns since any fixed moment.
+    pub sent_ns: u64,
+    /// Its length as the contract counts.
+    pub bytes: u32,
+    /// Whether it came out.
+    pub arrived: bool,
+}
+
+/// A train of equal frames at an even pace, with the numbers of those that came out.
+pub fn train(frames: u64, frames_per_sec: u64, bytes: u32, arrived: &[u64]) -> Vec<TrainFrame> {
+    let arrived: std::collections::HashSet<u64> = arrived.iter().copied().collect();
+    let at = |number: u64| {
+        let ns = u128::from(number) * 1_000_000_000 / u128::from(frames_per_sec.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    };
+    (0..frames)
+        .map(|n| TrainFrame { sent_ns: at(n), bytes, arrived: arrived.contains(&n) })
+        .collect()
+}
+
+/// A bucket with the interval that the frames leave for each parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BucketEstimate {
+    /// Rate, bit/s: the middle of its interval.
+    pub rate_bps: f64,
+    /// Smallest that fits.
+    pub rate_low_bps: f64,
+    /// Largest that fits.
+    pub rate_high_bps: f64,
+    /// Depth at that rate, bytes.
+    pub burst_bytes: f64,
+    /// Smallest that fits.
+    pub burst_low_bytes: f64,
+    /// Largest that fits.
+    pub burst_high_bytes: f64,
+    /// It may have filled up between two frames of a train, which wastes tokens: its rate may be
+    /// higher. A frame and what comes in until the next one do not fit in it; send faster.
+    pub is_shallow: bool,
+    /// How far off frames may have been from their times for this to fit, ns.
+    pub tolerance_ns: u64,
+    /// Frames that a bucket of these parameters treats otherwise than the device did, at the exact
+    /// times given: few, and more the further frames were off their times.
+    pub disagreements: u64,
+    /// Frames of all trains.
+    pub frames: u64,
+}
+
+/// Why no bucket was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum FindError {
+    /// Nothing was lost.
+    #[error("no frame was lost: the contract was not reached; send faster or longer")]
+    NoLoss,
+    /// Nothing came out.
+    #[error("no frame came out: the device forwards nothing of this train")]
+    NothingArrived,
+    /// No bucket does that.
+    #[error("no token bucket drops these frames: loss of another kind, or more than one bucket")]
+    NoBucket,
+}
+
+/// One frame's condition on r (bytes per s) and b: b + r `seconds` against `bytes`.
+#[derive(Clone, Copy, Debug)]
+struct Condition {
+    seconds: f64,
+    bytes: f64,
+}
+
+impl Condition {
+    fn burst_at(&self, rate: f64) -> f64 {
+        self.bytes - rate * self.seconds
+    }
+}
+
+/// Conditions of all trains.
+#[derive(Debug, Default)]
+struct Conditions {
+    passed: Vec<Condition>,
+    dropped: Vec<Condition>,
+    /// Highest rate at which frames were sent, bytes per s.
+    offered: f64,
+    /// Lowest of the trains.
+    offered_least: f64,
+    /// Largest frame, bytes.
+    largest: f64,
+}
+
+impl Conditions {
+    fn of(trains: &[&[TrainFrame]]) -> Self {
+        let mut all = Self { offered_least: f64::INFINITY, ..Self::default() };
+        for frames in trains {
+            let Some(first) = frames.first() else { continue };
+            let mut passed = 0.0;
+            let mut sent = 0.0;
+            for frame in *frames {
+                let seconds = frame.sent_ns.saturating_sub(first.sent_ns) as f64 / 1e9;
+                let bytes = f64::from(frame.bytes);
+                let condition = Condition { seconds, bytes: passed + bytes };
+                sent += bytes;
+                all.largest = all.largest.max(bytes);
+                if frame.arrived {
+                    passed += bytes;
+                    all.passed.push(condition);
+                } else {
+                    all.dropped.push(condition);
+                }
+            }
+            // n frames span n - 1 gaps.
+            let last = frames.last().map_or(0, |last| last.sent_ns.saturating_sub(first.sent_ns));
+            if last > 0 {
+                let rate = (sent - f64::from(first.bytes)) * 1e9 / last as f64;
+                all.offered = all.offered.max(rate);
+                all.offered_least = all.offered_least.min(rate);
+            }
+        }
+        all.passed = hull(all.passed, 1.0);
+        all.dropped = hull(all.dropped, -1.0);
+        all
+    }
+
+    /// Smallest and largest depth at a rate, when frames were off by up to `tolerance` s.
+    fn depths(&self, rate: f64, tolerance: f64) -> (f64, f64) {
+        let slack = rate * tolerance;
+        let low = self.passed.iter().map(|it| it.burst_at(rate) - slack);
+        let high = self.dropped.iter().map(|it| it.burst_at(rate) + slack);
+        (low.fold(0.0, f64::max), high.fold(f64::INFINITY, f64::min))
+    }
+
+    /// Whether a bucket of such a depth can fill up between two frames of a train.
+    fn is_shallow(&self, depth: f64, rate: f64, tolerance: f64) -> bool {
+        let gap = self.largest / self.offered_least + 2.0 * tolerance;
+        depth < self.largest + rate * gap
+    }
+
+    fn room(&self, rate: f64, tolerance: f64) -> f64 {
+        let (low, high) = self.depths(rate, tolerance);
+        high - low
+    }
+
+    /// Rates that fit; `None` when none does.
+    fn rates(&self, tolerance: f64) -> Option<(f64, f64)> {
+        let room = |rate: f64| self.room(rate, tolerance);
+        let (mut low, mut high) = (0.0, self.offered);
+        // The room is concave, so thirds close in on its largest.
+        for _ in 0..HALVINGS {
+            let (a, b) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
+            if room(a) < room(b) { low = a } else { high = b }
+        }
+        let best = f64::midpoint(low, high);
+        if room(best) < 0.0 {
+            return None;
+        }
+        let edge = |outside: f64| {
+            let (mut inside, mut outside) = (best, outside);
+            for _ in 0..HALVINGS {
+                let middle = f64::midpoint(inside, outside);
+                if room(middle) >= 0.0 { inside = middle } else { outside = middle }
+            }
+            inside
+        };
+        Some((edge(0.0), edge(self.offered)))
+    }
+}
+
+/// The conditions that can decide: of points (seconds, bytes) the upper hull for a `side` of 1 and
+/// the lower one for -1. The largest, or smallest, of bytes - r seconds is at one of its corners.
+fn hull(mut points: Vec<Condition>, side: f64) -> Vec<Condition> {
+    points.sort_by(|a, b| {
+        a.seconds.total_cmp(&b.seconds).then((b.bytes * side).total_cmp(&(a.bytes * side)))
+    });
+    let mut corners: Vec<Condition> = Vec::new();
+    for point in points {
+        while let [.., a, b] = corners.as_slice() {
+            let turn = (b.seconds - a.seconds) * (point.bytes - a.bytes)
+                - (b.bytes - a.bytes) * (point.seconds - a.seconds);
+            if turn * side < 0.0 {
+                break;
+            }
+            corners.pop();
+        }
+        corners.push(point);
+    }
+    corners
+}
+
+/// The bucket that fits trains of frames, each of which found it full: the device had been idle
+/// for long enough before. `tolerance_ns` is how far frames may be off the times given; it is
+/// doubled up to 64 times until a bucket fits.
+/// # Errors
+/// No loss, no arrival, or a loss that no bucket explains.
+pub fn find_bucket(
+    trains: &[&[TrainFrame]],
+    tolerance_ns: u64,
+) -> Result<BucketEstimate, FindError> {
+    let conditions = Conditions::of(trains);
+    if conditions.passed.is_empty() {
+        return Err(FindError::NothingArrived);
+    }
+    if conditions.dropped.is_empty() {
+        return Err(FindError::NoLoss);
+    }
+    let tolerances = (0..DOUBLINGS_MAX).map(|step| tolerance_ns.max(1) << step);
+    let mut fits = tolerances.filter_map(|ns| Some((ns, conditions.rates(ns as f64 / 1e9)?)));
+    let (tolerance_ns, (low, high)) = fits.next().ok_or(FindError::NoBucket)?;
+    let tolerance = tolerance_ns as f64 / 1e9;
+    let rate = f64::midpoint(low, high);
+    let (shallow, deep) = conditions.depths(rate, tolerance);
+    let low_depth = conditions.depths(high, tolerance).0;
+    let estimate = BucketEstimate {
+        rate_bps: rate * 8.0,
+        rate_low_bps: low * 8.0,
+        rate_high_bps: high * 8.0,
+        burst_bytes: f64::midpoint(shallow, deep),
+        // A faster bucket needs less depth.
+        burst_low_bytes: low_depth,
+        burst_high_bytes: conditions.depths(low, tolerance).1,
+        is_shallow: conditions.is_shallow(low_depth, high, tolerance),
+        tolerance_ns,
+        disagreements: 0,
+        frames: trains.iter().map(|train| train.len() as u64).sum(),
+    };
+    let disagreements = disagreements(&estimate, trains).ok_or(FindError::NoBucket)?;
+    Ok(BucketEstimate { disagreements, ..estimate })
+}
+
+/// Frames that the estimated bucket treats otherwise than the device did.
+fn disagreements(estimate: &BucketEstimate, trains: &[&[TrainFrame]]) -> Option<u64> {
+    let rate = BitRate::from_nearest(estimate.rate_bps)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a depth is not negative, and a cast keeps within the range of the type"
+    )]
+    let burst = Bytes::new(estimate.burst_bytes.round() as u64);
+    let full = TokenBucket::new(rate, burst).ok()?;
+    let count = |frames: &&[TrainFrame]| {
+        let mut bucket = full;
+        let differs = |frame: &&TrainFrame| {
+            bucket.arrive(frame.sent_ns, frame.bytes).is_none() != frame.arrived
+        };
+        frames.iter().filter(differs).count() as u64
+    };
+    Some(trains.iter().map(count).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A train through a planted bucket, with frames up to `noise_ns` late at the policer.
+    fn policed(bps: u64, burst: u64, fps: u64, frames: u64, noise_ns: u64) -> Vec<TrainFrame> {
+        let rate = BitRate::from_bits_per_sec(bps);
+        let mut bucket = TokenBucket::new(rate, Bytes::new(burst)).expect("a bucket");
+        let mut state = 1_u64;
+        let mut train = train(frames, fps, 1000, &[]);
+        for frame in &mut train {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let late = if noise_ns > 0 { (state >> 33) % noise_ns } else { 0 };
+            frame.arrived = bucket.arrive(frame.sent_ns + late, frame.bytes).is_none();
+        }
+        train
+    }
+
+    fn check(bps: u64, burst: u64, fps: u64, noise_ns: u64) -> BucketEstimate {
+        // 2 s: at least 200 frames at the rate of the bucket.
+        let train = policed(bps, burst, fps, fps * 2, noise_ns);
+        let found = find_bucket(&[&train], noise_ns.max(10)).expect("a bucket");
+        let (rate, depth) = (bps as f64, burst as f64);
+        let at = format!("{bps} {burst} {fps} {noise_ns}: {found:?}");
+        assert!(found.rate_low_bps <= rate * 1.000_001, "{at}");
+        assert!(found.rate_high_bps >= rate * 0.999_999, "{at}");
+        assert!(found.burst_low_bytes <= depth + 1.0, "{at}");
+        assert!(found.burst_high_bytes >= depth - 1.0, "{at}");
+        assert!((found.rate_bps / rate - 1.0).abs() < 0.01, "{at}");
+        assert!((found.burst_bytes - depth).abs() < 1000.0 + depth * 0.01, "{at}");
+        found
+    }
+
+    #[test]
+    fn planted_buckets_are_found_with_intervals_that_hold_them() {
+        for bps in [1_000_000, 10_000_000, 12_345_678, 90_000_000] {
+            for burst in [4_000, 16_000, 100_000] {
+                // 1000 bytes at 100 Mbit/s are 12,500 a second.
+                check(bps, burst, 12_500, 0);
+                check(bps, burst, 12_500, 20_000);
+            }
+        }
+        check(500_000_000, 250_000, 125_000, 2_000);
+    }
+
+    #[test]
+    fn a_train_by_hand_gives_the_area_by_hand() {
+        // 8 kbit/s = 1000 bytes/s, 2500 bytes deep; 1000 bytes each 0.25 s. Tokens before each:
+        // 2500, 1750, 1000, 250, 500, 750, 1000, 250, 500: the 1st, 2nd, 3rd and 7th pass.
+        // Passed: b >= 3000 - 0.5 r (3rd) and b >= 4000 - 1.5 r (7th). Dropped: b < 4000 - 1.25 r
+        // (6th) and b < 5000 - 2 r (9th). 3rd with 6th and 3rd with 9th: r < 4000 / 3; 7th with
+        // 6th: r > 0. One period alone hardly tells a rate.
+        let train = train(9, 4, 1000, &[0, 1, 2, 6]);
+        let found = find_bucket(&[&train], 1).expect("a bucket");
+        assert!(found.rate_low_bps < 1.0, "{found:?}");
+        assert!((found.rate_high_bps - 8.0 * 4000.0 / 3.0).abs() < 0.1, "{found:?}");
+        // At the largest rate 3000 - 0.5 * 1333.3, at the smallest 4000.
+        assert!((found.burst_low_bytes - 2333.33).abs() < 0.1, "{found:?}");
+        assert!((found.burst_high_bytes - 4000.0).abs() < 0.1, "{found:?}");
+    }
+
+    #[test]
+    fn longer_trains_know_the_rate_better() {
+        let width = |frames| {
+            let train = policed(10_000_000, 16_000, 12_500, frames, 0);
+            let found = find_bucket(&[&train], 10).expect("a bucket");
+            (found.rate_high_bps - found.rate_low_bps) / found.rate_bps
+        };
+        // One frame of 1000 bytes in the bytes that the rate let pass.
+        assert!(width(2_500) < 0.01);
+        assert!(width(25_000) < 0.001);
+    }
+
+    #[test]
+    fn several_trains_are_taken_together() {
+        let one = policed(10_000_000, 50_000, 12_500, 1_000, 0);
+        let other = policed(10_000_000, 50_000, 3_000, 2_000, 0);
+        let alone = find_bucket(&[&one], 10).expect("a bucket");
+        let both = find_bucket(&[&one, &other], 10).expect("a bucket");
+        assert_eq!(both.frames, 3_000);
+        let width = |it: &BucketEstimate| it.rate_high_bps - it.rate_low_bps;
+        assert!(width(&both) <= width(&alone));
+    }
+
+    #[test]
+    fn a_bucket_that_fills_between_frames_is_marked() {
+        // 1000 bytes deep: one frame empties it, and it is full again after 0.4 ms at 20 Mbit/s.
+        // Frames are 0.08 ms apart: each 5th passes, 20 Mbit/s. At 19 Mbit/s it is each 6th.
+        let train = policed(19_000_000, 1_000, 12_500, 25_000, 0);
+        let found = find_bucket(&[&train], 10).expect("a bucket");
+        assert!(found.is_shallow, "{found:?}");
+        assert!((found.rate_bps / (1e8 / 6.0) - 1.0).abs() < 1e-3, "{found:?}");
+        assert!(!check(19_000_000, 2_000, 12_500, 0).is_shallow);
+    }
+
+    #[test]
+    fn what_is_no_bucket_is_said_in_one_line() {
+        let clean = train(100, 1000, 1000, &(0..100).collect::<Vec<_>>());
+        assert_eq!(find_bucket(&[&clean], 10), Err(FindError::NoLoss));
+        let dead = train(100, 1000, 1000, &[]);
+        assert_eq!(find_bucket(&[&dead], 10), Err(FindError::NothingArrived));
+        // Each tenth frame is lost from the start, then none: no bucket does that.
+        let some: Vec<u64> = (0..5_000).filter(|n| *n > 2_500 || n % 10 != 3).collect();
+        let odd = train(5_000, 1000, 1000, &some);
+        assert_eq!(find_bucket(&[&odd], 10), Err(FindError::NoBucket));
+        assert_eq!(find_bucket(&[], 10), Err(FindError::NothingArrived));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn every_planted_bucket_is_within_the_intervals(
+            bps in 2_000_000_u64..90_000_000,
+            burst in 2_000_u64..60_000,
+        ) {
+            check(bps, burst, 12_500, 0);
+        }
+    }
+}

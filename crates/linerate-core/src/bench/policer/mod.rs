@@ -1,0 +1,16 @@
+//! Which contract a device holds traffic to, from what it let pass and what it dropped of a train.
+//!
+//! `conformance` asks what traffic needs; this asks, knowing the frames that were dropped too,
+//! what the device grants. Every frame that arrived says that the bucket had enough, every lost
+//! one that it had not: together they leave a small area of rate and burst. Left out: devices that
+//! delay instead of dropping. Rules: `theory::token_bucket`, `theory::gcra`.
+
+mod cells;
+mod find;
+mod ordered;
+mod search;
+
+pub use cells::{CellEstimate, MaxBurst, cells, max_burst};
+pub use find::{BucketEstimate, FindError, TrainFrame, find_bucket, train};
+pub use ordered::{Compared, Holds, compare};
+pub use search::{PolicerSearch, TrainTrial};
