@@ -4,6 +4,11 @@
 use std::fs;
 use std::str::FromStr;
 
+/// A file under /proc or /sys as a whole.
+pub fn read_text(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
 /// First line of a file under /proc or /sys.
 pub fn read_line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;

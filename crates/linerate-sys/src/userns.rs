@@ -18,6 +18,13 @@ pub fn may_make_networks() -> bool {
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(wanted))
 }
 
+/// Whether this process may send and count raw frames: packet sockets, XDP programs and the
+/// settings of links.
+pub fn may_send_frames() -> bool {
+    let wanted = CapabilitySet::NET_RAW | CapabilitySet::NET_ADMIN;
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(wanted))
+}
+
 /// Number of threads of this process; a process with more than one cannot change its user
 /// namespace.
 /// # Errors

@@ -1,8 +1,10 @@
 //! Live lines of a throughput test: one an interval and stream, and their sum; the sum alone where
 //! there are too many streams to follow.
 
-use linerate_core::record::{DatagramRow, Direction, Event, IntervalRow, SubInterval};
-use linerate_core::units::BitRate;
+use linerate_core::record::{
+    BenchTrial, DatagramRow, Direction, Event, IntervalRow, SubInterval, TrialPort,
+};
+use linerate_core::units::{BitRate, PacketRate};
 
 use crate::command::measure::Output;
 use crate::output;
@@ -53,6 +55,28 @@ impl UdpLines {
             other => self.lines.event(other),
         }
     }
+}
+
+/// One trial of a benchmark: when, what for, the load and its length, what went out and came in,
+/// and the verdict.
+pub(crate) fn bench_line(trial: &BenchTrial) -> String {
+    let sum = |of: fn(&TrialPort) -> u64| trial.ports.iter().map(of).sum::<u64>();
+    let (sent, lost) = (sum(|port| port.sent), sum(TrialPort::lost));
+    let offered: f64 = trial.ports.iter().map(|port| port.offered_fps).sum();
+    let load = PacketRate::from_per_sec(offered).unwrap_or_default();
+    let verdict = match (&trial.invalid, lost) {
+        (Some(invalid), _) => format!("invalid: {}", invalid.detail()),
+        (None, 0) => "nothing lost".to_owned(),
+        (None, lost) => format!("lost {lost}, {:.3} %", lost as f64 * 100.0 / sent.max(1) as f64),
+    };
+    format!(
+        "{:>8.1} s  {:<12} {:>12} for {:>7.2} s  sent {sent:>11}  received {:>11}  {verdict}",
+        seconds(trial.at_ns),
+        trial.test.name(),
+        load.to_string(),
+        seconds(trial.duration_ns),
+        sum(|port| port.received),
+    )
 }
 
 struct Lines {

@@ -39,6 +39,8 @@ enum Command {
     Serve(command::serve::Args),
     /// Examine a path: round trips by size, TCP by window and streams, the ceiling
     Test(command::test::Args),
+    /// Measure a router, switch or bridge by raw frames between two interfaces
+    Bench(command::bench::Args),
     /// Hold a capture or live traffic to a contract: cells, token buckets, colours
     Conform(command::conform::Args),
     /// Compute what a path can carry at best, layer by layer, and what binds
@@ -79,6 +81,7 @@ fn main() -> std::process::ExitCode {
         Command::Ping(args) => command::ping::run(args),
         Command::Serve(args) => command::serve::run(args),
         Command::Test(args) => command::test::run(args),
+        Command::Bench(args) => command::bench::run(args),
         Command::Conform(args) => command::conform::run(args),
         Command::Ceiling(args) => command::ceiling::run(args),
         Command::Lab(args) => command::lab::run(args),

@@ -78,6 +78,11 @@ pub struct BenchTest {
     /// Of everything random; 1 when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// The whole plan but for the length of frames, as the flags of a command gave it: it stands in
+    /// the place of all keys above but lengths and mix. Ports that it names are those of the host
+    /// itself; without any they are the laboratory's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<BenchPlan>>,
 }
 
 const SIZES: Parameter = Parameter { key: "frame_sizes", name: "frame", unit: Some("bytes") };
@@ -102,6 +107,9 @@ impl BenchTest {
 
     /// What searches go by.
     pub fn goals(&self) -> Vec<BenchGoal> {
+        if let Some(plan) = &self.plan {
+            return plan.goals.clone();
+        }
         let all = match &self.goals {
             Some(words) => words.iter().map(GoalWord::goal).collect(),
             None => vec![BenchGoal::strict(), BenchGoal::typical()],
@@ -114,6 +122,9 @@ impl BenchTest {
 
     /// What its frames carry.
     pub fn protocol(&self) -> BenchProtocol {
+        if let Some(plan) = &self.plan {
+            return plan.frames.protocol;
+        }
         self.protocol.unwrap_or(BenchProtocol::Udp4)
     }
 
@@ -121,8 +132,9 @@ impl BenchTest {
     pub(super) fn steps(&self, topology: &Topology) -> Vec<TestStep> {
         let Ok(ports) = self.ports(topology) else { return Vec::new() };
         let layout = Layout::of(&topology.lab).ok();
-        let filters =
-            layout.and_then(|layout| layout.filters_between(&topology.client, &topology.server));
+        let made = || layout?.filters_between(&topology.client, &topology.server);
+        let asked = self.plan.as_ref().and_then(|plan| plan.filters);
+        let filters = asked.or_else(made);
         let step = |value: Value| {
             let plan = BenchPlan { ports: ports.clone(), filters, ..self.plan(&value) };
             TestStep { value, plan: Plan::Bench(plan), sack: None }
@@ -132,16 +144,25 @@ impl BenchTest {
 
     /// The ports between which frames go on `topology`.
     pub(super) fn ports(&self, topology: &Topology) -> Result<Vec<BenchPort>, String> {
+        if let Some(plan) = self.plan.as_ref().filter(|plan| !plan.ports.is_empty()) {
+            return Ok(plan.ports.clone());
+        }
         let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
         layout.bench_ports(&topology.client, &topology.server, self.protocol())
     }
 
     fn plan(&self, value: &Value) -> BenchPlan {
+        let size_bytes = u32::try_from(value.number).unwrap_or(u32::MAX);
+        if let Some(plan) = &self.plan {
+            let mix = self.mix.clone();
+            let frames = BenchFrames { size_bytes, mix, ..plan.frames.clone() };
+            return BenchPlan { frames, ..plan.as_ref().clone() };
+        }
         BenchPlan {
             ports: Vec::new(),
             frames: BenchFrames {
                 protocol: self.protocol(),
-                size_bytes: u32::try_from(value.number).unwrap_or(u32::MAX),
+                size_bytes,
                 mix: self.mix.clone(),
                 vlans: self.vlans.clone().unwrap_or_default(),
                 flows: self.flows.unwrap_or(1),

@@ -12,7 +12,7 @@ use super::{
     Topology, UdpTest,
 };
 use crate::record::{
-    BenchProtocol, BenchWay, CounterKind, GeneratorKind, PingMode, PingPlan, Plan,
+    BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, PingMode, PingPlan, Plan,
 };
 use crate::simulate::{Recovery, Stack};
 
@@ -199,6 +199,7 @@ struct TestTable {
     generator: Option<GeneratorKind>,
     counter: Option<CounterKind>,
     seed: Option<u64>,
+    plan: Option<Box<BenchPlan>>,
 }
 
 /// The kinds of test by name.
@@ -320,7 +321,7 @@ impl TestTable {
     }
 
     /// Keys that only a device benchmark has.
-    fn keys_of_bench(&self) -> [(&'static str, bool); 19] {
+    fn keys_of_bench(&self) -> [(&'static str, bool); 20] {
         [
             ("frame_sizes", self.frame_sizes.is_some()),
             ("mix", self.mix.is_some()),
@@ -341,6 +342,7 @@ impl TestTable {
             ("generator", self.generator.is_some()),
             ("counter", self.counter.is_some()),
             ("seed", self.seed.is_some()),
+            ("plan", self.plan.is_some()),
         ]
     }
 
@@ -365,6 +367,7 @@ impl TestTable {
             generator: self.generator,
             counter: self.counter,
             seed: self.seed,
+            plan: self.plan,
         })
     }
 

@@ -8,7 +8,7 @@ use linerate_core::bench::search::{
 };
 use linerate_core::record::{
     BenchGoal, BenchLatency, BenchPlan, BenchResult, BenchTest, Distribution, Failure, Fault,
-    GoalFound, Invalid, LatencyKind, LoadPoint, MetricId, RateFound, Soak,
+    GoalFound, Invalid, LatencyKind, LoadPoint, MetricId, RateFound, Soak, TrialPort,
 };
 use linerate_core::stats::LogHistogram;
 
@@ -16,6 +16,9 @@ use super::bed::{Ask, Bed, Ended, Outcome};
 
 /// No search goes below this load, frames per second.
 const LEAST_FPS: u64 = 10;
+
+/// A load is offered when the rate of its frames is this share of it; beyond lies the clock.
+const OFFERED: f64 = 0.999;
 
 /// Loads of the loss curve: from the largest down by a tenth of it (RFC 2544 §26.3).
 const CURVE_STEPS: u64 = 10;
@@ -131,7 +134,7 @@ fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
     // The worst port decides: a load is carried when each port's frames came through.
     let worst =
         outcome.trial.ports.iter().max_by_key(|port| (port.lost(), std::cmp::Reverse(port.sent)));
-    let (sent, received) = worst.map_or((0, 0), |port| (port.sent, port.received));
+    let (sent, received) = worst.map_or((0, 0), |port| in_time(port, trial));
     let loss_runs = worst.map(|port| port.loss_runs);
     let invalid = match &outcome.trial.invalid {
         None => None,
@@ -145,6 +148,18 @@ fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
         Some(Invalid::CountsDisagree { detail }) => Some(Spoilt::Other(detail.clone())),
     };
     TrialOutcome { loss_runs, invalid, ..TrialOutcome::complete(trial, sent, received) }
+}
+
+/// Frames that were sent within the trial's time, and those of them that came: a generator that is
+/// behind sends all its frames, later.
+fn in_time(port: &TrialPort, trial: &LoadTrial) -> (u64, u64) {
+    let share = port.offered_fps / trial.load_fps.max(1) as f64;
+    // A single frame has no rate.
+    if port.sent < 2 || share >= OFFERED {
+        return (port.sent, port.received);
+    }
+    let sent = (trial.frames() as f64 * share) as u64;
+    (sent, sent.saturating_sub(port.lost()))
 }
 
 fn goal_found(result: &GoalResult, bounds: &Bounds) -> GoalFound {

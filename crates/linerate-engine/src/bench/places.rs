@@ -12,6 +12,10 @@ pub trait Places: Sync {
     /// # Errors
     /// When there is no such host, or its namespace cannot be entered.
     fn run(&self, host: Option<&str>, work: &mut (dyn FnMut() + Send)) -> Result<(), Failure>;
+
+    /// Told before trials whose numbers share the upper 16 bits of `trial`, while nothing is on its
+    /// way: devices that are planted here start anew.
+    fn trials_begin(&self, _trial: u32) {}
 }
 
 /// This program's own network namespace, whatever the host is called.
@@ -34,6 +38,10 @@ impl Places for Lab {
                 Ok(())
             }
         }
+    }
+
+    fn trials_begin(&self, trial: u32) {
+        self.begin_devices(trial);
     }
 }
 

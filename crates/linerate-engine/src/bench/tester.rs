@@ -79,6 +79,7 @@ impl<'a, 'b> Tester<'a, 'b> {
             lengths: (0, 0),
         };
         tester.open_generators(plan.generator)?;
+        places.trials_begin(tester.trial_number);
         Ok(tester)
     }
 

@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use linerate_core::lab::{self, IPV4_PREFIX_LEN, IPV6_PREFIX_LEN, Layout, Link, Role};
 use linerate_core::record::{Failure, Fault};
+use linerate_sys::ethtool::Offload;
 use linerate_sys::netlink::{RouteSocket, VethEnd, VethPair};
 use linerate_sys::netns::Netns;
 use linerate_sys::{clock, ethtool, sysctl, userns};
 
+use super::devices::{self, Device};
 use super::paths::{self, LabPath};
-use super::{Node, filters, run_inside, settings, shaper, system};
+use super::{Node, filters, neighbours, run_inside, settings, shaper, system};
 use crate::path::netem;
 
 /// Index of the loopback link in every namespace (net/core/dev.c).
@@ -31,6 +33,7 @@ const CARRIER_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Built {
     pub(super) nodes: Vec<Node>,
     pub(super) paths: Vec<LabPath>,
+    pub(super) devices: Vec<Device>,
     /// What could not be had.
     pub(super) notes: Vec<String>,
 }
@@ -49,7 +52,7 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     let nodes = layout.nodes.iter().map(node).collect::<Result<Vec<_>, _>>()?;
     let mut notes = Vec::new();
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
-        notes.extend(settings::common(node, plan)?);
+        notes.extend(settings::common(node, plan, layout.quiet)?);
         loopback(node, plan)?;
     }
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
@@ -72,9 +75,13 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
         add_routes(node, plan)?;
         if let Role::Router { filters: count @ 1.. } = plan.role {
-            filters::load(&node.netns, &plan.name, count)?;
+            filters::load(&node.netns, &plan.name, count, plan.forwarding.filter_shape)?;
         }
     }
+    if layout.quiet {
+        neighbours::set(&nodes, layout)?;
+    }
+    let devices = devices::start(&nodes, layout)?;
     wait_for_carriers(&nodes, layout)?;
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
         // Last, because the initial windows belong to routes.
@@ -82,7 +89,7 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     }
     notes.sort();
     notes.dedup();
-    Ok(Built { nodes, paths: built_paths, notes })
+    Ok(Built { nodes, paths: built_paths, devices, notes })
 }
 
 fn node(plan: &lab::Node) -> Result<Node, Failure> {
@@ -97,7 +104,7 @@ fn node(plan: &lab::Node) -> Result<Node, Failure> {
 
 impl Node {
     /// One request on the node's socket, its failure named after the node.
-    fn ask<T>(
+    pub(super) fn ask<T>(
         &self,
         plan: &lab::Node,
         request: impl FnOnce(&mut RouteSocket) -> linerate_sys::Result<T>,
@@ -112,6 +119,11 @@ impl Node {
                 _ => failure,
             }
         })
+    }
+
+    /// The number of an interface.
+    pub(super) fn index_of(&self, plan: &lab::Node, ifname: &str) -> Result<u32, Failure> {
+        self.ask(plan, |socket| socket.link_by_name(ifname)).map(|facts| facts.index)
     }
 }
 
@@ -147,6 +159,9 @@ fn add_link(nodes: &[Node], layout: &Layout, index: usize) -> Result<(), Failure
     nodes[link.ends[0].node].ask(plan(0), |socket| socket.add_veth(&pair))?;
     for end in [0, 1] {
         let node = &nodes[link.ends[end].node];
+        if layout.quiet || has_programs(layout) {
+            checksums_in_place(node, plan(end), &interface(end).name)?;
+        }
         set_up_end(node, plan(end), &interface(end).name, link, link_index(index, end))?;
     }
     Ok(())
@@ -205,6 +220,20 @@ fn set_up_end(
         }
         socket.set_up(index)
     })
+}
+
+/// Whether programs pass frames on.
+fn has_programs(layout: &Layout) -> bool {
+    let by_program =
+        |node: &lab::Node| node.role == Role::Device || node.forwarding.how == lab::RouterHow::Xdp;
+    layout.nodes.iter().any(by_program)
+}
+
+fn checksums_in_place(node: &Node, plan: &lab::Node, ifname: &str) -> Result<(), Failure> {
+    // What a program passes on leaves without the sum that the sender's driver would have made.
+    let off = || ethtool::set_offload(ifname, Offload::SendChecksum, false);
+    let off = run_inside(&node.netns, &plan.name, off)?;
+    off.map_err(|error| system("build node", &plan.name, error))
 }
 
 fn offloads_off(node: &Node, plan: &lab::Node, ifname: &str) -> Result<(), Failure> {

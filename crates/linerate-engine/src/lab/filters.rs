@@ -2,13 +2,15 @@
 //!
 //! Each rule drops UDP from an address of the documentation networks (RFC 5737) to one port, which
 //! no laboratory sends, so every forwarded packet is held against all rules and passes. The chain
-//! accepts by default. Rules are not made into sets: the study's routers walked lists.
+//! accepts by default. Rules are not made into sets unless the plan asks for one: the study's
+//! routers walked lists.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::process::{Command, Output, Stdio};
 
+use linerate_core::lab::FilterShape;
 use linerate_core::record::{Failure, Fault};
 use linerate_sys::child;
 use linerate_sys::netns::Netns;
@@ -25,14 +27,30 @@ const HOSTS: u32 = 254;
 const RULES_AT_ONCE: u32 = 250;
 
 /// Loads `count` rules into a namespace and checks that they are there.
-pub(super) fn load(netns: &Netns, router: &str, count: u32) -> Result<(), Failure> {
+pub(super) fn load(
+    netns: &Netns,
+    router: &str,
+    count: u32,
+    shape: FilterShape,
+) -> Result<(), Failure> {
     let listing = run_inside(netns, router, || {
         for first in (0..count).step_by(RULES_AT_ONCE as usize) {
-            nft(router, &["-f", "-"], &batch(first..count.min(first + RULES_AT_ONCE)))?;
+            let rules = first..count.min(first + RULES_AT_ONCE);
+            nft(router, &["-f", "-"], &batch(shape, rules))?;
         }
-        nft(router, &["list", "chain", "inet", "linerate", "forward"], "")
+        nft(router, &["list", "table", "inet", "linerate"], "")
     })??;
-    let loaded = listing.lines().filter(|line| line.trim_end().ends_with(" drop")).count();
+    let loaded = match shape {
+        FilterShape::Rules => {
+            listing.lines().filter(|line| line.trim_end().ends_with(" drop")).count()
+        }
+        // Elements are `address . port`; nothing else in the table has that dot between blanks but
+        // the types and the rule, which have no digit before it.
+        FilterShape::Set => listing
+            .match_indices(" . ")
+            .filter(|(at, _)| listing[..*at].ends_with(|before: char| before.is_ascii_digit()))
+            .count(),
+    };
     if loaded == count as usize {
         return Ok(());
     }
@@ -41,17 +59,49 @@ pub(super) fn load(netns: &Netns, router: &str, count: u32) -> Result<(), Failur
 }
 
 /// Some of the rules as one transaction, added to those that are there.
-fn batch(rules: Range<u32>) -> String {
+fn batch(shape: FilterShape, rules: Range<u32>) -> String {
+    match shape {
+        FilterShape::Rules => list_batch(rules),
+        FilterShape::Set => set_batch(rules),
+    }
+}
+
+fn list_batch(rules: Range<u32>) -> String {
     let mut text = String::from("table inet linerate {\n chain forward {\n");
     text.push_str("  type filter hook forward priority filter; policy accept;\n");
     for index in rules {
-        let network = if index % 2 == 0 { "198.51.100" } else { "203.0.113" };
-        let host = index / 2 % HOSTS + 1;
-        let port = index / (2 * HOSTS) + 1;
-        let _ = writeln!(text, "  ip saddr {network}.{host} udp dport {port} drop");
+        let (address, port) = denied(index);
+        let _ = writeln!(text, "  ip saddr {address} udp dport {port} drop");
     }
     text.push_str(" }\n}\n");
     text
+}
+
+/// The one rule comes with the first elements.
+fn set_batch(rules: Range<u32>) -> String {
+    let mut text = String::from("table inet linerate {\n set denied {\n");
+    text.push_str("  type ipv4_addr . inet_service;\n  elements = {");
+    let rule = rules.start == 0;
+    for index in rules {
+        let (address, port) = denied(index);
+        let _ = write!(text, " {address} . {port},");
+    }
+    text.push_str(" }\n }\n");
+    if rule {
+        text.push_str(" chain forward {\n");
+        text.push_str("  type filter hook forward priority filter; policy accept;\n");
+        text.push_str("  ip saddr . udp dport @denied drop\n }\n");
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// What a rule drops: an address and a port.
+fn denied(index: u32) -> (String, u32) {
+    let network = if index % 2 == 0 { "198.51.100" } else { "203.0.113" };
+    let host = index / 2 % HOSTS + 1;
+    let port = index / (2 * HOSTS) + 1;
+    (format!("{network}.{host}"), port)
 }
 
 /// Runs `nft` in the calling thread's namespace and returns what it printed.
@@ -94,12 +144,23 @@ mod tests {
 
     #[test]
     fn ten_thousand_rules_differ_and_stay_in_the_documentation_networks() {
-        let text = batch(0..10_000);
+        let text = batch(FilterShape::Rules, 0..10_000);
         let rules: BTreeSet<&str> = text.lines().filter(|line| line.ends_with(" drop")).collect();
         assert_eq!(rules.len(), 10_000);
         let inside = |rule: &&str| rule.contains(" 198.51.100.") || rule.contains(" 203.0.113.");
         assert!(rules.iter().all(inside));
         assert!(text.contains("ip saddr 198.51.100.254 udp dport 1 drop"));
         assert!(!text.contains(".255 ") && !text.contains(".0 "));
+    }
+
+    #[test]
+    fn a_set_holds_the_same_addresses_and_ports_and_has_one_rule() {
+        let text = batch(FilterShape::Set, 0..250) + &batch(FilterShape::Set, 250..1000);
+        assert_eq!(text.matches(" drop\n").count(), 1);
+        let list = batch(FilterShape::Rules, 0..1000);
+        for rule in list.lines().filter_map(|line| line.trim().strip_prefix("ip saddr ")) {
+            let element = rule.replace(" udp dport ", " . ").replace(" drop", ",");
+            assert!(text.contains(&element), "{element}");
+        }
     }
 }

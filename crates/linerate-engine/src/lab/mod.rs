@@ -5,8 +5,10 @@
 //! however it ends. Links with delay, loss and queues are paths of the emulator (`paths`).
 
 mod build;
+mod devices;
 mod door;
 mod filters;
+mod neighbours;
 mod paths;
 mod privilege;
 mod settings;
@@ -24,6 +26,7 @@ use linerate_core::record::{Failure, Fault};
 use linerate_sys::netlink::{LinkCounters, LinkFacts, RouteSocket};
 use linerate_sys::netns::Netns;
 
+pub use devices::DeviceCounters;
 pub use door::{Door, Entry, Running, running};
 pub use paths::path_memory_bytes;
 pub use privilege::{Privilege, enter_user_namespace_if_needed};
@@ -31,6 +34,7 @@ pub use sweep::sweep;
 
 use crate::path::witness::{PathSite, Teller};
 use build::Built;
+use devices::Device;
 use paths::LabPath;
 
 /// A running laboratory. Dropping it removes everything that nobody else holds.
@@ -41,6 +45,7 @@ pub struct Lab {
     /// It and the paths end before the namespaces do.
     teller: Option<Teller>,
     paths: Vec<LabPath>,
+    devices: Vec<Device>,
     nodes: Vec<Node>,
     notes: Vec<String>,
 }
@@ -62,9 +67,9 @@ impl Lab {
         let layout = Layout::of(plan)
             .map_err(|problem| Failure::new(Fault::Usage, "build laboratory", &name, problem))?;
         let built = build::build(&layout)?;
-        let Built { nodes, paths, notes } = built;
+        let Built { nodes, paths, devices, notes } = built;
         let teller = paths::teller(&layout, &nodes, &paths)?;
-        Ok(Self { name, layout, teller, paths, nodes, notes })
+        Ok(Self { name, layout, teller, paths, devices, nodes, notes })
     }
 
     /// The name of its plan.
@@ -152,6 +157,27 @@ impl Lab {
         let mut socket = self.node(host)?.socket.lock().unwrap_or_else(PoisonError::into_inner);
         let object = format!("{ifname} of {host}");
         socket.link_by_name(ifname).map_err(|error| system("look at interface", object, error))
+    }
+
+    /// What a device counted, from its first link to its second and back; a router by XDP counts
+    /// all its directions together.
+    /// # Errors
+    /// When there is no such node, or the kernel forwards there, which counts at its interfaces.
+    pub fn device_counters(&self, name: &str) -> Result<Vec<DeviceCounters>, Failure> {
+        self.node(name)?;
+        let node = self.layout.node(name);
+        let device = self.devices.iter().find(|device| Some(device.node) == node);
+        device.and_then(Device::counters).ok_or_else(|| {
+            system("look at device", name, "it counts no frames of its own")
+                .advise("look at its interfaces' counters")
+        })
+    }
+
+    /// Starts planted devices anew for trials whose numbers share the upper 16 bits of `trial`:
+    /// counts at 0, nothing waiting, stalls from now on. Before that, and for other frames, they
+    /// are wires.
+    pub fn begin_devices(&self, trial: u32) {
+        self.devices.iter().for_each(|device| device.begin(trial));
     }
 
     /// Numbers of the nodes' network namespaces, as in `readlink /proc/PID/ns/net`.

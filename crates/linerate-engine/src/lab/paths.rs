@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use linerate_core::lab::{Layout, Link, Role};
+use linerate_core::lab::{Layout, Link};
 use linerate_core::path::PathPlan;
 use linerate_core::record::{self, Failure};
 use linerate_sys::netlink::RouteSocket;
@@ -30,8 +30,8 @@ pub(super) struct LabPath {
 /// Makes the devices of a link and carries packets between them.
 pub(super) fn start(nodes: &[Node], layout: &Layout, index: usize) -> Result<LabPath, Failure> {
     let link = &layout.links[index];
-    let is_switch = |end: usize| layout.nodes[link.ends[end].node].role == Role::Switch;
-    let kind = if is_switch(0) || is_switch(1) { TunKind::Ethernet } else { TunKind::Ip };
+    let joins = |end: usize| layout.nodes[link.ends[end].node].role.joins_links();
+    let kind = if joins(0) || joins(1) { TunKind::Ethernet } else { TunKind::Ip };
     let end = |end: usize| {
         let place = link.ends[end];
         let name = layout.nodes[place.node].interfaces[place.interface].name.clone();
@@ -77,7 +77,7 @@ pub(super) fn teller(
     }
     let layout = Arc::new(layout.clone());
     let sites =
-        nodes.iter().enumerate().filter(|(node, _)| layout.nodes[*node].role != Role::Switch);
+        nodes.iter().enumerate().filter(|(node, _)| !layout.nodes[*node].role.joins_links());
     let sites = sites.map(|(node, inside)| {
         let (layout, paths) = (Arc::clone(&layout), paths.to_vec());
         Site {

@@ -75,7 +75,17 @@ const HOST: [Setting; 1] = [Setting {
     lost: Some("a connection inherits what the one before learnt of its peer"),
 }];
 
-/// A switch has no addresses of its own.
+/// Besides, where frames are counted.
+const QUIET: [Setting; 1] = [
+    // No link-local address, for which nodes would join multicast groups and say so (RFC 3810).
+    Setting {
+        name: "net/ipv6/conf/default/addr_gen_mode",
+        value: "1",
+        lost: Some("hosts announce their multicast groups"),
+    },
+];
+
+/// A switch or device has no addresses of its own.
 const SWITCH: [Setting; 1] = [Setting {
     name: "net/ipv6/conf/default/disable_ipv6",
     value: "1",
@@ -83,7 +93,7 @@ const SWITCH: [Setting; 1] = [Setting {
 }];
 
 /// Writes what every node of its role has; notes on what it can do without.
-pub(super) fn common(node: &Node, plan: &lab::Node) -> Result<Vec<String>, Failure> {
+pub(super) fn common(node: &Node, plan: &lab::Node, quiet: bool) -> Result<Vec<String>, Failure> {
     let by_role: &'static [Setting] = match plan.role {
         Role::Router { .. } => &FORWARDING,
         Role::Switch | Role::Device => &SWITCH,
@@ -91,7 +101,8 @@ pub(super) fn common(node: &Node, plan: &lab::Node) -> Result<Vec<String>, Failu
     };
     run_inside(&node.netns, &plan.name, || {
         let mut notes = Vec::new();
-        for setting in by_role.iter().chain(&COMMON) {
+        let quiet: &[Setting] = if quiet { &QUIET } else { &[] };
+        for setting in by_role.iter().chain(&COMMON).chain(quiet) {
             let Err(error) = write(setting) else { continue };
             let Some(lost) = setting.lost else {
                 return Err(system("let packets through", &plan.name, error)

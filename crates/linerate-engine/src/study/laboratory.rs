@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_core::lab::HostTcp;
-use linerate_core::record::{Failure, Fault, Plan, Record, Status, Tool};
+use linerate_core::record::{BenchPlan, Event, Failure, Fault, Plan, Record, Status, Tool};
 use linerate_core::study::{CellPlan, Topology};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
@@ -35,6 +35,8 @@ pub struct Laboratory {
     /// The server's name in the topology that was prepared last.
     server: String,
     site: Option<Site>,
+    /// Told of what happens within a benchmark of a device.
+    watch: Box<dyn FnMut(&Event)>,
 }
 
 /// A topology that stands, with its server at work.
@@ -53,7 +55,13 @@ struct Site {
 impl Laboratory {
     /// A measurer that has built nothing yet. `stop` ends the measurement under way.
     pub fn new(tool: Tool, stop: Stop, serve: Arc<Serve>) -> Self {
-        Self { tool, stop, serve, server: String::new(), site: None }
+        Self { tool, stop, serve, server: String::new(), site: None, watch: Box::new(|_| {}) }
+    }
+
+    /// The same, which tells `watch` of every step and trial of a benchmark of a device.
+    #[must_use]
+    pub fn watched(self, watch: impl FnMut(&Event) + 'static) -> Self {
+        Self { watch: Box::new(watch), ..self }
     }
 
     fn measured(&mut self, cell: &CellPlan) -> Result<Record, Failure> {
@@ -69,10 +77,7 @@ impl Laboratory {
             }
         };
         if let Plan::Bench(plan) = &cell.plan {
-            let (tool, stop) = (self.tool.clone(), self.stop.clone());
-            let mut context = Context { tool, stop, watch: &mut |_| {} };
-            let site = self.site.as_ref().ok_or_else(|| nothing_stands(cell))?;
-            return Ok(bench::run(plan, &site.lab, &mut context));
+            return self.benchmarked(cell, plan);
         }
         if !cell.plan.is_live() {
             return Ok(make(cell.plan.clone()));
@@ -82,6 +87,19 @@ impl Laboratory {
         let plan = aimed_at(&cell.plan, &site.target.to_string());
         let record = site.lab.run_on(&site.client, move || make(plan))?;
         Ok(held_to_plan(record))
+    }
+}
+
+impl Laboratory {
+    /// A benchmark of a device between hosts of the laboratory, or between interfaces of this host.
+    fn benchmarked(&mut self, cell: &CellPlan, plan: &BenchPlan) -> Result<Record, Failure> {
+        let (tool, stop) = (self.tool.clone(), self.stop.clone());
+        let mut context = Context { tool, stop, watch: &mut *self.watch };
+        if plan.ports.iter().all(|port| port.host.is_none()) {
+            return Ok(bench::run(plan, &bench::Here, &mut context));
+        }
+        let site = self.site.as_ref().ok_or_else(|| nothing_stands(cell))?;
+        Ok(bench::run(plan, &site.lab, &mut context))
     }
 }
 
@@ -123,6 +141,10 @@ impl Measurer for Laboratory {
     fn prepare(&mut self, topology: &Topology) -> Result<(), Failure> {
         self.clear();
         self.server.clone_from(&topology.server);
+        if topology.lab.hosts.is_empty() {
+            // Its interfaces are those of this host.
+            return Ok(());
+        }
         self.site = Some(Site::build(topology, &self.serve)?);
         Ok(())
     }

@@ -30,15 +30,6 @@ pub enum TestFrameError {
         /// The longest length, FCS included.
         longest_bytes: u32,
     },
-    /// The signature straddles the words of a checksum that other fields change as well.
-    #[error(
-        "a frame of {len_bytes} bytes with varying addresses or ports: an odd length cannot keep \
-         its checksum; take an even one"
-    )]
-    OddLength {
-        /// The length asked for, FCS included.
-        len_bytes: u32,
-    },
     /// An IP address that may be somebody's.
     #[error(
         "{0} is not of a test network (198.18.0.0/15, 2001:2::/48); allow other addresses \

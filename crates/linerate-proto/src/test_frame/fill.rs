@@ -7,7 +7,8 @@ use crate::frame::checksum::Sum;
 /// The bytes of the frame with the signature's number, from destination address to signature.
 ///
 /// Fields take the values of its flow. The header checksum is corrected by the difference (RFC
-/// 1624 equation 3). The balance word takes up the difference of fields and signature.
+/// 1624 equation 3). The balance word takes up the difference of fields and signature; a signature
+/// at an odd distance from it has its bytes the other way round in the words of the checksum.
 pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
     let mut bytes = template.bytes.clone();
     let flow = template.flow_of(signature.sequence);
@@ -37,7 +38,10 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
         let at = usize::from(balance);
         let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         // The signature was zeros: its words are its difference.
-        let difference = transport.plus(Sum::of(&signature.to_bytes())).folded();
+        let signed = Sum::of(&signature.to_bytes()).folded();
+        let is_odd = (template.signature_at() - at) % 2 == 1;
+        let signed = if is_odd { signed.swap_bytes() } else { signed };
+        let difference = transport.plus(Sum::of_u16(signed)).folded();
         let new = Sum::of_u16(old).plus(Sum::of_u16(!difference)).folded();
         bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
     }
@@ -47,4 +51,42 @@ pub fn fill(template: &FrameTemplate, signature: Signature) -> Vec<u8> {
 /// What a sum grows by when `old` becomes `new`.
 fn changed(old: u32, new: u32) -> Sum {
     Sum::of_u64(u64::from(!old)).plus(Sum::of_u64(u64::from(new)))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::bench::{HeaderSum, Varying};
+
+    use super::*;
+
+    #[test]
+    fn the_example_of_rfc_1624_holds_both_ways() {
+        // RFC 1624 §4: checksum dd2f, a word goes from 5555 to 3285, the checksum is 0000. Fields
+        // only grow, so from 3285 to 5555: ~(ffff + cd7a + 5555) = ~22d0 = dd2f.
+        let field = Varying {
+            at: 0,
+            width: 2,
+            base: 0x3285,
+            divisor: 1,
+            count: 0x22d1,
+            in_header_sum: true,
+            in_transport_sum: true,
+        };
+        let mut bytes = vec![0; 22];
+        bytes[..2].copy_from_slice(&[0x32, 0x85]);
+        let template = FrameTemplate {
+            bytes,
+            varying: vec![field],
+            flows: 0x22d1,
+            shuffled: false,
+            header_sum: Some(HeaderSum { at: 2 }),
+            balance_at: Some(4),
+        };
+        let signature = Signature { trial: 0, stream: 0, sequence: 0x5555 - 0x3285, stamp: 0 };
+        let frame = fill(&template, signature);
+        assert_eq!(frame[..4], [0x55, 0x55, 0xdd, 0x2f]);
+        // The balance word falls by what the others grow: 22d0 of the field and 22d0 of the number
+        // in the signature, 0 - 45a0 = ba5f in one's complement.
+        assert_eq!(frame[4..6], [0xba, 0x5f]);
+    }
 }

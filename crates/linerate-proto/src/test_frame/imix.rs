@@ -15,6 +15,8 @@ use thiserror::Error;
 
 /// Most frames before a mix repeats.
 pub const MIX_FRAMES_MAX: usize = 64;
+/// Most entries of a pattern with another template in it: what generators hold.
+pub const PATTERN_MAX: usize = 1024;
 
 /// "Simple IMIX": 7 short, 4 medium and 1 long frame of IPv4 without tags. Its mean is 4342 / 12
 /// bytes.
@@ -169,16 +171,25 @@ impl Mix {
         bytes / self.pattern.len() as f64
     }
 
-    /// The mix with another template, such as a broadcast, once in `every` frames (2 to 64): after
-    /// `every` - 1 frames of the mix. `None` when the mix does not go into that evenly, so that
-    /// shares would change.
+    /// The pattern with another template, such as a broadcast, as every `every`th frame (RFC 2544
+    /// §11.1: every 100th). Its number follows those of the lengths, whose shares among themselves
+    /// stay exact. `None` for less than 2, or when it takes more than [`PATTERN_MAX`] entries until
+    /// all of it repeats.
     pub fn with_one_in(&self, every: usize) -> Option<Vec<u8>> {
-        let others = every.checked_sub(1).filter(|it| *it > 0 && every <= MIX_FRAMES_MAX)?;
-        if others % self.pattern.len() != 0 {
+        let others = every.checked_sub(1).filter(|it| (1..PATTERN_MAX).contains(it))?;
+        // At most 1,023 and 64.
+        let common = greatest_common(others as u32, self.pattern.len() as u32) as usize;
+        let rounds = self.pattern.len() / common;
+        if rounds * every > PATTERN_MAX {
             return None;
         }
-        let mut pattern: Vec<u8> = self.pattern.iter().copied().cycle().take(others).collect();
-        pattern.push(self.lengths.len() as u8);
+        let mut own = self.pattern.iter().copied().cycle();
+        let mut pattern = Vec::with_capacity(rounds * every);
+        for _ in 0..rounds {
+            pattern.extend(own.by_ref().take(others));
+            // At most 64 lengths.
+            pattern.push(self.lengths.len() as u8);
+        }
         Some(pattern)
     }
 }
@@ -274,10 +285,18 @@ mod tests {
     fn another_template_comes_once_in_so_many() {
         let single = Mix::single(FrameLen::MIN);
         assert_eq!(single.with_one_in(4), Some(vec![0, 0, 0, 1]));
-        assert_eq!(single.with_one_in(64).expect("fits").len(), 64);
-        assert_eq!((single.with_one_in(65), single.with_one_in(1)), (None, None));
-        // 13 is a round of 12 and one; 14 would cut a round.
-        assert_eq!(mix("simple").with_one_in(13).expect("fits").last(), Some(&3));
-        assert_eq!(mix("simple").with_one_in(14), None);
+        assert_eq!(single.with_one_in(100).expect("fits").len(), 100);
+        assert_eq!((single.with_one_in(1025), single.with_one_in(1)), (None, None));
+        // 99 = 3 x 33 and 12 = 3 x 4: after 4 rounds of 100 both end together.
+        let pattern = mix("simple").with_one_in(100).expect("fits");
+        assert_eq!(pattern.len(), 400);
+        let count = |number| pattern.iter().filter(|it| **it == number).count();
+        // 396 frames of 12 shares: 33 x 7, 33 x 4, 33 x 1.
+        assert_eq!([count(0), count(1), count(2), count(3)], [231, 132, 33, 4]);
+        assert_eq!((pattern[99], pattern[399]), (3, 3));
+        // 64 lengths of one frame and 98 others: 32 rounds of 99 are 3,168.
+        let many: Vec<_> =
+            (64..128).filter_map(|len| Some((FrameLen::from_bytes(len).ok()?, 1))).collect();
+        assert_eq!(Mix::of_shares(&many).expect("64").with_one_in(99), None);
     }
 }

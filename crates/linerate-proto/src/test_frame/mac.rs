@@ -47,7 +47,10 @@ impl fmt::Display for Mac {
 
 /// A text that is no hardware address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{}\" is no hardware address; six bytes such as 02:00:00:00:00:01 are one", .0.escape_default())]
+#[error(
+    "\"{}\" is no hardware address; six bytes such as 02:00:00:00:00:01 are one",
+    .0.escape_default()
+)]
 pub struct MacError(String);
 
 impl FromStr for Mac {

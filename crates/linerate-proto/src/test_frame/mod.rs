@@ -29,7 +29,7 @@ pub use ether::{Tag, Tags};
 pub use fill::fill;
 pub use flows::{FLOWS_MAX, Field, Flows, Vary};
 pub use foreign::ForeignKind;
-pub use imix::{MIX_FRAMES_MAX, Mix, MixError};
+pub use imix::{MIX_FRAMES_MAX, Mix, MixError, PATTERN_MAX};
 pub use ipx::{IpxAddress, IpxRouter};
 pub use mac::{Mac, MacError};
 pub use neighbours::{ANNOUNCEMENTS_MAX, Hosts, Neighbours, Stations, question, told};

@@ -127,7 +127,7 @@ pub const PORTS_RFC4814: Ends<u16> = Ends { source: 1024, destination: 1 };
 /// The last ports of these ranges.
 pub const PORTS_RFC4814_LAST: Ends<u16> = Ends { source: 65_535, destination: 49_151 };
 
-/// Addresses of the single-filter case of RFC 2544 appendix C.2.4.
+/// Addresses of the single-filter case of RFC 2544 appendix C.
 pub const IPV4_RFC2544: Ends<Ipv4Addr> =
     Ends { source: Ipv4Addr::new(198, 18, 1, 2), destination: Ipv4Addr::new(198, 19, 65, 2) };
 /// The same hosts within 2001:2::/48.

@@ -65,12 +65,19 @@ pub(crate) fn sections(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
     out.extend(result.back_to_back.as_ref().map(back_to_back));
     out.extend(result.recovery.as_ref().map(recovery));
     out.extend(result.reset.as_ref().map(reset));
-    out.extend(result.caching.as_ref().map(caching));
     out.extend(loads("Overload", &result.overload, plan, result));
+    out.extend(further(plan, result));
+    out.extend(invalid(&result.trials));
+    out
+}
+
+/// What is told in lines and not in tables of several lengths.
+pub(crate) fn further(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
+    let mut out = Vec::new();
+    out.extend(result.caching.as_ref().map(caching));
     out.extend(result.blocking.as_ref().map(blocking));
     out.extend(result.soak.as_ref().map(soak));
     out.extend(result.contract.as_ref().map(|found| contract(plan, result, found)));
-    out.extend(invalid(&result.trials));
     out
 }
 
@@ -91,7 +98,7 @@ fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
     for goal in &result.goals {
         let fps = goal.throughput_fps();
         let mark = if goal.tester_limited { "*" } else { "" };
-        let share = |of: f64| or_dash(fps, |fps| number::percent(fps / of));
+        let share = |of: f64| or_dash(fps, |fps| words::share(fps / of));
         let mut row = vec![goal.goal.clone(), format!("{}{mark}", or_dash(fps, words::frames))];
         row.extend(result.theoretical_fps.map(share));
         row.extend(result.tester.as_ref().map(|tester| share(tester.frames_per_sec)));
@@ -188,7 +195,7 @@ fn loads(
             point.sent.saturating_sub(point.received).to_string(),
         ];
         if let Some(line) = line {
-            row.insert(2, number::percent(point.offered_fps / line));
+            row.insert(2, words::share(point.offered_fps / line));
         }
         table.row(row);
     }
@@ -360,7 +367,7 @@ fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractFound) -> Se
         format!("committed burst {}{}", words::found(cbs, bytes), burst.unwrap_or_default())
     }));
     notes.extend(found.as_ordered.map(|yes| {
-        if yes { "as ordered, within the intervals" } else { "NOT as ordered" }.to_owned()
+        if yes { "as ordered, within the intervals" } else { "not as ordered" }.to_owned()
     }));
     notes.extend(found.findings.iter().cloned());
     let steps = loads("", &found.steps, plan, result);
@@ -368,9 +375,12 @@ fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractFound) -> Se
 }
 
 /// The trials that say nothing about the device, by reason.
-fn invalid(trials: &[BenchTrial]) -> Option<Section> {
+pub(crate) fn invalid<'a>(trials: impl IntoIterator<Item = &'a BenchTrial>) -> Option<Section> {
     let mut kinds: Vec<(&str, &str, u64)> = Vec::new();
-    for why in trials.iter().filter_map(|trial| trial.invalid.as_ref()) {
+    let mut all = 0_u64;
+    for trial in trials {
+        all += 1;
+        let Some(why) = &trial.invalid else { continue };
         let kind = words::invalid(why);
         match kinds.iter_mut().find(|(known, ..)| *known == kind) {
             Some((_, _, count)) => *count += 1,
@@ -386,6 +396,6 @@ fn invalid(trials: &[BenchTrial]) -> Option<Section> {
             _ => format!("{count}: {kind} (the first: {detail})"),
         })
         .collect();
-    let title = format!("{bad} of {} trials do not count", trials.len());
+    let title = format!("{bad} of {all} trials do not count");
     (!notes.is_empty()).then(|| titled(&title, vec![], notes))
 }

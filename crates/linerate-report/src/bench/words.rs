@@ -1,8 +1,7 @@
 //! Words and digits of benchmarks: frame rates, delays, what frames carry, how they were sent.
 
 use linerate_core::record::{
-    BenchPlan, BenchProtocol, BenchTest, BenchWay, CounterKind, GeneratorKind, Invalid,
-    LatencyKind, RateFound,
+    BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, Invalid, LatencyKind, RateFound,
 };
 
 use crate::number::{self, NONE};
@@ -36,6 +35,16 @@ pub(crate) fn time(ns: f64) -> String {
 /// A loss: as a percentage, or in powers of ten where a percentage would be zeros.
 pub(crate) fn loss(ratio: f64) -> String {
     if ratio > 0.0 && ratio < 1e-5 { format!("{ratio:.1e}") } else { number::percent(ratio) }
+}
+
+/// A share of a rate. From 99.9 % on it is cut to two decimals: only the whole reads as 100 %.
+pub(crate) fn share(ratio: f64) -> String {
+    match ratio {
+        near if (0.999..1.0 - 1e-9).contains(&near) => {
+            format!("{:.2} %", (near * 1e4 + 1e-6).floor() / 1e2)
+        }
+        _ => number::percent(ratio),
+    }
 }
 
 /// An estimate with its interval.
@@ -75,12 +84,6 @@ pub(crate) fn senders(plan: &BenchPlan) -> usize {
     }
 }
 
-/// Length of the frames, or their mix.
-pub(crate) fn size(plan: &BenchPlan) -> String {
-    let frames = &plan.frames;
-    frames.mix.clone().unwrap_or_else(|| frames.size_bytes.to_string())
-}
-
 /// How frames were sent.
 pub(crate) const fn generator(kind: GeneratorKind) -> &'static str {
     match kind {
@@ -104,11 +107,6 @@ pub(crate) const fn latency(kind: LatencyKind) -> &'static str {
         LatencyKind::StoreAndForward => "last bit in to first bit out (store and forward)",
         LatencyKind::CutThrough => "first bit in to first bit out (bit forwarding)",
     }
-}
-
-/// What a trial was for.
-pub(crate) fn test(test: BenchTest) -> &'static str {
-    test.name()
 }
 
 /// Why a trial does not count, by its kind.
@@ -154,6 +152,13 @@ mod tests {
     #[test]
     fn a_small_loss_is_not_shown_as_zeros() {
         assert_eq!([loss(0.0), loss(0.125), loss(5e-8)], ["0 %", "12.5 %", "5.0e-8"]);
+    }
+
+    #[test]
+    fn only_the_whole_is_a_hundred_per_cent() {
+        // 14880 of 14,880.952 is 99.9936 %.
+        let shares = [share(14_880.0 / (10e6 / 672.0)), share(1.0), share(0.974), share(1.01)];
+        assert_eq!(shares, ["99.99 %", "100 %", "97.4 %", "101 %"]);
     }
 
     #[test]

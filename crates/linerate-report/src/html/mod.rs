@@ -3,6 +3,7 @@
 //! The content security policy in the head says so to the browser too. Light and dark follow the
 //! reader's setting; print is always light.
 
+pub(crate) mod bench;
 pub(crate) mod page;
 mod simulated;
 mod single;

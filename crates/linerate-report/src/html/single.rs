@@ -32,7 +32,12 @@ pub fn record(record: &Record) -> String {
             ping_body(record, plan),
             ping_metrics(plan),
         ),
-        Plan::Bench(plan) => (text::bench_title(plan), Vec::new(), String::new(), Vec::new()),
+        Plan::Bench(plan) => (
+            text::bench_title(plan),
+            super::bench::tiles(record),
+            super::bench::body(record, plan),
+            super::bench::METRICS.to_vec(),
+        ),
         Plan::Simulate(plan) => (
             text::simulate_title(plan),
             super::simulated::tiles(record),

@@ -3,6 +3,7 @@
 use linerate_core::record::MetricId;
 
 use super::page;
+use crate::bench;
 use crate::escape::xml;
 use crate::study::compare::Comparison;
 use crate::study::grid::Grid;
@@ -45,21 +46,28 @@ pub(crate) fn page(results: &Results) -> String {
     for each in unfinished_and_caveats(&grid) {
         body.push_str(&section(&each, "h2"));
     }
-    body.push_str("<h2>All figures by topology</h2>\n");
-    for row in &grid.topologies {
+    let suite = grid.bench();
+    for each in bench::sections(&suite, grid.routers) {
+        body.push_str(&section(&each, "h2"));
+    }
+    if grid.paths().next().is_some() {
+        body.push_str("<h2>All figures by topology</h2>\n");
+    }
+    for row in grid.paths() {
         body.push_str(&section(&sections::of_topology(row, &grid.past), "h3"));
     }
     for each in answered.sections(&grid) {
         body.push_str(&section(&each, "h2"));
     }
     body.push_str("<h2>How it was measured</h2>\n");
-    body.push_str(&page::methods(&SHOWN));
+    let shown: &[MetricId] = if suite.is_empty() { &[] } else { super::bench::METRICS };
+    body.push_str(&page::methods(&[&SHOWN, shown].concat()));
     body.push_str(&page::plan_echo(&results.plan));
     body.push_str(&footer(&grid));
     page::page(&results.plan.title, &body)
 }
 
-fn section(section: &Section, heading: &str) -> String {
+pub(super) fn section(section: &Section, heading: &str) -> String {
     let mut out = format!("<section>\n<{heading}>{}</{heading}>\n", xml(&section.title));
     if !section.tables.is_empty() {
         out.push_str("<div class=\"columns\">\n");
@@ -94,7 +102,7 @@ fn answers(entries: &[Entry]) -> String {
     out + "</dl>\n"
 }
 
-fn figure(plot: &Plot) -> String {
+pub(super) fn figure(plot: &Plot) -> String {
     let panels: String = plot.panels.iter().map(|(_, svg)| svg.inline()).collect();
     let wide = if plot.panels.len() > 1 { " class=\"wide\"" } else { "" };
     format!(

@@ -5,7 +5,7 @@ use linerate_core::path::PathPlan;
 use linerate_core::study::{StudyPlan, Topology};
 use linerate_core::theory::link::Link;
 
-use super::figure::{FlowKind, by_window};
+use super::figure::{FlowKind, by_window, of_devices};
 use super::grid::{Grid, Row};
 
 /// The payload whose round-trip time stands for that of a full segment.
@@ -37,7 +37,8 @@ impl Roles {
     pub(crate) fn compare(&self, plan: &StudyPlan) -> bool {
         let mut flows = plan.tests.iter().filter(|test| FlowKind::of(test).is_some());
         let fits = flows.next().is_none_or(by_window);
-        fits && (self.localhost.is_some() || self.bare.is_some())
+        let paths = plan.tests.iter().any(|test| !of_devices(test));
+        fits && paths && (self.localhost.is_some() || self.bare.is_some())
     }
 
     /// Reads the roles from the plan, never from a name.

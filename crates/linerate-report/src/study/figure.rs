@@ -107,6 +107,11 @@ impl FlowKind {
     }
 }
 
+/// Whether a test is a benchmark of devices.
+pub(crate) fn of_devices(test: &Test) -> bool {
+    matches!(test.parameter().key, "frame_sizes" | "mix")
+}
+
 /// Whether a test varies the window.
 pub(crate) fn by_window(test: &Test) -> bool {
     test.parameter().key == "windows_bytes"

@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::record::{Record, Status};
-use linerate_core::study::{StudyPlan, Test, TestKind, Topology, Value};
+use linerate_core::record::{Plan, Record, Status};
+use linerate_core::study::{PublishedRouter, StudyPlan, Test, TestKind, Topology, Value};
 
 use super::Results;
-use super::figure::{FlowFigure, FlowTest, PingFigure, PingTest, by_window};
+use super::figure::{FlowFigure, FlowKind, FlowTest, PingFigure, PingTest, by_window};
 use super::limit::{PlanLimit, slowest_link};
 use super::past::{self, Published};
 use super::way::Way;
+use crate::bench::suite::{Suite, plain_name};
 
 /// All figures of a study.
 pub(crate) struct Grid<'a> {
@@ -24,6 +25,8 @@ pub(crate) struct Grid<'a> {
     pub well: Vec<&'a Record>,
     /// One entry per topology, in the plan's order.
     pub topologies: Vec<Row<'a>>,
+    /// Frame rates of routers that were published.
+    pub routers: &'a [PublishedRouter],
 }
 
 /// The figures of one topology.
@@ -51,7 +54,30 @@ impl<'a> Grid<'a> {
         let row = |topology| Row::new(plan, topology, &cells, results);
         let topologies = plan.topologies.iter().map(row).collect();
         let well = cells.values().copied().collect();
-        Self { plan, past: past::name(plan), records, well, topologies }
+        let routers = &results.published.routers;
+        Self { plan, past: past::name(plan), records, well, topologies, routers }
+    }
+
+    /// The benchmarks among the records that count, each device under its topology's title.
+    pub(crate) fn bench(&self) -> Suite<'a> {
+        Suite::new(self.well.iter().copied(), |record| {
+            let row = record.cell.as_ref().and_then(|cell| self.row(&cell.topology));
+            row.map_or_else(|| plain_name(record), |row| row.topology.title.clone())
+        })
+    }
+
+    /// The topologies with tests of their paths, and not of devices alone.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Row<'a>> {
+        let benched = |row: &Row<'_>| {
+            let of_bench = |record: &&Record| matches!(record.plan, Plan::Bench(_));
+            let here = |record: &&Record| {
+                record.cell.as_ref().is_some_and(|cell| cell.topology == row.topology.id)
+            };
+            self.records.iter().copied().filter(here).any(|record| of_bench(&record))
+        };
+        let of_paths =
+            move |row: &&Row<'_>| !row.ping.is_empty() || !row.flows.is_empty() || !benched(row);
+        self.topologies.iter().filter(of_paths)
     }
 
     /// The row of a topology.
@@ -102,7 +128,7 @@ impl<'a> Row<'a> {
             if let TestKind::Ping { sizes_bytes, .. } = &test.kind {
                 let figure = |size: &u32| PingFigure::new(*size, runs(test, (*size).into()));
                 ping.push(PingTest { test, figures: sizes_bytes.iter().map(figure).collect() });
-            } else {
+            } else if FlowKind::of(test).is_some() {
                 let figure = |value: Value| {
                     let runs = runs(test, value.number);
                     FlowFigure::new(test, value, runs)

@@ -4,7 +4,7 @@ use super::compare::{Comparison, limited_rate};
 use super::figure::FlowFigure;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
-use crate::number;
+use crate::{bench, number};
 
 /// One figure in large type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,17 @@ pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison, answered: &Answered<
         return of_roles(grid, compared);
     }
     let answers = answered.tiles(&grid.past);
-    if answers.is_empty() { of_tests(grid) } else { answers }
+    match (answers, of_tests(grid)) {
+        (answers, tests) if answers.is_empty() && tests.is_empty() => of_devices(grid),
+        (answers, tests) if answers.is_empty() => tests,
+        (answers, _) => answers,
+    }
+}
+
+/// The rates of benchmarked devices.
+fn of_devices(grid: &Grid<'_>) -> Vec<Tile> {
+    let tiles = bench::headline::tiles(&grid.bench(), grid.routers).into_iter();
+    tiles.map(|[figure, label, past]| Tile { figure, label, past }).collect()
 }
 
 /// Localhost, what a bare cable keeps, the slowest link, the ping.

@@ -6,6 +6,7 @@ use super::compare::{Comparison, Roles, filter_rules, limited_rate};
 use super::figure::FlowFigure;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
+use crate::bench::headline;
 use crate::{number, words};
 
 /// One plain sentence on what a study found.
@@ -105,7 +106,8 @@ fn without_localhost(grid: &Grid<'_>) -> String {
         .collect();
     rates.sort_by(|a, b| a.0.total_cmp(&b.0));
     match rates.as_slice() {
-        [] => "No TCP measurement of this study has ended well yet.".to_owned(),
+        [] => headline::sentence(&grid.bench())
+            .unwrap_or_else(|| "No TCP measurement of this study has ended well yet.".to_owned()),
         [(bps, title)] => format!("At most {} goes over {title}.", number::rate(*bps)),
         [(slow, slowest), .., (fast, fastest)] => format!(
             "At most {} goes over {slowest}, and {} over {fastest}.",

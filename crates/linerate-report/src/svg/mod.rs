@@ -12,6 +12,7 @@ mod line;
 mod palette;
 mod scatter;
 mod strip;
+mod trace;
 
 pub(crate) use axis::{Kind, linear_domain, log_domain};
 pub(crate) use bar::{BarChart, BarRow};
@@ -19,6 +20,7 @@ pub(crate) use line::{Axis, LineChart, Series};
 pub(crate) use palette::style;
 pub(crate) use scatter::{ScatterChart, ScatterGroup, ScatterPoint};
 pub(crate) use strip::{StripChart, StripGroup, StripRow};
+pub(crate) use trace::{Mark, TraceChart, TracePoint};
 
 use std::fmt::Write;
 

@@ -2,6 +2,7 @@
 //! that a report prints.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod bench;
 pub mod wan;
 
 use linerate_core::lab::{HostPlan, LabPlan, LinkPlan, RouterPlan};

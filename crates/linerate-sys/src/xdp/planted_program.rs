@@ -247,9 +247,12 @@ impl<'a> Builder<'a> {
         asm.map_value(Reg::R7, self.maps.state.map(), 0);
         increment(asm, Reg::R7, byte(OTHERS));
         asm.jump(self.out);
-        asm.bind(self.by_chance);
-        increment(asm, Reg::R7, byte(BY_CHANCE));
-        asm.jump(self.drop);
+        // The kernel refuses code that nothing leads to.
+        if self.options.loss_one_in.is_some() {
+            asm.bind(self.by_chance);
+            increment(asm, Reg::R7, byte(BY_CHANCE));
+            asm.jump(self.drop);
+        }
         asm.bind(self.full);
         let running = asm.label();
         if let Some([every, stall_at, _]) = self.options.stall_ps() {

@@ -83,7 +83,7 @@ pub(crate) fn run(
     let without_reader = stop.clone();
     let mut watch = |event: &Event| {
         if flags.jsonl {
-            output::line(&json(event));
+            output::line(&event_line(event));
         } else if flags.live() {
             live(event);
         }
@@ -116,7 +116,8 @@ fn print(flags: &Output, record: &Record) {
     }
 }
 
-fn json(event: &Event) -> String {
+/// An event as a line of `--jsonl`.
+pub(crate) fn event_line(event: &Event) -> String {
     serde_json::to_string(event).unwrap_or_default()
 }
 

@@ -1,19 +1,19 @@
 //! `linerate study`: plans, their runs, running them, and what was published before.
 
-mod answer;
+pub(super) mod answer;
 mod list;
 mod milestones;
 mod own;
-mod plan;
+pub(super) mod plan;
 mod progress;
 mod published;
 mod render;
 mod run;
-mod session;
+pub(super) mod session;
 mod show;
 
 pub(crate) use published::read;
-pub(crate) use render::{lines, results, write};
+pub(crate) use render::{lines, results, show, write};
 
 use std::path::PathBuf;
 

@@ -96,7 +96,7 @@ impl PublishedTable {
     }
 }
 
-/// The ping, TCP and single figures of one published study, for the report of a run of it.
+/// The figures of one published study, for the report of a run of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PublishedFigures {
     /// Round-trip times by payload.
@@ -105,10 +105,12 @@ pub struct PublishedFigures {
     pub tcp: Vec<PublishedTcp>,
     /// Single figures by name.
     pub items: Vec<PublishedItem>,
+    /// Frame rates of routers.
+    pub routers: Vec<PublishedRouter>,
 }
 
 impl PublishedFigures {
-    /// The ping and TCP rows and the items of these tables.
+    /// The rows of these tables, milestones left out.
     pub fn of(tables: impl IntoIterator<Item = PublishedTable>) -> Self {
         let mut figures = Self::default();
         for table in tables {
@@ -116,7 +118,8 @@ impl PublishedFigures {
                 PublishedRows::Ping(rows) => figures.ping.extend(rows),
                 PublishedRows::Tcp(rows) => figures.tcp.extend(rows),
                 PublishedRows::Items(rows) => figures.items.extend(rows),
-                _ => {}
+                PublishedRows::Routers(rows) => figures.routers.extend(rows),
+                PublishedRows::Milestones(_) => {}
             }
         }
         figures

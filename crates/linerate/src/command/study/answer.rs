@@ -11,7 +11,7 @@ use linerate_server::listen::{ServeOptions, Server};
 use linerate_sys::stop::Stop;
 
 /// A measurer whose laboratories have linerate's server.
-pub(super) fn laboratory(stop: &Stop) -> Laboratory {
+pub(crate) fn laboratory(stop: &Stop) -> Laboratory {
     Laboratory::new(crate::command::measure::tool(), stop.clone(), Arc::new(serve))
 }
 

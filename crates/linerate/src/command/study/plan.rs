@@ -10,15 +10,15 @@ use super::published;
 use crate::paths;
 
 /// A study that was found.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Its plan.
-    pub(super) plan: StudyPlan,
+    pub(crate) plan: StudyPlan,
     /// The text of its file.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// The plan called `study`: a shipped one by its name, anything else is a file.
-pub(super) fn find(study: &str) -> Result<Found, Failure> {
+pub(crate) fn find(study: &str) -> Result<Found, Failure> {
     if let Some(shipped) = shipped(study) {
         return parse(shipped.toml, study);
     }
@@ -48,7 +48,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Found, Failure> {
 
 /// The figures that belong beside a plan: those of the tables of its name. A plan of another name
 /// that points to published rows means those of the first shipped study.
-pub(super) fn published(plan: &StudyPlan) -> Result<PublishedFigures, Failure> {
+pub(crate) fn published(plan: &StudyPlan) -> Result<PublishedFigures, Failure> {
     let points = plan.topologies.iter().any(|topology| topology.published.is_some());
     let of_study = |name: &str| -> Vec<&Table> {
         TABLES.iter().filter(|table| table.about.study == name).collect()

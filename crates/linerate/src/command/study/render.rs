@@ -20,11 +20,19 @@ pub(crate) fn results(store: &Store, run: &str) -> Result<Results, Failure> {
 /// Prints a run and writes its report into `directory`; ends with the report's path and one
 /// sentence.
 pub(super) fn run(store: &Store, run: &str, directory: &Path) -> Result<(), Failure> {
-    let results = results(store, run)?;
-    let text = study::text_within(&results, output::width());
-    let (tables, sentence) = apart(&text, &study::summary_sentence(&results));
+    show(&results(store, run)?, Some(directory))
+}
+
+/// Prints a run and writes its report into `directory`, where there is one.
+pub(crate) fn show(results: &Results, directory: Option<&Path>) -> Result<(), Failure> {
+    let text = study::text_within(results, output::width());
+    let Some(directory) = directory else {
+        output::text(&text);
+        return Ok(());
+    };
+    let (tables, sentence) = apart(&text, &study::summary_sentence(results));
     output::line(tables);
-    write(&results, directory)?;
+    write(results, directory)?;
     output::line(&format!("\nreport: {}", directory.join("index.html").display()));
     output::line(&sentence);
     Ok(())

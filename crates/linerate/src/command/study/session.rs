@@ -16,13 +16,13 @@ use crate::columns::{short_id, spoken};
 const RETRIES: u8 = 2;
 
 /// A run that this command measures for.
-pub(super) struct Session {
+pub(crate) struct Session {
     /// Its identifier.
-    pub(super) run: String,
+    pub(crate) run: String,
     /// The plan that it follows.
-    pub(super) plan: StudyPlan,
+    pub(crate) plan: StudyPlan,
     /// What it already has.
-    pub(super) options: Options,
+    pub(crate) options: Options,
 }
 
 /// Begins the run that the flags ask for, or finds the one to go on with.
@@ -53,16 +53,27 @@ fn begin(args: &Args, plan: StudyPlan, store: &mut Store) -> Result<Session, Fai
     chosen
         .check()
         .map_err(|problem| Failure::new(Fault::Usage, "run study", &plan.name, problem))?;
-    let run = clock::record_id().to_string();
+    start(chosen, store)
+}
+
+/// Begins a run of `plan`.
+pub(crate) fn start(plan: StudyPlan, store: &mut Store) -> Result<Session, Failure> {
+    let session = unkept(plan);
     store.begin_run(&NewRun {
-        id: run.clone(),
-        plan: chosen.clone(),
+        id: session.run.clone(),
+        plan: session.plan.clone(),
         started_at: clock::wall(),
         host: Some(linerate_engine::environment::local_end(None)),
     })?;
-    let retries = chosen.retries.unwrap_or(RETRIES);
+    Ok(session)
+}
+
+/// A run that no store knows of.
+pub(crate) fn unkept(plan: StudyPlan) -> Session {
+    let run = clock::record_id().to_string();
+    let retries = plan.retries.unwrap_or(RETRIES);
     let options = Options { run: run.clone(), retries, ..Options::default() };
-    Ok(Session { run, plan: chosen, options })
+    Session { run, plan, options }
 }
 
 /// Whether the run that the flags ask for sends packets between hosts, and so needs laboratories.
@@ -96,7 +107,11 @@ fn resume(
         let reason = format!("it is a run of study {}, not of {}", run.study, plan.name);
         return Err(Failure::new(Fault::Usage, "resume run", short_id(&run.id), reason));
     }
-    // What failed or was interrupted is measured again.
+    go_on(run, retries, store)
+}
+
+/// Goes on with a run: what failed or was interrupted is measured again.
+pub(crate) fn go_on(run: Run, retries: Option<u8>, store: &mut Store) -> Result<Session, Failure> {
     let records = store.run_records(&run.id)?;
     let done = records
         .iter()

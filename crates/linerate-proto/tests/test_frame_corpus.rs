@@ -1,0 +1,96 @@
+//! The fuzz entry of test frames over its corpus: as recorded, cut at every length, with bits
+//! flipped, and some that are hostile on purpose.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+
+#[path = "../../../fuzz/entries/test_frame.rs"]
+mod entry;
+
+/// Recorded frames, and those of the capture that tcpdump has read.
+fn corpus() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/test_frame");
+    let entries = std::fs::read_dir(&folder).expect("the corpus is there");
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    let files = paths.filter(|path| path.extension().is_some_and(|end| end == "bin"));
+    let mut corpus: Vec<_> = files.map(|path| std::fs::read(path).expect("readable")).collect();
+    assert!(corpus.len() >= 8, "{} files", corpus.len());
+    let capture = std::fs::read(folder.join("frames.pcap")).expect("the capture");
+    let mut rest = &capture[24..];
+    while let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, frames @ ..] = rest {
+        let (frame, more) = frames.split_at(u32::from_be_bytes([*a, *b, *c, *d]) as usize);
+        corpus.push(frame.to_vec());
+        rest = more;
+    }
+    assert!(corpus.len() >= 40 && rest.is_empty(), "{} frames", corpus.len());
+    corpus
+}
+
+#[test]
+fn recorded_and_cut_bytes_never_panic() {
+    for bytes in corpus() {
+        (0..=bytes.len()).for_each(|cut| entry::run(&bytes[..cut]));
+    }
+}
+
+#[test]
+fn flipped_bits_never_panic() {
+    for bytes in corpus() {
+        // Every bit of the headers; one of each byte of the rest.
+        let head = 0..bytes.len().min(90) * 8;
+        let rest = (90..bytes.len()).map(|byte| byte * 8 + byte % 8);
+        for bit in head.chain(rest) {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            entry::run(&damaged);
+        }
+    }
+}
+
+#[test]
+fn hostile_bytes_never_panic() {
+    let tags = [0x81_u8, 0, 0, 1].repeat(300);
+    let cases: [&[u8]; 8] = [
+        &[0xff; 4096],
+        &[0; 4096],
+        &[0x80; 4096],
+        &[&[2; 12][..], &tags].concat(),
+        b"64:7,594:4,1518:1",
+        b"64:4294967295,128:4294967295,256:4294967295",
+        b"aadbf",
+        b"02:00:00:00:00:01",
+    ];
+    cases.iter().for_each(|bytes| entry::run(bytes));
+}
+
+static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(corpus);
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 3000,
+        failure_persistence: None,
+        ..Default::default()
+    })]
+
+    /// The head of one frame before the tail of another, with some bytes changed.
+    #[test]
+    fn spliced_frames_never_panic(
+        head in any::<prop::sample::Index>(),
+        tail in any::<prop::sample::Index>(),
+        cuts in (0_usize..80, 0_usize..80),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+    ) {
+        let (head, tail) = (head.get(&CORPUS), tail.get(&CORPUS));
+        let head = &head[..cuts.0.min(head.len())];
+        let mut bytes = [head, &tail[cuts.1.min(tail.len())..]].concat();
+        if !bytes.is_empty() {
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+        }
+        entry::run(&bytes);
+    }
+}

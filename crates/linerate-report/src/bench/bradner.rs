@@ -1,0 +1,267 @@
+//! Bradner's tables of 1990 with the figures of now, the same with today's columns, and his
+//! devices beside.
+//!
+//! # Source
+//! S. Bradner, router tests volume 3, comp.protocols.tcp-ip, 19 October 1990: a row a frame length;
+//! theoretical rate, what the tester itself does, highest rate without loss, rate under flood, and
+//! the highest rate with 1 and with 10 filters. All in whole frames a second.
+
+use linerate_core::record::{BenchWay, GoalFound};
+use linerate_core::study::{Cards, PublishedRouter, Streams};
+use linerate_core::theory::framing::{GAP_BYTES, PREAMBLE_BYTES};
+
+use super::suite::{Case, Group, Size, Suite, shown};
+use super::{limit, single, words};
+use crate::number::{self, NONE, or_dash};
+use crate::study::sections::Section;
+use crate::table::{Kind, Table};
+
+/// A rate of a record.
+type CaseRate = fn(&Case<'_>) -> Option<f64>;
+
+/// His table and today's for one group, with what has to be known of them.
+pub(crate) fn section(group: &Group<'_>) -> Section {
+    Section {
+        title: group.title(),
+        tables: vec![table(group), today(group)],
+        notes: notes(group),
+        ..Section::default()
+    }
+}
+
+/// In his layout; more numbers of filters than his have a column each.
+pub(crate) fn table(group: &Group<'_>) -> Table {
+    let bare = group.bare();
+    let more: Vec<u32> = group.filters().into_iter().filter(|filters| *filters != bare).collect();
+    let head = ["size", "theoretical", "test", "max rate", "flood rate"].map(str::to_owned);
+    let filtered = more.iter().map(|&filters| format!("max,\n{}", filters_in_words(filters)));
+    let mut table = Table::new(head.into_iter().chain(filtered));
+    for size in group.sizes() {
+        let at = |filters: u32, of: fn(&Case<'_>) -> Option<f64>| {
+            or_dash(group.middle(&size, filters, of), words::frames)
+        };
+        let mut row = vec![
+            shown(&size),
+            or_dash(group.theoretical_fps(&size), words::frames),
+            at(bare, |case| case.tester_fps()),
+            at(bare, |case| case.max_fps()),
+            at(bare, |case| case.flood_fps()),
+        ];
+        row.extend(more.iter().map(|&filters| at(filters, |case| case.max_fps())));
+        table.row(row);
+    }
+    table
+}
+
+fn filters_in_words(filters: u32) -> String {
+    crate::words::counted(filters.into(), "filter")
+}
+
+/// The same with today's columns; a row a length and number of filters.
+pub(crate) fn today(group: &Group<'_>) -> Table {
+    let (medium, bare) = (group.has_medium(), group.bare());
+    let mut head = vec!["size", "typical", "strict"];
+    head.extend(medium.then_some("typical of\ntheoretical"));
+    head.extend(["of tester's\nown", "stalls\n1/s", "p50 \u{b5}s", "p99 \u{b5}s", "burst\nframes"]);
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for size in group.sizes() {
+        for filters in group.filters() {
+            if group.at(&size, filters).next().is_none() {
+                continue;
+            }
+            let name = match filters {
+                filters if filters == bare => shown(&size),
+                filters => format!("{}, {}", shown(&size), filters_in_words(filters)),
+            };
+            let cells = today_row(group, &size, filters, medium);
+            rows.push(std::iter::once(name).chain(cells).collect());
+        }
+    }
+    told(&head, &rows)
+}
+
+/// A table without the columns that no row has a figure for; the first stays.
+fn told(head: &[&str], rows: &[Vec<String>]) -> Table {
+    let has = |column: &usize| *column == 0 || rows.iter().any(|row| row[*column] != NONE);
+    let kept: Vec<usize> = (0..head.len()).filter(has).collect();
+    let mut table = Table::new(kept.iter().map(|&column| head[column]));
+    rows.iter().for_each(|row| table.row(kept.iter().map(|&column| row[column].as_str())));
+    table
+}
+
+fn today_row(group: &Group<'_>, size: &Size, filters: u32, medium: bool) -> Vec<String> {
+    let middle = |of: fn(&Case<'_>) -> Option<f64>| group.middle(size, filters, of);
+    let typical = middle(|case| case.goal_fps("typical"));
+    let share = |of: Option<f64>| or_dash(typical.zip(of).map(|(fps, of)| fps / of), words::share);
+    let limited = group
+        .at(size, filters)
+        .any(|case| limit::usual(case.result).is_some_and(|goal: &GoalFound| goal.tester_limited));
+    let mark = if limited { "*" } else { "" };
+    let mut row = vec![
+        format!("{}{mark}", or_dash(typical, words::frames)),
+        or_dash(middle(|case| case.goal_fps("strict")), words::frames),
+    ];
+    row.extend(medium.then(|| share(group.theoretical_fps(size))));
+    let few = |value: f64| number::trimmed(&number::significant(value, 3)).to_owned();
+    row.extend([
+        share(middle(|case| case.tester_fps())),
+        or_dash(middle(|case| Some(case.result.stalls_per_sec?.value)), few),
+        or_dash(middle(|case| Some(case.latency()?.p50_ns)), words::micros),
+        or_dash(middle(|case| Some(case.latency()?.p99_ns)), words::micros),
+        or_dash(middle(|case| Some(case.result.back_to_back.as_ref()?.mean_frames)), single::burst),
+    ]);
+    row
+}
+
+fn notes(group: &Group<'_>) -> Vec<String> {
+    let mut notes = vec![goals(group)];
+    notes.extend((!group.has_medium()).then(|| {
+        "no medium: virtual links have no theoretical rate; hold rates against the tester's own"
+            .to_owned()
+    }));
+    match group.first().plan.way {
+        BenchWay::Single => {}
+        BenchWay::Dual => notes.push(
+            "dual: both inputs at the rate at once, both outputs counted; figures are of one input"
+                .to_owned(),
+        ),
+        BenchWay::Mesh => notes.push("every port sends to all others; of one port".to_owned()),
+    }
+    let limited = |case: &Case<'_>| case.result.goals.iter().any(|goal| goal.tester_limited);
+    if group.cases.iter().any(limited) {
+        notes.push("*: tester-limited, the device may do more".to_owned());
+    }
+    let repetitions = group.repetitions();
+    notes.extend(
+        (repetitions > 1).then(|| format!("medians of {repetitions} repetitions where made")),
+    );
+    notes
+}
+
+/// Which goal stands for his highest rate without loss.
+fn goals(group: &Group<'_>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for goal in group.cases.iter().filter_map(|case| limit::lossless(case.result)) {
+        if !names.contains(&goal.goal.as_str()) {
+            names.push(&goal.goal);
+        }
+    }
+    let by = match names.as_slice() {
+        [] => "not searched".to_owned(),
+        names => format!("by the goal {}", names.join(", ")),
+    };
+    format!("frames/s; test: the tester itself without the device; max rate: {by}")
+}
+
+/// The lengths that his tables have.
+fn sizes_1990(published: &[&PublishedRouter]) -> Vec<u32> {
+    let mut sizes: Vec<u32> = published.iter().map(|row| row.frame_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// Today's devices with his beside: frames a second, and share of the theoretical rate. A section
+/// for each protocol and kind of stream that both sent.
+pub(crate) fn beside(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Section> {
+    let mut kinds: Vec<(&'static str, Streams)> = Vec::new();
+    for group in &suite.groups {
+        let Some(kind) = kind_1990(group) else { continue };
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds.into_iter().filter_map(|kind| beside_of(suite, published, kind)).collect()
+}
+
+fn kind_1990(group: &Group<'_>) -> Option<(&'static str, Streams)> {
+    let streams = match group.first().plan.way {
+        BenchWay::Single => Streams::Single,
+        BenchWay::Dual => Streams::Dual,
+        BenchWay::Mesh => return None,
+    };
+    Some((group.protocol_1990()?, streams))
+}
+
+fn beside_of(
+    suite: &Suite<'_>,
+    published: &[PublishedRouter],
+    kind: (&'static str, Streams),
+) -> Option<Section> {
+    let rows: Vec<&PublishedRouter> = published
+        .iter()
+        .filter(|row| (row.protocol.as_str(), row.streams) == kind && row.filters == 0)
+        .collect();
+    let sizes = sizes_1990(&rows);
+    if sizes.is_empty() {
+        return None;
+    }
+    // Of two streams at once he printed the flood alone.
+    let searched = rows.iter().any(|row| row.max_rate_fps.is_some());
+    let (what, then, now): (_, fn(&PublishedRouter) -> Option<u64>, CaseRate) = match searched {
+        true => ("max rate", |row| row.max_rate_fps, |case| case.max_fps()),
+        false => ("flood rate", |row| row.flood_rate_fps, |case| case.flood_fps()),
+    };
+    let heads = |name: String| {
+        let sizes = sizes.iter().map(ToString::to_string);
+        Table::new(std::iter::once(name).chain(sizes))
+    };
+    let mut rates = heads(format!("{what}, frames/s"));
+    let mut shares = heads(format!("{what} of theoretical"));
+    for group in suite.groups.iter().filter(|group| kind_1990(group) == Some(kind)) {
+        let cells = |of: &dyn Fn(&Size) -> String| {
+            let each = sizes.iter().map(|&bytes| of(&(bytes, None)));
+            std::iter::once(group.device.clone()).chain(each).collect::<Vec<String>>()
+        };
+        let rate = |size: &Size| group.middle(size, group.bare(), now);
+        let share = |size: &Size| Some(rate(size)? / group.theoretical_fps(size)?);
+        rates.row(cells(&|size| or_dash(rate(size), words::frames)));
+        shares.row(cells(&|size| or_dash(share(size), words::share)));
+    }
+    for (name, of_device) in devices_1990(&rows) {
+        let at = |bytes: &u32| of_device.iter().find(|row| row.frame_bytes == *bytes);
+        let rate = |bytes: &u32| then(at(bytes)?);
+        let line = |cells: Vec<String>| std::iter::once(name.clone()).chain(cells);
+        let each = sizes.iter().map(|size| or_dash(rate(size), |fps| fps.to_string()));
+        rates.push(Kind::Published, line(each.collect()));
+        let share = |bytes: &u32| rate(bytes).map(|fps| share_1990(fps, *bytes));
+        let each = sizes.iter().map(|size| or_dash(share(size), words::share));
+        shares.push(Kind::Published, line(each.collect()));
+    }
+    let streams = if kind.1 == Streams::Dual { "dual stream" } else { "single stream" };
+    Some(Section {
+        title: format!("Beside the devices of 1990: {}, {streams}", kind.0),
+        tables: vec![rates, shares],
+        notes: vec![format!(
+            "1990: without filters, on Ethernet of 10 Mbit/s; {NONE} is not printed, or no medium"
+        )],
+        ..Section::default()
+    })
+}
+
+/// Share of what Ethernet of 10 Mbit/s carries, by the exact rate and not by the printed one, which
+/// is cut to whole frames.
+pub(crate) fn share_1990(fps: u64, frame_bytes: u32) -> f64 {
+    fps as f64 * 8.0 * f64::from(frame_bytes + PREAMBLE_BYTES + GAP_BYTES) / 10e6
+}
+
+/// His devices in the order printed, each placement of cards and each stream a row.
+fn devices_1990<'a>(rows: &[&'a PublishedRouter]) -> Vec<(String, Vec<&'a PublishedRouter>)> {
+    let mut out: Vec<(String, Vec<&PublishedRouter>)> = Vec::new();
+    for row in rows {
+        let cards = match row.cards {
+            Cards::Within => "within a card",
+            Cards::Between => "between cards",
+        };
+        let stream = match row.streams {
+            Streams::Single => String::new(),
+            Streams::Dual => format!(", stream {}", row.stream),
+        };
+        let name = format!("{}, {cards}{stream}", row.device);
+        match out.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, rows)) => rows.push(row),
+            None => out.push((name, vec![row])),
+        }
+    }
+    out
+}

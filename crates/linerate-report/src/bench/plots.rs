@@ -1,0 +1,276 @@
+//! The diagrams of benchmarks: throughput by length, loss by load, latencies, and what a search
+//! did. RFC 2544 §26.1 and §26.3 ask for the first two.
+
+use linerate_core::record::{BenchTest, BenchTrial};
+
+use super::suite::{Case, Group, Size, shown};
+use super::{rfc2544, words};
+use crate::number;
+use crate::study::Plot;
+use crate::svg::{Axis, BarChart, BarRow, Kind, LineChart, Mark, Series, TraceChart, TracePoint};
+
+/// Points of a distribution's curve at most.
+const CURVE_POINTS: usize = 400;
+
+/// Searches that are drawn of one group at most.
+const TRACES_MAX: usize = 9;
+
+/// Curves in one chart at most; more are not told apart.
+const CURVES_MAX: usize = 14;
+
+/// All diagrams of a group; `number` keeps the files of several groups apart, from 0.
+pub(crate) fn plots(group: &Group<'_>, number: usize) -> Vec<Plot> {
+    let file = |name: &str| match number {
+        0 => format!("bench-{name}"),
+        _ => format!("bench-{name}-{}", number + 1),
+    };
+    let mut out = Vec::new();
+    out.extend(throughput(group, &file("throughput")));
+    out.extend(loss(group, &file("loss")));
+    out.extend(latency(group, &file("latency")));
+    out.extend(searches(group, &file("search")));
+    out
+}
+
+fn series(label: String, style: usize, points: Vec<(f64, f64)>) -> Series {
+    Series { label, style, points, rings: vec![], dashed: false, steps: false }
+}
+
+/// A plot of one panel or several, the files numbered.
+fn plot(title: String, caption: &str, panels: Vec<(String, crate::svg::Svg)>) -> Plot {
+    Plot { title, caption: caption.to_owned(), panels }
+}
+
+/// A figure of a case by its name and style.
+type Curve = (&'static str, usize, fn(&Case<'_>) -> Option<f64>);
+
+const CURVES: [Curve; 4] = [
+    ("typical", 0, |case| case.goal_fps("typical")),
+    ("strict", 1, |case| case.goal_fps("strict")),
+    ("verified", 3, |case| case.goal_fps("verified")),
+    ("flood", 2, |case| case.flood_fps()),
+];
+
+/// §26.1: frame length against frame rate, with the theoretical curve where there is a medium.
+fn throughput(group: &Group<'_>, file: &str) -> Option<Plot> {
+    let sizes: Vec<_> = group.sizes().into_iter().filter(|size| size.1.is_none()).collect();
+    let points = |of: &dyn Fn(&Size) -> Option<f64>| -> Vec<(f64, f64)> {
+        sizes.iter().filter_map(|size| Some((f64::from(size.0), of(size)?))).collect()
+    };
+    let mut curves: Vec<Series> = CURVES
+        .iter()
+        .map(|(name, style, of)| {
+            series((*name).to_owned(), *style, points(&|size| group.middle(size, group.bare(), of)))
+        })
+        .collect();
+    curves.retain(|curve| !curve.points.is_empty());
+    if curves.is_empty() || sizes.len() < 2 {
+        return None;
+    }
+    let dashed = [
+        ("theoretical", 5, points(&|size| group.theoretical_fps(size))),
+        ("tester", 6, points(&|size| group.middle(size, group.bare(), |case| case.tester_fps()))),
+    ];
+    for (name, style, points) in dashed {
+        let curve = Series { dashed: true, ..series(name.to_owned(), style, points) };
+        curves.extend((!curve.points.is_empty()).then_some(curve));
+    }
+    let ticks = sizes.iter().map(|size| (f64::from(size.0), size.0.to_string())).collect();
+    let x = Axis { ticks, ..Axis::plain("frame length, bytes", Kind::Log, number::short) };
+    let chart = LineChart {
+        title: format!("Frame rate by length: {}", group.device),
+        description: described(&curves),
+        x,
+        y: Axis::plain("frames per second", Kind::Log, number::short),
+        series: curves,
+        room: 0.0,
+    };
+    let caption = "Throughput of each goal and the rate under flood, of one sending port. Dashes: \
+                   what the medium carries, and what the tester itself does.";
+    let title = format!("Throughput by frame length: {}", group.title());
+    Some(plot(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
+}
+
+fn described(curves: &[Series]) -> String {
+    let each = curves.iter().filter_map(|curve| {
+        let (first, last) = (curve.points.first()?, curve.points.last()?);
+        let ends = format!("from {} to {}", number::short(first.1), number::short(last.1));
+        Some(format!("{}: {ends}", curve.label))
+    });
+    each.collect::<Vec<String>>().join("; ")
+}
+
+/// §26.3: offered load against loss; the load as share of the medium's rate where there is one.
+fn loss(group: &Group<'_>, file: &str) -> Option<Plot> {
+    let curves = loss_curves(group);
+    if curves.is_empty() {
+        return None;
+    }
+    let label = match group.has_medium() {
+        true => "offered load, % of the theoretical rate",
+        false => "offered load, frames per second",
+    };
+    let chart = LineChart {
+        title: format!("Loss by load: {}", group.device),
+        description: described(&curves),
+        x: Axis::plain(label, Kind::Linear, number::short),
+        y: Axis::plain("frames lost, %", Kind::Linear, number::short),
+        series: curves,
+        room: 0.0,
+    };
+    let caption = "Frames lost of those that were sent, at a constant load.";
+    let title = format!("Loss by load: {}", group.title());
+    Some(plot(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
+}
+
+/// A curve a record, by the load that was really sent.
+pub(crate) fn loss_curves(group: &Group<'_>) -> Vec<Series> {
+    let medium = group.has_medium();
+    let mut out = Vec::new();
+    for case in rfc2544::ordered(group) {
+        let senders = words::senders(case.plan) as f64;
+        let line = case.result.theoretical_fps.map(|fps| fps * senders);
+        let mut points: Vec<(f64, f64)> = case
+            .result
+            .loss_curve
+            .iter()
+            .chain(&case.result.overload)
+            .filter_map(|point| {
+                let load = match medium {
+                    true => point.offered_fps / line? * 100.0,
+                    false => point.offered_fps,
+                };
+                Some((load, point.loss_ratio * 100.0))
+            })
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if !points.is_empty() && out.len() < CURVES_MAX {
+            out.push(series(rfc2544::name(group, case), out.len(), points));
+        }
+    }
+    out
+}
+
+/// Bars of median and 99th percentile, and the distributions.
+fn latency(group: &Group<'_>, file: &str) -> Option<Plot> {
+    let cases: Vec<&Case<'_>> =
+        rfc2544::ordered(group).into_iter().filter(|case| case.latency().is_some()).collect();
+    if cases.is_empty() {
+        return None;
+    }
+    let rows = cases.iter().map(|case| {
+        let found = case.latency();
+        let values = [found.map(|it| it.p50_ns), found.map(|it| it.p99_ns)];
+        BarRow {
+            label: rfc2544::name(group, case),
+            values: values.iter().map(|ns| ns.map(|ns| ns / 1e3)).collect(),
+            texts: values.iter().map(|ns| number::or_dash(*ns, words::micros)).collect(),
+        }
+    });
+    let bars = BarChart {
+        title: format!("Latency at the throughput: {}", group.device),
+        description: format!("{} lengths or states", cases.len()),
+        axis: "\u{b5}s, the tester's own included".to_owned(),
+        names: vec!["median".to_owned(), "99 % are below".to_owned()],
+        rows: rows.collect(),
+    };
+    let mut panels = vec![(format!("{file}.svg"), bars.svg())];
+    panels.extend(spread(group, &cases).map(|chart| (format!("{file}-spread.svg"), chart.svg())));
+    let caption = "Delay of every frame at the throughput. The tester's own delay is in it; the \
+                   tables have it beside.";
+    Some(plot(format!("Latency: {}", group.title()), caption, panels))
+}
+
+/// Share of the frames that were no later than a time.
+fn spread(group: &Group<'_>, cases: &[&Case<'_>]) -> Option<LineChart> {
+    let mut curves = Vec::new();
+    for case in cases.iter().take(CURVES_MAX) {
+        let points = case.latency().map(|it| cumulated(&it.distribution)).unwrap_or_default();
+        if !points.is_empty() {
+            let curve = series(rfc2544::name(group, case), curves.len(), points);
+            curves.push(Series { steps: true, ..curve });
+        }
+    }
+    (!curves.is_empty()).then(|| LineChart {
+        title: format!("Spread of the latency: {}", group.device),
+        description: format!("{} curves", curves.len()),
+        x: Axis::plain("\u{b5}s", Kind::Log, number::short),
+        y: Axis::plain("% of the frames that were no later", Kind::Linear, number::short),
+        series: curves,
+        room: 0.0,
+    })
+}
+
+/// A distribution summed up, thinned to what a screen can show.
+fn cumulated(distribution: &linerate_core::record::Distribution) -> Vec<(f64, f64)> {
+    let all = distribution.count() as f64;
+    let mut sum = 0;
+    let points: Vec<(f64, f64)> = distribution
+        .pairs()
+        .filter(|(value, _)| *value > 0)
+        .map(|(value, count)| {
+            sum += count;
+            (value as f64 / 1e3, sum as f64 / all * 100.0)
+        })
+        .collect();
+    let every = points.len().div_ceil(CURVE_POINTS).max(1);
+    let last = points.len().saturating_sub(1);
+    let kept = points.into_iter().enumerate();
+    kept.filter(|(at, _)| at % every == 0 || *at == last).map(|(_, point)| point).collect()
+}
+
+/// What the search for the throughput did, a panel a record.
+fn searches(group: &Group<'_>, file: &str) -> Option<Plot> {
+    let mut panels = Vec::new();
+    for case in rfc2544::ordered(group) {
+        let Some(chart) = trace(case, &rfc2544::name(group, case)) else { continue };
+        if panels.len() < TRACES_MAX {
+            panels.push((format!("{file}-{}.svg", panels.len() + 1), chart.svg()));
+        }
+    }
+    let caption = "Each trial of the search at its intended load, in the order in which they were \
+                   made. Lines across: the throughput of each goal.";
+    let title = format!("The search: {}", group.title());
+    (!panels.is_empty()).then(|| plot(title, caption, panels))
+}
+
+/// The trials of one search; none without any.
+fn trace(case: &Case<'_>, name: &str) -> Option<TraceChart> {
+    let of_search = |trial: &&BenchTrial| trial.test == BenchTest::Throughput;
+    let trials = case.result.trials.iter().filter(of_search);
+    let points: Vec<TracePoint> = (1_u32..).zip(trials).filter_map(traced).collect();
+    if points.is_empty() {
+        return None;
+    }
+    let goals = case.result.goals.iter();
+    let across = goals.filter_map(|goal| Some((goal.goal.clone(), goal.throughput_fps()?)));
+    let label = if case.size().1.is_some() { "mix" } else { "bytes" };
+    Some(TraceChart {
+        title: format!("Search with frames of {} {label}", shown(&case.size())),
+        description: format!("{name}: {} trials", points.len()),
+        x: Axis::plain("trial", Kind::Linear, number::short),
+        y: Axis::plain("intended load, frames per second", Kind::Linear, number::short),
+        points,
+        across: across.collect(),
+    })
+}
+
+fn traced((number, trial): (u32, &BenchTrial)) -> Option<TracePoint> {
+    let sent: u64 = trial.ports.iter().map(|port| port.sent).sum();
+    let lost: u64 = trial.ports.iter().map(|port| port.lost()).sum();
+    let most = trial.ports.iter().map(|port| port.offered_fps).reduce(f64::max);
+    let load = trial.intended_fps.or(most)?;
+    let mark = match (&trial.invalid, lost) {
+        (Some(_), _) => Mark::Void,
+        (None, 0) => Mark::Clean,
+        (None, _) => Mark::Lossy,
+    };
+    let mut hint = format!(
+        "trial {number}, {} at {} frames/s: {lost} of {sent} lost",
+        number::seconds(trial.duration_ns as f64),
+        words::frames(load)
+    );
+    let reasons = [trial.invalid.as_ref().map(|why| why.detail()), trial.why.as_deref()];
+    reasons.into_iter().flatten().for_each(|why| hint.push_str(&format!("; {why}")));
+    Some(TracePoint { at: (f64::from(number), load), mark, hint })
+}

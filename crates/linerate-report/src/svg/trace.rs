@@ -1,0 +1,185 @@
+//! A chart of what a search did: a point a trial at its load, its result by colour and shape, and
+//! lines across at what was found.
+
+use super::axis::Scale;
+use super::line::{Layout, PLOT_HEIGHT, apart, domain, draw_axes, ticks_of};
+use super::palette::{light, marker};
+use super::{Anchor, Area, Axis, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use crate::escape;
+
+/// How a trial ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Nothing was lost.
+    Clean,
+    /// Something was lost.
+    Lossy,
+    /// It does not count.
+    Void,
+}
+
+impl Mark {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Clean, "nothing lost"), (Self::Lossy, "lost"), (Self::Void, "does not count")];
+
+    /// Green triangles, red squares, grey bars: told apart without colours too.
+    const fn style(self) -> usize {
+        match self {
+            Self::Clean => 2,
+            Self::Lossy => 1,
+            Self::Void => 5,
+        }
+    }
+}
+
+/// One trial.
+#[derive(Clone, Debug)]
+pub(crate) struct TracePoint {
+    /// Where it stands.
+    pub at: (f64, f64),
+    /// How it ended.
+    pub mark: Mark,
+    /// Shown when a pointer rests on it.
+    pub hint: String,
+}
+
+/// The whole chart.
+#[derive(Clone, Debug)]
+pub(crate) struct TraceChart {
+    /// Over the chart, and its accessible name.
+    pub title: String,
+    /// Its accessible description.
+    pub description: String,
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+    /// In the order in which they were made, joined by a thin line.
+    pub points: Vec<TracePoint>,
+    /// Lines across, with their names.
+    pub across: Vec<(String, f64)>,
+}
+
+impl TraceChart {
+    /// Draws the chart.
+    pub(crate) fn svg(&self) -> Svg {
+        let Some(layout) = self.layout() else {
+            return Canvas::nothing(&self.title, &self.description);
+        };
+        let mut canvas = Canvas::new();
+        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
+        draw_axes(&mut canvas, &layout, &self.x, &self.y);
+        self.draw_across(&mut canvas, &layout);
+        self.draw_points(&mut canvas, &layout);
+        let bottom = layout.area.bottom + 3.4 * LINE_HEIGHT;
+        self.draw_key(&mut canvas, bottom);
+        canvas.finish(&self.title, &self.description, bottom + LINE_HEIGHT)
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        let points = || self.points.iter().map(|point| point.at);
+        let across = self.across.iter().map(|(_, value)| *value);
+        let x_domain = domain(&self.x, points().map(|at| at.0))?;
+        let y_domain = domain(&self.y, points().map(|at| at.1).chain(across))?;
+        let named = self.across.iter().map(|(name, _)| text_width(name));
+        let ticks = ticks_of(&self.y, y_domain);
+        let left = ticks.iter().map(|(_, text)| text_width(text)).fold(24.0, f64::max) + 10.0;
+        let top = 3.2 * LINE_HEIGHT;
+        let area = Area {
+            left: left.min(120.0),
+            top,
+            right: WIDTH - (named.fold(0.0, f64::max) + 16.0).clamp(16.0, 200.0),
+            bottom: top + PLOT_HEIGHT,
+        };
+        let x = Scale::new(self.x.kind, x_domain, (area.left + 8.0, area.right - 8.0));
+        let y = Scale::new(self.y.kind, y_domain, (area.bottom, area.top));
+        Some(Layout { area, x, y })
+    }
+
+    fn draw_across(&self, canvas: &mut Canvas, layout: &Layout) {
+        let area = layout.area;
+        let mut lines: Vec<(&str, f64)> = self
+            .across
+            .iter()
+            .filter_map(|(name, value)| Some((name.as_str(), layout.y.at(*value)?)))
+            .collect();
+        lines.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let wanted: Vec<f64> = lines.iter().map(|line| line.1).collect();
+        let places = apart(&wanted, LINE_HEIGHT, area.top, area.bottom);
+        for ((name, y), place) in lines.into_iter().zip(places) {
+            canvas.raw(&format!(
+                "<path class=\"s0\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\" \
+                 stroke-dasharray=\"5 4\" d=\"M{} {}H{}\"/>",
+                light(0),
+                px(area.left),
+                px(y),
+                px(area.right)
+            ));
+            let name = fitted(name, WIDTH - area.right - 10.0);
+            canvas.text(area.right + 8.0, place + 4.5, Anchor::Start, "name", &name);
+        }
+    }
+
+    fn draw_points(&self, canvas: &mut Canvas, layout: &Layout) {
+        let place = |point: &TracePoint| Some((layout.x.at(point.at.0)?, layout.y.at(point.at.1)?));
+        let places: Vec<_> = self.points.iter().filter_map(|it| Some((it, place(it)?))).collect();
+        for pair in places.windows(2) {
+            canvas.line("link", pair[0].1, pair[1].1);
+        }
+        for (point, at) in places {
+            let shape = marker(point.mark.style(), at);
+            let hint = escape::xml(&point.hint);
+            canvas.raw(&format!("<g><title>{hint}</title>{shape}</g>"));
+        }
+    }
+
+    /// The marks that the chart has, under it.
+    fn draw_key(&self, canvas: &mut Canvas, y: f64) {
+        let mut x = 8.0;
+        for (mark, name) in Mark::ALL {
+            if !self.points.iter().any(|point| point.mark == mark) {
+                continue;
+            }
+            canvas.raw(&marker(mark.style(), (x, y - 4.5)));
+            canvas.text(x + 10.0, y, Anchor::Start, "name", name);
+            x += text_width(name) + 34.0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::number;
+    use crate::svg::Kind;
+
+    fn chart(points: Vec<TracePoint>) -> TraceChart {
+        TraceChart {
+            title: "t".to_owned(),
+            description: "d".to_owned(),
+            x: Axis::plain("trial", Kind::Linear, number::short),
+            y: Axis::plain("frames/s", Kind::Linear, number::short),
+            points,
+            across: vec![("a<b".to_owned(), 5.0)],
+        }
+    }
+
+    #[test]
+    fn every_trial_has_a_mark_and_nothing_breaks() {
+        let point = |at, mark| TracePoint { at, mark, hint: "<1>".to_owned() };
+        let text = chart(vec![
+            point((1.0, 10.0), Mark::Lossy),
+            point((2.0, 5.0), Mark::Clean),
+            point((3.0, f64::NAN), Mark::Clean),
+            point((4.0, 7.0), Mark::Void),
+        ])
+        .svg()
+        .file();
+        assert_eq!(text.matches("<g><title>&lt;1&gt;</title>").count(), 3, "{text}");
+        for part in ["nothing lost", "does not count", "a&lt;b"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(!text.contains("NaN"));
+        assert!(chart(vec![]).svg().file().contains("nothing was measured"));
+    }
+}

@@ -1,0 +1,227 @@
+//! What does not go together among the flags of `linerate bench`: one line each, with what to do.
+//!
+//! Needs no machine; what interfaces are like is in `here.rs`.
+
+use std::collections::BTreeSet;
+
+use linerate_core::record::{BenchProtocol, BenchTest, Failure, Fault};
+use linerate_proto::test_frame::{Protocol, Tag, Tags, TestFrame};
+
+use super::flags::Args;
+use super::suite;
+
+/// The shortest frame with the headers of `protocol` and so many VLAN tags, FCS included.
+pub(super) fn shortest_bytes(protocol: BenchProtocol, tags: usize) -> u32 {
+    TestFrame::shortest_bytes(headers(protocol), tagged(tags))
+}
+
+fn longest_bytes(protocol: BenchProtocol, tags: usize) -> u32 {
+    TestFrame::longest_bytes(headers(protocol), tagged(tags))
+}
+
+const fn headers(protocol: BenchProtocol) -> Protocol {
+    match protocol {
+        BenchProtocol::Udp4 => Protocol::Ipv4Udp,
+        BenchProtocol::Udp6 => Protocol::Ipv6Udp,
+        BenchProtocol::Tcp4 => Protocol::Ipv4Tcp,
+        BenchProtocol::Tcp6 => Protocol::Ipv6Tcp,
+        BenchProtocol::Ethernet => Protocol::Ethernet,
+        BenchProtocol::Decnet => Protocol::DecNet,
+        BenchProtocol::Appletalk => Protocol::AppleTalk,
+        BenchProtocol::Ipx => Protocol::Ipx,
+    }
+}
+
+const fn tagged(tags: usize) -> Tags {
+    match tags {
+        0 => Tags::None,
+        1 => Tags::Single(Tag::of(1)),
+        _ => Tags::Double { outer: Tag::of(1), inner: Tag::of(1) },
+    }
+}
+
+/// The flags alone.
+pub(super) fn flags(args: &Args) -> Result<(), Failure> {
+    ports(args)?;
+    made(args)?;
+    frames(args)?;
+    what(args)
+}
+
+fn refused(object: impl Into<String>, reason: impl std::fmt::Display, advice: &str) -> Failure {
+    Failure::new(Fault::Usage, "bench", object, reason).advise(advice)
+}
+
+fn ports(args: &Args) -> Result<(), Failure> {
+    let ports = &args.ports;
+    if ports.is_empty() && args.made.device.is_none() {
+        let advice = "name two interfaces, or --device router, or --demo";
+        return Err(refused("a device", "nothing says where it is", advice));
+    }
+    if let [one] = ports.as_slice() {
+        let reason = "one interface; frames go in at one and come out at another";
+        return Err(refused(&one.interface, reason, "name a second one"));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(again) = ports.iter().find(|port| !seen.insert(&port.interface)) {
+        return Err(refused(&again.interface, "it is there twice", "name two interfaces"));
+    }
+    let ways = &args.frames;
+    let count = if args.made.device.is_some() { 2 } else { ports.len() };
+    if count > 2 && !ways.mesh {
+        let reason = format!("{count} interfaces");
+        return Err(refused("the ports", reason, "two, or --mesh for all with all"));
+    }
+    if ways.mesh && count < 3 {
+        let reason = "a mesh has three ports or more";
+        return Err(refused("--mesh", reason, "two that send to each other are --dual"));
+    }
+    addresses(args)
+}
+
+/// Addresses are of the protocol's family; devices that go by other headers have none.
+fn addresses(args: &Args) -> Result<(), Failure> {
+    let protocol = args.frames.protocol;
+    let given = |port: &super::port::PortArg| port.address.or(port.gateway);
+    for (port, address) in args.ports.iter().filter_map(|port| Some((port, given(port)?))) {
+        let fits = match protocol {
+            BenchProtocol::Udp4 | BenchProtocol::Tcp4 => address.is_ipv4(),
+            BenchProtocol::Udp6 | BenchProtocol::Tcp6 => address.is_ipv6(),
+            _ => false,
+        };
+        if !fits {
+            let reason = format!("{address} is no address of frames that carry {protocol}");
+            let advice = if is_ip(protocol) {
+                "give one of its family, or another --protocol"
+            } else {
+                "leave it out: they go to the other port's hardware address"
+            };
+            return Err(refused(&port.interface, reason, advice));
+        }
+    }
+    let routed = args.ports.iter().filter(|port| port.gateway.is_some()).count();
+    if routed != 0 && routed != args.ports.len() {
+        let reason = "one port has a gateway and another none";
+        let advice = "a router has an address on each port, a bridge on none";
+        return Err(refused("the ports", reason, advice));
+    }
+    Ok(())
+}
+
+const fn is_ip(protocol: BenchProtocol) -> bool {
+    use BenchProtocol::{Tcp4, Tcp6, Udp4, Udp6};
+    matches!(protocol, Udp4 | Udp6 | Tcp4 | Tcp6)
+}
+
+/// What belongs to a device that is made here.
+fn made(args: &Args) -> Result<(), Failure> {
+    let flags = &args.made;
+    let Some(device) = &flags.device else {
+        if !flags.filters.is_empty() {
+            let reason = "nothing here sets filters of a device outside";
+            return Err(refused("--filters", reason, "set them there, or add --device router"));
+        }
+        return Ok(());
+    };
+    let name = device.name();
+    if !flags.filters.is_empty() && !device.filters() {
+        let reason = format!("{name} holds frames against no filters");
+        return Err(refused("--filters", reason, "filters belong to --device router"));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(again) = flags.filters.iter().find(|filters| !seen.insert(**filters)) {
+        return Err(refused("--filters", format!("{again} is there twice"), "name each once"));
+    }
+    if device.routes() && !is_ip(args.frames.protocol) {
+        let reason = format!("{name} does not route {}", args.frames.protocol);
+        return Err(refused("--protocol", reason, "udp4, udp6, tcp4, tcp6, or --device bridge"));
+    }
+    if device.routes() && !args.frames.vlan.is_empty() {
+        let reason = format!("{name} takes frames without a tag");
+        return Err(refused("--vlan", reason, "leave it out, or --device bridge"));
+    }
+    Ok(())
+}
+
+fn frames(args: &Args) -> Result<(), Failure> {
+    let flags = &args.frames;
+    let (protocol, tags) = (flags.protocol, flags.vlan.len());
+    if tags > 2 {
+        return Err(refused("--vlan", format!("{tags} tags"), "two at most"));
+    }
+    lengths(args)?;
+    let mut seen = BTreeSet::new();
+    if let Some(again) = flags.sizes.iter().map(|len| len.bytes()).find(|it| !seen.insert(*it)) {
+        return Err(refused("--sizes", format!("{again} is there twice"), "name each once"));
+    }
+    if flags.dscp > 0 && !is_ip(protocol) {
+        let reason = format!("{protocol} has no code point");
+        return Err(refused("--dscp", reason, "leave it out, or take a --protocol of IP"));
+    }
+    if flags.flows == 1 && (flags.many_hosts || flags.shuffle) {
+        let flag = if flags.many_hosts { "--many-hosts" } else { "--shuffle" };
+        return Err(refused(flag, "there is one flow", "add --flows N"));
+    }
+    Ok(())
+}
+
+/// Lengths within what the headers leave.
+fn lengths(args: &Args) -> Result<(), Failure> {
+    let (protocol, tags) = (args.frames.protocol, args.frames.vlan.len());
+    let (least, most) = (shortest_bytes(protocol, tags), longest_bytes(protocol, tags));
+    let mix = suite::mix(args);
+    let mixed: Vec<u32> = mix.iter().flat_map(|mix| mix.lengths()).collect();
+    let asked = args.frames.sizes.iter().map(|len| len.bytes()).chain(mixed);
+    let with = match tags {
+        0 => String::new(),
+        some => format!(" and {some} VLAN tags"),
+    };
+    for size in asked {
+        if size < least {
+            let reason = format!("{size} bytes hold no {protocol} frame with a signature{with}");
+            return Err(refused("--sizes", reason, &format!("{least} bytes at least")));
+        }
+        if size > most {
+            let reason = format!("{size} bytes are longer than a {protocol} frame can be{with}");
+            return Err(refused("--sizes", reason, &format!("{most} bytes at most")));
+        }
+    }
+    Ok(())
+}
+
+fn what(args: &Args) -> Result<(), Failure> {
+    let what = &args.what;
+    let mut seen = BTreeSet::new();
+    if let Some(again) = what.tests.iter().find(|test| !seen.insert(test.name())) {
+        return Err(refused("--tests", format!("{} is there twice", again.name()), "once each"));
+    }
+    let tests = suite::tests(args);
+    if tests.contains(&BenchTest::Contract) && what.contract.is_none() {
+        let reason = "nothing says what was ordered";
+        return Err(refused("test contract", reason, "add --contract cir=RATE,cbs=SIZE"));
+    }
+    // Each of these is a share of the throughput.
+    let on_throughput = [BenchTest::Latency, BenchTest::Recovery, BenchTest::Soak];
+    let needs = tests.iter().find(|test| on_throughput.contains(test));
+    let has_load = tests.contains(&BenchTest::Throughput) || args.tester.rate_max.is_some();
+    if let Some(needs) = needs.filter(|_| !has_load) {
+        let reason = "its load is the throughput, which is not among the tests";
+        let advice = "add throughput, or give its load by --rate-max";
+        return Err(refused(format!("test {}", needs.name()), reason, advice));
+    }
+    let zero = |span: Option<std::time::Duration>| span.is_some_and(|span| span.is_zero());
+    for (flag, is_zero) in
+        [("--trial-time", zero(what.trial_time)), ("--soak-time", zero(what.soak_time))]
+    {
+        if is_zero {
+            return Err(refused(flag, "a trial of no time", "give one of 10ms or more"));
+        }
+    }
+    if args.tester.rate_max.is_some_and(|rate| rate.per_sec() < 1.0) {
+        return Err(refused("--rate-max", "below one frame per second", "give 1 or more"));
+    }
+    if args.tester.line_rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
+        return Err(refused("--line-rate", "0 bit/s", "leave it out where there is no medium"));
+    }
+    Ok(())
+}

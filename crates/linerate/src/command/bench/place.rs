@@ -1,0 +1,138 @@
+//! The laboratory of a device that is made here: a sender, the device, a receiver, and nothing
+//! else on the links.
+
+use std::time::Duration;
+
+use linerate_core::lab::{
+    DeviceKind, DevicePlan, HostPlan, LabPlan, LinkPlan, Placement, RouterHow, RouterPlan,
+    StallPlan, SwitchPlan,
+};
+use linerate_core::study::Topology;
+use linerate_core::units::print_span;
+
+use super::device::{Device, Planted};
+use super::flags::{Args, Placed};
+
+/// Header and FCS around the packet of a frame, and a tag.
+const AROUND_BYTES: u32 = 18;
+const TAG_BYTES: u32 = 4;
+/// Links take at least the longest frame of an MTU of 1500.
+const MTU_BYTES: u32 = 1500;
+
+const SENDER: &str = "sender";
+const RECEIVER: &str = "receiver";
+const DEVICE: &str = "device";
+
+/// A device, and what the flags say of its surroundings.
+pub(super) struct Place<'a> {
+    pub(super) device: &'a Device,
+    pub(super) args: &'a Args,
+    /// Of the frames that it is to carry.
+    pub(super) longest_bytes: u32,
+}
+
+impl Place<'_> {
+    /// One for each number of filters.
+    pub(super) fn topologies(&self) -> Vec<Topology> {
+        match self.args.made.filters.as_slice() {
+            [] => vec![self.topology(0, self.device.name().to_owned())],
+            some => {
+                let of =
+                    |&rules: &u32| self.topology(rules, format!("{}-{rules}", self.device.name()));
+                some.iter().map(of).collect()
+            }
+        }
+    }
+
+    fn topology(&self, filters: u32, id: String) -> Topology {
+        let name = self.device.name();
+        let title = match (self.device.filters(), filters) {
+            (false, _) => name.to_owned(),
+            (true, 1) => format!("{name}, 1 filter"),
+            (true, some) => format!("{name}, {some} filters"),
+        };
+        let bridges = matches!(self.device, Device::Bridge);
+        Topology {
+            title,
+            class: name.to_owned(),
+            lab: self.lab(&id, filters),
+            id,
+            client: SENDER.to_owned(),
+            server: RECEIVER.to_owned(),
+            l2_hops: bridges.into(),
+            l3_hops: self.device.routes().into(),
+            published: None,
+        }
+    }
+
+    fn lab(&self, id: &str, filters: u32) -> LabPlan {
+        let host = |name: &str| HostPlan { name: name.to_owned(), ..HostPlan::default() };
+        let mut lab = LabPlan {
+            name: Some(id.to_owned()),
+            quiet: true,
+            hosts: vec![host(SENDER), host(RECEIVER)],
+            ..LabPlan::default()
+        };
+        let (name, placement) = (DEVICE.to_owned(), self.placement());
+        match self.device {
+            Device::Cable => {
+                lab.links = vec![self.link([SENDER, RECEIVER])];
+                return lab;
+            }
+            Device::Bridge => {
+                lab.switches = vec![SwitchPlan { name, placement, ..SwitchPlan::default() }];
+            }
+            Device::Router | Device::XdpRouter => {
+                let xdp = matches!(self.device, Device::XdpRouter);
+                let how = if xdp { RouterHow::Xdp } else { RouterHow::Kernel };
+                let router = RouterPlan { name, filters, how, placement, ..RouterPlan::default() };
+                lab.routers = vec![router];
+            }
+            Device::Forwarder => {
+                let device = DevicePlan::new(DEVICE, DeviceKind::Forwarder);
+                lab.devices = vec![DevicePlan { placement, ..device }];
+            }
+            Device::Planted(planted) => {
+                lab.devices = vec![DevicePlan { placement, ..self::planted(planted) }];
+            }
+        }
+        lab.links = vec![self.link([SENDER, DEVICE]), self.link([DEVICE, RECEIVER])];
+        lab
+    }
+
+    fn placement(&self) -> Placement {
+        match self.args.made.placement {
+            Some(Placed::Inline) => Placement::Inline,
+            Some(Placed::Threaded) => Placement::Threaded,
+            None => Placement::default(),
+        }
+    }
+
+    fn link(&self, ends: [&str; 2]) -> LinkPlan {
+        let tags = TAG_BYTES * u32::try_from(self.args.frames.vlan.len()).unwrap_or(0);
+        let packet = self.longest_bytes.saturating_sub(AROUND_BYTES + tags);
+        LinkPlan {
+            ends: ends.map(str::to_owned),
+            mtu_bytes: Some(packet).filter(|bytes| *bytes > MTU_BYTES),
+            rate: None,
+            offload: None,
+            path: None,
+        }
+    }
+}
+
+fn planted(planted: &Planted) -> DevicePlan {
+    let text = |span: Duration| (!span.is_zero()).then(|| print_span(span));
+    DevicePlan {
+        frames_per_sec: planted.frames_per_sec,
+        bits_per_sec: planted.bits_per_sec,
+        buffer_frames: planted.buffer_frames,
+        latency: text(planted.latency),
+        loss_one_in: planted.loss_one_in,
+        stall: planted.stall.map(|stall| StallPlan {
+            every: print_span(stall.every),
+            lasting: print_span(stall.length),
+        }),
+        ..DevicePlan::new(DEVICE, DeviceKind::Planted)
+    }
+}

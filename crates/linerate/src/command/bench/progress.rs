@@ -1,0 +1,143 @@
+//! How far a benchmark is: one line that changes on a terminal, a line for each trial elsewhere,
+//! events as JSON where they are asked for.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use linerate_core::record::{Cell, Event};
+use linerate_core::study::CellKey;
+use linerate_engine::study::{Progress, Step};
+use linerate_sys::stop::Stop;
+
+use crate::columns::spoken;
+use crate::command::measure::{Output, event_line};
+use crate::live::bench_line;
+use crate::output;
+
+/// Shows progress; all copies are one.
+#[derive(Clone)]
+pub(super) struct Display(Rc<RefCell<Inner>>);
+
+struct Inner {
+    bar: ProgressBar,
+    live: bool,
+    jsonl: bool,
+    stop: Stop,
+    /// What is measured, and the time that it and all after it take.
+    cell: String,
+    left_ns: u64,
+    /// What the engine does.
+    doing: String,
+}
+
+impl Display {
+    /// Lines as the flags ask for; `stop` is asked when nobody reads results any more.
+    pub(super) fn new(flags: &Output, stop: Stop) -> Self {
+        let target =
+            if flags.live() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("[{bar:16}] {pos}/{len}  {wide_msg}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        let inner = Inner {
+            bar,
+            live: flags.live(),
+            jsonl: flags.jsonl,
+            stop,
+            cell: String::new(),
+            left_ns: 0,
+            doing: String::new(),
+        };
+        Self(Rc::new(RefCell::new(inner)))
+    }
+
+    /// Shows a step of the study.
+    pub(super) fn step(&self, progress: &Progress<'_>) {
+        self.0.borrow_mut().step(progress);
+    }
+
+    /// Shows what happens within a measurement.
+    pub(super) fn event(&self, event: &Event) {
+        self.0.borrow_mut().event(event);
+    }
+
+    /// Takes the changing line away.
+    pub(super) fn end(&self) {
+        self.0.borrow().bar.finish_and_clear();
+    }
+}
+
+impl Inner {
+    fn step(&mut self, progress: &Progress<'_>) {
+        self.bar.set_length(u64::try_from(progress.total).unwrap_or(u64::MAX));
+        self.bar.set_position(u64::try_from(progress.done).unwrap_or(u64::MAX));
+        self.left_ns = progress.remaining_ns;
+        match progress.step {
+            Step::Building(topology) => self.change(format!("{} is built", topology.id)),
+            Step::Measuring(cell) => self.measuring(cell, progress),
+            Step::Again(cell, failure, again, of) => {
+                let cell = CellKey::of(cell);
+                self.line(&format!("{cell}: {failure}; measured again, {again} of {of}"));
+            }
+            Step::Failed(cell, failure) => {
+                self.line(&format!("{}: {failure}", CellKey::of(cell)));
+            }
+            Step::NotBuilt(topology, failure) => {
+                self.line(&format!("{} left out: {failure}", topology.id));
+            }
+            Step::Slipped(..) | Step::Through(_) => {}
+        }
+    }
+
+    fn measuring(&mut self, cell: &Cell, progress: &Progress<'_>) {
+        let label = cell.label.clone().unwrap_or_else(|| cell.parameter.to_string());
+        self.cell = format!("{} {label}", cell.topology);
+        if self.bar.is_hidden() {
+            let (at, of) = (progress.done + 1, progress.total);
+            let left = spoken(self.left_ns);
+            self.line(&format!("{}: {at} of {of}, about {left} left", self.cell));
+        } else {
+            self.change(String::new());
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        if self.jsonl {
+            output::line(&event_line(event));
+            if output::reader_left() {
+                self.stop.ask();
+            }
+            return;
+        }
+        match event {
+            Event::BenchStep(doing) => {
+                self.doing.clone_from(doing);
+                self.say(format!("  {doing}"), doing.clone());
+            }
+            Event::BenchTrial(trial) => {
+                let line = bench_line(trial);
+                let doing = format!("{}: {}", self.doing, line.trim());
+                self.say(line, doing);
+            }
+            Event::Note(line) => self.line(line),
+            _ => {}
+        }
+    }
+
+    /// A line where lines stay, another where the line changes.
+    fn say(&self, staying: String, changing: String) {
+        if self.bar.is_hidden() { self.line(&staying) } else { self.change(changing) }
+    }
+
+    fn change(&self, doing: String) {
+        let left = spoken(self.left_ns);
+        self.bar.set_message(format!("about {left} left; {} {doing}", self.cell));
+    }
+
+    fn line(&self, text: &str) {
+        if self.live {
+            self.bar.suspend(|| output::note(text));
+        }
+    }
+}

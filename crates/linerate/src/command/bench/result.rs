@@ -1,0 +1,61 @@
+//! What was measured, as the flags ask for it: text, JSON, files.
+
+use std::path::Path;
+
+use linerate_core::record::{Failure, Record};
+use linerate_report::study::{self, Results};
+
+use super::flags::Args;
+use crate::columns::short_id;
+use crate::command::measure::record_line;
+use crate::command::study::{lines, show, write};
+use crate::{output, paths};
+
+/// Prints the run and writes the files that were asked for.
+pub(super) fn put(args: &Args, results: &Results) -> Result<(), Failure> {
+    let flags = &args.output;
+    if flags.json {
+        output::line(&array(&results.records)?);
+    } else if flags.jsonl {
+        results.records.iter().for_each(|record| output::line(&record_line(record)));
+    }
+    let directory = match &args.report {
+        Some(directory) => Some(directory.clone()),
+        None if flags.no_save => None,
+        None => {
+            let name = format!("{}-{}", results.plan.name, short_id(&results.run));
+            Some(paths::reports(flags.store.as_deref())?.join(name.replace('/', "-")))
+        }
+    };
+    if flags.json || flags.jsonl {
+        directory.as_deref().map_or(Ok(()), |directory| write(results, directory))?;
+    } else {
+        show(results, directory.as_deref())?;
+    }
+    match &flags.output {
+        Some(path) => file(path, results),
+        None => Ok(()),
+    }
+}
+
+/// One file, in the form that its name ends with.
+fn file(path: &Path, results: &Results) -> Result<(), Failure> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let text = match ending {
+        "csv" => study::csv(results),
+        "md" => study::markdown(results),
+        "html" => study::html(results),
+        "txt" => study::text(results),
+        "jsonl" => lines(results)?,
+        _ => array(&results.records)? + "\n",
+    };
+    paths::write(path, &text)?;
+    output::note(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
+/// Records as one JSON document.
+fn array(records: &[Record]) -> Result<String, Failure> {
+    let records: Vec<String> = records.iter().map(paths::json).collect::<Result<_, _>>()?;
+    Ok(format!("[{}]", records.join(",\n")))
+}

@@ -1,0 +1,240 @@
+//! Runs the study that the flags describe: new, or one that goes on.
+
+use linerate_core::record::{Failure, Fault, Record};
+use linerate_core::study::{CellKey, CellPlan, StudyPlan};
+use linerate_engine::lab::enter_user_namespace_if_needed;
+use linerate_engine::study::{self, Ending, Tools};
+use linerate_report::study::Results;
+use linerate_server::store::{Run, RunState, Store};
+use linerate_sys::clock::{self, SystemClock};
+use linerate_sys::stop::Stop;
+
+use super::flags::Args;
+use super::progress::Display;
+use super::{here, opening, result, suite};
+use crate::columns::short_id;
+use crate::command::study::session::{self, Session};
+use crate::command::study::{answer, plan, results};
+use crate::exit::Outcome;
+use crate::{output, paths};
+
+/// Exit code of a run in which some measurements failed.
+const SOME_FAILED: u8 = 5;
+
+/// Exit code of a run that the user stopped.
+const INTERRUPTED: u8 = 130;
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Outcome {
+    let wanted = wanted(args)?;
+    let mut shelf = Shelf::open(args)?;
+    let begun = shelf.unfinished(args, wanted.as_ref())?;
+    let plan = begun.as_ref().map(|run| run.plan.clone()).or(wanted).unwrap_or_else(nothing);
+    here::check(&plan, args.tester.force_interface)?;
+    if args.dry_run {
+        output::line(&opening::text(&plan, &plan.cells()));
+        return Ok(0);
+    }
+    if plan.topologies.iter().any(|topology| !topology.lab.hosts.is_empty()) {
+        // Before anything that could start a thread.
+        enter_user_namespace_if_needed()?;
+    }
+    let stop = Stop::on_signals()?;
+    let session = shelf.session(begun, plan)?;
+    if args.output.live() {
+        output::note(&opening::text(&session.plan, &left(&session)));
+    }
+    let ending = measure(args, &session, &mut shelf, &stop);
+    shelf.finish(&session, ending.as_ref().map_or(RunState::Failed, state))?;
+    close(args, &session, &shelf, &ending?)
+}
+
+/// The plan that the flags describe; none where they only name a run.
+fn wanted(args: &Args) -> Result<Option<StudyPlan>, Failure> {
+    let made = &args.made;
+    let named = made.plan.as_deref().or(made.demo.then_some(DEMO));
+    if let Some(name) = named {
+        return Ok(Some(plan::find(name)?.plan));
+    }
+    if args.resume.is_some() && args.ports.is_empty() && made.device.is_none() {
+        return Ok(None);
+    }
+    suite::of(args).map(Some)
+}
+
+/// The shipped study of `--demo`.
+const DEMO: &str = "bench-demo";
+
+/// A study without anything: stands where a run is asked for and none is there, which is an error
+/// before.
+fn nothing() -> StudyPlan {
+    StudyPlan {
+        name: suite::NAME.to_owned(),
+        title: String::new(),
+        source: None,
+        purpose: None,
+        shuffle_seed: None,
+        retries: None,
+        topologies: Vec::new(),
+        tests: Vec::new(),
+        questions: Vec::new(),
+    }
+}
+
+/// What a session has not measured.
+fn left(session: &Session) -> Vec<CellPlan> {
+    let mut cells = session.plan.cells();
+    cells.retain(|cell| !session.options.done.contains(&CellKey::of(&cell.cell)));
+    cells
+}
+
+/// Where records go: the store, or this process alone.
+struct Shelf {
+    store: Option<Store>,
+    records: Vec<Record>,
+}
+
+impl Shelf {
+    fn open(args: &Args) -> Result<Self, Failure> {
+        let flags = &args.output;
+        let store = if flags.no_save || args.dry_run && args.resume.is_none() {
+            None
+        } else {
+            Some(paths::open_store(flags.store.as_deref())?)
+        };
+        Ok(Self { store, records: Vec::new() })
+    }
+
+    /// The run to go on with, where one is asked for.
+    fn unfinished(&self, args: &Args, wanted: Option<&StudyPlan>) -> Result<Option<Run>, Failure> {
+        let Some(name) = &args.resume else { return Ok(None) };
+        let refused = |object: &str, reason: &str, advice: &str| {
+            Err(Failure::new(Fault::Usage, "resume", object, reason).advise(advice))
+        };
+        let Some(store) = &self.store else {
+            return refused("--no-save", "what is not kept cannot go on", "leave one of them out");
+        };
+        if let Some(name) = name {
+            let run = store.run(name)?;
+            if wanted.is_some_and(|wanted| *wanted != run.plan) {
+                let advice = "give the flags of that run, or its name alone";
+                return refused(short_id(&run.id), "it is a run of another plan", advice);
+            }
+            return Ok(Some(run));
+        }
+        let is_it = |run: &Run| match wanted {
+            Some(wanted) => run.plan == *wanted,
+            None => run.study == suite::NAME,
+        };
+        let open = |run: &Run| run.state != RunState::Finished;
+        match store.runs()?.into_iter().find(|run| is_it(run) && open(run)) {
+            Some(run) => Ok(Some(run)),
+            None => refused("the benchmark", "no run of it is unfinished", "leave --resume out"),
+        }
+    }
+
+    fn session(&mut self, begun: Option<Run>, plan: StudyPlan) -> Result<Session, Failure> {
+        match (&mut self.store, begun) {
+            (Some(store), Some(run)) => session::go_on(run, None, store),
+            (Some(store), None) => session::start(plan, store),
+            (None, _) => Ok(session::unkept(plan)),
+        }
+    }
+
+    fn put(&mut self, record: Record) -> Result<(), Failure> {
+        match &mut self.store {
+            Some(store) => store.put(&record),
+            None => {
+                self.records.push(record);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(&mut self, session: &Session, state: RunState) -> Result<(), Failure> {
+        match &mut self.store {
+            Some(store) => store.finish_run(&session.run, state, clock::wall()),
+            None => Ok(()),
+        }
+    }
+
+    fn results(&self, session: &Session) -> Result<Results, Failure> {
+        match &self.store {
+            Some(store) => results(store, &session.run),
+            None => Ok(Results {
+                plan: session.plan.clone(),
+                run: session.run.clone(),
+                records: self.records.clone(),
+                published: plan::published(&session.plan)?,
+            }),
+        }
+    }
+}
+
+fn measure(
+    args: &Args,
+    session: &Session,
+    shelf: &mut Shelf,
+    stop: &Stop,
+) -> Result<Ending, Failure> {
+    let display = Display::new(&args.output, stop.clone());
+    let within = display.clone();
+    let mut measurer = answer::laboratory(stop).watched(move |event| within.event(event));
+    let ending = study::run(
+        &session.plan,
+        &session.options,
+        &mut Tools {
+            measurer: &mut measurer,
+            clock: &SystemClock,
+            stop,
+            keep: &mut |mut record| {
+                args.output.label(&mut record);
+                shelf.put(record)
+            },
+            progress: &mut |progress| display.step(progress),
+        },
+    );
+    display.end();
+    ending
+}
+
+const fn state(ending: &Ending) -> RunState {
+    if ending.interrupted() {
+        RunState::Interrupted
+    } else if ending.failed > 0 {
+        RunState::Partial
+    } else {
+        RunState::Finished
+    }
+}
+
+/// Shows what there is, says what is left to do, and gives the exit code.
+fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outcome {
+    let results = shelf.results(session)?;
+    if ending.measured + ending.found > 0 || results.records.iter().any(|it| it.bench.is_some()) {
+        result::put(args, &results)?;
+    }
+    let again = match &shelf.store {
+        Some(_) => format!("; go on with: {}", resume_command(args, session)),
+        None => String::new(),
+    };
+    if ending.interrupted() {
+        output::note(&format!("stopped with {} not measured{again}", ending.left));
+        return Ok(INTERRUPTED);
+    }
+    let Some(first) = ending.first_failure.as_ref().filter(|_| ending.failed > 0) else {
+        return Ok(0);
+    };
+    if ending.measured + ending.found == 0 {
+        return Err(first.clone().into());
+    }
+    output::note(&format!("{} failed, the first: {first}{again}", ending.failed));
+    Ok(SOME_FAILED)
+}
+
+/// What the user types to go on.
+fn resume_command(args: &Args, session: &Session) -> String {
+    let store = args.output.store.as_ref();
+    let store = store.map(|path| format!(" --store {}", path.display())).unwrap_or_default();
+    format!("linerate bench --resume {}{store}", session.run)
+}
