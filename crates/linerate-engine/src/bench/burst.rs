@@ -2,9 +2,7 @@
 
 use linerate_core::bench::burst::{Burst, BurstLimits, BurstOutcome, BurstSearch};
 use linerate_core::bench::search::{Controller, Invalid as Spoilt};
-use linerate_core::record::{
-    BackToBack, BenchPlan, BenchTest, BurstRun, LoadPoint, Recovery, TrialPort,
-};
+use linerate_core::record::{BackToBack, BenchPlan, BenchTest, BurstRun, LoadPoint, Recovery};
 use linerate_core::stats::Moments;
 
 use super::bed::{Ask, Bed, Ended, Length, Outcome};
@@ -86,7 +84,7 @@ pub(super) fn recovery(
 }
 
 /// Frames whose arrivals are kept, less some.
-const ROOM_FRAMES: u64 = 1_000_000;
+pub(super) const ROOM_FRAMES: u64 = 1_000_000;
 
 fn last_loss_after_drop(outcome: &Outcome, after_fps: u64) -> u64 {
     let Some(way) = outcome.ways.first() else { return 0 };
@@ -95,16 +93,6 @@ fn last_loss_after_drop(outcome: &Outcome, after_fps: u64) -> u64 {
     let first = usize::try_from(first_of_second).unwrap_or(usize::MAX).min(end);
     let last = way.arrivals[first..end].iter().rposition(Option::is_none);
     last.map_or(0, |frames| (frames as u64 + 1) * 1_000_000_000 / after_fps.max(1))
-}
-
-/// Loss over a rate, and from the last frame before a gap to the first after it (RFC 6201 §3).
-pub(super) fn outage(outcome: &Outcome, fps: f64) -> (u64, u64) {
-    let lost: u64 = outcome.trial.ports.iter().map(TrialPort::lost).sum();
-    let by_loss = (lost as f64 * 1e9 / fps.max(1.0)) as u64;
-    let arrivals = outcome.ways.first().map(|way| way.arrivals.as_slice()).unwrap_or_default();
-    let came: Vec<u64> = arrivals.iter().flatten().copied().collect();
-    let longest = came.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(0);
-    (by_loss, longest)
 }
 
 /// Whether losses of a full output reach another one: the free output's load and loss.
