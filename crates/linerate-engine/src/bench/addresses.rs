@@ -117,3 +117,39 @@ fn came_at(outcome: &Outcome, port: usize) -> u64 {
 fn spoilt(outcome: &Outcome) -> Option<Spoilt> {
     outcome.trial.invalid.as_ref().map(|it| Spoilt::Other(it.detail().to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::{Device, Simulated, plan};
+    use super::*;
+
+    fn found(table: (u32, u64), ports: usize) -> Result<Caching, Ended> {
+        let device = Device { table, ..Device::default() };
+        let mut bed = Simulated { ports, ..Simulated::new(device) };
+        let mut plan = plan(1);
+        plan.frames.flows = 2000;
+        addresses(&mut bed, &plan, (10_000.0, 20_000))
+    }
+
+    #[test]
+    fn the_planted_table_and_the_rate_at_which_it_fills_are_found() {
+        let caching = found((1000, 5000), 3).unwrap();
+        assert_eq!((caching.addresses, caching.unbounded), (1000, false));
+        // Of 20,000 frames/s a hundredth is the step.
+        let fps = caching.learning_fps.unwrap();
+        assert!((4800.0..=5005.0).contains(&fps), "{fps}");
+    }
+
+    #[test]
+    fn a_table_larger_than_all_that_is_tried_has_no_upper_bound() {
+        let caching = found((1_000_000, 1_000_000), 3).unwrap();
+        assert_eq!((caching.addresses, caching.unbounded), (2000, true));
+        assert_eq!(caching.learning_fps, Some(20_000.0));
+    }
+
+    #[test]
+    fn two_ports_are_too_few() {
+        let Err(Ended::Failed(failure)) = found((10, 10), 2) else { panic!("it counted") };
+        assert!(failure.reason.contains("third port"), "{failure}");
+    }
+}

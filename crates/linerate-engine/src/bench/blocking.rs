@@ -53,3 +53,33 @@ fn came_at(outcome: &Outcome, output: usize) -> u64 {
     let received = outcome.ways.iter().flat_map(|way| &way.received);
     received.filter(|(port, _)| *port == output).map(|(_, it)| it.frames).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::{Device, Simulated, plan};
+    use super::*;
+
+    fn found(held_up_every: Option<u64>, ports: usize) -> (LoadPoint, Congestion) {
+        let device = Device { held_up_every, ..Device::default() };
+        let mut bed = Simulated { ports, ..Simulated::new(device) };
+        blocking(&mut bed, &plan(1_000_000_000), 1000.0).unwrap()
+    }
+
+    #[test]
+    fn frames_lost_at_the_free_output_are_blocking_at_the_head_of_the_line() {
+        for ports in [3, 4] {
+            // Half of 1000 frames go to the free output; every tenth is lost there.
+            let (free, congestion) = found(Some(10), ports);
+            assert_eq!((free.sent, free.received), (500, 450));
+            assert!((free.loss_ratio - 0.1).abs() < 1e-9);
+            assert!(congestion.has_head_of_line_blocking);
+        }
+    }
+
+    #[test]
+    fn a_free_output_that_loses_nothing_is_not_blocked() {
+        let (free, congestion) = found(None, 3);
+        assert_eq!((free.sent, free.received), (500, 500));
+        assert!(!congestion.has_head_of_line_blocking);
+    }
+}

@@ -239,3 +239,70 @@ fn broken_words(broken: &Broken) -> String {
         Broken::AboveContract { bps } => format!("{bps:.0} bit/s came out, more than the contract"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::theory::token_bucket::TokenBucket;
+    use linerate_core::units::{BitRate, Bytes};
+
+    use super::super::simulated::{Device, Simulated, plan};
+    use super::*;
+
+    /// A policer of 1,000 frames/s of 64 bytes, 50 at once: 512,000 bit/s and 3,200 bytes.
+    fn found(ordered: Option<(u64, u64)>) -> ContractFound {
+        let bucket = TokenBucket::new(BitRate::from_bits_per_sec(512_000), Bytes::new(3200));
+        let device = Device { policer: Some(bucket.unwrap()), ..Device::default() };
+        let ordered = ordered.map(|(cir_bps, cbs_bytes)| BenchContract {
+            cir: BitRate::from_bits_per_sec(cir_bps),
+            cbs_bytes,
+            eir: None,
+            ebs_bytes: None,
+        });
+        let plan = BenchPlan { contract: ordered, ..plan(1_000_000_000) };
+        contract(&mut Simulated::new(device), &plan, 20_000).unwrap()
+    }
+
+    fn is_in(found: Option<RateFound>, truth: f64, width: f64) {
+        let found = found.unwrap();
+        assert!(found.low <= truth * 1.001 && found.high >= truth * 0.999, "{found:?}");
+        assert!((found.value / truth - 1.0).abs() < width, "{found:?}");
+    }
+
+    #[test]
+    fn rate_and_depth_of_a_policer_are_found_from_its_losses() {
+        let found = found(None);
+        is_in(found.cir_bps, 512_000.0, 0.01);
+        is_in(found.cbs_bytes, 3200.0, 0.03);
+        assert_eq!((found.as_ordered, found.steps.len()), (None, 0));
+        assert!(found.findings.is_empty(), "{:?}", found.findings);
+    }
+
+    #[test]
+    fn a_policer_as_ordered_keeps_every_step() {
+        let found = found(Some((512_000, 3200)));
+        assert_eq!(found.as_ordered, Some(true), "{:?}", found.findings);
+        // 25, 50, 75 and 100 % of the rate, 125 % of it, and the rate for long.
+        let loads: Vec<f64> = found.steps.iter().filter_map(|step| step.intended_fps).collect();
+        assert_eq!(loads, [250.0, 500.0, 750.0, 1000.0, 1250.0, 1000.0]);
+        assert!(found.steps[..4].iter().all(|step| step.sent == step.received));
+    }
+
+    #[test]
+    fn a_policer_that_grants_less_or_more_than_ordered_is_found_out() {
+        let less = found(Some((1_024_000, 3200)));
+        assert_eq!(less.as_ordered, Some(false));
+        assert!(less.findings[0].contains("less than the 1024000"), "{:?}", less.findings);
+        let more = found(Some((256_000, 1600)));
+        assert_eq!(more.as_ordered, Some(false));
+        assert!(more.findings[0].contains("more than the 256000"), "{:?}", more.findings);
+        assert!(more.findings[1].starts_with("burst"), "{:?}", more.findings);
+    }
+
+    #[test]
+    fn a_device_without_a_policer_reaches_no_contract() {
+        let mut bed = Simulated::new(Device::default());
+        let found = contract(&mut bed, &plan(1_000_000_000), 20_000).unwrap();
+        assert_eq!((found.cir_bps, found.cbs_bytes), (None, None));
+        assert_eq!(found.findings.len(), 1);
+    }
+}

@@ -19,6 +19,8 @@ mod port;
 mod reset;
 mod run;
 mod self_test;
+#[cfg(test)]
+mod simulated;
 mod tester;
 mod trial;
 

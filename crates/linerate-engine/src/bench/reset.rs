@@ -182,3 +182,41 @@ fn run_command(text: &str, stop: &Stop) -> Result<(), Failure> {
     let line = complaint.lines().next().unwrap_or("no message").to_owned();
     Err(failed(format!("{status}: {line}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::{Device, Simulated, plan};
+    use super::*;
+
+    #[test]
+    fn a_link_that_is_down_for_100_ms_is_so_by_both_methods() {
+        // 1000 frames/s: 100 are lost; the ones around them are 101 ms apart.
+        let mut bed = Simulated::new(Device::default());
+        let found = reset(&mut bed, &plan(500_000_000), 1000.0).unwrap();
+        assert_eq!(found.what, "link eth1, down for 100 ms");
+        assert_eq!(found.by_loss_ns, [100_000_000; 3]);
+        assert_eq!(found.by_stamps_ns, [101_000_000; 3]);
+    }
+
+    #[test]
+    fn a_device_that_does_not_come_back_within_the_trial_is_said_to() {
+        let outage = Some((300_000_000, u64::MAX));
+        let mut bed = Simulated::new(Device { outage, ..Device::default() });
+        let plan = BenchPlan { reset_command: Some("reboot".to_owned()), ..plan(500_000_000) };
+        let Err(Ended::Failed(failure)) = reset(&mut bed, &plan, 1000.0) else {
+            panic!("it came back")
+        };
+        assert_eq!(failure.object, "reboot");
+        assert!(failure.reason.contains("nothing came in the last 0.7 s"), "{failure}");
+    }
+
+    #[test]
+    fn a_command_that_fails_is_told_with_its_own_words() {
+        let stop = Stop::new();
+        run_command("true", &stop).unwrap();
+        let failure = run_command("echo no such device >&2; exit 3", &stop).unwrap_err();
+        assert!(failure.to_string().ends_with("exit status: 3: no such device"), "{failure}");
+        stop.ask();
+        run_command("sleep 1000", &stop).unwrap();
+    }
+}
