@@ -414,6 +414,8 @@ mod tests {
         assert!((1985.0..=2008.0).contains(&typical), "{typical}");
         let strict = found.goals[0].lower_fps.unwrap();
         assert!((300.0..=402.0).contains(&strict), "{strict}");
+        let stalls = found.stalls_per_sec.expect("they are what the two differ by");
+        assert!((stalls.low..=stalls.high).contains(&(1.0 / 7.0)), "{stalls:?}");
     }
 
     #[test]

@@ -60,9 +60,9 @@ pub(super) struct Simulated {
     pub(super) spoil_every: Option<usize>,
     /// Loads of all trials.
     pub(super) loads: Vec<Option<u64>>,
-    now_ns: u64,
-    frames: u64,
-    known: Option<(Learnt, u32)>,
+    pub(super) now_ns: u64,
+    pub(super) frames: u64,
+    pub(super) known: Option<(Learnt, u32)>,
 }
 
 impl Simulated {
