@@ -56,7 +56,11 @@ impl RawPort {
     /// # Errors
     /// When the interface is down, or the frame longer than it takes.
     pub fn send(&self, frame: &[u8]) -> Result<()> {
-        let sent = self.socket.send(frame);
+        let mut sent = self.socket.send(frame);
+        // The kernel tells once that the interface was down, also when it is up again.
+        if sent.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENETDOWN)) {
+            sent = self.socket.send(frame);
+        }
         sent.map(|_| ()).map_err(|source| Error::new("send a frame on", &self.name, source))
     }
 

@@ -179,6 +179,7 @@ impl BenchTest {
             frames_per_sec_max: self.frames_per_sec_max,
             filters: None,
             contract: self.contract.as_ref().and_then(|it| it.contract().ok()),
+            reset_command: None,
             seed: self.seed.unwrap_or(1),
         }
     }

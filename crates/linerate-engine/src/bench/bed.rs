@@ -2,7 +2,7 @@
 //! real one has interfaces; a simulated device stands in for it in tests.
 
 use linerate_core::bench::{Received, Sent};
-use linerate_core::record::{BenchTest, BenchTrial, Failure, LoadPoint, TrialPort};
+use linerate_core::record::{BenchTest, BenchTrial, Failure, Invalid, LoadPoint, TrialPort};
 
 /// A trial to make.
 #[derive(Clone, Debug)]
@@ -19,6 +19,16 @@ pub(super) struct Ask {
     pub arrivals: bool,
     /// A rate that the load drops to after the first part of the frames, and that part in ns.
     pub drop_to: Option<(u64, u64)>,
+    /// Frames other than the plan's.
+    pub pattern: Option<Pattern>,
+    /// Ports where the frames are to come out; none is every other.
+    pub outputs: Option<Vec<usize>>,
+    /// What is restarted while frames run.
+    pub restart: Option<Restart>,
+    /// Rest before the first frame, at least, ns.
+    pub idle_ns: u64,
+    /// The device may hold the senders back: frames that were not sent say something about it.
+    pub may_be_held: bool,
     /// Why, in the words of a search.
     pub why: Option<String>,
 }
@@ -33,6 +43,11 @@ impl Ask {
             senders: None,
             arrivals: false,
             drop_to: None,
+            pattern: None,
+            outputs: None,
+            restart: None,
+            idle_ns: 0,
+            may_be_held: false,
             why: None,
         }
     }
@@ -42,12 +57,61 @@ impl Ask {
         Self { length: Length::Frames(frames), arrivals: true, ..Self::new(test, fps, 0) }
     }
 
+    /// Whether this is what the trial is about, and does not spoil it.
+    pub fn excuses(&self, invalid: &Invalid) -> bool {
+        match invalid {
+            Invalid::LinkDown { .. }
+            | Invalid::CounterDrops { .. }
+            | Invalid::CountsDisagree { .. } => self.restart.is_some(),
+            Invalid::GeneratorShort { .. } => self.may_be_held,
+            Invalid::Loop { .. } | Invalid::StolenTime { .. } => false,
+        }
+    }
+
     /// The same for this reason.
     #[must_use]
     pub fn because(mut self, why: impl Into<String>) -> Self {
         self.why = Some(why.into());
         self
     }
+}
+
+/// Frames of one trial that are not the plan's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// From each of these hardware addresses once to the station of a port.
+    Learning(Learnt, usize),
+    /// To each of these hardware addresses once.
+    Learnt(Learnt),
+    /// Of each port, the first to last, to the stations of these ports in turn.
+    Towards(Vec<Vec<usize>>),
+}
+
+/// Hardware addresses that a switch is to learn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Learnt {
+    /// How many.
+    pub count: u32,
+    /// Those of another series differ, up to 256 series.
+    pub series: u8,
+}
+
+/// What is restarted, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Restart {
+    /// After the first frame, ns.
+    pub after_ns: u64,
+    /// What.
+    pub what: What,
+}
+
+/// What can be restarted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The link of one of the tester's ports: it is down for so many ns.
+    Link(usize, u64),
+    /// Whatever the user's command restarts.
+    Command(String),
 }
 
 /// When a trial ends.
@@ -132,4 +196,10 @@ pub(super) trait Bed {
 
     /// Tells the user what comes.
     fn tell(&mut self, text: &str);
+
+    /// Restarts something between trials, and waits until all links are up.
+    fn restart(&mut self, what: &What) -> Result<(), Ended>;
+
+    /// The tester's ports: their names.
+    fn ports(&self) -> Vec<String>;
 }

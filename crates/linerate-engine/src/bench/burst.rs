@@ -2,9 +2,7 @@
 
 use linerate_core::bench::burst::{Burst, BurstLimits, BurstOutcome, BurstSearch};
 use linerate_core::bench::search::{Controller, Invalid as Spoilt};
-use linerate_core::record::{
-    BackToBack, BenchPlan, BenchTest, BurstRun, LoadPoint, Recovery, TrialPort,
-};
+use linerate_core::record::{BackToBack, BenchPlan, BenchTest, BurstRun, LoadPoint, Recovery};
 use linerate_core::stats::Moments;
 
 use super::bed::{Ask, Bed, Ended, Length, Outcome};
@@ -86,7 +84,7 @@ pub(super) fn recovery(
 }
 
 /// Frames whose arrivals are kept, less some.
-const ROOM_FRAMES: u64 = 1_000_000;
+pub(super) const ROOM_FRAMES: u64 = 1_000_000;
 
 fn last_loss_after_drop(outcome: &Outcome, after_fps: u64) -> u64 {
     let Some(way) = outcome.ways.first() else { return 0 };
@@ -94,17 +92,7 @@ fn last_loss_after_drop(outcome: &Outcome, after_fps: u64) -> u64 {
     let end = usize::try_from(way.sent.frames).unwrap_or(usize::MAX).min(way.arrivals.len());
     let first = usize::try_from(first_of_second).unwrap_or(usize::MAX).min(end);
     let last = way.arrivals[first..end].iter().rposition(Option::is_none);
-    last.map_or(0, |frames| (frames as u64 + 1) * 1_000_000_000 / after_fps.max(1))
-}
-
-/// Loss over a rate, and from the last frame before a gap to the first after it (RFC 6201 §3).
-pub(super) fn outage(outcome: &Outcome, fps: f64) -> (u64, u64) {
-    let lost: u64 = outcome.trial.ports.iter().map(TrialPort::lost).sum();
-    let by_loss = (lost as f64 * 1e9 / fps.max(1.0)) as u64;
-    let arrivals = outcome.ways.first().map(|way| way.arrivals.as_slice()).unwrap_or_default();
-    let came: Vec<u64> = arrivals.iter().flatten().copied().collect();
-    let longest = came.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(0);
-    (by_loss, longest)
+    last.map_or(0, |frames| frames as u64 * 1_000_000_000 / after_fps.max(1))
 }
 
 /// Whether losses of a full output reach another one: the free output's load and loss.
@@ -124,5 +112,56 @@ pub(super) fn free_output(outcome: &Outcome, free: usize) -> LoadPoint {
         loss_ratio,
         sent,
         received,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::{Device, Simulated, plan};
+    use super::*;
+
+    #[test]
+    fn the_longest_burst_shows_the_planted_buffer() {
+        // Frames 1 us apart, each takes 10 us to go out: when frame n comes (from 0), n - n / 10
+        // are inside. Frame 70 finds 63 of 64 places taken, frame 71 all: 71 frames pass.
+        let device = Device { capacity_fps: 100_000, buffer: 64, ..Device::default() };
+        let mut bed = Simulated::new(device);
+        let found = back_to_back(&mut bed, &plan(1), Some(100_000.0)).unwrap().unwrap();
+        assert_eq!(found.runs.len(), 3);
+        for run in &found.runs {
+            assert!(run.frames > 71 - BURST_STEP && run.frames <= 71, "{run:?}");
+        }
+        assert!((found.burst_fps - 1e6).abs() < 1.0);
+        // 64 places, to within the step of the search and the frame that is going out.
+        let frames = found.buffer_frames.unwrap();
+        assert!((60.0..=64.0).contains(&frames), "{frames}");
+        assert!(!found.unbounded);
+    }
+
+    #[test]
+    fn a_buffer_that_holds_all_bursts_is_said_to_be_unbounded() {
+        let device = Device { capacity_fps: 100_000, ..Device::default() };
+        let found = back_to_back(&mut Simulated::new(device), &plan(1), None).unwrap().unwrap();
+        assert_eq!((found.min_frames, found.unbounded), (BURST_MAX, true));
+    }
+
+    #[test]
+    fn recovery_ends_with_the_last_lost_frame_after_the_drop() {
+        // 1100 frames/s for 1 s, then 550. The device is out from 0.99 s to 1.05 s: frames 0 to 27
+        // after the drop are lost, the last of them 27 / 550 = 49.09 ms after it.
+        let outage = Some((990_000_000, 1_050_000_000));
+        let mut bed = Simulated::new(Device { outage, ..Device::default() });
+        let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        assert_eq!((found.overload_fps, found.after_fps), (1100.0, 550.0));
+        assert_eq!(found.times_ns, [27 * 1_000_000_000 / 550; 3]);
+    }
+
+    #[test]
+    fn a_device_that_loses_in_the_overload_alone_recovers_at_once() {
+        // 1100 frames/s into 1000, with room for 10: all losses are before the drop.
+        let device = Device { capacity_fps: 1000, buffer: 10, ..Device::default() };
+        let mut bed = Simulated::new(device);
+        let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        assert_eq!(found.times_ns, [0; 3]);
     }
 }

@@ -9,6 +9,8 @@ use linerate_proto::test_frame::{
     AddressRule, Content, Ends, Field, Flows, IpFlow, Mac, Mix, Protocol, Tag, Tags, TestFrame,
 };
 
+use super::bed::Learnt;
+
 /// One end of what is sent.
 #[derive(Clone, Debug)]
 pub(super) struct Station {
@@ -51,6 +53,46 @@ pub(super) fn stock(
     let bytes = templates.iter().map(|it| it.bytes.len());
     let shortest = bytes.clone().min().unwrap_or(0);
     Ok(Stock { lengths: (shortest, bytes.max().unwrap_or(0)), templates, mix })
+}
+
+/// Frames from each of many hardware addresses to one station, by which a switch learns them.
+pub(super) fn learning(
+    frames: &BenchFrames,
+    learnt: Learnt,
+    to: &Station,
+) -> Result<Stock, Failure> {
+    addressed(frames, learnt, (to.mac, first_of(learnt)), Field::SourceMac)
+}
+
+/// Frames from one station to each of many hardware addresses.
+pub(super) fn learnt(
+    frames: &BenchFrames,
+    learnt: Learnt,
+    from: &Station,
+) -> Result<Stock, Failure> {
+    addressed(frames, learnt, (first_of(learnt), from.mac), Field::DestinationMac)
+}
+
+/// The first hardware address of a series; they are locally administered.
+fn first_of(learnt: Learnt) -> Mac {
+    Mac([0x02, 0xad, learnt.series, 0, 0, 1])
+}
+
+/// Ethernet frames, the destination before the source, one of them going through all addresses.
+fn addressed(
+    frames: &BenchFrames,
+    learnt: Learnt,
+    (destination, source): (Mac, Mac),
+    field: Field,
+) -> Result<Stock, Failure> {
+    let object = format!("{} hardware addresses", learnt.count);
+    let length = FrameLen::from_bytes(frames.size_bytes).map_err(|error| usage(&object, &error))?;
+    let mut frame = TestFrame::new(length, destination, source, Content::Ethernet);
+    frame.tags = tags(&frames.vlans).ok_or_else(|| usage(&object, &"two VLAN tags at most"))?;
+    frame.flows = Flows::spread(learnt.count, &[field], false);
+    let template = frame.template().map_err(|error| usage(&object, &error))?;
+    let bytes = template.bytes.len();
+    Ok(Stock { templates: vec![template], mix: vec![0], lengths: (bytes, bytes) })
 }
 
 /// Lengths of frames and their order.

@@ -346,3 +346,136 @@ pub(super) fn soak(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Soak
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::{Device, Simulated, plan};
+    use super::*;
+
+    fn bounds(tester_fps: f64) -> Bounds {
+        Bounds { tester_fps, theoretical_fps: None, asked_max: None }
+    }
+
+    fn strict(seconds: u64) -> BenchGoal {
+        let ns = seconds * SECOND_NS;
+        BenchGoal { final_trial_ns: ns, duration_sum_ns: ns, ..BenchGoal::strict() }
+    }
+
+    fn searched(mut bed: Simulated, goals: Vec<BenchGoal>, tester_fps: f64) -> BenchResult {
+        let plan = BenchPlan { goals, ..plan(SECOND_NS) };
+        let mut found = BenchResult::default();
+        throughput(&mut bed, &plan, &bounds(tester_fps), &mut found).unwrap();
+        found
+    }
+
+    /// That the bounds hold the capacity: a buffer of a frame is one more in the whole trial.
+    fn check(found: &GoalFound, capacity: f64) {
+        let (lower, upper) = (found.lower_fps.unwrap(), found.upper_fps.unwrap());
+        assert!(lower <= capacity + 2.0 && lower >= capacity * 0.995 - 1.0, "{found:?}");
+        assert!(upper >= capacity && upper <= capacity * 1.006 + 2.0, "{found:?}");
+    }
+
+    #[test]
+    fn throughput_is_the_planted_capacity_to_within_the_width() {
+        for capacity_fps in [1000, 1250, 4000, 12_500] {
+            let device = Device { capacity_fps, buffer: 2, ..Device::default() };
+            let found = searched(Simulated::new(device), vec![strict(2)], 50_000.0);
+            check(&found.goals[0], capacity_fps as f64);
+            assert!(!found.goals[0].tester_limited);
+        }
+    }
+
+    #[test]
+    fn a_device_as_fast_as_the_tester_is_the_testers_limit() {
+        let found = searched(Simulated::new(Device::default()), vec![strict(1)], 5000.0);
+        let goal = &found.goals[0];
+        assert_eq!((goal.lower_fps, goal.upper_fps), (Some(5000.0), None));
+        assert!(goal.tester_limited);
+        // Nothing of 5000 frames was lost: below 3 / 5000.
+        assert!((goal.loss_ratio_below.unwrap() - 6e-4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn trials_that_the_tester_spoilt_are_not_held_against_the_device() {
+        let device = Device { capacity_fps: 4000, buffer: 2, ..Device::default() };
+        let bed = Simulated { spoil_every: Some(3), ..Simulated::new(device) };
+        check(&searched(bed, vec![strict(2)], 50_000.0).goals[0], 4000.0);
+    }
+
+    #[test]
+    fn stalls_pull_strict_below_typical_and_are_counted() {
+        // Every 7 s nothing is forwarded for 20 ms, and eight frames fit in: above 400 frames/s
+        // such a trial of 1 s loses.
+        let stall = Some((7 * SECOND_NS, 20_000_000));
+        let device = Device { capacity_fps: 2000, buffer: 8, stall, ..Device::default() };
+        let goals = vec![strict(10), BenchGoal::typical()];
+        let found = searched(Simulated::new(device), goals, 10_000.0);
+        let typical = found.goals[1].lower_fps.unwrap();
+        assert!((1985.0..=2008.0).contains(&typical), "{typical}");
+        let strict = found.goals[0].lower_fps.unwrap();
+        assert!((300.0..=402.0).contains(&strict), "{strict}");
+        let stalls = found.stalls_per_sec.expect("they are what the two differ by");
+        assert!((stalls.low..=stalls.high).contains(&(1.0 / 7.0)), "{stalls:?}");
+    }
+
+    #[test]
+    fn the_loss_curve_goes_down_by_tenths_until_two_loads_lose_nothing() {
+        // 2 ms a frame, no room to wait: of 1000 frames/s every other one passes.
+        let device = Device { capacity_fps: 500, buffer: 1, ..Device::default() };
+        let mut curve = Vec::new();
+        let bounds = bounds(1000.0);
+        loss_curve(&mut Simulated::new(device), &plan(2 * SECOND_NS), &bounds, &mut curve).unwrap();
+        let loads: Vec<f64> = curve.iter().filter_map(|point| point.intended_fps).collect();
+        assert_eq!(loads, [1000.0, 900.0, 800.0, 700.0, 600.0, 500.0, 400.0]);
+        assert_eq!((curve[0].sent, curve[0].received), (2000, 1000));
+        assert!((curve[0].loss_ratio - 0.5).abs() < 1e-9);
+        assert!(curve[1..5].iter().all(|point| point.loss_ratio > 0.0));
+        assert!(curve[5..].iter().all(|point| point.loss_ratio == 0.0));
+    }
+
+    #[test]
+    fn beyond_its_throughput_the_device_forwards_no_more() {
+        let device = Device { capacity_fps: 500, buffer: 1, ..Device::default() };
+        let mut curve = Vec::new();
+        let bounds = bounds(1000.0);
+        let plan = plan(2 * SECOND_NS);
+        overload(&mut Simulated::new(device), &plan, (&bounds, 500.0), &mut curve).unwrap();
+        // 110, 125, 150, 200 %, where the tester ends.
+        let loads: Vec<f64> = curve.iter().filter_map(|point| point.intended_fps).collect();
+        assert_eq!(loads, [550.0, 625.0, 750.0, 1000.0]);
+        // 2 ms a frame and a frame each ms.
+        assert!((curve[3].forwarded_fps - 500.0).abs() < 1e-6, "{:?}", curve[3]);
+    }
+
+    #[test]
+    fn a_flood_is_what_comes_out_of_all_that_the_tester_can_send() {
+        let device = Device { capacity_fps: 500_000, buffer: 1, ..Device::default() };
+        let point = flood(&mut Simulated::new(device), &plan(SECOND_NS / 10)).unwrap();
+        assert_eq!((point.intended_fps, point.sent, point.received), (None, 100_000, 50_000));
+    }
+
+    #[test]
+    fn a_soak_counts_its_seconds_with_errors_and_its_runs() {
+        // 3 s of 100 frames: the 140th and the 280th are lost, in the second and the third second.
+        let mut bed = Simulated::new(Device { lose_every: Some(140), ..Device::default() });
+        let mut plan = plan(SECOND_NS);
+        plan.times.soak_ns = 3 * SECOND_NS;
+        let found = soak(&mut bed, &plan, 100.0).unwrap();
+        assert_eq!((found.point.sent, found.point.received), (300, 298));
+        assert_eq!((found.errored_seconds, found.loss_runs, found.longest_loss_run), (2, 2, 1));
+        assert_eq!(found.duration_ns, 3 * SECOND_NS);
+    }
+
+    #[test]
+    fn delay_is_that_of_every_frame_less_its_time_on_the_medium() {
+        // 50 us a frame in the device; 5 us a frame on the medium.
+        let device = Device { capacity_fps: 20_000, ..Device::default() };
+        let plan = plan(SECOND_NS / 10);
+        let found = latency(&mut Simulated::new(device), &plan, 1000.0, 5000).unwrap();
+        let [store, cut] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((store.kind, cut.kind), (LatencyKind::StoreAndForward, LatencyKind::CutThrough));
+        assert_eq!((store.min_ns, cut.min_ns), (40_000, 45_000));
+        assert_eq!((store.max_ns, store.frames), (40_000, 300));
+        assert!((cut.mean_ns - 45_000.0).abs() < 1e-6);
+    }
+}

@@ -3,9 +3,12 @@
 //! The tester is opened on the plan's ports, shows by itself what it can do, and makes the plan's
 //! tests in their order, each a series of trials. The tests know a [`bed::Bed`] alone.
 
+mod addresses;
 mod bed;
+mod blocking;
 mod burst;
 mod check;
+mod contract;
 mod counter;
 mod frames;
 mod generator;
@@ -13,8 +16,11 @@ mod measure;
 mod neighbours;
 mod places;
 mod port;
+mod reset;
 mod run;
 mod self_test;
+#[cfg(test)]
+mod simulated;
 mod tester;
 mod trial;
 

@@ -161,6 +161,27 @@ impl Port {
         Err(refused.unwrap_or_else(|| nothing_left(&self.name, "send frames on")))
     }
 
+    /// Opens a generator of a kind that worked, for other frames.
+    pub fn load(
+        &mut self,
+        places: &dyn Places,
+        kind: GeneratorKind,
+        stock: &Stock,
+        cpu: Option<u32>,
+    ) -> Result<(), Failure> {
+        self.generator = None;
+        let port = Outgoing {
+            ifindex: self.ifindex,
+            stream: self.stream,
+            trial: 0,
+            templates: &stock.templates,
+            cpu,
+        };
+        let opened = inside(places, self.host.as_deref(), || Generator::open(kind, &port))?;
+        self.generator = Some(opened?);
+        Ok(())
+    }
+
     /// Sends a few frames: why this way does not work here, if it does not. A veth, for one, takes
     /// frames of a program in the kernel only when its other end has NAPI, and says nothing.
     fn probe(

@@ -9,11 +9,11 @@ use linerate_core::units::{BitRate, FrameLen};
 use linerate_sys::clock::{monotonic, record_id, wall};
 
 use super::bed::{Bed, Ended};
-use super::burst;
 use super::measure::{self, Bounds};
 use super::places::Places;
 use super::self_test;
 use super::tester::Tester;
+use super::{addresses, blocking, burst, contract, reset};
 use crate::context::Context;
 use crate::environment::local_end;
 
@@ -106,9 +106,19 @@ fn tests(
                 found.recovery = Some(burst::recovery(bed, plan, load)?);
             }
             BenchTest::Soak => found.soak = Some(measure::soak(bed, plan, throughput)?),
-            BenchTest::Reset | BenchTest::Addresses | BenchTest::Blocking | BenchTest::Contract => {
-                let reason = "this test is not there yet";
-                return Err(Failure::new(Fault::Usage, "make test", test.name(), reason).into());
+            BenchTest::Reset => found.reset = Some(reset::reset(bed, plan, throughput)?),
+            BenchTest::Addresses => {
+                let load = (throughput, bounds.max_fps());
+                found.caching = Some(addresses::addresses(bed, plan, load)?);
+            }
+            BenchTest::Blocking => {
+                let load = found.theoretical_fps.unwrap_or(throughput);
+                let (free, congestion) = blocking::blocking(bed, plan, load)?;
+                (found.blocking, found.congestion) = (Some(free), Some(congestion));
+            }
+            BenchTest::Contract => {
+                let most = bounds.max_fps();
+                found.contract = Some(contract::contract(bed, plan, most)?);
             }
         }
     }

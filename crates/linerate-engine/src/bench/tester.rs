@@ -10,7 +10,7 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::sched;
 use linerate_sys::xdp::{Expected, StreamExpected};
 
-use super::bed::{Ended, Way};
+use super::bed::{Ended, Pattern, Way};
 use super::check::PortNow;
 use super::frames::{self, Station, Stock};
 use super::places::Places;
@@ -39,6 +39,8 @@ pub(super) struct Tester<'a, 'b> {
     pub mixes: Vec<Vec<u8>>,
     /// Shortest and longest frame without FCS.
     pub lengths: (usize, usize),
+    /// Which frames the generators have, where they are not the plan's.
+    pub loaded: Option<Pattern>,
 }
 
 impl<'a, 'b> Tester<'a, 'b> {
@@ -77,6 +79,7 @@ impl<'a, 'b> Tester<'a, 'b> {
             counter,
             mixes: Vec::new(),
             lengths: (0, 0),
+            loaded: None,
         };
         tester.open_generators(plan.generator)?;
         places.trials_begin(tester.trial_number);
@@ -86,19 +89,45 @@ impl<'a, 'b> Tester<'a, 'b> {
     fn open_generators(&mut self, kind: Option<GeneratorKind>) -> Result<(), Failure> {
         let kinds = kind.map_or(GENERATORS.to_vec(), |kind| vec![kind]);
         let stations: Vec<Station> = self.ports.iter().map(|port| port.station.clone()).collect();
-        let cores = sched::cores();
         for at in 0..self.ports.len() {
             let stock = self.stock_of(at, &stations)?;
-            // Generators share the first processors; the others are left to the device.
-            let cpu = cores.get(at.min(cores.len().saturating_sub(1))).copied();
-            let cpu = if self.senders.len() > 1 { cpu } else { cores.first().copied() };
+            let cpu = cpu_of(at, self.senders.len());
             self.generator = self.ports[at].send_by(self.places, &kinds, &stock, cpu)?;
-            self.mixes.push(stock.mix);
-            let (shortest, longest) = stock.lengths;
-            let (least, most) = self.lengths;
-            self.lengths =
-                (if least == 0 { shortest } else { least.min(shortest) }, most.max(longest));
+            self.take_stock(at, stock);
         }
+        Ok(())
+    }
+
+    fn take_stock(&mut self, at: usize, stock: Stock) {
+        if self.mixes.len() <= at {
+            self.mixes.resize(at + 1, Vec::new());
+        }
+        self.mixes[at] = stock.mix;
+        let (shortest, longest) = stock.lengths;
+        let (least, most) = self.lengths;
+        self.lengths = (if least == 0 { shortest } else { least.min(shortest) }, most.max(longest));
+    }
+
+    /// Gives the senders of a trial its frames: the plan's own, or those of a pattern.
+    pub fn load(&mut self, pattern: Option<&Pattern>, senders: &[usize]) -> Result<(), Failure> {
+        if self.loaded.as_ref() == pattern {
+            return Ok(());
+        }
+        let stations: Vec<Station> = self.ports.iter().map(|port| port.station.clone()).collect();
+        for at in 0..self.ports.len() {
+            // A pattern is for the senders alone; the plan's own frames are given back to all.
+            if pattern.is_some() && !senders.contains(&at) {
+                continue;
+            }
+            let stock = match pattern {
+                None => self.stock_of(at, &stations)?,
+                Some(pattern) => patterned(&self.frames, pattern, at, &stations)?,
+            };
+            let cpu = cpu_of(at, senders.len());
+            self.ports[at].load(self.places, self.generator, &stock, cpu)?;
+            self.take_stock(at, stock);
+        }
+        self.loaded = pattern.cloned();
         Ok(())
     }
 
@@ -185,6 +214,31 @@ impl<'a, 'b> Tester<'a, 'b> {
     /// What was true of each port.
     pub fn port_facts(&self) -> Vec<PortFacts> {
         self.ports.iter().map(|port| port.facts.clone()).collect()
+    }
+}
+
+/// Generators share the first processors; the others are left to the device.
+fn cpu_of(at: usize, senders: usize) -> Option<u32> {
+    let cores = sched::cores();
+    let own = cores.get(at.min(cores.len().saturating_sub(1))).copied();
+    if senders > 1 { own } else { cores.first().copied() }
+}
+
+/// Frames of a port in a pattern.
+fn patterned(
+    frames: &BenchFrames,
+    pattern: &Pattern,
+    at: usize,
+    stations: &[Station],
+) -> Result<Stock, Failure> {
+    match pattern {
+        Pattern::Learning(learnt, to) => frames::learning(frames, *learnt, &stations[*to]),
+        Pattern::Learnt(learnt) => frames::learnt(frames, *learnt, &stations[at]),
+        Pattern::Towards(outputs) => {
+            let others = outputs.get(at).into_iter().flatten();
+            let others: Vec<&Station> = others.map(|other| &stations[*other]).collect();
+            frames::stock(frames, &stations[at], &others)
+        }
     }
 }
 

@@ -10,9 +10,10 @@ use linerate_sys::clock::{self, monotonic};
 use linerate_sys::host;
 use linerate_sys::stop::Stop;
 
-use super::bed::{Ask, Bed, Ended, Length, Outcome, Way};
+use super::bed::{Ask, Bed, Ended, Length, Outcome, Way, What};
 use super::check::{self, Seen};
 use super::places::inside;
+use super::reset::Job;
 use super::tester::Tester;
 
 /// How often a trial that says nothing about the device is made again.
@@ -23,6 +24,9 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// A generator that is behind may take this much longer, and this many ns, before it is stopped.
 const OVERTIME: (u64, u64) = (8, 200_000_000);
+
+/// Copper takes some seconds from link up to a carrier.
+const LINK_WAIT_NS: u64 = 20_000_000_000;
 
 /// A flood has no end of its own; more frames than 2^40 are not sent in any trial.
 const ENDLESS: u64 = 1 << 40;
@@ -44,12 +48,29 @@ impl Bed for Tester<'_, '_> {
     fn tell(&mut self, text: &str) {
         (self.context.watch)(&Event::BenchStep(text.to_owned()));
     }
+
+    fn restart(&mut self, what: &What) -> Result<(), Ended> {
+        Job::of(what, &self.ports).run(self.places, &self.context.stop)?;
+        self.wait_for_links()
+    }
+
+    fn ports(&self) -> Vec<String> {
+        self.ports.iter().map(|port| port.name.clone()).collect()
+    }
 }
 
 /// The sending ports' loads of one trial, in turn where the load changes.
 struct Loads {
     parts: Vec<FrameLoad>,
     deadline_ns: u64,
+}
+
+impl Loads {
+    /// Those of a port that has its own mix.
+    fn of(&self, mix: &[u8]) -> Vec<FrameLoad> {
+        let part = |part: &FrameLoad| FrameLoad { mix: mix.to_vec(), ..part.clone() };
+        self.parts.iter().map(part).collect()
+    }
 }
 
 impl Tester<'_, '_> {
@@ -59,15 +80,21 @@ impl Tester<'_, '_> {
         }
         let senders = ask.senders.clone().unwrap_or_else(|| self.senders.clone());
         let loads = self.loads(ask);
+        self.load(ask.pattern.as_ref(), &senders)?;
         self.links_are_up()?;
         self.trial_number = self.trial_number.wrapping_add(1);
         let expected: u64 = loads.parts.iter().map(|part| part.frames).sum();
         self.counters_begin(expected)?;
         self.learn()?;
-        self.rest(self.times.before_ns)?;
+        self.rest(self.times.before_ns.max(ask.idle_ns))?;
         let before = self.facts_now()?;
         let (began, processor) = (monotonic(), host::processor_time());
-        let parts = self.send(&senders, &loads)?;
+        let restart = ask.restart.as_ref();
+        let restart = restart.map(|it| (it.after_ns, Job::of(&it.what, &self.ports)));
+        let parts = self.send(&senders, &loads, restart.as_ref())?;
+        if restart.is_some() {
+            self.wait_for_links()?;
+        }
         let drops: Vec<Option<u64>> = parts.iter().map(|parts| drop_at(parts)).collect();
         let sent: Vec<Sent> = parts.iter().map(|parts| joined(parts)).collect();
         if let Some(at) = sent.iter().position(|it| it.frames == 0) {
@@ -80,7 +107,8 @@ impl Tester<'_, '_> {
         for (way, drop) in ways.iter_mut().zip(drops) {
             way.drop_at = drop;
         }
-        let ports = senders.iter().zip(&ways).map(|(port, way)| trial_port(*port, way)).collect();
+        let ports = senders.iter().zip(&ways);
+        let ports = ports.map(|(port, way)| trial_port(*port, way, ask.outputs.as_deref()));
         let mut trial = BenchTrial {
             test: ask.test,
             at_ns: began.nanos_since(self.began),
@@ -89,7 +117,7 @@ impl Tester<'_, '_> {
                 Length::Frames(_) => monotonic().nanos_since(began),
             },
             intended_fps: ask.fps.map(|fps| fps as f64),
-            ports,
+            ports: ports.collect(),
             stolen_ns,
             invalid: None,
             why: ask.why.clone(),
@@ -98,7 +126,8 @@ impl Tester<'_, '_> {
         check::fill_interfaces(&mut trial, &seen, &senders);
         // A load that drops has no one rate.
         let expected = ask.fps.filter(|_| ask.drop_to.is_none()).map(|_| expected);
-        trial.invalid = check::invalid(&trial, &seen, expected);
+        let invalid = check::invalid(&trial, &seen, expected);
+        trial.invalid = invalid.filter(|it| !ask.excuses(it));
         self.rest(self.times.settle_ns)?;
         Ok(Outcome { trial, ways })
     }
@@ -113,7 +142,7 @@ impl Tester<'_, '_> {
             pace,
             when_late: WhenLate::KeepSchedule,
             burst: self.frames.burst.max(1),
-            mix: self.mixes.first().cloned().unwrap_or_else(|| vec![0]),
+            mix: Vec::new(),
         };
         let within = |ns: u64| ns + ns / OVERTIME.0 + OVERTIME.1;
         let (parts, deadline_ns) = match (ask.length, ask.fps) {
@@ -133,21 +162,31 @@ impl Tester<'_, '_> {
 
     /// Sends from all `senders` at once, each on a thread of its own, until all are through or
     /// their time is over.
-    fn send(&mut self, senders: &[usize], loads: &Loads) -> Result<Vec<Vec<Sent>>, Ended> {
+    fn send(
+        &mut self,
+        senders: &[usize],
+        loads: &Loads,
+        restart: Option<&(u64, Job)>,
+    ) -> Result<Vec<Vec<Sent>>, Ended> {
         let (trial, places, user) = (self.trial_number, self.places, self.context.stop.clone());
         let halt = Stop::new();
+        let mixes = &self.mixes;
         let began = monotonic();
         let sent: Vec<Result<Vec<Sent>, Failure>> = std::thread::scope(|scope| {
             let ports = self.ports.iter_mut().enumerate().filter(|(at, _)| senders.contains(at));
             let threads: Vec<_> = ports
-                .map(|(_, port)| {
+                .map(|(at, port)| {
                     let halt = &halt;
+                    let parts = loads.of(&mixes[at]);
                     scope.spawn(move || {
                         let host = port.host.clone();
-                        inside(places, host.as_deref(), || port.send(trial, &loads.parts, halt))?
+                        inside(places, host.as_deref(), || port.send(trial, &parts, halt))?
                     })
                 })
                 .collect();
+            let stop = &user;
+            let job = restart
+                .map(|(after_ns, job)| scope.spawn(|| job.run_after(*after_ns, places, stop)));
             while threads.iter().any(|thread| !thread.is_finished()) {
                 let over = monotonic().nanos_since(began) >= loads.deadline_ns;
                 if over || user.asked() {
@@ -155,15 +194,32 @@ impl Tester<'_, '_> {
                 }
                 clock::sleep(LOOK);
             }
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())))
-                .collect()
+            let parts = threads.into_iter();
+            let parts = parts.map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())));
+            let parts: Vec<_> = parts.collect();
+            let done = job.map(|job| job.join().unwrap_or_else(|_| Err(panicked())));
+            parts.into_iter().chain(done.and_then(Result::err).map(Err)).collect()
         });
         if user.asked() {
             return Err(Ended::Stopped);
         }
         Ok(sent.into_iter().collect::<Result<_, _>>()?)
+    }
+
+    /// Waits until all links are up, or for as long as an interface may need to agree on its rate.
+    fn wait_for_links(&self) -> Result<(), Ended> {
+        let began = monotonic();
+        while monotonic().nanos_since(began) < LINK_WAIT_NS {
+            if self.context.stop.asked() {
+                return Err(Ended::Stopped);
+            }
+            if self.facts_now()?.iter().all(|port| port.running) {
+                return Ok(());
+            }
+            clock::sleep(LOOK);
+        }
+        // The next trial says which one is down.
+        Ok(())
     }
 
     /// Waits for frames on their way: until all came, or for the plan's time.
@@ -239,10 +295,13 @@ fn stolen_since(before: Option<host::ProcessorTime>) -> Option<u64> {
     Some(ticks * 10_000_000)
 }
 
-fn trial_port(port: usize, way: &Way) -> TrialPort {
-    let sum = |of: fn(&Received) -> u64| way.received.iter().map(|(_, it)| of(it)).sum::<u64>();
-    let duplicates: Option<Vec<u64>> = way.received.iter().map(|(_, it)| it.duplicates).collect();
-    let best = way.received.iter().max_by_key(|(_, it)| it.frames);
+/// What came at its outputs; none is every other port.
+fn trial_port(port: usize, way: &Way, outputs: Option<&[usize]>) -> TrialPort {
+    let is_output = |at: usize| outputs.is_none_or(|outputs| outputs.contains(&at));
+    let received = || way.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
+    let sum = |of: fn(&Received) -> u64| received().map(of).sum::<u64>();
+    let duplicates: Option<Vec<u64>> = received().map(|it| it.duplicates).collect();
+    let best = received().max_by_key(|it| it.frames);
     TrialPort {
         port: u8::try_from(port).unwrap_or(u8::MAX),
         sent: way.sent.frames,
@@ -254,7 +313,7 @@ fn trial_port(port: usize, way: &Way) -> TrialPort {
         duplicates: duplicates.map(|all| all.into_iter().sum()),
         reordered: sum(|it| it.reordered),
         loss_runs: sum(|it| it.loss_runs),
-        latency_p50_ns: best.and_then(|(_, it)| it.latency.bins.quantile(0.5)),
+        latency_p50_ns: best.and_then(|it| it.latency.bins.quantile(0.5)),
         interface_sent: None,
         interface_received: None,
     }

@@ -51,6 +51,7 @@ pub fn plan(size_bytes: u32, filters: u32) -> BenchPlan {
         frames_per_sec_max: None,
         filters: Some(filters),
         contract: None,
+        reset_command: None,
         seed: 1,
     }
 }

@@ -42,6 +42,10 @@ pub struct BenchPlan {
     /// The traffic contract that was ordered, for the test of it.
     #[serde(default)]
     pub contract: Option<BenchContract>,
+    /// Command of the shell that restarts the device, for the test of it; null restarts the link of
+    /// the port where frames come out.
+    #[serde(default)]
+    pub reset_command: Option<String>,
     /// Of everything random: trial numbers, order of flows.
     pub seed: u64,
 }

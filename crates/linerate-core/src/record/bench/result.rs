@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
+use crate::bench::congestion::Congestion;
 use crate::record::Distribution;
 
 /// What was found with frames of one length.
@@ -49,6 +50,9 @@ pub struct BenchResult {
     /// Whether a full output holds up others: the share that the free output lost, 0 … 1.
     #[serde(default)]
     pub blocking: Option<LoadPoint>,
+    /// Whether it does, and whether the senders were held back.
+    #[serde(default)]
+    pub congestion: Option<Congestion>,
     /// The long run.
     #[serde(default)]
     pub soak: Option<Soak>,

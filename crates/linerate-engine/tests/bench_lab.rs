@@ -1,0 +1,365 @@
+//! Benchmarks between interfaces of a laboratory: what was sent is counted, and what goes wrong is
+//! said.
+//!
+//! Needs the privilege to make network namespaces and, for frames in the kernel, to load programs
+//! there; says so and passes when it is absent. No rate is held against anything: figures are
+//! counts, and parameters of devices that were set before.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use linerate_core::lab::LabPlan;
+use linerate_core::record::{
+    BenchContract, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchResult,
+    BenchTest, BenchTimes, BenchTrial, BenchWay, CaveatCode, CounterKind, Event, GeneratorKind,
+    Invalid, Record, Status, Tool,
+};
+use linerate_core::units::BitRate;
+use linerate_engine::bench;
+use linerate_engine::context::Context;
+use linerate_engine::lab::Lab;
+use linerate_sys::netlink::RouteSocket;
+use linerate_sys::stop::Stop;
+use linerate_sys::{bpf, clock, userns};
+
+const CABLE: &str = r#"
+quiet = true
+host = [{ name = "a" }, { name = "b" }]
+link = [{ ends = ["a", "b"], offload = false }]
+"#;
+
+const SWITCH: &str = r#"
+quiet = true
+host = [{ name = "a" }, { name = "b" }, { name = "c" }]
+switch = [{ name = "s" }]
+link = [
+  { ends = ["a", "s"], offload = false },
+  { ends = ["b", "s"], offload = false },
+  { ends = ["c", "s"], offload = false },
+]
+"#;
+
+const ROUTER: &str = r#"
+quiet = true
+host = [{ name = "a" }, { name = "b" }]
+router = [{ name = "r" }]
+link = [{ ends = ["a", "r"], offload = false }, { ends = ["r", "b"], offload = false }]
+"#;
+
+/// A laboratory, or none where the host does not allow one.
+fn lab(text: &str) -> Option<Lab> {
+    if !userns::may_make_networks() {
+        println!("skipped: CAP_SYS_ADMIN and CAP_NET_ADMIN are needed for network namespaces");
+        return None;
+    }
+    Some(Lab::build(&LabPlan::from_toml(text, "test.toml").unwrap()).unwrap())
+}
+
+/// Whether programs may run in the kernel; says so when not.
+fn may_run_in_kernel() -> bool {
+    bpf::available().map_err(|error| println!("skipped: {error}")).is_ok()
+}
+
+fn ports(lab: &Lab, hosts: &[&str]) -> Vec<BenchPort> {
+    let port = |host: &&str| BenchPort {
+        interface: "eth0".to_owned(),
+        host: Some((*host).to_owned()),
+        address: lab.address_of(host).map(|it| it.to_string()),
+        gateway: None,
+    };
+    hosts.iter().map(port).collect()
+}
+
+const MS: u64 = 1_000_000;
+
+/// Short trials of few frames, so that a busy machine holds the rate too.
+fn plan(ports: Vec<BenchPort>, tests: &[BenchTest]) -> BenchPlan {
+    let goal = BenchGoal {
+        final_trial_ns: 50 * MS,
+        duration_sum_ns: 50 * MS,
+        exceed_ratio: 0.0,
+        width: 0.5,
+        ..BenchGoal::strict()
+    };
+    BenchPlan {
+        ports,
+        frames: BenchFrames::default(),
+        way: BenchWay::Single,
+        tests: tests.to_vec(),
+        goals: vec![goal],
+        times: BenchTimes {
+            trial_ns: 100 * MS,
+            latency_ns: 100 * MS,
+            soak_ns: 1000 * MS,
+            after_ns: 1000 * MS,
+            repetitions: 1,
+            ..BenchTimes::default()
+        },
+        generator: None,
+        counter: None,
+        line: None,
+        frames_per_sec_max: Some(2000),
+        filters: None,
+        contract: None,
+        reset_command: None,
+        seed: 1,
+    }
+}
+
+fn measure(lab: &Lab, plan: &BenchPlan) -> Record {
+    let mut watch = |event: &Event| {
+        if let Event::BenchTrial(trial) = event {
+            println!("{:?} {:?} {:?}", trial.why, trial.ports, trial.invalid);
+        }
+    };
+    let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+    bench::run(plan, lab, &mut Context { tool, stop: Stop::new(), watch: &mut watch })
+}
+
+/// What was found, by a record without failure.
+fn found(lab: &Lab, plan: &BenchPlan) -> BenchResult {
+    let record = measure(lab, plan);
+    assert_eq!((record.status, record.failure), (Status::Ok, None));
+    *record.bench.unwrap()
+}
+
+fn sent_and_received(trial: &BenchTrial) -> (u64, u64) {
+    let ports = trial.ports.iter();
+    ports.fold((0, 0), |(sent, came), port| (sent + port.sent, came + port.received))
+}
+
+#[test]
+fn every_frame_over_a_cable_is_counted_whatever_sends_and_counts() {
+    if !may_run_in_kernel() {
+        return;
+    }
+    for generator in [GeneratorKind::Live, GeneratorKind::Xdp, GeneratorKind::Packet] {
+        for counter in [CounterKind::Xdp, CounterKind::Packet] {
+            // A veth takes frames of a program only where another one is at its far end.
+            if (generator, counter) == (GeneratorKind::Live, CounterKind::Packet) {
+                continue;
+            }
+            let Some(lab) = lab(CABLE) else { return };
+            let mut plan = plan(ports(&lab, &["a", "b"]), &[BenchTest::Latency]);
+            (plan.generator, plan.counter) = (Some(generator), Some(counter));
+            let found = found(&lab, &plan);
+            assert!(!found.trials.is_empty());
+            for trial in &found.trials {
+                let (sent, received) = sent_and_received(trial);
+                assert_eq!(sent, received, "{generator:?} {counter:?}");
+                assert_eq!(trial.ports[0].duplicates, Some(0), "{generator:?} {counter:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn both_ways_of_a_cable_at_once_are_counted_each() {
+    let Some(lab) = lab(CABLE) else { return };
+    let mut plan = plan(ports(&lab, &["a", "b"]), &[BenchTest::Soak]);
+    plan.way = BenchWay::Dual;
+    let found = found(&lab, &plan);
+    let trial = &found.trials[0];
+    assert_eq!(trial.ports.len(), 2);
+    assert!(trial.ports.iter().all(|port| port.sent > 0 && port.sent == port.received));
+}
+
+#[test]
+fn a_switch_remembers_all_addresses_that_are_tried_and_its_third_port_is_silent() {
+    let Some(lab) = lab(SWITCH) else { return };
+    let mut plan = plan(ports(&lab, &["a", "b", "c"]), &[BenchTest::Addresses]);
+    plan.frames.flows = 100;
+    let caching = found(&lab, &plan).caching.unwrap();
+    assert_eq!((caching.addresses, caching.unbounded), (100, true));
+    assert!(caching.learning_fps.is_some());
+}
+
+#[test]
+fn a_free_output_of_a_switch_gets_half_of_the_first_ports_frames() {
+    let Some(lab) = lab(SWITCH) else { return };
+    let plan = plan(ports(&lab, &["a", "b", "c"]), &[BenchTest::Blocking]);
+    let found = found(&lab, &plan);
+    let free = found.blocking.unwrap();
+    let trial = found.trials.last().unwrap();
+    assert_eq!(free.sent, trial.ports[0].sent.div_ceil(2));
+    assert_eq!(free.received, free.sent);
+    assert!(trial.ports.iter().all(|port| port.sent == port.received), "{trial:?}");
+    assert!(!found.congestion.unwrap().has_head_of_line_blocking);
+}
+
+#[test]
+fn tests_of_three_ports_say_so_when_there_are_two() {
+    for test in [BenchTest::Addresses, BenchTest::Blocking] {
+        let Some(lab) = lab(CABLE) else { return };
+        let failure = measure(&lab, &plan(ports(&lab, &["a", "b"]), &[test])).failure.unwrap();
+        assert!(
+            failure.to_string().contains("third port") || failure.to_string().contains("three")
+        );
+        assert!(!failure.to_string().contains('\n'));
+    }
+}
+
+#[test]
+fn a_link_that_restarts_midway_is_an_outage_and_not_a_fault_of_the_tester() {
+    let Some(lab) = lab(SWITCH) else { return };
+    let found = found(&lab, &plan(ports(&lab, &["a", "b"]), &[BenchTest::Reset]));
+    let reset = found.reset.unwrap();
+    assert_eq!(reset.what, "link eth0, down for 100 ms");
+    // Nothing comes while the link is down, by either method.
+    assert!(reset.by_stamps_ns[0] >= 100 * MS, "{reset:?}");
+    assert!(reset.by_loss_ns[0] > 50 * MS, "{reset:?}");
+}
+
+/// Ports of hosts with a router between them.
+fn routed(lab: &Lab) -> Vec<BenchPort> {
+    lab.layout().bench_ports("a", "b", BenchProtocol::Udp4).unwrap()
+}
+
+/// Runs a program on a host; whether it is there and said that all went well.
+fn run_on(lab: &Lab, host: &str, program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    match lab.run_on(host, || command.output()).unwrap() {
+        Ok(output) if output.status.success() => true,
+        Ok(output) => {
+            println!("skipped: {program}: {}", String::from_utf8_lossy(&output.stderr));
+            false
+        }
+        Err(error) => {
+            println!("skipped: {program}: {error}");
+            false
+        }
+    }
+}
+
+#[test]
+fn a_router_that_polices_is_found_with_the_rate_and_the_burst_that_were_set() {
+    if !may_run_in_kernel() {
+        return;
+    }
+    let Some(lab) = lab(ROUTER) else { return };
+    let rules = "add table ip police; \
+                 add chain ip police forward { type filter hook forward priority 0; }; \
+                 add rule ip police forward ip protocol udp \
+                 limit rate over 1000/second burst 50 packets drop";
+    if !run_on(&lab, "r", "nft", &[rules]) {
+        return;
+    }
+    let mut plan = plan(routed(&lab), &[BenchTest::Contract]);
+    plan.frames_per_sec_max = Some(20_000);
+    plan.times.trial_ns = 500 * MS;
+    plan.contract = Some(BenchContract {
+        // 1000 frames of 64 bytes, and 50 of them at once.
+        cir: BitRate::from_bits_per_sec(512_000),
+        cbs_bytes: 3200,
+        eir: None,
+        ebs_bytes: None,
+    });
+    let contract = found(&lab, &plan).contract.unwrap();
+    println!("{contract:?}");
+    // The times of frames are the generator's, which a busy machine puts off: what was set is
+    // found to within a tenth, and the burst to within some frames.
+    let rate = contract.cir_bps.expect("frames were dropped");
+    assert!((rate.value / 512_000.0 - 1.0).abs() < 0.1, "{rate:?}");
+    let burst = contract.cbs_bytes.expect("frames were dropped");
+    assert!((burst.value - 3200.0).abs() < 30.0 * 64.0, "{burst:?}");
+    assert_eq!(contract.steps.len(), 6);
+}
+
+#[test]
+fn a_router_forwards_and_its_lost_frames_are_its_own() {
+    let Some(lab) = lab(ROUTER) else { return };
+    let rules = "add table ip drop; \
+                 add chain ip drop forward { type filter hook forward priority 0; }; \
+                 add rule ip drop forward ip protocol udp numgen inc mod 10 0 drop";
+    if !run_on(&lab, "r", "nft", &[rules]) {
+        return;
+    }
+    let soak = found(&lab, &plan(routed(&lab), &[BenchTest::Soak])).soak.unwrap();
+    // Every tenth, to within the one at each end.
+    let expected = soak.point.sent - soak.point.sent / 10;
+    assert!(soak.point.received.abs_diff(expected) <= 1, "{soak:?}");
+    assert_eq!(soak.longest_loss_run, 1);
+}
+
+#[test]
+fn frames_that_come_back_to_their_port_are_a_loop_and_no_figure() {
+    let Some(lab) = lab(SWITCH) else { return };
+    // The third host sends back whatever floods to it: its port mirrors, which makes a loop.
+    let mirror = ["filter", "add", "dev", "eth0", "ingress", "matchall", "action", "mirred"];
+    if !run_on(&lab, "c", "tc", &["qdisc", "add", "dev", "eth0", "ingress"])
+        || !run_on(&lab, "c", "tc", &[&mirror[..], &["egress", "mirror", "dev", "eth0"]].concat())
+    {
+        return;
+    }
+    // Nobody answers for the address that frames go to, so that the switch floods them.
+    let mut plan = plan(ports(&lab, &["a", "c"]), &[BenchTest::Soak]);
+    plan.counter = Some(CounterKind::Packet);
+    plan.generator = Some(GeneratorKind::Packet);
+    let record = measure(&lab, &plan);
+    let found = record.bench.unwrap();
+    let trial = found.trials.last().unwrap();
+    assert!(matches!(trial.invalid, Some(Invalid::Loop { .. })), "{:?}", trial.invalid);
+    assert!(record.caveats.iter().any(|it| it.code == CaveatCode::TesterDisturbed));
+}
+
+#[test]
+fn a_port_without_a_link_is_said_before_anything_is_sent() {
+    let Some(lab) = lab(CABLE) else { return };
+    lab.run_on("b", || {
+        let mut links = RouteSocket::open().unwrap();
+        let index = links.link_by_name("eth0").unwrap().index;
+        links.set_down(index).unwrap();
+    })
+    .unwrap();
+    let record = measure(&lab, &plan(ports(&lab, &["a", "b"]), &[BenchTest::Flood]));
+    let failure = record.failure.unwrap();
+    assert!(failure.to_string().contains("link is down"), "{failure}");
+    assert!(record.bench.unwrap().trials.is_empty());
+}
+
+#[test]
+fn frames_longer_than_the_mtu_are_refused_in_one_line() {
+    let Some(lab) = lab(CABLE) else { return };
+    let mut plan = plan(ports(&lab, &["a", "b"]), &[BenchTest::Flood]);
+    plan.frames.size_bytes = 9018;
+    let failure = measure(&lab, &plan).failure.unwrap();
+    assert!(failure.to_string().contains("need an MTU of 9000"), "{failure}");
+}
+
+#[test]
+fn a_link_that_goes_down_midway_spoils_its_trial() {
+    let Some(lab) = lab(SWITCH) else { return };
+    // Long enough that the link goes down within the first trial on the ports.
+    let mut plan = plan(ports(&lab, &["a", "b"]), &[BenchTest::Flood]);
+    plan.frames_per_sec_max = None;
+    plan.times.trial_ns = 2000 * MS;
+    let down = || {
+        let mut links = RouteSocket::open().unwrap();
+        let index = links.link_by_name("eth0").unwrap().index;
+        links.set_down(index).unwrap();
+    };
+    let has_begun =
+        |event: &Event| matches!(event, Event::BenchStep(text) if text.starts_with("flood"));
+    let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+    let (lab, mut trials) = (&lab, Vec::new());
+    let record = thread::scope(|scope| {
+        let mut watch = |event: &Event| match event {
+            Event::BenchTrial(trial) => trials.push(trial.clone()),
+            event if has_begun(event) => {
+                scope.spawn(move || {
+                    clock::sleep(Duration::from_millis(1000));
+                    lab.run_on("b", down).unwrap();
+                });
+            }
+            _ => {}
+        };
+        bench::run(&plan, lab, &mut Context { tool, stop: Stop::new(), watch: &mut watch })
+    });
+    // The second try finds the link still down, and says so.
+    assert!(record.failure.unwrap().to_string().contains("its link is down"));
+    let spoilt = trials.last().unwrap().invalid.clone();
+    assert!(matches!(spoilt, Some(Invalid::LinkDown { .. })), "{spoilt:?}");
+}
