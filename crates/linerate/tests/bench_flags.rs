@@ -131,6 +131,7 @@ fn the_help_shows_every_flag() {
         "--soak-time",
         "--wait",
         "--repeat",
+        "--reset-command",
         "--contract",
         "--sizes",
         "--imix",

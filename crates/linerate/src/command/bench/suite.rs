@@ -136,6 +136,7 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
         frames_per_sec_max: args.tester.rate_max.map(|rate| rate.per_sec().round() as u64),
         filters: None,
         contract: args.what.contract.as_ref().map(|contract| contract.0.clone()),
+        reset_command: args.what.reset_command.clone(),
         seed: args.tester.seed,
     }
 }
