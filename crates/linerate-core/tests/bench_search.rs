@@ -325,6 +325,16 @@ fn invalid_trials_are_repeated_and_end_the_search_when_there_is_no_other() {
 }
 
 #[test]
+fn a_range_of_one_load_is_decided_by_it() {
+    for (capacity, status) in [(1_000, Status::AtMaximum), (900, Status::BelowMinimum)] {
+        let range = Range { min_fps: 1_000, max_fps: 1_000 };
+        let mut search = MultiSearch::new(vec![Goal::typical()], range).expect("a goal");
+        drive(&mut search, &mut Device::with_capacity(capacity));
+        assert_eq!(search.results()[0].status, status);
+    }
+}
+
+#[test]
 fn a_warm_up_does_not_count() {
     let search = MultiSearch::new(vec![Goal::typical()], RANGE).expect("a goal");
     let mut search = search.with_warm_up(5_000_000_000);

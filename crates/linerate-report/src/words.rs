@@ -128,6 +128,7 @@ pub(crate) const fn is_own_limit(code: CaveatCode) -> bool {
             | CaveatCode::CoarseClock
             | CaveatCode::PaceNotKept
             | CaveatCode::EmulatorLate
+            | CaveatCode::TesterLimited
     )
 }
 

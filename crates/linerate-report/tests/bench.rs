@@ -3,13 +3,15 @@
 mod common;
 
 use common::bench::{self, as_printed, full, on_a_line};
-use linerate_core::record::{BenchResult, Plan, Record};
-use linerate_core::study::Streams;
+use linerate_core::record::{self, BenchResult, Plan, Record};
+use linerate_core::study::{BenchTest, Measure, Streams, Test, TestKind};
 use linerate_report::study::{self, Results};
 use linerate_report::{bench as report, html, text};
 
+/// Whether a text has a part, wherever its lines are broken.
 fn has(text: &str, part: &str) {
-    assert!(text.contains(part), "no {part:?} in:\n{text}");
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat(text).contains(&flat(part)), "no {part:?} in:\n{text}");
 }
 
 /// Whether a line has exactly these cells.
@@ -36,7 +38,10 @@ fn one_record_tells_every_test_and_what_limits() {
     has_row(&text, "820000 2.688 2.88 3.328 4.224 39.94 39.94 37.25");
     has_row(&text, "tester alone \u{2014} 1.504 \u{2014} \u{2014} \u{2014} \u{2014} \u{2014}");
     has_row(&text, "frames 256 250 262 6 3");
-    has(&text, "implied buffer time 64.00 \u{b5}s, corrected 50.88 \u{b5}s: 203.5 frames (RFC");
+    has(
+        &text,
+        "implied buffer time 64.00 \u{b5}s, corrected 50.88 \u{b5}s: 203.5 frames (RFC 9004)",
+    );
     has(&text, "last loss after median 1.200 ms of 3, 900.0 \u{b5}s to 1.500 ms");
     has(&text, "by stamps: 12.10 ms");
     has(&text, "4096 addresses remembered at once");
@@ -90,7 +95,7 @@ fn the_sentence_names_what_limits() {
 fn a_run_prints_the_figures_of_1990_where_they_are_measured_again() {
     let records = as_printed("cisco AGS+", "ip", Streams::Single);
     let text = report::text_within(&records, &bench::published(), None);
-    has(&text, "AGS: IPv4/UDP, single stream\n");
+    has(&text, "AGS: IPv4/UDP, single stream");
     // bradner-1990-routers.csv: cisco AGS+, ip, between cards; 0, 1 and 10 filters.
     has_row(&text, "64 14880 14489 14488 14488 14488 14488");
     has_row(&text, "256 4528 4494 4493 4493 4494 4494");
@@ -204,7 +209,16 @@ fn results() -> Results {
         (topology.id, topology.title) = (id.to_owned(), title.to_owned());
         topology.published = None;
     }
-    plan.tests.clear();
+    plan.tests = vec![Test {
+        id: "bench".to_owned(),
+        on: None,
+        kind: TestKind::Bench(BenchTest {
+            frame_sizes: Some(vec![64, 128, 256, 512, 1024, 1518]),
+            measures: vec![Measure(record::BenchTest::Flood)],
+            ..BenchTest::default()
+        }),
+        repetitions: 1,
+    }];
     let kept = |record: &Record| match &record.plan {
         Plan::Bench(plan) => plan.filters != Some(1),
         _ => false,
@@ -224,7 +238,7 @@ fn results() -> Results {
 fn the_report_of_a_study_has_its_benchmarks_under_the_topologies_titles() {
     let results = results();
     let text = study::text(&results);
-    has(&text, "a router: IPv4/UDP, single stream\n");
+    has(&text, "a router: IPv4/UDP, single stream");
     has_row(&text, "64 14880 14489 14488 14488 14488");
     has_row(&text, "a router 14488 8324 4493 2340 1194 811");
     has(&text, "With frames of 64 bytes a router passes 14488 frames a second.");

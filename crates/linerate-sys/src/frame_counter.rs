@@ -247,8 +247,10 @@ impl Worker {
 
     fn reading(&mut self) -> Result<CounterReading> {
         let counts = self.capture.counts()?;
-        if let Some(error) = self.shared.broken().take() {
-            return Err(error);
+        if let Some(error) = &*self.shared.broken() {
+            // Every reading of the trial says so.
+            let source = std::io::Error::new(error.source.kind(), error.source.to_string());
+            return Err(Error::new(error.call, &error.object, source));
         }
         Ok(CounterReading {
             streams: self.tally.streams(),

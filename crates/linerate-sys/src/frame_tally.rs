@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 
 use linerate_core::bench::{Foreign, Received, Signature, Spread};
 
+pub use crate::xdp::{Expected, StreamExpected};
+
 /// Numbers that are remembered at most, to know copies: 256 MiB of bits, 144 s of 14.88 M/s.
 const NUMBERS_MAX: u64 = 1 << 31;
 
@@ -16,31 +18,6 @@ const FORMER_MAX: usize = 16;
 
 /// A clock that was read twice for one time may differ by this; no latency is so close to 2^32 ns.
 const NEGATIVE_MAX: u32 = 1_000_000;
-
-/// What should arrive at a port in a trial.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected {
-    /// The trial in the signatures. Trials of one program share their upper 16 bits, so that
-    /// frames of another one are recognized.
-    pub trial: u32,
-    /// The streams that are sent to this port.
-    pub streams: Vec<StreamExpected>,
-    /// The streams that are sent from this port: they come in only by a loop.
-    pub own_streams: Vec<u8>,
-    /// Length without FCS of the shortest frame.
-    pub shortest: usize,
-    /// Length without FCS of the longest frame.
-    pub longest: usize,
-}
-
-/// A stream of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamExpected {
-    /// Its number in the signatures.
-    pub stream: u8,
-    /// Frames that are sent at most: their numbers are below.
-    pub frames: u64,
-}
 
 /// The counts of one port.
 #[derive(Clone, Debug)]

@@ -3,12 +3,11 @@
 //!
 //! Each fact has its own source, and is absent where the driver does not tell: rtnetlink
 //! ([`crate::netlink`]), ethtool ([`crate::ethtool`]) and the NAPI contexts
-//! ([`crate::netlink::napi`]). Left out: the processors' counts ([`crate::host`]).
+//! ([`crate::netlink::napis`]). Left out: the processors' counts ([`crate::host`]).
 
 use crate::Result;
 use crate::ethtool::{self, Offload, Pause};
-use crate::netlink::napi::{self, Napi};
-use crate::netlink::{LinkFacts, RouteSocket};
+use crate::netlink::{self, LinkFacts, Napi, RouteSocket};
 
 /// Facts about one interface at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +45,7 @@ impl InterfaceFacts {
             full_duplex: ethtool::is_full_duplex(name).ok().flatten(),
             pause: ethtool::pause(name).ok().flatten(),
             offloads: Offload::ALL.into_iter().filter(is_on).collect(),
-            napis: napi::napis(ifindex).unwrap_or_default(),
+            napis: netlink::napis(ifindex).unwrap_or_default(),
             link,
         })
     }

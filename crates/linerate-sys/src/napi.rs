@@ -29,7 +29,7 @@ pub fn run_on_threads(ifname: &str, cpu: Option<u32>) -> Result<usize> {
     let failed = |source: io::Error| Error::new("give kernel threads to interface", ifname, source);
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let before = threads_of(ifname).map_err(failed)?;
-    switch_on(ifname).map_err(failed)?;
+    switch(ifname, true).map_err(failed)?;
     let mut new = threads_of(ifname).map_err(failed)?;
     new.retain(|pid| !before.contains(pid));
     if new.is_empty() {
@@ -42,14 +42,24 @@ pub fn run_on_threads(ifname: &str, cpu: Option<u32>) -> Result<usize> {
     Ok(new.len())
 }
 
-fn switch_on(ifname: &str) -> io::Result<()> {
+/// Gives the receive work of an interface of the calling thread's network namespace threads of its
+/// own, or takes them away; [`crate::netlink::napis`] tells which they are.
+/// # Errors
+/// Without CAP_SYS_ADMIN and CAP_NET_ADMIN, or when the kernel is older than 5.12.
+pub fn set_threaded(ifname: &str, threaded: bool) -> Result<()> {
+    let failed =
+        |source: io::Error| Error::new("switch kernel threads of interface", ifname, source);
+    switch(ifname, threaded).map_err(failed)
+}
+
+fn switch(ifname: &str, threaded: bool) -> io::Result<()> {
     let context = rustix::mount::fsopen("sysfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_create(&context)?;
     let tree =
         rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
     let path = format!("class/net/{ifname}/threaded");
     let file = rustix::fs::openat(&tree, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-    fs::File::from(file).write_all(b"1")
+    fs::File::from(file).write_all(if threaded { b"1" } else { b"0" })
 }
 
 /// Kernel threads of interfaces of this name, in whatever namespace.

@@ -9,17 +9,19 @@ mod support;
 
 use std::time::Duration;
 
-use linerate_core::bench::{FrameLoad, Pace, Sent, Signature, WhenLate};
+use linerate_core::bench::{FrameLoad, Pace, Received, Sent, Signature, WhenLate};
 use linerate_core::time::MonoTime;
 use linerate_sys::frame_counter::{
     CounterOptions, CounterReading, Expected, FrameCounter, StreamExpected,
 };
 use linerate_sys::frame_sender::{FrameSender, SenderOptions, Window};
+use linerate_sys::netlink::RouteSocket;
 use linerate_sys::packet_capture::{CaptureOptions, PacketCapture};
 use linerate_sys::stop::Stop;
+use linerate_sys::xdp::{Sink, SinkOptions};
 use linerate_sys::xdp_socket::{XdpMode, XdpOptions, XdpSender};
 use linerate_sys::{Result, clock};
-use support::{Cable, LEFT, PATIENCE, inside, link, plain_sum, transport_sum, udp_template};
+use support::{Cable, LEFT, PATIENCE, RIGHT, inside, link, plain_sum, transport_sum, udp_template};
 
 const TRIAL: u32 = 0x4c52_0001;
 const STREAM: u8 = 3;
@@ -114,7 +116,7 @@ fn every_frame_of_both_ways_arrives_once_and_in_order() {
         let trial = TRIAL + index as u32;
         counter.begin(Expected { trial, ..expected(10_000) }).expect("a counter");
         way.begin(trial);
-        let before = link(&cable.right, support::RIGHT).counters.rx_packets;
+        let before = link(&cable.right, RIGHT).counters.rx_packets;
         // IMIX of 7 : 4 : 1, 12 frames of 4294 bytes together; 833 whole rounds and 4 of 60.
         let mix = [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2];
         let sent = way.run(&load(10_000, &mix), Window::default());
@@ -132,7 +134,7 @@ fn every_frame_of_both_ways_arrives_once_and_in_order() {
         assert_eq!(received.gap.sum_ns, received.last_ns - received.first_ns);
         assert!(received.last_ns >= sent.first_ns && received.first_ns <= sent.last_ns + 1_000_000);
         assert_eq!(reading.foreign, linerate_core::bench::Foreign::default());
-        let counted = link(&cable.right, support::RIGHT).counters.rx_packets - before;
+        let counted = link(&cable.right, RIGHT).counters.rx_packets - before;
         assert_eq!(counted, 10_000, "the interface's own count");
     }
 }
@@ -305,15 +307,105 @@ fn what_cannot_be_sent_is_said_in_one_line() {
 }
 
 #[test]
+fn a_counter_whose_link_went_down_says_so_until_the_next_trial() {
+    let Some(cable) = cable(1500) else { return };
+    let counter = counter(&cable, 1, expected(1));
+    let set = |up: bool| {
+        inside(&cable.right, || {
+            let mut socket = RouteSocket::open().expect("netlink");
+            let changed = if up { socket.set_up(RIGHT) } else { socket.set_down(RIGHT) };
+            changed.expect("the link is there");
+        });
+    };
+    set(false);
+    let down = "capture on interface right: Network is down (os error 100)";
+    for _ in 0..2 {
+        let error = counter.read().expect_err("the link is down").to_string();
+        assert_eq!(error, down);
+    }
+    set(true);
+    counter.begin(expected(1)).expect("a trial");
+    assert_eq!(counter.read().expect("the link is up").ring_dropped, 0);
+}
+
+#[test]
 fn frames_without_a_carrier_are_refused_and_counted() {
     let Some(cable) = cable(1500) else { return };
     let ways = inside(&cable.left, || Way::both(&options(&[60], 1)));
     inside(&cable.right, || {
-        let mut socket = linerate_sys::netlink::RouteSocket::open().expect("netlink");
-        socket.set_down(support::RIGHT).expect("link down");
+        let mut socket = RouteSocket::open().expect("netlink");
+        socket.set_down(RIGHT).expect("link down");
     });
     for mut way in ways {
         let sent = way.run(&load(100, &[0]), Window::default());
         assert_eq!((sent.frames, sent.refused), (0, 100));
     }
+}
+
+/// A load in which every count has its share: 0 to 9 come, 10 to 14 find the link down, 15 to 24
+/// come; then 0 to 11, of which 0 to 9 are copies and 10 and 11 late.
+fn disorder(cable: &Cable, sender: &mut FrameSender, trial: u32) {
+    let set = |up: bool| {
+        inside(&cable.left, || {
+            let mut socket = RouteSocket::open().expect("netlink");
+            let changed = if up { socket.set_up(LEFT) } else { socket.set_down(LEFT) };
+            changed.expect("the link is there");
+        });
+        let end = clock::monotonic() + PATIENCE;
+        while link(&cable.left, LEFT).running != up && clock::monotonic() < end {
+            clock::sleep(Duration::from_millis(2));
+        }
+    };
+    let mut run = |frames: u64| {
+        let sent = sender.run(&load(frames, &[0]), &Stop::new());
+        sent.map(|it| (it.frames, it.refused)).map_err(|error| error.to_string())
+    };
+    assert_eq!(run(10), Ok((10, 0)));
+    set(false);
+    let down = "send frames on left: Network is down (os error 100)";
+    assert_eq!(run(5), Err(down.to_owned()));
+    set(true);
+    assert_eq!(run(10), Ok((10, 0)));
+    sender.begin(trial);
+    let sent = sender.run(&load(12, &[0]), &Stop::new()).expect("frames leave");
+    assert_eq!(sent.frames, 12);
+}
+
+#[test]
+fn both_counters_tell_the_same_of_the_same_frames() {
+    let Some(cable) = cable(1500) else { return };
+    if let Err(error) = linerate_sys::bpf::available() {
+        println!("skipped: {error}");
+        return;
+    }
+    let mut sender =
+        inside(&cable.left, || FrameSender::open(&options(&[60], 1))).expect("a sender");
+    let expected = expected(100);
+    let plain = {
+        let counter = counter(&cable, 8 << 20, expected.clone());
+        disorder(&cable, &mut sender, TRIAL);
+        settled(&counter, 22).streams.remove(0).1
+    };
+    assert_eq!((plain.frames, plain.bytes, plain.duplicates), (22, 22 * 60, Some(10)));
+    assert_eq!((plain.reordered, plain.loss_runs, plain.longest_loss_run), (2, 1, 5));
+    let fast = {
+        let mut sink = inside(&cable.right, || {
+            let options = SinkOptions::default();
+            Sink::attach(RIGHT, options).expect("XDP on veth")
+        });
+        sink.begin(&expected).expect("a trial");
+        sender.begin(TRIAL);
+        disorder(&cable, &mut sender, TRIAL);
+        let end = clock::monotonic() + PATIENCE;
+        while sink.frames() < 22 && clock::monotonic() < end {
+            clock::sleep(Duration::from_millis(2));
+        }
+        clock::sleep(Duration::from_millis(20));
+        sink.read().streams.remove(0).1
+    };
+    let counts = |it: &Received| {
+        let runs = (it.loss_runs, it.longest_loss_run);
+        (it.frames, it.bytes, it.duplicates, it.reordered, runs, it.wrong_length)
+    };
+    assert_eq!(counts(&fast), counts(&plain));
 }

@@ -353,6 +353,7 @@ mod tests {
         while let Some(trial) = activation.next().trial() {
             let seconds = trial.duration_ns as f64 / 1e9;
             let counts = trial.loads.iter().map(|&(service, bps)| {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
                 let frames = |bps: f64| (bps * seconds / 8.0 / FRAME_BYTES as f64) as u64;
                 let (sent, received) = (frames(bps as f64), frames(passes_bps.min(bps as f64)));
                 ServiceCounts {

@@ -2,8 +2,8 @@
 //!
 //! A trial sends learning frames from so many source addresses at such a rate into one port, then
 //! test frames to each of them from another; a third port must stay silent. A frame there was
-//! flooded: its address was not known. Source: RFC 2889 §5.7 and §5.8. Addresses of the test ports
-//! themselves come on top.
+//! flooded: its address was not known. Addresses of the test ports themselves come on top. Source:
+//! RFC 2889 §5.7 and §5.8.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

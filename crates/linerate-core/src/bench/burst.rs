@@ -1,7 +1,7 @@
 //! Back-to-back frames: the longest burst without loss, and the buffer that it implies.
 //!
 //! Each repetition is a search of its own; after the first, a search starts at the result before.
-//! Sources: RFC 2544 §26.4, RFC 9004 §5 and §6. Only meaningful where the throughput is below the
+//! Sources: RFC 2544 §26.4, RFC 9004 §6. Only meaningful where the throughput is below the
 //! medium's rate.
 
 use schemars::JsonSchema;
@@ -142,7 +142,7 @@ impl Burst {
     /// implied = mean / rate; corrected = implied (1 - throughput / rate). 3,000 frames at
     /// 1,000,000 frames/s imply 3 ms; with a throughput of 800,000 frames/s 0.6 ms.
     /// # Source
-    /// RFC 9004 §6 (calculations).
+    /// RFC 9004 §6 (benchmark calculations).
     pub fn of(lengths: &[u64], limits: &BurstLimits) -> Option<Self> {
         let BurstLimits { rate_fps, throughput_fps, max_frames } = *limits;
         if !(rate_fps.is_finite() && rate_fps > 0.0) {

@@ -1,6 +1,6 @@
 //! Loss and forwarding over load: the frame loss curve, and what a device does under overload.
 //!
-//! Sources: RFC 2544 §26.3; RFC 1242 §3.15 (overload behavior); RFC 2285 §3.6 and RFC 2889 §5.6
+//! Sources: RFC 2544 §26.3; RFC 1242 (overload behavior); RFC 2285 §3.6 and RFC 2889 §5.6
 //! (forwarding rate, at maximum offered load and at its maximum).
 
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! How long a device loses frames after an overload ends, and after a reset.
 //!
 //! Sources: RFC 2544 §26.5 (system recovery: from the drop of the load to the last lost frame),
-//! RFC 6201 §3 and §4 (reset time, by lost frames and by time stamps).
+//! RFC 6201 (reset time, by lost frames and by time stamps).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,9 +101,9 @@ pub struct Outage {
 /// Reset time by both methods of RFC 6201.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResetTime {
-    /// Lost frames over the offered load, s (§4.1.1 method "frame loss").
+    /// Lost frames over the offered load, s (the frame-loss method).
     pub by_loss_s: f64,
-    /// Sum of the outages from last before to first after, s (method "time stamp"); `None` when
+    /// Sum of the outages from last before to first after, s (the time-stamp method); `None` when
     /// time stamps were not kept.
     pub by_stamps_s: Option<f64>,
     /// Outages: more than one means that the device came back and went away again.

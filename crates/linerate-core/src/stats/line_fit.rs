@@ -24,9 +24,9 @@ pub struct LineFit {
 impl LineFit {
     /// The line with the least sum of squares of the differences in y.
     ///
-    /// With means x̄ and ȳ: slope = Σ(x−x̄)(y−ȳ) / Σ(x−x̄)², intercept = ȳ − slope · x̄, and its
-    /// interval is slope ± t(0.975, n−2) · √(Σ(y−ŷ)² / (n−2) / Σ(x−x̄)²). `None` with fewer than two
-    /// different x, and for a value that is not finite.
+    /// With means mx and my: slope = Σ(x−mx)(y−my) / Σ(x−mx)², intercept = my − slope · mx, and the
+    /// interval is slope ± t(0.975, n−2) · √(rest / (n−2) / Σ(x−mx)²), where rest is the sum of
+    /// squares. `None` with fewer than two different x, and for a value that is not finite.
     pub fn of(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;
         let finite = points.iter().all(|(x, y)| x.is_finite() && y.is_finite());

@@ -3,8 +3,8 @@
 use linerate_core::bench::{Foreign, Received};
 use linerate_core::record::{CounterKind, Failure};
 use linerate_sys::bpf::AttachMode;
-use linerate_sys::frame_counter::{self, CounterOptions, FrameCounter};
-use linerate_sys::xdp::{Expected, Sink, SinkOptions, StreamExpected};
+use linerate_sys::frame_counter::{CounterOptions, FrameCounter};
+use linerate_sys::xdp::{Expected, Sink, SinkOptions};
 
 use crate::failure::system;
 
@@ -40,7 +40,7 @@ impl Counter {
             }
             CounterKind::Packet => {
                 let options = CounterOptions::of_interface(name);
-                let expected = packet_expected(&Expected::default());
+                let expected = Expected::default();
                 let counter = FrameCounter::open(&options, expected);
                 counter.map(|it| Self::Packet(Box::new(it))).map_err(|error| system(&error))
             }
@@ -60,7 +60,7 @@ impl Counter {
     pub fn begin(&mut self, expected: &Expected) -> Result<(), Failure> {
         let begun = match self {
             Self::Xdp(it) => it.begin(expected),
-            Self::Packet(it) => it.begin(packet_expected(expected)),
+            Self::Packet(it) => it.begin(expected.clone()),
         };
         begun.map_err(|error| system(&error))
     }
@@ -95,19 +95,5 @@ impl Counter {
             // Times of single frames are not kept there.
             Self::Packet(_) => Vec::new(),
         }
-    }
-}
-
-fn packet_expected(expected: &Expected) -> frame_counter::Expected {
-    let stream = |it: &StreamExpected| frame_counter::StreamExpected {
-        stream: it.stream,
-        frames: it.frames,
-    };
-    frame_counter::Expected {
-        trial: expected.trial,
-        streams: expected.streams.iter().map(stream).collect(),
-        own_streams: expected.own_streams.clone(),
-        shortest: expected.shortest,
-        longest: expected.longest,
     }
 }

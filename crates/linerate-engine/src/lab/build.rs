@@ -159,10 +159,14 @@ fn add_link(nodes: &[Node], layout: &Layout, index: usize) -> Result<(), Failure
     nodes[link.ends[0].node].ask(plan(0), |socket| socket.add_veth(&pair))?;
     for end in [0, 1] {
         let node = &nodes[link.ends[end].node];
-        if layout.quiet || has_programs(layout) {
-            checksums_in_place(node, plan(end), &interface(end).name)?;
+        if layout.quiet || layout.nodes.iter().any(has_program) {
+            set_offload(node, plan(end), &interface(end).name, (Offload::SendChecksum, false))?;
         }
         set_up_end(node, plan(end), &interface(end).name, link, link_index(index, end))?;
+        if has_program(plan(1 - end)) && !has_program(plan(end)) {
+            // A veth takes frames that are redirected in the kernel by NAPI alone.
+            set_offload(node, plan(end), &interface(end).name, (Offload::Receive, true))?;
+        }
     }
     Ok(())
 }
@@ -222,18 +226,20 @@ fn set_up_end(
     })
 }
 
-/// Whether programs pass frames on.
-fn has_programs(layout: &Layout) -> bool {
-    let by_program =
-        |node: &lab::Node| node.role == Role::Device || node.forwarding.how == lab::RouterHow::Xdp;
-    layout.nodes.iter().any(by_program)
+/// Whether a program passes frames on: without the sums that the sender's driver would have made.
+fn has_program(node: &lab::Node) -> bool {
+    node.role == Role::Device || node.forwarding.how == lab::RouterHow::Xdp
 }
 
-fn checksums_in_place(node: &Node, plan: &lab::Node, ifname: &str) -> Result<(), Failure> {
-    // What a program passes on leaves without the sum that the sender's driver would have made.
-    let off = || ethtool::set_offload(ifname, Offload::SendChecksum, false);
-    let off = run_inside(&node.netns, &plan.name, off)?;
-    off.map_err(|error| system("build node", &plan.name, error))
+fn set_offload(
+    node: &Node,
+    plan: &lab::Node,
+    ifname: &str,
+    (offload, on): (Offload, bool),
+) -> Result<(), Failure> {
+    let set = || ethtool::set_offload(ifname, offload, on);
+    let set = run_inside(&node.netns, &plan.name, set)?;
+    set.map_err(|error| system("build node", &plan.name, error))
 }
 
 fn offloads_off(node: &Node, plan: &lab::Node, ifname: &str) -> Result<(), Failure> {

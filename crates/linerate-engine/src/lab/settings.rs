@@ -76,12 +76,24 @@ const HOST: [Setting; 1] = [Setting {
 }];
 
 /// Besides, where frames are counted.
-const QUIET: [Setting; 1] = [
+const QUIET: [Setting; 3] = [
     // No link-local address, for which nodes would join multicast groups and say so (RFC 3810).
     Setting {
         name: "net/ipv6/conf/default/addr_gen_mode",
         value: "1",
         lost: Some("hosts announce their multicast groups"),
+    },
+    // The groups of their other addresses are announced once and at once (RFC 3810 §9.11), not
+    // twice within seconds, in the first trial.
+    Setting {
+        name: "net/ipv6/mld_qrv",
+        value: "1",
+        lost: Some("hosts announce their multicast groups twice"),
+    },
+    Setting {
+        name: "net/ipv6/conf/default/mldv2_unsolicited_report_interval",
+        value: "1",
+        lost: Some("hosts announce their multicast groups late"),
     },
 ];
 

@@ -15,6 +15,8 @@ pub struct Shipped {
 
 /// Every plan that ships with the program.
 pub const SHIPPED: &[Shipped] = &[
+    Shipped { name: "bradner", toml: include_str!("../../../../studies/bradner.toml") },
+    Shipped { name: "bench-demo", toml: include_str!("../../../../studies/bench-demo.toml") },
     Shipped { name: "pren", toml: include_str!("../../../../studies/pren.toml") },
     Shipped { name: "nap", toml: include_str!("../../../../studies/nap.toml") },
     Shipped { name: "oc12", toml: include_str!("../../../../studies/oc12.toml") },
@@ -105,6 +107,32 @@ mod tests {
             assert_eq!(row.l2_hops, Some(topology.l2_hops), "{}", topology.id);
             assert_eq!(row.l3_hops, Some(topology.l3_hops), "{}", topology.id);
         }
+    }
+
+    #[test]
+    fn bradner_sends_his_six_lengths_through_routers_with_his_filters_and_more() {
+        let text = shipped("bradner").expect("it ships").toml;
+        let cells = StudyPlan::from_toml(text).expect("a sound plan").cells();
+        let bench = |topology: &str| {
+            let own = cells.iter().filter(|cell| cell.cell.topology == topology);
+            let plans = own.filter_map(|cell| match &cell.plan {
+                Plan::Bench(plan) => Some((plan.frames.size_bytes, plan.filters)),
+                _ => None,
+            });
+            plans.collect::<Vec<_>>()
+        };
+        let six = [64, 128, 256, 512, 1024, 1518];
+        for (topology, filters) in [("router-1", 1), ("router-10", 10)] {
+            assert_eq!(bench(topology), six.map(|size| (size, Some(filters))), "{topology}");
+        }
+        assert_eq!(bench("router-1000"), [64, 1518].map(|size| (size, Some(1000))));
+        assert!(bench("bridge").iter().all(|(_, filters)| filters.is_none()));
+        let expected_s = Estimator::default().remaining_ns(cells.iter(), 10) / 1_000_000_000;
+        assert!((60..360).contains(&expected_s), "{expected_s} s");
+        let text = shipped("bench-demo").expect("it ships").toml;
+        let cells = StudyPlan::from_toml(text).expect("a sound plan").cells();
+        let expected_s = Estimator::default().remaining_ns(cells.iter(), 4) / 1_000_000_000;
+        assert!(expected_s < 60, "{expected_s} s");
     }
 
     #[test]

@@ -18,7 +18,9 @@ pub(super) const METRICS: &[MetricId] = &[
     MetricId::ThroughputStrict,
     MetricId::ThroughputTypical,
     MetricId::ThroughputVerified,
+    MetricId::FloodOffered,
     MetricId::FloodForwarded,
+    MetricId::ForwardingRateMax,
     MetricId::Stalls,
     MetricId::FrameLatency,
     MetricId::FramePdv,
@@ -31,6 +33,7 @@ pub(super) const METRICS: &[MetricId] = &[
     MetricId::AddressRate,
     MetricId::BlockedLoss,
     MetricId::SoakLoss,
+    MetricId::SoakErroredSeconds,
     MetricId::ContractCir,
     MetricId::ContractCbs,
 ];

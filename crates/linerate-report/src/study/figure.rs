@@ -108,8 +108,8 @@ impl FlowKind {
 }
 
 /// Whether a test is a benchmark of devices.
-pub(crate) fn of_devices(test: &Test) -> bool {
-    matches!(test.parameter().key, "frame_sizes" | "mix")
+pub(crate) const fn of_devices(test: &Test) -> bool {
+    matches!(test.kind, TestKind::Bench(_))
 }
 
 /// Whether a test varies the window.

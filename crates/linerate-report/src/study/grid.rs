@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::record::{Plan, Record, Status};
+use linerate_core::record::{Record, Status};
 use linerate_core::study::{PublishedRouter, StudyPlan, Test, TestKind, Topology, Value};
 
 use super::Results;
-use super::figure::{FlowFigure, FlowKind, FlowTest, PingFigure, PingTest, by_window};
+use super::figure::{FlowFigure, FlowKind, FlowTest, PingFigure, PingTest, by_window, of_devices};
 use super::limit::{PlanLimit, slowest_link};
 use super::past::{self, Published};
 use super::way::Way;
@@ -68,15 +68,11 @@ impl<'a> Grid<'a> {
 
     /// The topologies with tests of their paths, and not of devices alone.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Row<'a>> {
-        let benched = |row: &Row<'_>| {
-            let of_bench = |record: &&Record| matches!(record.plan, Plan::Bench(_));
-            let here = |record: &&Record| {
-                record.cell.as_ref().is_some_and(|cell| cell.topology == row.topology.id)
-            };
-            self.records.iter().copied().filter(here).any(|record| of_bench(&record))
+        let of_paths = |row: &&Row<'_>| {
+            let mut tests = self.plan.tests.iter().filter(|test| test.is_on(&row.topology.id));
+            // A topology without a test keeps its empty section.
+            tests.clone().next().is_none() || tests.any(|test| !of_devices(test))
         };
-        let of_paths =
-            move |row: &&Row<'_>| !row.ping.is_empty() || !row.flows.is_empty() || !benched(row);
         self.topologies.iter().filter(of_paths)
     }
 

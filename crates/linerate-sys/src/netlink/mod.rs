@@ -6,7 +6,7 @@
 
 mod address;
 mod link;
-pub mod napi;
+mod napi;
 mod neighbour;
 mod netem;
 mod qdisc;
@@ -16,6 +16,7 @@ mod socket;
 use std::net::IpAddr;
 
 pub use link::{LinkCounters, LinkFacts, VethEnd, VethPair};
+pub use napi::{Napi, napis};
 pub use neighbour::Neighbour;
 pub use qdisc::{QdiscCounters, Tbf};
 pub use route::InitialWindows;

@@ -1,6 +1,6 @@
 //! Where received frames of a link are worked on: its NAPI contexts and their kernel threads
-//! (generic netlink family `netdev`, Documentation/netlink/specs/netdev.yaml; threads shown since
-//! Linux 6.8, switched here since 6.17).
+//! (generic netlink family `netdev` of Linux 6.8, Documentation/netlink/specs/netdev.yaml).
+//! Switching threads is in [`crate::napi`].
 //!
 //! ```text
 //! netlink header (16)  generic header: u8 command  u8 version  u16 0
@@ -13,7 +13,7 @@ use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_GENERIC};
 
 use super::socket::{HEADER_BYTES, messages};
-use crate::{Error, Result, host};
+use crate::{Error, Result};
 
 /// linux/genetlink.h.
 const GENL_ID_CTRL: u16 = 16;
@@ -24,7 +24,6 @@ const GENERIC_HEADER_BYTES: usize = 4;
 
 /// linux/netdev.h.
 const NETDEV_CMD_NAPI_GET: u8 = 11;
-const NETDEV_CMD_NAPI_SET: u8 = 14;
 const NAPI_IFINDEX: u16 = 1;
 const NAPI_ID: u16 = 2;
 const NAPI_PID: u16 = 4;
@@ -58,35 +57,6 @@ pub fn napis(ifindex: u32) -> Result<Vec<Napi>> {
     let wish = attribute(NAPI_IFINDEX, &ifindex.to_ne_bytes());
     let replies = socket.ask(NETDEV_CMD_NAPI_GET, NLM_F_DUMP, &wish).map_err(failed)?;
     Ok(replies.iter().filter_map(|it| napi_of(it)).collect())
-}
-
-/// Gives each NAPI context of a link a thread of its own, or takes the threads away. On a link of
-/// the namespace that /sys shows, older kernels do it too (Linux 5.12).
-/// # Errors
-/// Without CAP_NET_ADMIN, without such a context, or where the kernel is older.
-pub fn set_threaded(ifindex: u32, ifname: &str, threaded: bool) -> Result<()> {
-    let failed = |source| Error::new("set NAPI threads of", ifname, source);
-    let all = napis(ifindex).unwrap_or_default();
-    let Err(error) = set_each(&all, threaded) else { return Ok(()) };
-    // /sys shows the namespace in which it was mounted, which may be another.
-    if host::read_number(&format!("/sys/class/net/{ifname}/ifindex")) == Some(ifindex) {
-        let path = format!("/sys/class/net/{ifname}/threaded");
-        return std::fs::write(path, if threaded { "1" } else { "0" }).map_err(failed);
-    }
-    Err(failed(error))
-}
-
-fn set_each(napis: &[Napi], threaded: bool) -> io::Result<()> {
-    if napis.is_empty() {
-        return Err(io::Error::other("it has no NAPI context; set its GRO on, or attach XDP"));
-    }
-    let mut socket = GenericSocket::open()?;
-    for napi in napis {
-        let mut wish = attribute(NAPI_ID, &napi.id.to_ne_bytes());
-        wish.extend(attribute(NAPI_THREADED, &u32::from(threaded).to_ne_bytes()));
-        socket.ask(NETDEV_CMD_NAPI_SET, NLM_F_ACK, &wish)?;
-    }
-    Ok(())
 }
 
 fn napi_of(attributes: &[u8]) -> Option<Napi> {

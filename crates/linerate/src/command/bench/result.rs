@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linerate_core::record::{Failure, Record};
+use linerate_core::record::{Failure, Record, Status};
 use linerate_report::study::{self, Results};
 
 use super::flags::Args;
@@ -31,10 +31,22 @@ pub(super) fn put(args: &Args, results: &Results) -> Result<(), Failure> {
         directory.as_deref().map_or(Ok(()), |directory| write(results, directory))?;
     } else {
         show(results, directory.as_deref())?;
+        stopped(&results.records);
     }
     match &flags.output {
         Some(path) => file(path, results),
         None => Ok(()),
+    }
+}
+
+/// What was found before the user stopped it is in no table of the run.
+fn stopped(records: &[Record]) {
+    let has_trials =
+        |record: &&Record| record.bench.as_ref().is_some_and(|it| !it.trials.is_empty());
+    let stopped = records.iter().filter(|record| record.status == Status::Interrupted);
+    for record in stopped.filter(has_trials) {
+        output::line("\nStopped under way:");
+        output::text(&linerate_report::text::record_within(record, output::width()));
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         output::line(&opening::text(&plan, &plan.cells()));
         return Ok(0);
     }
+    here::check_privilege(&plan)?;
     if plan.topologies.iter().any(|topology| !topology.lab.hosts.is_empty()) {
         // Before anything that could start a thread.
         enter_user_namespace_if_needed()?;
@@ -81,6 +82,14 @@ fn nothing() -> StudyPlan {
     }
 }
 
+/// A plan as the store gives it back: fractions lose what their text does not hold.
+fn stored(plan: &StudyPlan) -> Result<StudyPlan, Failure> {
+    let there = serde_json::to_value(plan).map(|value| value.to_string());
+    there
+        .and_then(|text| serde_json::from_str(&text))
+        .map_err(|error| Failure::new(Fault::System, "write plan of", &plan.name, error))
+}
+
 /// What a session has not measured.
 fn left(session: &Session) -> Vec<CellPlan> {
     let mut cells = session.plan.cells();
@@ -111,18 +120,20 @@ impl Shelf {
         let refused = |object: &str, reason: &str, advice: &str| {
             Err(Failure::new(Fault::Usage, "resume", object, reason).advise(advice))
         };
+        // A plan in the store has been through its text.
+        let wanted = wanted.map(stored).transpose()?;
         let Some(store) = &self.store else {
             return refused("--no-save", "what is not kept cannot go on", "leave one of them out");
         };
         if let Some(name) = name {
             let run = store.run(name)?;
-            if wanted.is_some_and(|wanted| *wanted != run.plan) {
+            if wanted.is_some_and(|wanted| wanted != run.plan) {
                 let advice = "give the flags of that run, or its name alone";
                 return refused(short_id(&run.id), "it is a run of another plan", advice);
             }
             return Ok(Some(run));
         }
-        let is_it = |run: &Run| match wanted {
+        let is_it = |run: &Run| match &wanted {
             Some(wanted) => run.plan == *wanted,
             None => run.study == suite::NAME,
         };

@@ -9,6 +9,7 @@ use linerate_core::record::{
 use linerate_core::study::{self, Measure, OrderedContract, StudyPlan, Test, TestKind, Topology};
 
 use super::check;
+use super::device::Device;
 use super::flags::Args;
 use super::mix::MixArg;
 use super::place::Place;
@@ -101,17 +102,18 @@ fn outside(plan: &BenchPlan) -> Topology {
     }
 }
 
-/// `Benchmark of a router with 0, 10 filters: strict / 100, typical / 10`.
+/// `Benchmark of the router made here, a quick look`.
 fn title(args: &Args) -> String {
     let what = match &args.made.device {
-        Some(device) => format!("{} made here", device.name()),
+        Some(Device::Planted(_)) => "a planted device".to_owned(),
+        Some(device) => format!("the {} made here", device.name()),
         None => {
             let names: Vec<_> = args.ports.iter().map(|port| port.interface.as_str()).collect();
-            format!("device between {}", names.join(", "))
+            format!("the device between {}", names.join(", "))
         }
     };
     let quick = if args.what.quick { ", a quick look" } else { "" };
-    format!("Benchmark of the {what}{quick}")
+    format!("Benchmark of {what}{quick}")
 }
 
 /// The plan of every length; it has ports only where they are interfaces of this host.

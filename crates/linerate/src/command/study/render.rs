@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use linerate_core::record::Failure;
+use linerate_report::bench;
 use linerate_report::study::{self, Results};
 use linerate_server::store::Store;
 
@@ -54,6 +55,9 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<(), Failure> 
     paths::write(&directory.join("index.html"), &study::html(results))?;
     paths::write(&directory.join("report.md"), &study::markdown(results))?;
     paths::write(&directory.join("results.csv"), &study::csv(results))?;
+    if results.records.iter().any(bench::is_bench) {
+        paths::write(&directory.join("trials.csv"), &bench::trials_csv(&results.records))?;
+    }
     for (name, svg) in study::svgs(results) {
         paths::write(&directory.join(name), &svg)?;
     }
