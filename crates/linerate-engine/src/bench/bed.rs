@@ -27,8 +27,9 @@ pub(super) struct Ask {
     pub restart: Option<Restart>,
     /// Rest before the first frame, at least, ns.
     pub idle_ns: u64,
-    /// The device may hold the senders back: frames that were not sent say something about it.
-    pub may_be_held: bool,
+    /// Frames may be late or not sent at all: the device may hold the senders back, or losses are
+    /// what the trial is for.
+    pub may_fall_short: bool,
     /// Why, in the words of a search.
     pub why: Option<String>,
 }
@@ -47,7 +48,7 @@ impl Ask {
             outputs: None,
             restart: None,
             idle_ns: 0,
-            may_be_held: false,
+            may_fall_short: false,
             why: None,
         }
     }
@@ -63,7 +64,7 @@ impl Ask {
             Invalid::LinkDown { .. }
             | Invalid::CounterDrops { .. }
             | Invalid::CountsDisagree { .. } => self.restart.is_some(),
-            Invalid::GeneratorShort { .. } => self.may_be_held,
+            Invalid::GeneratorShort { .. } => self.may_fall_short,
             Invalid::Loop { .. } | Invalid::StolenTime { .. } => false,
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn blocking(
         senders: Some(vec![0, 1]),
         pattern: Some(Pattern::Towards(vec![vec![free, full], vec![full]])),
         outputs: Some(vec![free, full]),
-        may_be_held: true,
+        may_fall_short: true,
         ..Ask::new(BenchTest::Blocking, Some(load), plan.times.trial_ns)
     };
     let outcome = bed.trial(&ask)?;
