@@ -135,7 +135,6 @@ fn the_help_shows_every_flag() {
         "--repeat",
         "--reset-command",
         "--contract",
-        "--reset-command",
         "--sizes",
         "--imix",
         "--mix",
