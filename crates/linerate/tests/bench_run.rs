@@ -4,6 +4,8 @@
 //! Needs the privilege to make network namespaces and to send raw frames; says so and passes
 //! without it.
 
+#![allow(clippy::print_stdout, reason = "tests that are skipped say so")]
+
 mod support;
 
 use std::io::{BufRead, BufReader};
