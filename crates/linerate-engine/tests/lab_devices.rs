@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use linerate_core::bench::{FrameLoad, FrameTemplate, Pace, Received, Sent, WhenLate};
 use linerate_core::lab::LabPlan;
-use linerate_engine::lab::{DeviceCounters, Lab};
+use linerate_engine::lab::Lab;
 use linerate_sys::stop::Stop;
 use linerate_sys::xdp::{Expected, Generator, GeneratorOptions, Sink, SinkOptions, StreamExpected};
 use linerate_sys::{bpf, clock, sched, userns};
