@@ -81,7 +81,7 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     if layout.quiet {
         neighbours::set(&nodes, layout)?;
     }
-    let devices = devices::start(&nodes, layout)?;
+    let devices = devices::start(&nodes, layout, &mut notes)?;
     wait_for_carriers(&nodes, layout)?;
     for (node, plan) in nodes.iter().zip(&layout.nodes) {
         // Last, because the initial windows belong to routes.

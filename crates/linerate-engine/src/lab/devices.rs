@@ -69,14 +69,26 @@ impl DeviceCounters {
     }
 }
 
-/// Puts the devices of a layout to work, last of all.
-pub(super) fn start(nodes: &[Node], layout: &Layout) -> Result<Vec<Device>, Failure> {
+/// Puts the devices of a layout to work, last of all; notes on programs that could not be had where
+/// the kernel forwards without.
+pub(super) fn start(
+    nodes: &[Node],
+    layout: &Layout,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Device>, Failure> {
     let mut devices = Vec::new();
     for (index, (node, plan)) in nodes.iter().zip(&layout.nodes).enumerate() {
         if !has_program(plan, layout.quiet) {
             continue;
         }
-        let works = run_inside(&node.netns, &plan.name, || works_of(node, plan))??;
+        let works = match run_inside(&node.netns, &plan.name, || works_of(node, plan))? {
+            Ok(works) => works,
+            Err(failure) if is_plain(plan) => {
+                notes.push(format!("frames made in the kernel do not get through: {failure}"));
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
         if plan.forwarding.placement == Placement::Threaded {
             run_inside(&node.netns, &plan.name, || threads(plan))??;
         }
@@ -95,6 +107,14 @@ fn has_program(plan: &lab::Node, quiet: bool) -> bool {
             quiet || forwarding.how == RouterHow::Xdp || forwarding.placement == Placement::Threaded
         }
     }
+}
+
+/// Whether a node forwards what sockets send without a program of its own.
+fn is_plain(plan: &lab::Node) -> bool {
+    let forwarding = &plan.forwarding;
+    plan.role != Role::Device
+        && forwarding.how == RouterHow::Kernel
+        && forwarding.placement == Placement::Inline
 }
 
 fn works_of(node: &Node, plan: &lab::Node) -> Result<Works, Failure> {
