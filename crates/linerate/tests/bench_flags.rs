@@ -1,6 +1,8 @@
 //! `linerate bench` as a shell sees it: what is wrong with a command is said in one line, with
 //! what to do, before anything is sent. Nothing here sends a frame.
 
+#![allow(clippy::print_stdout, reason = "tests that are skipped say so")]
+
 mod support;
 
 use support::{check_wrong_use, ends_with, linerate, stderr, stdout};
@@ -131,6 +133,7 @@ fn the_help_shows_every_flag() {
         "--soak-time",
         "--wait",
         "--repeat",
+        "--reset-command",
         "--contract",
         "--sizes",
         "--imix",

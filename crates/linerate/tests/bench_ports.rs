@@ -2,6 +2,8 @@
 //! before a frame is sent. On a host of a laboratory, so that no interface of this host is
 //! touched. Needs the privilege to make network namespaces; says so and passes without it.
 
+#![allow(clippy::print_stdout, reason = "tests that are skipped say so")]
+
 mod support;
 
 use std::process::Output;

@@ -4,11 +4,13 @@
 //! Needs the privilege to make network namespaces and to send raw frames; says so and passes
 //! without it.
 
+#![allow(clippy::print_stdout, reason = "tests that are skipped say so")]
+
 mod support;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 use support::{command, end_of, interrupt, linerate, no_laboratory, stderr, stdout};
@@ -29,13 +31,26 @@ fn cannot() -> bool {
     reason.is_some()
 }
 
+/// Whether a busy machine left nothing to look at: then the command says so, by code 5 or 6.
+fn disturbed(output: &Output) -> bool {
+    let code = output.status.code();
+    if !matches!(code, Some(5 | 6)) {
+        assert_eq!(code, Some(0), "{}", stderr(output));
+        return false;
+    }
+    println!("skipped: {}", stderr(output).lines().last().unwrap_or_default());
+    true
+}
+
 #[test]
 fn records_count_what_was_sent_and_what_came() {
     if cannot() {
         return;
     }
     let output = linerate(&[&CABLE[..], &["--sizes", "64,512", "--no-save", "--json"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    if disturbed(&output) {
+        return;
+    }
     let records: Value = serde_json::from_str(&stdout(&output)).expect("one document");
     let records = records.as_array().expect("an array of records");
     assert_eq!(records.len(), 2);
@@ -59,6 +74,9 @@ fn events_come_as_lines_and_the_records_last() {
         return;
     }
     let output = linerate(&[&CABLE[..], &["--sizes", "64", "--no-save", "--jsonl"]].concat());
+    if disturbed(&output) {
+        return;
+    }
     let lines: Vec<Value> = stdout(&output)
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON on each line"))
@@ -82,7 +100,9 @@ fn a_kept_run_has_a_report_and_its_labels_and_the_forms_that_were_asked_for() {
         "--tag", "room=3",
     ];
     let output = linerate(&[&CABLE[..], &flags].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    if disturbed(&output) {
+        return;
+    }
     let said = stderr(&output);
     for part in ["Benchmark of the cable", "about", "sent", "received", "wrote "] {
         assert!(said.contains(part), "{part} is not in {said}");
@@ -120,7 +140,9 @@ fn a_run_that_is_stopped_shows_what_it_has_and_goes_on_later() {
     let other = linerate(&[&CABLE[..], &["--sizes", "64", "--store", &store, "--resume"]].concat());
     assert_eq!(other.status.code(), Some(2), "another plan does not go on");
     let again = linerate(&[&all[..], &["--resume", "--json"]].concat());
-    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    if disturbed(&again) {
+        return;
+    }
     let records: Value = serde_json::from_str(&stdout(&again)).expect("one document");
     assert_eq!(records.as_array().map(Vec::len), Some(5));
     let more = linerate(&["bench", "--resume", "--store", &store]);

@@ -95,7 +95,7 @@ impl GoalWord {
                 duration_sum_ns: nanos(table.sum_seconds.unwrap_or(table.trial_seconds)),
                 loss_ratio: table.loss_ratio.unwrap_or(0.0),
                 exceed_ratio: table.exceed_ratio.unwrap_or(0.0),
-                width: table.width.unwrap_or(BenchGoal::strict().width),
+                width: table.width.unwrap_or_else(|| BenchGoal::strict().width),
             },
         }
     }

@@ -54,7 +54,7 @@ impl<'a, 'b> Tester<'a, 'b> {
         let opened = opened.map(|(number, port)| Port::open(places, port, number));
         let mut ports: Vec<Port> = opened.collect::<Result<_, _>>()?;
         check_mtu(&plan.frames, &ports)?;
-        let counters = plan.counter.map_or(COUNTERS.to_vec(), |kind| vec![kind]);
+        let counters = plan.counter.map_or_else(|| COUNTERS.to_vec(), |kind| vec![kind]);
         let mut counter = CounterKind::Xdp;
         for port in &mut ports {
             counter = port.count_by(places, &counters)?;
@@ -87,7 +87,7 @@ impl<'a, 'b> Tester<'a, 'b> {
     }
 
     fn open_generators(&mut self, kind: Option<GeneratorKind>) -> Result<(), Failure> {
-        let kinds = kind.map_or(GENERATORS.to_vec(), |kind| vec![kind]);
+        let kinds = kind.map_or_else(|| GENERATORS.to_vec(), |kind| vec![kind]);
         let stations: Vec<Station> = self.ports.iter().map(|port| port.station.clone()).collect();
         for at in 0..self.ports.len() {
             let stock = self.stock_of(at, &stations)?;

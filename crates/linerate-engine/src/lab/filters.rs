@@ -98,7 +98,7 @@ fn set_batch(rules: Range<u32>) -> String {
 
 /// What a rule drops: an address and a port.
 fn denied(index: u32) -> (String, u32) {
-    let network = if index % 2 == 0 { "198.51.100" } else { "203.0.113" };
+    let network = if index.is_multiple_of(2) { "198.51.100" } else { "203.0.113" };
     let host = index / 2 % HOSTS + 1;
     let port = index / (2 * HOSTS) + 1;
     (format!("{network}.{host}"), port)

@@ -251,6 +251,21 @@ fn bursts() -> BackToBack {
     }
 }
 
+/// A minute that lost 100 frames in three of its seconds.
+fn soak() -> Soak {
+    Soak {
+        point: LoadPoint {
+            offered_fps: 820e3,
+            forwarded_fps: 819_998.3,
+            ..point(Some(820e3), 49_200_000, 49_199_900)
+        },
+        duration_ns: 60 * SECOND,
+        errored_seconds: 3,
+        loss_runs: 4,
+        longest_loss_run: 70,
+    }
+}
+
 /// Every test in one record: a software router that stalls, over links without a medium.
 pub fn full() -> Record {
     let mut plan = plan(64, 10);
@@ -286,17 +301,7 @@ pub fn full() -> Record {
         caching: Some(Caching { addresses: 4096, unbounded: false, learning_fps: Some(10e3) }),
         overload: vec![point(Some(900e3), 900_000, 850_000)],
         blocking: Some(point(Some(100e3), 100_000, 100_000)),
-        soak: Some(Soak {
-            point: LoadPoint {
-                offered_fps: 820e3,
-                forwarded_fps: 819_998.3,
-                ..point(Some(820e3), 49_200_000, 49_199_900)
-            },
-            duration_ns: 60 * SECOND,
-            errored_seconds: 3,
-            loss_runs: 4,
-            longest_loss_run: 70,
-        }),
+        soak: Some(soak()),
         contract: Some(ContractFound {
             cir_bps: Some(RateFound { value: 10e6, low: 9.99e6, high: 10.01e6 }),
             cbs_bytes: Some(RateFound { value: 8000.0, low: 7936.0, high: 8064.0 }),

@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 /// What a study's plan says itself.
-const OF_PLANS: [&str; 31] = [
+const OF_PLANS: [&str; 32] = [
     "ports",
     "device",
     "filters",
@@ -55,6 +55,7 @@ const OF_PLANS: [&str; 31] = [
     "soak_time",
     "wait",
     "repeat",
+    "reset_command",
     "contract",
     "sizes",
     "imix",
@@ -137,6 +138,10 @@ pub(super) struct What {
     #[arg(long, value_name = "N", help_heading = "Tests",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) repeat: Option<u32>,
+    /// Command that restarts the device, for the test reset; without it the tester's own link goes
+    /// down and up
+    #[arg(long, value_name = "COMMAND", help_heading = "Tests")]
+    pub(super) reset_command: Option<String>,
     /// What was ordered of the device: cir=RATE,cbs=SIZE[,eir=RATE,ebs=SIZE]; adds the test
     /// contract
     #[arg(long, value_name = "CONTRACT", help_heading = "Tests")]

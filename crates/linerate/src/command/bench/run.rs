@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// The plan that the flags describe; none where they only name a run.
 fn wanted(args: &Args) -> Result<Option<StudyPlan>, Failure> {
     let made = &args.made;
-    let named = made.plan.as_deref().or(made.demo.then_some(DEMO));
+    let named = if made.demo { Some(DEMO) } else { made.plan.as_deref() };
     if let Some(name) = named {
         return Ok(Some(plan::find(name)?.plan));
     }

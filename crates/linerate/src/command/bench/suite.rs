@@ -136,6 +136,7 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
         frames_per_sec_max: args.tester.rate_max.map(|rate| rate.per_sec().round() as u64),
         filters: None,
         contract: args.what.contract.as_ref().map(|contract| contract.0.clone()),
+        reset_command: args.what.reset_command.clone(),
         seed: args.tester.seed,
     }
 }
@@ -234,4 +235,141 @@ fn shortest(args: &Args) -> u32 {
 
 fn tag_bytes(args: &Args) -> u32 {
     4 * u32::try_from(args.frames.vlan.len()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use linerate_core::record::Plan;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn study(flags: &[&str]) -> StudyPlan {
+        let words = ["bench"].iter().chain(flags);
+        let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{flags:?}: {error}"));
+        of(&cli.args).unwrap_or_else(|failure| panic!("{flags:?}: {failure}"))
+    }
+
+    fn plans(study: &StudyPlan) -> Vec<BenchPlan> {
+        let cells = study.cells().into_iter();
+        let plan = |plan| if let Plan::Bench(plan) = plan { plan } else { panic!("a bench") };
+        cells.map(|cell| plan(cell.plan)).collect()
+    }
+
+    #[test]
+    fn every_device_is_a_sound_study_and_comes_back_from_its_text() {
+        for (flags, cells) in [
+            (&["--device", "cable", "--sizes", "64,9018"][..], 2),
+            (&["--device", "bridge", "--protocol", "decnet", "--vlan", "5"], 7),
+            (&["--device", "router", "--filters", "0,1,10", "--placement", "threaded"], 21),
+            (&["--device", "xdp-router", "--protocol", "udp6", "--imix"], 1),
+            (&["--device", "forwarder", "--rfc2544", "--goals", "verified"], 7),
+            (
+                &[
+                    "--device",
+                    "planted:frames_per_sec=100k,buffer_frames=64,latency=10us,loss=1e-5,\
+                     stall=20s/5ms",
+                    "--quick",
+                ],
+                7,
+            ),
+            (&["--device", "cable", "--contract", "cir=10M,cbs=64K", "--dual"], 7),
+        ] {
+            let study = study(flags);
+            assert_eq!(study.check(), Ok(()), "{flags:?}");
+            assert_eq!(study.cells().len(), cells, "{flags:?}");
+            let text = serde_json::to_string(&study).expect("JSON");
+            assert_eq!(serde_json::from_str::<StudyPlan>(&text).expect("a study"), study);
+        }
+    }
+
+    #[test]
+    fn ports_of_this_host_reach_every_plan_with_all_that_the_flags_say() {
+        let flags = [
+            "e1,gateway=198.18.0.1",
+            "e2,gateway=198.19.0.1",
+            "--sizes",
+            "64,1518",
+            "--dscp",
+            "46",
+            "--flows",
+            "16",
+            "--many-hosts",
+            "--shuffle",
+            "--burst",
+            "4",
+            "--dual",
+            "--tests",
+            "throughput,soak",
+            "--goals",
+            "typical",
+            "--trial-time",
+            "2s",
+            "--soak-time",
+            "1h",
+            "--wait",
+            "1s",
+            "--repeat",
+            "5",
+            "-b",
+            "14.88k",
+            "--line-rate",
+            "10M",
+            "--seed",
+            "9",
+            "--generator",
+            "packet",
+            "--counter",
+            "xdp",
+        ];
+        let plans = plans(&study(&flags));
+        let sizes: Vec<u32> = plans.iter().map(|plan| plan.frames.size_bytes).collect();
+        assert_eq!(sizes, [64, 1518]);
+        let plan = &plans[1];
+        let gateways: Vec<_> = plan.ports.iter().filter_map(|it| it.gateway.as_deref()).collect();
+        assert_eq!(gateways, ["198.18.0.1", "198.19.0.1"]);
+        assert!(plan.ports.iter().all(|port| port.host.is_none()));
+        let frames = &plan.frames;
+        assert_eq!((frames.dscp, frames.flows, frames.burst), (46, 16, 4));
+        assert!(frames.many_hosts && frames.shuffled);
+        assert_eq!((plan.way, plan.seed), (BenchWay::Dual, 9));
+        assert_eq!(plan.tests, [BenchTest::Throughput, BenchTest::Soak]);
+        assert_eq!(plan.goals, [BenchGoal::typical()]);
+        let times = &plan.times;
+        assert_eq!((times.trial_ns, times.after_ns), (2_000_000_000, 1_000_000_000));
+        assert_eq!((times.soak_ns, times.repetitions), (3_600_000_000_000, 5));
+        assert_eq!(plan.frames_per_sec_max, Some(14_880));
+        assert_eq!(plan.line.map(|rate| rate.bits_per_sec()), Some(10_000_000));
+    }
+
+    #[test]
+    fn a_quick_look_says_so_and_has_trials_of_a_tenth_and_less() {
+        let study = study(&["--device", "cable", "--quick"]);
+        assert!(study.title.ends_with("a quick look"), "{}", study.title);
+        let plan = &plans(&study)[0];
+        let goals: Vec<_> = plan
+            .goals
+            .iter()
+            .map(|goal| (goal.name.as_str(), goal.final_trial_ns / 1_000_000))
+            .collect();
+        // 60 s over 100 and 1 s over 10.
+        assert_eq!(goals, [("strict / 100", 600), ("typical / 10", 100)]);
+        assert_eq!(plan.times.trial_ns, BenchTimes::default().trial_ns / 10);
+    }
+
+    #[test]
+    fn lengths_that_nobody_asked_for_hold_the_headers() {
+        // 14 + 8 of tags + 40 + 8 + 2 + 16 + 4 = 92; the longest grows by two tags.
+        let flags = ["e1", "e2", "--protocol", "udp6", "--vlan", "200,100"];
+        let sizes: Vec<u32> = plans(&study(&flags)).iter().map(|it| it.frames.size_bytes).collect();
+        assert_eq!(sizes, [92, 128, 256, 512, 1024, 1280, 1526]);
+        let mix = plans(&study(&["e1", "e2", "--imix"]));
+        assert_eq!(mix[0].frames.mix.as_deref(), Some("64:7,594:4,1518:1"));
+    }
 }
