@@ -44,7 +44,7 @@ pub(super) fn addresses(
     }
     let max = if plan.frames.flows > 1 { plan.frames.flows } else { ADDRESSES_MAX };
     let gentle = GENTLE_FPS.min((throughput / 10.0) as u64).max(1);
-    let mut trials = Trials { bed, test_fps: gentle, series: 0 };
+    let mut trials = Trials { bed, gentle_fps: gentle, series: 0 };
     let mut capacity = AddressSearch::capacity(u64::from(max), gentle);
     trials.all(&mut capacity)?;
     let addresses = capacity.found().unwrap_or(0);
@@ -60,7 +60,8 @@ pub(super) fn addresses(
 
 struct Trials<'a> {
     bed: &'a mut dyn Bed,
-    test_fps: u64,
+    /// At this rate or slower, it does not matter which.
+    gentle_fps: u64,
     series: u8,
 }
 
@@ -80,6 +81,7 @@ impl Trials<'_> {
         let learning = Ask {
             pattern: Some(Pattern::Learning(learnt, TESTING)),
             outputs: Some(vec![TESTING]),
+            may_fall_short: trial.learning_fps <= self.gentle_fps,
             ..ask(LEARNING, trial.learning_fps, trial.addresses)
         };
         let learning = learning.because(format!("{count} addresses to learn"));
@@ -87,7 +89,8 @@ impl Trials<'_> {
         let test = Ask {
             pattern: Some(Pattern::Learnt(learnt)),
             outputs: Some(vec![LEARNING]),
-            ..ask(TESTING, self.test_fps, trial.addresses)
+            may_fall_short: true,
+            ..ask(TESTING, self.gentle_fps, trial.addresses)
         };
         let test = test.because(format!("a frame to each of {count} addresses"));
         let tested = self.bed.trial(&test)?;
@@ -96,7 +99,7 @@ impl Trials<'_> {
             trial,
             flooded: came_at(&tested, MONITORING),
             lost: sent.saturating_sub(received),
-            invalid: spoilt(&taught).or_else(|| spoilt(&tested)),
+            invalid: spoilt(&taught, trial).or_else(|| spoilt(&tested, trial)),
         })
     }
 }
@@ -114,8 +117,11 @@ fn came_at(outcome: &Outcome, port: usize) -> u64 {
     received.filter(|(at, _)| *at == port).map(|(_, it)| it.frames).sum()
 }
 
-fn spoilt(outcome: &Outcome) -> Option<Spoilt> {
-    outcome.trial.invalid.as_ref().map(|it| Spoilt::Other(it.detail().to_owned()))
+/// An address that was not sent is not one that was forgotten.
+fn spoilt(outcome: &Outcome, trial: AddressTrial) -> Option<Spoilt> {
+    let invalid = outcome.trial.invalid.as_ref().map(|it| Spoilt::Other(it.detail().to_owned()));
+    let is_short = outcome.totals().0 < trial.addresses;
+    invalid.or_else(|| is_short.then_some(Spoilt::GeneratorStarved))
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub(super) struct Ask {
 
 impl Ask {
     /// A trial of a length at a load.
-    pub fn new(test: BenchTest, fps: Option<u64>, ns: u64) -> Self {
+    pub(super) fn new(test: BenchTest, fps: Option<u64>, ns: u64) -> Self {
         Self {
             test,
             fps,
@@ -54,12 +54,12 @@ impl Ask {
     }
 
     /// A trial of a number of frames, with their times of arrival.
-    pub fn train(test: BenchTest, fps: Option<u64>, frames: u64) -> Self {
+    pub(super) fn train(test: BenchTest, fps: Option<u64>, frames: u64) -> Self {
         Self { length: Length::Frames(frames), arrivals: true, ..Self::new(test, fps, 0) }
     }
 
     /// Whether this is what the trial is about, and does not spoil it.
-    pub fn excuses(&self, invalid: &Invalid) -> bool {
+    pub(super) fn excuses(&self, invalid: &Invalid) -> bool {
         match invalid {
             Invalid::LinkDown { .. }
             | Invalid::CounterDrops { .. }
@@ -71,7 +71,7 @@ impl Ask {
 
     /// The same for this reason.
     #[must_use]
-    pub fn because(mut self, why: impl Into<String>) -> Self {
+    pub(super) fn because(mut self, why: impl Into<String>) -> Self {
         self.why = Some(why.into());
         self
     }
@@ -148,18 +148,18 @@ pub(super) struct Way {
 
 impl Outcome {
     /// Frames sent and received by all ports together.
-    pub fn totals(&self) -> (u64, u64) {
+    pub(super) fn totals(&self) -> (u64, u64) {
         let ports = self.trial.ports.iter();
         ports.fold((0, 0), |(sent, came), port| (sent + port.sent, came + port.received))
     }
 
     /// The load of one port that was really offered: the smallest of the ports.
-    pub fn offered_fps(&self) -> f64 {
+    pub(super) fn offered_fps(&self) -> f64 {
         self.trial.ports.iter().map(|port| port.offered_fps).reduce(f64::min).unwrap_or(0.0)
     }
 
     /// Load and loss of all ports together.
-    pub fn point(&self) -> LoadPoint {
+    pub(super) fn point(&self) -> LoadPoint {
         let (sent, received) = self.totals();
         let offered: f64 = self.trial.ports.iter().map(|port| port.offered_fps).sum();
         let lost: u64 = self.trial.ports.iter().map(TrialPort::lost).sum();

@@ -30,7 +30,7 @@ pub(super) const ARRIVALS_MAX: usize = 1 << 20;
 
 impl Counter {
     /// Opens a counter of this kind, on a thread inside the port's namespace.
-    pub fn open(kind: CounterKind, name: &str, ifindex: u32) -> Result<Self, Failure> {
+    pub(super) fn open(kind: CounterKind, name: &str, ifindex: u32) -> Result<Self, Failure> {
         match kind {
             CounterKind::Xdp => {
                 let options = SinkOptions { mode: AttachMode::Best, arrival_log: ARRIVALS_MAX };
@@ -48,7 +48,7 @@ impl Counter {
     }
 
     /// How it counts, in words.
-    pub fn words(&self) -> &'static str {
+    pub(super) fn words(&self) -> &'static str {
         match self {
             Self::Xdp(it) if it.is_native() => "counted by XDP in the driver",
             Self::Xdp(_) => "counted by XDP behind the driver (generic)",
@@ -57,7 +57,7 @@ impl Counter {
     }
 
     /// Begins another trial: all counts 0.
-    pub fn begin(&mut self, expected: &Expected) -> Result<(), Failure> {
+    pub(super) fn begin(&mut self, expected: &Expected) -> Result<(), Failure> {
         let begun = match self {
             Self::Xdp(it) => it.begin(expected),
             Self::Packet(it) => it.begin(expected.clone()),
@@ -66,7 +66,7 @@ impl Counter {
     }
 
     /// Different frames so far; cheap.
-    pub fn frames(&self) -> u64 {
+    pub(super) fn frames(&self) -> u64 {
         match self {
             Self::Xdp(it) => it.frames(),
             Self::Packet(it) => it.frames(),
@@ -74,7 +74,7 @@ impl Counter {
     }
 
     /// What came so far.
-    pub fn read(&self) -> Result<Counted, Failure> {
+    pub(super) fn read(&self) -> Result<Counted, Failure> {
         match self {
             Self::Xdp(it) => {
                 let report = it.read();
@@ -89,7 +89,7 @@ impl Counter {
     }
 
     /// Time of arrival by number.
-    pub fn arrivals(&self, stream: u8) -> Vec<Option<u64>> {
+    pub(super) fn arrivals(&self, stream: u8) -> Vec<Option<u64>> {
         match self {
             Self::Xdp(it) => it.arrivals(stream),
             // Times of single frames are not kept there.

@@ -27,7 +27,7 @@ pub(super) struct Outgoing<'a> {
 
 impl Generator {
     /// Opens a generator of this kind.
-    pub fn open(kind: GeneratorKind, port: &Outgoing<'_>) -> Result<Self, Failure> {
+    pub(super) fn open(kind: GeneratorKind, port: &Outgoing<'_>) -> Result<Self, Failure> {
         let options = SenderOptions {
             ifindex: port.ifindex,
             trial: port.trial,
@@ -58,7 +58,7 @@ impl Generator {
     }
 
     /// Begins another trial: numbers from 0 again.
-    pub fn begin(&mut self, trial: u32) {
+    pub(super) fn begin(&mut self, trial: u32) {
         match self {
             Self::Live(it) => it.begin(trial),
             Self::Xdp(it) => it.begin(trial),
@@ -67,7 +67,7 @@ impl Generator {
     }
 
     /// Sends a load on the calling thread, which is inside the port's namespace.
-    pub fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<Sent, Failure> {
+    pub(super) fn run(&mut self, load: &FrameLoad, stop: &Stop) -> Result<Sent, Failure> {
         let sent = match self {
             Self::Live(it) => it.run(load, stop),
             Self::Xdp(it) => it.run(load, stop),

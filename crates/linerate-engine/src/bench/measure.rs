@@ -39,7 +39,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     /// The largest load of a search.
-    pub fn max_fps(&self) -> u64 {
+    pub(super) fn max_fps(&self) -> u64 {
         let medium = self.theoretical_fps.unwrap_or(f64::INFINITY);
         let most = self.tester_fps.min(medium).max(LEAST_FPS as f64) as u64;
         self.asked_max.map_or(most, |asked| asked.min(most)).max(LEAST_FPS)

@@ -24,7 +24,7 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Begins to answer for a station; `raw` is the port.
-    pub fn begin(raw: RawPort, neighbours: Neighbours, name: &str) -> Result<Self, Failure> {
+    pub(super) fn begin(raw: RawPort, neighbours: Neighbours, name: &str) -> Result<Self, Failure> {
         let stop = Stop::new();
         let asked = stop.clone();
         let work = move || keep(&raw, neighbours, &asked);

@@ -49,7 +49,11 @@ pub(super) struct Port {
 
 impl Port {
     /// Looks at an interface; nothing is sent but questions for the device's hardware address.
-    pub fn open(places: &dyn Places, plan: &BenchPort, number: usize) -> Result<Self, Failure> {
+    pub(super) fn open(
+        places: &dyn Places,
+        plan: &BenchPort,
+        number: usize,
+    ) -> Result<Self, Failure> {
         inside(places, plan.host.as_deref(), || Self::open_here(plan, number))?
     }
 
@@ -96,7 +100,11 @@ impl Port {
     }
 
     /// Answers for the port's hosts from now on, until the port is dropped.
-    pub fn answer(&mut self, places: &dyn Places, frames: &BenchFrames) -> Result<(), Failure> {
+    pub(super) fn answer(
+        &mut self,
+        places: &dyn Places,
+        frames: &BenchFrames,
+    ) -> Result<(), Failure> {
         self.neighbours = Neighbours::new(neighbours::stations(&self.station, frames));
         let name = self.name.clone();
         let raw = inside(places, self.host.as_deref(), || RawPort::open(&name))?;
@@ -106,7 +114,7 @@ impl Port {
     }
 
     /// Opens the counter; its kind is the first of `kinds` that works.
-    pub fn count_by(
+    pub(super) fn count_by(
         &mut self,
         places: &dyn Places,
         kinds: &[CounterKind],
@@ -129,7 +137,7 @@ impl Port {
     }
 
     /// Opens the generator; its kind is the first of `kinds` that works.
-    pub fn send_by(
+    pub(super) fn send_by(
         &mut self,
         places: &dyn Places,
         kinds: &[GeneratorKind],
@@ -162,7 +170,7 @@ impl Port {
     }
 
     /// Opens a generator of a kind that worked, for other frames.
-    pub fn load(
+    pub(super) fn load(
         &mut self,
         places: &dyn Places,
         kind: GeneratorKind,
@@ -219,7 +227,7 @@ impl Port {
     }
 
     /// Sends loads one after another, on a thread inside the port's namespace.
-    pub fn send(
+    pub(super) fn send(
         &mut self,
         trial: u32,
         loads: &[FrameLoad],
@@ -238,27 +246,27 @@ impl Port {
     }
 
     /// Begins another trial at the counter.
-    pub fn begin(&mut self, expected: &Expected) -> Result<(), Failure> {
+    pub(super) fn begin(&mut self, expected: &Expected) -> Result<(), Failure> {
         self.counter()?.begin(expected)
     }
 
     /// Different frames that came so far.
-    pub fn received_so_far(&mut self) -> Result<u64, Failure> {
+    pub(super) fn received_so_far(&mut self) -> Result<u64, Failure> {
         Ok(self.counter()?.frames())
     }
 
     /// What came.
-    pub fn read(&mut self) -> Result<Counted, Failure> {
+    pub(super) fn read(&mut self) -> Result<Counted, Failure> {
         self.counter()?.read()
     }
 
     /// Time of arrival by number of frames from the port `stream`.
-    pub fn arrivals(&mut self, stream: u8) -> Result<Vec<Option<u64>>, Failure> {
+    pub(super) fn arrivals(&mut self, stream: u8) -> Result<Vec<Option<u64>>, Failure> {
         Ok(self.counter()?.arrivals(stream))
     }
 
     /// Sends a frame by which bridges and neighbours learn where this port is.
-    pub fn learn(&self) -> Result<(), Failure> {
+    pub(super) fn learn(&self) -> Result<(), Failure> {
         for frame in neighbours::learning(&self.station, &self.neighbours) {
             self.raw.send(&frame).map_err(|error| system(&error))?;
         }
@@ -266,7 +274,7 @@ impl Port {
     }
 
     /// The interface as it is now.
-    pub fn now(&self, places: &dyn Places) -> Result<PortNow, Failure> {
+    pub(super) fn now(&self, places: &dyn Places) -> Result<PortNow, Failure> {
         let ifindex = self.ifindex;
         let link = inside(places, self.host.as_deref(), || {
             RouteSocket::open().and_then(|mut links| links.link_by_index(ifindex))

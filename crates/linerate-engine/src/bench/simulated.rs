@@ -112,7 +112,9 @@ impl Simulated {
         let mut forward = |at: u64| {
             self.frames += 1;
             let is_down = down.is_some_and(|(from, until)| (from..until).contains(&at));
-            if is_down || self.device.lose_every.is_some_and(|every| self.frames % every == 0) {
+            if is_down
+                || self.device.lose_every.is_some_and(|every| self.frames.is_multiple_of(every))
+            {
                 return None;
             }
             if policer.as_mut().is_some_and(|it| it.arrive(at, 64).is_some()) {
@@ -170,7 +172,7 @@ impl Simulated {
             ..Sent::default()
         };
         let mut received = received(&times, &left, self.now_ns);
-        if self.spoil_every.is_some_and(|every| self.loads.len() % every == 0) {
+        if self.spoil_every.is_some_and(|every| self.loads.len().is_multiple_of(every)) {
             received.frames /= 2;
         }
         let received = match &ask.pattern {
@@ -230,7 +232,8 @@ impl Bed for Simulated {
                 ..TrialPort::default()
             }
         };
-        let is_spoilt = self.spoil_every.is_some_and(|every| self.loads.len() % every == 0);
+        let is_spoilt =
+            self.spoil_every.is_some_and(|every| self.loads.len().is_multiple_of(every));
         let trial = BenchTrial {
             test: ask.test,
             at_ns: self.now_ns,

@@ -20,6 +20,9 @@ use crate::context::Context;
 /// Frames of a number that is remembered; a flood has no number.
 const REMEMBERED: u64 = 1 << 28;
 
+/// Foreign frames and own drops of each port's counter.
+type Beside = Vec<(Foreign, u64)>;
+
 /// The tester, ready for trials.
 pub(super) struct Tester<'a, 'b> {
     pub places: &'a dyn Places,
@@ -45,7 +48,7 @@ pub(super) struct Tester<'a, 'b> {
 
 impl<'a, 'b> Tester<'a, 'b> {
     /// Opens all ports. Nothing is sent but questions for hardware addresses.
-    pub fn open(
+    pub(super) fn open(
         plan: &BenchPlan,
         places: &'a dyn Places,
         context: &'a mut Context<'b>,
@@ -109,7 +112,11 @@ impl<'a, 'b> Tester<'a, 'b> {
     }
 
     /// Gives the senders of a trial its frames: the plan's own, or those of a pattern.
-    pub fn load(&mut self, pattern: Option<&Pattern>, senders: &[usize]) -> Result<(), Failure> {
+    pub(super) fn load(
+        &mut self,
+        pattern: Option<&Pattern>,
+        senders: &[usize],
+    ) -> Result<(), Failure> {
         if self.loaded.as_ref() == pattern {
             return Ok(());
         }
@@ -142,7 +149,7 @@ impl<'a, 'b> Tester<'a, 'b> {
     }
 
     /// All counters at 0 for a trial.
-    pub fn counters_begin(&mut self, frames: u64) -> Result<(), Failure> {
+    pub(super) fn counters_begin(&mut self, frames: u64) -> Result<(), Failure> {
         let frames = frames.min(REMEMBERED);
         let streams: Vec<u8> = self.ports.iter().map(|port| port.stream).collect();
         for port in &mut self.ports {
@@ -160,7 +167,7 @@ impl<'a, 'b> Tester<'a, 'b> {
     }
 
     /// Every link is up.
-    pub fn links_are_up(&mut self) -> Result<Vec<PortNow>, Failure> {
+    pub(super) fn links_are_up(&mut self) -> Result<Vec<PortNow>, Failure> {
         let now = self.facts_now()?;
         match now.iter().find(|port| !port.running) {
             None => Ok(now),
@@ -175,23 +182,23 @@ impl<'a, 'b> Tester<'a, 'b> {
     }
 
     /// The interfaces as they are now.
-    pub fn facts_now(&self) -> Result<Vec<PortNow>, Failure> {
+    pub(super) fn facts_now(&self) -> Result<Vec<PortNow>, Failure> {
         self.ports.iter().map(|port| port.now(self.places)).collect()
     }
 
     /// Bridges and neighbours learn where the ports are.
-    pub fn learn(&self) -> Result<(), Failure> {
+    pub(super) fn learn(&self) -> Result<(), Failure> {
         self.ports.iter().try_for_each(Port::learn)
     }
 
     /// What each port's counter saw beside the trial's frames, and what it dropped itself; and the
     /// counts of the senders' frames.
-    pub fn read_ways(
+    pub(super) fn read_ways(
         &mut self,
         senders: &[usize],
         sent: Vec<Sent>,
         arrivals: bool,
-    ) -> Result<(Vec<Way>, Vec<(Foreign, u64)>), Ended> {
+    ) -> Result<(Vec<Way>, Beside), Ended> {
         let mut ways: Vec<Way> =
             sent.into_iter().map(|sent| Way { sent, ..Way::default() }).collect();
         let mut beside = Vec::new();
@@ -212,7 +219,7 @@ impl<'a, 'b> Tester<'a, 'b> {
     }
 
     /// What was true of each port.
-    pub fn port_facts(&self) -> Vec<PortFacts> {
+    pub(super) fn port_facts(&self) -> Vec<PortFacts> {
         self.ports.iter().map(|port| port.facts.clone()).collect()
     }
 }
