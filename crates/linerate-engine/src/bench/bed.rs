@@ -192,7 +192,8 @@ impl From<Failure> for Ended {
 
 /// What trials run on.
 pub(super) trait Bed {
-    /// Makes one trial; an invalid one is made again twice at most before it is given back.
+    /// Makes one trial; an invalid one is made again some times before it is given
+    /// back.
     fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended>;
 
     /// Tells the user what comes.

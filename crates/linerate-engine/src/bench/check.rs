@@ -16,6 +16,13 @@ const STOLEN: f64 = 0.01;
 /// Share of late frames at which losses may be of the bursts that make up for them.
 const LATE: f64 = 0.05;
 
+/// While a processor is away for a share of the time, a device that runs on it loses at most as
+/// many frames, and the burst that follows may cost as many again.
+const ACCOUNTED: f64 = 2.0;
+
+/// The tester's own drops matter above one in so many of the lost frames.
+const EXPLAINED: u64 = 10;
+
 /// A port at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct PortNow {
@@ -63,7 +70,7 @@ pub(super) fn invalid(
     let lost: u64 = trial.ports.iter().map(|port| port.lost()).sum();
     link_down(seen)
         .or_else(|| looped(trial, seen))
-        .or_else(|| (lost > 0).then(|| counter_drops(seen)).flatten())
+        .or_else(|| (lost > 0).then(|| counter_drops(seen, lost)).flatten())
         .or_else(|| short(trial, expected))
         .or_else(|| (lost > 0).then(|| disturbed(trial)).flatten())
         .or_else(|| disagree(trial))
@@ -88,16 +95,17 @@ fn looped(trial: &BenchTrial, seen: &Seen<'_>) -> Option<Invalid> {
     Some(Invalid::Loop { detail })
 }
 
-fn counter_drops(seen: &Seen<'_>) -> Option<Invalid> {
+/// Frames that the tester dropped itself, where they are enough of the lost ones to matter.
+fn counter_drops(seen: &Seen<'_>, lost: u64) -> Option<Invalid> {
     for at in seen.ports() {
         let own = seen.counted[at].1;
         let interface = seen.risen(|it| it.rx_dropped + it.rx_errors, at);
         let name = &seen.after[at].name;
-        if own > 0 {
+        if own > lost / EXPLAINED {
             let detail = format!("the counter on {name} dropped {own} frames");
             return Some(Invalid::CounterDrops { detail });
         }
-        if interface > 0 {
+        if interface > lost / EXPLAINED {
             let detail = format!("the tester's {name} dropped {interface} frames on receipt");
             return Some(Invalid::CounterDrops { detail });
         }
@@ -111,7 +119,10 @@ fn short(trial: &BenchTrial, expected: Option<u64>) -> Option<Invalid> {
     for port in &trial.ports {
         // One frame has no rate.
         let slow = expected > 1 && port.offered_fps < intended * SHORT;
-        if port.sent < expected || slow {
+        let missing = 1.0 - (port.offered_fps / intended).min(1.0);
+        // What lost frames at less than the load does not carry the load either.
+        let lossy = port.lost() as f64 > missing * ACCOUNTED * port.sent as f64;
+        if (port.sent < expected || slow) && (port.lost() == 0 || !lossy) {
             let detail = format!(
                 "{} of {expected} frames were sent, at {:.0} of {intended:.0} frames/s",
                 port.sent, port.offered_fps
@@ -122,17 +133,27 @@ fn short(trial: &BenchTrial, expected: Option<u64>) -> Option<Invalid> {
     None
 }
 
+/// Losses that the host's absence or late bursts may have made. Where more was lost than these can
+/// account for, the device lost it.
 fn disturbed(trial: &BenchTrial) -> Option<Invalid> {
     let processors = f64::from(linerate_sys::host::cpus().unwrap_or(1));
-    let share = trial.stolen_ns? as f64 / (trial.duration_ns.max(1) as f64 * processors);
+    let (sent, lost) = trial
+        .ports
+        .iter()
+        .fold((0, 0), |(sent, lost), port| (sent + port.sent, lost + port.lost()));
+    let lost_share = lost as f64 / sent.max(1) as f64;
+    let taken = trial.stolen_ns? as f64 / trial.duration_ns.max(1) as f64;
     // The kernel counts stolen time in ticks: one alone says little.
-    if share > STOLEN && trial.stolen_ns > Some(10_000_000) {
-        let detail = format!("the host took {:.1} % of the processors' time", share * 100.0);
+    let ticks = trial.stolen_ns > Some(10_000_000);
+    if ticks && taken / processors > STOLEN && lost_share < taken * ACCOUNTED {
+        let share = taken / processors * 100.0;
+        let detail = format!("the host took {share:.1} % of the processors' time");
         return Some(Invalid::StolenTime { detail });
     }
     let late = trial.ports.iter().find(|port| port.late as f64 > port.sent as f64 * LATE)?;
+    let accounted = lost < late.late;
     let detail = format!("{} of {} frames were late", late.late, late.sent);
-    trial.intended_fps.map(|_| Invalid::GeneratorShort { detail })
+    trial.intended_fps.filter(|_| accounted).map(|_| Invalid::GeneratorShort { detail })
 }
 
 fn disagree(trial: &BenchTrial) -> Option<Invalid> {

@@ -190,6 +190,13 @@ impl Port {
         Ok(())
     }
 
+    /// Frames that a program in the kernel sends over a veth are refused when the ring of its other
+    /// end is full: they reached the device, whose loss they are, as on a wire.
+    pub(super) fn refusals_are_losses(&self) -> bool {
+        let virtual_link = self.facts.driver.as_deref() == Some("veth");
+        virtual_link && matches!(self.generator, Some(Generator::Live(_)))
+    }
+
     /// Sends a few frames: why this way does not work here, if it does not. A veth, for one, takes
     /// frames of a program in the kernel only when its other end has NAPI, and says nothing.
     fn probe(
