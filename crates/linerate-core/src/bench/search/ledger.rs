@@ -47,7 +47,7 @@ impl Ledger {
         let is_asked = |trial: &LoadTrial| {
             (trial.load_fps, trial.duration_ns) == (outcome.load_fps, outcome.duration_ns)
         };
-        let trial = asked.filter(is_asked).unwrap_or_else(|| LoadTrial {
+        let trial = asked.filter(is_asked).unwrap_or(LoadTrial {
             load_fps: outcome.load_fps,
             duration_ns: outcome.duration_ns,
             stop_at_lost: None,

@@ -320,8 +320,8 @@ pub struct TrialPort {
     pub late: u64,
     /// The worst of them, ns.
     pub worst_late_ns: u64,
-    /// Frames that the driver refused. Over a veth from a program in the kernel these are frames for
-    /// which the ring of its other end had no room: sent, and lost by the device.
+    /// Frames that the driver refused. Over a veth from a program in the kernel these are frames
+    /// for which the ring of its other end had no room: sent, and lost by the device.
     pub refused: u64,
     /// Different frames that came in at all other ports.
     pub received: u64,

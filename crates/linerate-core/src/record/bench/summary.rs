@@ -12,9 +12,10 @@ impl GoalFound {
         self.conditional_fps.or(self.lower_fps)
     }
 
-    /// The goal's name without the divisor of a quick one: `strict` of `strict / 10`.
+    /// The goal's name without what was changed of it: `strict` of `strict / 10`, `typical` of
+    /// `typical, 0.1 s`.
     pub fn base_name(&self) -> &str {
-        self.goal.split(" / ").next().unwrap_or(&self.goal)
+        self.goal.split(['/', ',']).next().unwrap_or(&self.goal).trim_end()
     }
 }
 
