@@ -159,7 +159,8 @@ fn in_time(port: &TrialPort, trial: &LoadTrial) -> (u64, u64) {
         return (port.sent, port.received);
     }
     let sent = (trial.frames() as f64 * share) as u64;
-    (sent, sent.saturating_sub(port.lost()))
+    let came = port.received as f64 / port.sent as f64;
+    (sent, (sent as f64 * came).round() as u64)
 }
 
 fn goal_found(result: &GoalResult, bounds: &Bounds) -> GoalFound {
