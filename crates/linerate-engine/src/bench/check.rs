@@ -4,7 +4,7 @@
 //! lost is not held against the device when the tester may have been the cause.
 
 use linerate_core::bench::Foreign;
-use linerate_core::record::{BenchTrial, Invalid};
+use linerate_core::record::{BenchTrial, Invalid, TrialPort};
 use linerate_sys::netlink::LinkCounters;
 
 /// A generator that sends less than this share of what it was asked for fell short.
@@ -157,10 +157,15 @@ fn disturbed(trial: &BenchTrial) -> Option<Invalid> {
         let detail = format!("the host took {share:.1} % of the processors' time");
         return Some(Invalid::StolenTime { detail });
     }
-    let late = trial.ports.iter().find(|port| port.late as f64 > port.sent as f64 * LATE)?;
+    // A generator that is behind all the time sends evenly and makes no bursts.
+    let intended = trial.intended_fps?;
+    let in_bursts = |port: &&TrialPort| {
+        port.late as f64 > port.sent as f64 * LATE && port.offered_fps >= intended * SHORT
+    };
+    let late = trial.ports.iter().find(in_bursts)?;
     let accounted = lost < late.late;
     let detail = format!("{} of {} frames were late", late.late, late.sent);
-    trial.intended_fps.filter(|_| accounted).map(|_| Invalid::GeneratorShort { detail })
+    accounted.then_some(Invalid::GeneratorShort { detail })
 }
 
 fn disagree(trial: &BenchTrial) -> Option<Invalid> {
