@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+mod damage;
 #[path = "../../../fuzz/entries/iperf2.rs"]
 mod entry;
 
@@ -19,21 +20,18 @@ fn corpus() -> Vec<Vec<u8>> {
 #[test]
 fn recorded_and_cut_bytes_never_panic() {
     for bytes in corpus() {
-        (0..=bytes.len()).for_each(|cut| entry::run(&bytes[..cut]));
+        damage::cut(&bytes, |cut| {
+            entry::run(cut);
+        });
     }
 }
 
 #[test]
 fn flipped_bits_never_panic() {
     for bytes in corpus() {
-        // Every bit of the head; one of each byte of the rest.
-        let head = 0..bytes.len().min(64) * 8;
-        let rest = (64..bytes.len()).map(|byte| byte * 8 + byte % 8);
-        for bit in head.chain(rest) {
-            let mut damaged = bytes.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            entry::run(&damaged);
-        }
+        damage::flip(&bytes, 64, |damaged| {
+            entry::run(damaged);
+        });
     }
 }
 

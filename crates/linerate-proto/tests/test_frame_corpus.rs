@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
+mod damage;
 #[path = "../../../fuzz/entries/test_frame.rs"]
 mod entry;
 
@@ -31,21 +32,18 @@ fn corpus() -> Vec<Vec<u8>> {
 #[test]
 fn recorded_and_cut_bytes_never_panic() {
     for bytes in corpus() {
-        (0..=bytes.len()).for_each(|cut| entry::run(&bytes[..cut]));
+        damage::cut(&bytes, |cut| {
+            entry::run(cut);
+        });
     }
 }
 
 #[test]
 fn flipped_bits_never_panic() {
     for bytes in corpus() {
-        // Every bit of the headers; one of each byte of the rest.
-        let head = 0..bytes.len().min(90) * 8;
-        let rest = (90..bytes.len()).map(|byte| byte * 8 + byte % 8);
-        for bit in head.chain(rest) {
-            let mut damaged = bytes.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            entry::run(&damaged);
-        }
+        damage::flip(&bytes, 90, |damaged| {
+            entry::run(damaged);
+        });
     }
 }
 
