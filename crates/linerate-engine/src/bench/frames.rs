@@ -6,7 +6,7 @@ use linerate_core::bench::FrameTemplate;
 use linerate_core::record::{BenchFrames, BenchProtocol, Failure, Fault};
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
-    AddressRule, Content, Ends, Field, Flows, IpFlow, Mac, Mix, Protocol, Tag, Tags, TestFrame,
+    AddressRule, Content, Ends, Field, Flows, IpFlow, Mac, Mix, Tag, Tags, TestFrame,
 };
 
 use super::bed::Learnt;
@@ -144,17 +144,7 @@ fn fields(frames: &BenchFrames) -> Vec<Field> {
 }
 
 fn content(frames: &BenchFrames, from: &Station, to: &Station) -> Option<Content> {
-    let protocol = match frames.protocol {
-        BenchProtocol::Udp4 => Protocol::Ipv4Udp,
-        BenchProtocol::Udp6 => Protocol::Ipv6Udp,
-        BenchProtocol::Tcp4 => Protocol::Ipv4Tcp,
-        BenchProtocol::Tcp6 => Protocol::Ipv6Tcp,
-        BenchProtocol::Ethernet => Protocol::Ethernet,
-        BenchProtocol::Decnet => Protocol::DecNet,
-        BenchProtocol::Appletalk => Protocol::AppleTalk,
-        BenchProtocol::Ipx => Protocol::Ipx,
-    };
-    Some(match (Content::of(protocol), from.address, to.address) {
+    Some(match (Content::of(frames.protocol.into()), from.address, to.address) {
         (Content::Ipv4(flow), Some(IpAddr::V4(source)), Some(IpAddr::V4(destination))) => {
             let ends = Ends { source, destination };
             Content::Ipv4(IpFlow { ends, dscp: frames.dscp, ..flow })

@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use linerate_core::record::BenchProtocol;
 use linerate_core::units::FrameLen;
 
 use super::appletalk::AppleTalkAddress;
@@ -157,6 +158,22 @@ pub enum Protocol {
     IpxRaw,
     /// IPX in Ethernet II.
     Ipx,
+}
+
+impl From<BenchProtocol> for Protocol {
+    /// A plan's IPX is that in Ethernet II.
+    fn from(protocol: BenchProtocol) -> Self {
+        match protocol {
+            BenchProtocol::Udp4 => Self::Ipv4Udp,
+            BenchProtocol::Udp6 => Self::Ipv6Udp,
+            BenchProtocol::Tcp4 => Self::Ipv4Tcp,
+            BenchProtocol::Tcp6 => Self::Ipv6Tcp,
+            BenchProtocol::Ethernet => Self::Ethernet,
+            BenchProtocol::Decnet => Self::DecNet,
+            BenchProtocol::Appletalk => Self::AppleTalk,
+            BenchProtocol::Ipx => Self::Ipx,
+        }
+    }
 }
 
 impl Protocol {

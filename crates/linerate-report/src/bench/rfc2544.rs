@@ -1,8 +1,6 @@
 //! The tables that RFC 2544 §26 asks for, a row a frame length: latency, loss, back to back,
 //! recovery, reset. Throughput (§26.1) is in the tables of `bradner`, its graph in `plots`.
 
-use linerate_core::record::BenchLatency;
-
 use super::suite::{Case, Group, shown};
 use super::{single, words};
 use crate::number::or_dash;
@@ -58,7 +56,7 @@ fn latency(group: &Group<'_>) -> Option<Section> {
                 kinds.push(words::latency(found.kind));
             }
             let tester = case.result.tester.as_ref().and_then(|tester| tester.latency_p50_ns);
-            let row = latency_row(found);
+            let row = words::latency_row(found);
             let cells = std::iter::once(name(group, case)).chain(row);
             table.row(cells.chain([or_dash(tester, words::micros)]));
         }
@@ -66,20 +64,6 @@ fn latency(group: &Group<'_>) -> Option<Section> {
     let definition = format!("\u{b5}s, {}", kinds.join(" and "));
     let notes = [definition.as_str(), "the tester's own delay is in it and was not taken off"];
     (!kinds.is_empty()).then(|| section(group, "latency", table, &notes))
-}
-
-fn latency_row(found: &BenchLatency) -> Vec<String> {
-    let times = [
-        found.min_ns as f64,
-        found.p50_ns,
-        found.p90_ns,
-        found.p99_ns,
-        found.p999_ns,
-        found.max_ns as f64,
-        found.pdv_ns,
-    ];
-    let rate = std::iter::once(words::frames(found.offered_fps));
-    rate.chain(times.into_iter().map(words::micros)).collect()
 }
 
 /// §26.4 with the figures of RFC 9004.

@@ -4,8 +4,8 @@
 //! Percentages of a theoretical rate are only where a medium gives one.
 
 use linerate_core::record::{
-    BackToBack, BenchLatency, BenchPlan, BenchResult, BenchTrial, Caching, ContractFound,
-    GoalFound, LoadPoint, Recovery, Reset, Soak, Tester,
+    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, ContractFound, GoalFound, LoadPoint,
+    Recovery, Reset, Soak, Tester,
 };
 use linerate_core::stats::median;
 
@@ -211,7 +211,7 @@ fn latency(result: &BenchResult) -> Option<Section> {
     let first = result.latency.first()?;
     let head = ["load\nframes/s", "min", "p50", "p90", "p99", "p99.9", "max", "PDV"];
     let mut table = Table::new(head).dropping(&[3]);
-    result.latency.iter().for_each(|found| table.row(latency_row(found)));
+    result.latency.iter().for_each(|found| table.row(words::latency_row(found)));
     let own = result.tester.as_ref().and_then(|tester| tester.latency_p50_ns);
     if let Some(own) = own {
         let dash = || number::NONE.to_owned();
@@ -228,20 +228,6 @@ fn latency(result: &BenchResult) -> Option<Section> {
         format!("medians of the repetitions: {low} to {high} \u{b5}s")
     }));
     Some(titled("Latency", vec![table], notes))
-}
-
-fn latency_row(found: &BenchLatency) -> Vec<String> {
-    let times = [
-        found.min_ns as f64,
-        found.p50_ns,
-        found.p90_ns,
-        found.p99_ns,
-        found.p999_ns,
-        found.max_ns as f64,
-        found.pdv_ns,
-    ];
-    let times = times.into_iter().map(words::micros);
-    std::iter::once(words::frames(found.offered_fps)).chain(times).collect()
 }
 
 /// A burst length, which is a mean and need not be whole.

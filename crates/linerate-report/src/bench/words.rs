@@ -1,7 +1,8 @@
 //! Words and digits of benchmarks: frame rates, delays, what frames carry, how they were sent.
 
 use linerate_core::record::{
-    BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, Invalid, LatencyKind, RateFound,
+    BenchLatency, BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, Invalid,
+    LatencyKind, RateFound,
 };
 
 use crate::number::{self, NONE};
@@ -131,6 +132,21 @@ pub(crate) const fn invalid_key(why: &Invalid) -> &'static str {
         Invalid::StolenTime { .. } => "stolen_time",
         Invalid::CountsDisagree { .. } => "counts_disagree",
     }
+}
+
+/// The cells of one load of a latency test: the load, then smallest, percentiles, largest, PDV.
+pub(super) fn latency_row(found: &BenchLatency) -> Vec<String> {
+    let times = [
+        found.min_ns as f64,
+        found.p50_ns,
+        found.p90_ns,
+        found.p99_ns,
+        found.p999_ns,
+        found.max_ns as f64,
+        found.pdv_ns,
+    ];
+    let rate = std::iter::once(frames(found.offered_fps));
+    rate.chain(times.into_iter().map(micros)).collect()
 }
 
 #[cfg(test)]

@@ -229,9 +229,9 @@ pub struct Recovery {
 pub struct Reset {
     /// What was restarted: `link eth1`, or the command that the user gave.
     pub what: String,
-    /// Frames lost over the rate (RFC 6201 §3.1), ns.
+    /// Frames lost over the rate (RFC 6201, frame-loss method), ns.
     pub by_loss_ns: Vec<u64>,
-    /// From the last frame before to the first after (RFC 6201 §3.2), ns.
+    /// From the last frame before to the first after (RFC 6201, time-stamp method), ns.
     pub by_stamps_ns: Vec<u64>,
 }
 

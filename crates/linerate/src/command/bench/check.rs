@@ -5,31 +5,18 @@
 use std::collections::BTreeSet;
 
 use linerate_core::record::{BenchProtocol, BenchTest, Failure, Fault};
-use linerate_proto::test_frame::{Protocol, Tag, Tags, TestFrame};
+use linerate_proto::test_frame::{Tag, Tags, TestFrame};
 
 use super::flags::Args;
 use super::suite;
 
 /// The shortest frame with the headers of `protocol` and so many VLAN tags, FCS included.
 pub(super) fn shortest_bytes(protocol: BenchProtocol, tags: usize) -> u32 {
-    TestFrame::shortest_bytes(headers(protocol), tagged(tags))
+    TestFrame::shortest_bytes(protocol.into(), tagged(tags))
 }
 
 fn longest_bytes(protocol: BenchProtocol, tags: usize) -> u32 {
-    TestFrame::longest_bytes(headers(protocol), tagged(tags))
-}
-
-const fn headers(protocol: BenchProtocol) -> Protocol {
-    match protocol {
-        BenchProtocol::Udp4 => Protocol::Ipv4Udp,
-        BenchProtocol::Udp6 => Protocol::Ipv6Udp,
-        BenchProtocol::Tcp4 => Protocol::Ipv4Tcp,
-        BenchProtocol::Tcp6 => Protocol::Ipv6Tcp,
-        BenchProtocol::Ethernet => Protocol::Ethernet,
-        BenchProtocol::Decnet => Protocol::DecNet,
-        BenchProtocol::Appletalk => Protocol::AppleTalk,
-        BenchProtocol::Ipx => Protocol::Ipx,
-    }
+    TestFrame::longest_bytes(protocol.into(), tagged(tags))
 }
 
 const fn tagged(tags: usize) -> Tags {
