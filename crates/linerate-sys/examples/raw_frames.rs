@@ -4,22 +4,27 @@
 //!
 //! ```text
 //! cargo run --release -p linerate-sys --example raw_frames
-//! raw_frames send INTERFACE packet|xdp COUNT BYTES     (FCS included; of the own namespace)
+//! raw_frames send INTERFACE packet|xdp|live COUNT BYTES   (FCS included; of the own namespace)
+//! raw_frames count INTERFACE COUNT BYTES                  (until its input ends)
+//! raw_frames bytes BYTES                                  (of one frame, for another sender)
 //! ```
 //!
 //! At full speed nobody looks at the other end, which drops the frames; its interface counts them.
+//! Live frames need a counter at the other end of a veth pair: such a pair takes them only then.
 #![allow(clippy::print_stdout, reason = "an example shows what it found")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use std::io::Read;
 use std::time::Duration;
 
-use linerate_core::bench::{FrameLoad, Pace, Received, Sent, WhenLate};
+use linerate_core::bench::{FrameLoad, Pace, Received, SIGNATURE_BYTES, Sent, Signature, WhenLate};
 use linerate_sys::frame_counter::{CounterOptions, Expected, FrameCounter, StreamExpected};
 use linerate_sys::frame_sender::{FrameSender, SenderOptions};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::stop::Stop;
+use linerate_sys::xdp::{self, Sink, SinkOptions};
 use linerate_sys::xdp_socket::{XdpOptions, XdpSender};
 use linerate_sys::{Result, clock, sched};
 use support::{Cable, LEFT, RIGHT, inside, link, udp_template};
@@ -34,24 +39,62 @@ fn main() -> Result<()> {
     match *words.as_slice() {
         [] => show(),
         ["send", interface, way, count, bytes] => {
-            let ifindex = RouteSocket::open()?.link_by_name(interface)?.index;
-            let bytes: usize = bytes.parse().expect("a length in bytes");
-            let mut generator = Generator::open(way, ifindex, bytes - FCS)?;
-            let sent = generator.run(&flood(count.parse().expect("a number of frames")))?;
+            let mut generator = Generator::open(way, index(interface)?, number(bytes) - FCS)?;
+            let sent = generator.run(&flood(number(count) as u64))?;
             println!("{} {} {:.4}", sent.frames, sent.refused, mfps(&sent));
             Ok(())
         }
+        ["count", interface, count, bytes] => count_frames(interface, number(count), number(bytes)),
+        ["bytes", bytes] => {
+            let mut frame = udp_template(number(bytes) - FCS, 1).bytes;
+            let signature = Signature { trial: TRIAL, stream: 1, sequence: 0, stamp: 0 };
+            let at = frame.len() - SIGNATURE_BYTES;
+            frame[at..].copy_from_slice(&signature.to_bytes());
+            println!(
+                "{}",
+                frame.iter().map(|it| format!("{it:#04x}")).collect::<Vec<_>>().join(",")
+            );
+            Ok(())
+        }
         _ => {
-            println!("raw_frames [send INTERFACE packet|xdp COUNT BYTES]");
+            println!("raw_frames [send INTERFACE packet|xdp|live COUNT BYTES]");
             Ok(())
         }
     }
+}
+
+fn number(word: &str) -> usize {
+    word.parse().expect("a number")
+}
+
+fn index(interface: &str) -> Result<u32> {
+    Ok(RouteSocket::open()?.link_by_name(interface)?.index)
+}
+
+/// Counts by the program in the driver until the input ends, then prints different frames and
+/// copies. The frames of `bytes` are copies but for the first.
+fn count_frames(interface: &str, frames: usize, bytes: usize) -> Result<()> {
+    let mut sink = Sink::attach(index(interface)?, SinkOptions::default())?;
+    sink.begin(&Expected {
+        trial: TRIAL,
+        streams: vec![StreamExpected { stream: 1, frames: frames as u64 }],
+        own_streams: Vec::new(),
+        shortest: bytes - FCS,
+        longest: bytes - FCS,
+    })?;
+    println!("ready");
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    let report = sink.read();
+    let (_, received) = &report.streams[0];
+    println!("{} {}", received.frames, received.duplicates.expect("so few are remembered"));
+    Ok(())
 }
 
 /// One way to send.
 enum Generator {
     Packet(FrameSender),
     Xdp(XdpSender),
+    Live(xdp::Generator),
 }
 
 impl Generator {
@@ -61,6 +104,11 @@ impl Generator {
         let options = SenderOptions { ifindex, trial: TRIAL, stream: 1, templates, cpu };
         Ok(match way {
             "xdp" => Self::Xdp(XdpSender::open(&options, XdpOptions::default())?),
+            "live" => {
+                let SenderOptions { ifindex, trial, stream, templates, cpu } = options;
+                let options = xdp::GeneratorOptions::new(ifindex, stream, trial, templates);
+                Self::Live(xdp::Generator::open(xdp::GeneratorOptions { cpu, ..options })?)
+            }
             _ => Self::Packet(FrameSender::open(&options)?),
         })
     }
@@ -69,6 +117,7 @@ impl Generator {
         match self {
             Self::Packet(sender) => sender.run(load, &Stop::new()),
             Self::Xdp(sender) => sender.run(load, &Stop::new()),
+            Self::Live(sender) => sender.run(load, &Stop::new()),
         }
     }
 
@@ -76,6 +125,7 @@ impl Generator {
         match self {
             Self::Packet(sender) => sender.begin(TRIAL),
             Self::Xdp(sender) => sender.begin(TRIAL),
+            Self::Live(sender) => sender.begin(TRIAL),
         }
     }
 }

@@ -314,8 +314,9 @@ impl Generator {
         Ok(self.links.link_by_index(self.options.ifindex)?.counters)
     }
 
-    /// Frames handed over that the interface did not take. A veth counts as sent what its other
-    /// end has taken from the ring, whatever refused the rest; other drivers count what they drop.
+    /// Frames handed over that the interface did not take: what its driver counts as dropped. A
+    /// veth also counts as sent what its other end has taken from the ring, the host's own frames
+    /// among it, so that the larger of the two holds.
     fn refused(&mut self, handed: u64, before: LinkCounters) -> Result<u64> {
         let end = clock::monotonic() + TAKEN_WITHIN;
         loop {
@@ -325,8 +326,8 @@ impl Generator {
                 return Ok(dropped.min(handed));
             }
             let taken = now.tx_packets - before.tx_packets;
-            if taken >= handed || clock::monotonic() >= end {
-                return Ok(handed.saturating_sub(taken));
+            if taken + dropped >= handed || clock::monotonic() >= end {
+                return Ok(handed.saturating_sub(taken).max(dropped).min(handed));
             }
             clock::sleep(Duration::from_millis(1));
         }
