@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Topology;
-use super::bench_words::{GoalWord, Measure, OrderedContract};
+use super::bench_words::{GoalWord, Measure, OrderedCells, OrderedContract};
 use super::tcp_test::nanos;
 use super::test::{Parameter, TestStep, Value};
 use crate::lab::Layout;
@@ -63,6 +63,9 @@ pub struct BenchTest {
     /// What was ordered, for the measure `contract`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract: Option<OrderedContract>,
+    /// What was ordered in cells instead: frames of each length stand for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell_contract: Option<OrderedCells>,
     /// Frames that leave back to back at a time; one when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
@@ -179,6 +182,7 @@ impl BenchTest {
             frames_per_sec_max: self.frames_per_sec_max,
             filters: None,
             contract: self.contract.as_ref().and_then(|it| it.contract().ok()),
+            cell_contract: self.cell_contract.as_ref().and_then(|it| it.contract().ok()),
             reset_command: None,
             seed: self.seed.unwrap_or(1),
         }

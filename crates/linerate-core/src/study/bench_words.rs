@@ -11,8 +11,8 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::tcp_test::nanos;
-use crate::record::{self, BenchContract, BenchGoal};
-use crate::units::BitRate;
+use crate::record::{self, BenchContract, BenchGoal, CellContract};
+use crate::units::{BitRate, parse_span};
 
 /// One thing to measure, by its name: `loss-curve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -161,5 +161,35 @@ impl OrderedContract {
             eir: self.eir.as_ref().map(|text| rate("eir", text)).transpose()?,
             ebs_bytes: self.ebs_bytes,
         })
+    }
+}
+
+/// What was ordered in cells, or frames of one length.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OrderedCells {
+    /// Peak rate, cells per second.
+    pub pcr: f64,
+    /// Tolerance at the peak rate: `4ms`; nothing is held against it when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cdvt: Option<String>,
+    /// Sustainable rate, cells per second.
+    pub scr: f64,
+    /// Largest burst at the peak rate, cells.
+    pub mbs: u64,
+}
+
+impl OrderedCells {
+    /// The contract in numbers.
+    pub(super) fn contract(&self) -> Result<CellContract, (&'static str, String)> {
+        let span = |text: &String| parse_span(text).map_err(|error| ("cdvt", error.to_string()));
+        let cdvt = self.cdvt.as_ref().map(span).transpose()?;
+        let contract = CellContract {
+            pcr_per_sec: self.pcr,
+            cdvt_ns: cdvt.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
+            scr_per_sec: self.scr,
+            mbs_cells: self.mbs,
+        };
+        contract.check().map(|()| contract)
     }
 }

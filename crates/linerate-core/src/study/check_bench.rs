@@ -86,24 +86,43 @@ fn check_measures(bench: &BenchTest) -> Checked {
     }
     let names = bench.measures.iter().map(|measure| measure.0.name());
     once("measures", names)?;
+    check_contract(bench)
+}
+
+fn check_contract(bench: &BenchTest) -> Checked {
     let ordered = bench.measures.iter().any(|it| it.0 == record::BenchTest::Contract);
-    match (&bench.contract, ordered) {
-        (None, true) => {
-            let message = "the measure contract needs contract = { cir = …, cbs_bytes = … }";
-            problem(&[Step::Key("measures")], message.to_owned())
+    let (key, wrong) = match (&bench.contract, &bench.cell_contract) {
+        (None, None) if ordered => {
+            let message = "the measure contract needs contract = { cir = …, cbs_bytes = … } or \
+                           cell_contract = { pcr = …, scr = …, mbs = … }";
+            return problem(&[Step::Key("measures")], message.to_owned());
         }
-        (Some(_), false) => {
-            let message = "a contract that no measure asks for; add \"contract\" to measures";
-            problem(&[Step::Key("contract")], message.to_owned())
+        (None, None) => return Ok(()),
+        (Some(_), Some(_)) => {
+            let message = "contract and cell_contract both say what was ordered; give one of them";
+            return problem(&[Step::Key("cell_contract")], message.to_owned());
         }
-        (Some(contract), true) => match contract.contract() {
-            Err((key, reason)) => problem(&[Step::Key("contract"), Step::Key(key)], reason),
-            Ok(contract) if contract.cir.bits_per_sec() == 0 => {
-                problem(&[Step::Key("contract"), Step::Key("cir")], "a rate of 0".to_owned())
-            }
-            Ok(_) => Ok(()),
-        },
-        (None, false) => Ok(()),
+        (Some(contract), None) => {
+            let zero = |it: &record::BenchContract| it.cir.bits_per_sec() == 0;
+            let wrong = match contract.contract() {
+                Ok(contract) if zero(&contract) => Some(("cir", "a rate of 0".to_owned())),
+                other => other.err(),
+            };
+            ("contract", wrong)
+        }
+        (None, Some(_)) if bench.mix.is_some() => {
+            let message = "cells are frames of one length; a mix has several";
+            return problem(&[Step::Key("mix")], message.to_owned());
+        }
+        (None, Some(cells)) => ("cell_contract", cells.contract().err()),
+    };
+    if !ordered {
+        let message = "a contract that no measure asks for; add \"contract\" to measures";
+        return problem(&[Step::Key(key)], message.to_owned());
+    }
+    match wrong {
+        Some((of, reason)) => problem(&[Step::Key(key), Step::Key(of)], reason),
+        None => Ok(()),
     }
 }
 
@@ -242,7 +261,8 @@ fn fits(topology: &Topology, bench: &BenchTest) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use crate::record::{
-        BenchGoal, BenchPlan, BenchProtocol, BenchTest as Measured, BenchTimes, BenchWay, Plan,
+        BenchGoal, BenchPlan, BenchProtocol, BenchTest as Measured, BenchTimes, BenchWay,
+        CellContract, Plan,
     };
     use crate::study::StudyPlan;
 
@@ -302,6 +322,23 @@ mod tests {
         assert_eq!(again, Ok(study));
     }
 
+    const CELLS: &str = "cell_contract = { pcr = 1000, cdvt = \"4ms\", scr = 250, mbs = 32 }";
+
+    #[test]
+    fn a_contract_of_cells_reaches_the_plan() {
+        let keys = format!("frame_sizes = [64]\nmeasures = [\"contract\"]\n{CELLS}");
+        let ordered = CellContract {
+            pcr_per_sec: 1000.0,
+            cdvt_ns: Some(4_000_000),
+            scr_per_sec: 250.0,
+            mbs_cells: 32,
+        };
+        assert_eq!(plans(&keys)[0].2.cell_contract, Some(ordered));
+        let study = study(&keys).expect("a sound plan");
+        let again = StudyPlan::from_toml(&study.to_toml().expect("small numbers"));
+        assert_eq!(again, Ok(study));
+    }
+
     #[test]
     fn what_is_left_out_is_as_the_benchmark_has_it() {
         let plans = plans("frame_sizes = [64]\nmeasures = [\"throughput\"]");
@@ -341,6 +378,17 @@ mod tests {
             (&format!("{sizes}measures = [\"speed\"]"), "20:12", "`speed` is no measure"),
             (&format!("{sizes}measures = [\"flood\", \"flood\"]"), "20:22", "flood is there twice"),
             (&format!("{sizes}measures = [\"contract\"]"), "20:12", "needs contract ="),
+            (&format!("{sizes}{flood}{CELLS}"), "21:17", "add \"contract\" to measures"),
+            (
+                &format!("{sizes}measures = [\"contract\"]\n{}", CELLS.replace("250", "1000")),
+                "21:51",
+                "not below the peak rate",
+            ),
+            (
+                &format!("mix = \"imix\"\nmeasures = [\"contract\"]\n{CELLS}"),
+                "19:7",
+                "frames of one length",
+            ),
             (&format!("{sizes}{flood}goals = []"), "21:9", "0 goals"),
             (&format!("{sizes}{flood}goals = [\"fast\"]"), "21:10", "`fast` is no goal"),
             (&format!("{sizes}{flood}goals = [5]"), "21:10", "strict, typical, verified"),

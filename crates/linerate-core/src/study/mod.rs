@@ -21,7 +21,7 @@ mod udp_test;
 
 pub use background::Background;
 pub use bench_test::BenchTest;
-pub use bench_words::{GoalTable, GoalWord, Measure, NamedGoal, OrderedContract};
+pub use bench_words::{GoalTable, GoalWord, Measure, NamedGoal, OrderedCells, OrderedContract};
 pub use estimate::{Estimator, expected_ns};
 pub use plan::{CellKey, CellPlan, PublishedAs, StudyPlan, Topology};
 pub use published::{

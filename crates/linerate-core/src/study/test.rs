@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Background, BenchTest, GoalWord, Measure, OfferedRate, OrderedContract, SimulateTest, TcpTest,
-    Topology, UdpTest,
+    Background, BenchTest, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
+    SimulateTest, TcpTest, Topology, UdpTest,
 };
 use crate::record::{
     BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, PingMode, PingPlan, Plan,
@@ -194,6 +194,7 @@ struct TestTable {
     line: Option<String>,
     frames_per_sec_max: Option<u64>,
     contract: Option<OrderedContract>,
+    cell_contract: Option<OrderedCells>,
     burst: Option<u32>,
     vlans: Option<Vec<u16>>,
     generator: Option<GeneratorKind>,
@@ -321,7 +322,7 @@ impl TestTable {
     }
 
     /// Keys that only a device benchmark has.
-    fn keys_of_bench(&self) -> [(&'static str, bool); 20] {
+    fn keys_of_bench(&self) -> [(&'static str, bool); 21] {
         [
             ("frame_sizes", self.frame_sizes.is_some()),
             ("mix", self.mix.is_some()),
@@ -337,6 +338,7 @@ impl TestTable {
             ("line", self.line.is_some()),
             ("frames_per_sec_max", self.frames_per_sec_max.is_some()),
             ("contract", self.contract.is_some()),
+            ("cell_contract", self.cell_contract.is_some()),
             ("burst", self.burst.is_some()),
             ("vlans", self.vlans.is_some()),
             ("generator", self.generator.is_some()),
@@ -362,6 +364,7 @@ impl TestTable {
             line: self.line,
             frames_per_sec_max: self.frames_per_sec_max,
             contract: self.contract,
+            cell_contract: self.cell_contract,
             burst: self.burst,
             vlans: self.vlans,
             generator: self.generator,

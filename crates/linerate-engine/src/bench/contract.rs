@@ -19,12 +19,13 @@ use linerate_core::record::{
 
 use super::bed::{Ask, Bed, Ended, Outcome, Way};
 use super::burst::ROOM_FRAMES;
+use super::cells;
 
 /// The rate is to be known to this share.
-const PRECISION: f64 = 0.01;
+pub(super) const PRECISION: f64 = 0.01;
 
 /// Frames are off their times by so much at least, ns.
-const TOLERANCE_NS: u64 = 2_000;
+pub(super) const TOLERANCE_NS: u64 = 2_000;
 
 /// A delay that grows by this much within a train is a queue's, ns.
 const QUEUE_NS: u64 = 1_000_000;
@@ -35,13 +36,10 @@ pub(super) fn contract(
     plan: &BenchPlan,
     most: u64,
 ) -> Result<ContractFound, Ended> {
-    let mut found = ContractFound {
-        cir_bps: None,
-        cbs_bytes: None,
-        as_ordered: None,
-        findings: Vec::new(),
-        steps: Vec::new(),
-    };
+    if let Some(ordered) = &plan.cell_contract {
+        return cells::cells(bed, plan, ordered, most);
+    }
+    let mut found = ContractFound::default();
     let mut search = PolicerSearch::new(most, plan.frames.size_bytes, PRECISION);
     while let Some(trial) = search.next().trial() {
         let outcome = send(bed, plan, &trial)?;
@@ -62,7 +60,11 @@ pub(super) fn contract(
     Ok(found)
 }
 
-fn send(bed: &mut dyn Bed, plan: &BenchPlan, trial: &TrainTrial) -> Result<Outcome, Ended> {
+pub(super) fn send(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    trial: &TrainTrial,
+) -> Result<Outcome, Ended> {
     let frames = u128::from(trial.load_fps) * u128::from(trial.duration_ns) / 1_000_000_000;
     let frames = u64::try_from(frames).unwrap_or(u64::MAX).clamp(2, ROOM_FRAMES);
     let ask = Ask {
@@ -74,29 +76,40 @@ fn send(bed: &mut dyn Bed, plan: &BenchPlan, trial: &TrainTrial) -> Result<Outco
 }
 
 /// The bucket that drops what was dropped of a train.
-fn bucket(
+pub(super) fn bucket(
     plan: &BenchPlan,
     trial: &TrainTrial,
     outcome: &Outcome,
 ) -> Result<Result<BucketEstimate, FindError>, Failure> {
+    let trains = trains(plan, trial, outcome)?;
     let Some(way) = outcome.ways.first() else { return Ok(Err(FindError::NothingArrived)) };
+    let late_ns = way.sent.worst_late_ns.max(TOLERANCE_NS);
+    let mut found = Err(FindError::NoBucket);
+    // A busy machine sends late: frames that came tell when, and else nothing but the worst.
+    for tolerance_ns in [TOLERANCE_NS, late_ns] {
+        for train in &trains {
+            if found == Err(FindError::NoBucket) {
+                found = find_bucket(&[train], tolerance_ns);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The frames of a train at the times of its schedule, and at those that arrivals tell.
+pub(super) fn trains(
+    plan: &BenchPlan,
+    trial: &TrainTrial,
+    outcome: &Outcome,
+) -> Result<Vec<Vec<TrainFrame>>, Failure> {
+    let Some(way) = outcome.ways.first() else { return Ok(Vec::new()) };
     let came = outcome.trial.ports.iter().map(|port| port.received).sum::<u64>();
     if came > 0 && way.arrivals.is_empty() {
         let reason = "the counter keeps no time of arrival; XDP does";
         return Err(Failure::new(Fault::System, "see single frames of", "a train", reason));
     }
     let times = [scheduled(way, trial), arrived(way, trial)];
-    let late_ns = way.sent.worst_late_ns.max(TOLERANCE_NS);
-    let mut found = Err(FindError::NoBucket);
-    // A busy machine sends late: frames that came tell when, and else nothing but the worst.
-    for tolerance_ns in [TOLERANCE_NS, late_ns] {
-        for times in &times {
-            if found == Err(FindError::NoBucket) {
-                found = find_bucket(&[&train(plan, way, times)], tolerance_ns);
-            }
-        }
-    }
-    Ok(found)
+    Ok(times.iter().map(|times| train(plan, way, times)).collect())
 }
 
 fn train(plan: &BenchPlan, way: &Way, times: &[u64]) -> Vec<TrainFrame> {
@@ -148,7 +161,7 @@ fn note_delay(outcome: &Outcome, findings: &mut Vec<String>) {
     }
 }
 
-fn take_bucket(found: &mut ContractFound, bucket: &BucketEstimate) {
+pub(super) fn take_bucket(found: &mut ContractFound, bucket: &BucketEstimate) {
     found.cir_bps = Some(RateFound {
         value: bucket.rate_bps,
         low: bucket.rate_low_bps,
@@ -172,11 +185,15 @@ fn against(ordered: &BenchContract, found: &mut ContractFound) -> bool {
     let rate = (ordered.cir.bits_per_sec() + excess_bps) as f64;
     let burst = (ordered.cbs_bytes + ordered.ebs_bytes.unwrap_or(0)) as f64;
     let mut kept = true;
-    for (what, unit, ordered, value) in
-        [("rate", "bit/s", rate, found.cir_bps), ("burst", "bytes", burst, found.cbs_bytes)]
-    {
+    for (what, name, unit, ordered, value) in [
+        ("rate", "cir", "bit/s", rate, found.cir_bps),
+        ("burst", "cbs", "bytes", burst, found.cbs_bytes),
+    ] {
         let Some(RateFound { value, low, high }) = value else { continue };
-        let verdict = match compare(ordered, (low, value, high), PRECISION).holds {
+        let compared = compare(ordered, (low, value, high), PRECISION).of(name, unit);
+        let holds = compared.holds;
+        found.compared.push(compared);
+        let verdict = match holds {
             Holds::Kept => continue,
             Holds::Less => "less",
             Holds::More => "more",
@@ -292,7 +309,7 @@ mod tests {
     /// A policer of 1,000 frames/s of 64 bytes, 50 at once: 512,000 bit/s and 3,200 bytes.
     fn found(ordered: Option<(u64, u64)>) -> ContractFound {
         let bucket = TokenBucket::new(BitRate::from_bits_per_sec(512_000), Bytes::new(3200));
-        let device = Device { policer: Some(bucket.unwrap()), ..Device::default() };
+        let device = Device { policers: vec![bucket.unwrap()], ..Device::default() };
         let ordered = ordered.map(|(cir_bps, cbs_bytes)| BenchContract {
             cir: BitRate::from_bits_per_sec(cir_bps),
             cbs_bytes,

@@ -7,6 +7,7 @@ mod addresses;
 mod bed;
 mod blocking;
 mod burst;
+mod cells;
 mod check;
 mod contract;
 mod counter;

@@ -26,8 +26,8 @@ pub(super) struct Device {
     pub(super) outage: Option<(u64, u64)>,
     /// It stands still at each multiple of the first for the second, ns.
     pub(super) stall: Option<(u64, u64)>,
-    /// Frames of 64 bytes beyond it are dropped.
-    pub(super) policer: Option<TokenBucket>,
+    /// Frames of 64 bytes beyond any of them are dropped.
+    pub(super) policers: Vec<TokenBucket>,
     /// Addresses that it remembers, and how many it learns in a second.
     pub(super) table: (u32, u64),
     /// Every so many frames to a free output is lost behind a full one.
@@ -42,7 +42,7 @@ impl Default for Device {
             lose_every: None,
             outage: None,
             stall: None,
-            policer: None,
+            policers: Vec::new(),
             table: (1000, 5000),
             held_up_every: None,
         }
@@ -107,7 +107,7 @@ impl Simulated {
             Some((after_ns, What::Link(_, down_ns))) => Some((after_ns, after_ns + down_ns)),
             _ => self.device.outage,
         };
-        let mut policer = self.device.policer;
+        let mut policers = self.device.policers.clone();
         let mut waiting: VecDeque<u64> = VecDeque::new();
         let mut forward = |at: u64| {
             self.frames += 1;
@@ -117,7 +117,7 @@ impl Simulated {
             {
                 return None;
             }
-            if policer.as_mut().is_some_and(|it| it.arrive(at, 64).is_some()) {
+            if policers.iter_mut().any(|it| it.arrive(at, 64).is_some()) {
                 return None;
             }
             while waiting.front().is_some_and(|left| *left <= at) {
@@ -281,6 +281,7 @@ pub(super) fn plan(trial_ns: u64) -> BenchPlan {
         frames_per_sec_max: None,
         filters: None,
         contract: None,
+        cell_contract: None,
         reset_command: None,
         seed: 1,
     }

@@ -5,6 +5,7 @@
 //! of a device; records are told by their plan, not by the study that they are of.
 
 mod bradner;
+mod contract;
 mod filters;
 pub(crate) mod headline;
 pub(crate) mod limit;

@@ -4,11 +4,12 @@
 //! Percentages of a theoretical rate are only where a medium gives one.
 
 use linerate_core::record::{
-    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, ContractFound, GoalFound, LoadPoint,
-    Recovery, Reset, Soak, Tester,
+    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, LoadPoint, Recovery, Reset,
+    Soak, Tester,
 };
 use linerate_core::stats::median;
 
+use super::contract::contract;
 use super::{limit, words};
 use crate::number::{self, or_dash};
 use crate::study::sections::Section;
@@ -81,7 +82,7 @@ pub(crate) fn further(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
     out
 }
 
-fn titled(title: &str, tables: Vec<Table>, notes: Vec<String>) -> Section {
+pub(super) fn titled(title: &str, tables: Vec<Table>, notes: Vec<String>) -> Section {
     Section { title: title.to_owned(), tables, notes, ..Section::default() }
 }
 
@@ -170,7 +171,7 @@ fn flood(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
 }
 
 /// A row a load: what was asked, what was sent, what came out.
-fn loads(
+pub(super) fn loads(
     title: &str,
     points: &[LoadPoint],
     plan: &BenchPlan,
@@ -333,31 +334,6 @@ fn soak(found: &Soak) -> Section {
         found.errored_seconds
     );
     titled("Soak", vec![], vec![note])
-}
-
-fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractFound) -> Section {
-    let mut notes = Vec::new();
-    let ordered = plan.contract.as_ref();
-    let rate = ordered.map(|it| format!(", ordered {}", it.cir));
-    let bytes = |bytes: f64| format!("{bytes:.0} bytes");
-    let burst = ordered.map(|it| format!(", ordered {}", bytes(it.cbs_bytes as f64)));
-    match &found.cir_bps {
-        Some(cir) => notes.push(format!(
-            "committed rate {}{}",
-            words::found(cir, number::rate),
-            rate.unwrap_or_default()
-        )),
-        None => notes.push("nothing was ever dropped: no policer was found".to_owned()),
-    }
-    notes.extend(found.cbs_bytes.as_ref().map(|cbs| {
-        format!("committed burst {}{}", words::found(cbs, bytes), burst.unwrap_or_default())
-    }));
-    notes.extend(found.as_ordered.map(|yes| {
-        if yes { "as ordered, within the intervals" } else { "not as ordered" }.to_owned()
-    }));
-    notes.extend(found.findings.iter().cloned());
-    let steps = loads("", &found.steps, plan, result);
-    titled("Traffic contract", steps.map(|it| it.tables).unwrap_or_default(), notes)
 }
 
 /// The trials that say nothing about the device, by reason.

@@ -1,6 +1,7 @@
 //! Hand-made records of device benchmarks: one with every test in it, a run that repeats what was
 //! printed of a router of 1990, and a series of filters on a straight line.
 
+use linerate_core::bench::policer::compare;
 use linerate_core::record::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
@@ -51,6 +52,7 @@ pub fn plan(size_bytes: u32, filters: u32) -> BenchPlan {
         frames_per_sec_max: None,
         filters: Some(filters),
         contract: None,
+        cell_contract: None,
         reset_command: None,
         seed: 1,
     }
@@ -305,6 +307,10 @@ pub fn full() -> Record {
         contract: Some(ContractFound {
             cir_bps: Some(RateFound { value: 10e6, low: 9.99e6, high: 10.01e6 }),
             cbs_bytes: Some(RateFound { value: 8000.0, low: 7936.0, high: 8064.0 }),
+            compared: vec![
+                compare(10e6, (9.99e6, 10e6, 10.01e6), 0.01).of("cir", "bit/s"),
+                compare(16_000.0, (7936.0, 8000.0, 8064.0), 0.01).of("cbs", "bytes"),
+            ],
             as_ordered: Some(false),
             findings: vec!["the burst is half of what was ordered".to_owned()],
             steps: vec![],

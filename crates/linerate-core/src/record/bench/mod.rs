@@ -9,7 +9,7 @@ mod summary;
 
 pub use plan::{
     BenchContract, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTest,
-    BenchTimes, BenchWay, CounterKind, GeneratorKind, LatencyKind,
+    BenchTimes, BenchWay, CellContract, CounterKind, GeneratorKind, LatencyKind,
 };
 pub use result::{
     BackToBack, BenchLatency, BenchResult, BenchTrial, BurstRun, Caching, ContractFound, GoalFound,

@@ -42,6 +42,9 @@ pub struct BenchPlan {
     /// The traffic contract that was ordered, for the test of it.
     #[serde(default)]
     pub contract: Option<BenchContract>,
+    /// The same in cells: frames of the plan's length. Of both, this one is held against.
+    #[serde(default)]
+    pub cell_contract: Option<CellContract>,
     /// Command of the shell that restarts the device, for the test of it; null restarts the link of
     /// the port where frames come out.
     #[serde(default)]
@@ -453,4 +456,41 @@ pub struct BenchContract {
     /// Excess burst size.
     #[serde(default)]
     pub ebs_bytes: Option<u64>,
+}
+
+/// A traffic contract that was ordered in cells, or frames of one length (ATM Forum TM 4.0 §4).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellContract {
+    /// Peak cell rate, cells per second.
+    pub pcr_per_sec: f64,
+    /// Cell delay variation tolerance: how early a cell may be at the peak rate; null when none was
+    /// named, which holds nothing against the one that is found.
+    #[serde(default)]
+    pub cdvt_ns: Option<u64>,
+    /// Sustainable cell rate.
+    pub scr_per_sec: f64,
+    /// Maximum burst size: cells at the peak rate.
+    pub mbs_cells: u64,
+}
+
+impl CellContract {
+    /// Whether the parameters can be those of one contract: on a refusal the name of the one that
+    /// cannot, and why.
+    /// # Errors
+    /// Rates of no cell or without a peak above, bursts of no cell.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        for (name, per_sec) in [("pcr", self.pcr_per_sec), ("scr", self.scr_per_sec)] {
+            // A train of less than a cell a second would take a day.
+            if !(per_sec.is_finite() && per_sec >= 1.0) {
+                return Err((name, format!("{per_sec} cells/s; one or more are needed")));
+            }
+        }
+        if self.scr_per_sec >= self.pcr_per_sec {
+            return Err(("scr", "the sustained rate is not below the peak rate".to_owned()));
+        }
+        if self.mbs_cells == 0 {
+            return Err(("mbs", "a burst of 0 cells".to_owned()));
+        }
+        Ok(())
+    }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
 use crate::bench::congestion::Congestion;
+use crate::bench::policer::Compared;
 use crate::record::Distribution;
 
 /// What was found with frames of one length.
@@ -263,14 +264,17 @@ pub struct Soak {
 }
 
 /// The policer or shaper that was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContractFound {
-    /// Sustained rate of frames, bit/s; null when nothing was ever dropped.
+    /// Sustained rate of frames, bit/s; null when no bucket was found that drops below it.
     #[serde(default)]
     pub cir_bps: Option<RateFound>,
     /// Bucket, bytes of frames.
     #[serde(default)]
     pub cbs_bytes: Option<RateFound>,
+    /// Each parameter as ordered and as found, with its interval and its verdict.
+    #[serde(default)]
+    pub compared: Vec<Compared>,
     /// As ordered, within the intervals; null when nothing was ordered.
     #[serde(default)]
     pub as_ordered: Option<bool>,

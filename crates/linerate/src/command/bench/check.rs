@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use linerate_core::record::{BenchProtocol, BenchTest, Failure, Fault};
 use linerate_proto::test_frame::{Tag, Tags, TestFrame};
 
+use super::contract::Contract;
 use super::flags::Args;
 use super::suite;
 
@@ -137,6 +138,7 @@ fn frames(args: &Args) -> Result<(), Failure> {
         return Err(refused("--vlan", format!("{tags} tags"), "two at most"));
     }
     lengths(args)?;
+    cells(args)?;
     let mut seen = BTreeSet::new();
     if let Some(again) = flags.sizes.iter().map(|len| len.bytes()).find(|it| !seen.insert(*it)) {
         return Err(refused("--sizes", format!("{again} is there twice"), "name each once"));
@@ -152,13 +154,39 @@ fn frames(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Length of frames that are cells, where the contract gives one.
+fn cell(args: &Args) -> Option<u32> {
+    match &args.what.contract {
+        Some(Contract::Cells(_, cell)) => cell.map(|len| len.bytes()),
+        _ => None,
+    }
+}
+
+/// Cells are frames of one length.
+fn cells(args: &Args) -> Result<(), Failure> {
+    let Some(Contract::Cells(..)) = &args.what.contract else { return Ok(()) };
+    if suite::mix(args).is_some() {
+        let reason = "cells are frames of one length";
+        return Err(refused("--contract", reason, "leave the mix out"));
+    }
+    let other = args.frames.sizes.iter().map(|len| len.bytes());
+    match cell(args).zip(other.clone().find(|size| Some(*size) != cell(args))) {
+        Some((cell, size)) => {
+            let reason = format!("cell={cell} beside frames of {size} bytes");
+            Err(refused("--contract", reason, "give --sizes or cell=, each alone"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Lengths within what the headers leave.
 fn lengths(args: &Args) -> Result<(), Failure> {
     let (protocol, tags) = (args.frames.protocol, args.frames.vlan.len());
     let (least, most) = (shortest_bytes(protocol, tags), longest_bytes(protocol, tags));
     let mix = suite::mix(args);
     let mixed: Vec<u32> = mix.iter().flat_map(|mix| mix.lengths()).collect();
-    let asked = args.frames.sizes.iter().map(|len| len.bytes()).chain(mixed);
+    let sizes = args.frames.sizes.iter().map(|len| len.bytes());
+    let asked = sizes.chain(cell(args)).chain(mixed);
     let with = match tags {
         0 => String::new(),
         some => format!(" and {some} VLAN tags"),
@@ -185,7 +213,11 @@ fn what(args: &Args) -> Result<(), Failure> {
     let tests = suite::tests(args);
     if tests.contains(&BenchTest::Contract) && what.contract.is_none() {
         let reason = "nothing says what was ordered";
-        return Err(refused("test contract", reason, "add --contract cir=RATE,cbs=SIZE"));
+        return Err(refused(
+            "test contract",
+            reason,
+            "add --contract cir=RATE,cbs=SIZE, or pcr=,scr=,mbs=",
+        ));
     }
     // Each of these is a share of the throughput.
     let on_throughput = [BenchTest::Latency, BenchTest::Recovery, BenchTest::Soak];

@@ -1,37 +1,78 @@
 //! `--contract` of `linerate bench`: what was ordered of a policer or shaper (MEF 10, RFC 2698
-//! names the same quantities).
+//! names the same quantities), or of one for cells (ATM Forum Traffic Management 4.0).
 
 use std::str::FromStr;
 
-use linerate_core::record::BenchContract;
-use linerate_core::units::{BitRate, Bytes};
+use linerate_core::record::{BenchContract, CellContract};
+use linerate_core::units::{BitRate, Bytes, FrameLen, PacketRate, parse_span};
 
-use super::words::{settings, value};
+use super::words::{count, settings, value};
+use crate::command::tcp::nanos;
 
-/// `cir=10M,cbs=64K[,eir=5M,ebs=64K]`.
+/// What was ordered.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Contract(pub(super) BenchContract);
+pub(super) enum Contract {
+    /// `cir=10M,cbs=64K[,eir=5M,ebs=64K]`.
+    Bits(BenchContract),
+    /// `pcr=1000[,cdvt=4ms],scr=250,mbs=32[,cell=64]`, with the length of frames that are cells.
+    Cells(CellContract, Option<FrameLen>),
+}
+
+const KEYS_OF_BITS: [&str; 4] = ["cir", "cbs", "eir", "ebs"];
+const KEYS_OF_CELLS: [&str; 5] = ["pcr", "cdvt", "scr", "mbs", "cell"];
 
 impl FromStr for Contract {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (mut cir, mut cbs, mut eir, mut ebs) = (None, None, None, None);
-        for (key, text) in settings(text, &["cir", "cbs", "eir", "ebs"])? {
-            match key {
-                "cir" => cir = Some(rate(key, text)?),
-                "eir" => eir = Some(rate(key, text)?),
-                "cbs" => cbs = Some(size(key, text)?),
-                _ => ebs = Some(size(key, text)?),
-            }
+        let key = |part: &str| part.split('=').next().unwrap_or("").to_owned();
+        let keys: Vec<String> = text.split(',').map(key).collect();
+        let has = |known: &[&str]| keys.iter().any(|key| known.contains(&key.as_str()));
+        match (has(&KEYS_OF_BITS), has(&KEYS_OF_CELLS)) {
+            (true, true) => Err("it is of bits (cir=, cbs=) or of cells (pcr=, scr=, mbs=)".into()),
+            (false, true) => of_cells(text),
+            _ => of_bits(text),
         }
-        let cir = cir.ok_or("it lacks cir=RATE, the committed rate")?;
-        let cbs_bytes = cbs.ok_or("it lacks cbs=SIZE, the committed burst")?;
-        if eir.is_some() != ebs.is_some() {
-            return Err("eir=RATE and ebs=SIZE go together".to_owned());
-        }
-        Ok(Self(BenchContract { cir, cbs_bytes, eir, ebs_bytes: ebs }))
     }
+}
+
+fn of_bits(text: &str) -> Result<Contract, String> {
+    let (mut cir, mut cbs, mut eir, mut ebs) = (None, None, None, None);
+    for (key, text) in settings(text, &KEYS_OF_BITS)? {
+        match key {
+            "cir" => cir = Some(rate(key, text)?),
+            "eir" => eir = Some(rate(key, text)?),
+            "cbs" => cbs = Some(size(key, text)?),
+            _ => ebs = Some(size(key, text)?),
+        }
+    }
+    let cir = cir.ok_or("it lacks cir=RATE, the committed rate")?;
+    let cbs_bytes = cbs.ok_or("it lacks cbs=SIZE, the committed burst")?;
+    if eir.is_some() != ebs.is_some() {
+        return Err("eir=RATE and ebs=SIZE go together".to_owned());
+    }
+    Ok(Contract::Bits(BenchContract { cir, cbs_bytes, eir, ebs_bytes: ebs }))
+}
+
+fn of_cells(text: &str) -> Result<Contract, String> {
+    let (mut pcr, mut cdvt, mut scr, mut mbs, mut cell) = (None, None, None, None, None);
+    for (key, text) in settings(text, &KEYS_OF_CELLS)? {
+        match key {
+            "pcr" => pcr = Some(value::<PacketRate>(key, text)?.per_sec()),
+            "scr" => scr = Some(value::<PacketRate>(key, text)?.per_sec()),
+            "mbs" => mbs = Some(count(key, text)?),
+            "cell" => cell = Some(value::<FrameLen>(key, text)?),
+            _ => cdvt = Some(parse_span(text).map_err(|error| format!("cdvt: {error}"))?),
+        }
+    }
+    let contract = CellContract {
+        pcr_per_sec: pcr.ok_or("it lacks pcr=CELLS/S, the peak rate")?,
+        cdvt_ns: cdvt.map(nanos),
+        scr_per_sec: scr.ok_or("it lacks scr=CELLS/S, the sustained rate")?,
+        mbs_cells: mbs.ok_or("it lacks mbs=CELLS, the burst at the peak rate")?,
+    };
+    contract.check().map_err(|(key, reason)| format!("{key}: {reason}"))?;
+    Ok(Contract::Cells(contract, cell))
 }
 
 fn rate(key: &str, text: &str) -> Result<BitRate, String> {
@@ -51,11 +92,29 @@ mod tests {
 
     #[test]
     fn a_contract_is_two_or_four_parameters() {
-        let Contract(contract) = "cir=10M,cbs=64k".parse().expect("two");
+        let bits = |text: &str| match text.parse().expect(text) {
+            Contract::Bits(contract) => contract,
+            other @ Contract::Cells(..) => panic!("{other:?}"),
+        };
+        let contract = bits("cir=10M,cbs=64k");
         assert_eq!(contract.cir, BitRate::from_bits_per_sec(10_000_000));
         assert_eq!((contract.cbs_bytes, contract.eir), (65_536, None));
-        let Contract(contract) = "cir=10M,cbs=64k,eir=5M,ebs=32k".parse().expect("four");
+        let contract = bits("cir=10M,cbs=64k,eir=5M,ebs=32k");
         assert_eq!(contract.ebs_bytes, Some(32_768));
+    }
+
+    #[test]
+    fn a_contract_of_cells_is_two_rates_and_a_burst() {
+        let ordered = CellContract {
+            pcr_per_sec: 353_208.0,
+            cdvt_ns: Some(4_000),
+            scr_per_sec: 1000.0,
+            mbs_cells: 32,
+        };
+        let whole = "pcr=353208,cdvt=4us,scr=1k,mbs=32,cell=64".parse();
+        assert_eq!(whole, Ok(Contract::Cells(ordered.clone(), FrameLen::from_bytes(64).ok())));
+        let plain = CellContract { cdvt_ns: None, ..ordered };
+        assert_eq!("pcr=353208,scr=1k,mbs=32".parse(), Ok(Contract::Cells(plain, None)));
     }
 
     #[test]
@@ -69,6 +128,14 @@ mod tests {
             ("cir=10M,cbs=10", "not even a frame"),
             ("cir=fast,cbs=64k", "cir: "),
             ("pir=10M", "is none of cir="),
+            ("pcr=1k,cbs=64k", "of bits (cir=, cbs=) or of cells"),
+            ("scr=1k,mbs=32", "lacks pcr="),
+            ("pcr=1k,mbs=32", "lacks scr="),
+            ("pcr=1k,scr=250", "lacks mbs="),
+            ("pcr=1k,scr=2k,mbs=32", "scr: the sustained rate is not below the peak rate"),
+            ("pcr=1k,scr=0,mbs=32", "scr: 0 cells/s"),
+            ("pcr=1k,scr=250,mbs=0", "mbs: '0' is no whole number above 0"),
+            ("pcr=1k,scr=250,mbs=32,cell=53", "cell: "),
         ] {
             let error = wrong.parse::<Contract>().expect_err(wrong);
             assert!(error.contains(part) && !error.contains('\n'), "{wrong}: {error}");

@@ -142,7 +142,8 @@ pub(super) struct What {
     /// down and up
     #[arg(long, value_name = "COMMAND", help_heading = "Tests")]
     pub(super) reset_command: Option<String>,
-    /// What was ordered of the device: cir=RATE,cbs=SIZE[,eir=RATE,ebs=SIZE]; adds the test
+    /// What was ordered of the device: cir=RATE,cbs=SIZE[,eir=RATE,ebs=SIZE], or in cells, frames
+    /// of one length: pcr=CELLS/S[,cdvt=TIME],scr=CELLS/S,mbs=CELLS[,cell=BYTES]; adds the test
     /// contract
     #[arg(long, value_name = "CONTRACT", help_heading = "Tests")]
     pub(super) contract: Option<Contract>,

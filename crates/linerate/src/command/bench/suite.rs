@@ -6,9 +6,13 @@ use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     BenchFrames, BenchGoal, BenchPlan, BenchTest, BenchTimes, BenchWay, Failure,
 };
-use linerate_core::study::{self, Measure, OrderedContract, StudyPlan, Test, TestKind, Topology};
+use linerate_core::study::{
+    self, Measure, OrderedCells, OrderedContract, StudyPlan, Test, TestKind, Topology,
+};
+use linerate_core::units::print_span;
 
 use super::check;
+use super::contract::Contract;
 use super::device::Device;
 use super::flags::Args;
 use super::mix::MixArg;
@@ -80,6 +84,12 @@ fn test(args: &Args, plan: BenchPlan) -> study::BenchTest {
             eir: it.eir.map(|rate| rate.to_string()),
             ebs_bytes: it.ebs_bytes,
         }),
+        cell_contract: plan.cell_contract.as_ref().map(|it| OrderedCells {
+            pcr: it.pcr_per_sec,
+            cdvt: it.cdvt_ns.map(|ns| print_span(Duration::from_nanos(ns))),
+            scr: it.scr_per_sec,
+            mbs: it.mbs_cells,
+        }),
         plan: Some(Box::new(plan)),
         ..study::BenchTest::default()
     }
@@ -135,7 +145,14 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
         // Checked to be one or more.
         frames_per_sec_max: args.tester.rate_max.map(|rate| rate.per_sec().round() as u64),
         filters: None,
-        contract: args.what.contract.as_ref().map(|contract| contract.0.clone()),
+        contract: match &args.what.contract {
+            Some(Contract::Bits(contract)) => Some(contract.clone()),
+            _ => None,
+        },
+        cell_contract: match &args.what.contract {
+            Some(Contract::Cells(contract, _)) => Some(contract.clone()),
+            _ => None,
+        },
         reset_command: args.what.reset_command.clone(),
         seed: args.tester.seed,
     }
@@ -223,6 +240,10 @@ pub(super) fn mix(args: &Args) -> Option<MixArg> {
 pub(super) fn sizes(args: &Args) -> Vec<u32> {
     if !args.frames.sizes.is_empty() {
         return args.frames.sizes.iter().map(|len| len.bytes()).collect();
+    }
+    // Cells are of one length.
+    if let Some(Contract::Cells(_, cell)) = &args.what.contract {
+        return vec![cell.map_or_else(|| shortest(args), |len| len.bytes())];
     }
     // A tag makes the longest frame longer: 1522 with one (IEEE 802.3 §3.2.7).
     let with_tags = |size: u32| if size == 1518 { size + tag_bytes(args) } else { size };
