@@ -45,7 +45,8 @@ fn one_record_tells_every_test_and_what_limits() {
     has(&text, "last loss after median 1.200 ms of 3, 900.0 \u{b5}s to 1.500 ms");
     has(&text, "by stamps: 12.10 ms");
     has(&text, "4096 addresses remembered at once");
-    has(&text, "nothing was lost: no head of line blocking");
+    has(&text, "head of line blocking: no, 0 % lost towards the free output");
+    has(&text, "back pressure: no, 33.3 % lost towards the overloaded output");
     has(&text, "100 of 49200000 frames in 4 runs, the longest 70; 3 errored seconds");
     has(&text, "not as ordered");
     has(&text, "1 of 5 trials do not count");

@@ -326,7 +326,7 @@ metrics! {
     BlockedLoss = "blocked_loss_ratio", "loss beside a full output", "1", None, Lower,
         "Share of the frames to a free output that is lost while another output is overloaded: \
          above 0 is head of line blocking.",
-        "RFC 2285 §3.7.3, RFC 2889 §5.4";
+        "RFC 2285 §3.7.3, RFC 2889 §5.5";
     SoakLoss = "soak_loss_ratio", "loss in the soak", "1", None, Lower,
         "Frames lost over frames sent in one long run at a constant load.",
         "RFC 1242 §3.6";

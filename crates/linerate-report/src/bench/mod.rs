@@ -4,6 +4,7 @@
 //! All from the records and the published table alone. A record is one frame length on one state
 //! of a device; records are told by their plan, not by the study that they are of.
 
+mod blocking;
 mod bradner;
 mod contract;
 mod filters;

@@ -9,6 +9,7 @@ use linerate_core::record::{
 };
 use linerate_core::stats::median;
 
+use super::blocking::blocking;
 use super::contract::contract;
 use super::{limit, words};
 use crate::number::{self, or_dash};
@@ -76,7 +77,7 @@ pub(crate) fn sections(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
 pub(crate) fn further(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
     let mut out = Vec::new();
     out.extend(result.caching.as_ref().map(caching));
-    out.extend(result.blocking.as_ref().map(blocking));
+    out.extend(result.blocking.as_ref().map(|free| blocking(free, result.congestion.as_ref())));
     out.extend(result.soak.as_ref().map(soak));
     out.extend(result.contract.as_ref().map(|found| contract(plan, result, found)));
     out
@@ -306,18 +307,6 @@ fn caching(found: &Caching) -> Section {
     let rate = found.learning_fps.map(words::frames);
     notes.extend(rate.map(|rate| format!("learned at up to {rate} new addresses a second")));
     titled("Address table", vec![], notes)
-}
-
-fn blocking(found: &LoadPoint) -> Section {
-    let said = match found.loss_ratio {
-        0.0 => "nothing was lost: no head of line blocking".to_owned(),
-        loss => format!("{} was lost: head of line blocking", words::loss(loss)),
-    };
-    let note = format!(
-        "to the free output, at {} frames/s beside one that is overloaded: {said}",
-        words::frames(found.offered_fps)
-    );
-    titled("Blocking", vec![], vec![note])
 }
 
 fn soak(found: &Soak) -> Section {

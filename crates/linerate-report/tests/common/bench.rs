@@ -1,6 +1,7 @@
 //! Hand-made records of device benchmarks: one with every test in it, a run that repeats what was
 //! printed of a router of 1990, and a series of filters on a straight line.
 
+use linerate_core::bench::congestion::{Congestion, PortCounts};
 use linerate_core::bench::policer::compare;
 use linerate_core::record::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
@@ -303,6 +304,11 @@ pub fn full() -> Record {
         caching: Some(Caching { addresses: 4096, unbounded: false, learning_fps: Some(10e3) }),
         overload: vec![point(Some(900e3), 900_000, 850_000)],
         blocking: Some(point(Some(100e3), 100_000, 100_000)),
+        congestion: Some(Congestion::of(
+            PortCounts { intended: 100_000, sent: 100_000, received: 100_000 },
+            PortCounts { intended: 300_000, sent: 300_000, received: 200_000 },
+            200_000,
+        )),
         soak: Some(soak()),
         contract: Some(ContractFound {
             cir_bps: Some(RateFound { value: 10e6, low: 9.99e6, high: 10.01e6 }),

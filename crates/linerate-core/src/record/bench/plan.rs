@@ -239,9 +239,9 @@ pub enum BenchTest {
     Reset,
     /// How many addresses a bridge remembers, and how fast it learns them (RFC 2889 §5.7, §5.8).
     Addresses,
-    /// Forwarding beyond the throughput (RFC 2889 §5.3).
+    /// Forwarding beyond the throughput (RFC 2889 §5.6).
     Overload,
-    /// Whether one full output holds up another, or the sender (RFC 2889 §5.4).
+    /// Whether one full output holds up another, or the sender (RFC 2889 §5.5).
     Blocking,
     /// A long run at the typical throughput.
     Soak,
