@@ -3,6 +3,7 @@
 //! `test_frames_tcpdump.rs`.
 
 use linerate_core::bench::{FrameTemplate, Signature};
+use linerate_core::record::BenchProtocol;
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
     AddressRule, CheckError, Content, Ends, Field, Flows, IPV4_RFC2544, Mac, Network,
@@ -309,6 +310,27 @@ fn fields() -> impl Strategy<Value = Vec<Field>> {
         Field::DestinationPort,
     ];
     prop::sample::subsequence(all, 1..=4).prop_shuffle()
+}
+
+#[test]
+fn plans_know_the_shortest_frame_of_every_protocol() {
+    // 14 of Ethernet, headers, 2 of balance under a checksum, 16 of signature, 4 of FCS.
+    for (protocol, shortest) in [
+        (BenchProtocol::Udp4, 64),
+        (BenchProtocol::Udp6, 84),
+        (BenchProtocol::Tcp4, 76),
+        (BenchProtocol::Tcp6, 96),
+        (BenchProtocol::Ethernet, 64),
+        (BenchProtocol::Decnet, 64),
+        (BenchProtocol::Appletalk, 64),
+        (BenchProtocol::Ipx, 64),
+    ] {
+        for (tags, number) in [(Tags::None, 0), (SINGLE, 1), (DOUBLE, 2)] {
+            let bytes = protocol.shortest_frame_bytes(number);
+            assert_eq!(bytes, shortest + 4 * number as u32, "{protocol}");
+            assert_eq!(bytes, TestFrame::shortest_bytes(protocol.into(), tags), "{protocol}");
+        }
+    }
 }
 
 proptest! {

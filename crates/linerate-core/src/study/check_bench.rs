@@ -40,6 +40,7 @@ pub(super) fn check_bench(study: &StudyPlan, test: &Test, bench: &BenchTest) -> 
     named(id, check_goals(bench))?;
     named(id, check_numbers(bench))?;
     named(id, check_rates(bench))?;
+    named(id, check_headers(bench))?;
     let place = if test.on.is_some() { vec![Step::Key("on")] } else { Vec::new() };
     for topology in study.topologies.iter().filter(|topology| test.is_on(&topology.id)) {
         if let Err(reason) = fits(topology, bench) {
@@ -64,20 +65,47 @@ fn check_frames(bench: &BenchTest) -> Checked {
         _ => {}
     }
     list("frame_sizes", bench.frame_sizes.as_ref(), FRAME_BYTES_MIN, FRAME_BYTES_MAX)?;
-    if let Some(mix) = &bench.mix {
-        let parts = parse_mix(mix);
-        let wrong = |length: &u32| !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(length);
-        let wrong = parts.map(|parts| parts.into_iter().map(|part| part.0).find(wrong));
-        let reason = match wrong {
-            Ok(None) => return Ok(()),
-            Err(reason) => reason,
-            Ok(Some(length)) => {
-                format!("{length} bytes; {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} are allowed")
-            }
-        };
-        return problem(&[Step::Key("mix")], reason);
+    let Some(mix) = &bench.mix else { return Ok(()) };
+    let parts =
+        parse_mix(mix).or_else(|reason| problem(&[Step::Key("mix")], reason).map(|()| vec![]))?;
+    let wrong = |length: &u32| !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(length);
+    match parts.into_iter().map(|part| part.0).find(wrong) {
+        Some(length) => {
+            let bounds = format!("{FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} are allowed");
+            problem(&[Step::Key("mix")], format!("{length} bytes; {bounds}"))
+        }
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Lengths that hold the headers, once it is known that these can be.
+fn check_headers(bench: &BenchTest) -> Checked {
+    for (index, &length) in bench.frame_sizes.iter().flatten().enumerate() {
+        if let Some(reason) = too_short(bench, length) {
+            return problem(&[Step::Key("frame_sizes"), Step::Index(index)], reason);
+        }
+    }
+    let parts = bench.mix.as_deref().and_then(|mix| parse_mix(mix).ok()).unwrap_or_default();
+    match parts.into_iter().find_map(|(length, _)| too_short(bench, length)) {
+        Some(reason) => problem(&[Step::Key("mix")], reason),
+        None => Ok(()),
+    }
+}
+
+/// Why a frame of that length cannot be: its headers and the signature need more.
+fn too_short(bench: &BenchTest, length: u32) -> Option<String> {
+    let (protocol, tags) = (bench.protocol(), bench.vlans.as_ref().map_or(0, Vec::len));
+    let least = protocol.shortest_frame_bytes(tags);
+    let with = match tags {
+        0 => String::new(),
+        1 => " and a VLAN tag".to_owned(),
+        some => format!(" and {some} VLAN tags"),
+    };
+    (length < least).then(|| {
+        format!(
+            "{length} bytes hold no {protocol} frame with a signature{with}; {least} bytes at least"
+        )
+    })
 }
 
 fn check_measures(bench: &BenchTest) -> Checked {
@@ -286,7 +314,7 @@ mod tests {
         bench.collect()
     }
 
-    const ALL: &str = "frame_sizes = [64, 1518]\nmeasures = [\"flood\", \"throughput\", \
+    const ALL: &str = "frame_sizes = [96, 1518]\nmeasures = [\"flood\", \"throughput\", \
         \"loss-curve\", \"contract\"]\ngoals = [\"typical\", { name = \"mine\", \
         trial_seconds = 0.5, sum_seconds = 2.0, loss_ratio = 1e-5, exceed_ratio = 0.25, \
         width = 0.01 }]\nquick = 10\ntrial_seconds = 0.2\nlatency_seconds = 0.4\ntrials = 2\n\
@@ -373,6 +401,16 @@ mod tests {
             (&format!("{sizes}mix = \"imix\"\n{flood}"), "20:7", "give one of them"),
             (&format!("mix = \"64:x\"\n{flood}"), "19:7", "`64:x` is no part of a mix"),
             (&format!("mix = \"20\"\n{flood}"), "19:7", "20 bytes; 64 to 9216"),
+            (
+                &format!("frame_sizes = [84, 83]\n{flood}protocol = \"udp6\""),
+                "19:20",
+                "83 bytes hold no udp6 frame with a signature; 84 bytes at least",
+            ),
+            (
+                &format!("mix = \"imix\"\n{flood}protocol = \"tcp6\"\nvlans = [1, 2]"),
+                "19:7",
+                "tcp6 frame with a signature and 2 VLAN tags; 104 bytes at least",
+            ),
             (sizes, "15:1", "lacks the key 'measures'"),
             (&format!("{sizes}measures = []"), "20:12", "measures is empty"),
             (&format!("{sizes}measures = [\"speed\"]"), "20:12", "`speed` is no measure"),

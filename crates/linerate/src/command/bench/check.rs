@@ -189,6 +189,7 @@ fn lengths(args: &Args) -> Result<(), Failure> {
     let asked = sizes.chain(cell(args)).chain(mixed);
     let with = match tags {
         0 => String::new(),
+        1 => " and a VLAN tag".to_owned(),
         some => format!(" and {some} VLAN tags"),
     };
     for size in asked {
