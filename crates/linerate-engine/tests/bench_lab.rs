@@ -180,6 +180,28 @@ fn both_ways_of_a_cable_at_once_are_counted_each() {
 }
 
 #[test]
+fn every_port_of_a_mesh_sends_to_every_other() {
+    let Some(lab) = lab(SWITCH) else { return };
+    let mut plan = plan(ports(&lab, &["a", "b", "c"]), &[BenchTest::Soak]);
+    plan.way = BenchWay::Mesh;
+    let found = found(&lab, &plan);
+    let trial = found.trials.last().unwrap();
+    assert_eq!(trial.ports.len(), 3);
+    assert!(trial.ports.iter().all(|port| port.sent > 0 && port.sent == port.received));
+}
+
+#[test]
+fn frames_of_ipv6_go_through_a_router() {
+    let Some(lab) = lab(ROUTER) else { return };
+    let ports = lab.layout().bench_ports("a", "b", BenchProtocol::Udp6).unwrap();
+    let mut plan = plan(ports, &[BenchTest::Soak]);
+    plan.frames.protocol = BenchProtocol::Udp6;
+    plan.frames.size_bytes = 84;
+    let point = found(&lab, &plan).soak.unwrap().point;
+    assert!(point.sent > 0 && point.sent == point.received, "{point:?}");
+}
+
+#[test]
 fn a_switch_remembers_all_addresses_that_are_tried_and_its_third_port_is_silent() {
     let Some(lab) = lab(SWITCH) else { return };
     let mut plan = plan(ports(&lab, &["a", "b", "c"]), &[BenchTest::Addresses]);

@@ -10,16 +10,16 @@ use support::{check_wrong_use, ends_with, linerate, stderr, stdout};
 /// Two names that no host has.
 const PORTS: [&str; 2] = ["no-such-a", "no-such-b"];
 
+/// Ports, flags, and words of the line that refuses them.
+type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str]);
+
 #[test]
 fn a_wrong_command_is_one_line_that_says_what_to_do() {
     let router = ["--device", "router"];
-    let cases: &[(&[&str], &[&str], &[&str])] = &[
+    let cases: &[Case<'_>] = &[
         (&[], &[], &["nothing says where it is", "name two interfaces", "--demo"]),
         (&["eth1"], &[], &["eth1: one interface", "name a second one"]),
         (&["eth1", "eth1"], &[], &["eth1: it is there twice", "name two interfaces"]),
-        (&["e1", "e2", "e3"], &[], &["3 interfaces", "--mesh"]),
-        (&["e1", "e2"], &["--mesh"], &["three ports or more", "--dual"]),
-        (&["e1", "e2", "e3"], &["--mesh", "--dual"], &["--mesh", "--dual", "cannot be used"]),
         (&["e1,address=300.1.1.1", "e2"], &[], &["address: ", "bench --help"]),
         (&["e1,mtu=1", "e2"], &[], &["'mtu=1' is none of address=, gateway="]),
         (&["e1,address=2001:2::1", "e2"], &[], &["no address of frames that carry udp4"]),
@@ -76,6 +76,25 @@ fn a_wrong_command_is_one_line_that_says_what_to_do() {
         (&PORTS, &["--demo"], &["--demo"]),
         (&PORTS, &["--plan", "bradner"], &["--plan"]),
     ];
+    each_is_refused(cases);
+}
+
+#[test]
+fn ports_that_do_not_fit_are_one_line_that_says_what_to_do() {
+    let cases: &[Case<'_>] = &[
+        (&["e1", "e2", "e3"], &[], &["3 interfaces", "--mesh"]),
+        (&["e1", "e2"], &["--mesh"], &["three ports or more", "--dual"]),
+        (&["e1", "e2"], &["--tests", "blocking"], &["three ports or more", "a third one"]),
+        (&["e1", "e2"], &["--ports", "4"], &["--ports: ", "--device bridge"]),
+        (&[], &["--device", "bridge", "--ports", "9"], &["3..=8"]),
+        (&[], &["--device", "bridge", "--ports", "4"], &["4 --ports", "--mesh"]),
+        (&[], &["--device", "forwarder", "--mesh"], &["forwarder has two ports", "bridge"]),
+        (&["e1", "e2", "e3"], &["--mesh", "--dual"], &["--mesh", "--dual", "cannot be used"]),
+    ];
+    each_is_refused(cases);
+}
+
+fn each_is_refused(cases: &[Case<'_>]) {
     for (ports, flags, parts) in cases {
         let arguments: Vec<&str> = ["bench"].iter().chain(*ports).chain(*flags).copied().collect();
         check_wrong_use(&arguments, parts);
@@ -122,6 +141,7 @@ fn the_help_shows_every_flag() {
     for flag in [
         "--device",
         "--filters",
+        "--ports",
         "--placement",
         "--demo",
         "--plan",

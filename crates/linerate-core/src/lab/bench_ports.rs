@@ -2,8 +2,8 @@
 //!
 //! Frames leave the client by its interface towards the server, and come in at the server's by
 //! which it is reached. Where a router is on the way, each port has the router beside it as its
-//! gateway; over cables, switches and devices frames go straight to the other port. Left out: more
-//! than two ports.
+//! gateway; over cables, switches and devices frames go straight to the other port. More than two
+//! ports are one of each host.
 
 use std::net::IpAddr;
 
@@ -43,6 +43,30 @@ impl Layout {
             })
         };
         Ok(vec![port(from, to)?, port(to, from)?])
+    }
+
+    /// The ports of several hosts, each of which sends to the others, in their order: two are as
+    /// above. The first one reaches all others by one interface.
+    /// # Errors
+    /// Why there are none.
+    pub fn bench_ports_of(
+        &self,
+        hosts: &[&str],
+        protocol: BenchProtocol,
+    ) -> Result<Vec<BenchPort>, String> {
+        let [first, others @ ..] = hosts else { return Ok(Vec::new()) };
+        let mut ports: Vec<BenchPort> = Vec::new();
+        for other in others {
+            let mut pair = self.bench_ports(first, other, protocol)?.into_iter();
+            let (Some(own), Some(theirs)) = (pair.next(), pair.next()) else { continue };
+            match ports.first() {
+                None => ports.push(own),
+                Some(known) if *known == own => {}
+                Some(_) => return Err(format!("`{first}` reaches `{other}` by another port")),
+            }
+            ports.push(theirs);
+        }
+        Ok(ports)
     }
 
     /// The interfaces by which frames from client to server leave the one and reach the other.
@@ -183,6 +207,31 @@ link = [{ ends = ["a", "x"] }, { ends = ["x", "b"] }]
             assert_eq!(ports(text, BenchProtocol::Decnet).expect("ports"), expected);
             assert_eq!(layout(text).filters_between("a", "b"), None);
         }
+    }
+
+    #[test]
+    fn several_hosts_at_one_device_have_a_port_each() {
+        let hosts = "host = [{ name = \"a\" }, { name = \"b\" }, { name = \"c\" }]\n\
+                     link = [{ ends = [\"a\", \"x\"] }, { ends = [\"x\", \"b\"] }, \
+                     { ends = [\"c\", \"x\"] }]\n";
+        let found = |text: &str| {
+            let ports = layout(text).bench_ports_of(&["a", "b", "c"], BenchProtocol::Udp4)?;
+            let line = |port: BenchPort| {
+                let [host, gateway] =
+                    [port.host, port.gateway].map(|it| it.unwrap_or_else(|| "-".to_owned()));
+                format!("{host} {gateway}")
+            };
+            Ok::<_, String>(ports.into_iter().map(line).collect::<Vec<_>>())
+        };
+        let switch = format!("{hosts}switch = [{{ name = \"x\" }}]");
+        assert_eq!(found(&switch).expect("ports"), ["a -", "b -", "c -"]);
+        let router = format!("{hosts}router = [{{ name = \"x\" }}]");
+        // Hosts of a segment have the first addresses.
+        let routed = ["a 10.0.1.2", "b 10.0.2.2", "c 10.0.3.2"];
+        assert_eq!(found(&router).expect("ports"), routed);
+        let two = hosts.replace("{ ends = [\"c\", \"x\"] }", "{ ends = [\"a\", \"c\"] }");
+        let apart = found(&format!("{two}switch = [{{ name = \"x\" }}]")).expect_err("two ports");
+        assert!(apart.contains("`a` reaches `c` by another port"), "{apart}");
     }
 
     #[test]

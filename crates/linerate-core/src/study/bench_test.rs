@@ -13,8 +13,8 @@ use super::tcp_test::nanos;
 use super::test::{Parameter, TestStep, Value};
 use crate::lab::Layout;
 use crate::record::{
-    BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTimes, BenchWay, CounterKind,
-    GeneratorKind, Plan,
+    self, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTimes, BenchWay,
+    CounterKind, GeneratorKind, Plan,
 };
 use crate::units::BitRate;
 
@@ -50,7 +50,8 @@ pub struct BenchTest {
     /// Different flows; one when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
-    /// Which ports send; the client's alone when absent.
+    /// Which ports send; the client's alone when absent. In a mesh every host of the laboratory
+    /// is a port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way: Option<BenchWay>,
     /// Rate of the medium that theoretical frame rates are of; none when absent, because links of a
@@ -151,7 +152,21 @@ impl BenchTest {
             return Ok(plan.ports.clone());
         }
         let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
-        layout.bench_ports(&topology.client, &topology.server, self.protocol())
+        layout.bench_ports_of(&self.hosts(topology), self.protocol())
+    }
+
+    /// Hosts that have a port: client and server, and every other host where a mesh or a measure
+    /// needs a third one.
+    fn hosts<'a>(&self, topology: &'a Topology) -> Vec<&'a str> {
+        let way = self.plan.as_ref().map_or(self.way, |plan| Some(plan.way));
+        let of_many = [record::BenchTest::Addresses, record::BenchTest::Blocking];
+        let mut hosts = vec![topology.client.as_str(), topology.server.as_str()];
+        let many = self.measures.iter().any(|measure| of_many.contains(&measure.0));
+        if many || way == Some(BenchWay::Mesh) {
+            let all = topology.lab.hosts.iter().map(|host| host.name.as_str());
+            hosts.extend(all.filter(|name| *name != topology.client && *name != topology.server));
+        }
+        hosts
     }
 
     fn plan(&self, value: &Value) -> BenchPlan {

@@ -242,10 +242,6 @@ fn check_span(key: &str, seconds: Option<f64>, path: &[Step]) -> Checked {
 }
 
 fn check_rates(bench: &BenchTest) -> Checked {
-    if bench.way == Some(record::BenchWay::Mesh) {
-        let message = "a topology has two ports; mesh needs more: single or dual".to_owned();
-        return problem(&[Step::Key("way")], message);
-    }
     match bench.line.as_deref().map(str::parse::<BitRate>) {
         Some(Err(error)) => problem(&[Step::Key("line")], error.to_string()),
         Some(Ok(rate)) if rate.bits_per_sec() == 0 => {
@@ -265,7 +261,10 @@ fn fits(topology: &Topology, bench: &BenchTest) -> Result<(), String> {
         let reason = "raw frames are counted on links with nothing else; write lab.quiet = true";
         return Err(reason.to_owned());
     }
-    bench.ports(topology)?;
+    let ports = bench.ports(topology)?.len();
+    if bench.way == Some(record::BenchWay::Mesh) && ports < 3 {
+        return Err(format!("a mesh has three ports or more; it has {ports} hosts"));
+    }
     let layout = Layout::of(&topology.lab).map_err(|problem| problem.to_string())?;
     let node = layout.node(&topology.client);
     let target = layout.address_of(&topology.server);
@@ -368,6 +367,24 @@ mod tests {
     }
 
     #[test]
+    fn every_host_is_a_port_of_a_mesh_and_of_measures_with_a_third_one() {
+        let third = |keys: &str| {
+            let text = format!("{HEAD}{keys}\n")
+                .replace("{ name = \"b\" }]", "{ name = \"b\" }, { name = \"c\" }]")
+                .replace("[\"r\", \"b\"] }]", "[\"r\", \"b\"] }, { ends = [\"r\", \"c\"] }]");
+            let study = StudyPlan::from_toml(&text).expect("a sound plan");
+            match study.cells().remove(0).plan {
+                Plan::Bench(plan) => plan.ports.into_iter().filter_map(|it| it.host).collect(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let all: Vec<String> = third("frame_sizes = [64]\nmeasures = [\"flood\"]\nway = \"mesh\"");
+        assert_eq!(all, ["a", "b", "c"]);
+        assert_eq!(third("frame_sizes = [64]\nmeasures = [\"blocking\"]"), all);
+        assert_eq!(third("frame_sizes = [64]\nmeasures = [\"flood\"]"), ["a", "b"]);
+    }
+
+    #[test]
     fn what_is_left_out_is_as_the_benchmark_has_it() {
         let plans = plans("frame_sizes = [64]\nmeasures = [\"throughput\"]");
         let plan = &plans[0].2;
@@ -435,7 +452,7 @@ mod tests {
             (&format!("{sizes}{flood}trial_seconds = 0.0"), "21:17", "trial_seconds is 0"),
             (&format!("{sizes}{flood}protocol = \"ipx\""), "15:1", "none here routes ipx"),
             (&format!("{sizes}{flood}protocol = \"sctp\""), "21:12", "unknown variant `sctp`"),
-            (&format!("{sizes}{flood}way = \"mesh\""), "21:7", "single or dual"),
+            (&format!("{sizes}{flood}way = \"mesh\""), "15:1", "a mesh has three ports or more"),
             (&format!("{sizes}{flood}line = \"fast\""), "21:8", "fast"),
             (&format!("{sizes}{flood}flows = 1000001"), "21:9", "1 to 1000000"),
             (&format!("{sizes}{flood}vlans = [4095]"), "21:10", "1 to 4094"),

@@ -6,7 +6,7 @@
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    BenchPlan, BenchPort, BenchTest, BenchWay, Failure, Fault, GeneratorKind, Tester as Found,
+    BenchPlan, BenchTest, BenchWay, Failure, Fault, GeneratorKind, Tester as Found,
 };
 
 use super::bed::{Ask, Bed, Ended};
@@ -35,14 +35,10 @@ pub(super) fn over_own_cable(
     context: &mut Context<'_>,
 ) -> Result<Found, Ended> {
     let lab = cable(mtu_bytes.max(MTU_MIN))?;
-    let port = |host: &str| BenchPort {
-        interface: "eth0".to_owned(),
-        host: Some(host.to_owned()),
-        address: lab.address_of(host).map(|it| it.to_string()),
-        gateway: None,
-    };
+    let ports = lab.layout().bench_ports("a", "b", plan.frames.protocol);
+    let ports = ports.map_err(|error| Failure::new(Fault::System, "plan", "a cable", error))?;
     let mut own = plan.clone();
-    own.ports = vec![port("a"), port("b")];
+    own.ports = ports;
     own.way = BenchWay::Single;
     own.generator = Some(kind);
     own.frames.vlans.clear();

@@ -55,14 +55,23 @@ fn ports(args: &Args) -> Result<(), Failure> {
         return Err(refused(&again.interface, "it is there twice", "name two interfaces"));
     }
     let ways = &args.frames;
-    let count = if args.made.device.is_some() { 2 } else { ports.len() };
-    if count > 2 && !ways.mesh {
-        let reason = format!("{count} interfaces");
-        return Err(refused("the ports", reason, "two, or --mesh for all with all"));
+    let count = match &args.made.device {
+        Some(_) => suite::port_count(args),
+        None => ports.len(),
+    };
+    if count > 2 && !ways.mesh && !suite::has_third(args) {
+        let reason = if ports.is_empty() { "--ports" } else { "interfaces" };
+        let reason = format!("{count} {reason}");
+        let advice = "two, or --mesh for all with all, or the tests addresses and blocking";
+        return Err(refused("the ports", reason, advice));
     }
-    if ways.mesh && count < 3 {
-        let reason = "a mesh has three ports or more";
-        return Err(refused("--mesh", reason, "two that send to each other are --dual"));
+    if count < 3 && (ways.mesh || suite::has_third(args)) {
+        let (what, advice) = if ways.mesh {
+            ("--mesh", "two that send to each other are --dual")
+        } else {
+            ("the tests", "name a third one, or --device bridge")
+        };
+        return Err(refused(what, "it needs three ports or more", advice));
     }
     addresses(args)
 }
@@ -109,6 +118,10 @@ fn made(args: &Args) -> Result<(), Failure> {
             let reason = "nothing here sets filters of a device outside";
             return Err(refused("--filters", reason, "set them there, or add --device router"));
         }
+        if flags.port_count.is_some() {
+            let reason = "ports of a device outside are the interfaces that are named";
+            return Err(refused("--ports", reason, "name more, or add --device bridge"));
+        }
         return Ok(());
     };
     let name = device.name();
@@ -119,6 +132,10 @@ fn made(args: &Args) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     if let Some(again) = flags.filters.iter().find(|filters| !seen.insert(**filters)) {
         return Err(refused("--filters", format!("{again} is there twice"), "name each once"));
+    }
+    if suite::port_count(args) > 2 && !device.has_many_ports() {
+        let reason = format!("{name} has two ports");
+        return Err(refused("--device", reason, "take bridge or router"));
     }
     if device.routes() && !is_ip(args.frames.protocol) {
         let reason = format!("{name} does not route {}", args.frames.protocol);

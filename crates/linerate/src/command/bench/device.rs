@@ -139,6 +139,11 @@ impl Device {
         matches!(self, Self::Router)
     }
 
+    /// Whether it can have more than two ports.
+    pub(super) const fn has_many_ports(&self) -> bool {
+        matches!(self, Self::Bridge | Self::Router)
+    }
+
     /// Whether it forwards by the headers of IP, and so only IP.
     pub(super) const fn routes(&self) -> bool {
         matches!(self, Self::Router | Self::XdpRouter)

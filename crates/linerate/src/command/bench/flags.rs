@@ -42,8 +42,9 @@ pub(crate) struct Args {
 }
 
 /// What a study's plan says itself.
-const OF_PLANS: [&str; 32] = [
+const OF_PLANS: [&str; 33] = [
     "ports",
+    "port_count",
     "device",
     "filters",
     "placement",
@@ -87,6 +88,11 @@ pub(super) struct Made {
     /// Filter rules of the router, each number a device of its own: 0,1,10,100,1000
     #[arg(long, value_name = "N,...", help_heading = "Device", value_delimiter = ',')]
     pub(super) filters: Vec<u32>,
+    /// Ports of a bridge or router made here, 3 to 8: for --mesh [default there: 4] and the tests
+    /// addresses and blocking [default there: 3]
+    #[arg(long = "ports", value_name = "N", help_heading = "Device", requires = "device",
+          value_parser = clap::value_parser!(u8).range(3..=8))]
+    pub(super) port_count: Option<u8>,
     /// Where the device runs: inline, on the processor of whoever sends, or threaded, on its own
     #[arg(long, value_name = "WHERE", help_heading = "Device", requires = "device")]
     pub(super) placement: Option<Placed>,

@@ -12,6 +12,7 @@ use linerate_core::units::print_span;
 
 use super::device::{Device, Planted};
 use super::flags::{Args, Placed};
+use super::suite;
 
 /// Header and FCS around the packet of a frame, and a tag.
 const AROUND_BYTES: u32 = 18;
@@ -70,7 +71,7 @@ impl Place<'_> {
         let mut lab = LabPlan {
             name: Some(id.to_owned()),
             quiet: true,
-            hosts: vec![host(SENDER), host(RECEIVER)],
+            hosts: self.hosts().iter().map(|name| host(name)).collect(),
             ..LabPlan::default()
         };
         let (name, placement) = (DEVICE.to_owned(), self.placement());
@@ -97,7 +98,15 @@ impl Place<'_> {
             }
         }
         lab.links = vec![self.link([SENDER, DEVICE]), self.link([DEVICE, RECEIVER])];
+        let further = &self.hosts()[2..];
+        lab.links.extend(further.iter().map(|name| self.link([DEVICE, name])));
         lab
+    }
+
+    /// A host for each port.
+    fn hosts(&self) -> Vec<String> {
+        let further = (3..=suite::port_count(self.args)).map(|number| format!("port{number}"));
+        [SENDER, RECEIVER].map(str::to_owned).into_iter().chain(further).collect()
     }
 
     fn placement(&self) -> Placement {

@@ -172,6 +172,22 @@ pub(super) fn tests(args: &Args) -> Vec<BenchTest> {
     tests
 }
 
+/// Whether a test needs a third port.
+pub(super) fn has_third(args: &Args) -> bool {
+    let of_many = [BenchTest::Addresses, BenchTest::Blocking];
+    tests(args).iter().any(|test| of_many.contains(test))
+}
+
+/// Ports of a device that is made here.
+pub(super) fn port_count(args: &Args) -> usize {
+    let usual = match (args.frames.mesh, has_third(args)) {
+        (true, _) => 4,
+        (false, true) => 3,
+        (false, false) => 2,
+    };
+    args.made.port_count.map_or(usual, usize::from)
+}
+
 fn goals(args: &Args) -> Vec<BenchGoal> {
     let goals = args.what.goals.0.iter().cloned();
     if args.what.quick { goals.map(quick).collect() } else { goals.collect() }
@@ -301,6 +317,10 @@ mod tests {
                 7,
             ),
             (&["--device", "cable", "--contract", "cir=10M,cbs=64K", "--dual"], 7),
+            (&["--device", "cable", "--contract", "pcr=1k,cdvt=4ms,scr=250,mbs=32,cell=128"], 1),
+            (&["--device", "bridge", "--mesh", "--ports", "5"], 7),
+            (&["--device", "router", "--mesh", "--protocol", "udp6"], 7),
+            (&["--device", "bridge", "--tests", "flood,blocking"], 7),
         ] {
             let study = study(flags);
             assert_eq!(study.check(), Ok(()), "{flags:?}");
@@ -367,6 +387,19 @@ mod tests {
         assert_eq!((times.soak_ns, times.repetitions), (3_600_000_000_000, 5));
         assert_eq!(plan.frames_per_sec_max, Some(14_880));
         assert_eq!(plan.line.map(|rate| rate.bits_per_sec()), Some(10_000_000));
+    }
+
+    #[test]
+    fn a_bridge_made_here_has_as_many_ports_as_are_asked_for() {
+        for (flags, ports) in [
+            (&["--mesh"][..], 4),
+            (&["--mesh", "--ports", "8"], 8),
+            (&["--tests", "addresses"], 3),
+            (&["--tests", "flood"], 2),
+        ] {
+            let flags = [&["--device", "bridge"], flags].concat();
+            assert_eq!(plans(&study(&flags))[0].ports.len(), ports, "{flags:?}");
+        }
     }
 
     #[test]
