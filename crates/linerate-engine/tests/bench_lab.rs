@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
 use linerate_sys::bpf::AttachMode;
 use linerate_sys::netlink::RouteSocket;
+use linerate_sys::raw_port::RawPort;
 use linerate_sys::stop::Stop;
 use linerate_sys::xdp::Wire;
 use linerate_sys::{bpf, clock, userns};
@@ -399,6 +401,44 @@ fn frames_that_come_back_to_their_port_are_a_loop_and_no_figure() {
     let trial = found.trials.last().unwrap();
     assert!(matches!(trial.invalid, Some(Invalid::Loop { .. })), "{:?}", trial.invalid);
     assert!(record.caveats.iter().any(|it| it.code == CaveatCode::TesterDisturbed));
+}
+
+/// PAUSE for the longest time, from a bridge's port (IEEE 802.3 annex 31B).
+fn pause() -> Vec<u8> {
+    let head = [0x01, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 9, 0x88, 8, 0, 1, 0xff, 0xff];
+    [&head[..], &[0; 42]].concat()
+}
+
+#[test]
+fn pause_frames_are_counted_and_make_a_caveat() {
+    for counter in [CounterKind::Packet, CounterKind::Xdp] {
+        if counter == CounterKind::Xdp && !may_run_in_kernel() {
+            return;
+        }
+        let Some(lab) = lab(CABLE) else { return };
+        let mut plan = plan(ports(&lab, &["a", "b"]), &[BenchTest::Soak]);
+        (plan.generator, plan.counter) = (Some(GeneratorKind::Packet), Some(counter));
+        let (lab, ended) = (&lab, &AtomicBool::new(false));
+        let record = thread::scope(|scope| {
+            scope.spawn(move || {
+                let began = clock::monotonic();
+                let send = || RawPort::open("eth0")?.send(&pause());
+                let waits = || clock::monotonic().since(began) < 3 * PATIENCE;
+                while !ended.load(Ordering::Relaxed) && waits() {
+                    lab.run_on("a", send).unwrap().unwrap();
+                    clock::sleep(Duration::from_millis(5));
+                }
+            });
+            let record = measure(lab, &plan);
+            ended.store(true, Ordering::Relaxed);
+            record
+        });
+        let found = record.bench.unwrap();
+        let trial = found.trials.last().unwrap();
+        assert!(trial.pause_frames > Some(0), "{counter:?} {trial:?}");
+        let caveat = record.caveats.iter().find(|it| it.code == CaveatCode::FlowControl).unwrap();
+        assert!(caveat.detail.ends_with("its throughput is that of flow control"), "{caveat}");
+    }
 }
 
 #[test]

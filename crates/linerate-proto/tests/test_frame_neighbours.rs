@@ -148,7 +148,7 @@ fn foreign_frames_are_told_apart() {
         [&[1, 0x80, 0xc2, 0, 0, last, 2, 0, 0, 0, 0, 1], &kind[..]].concat()
     };
     assert_eq!(ForeignKind::of(&to(0x0e, [0x88, 0xcc])), ForeignKind::LinkControl);
-    assert_eq!(ForeignKind::of(&to(0x01, [0x88, 0x08])), ForeignKind::LinkControl);
+    assert_eq!(ForeignKind::of(&to(0x01, [0x88, 0x08])), ForeignKind::Pause);
     assert_eq!(ForeignKind::of(&to(0x10, [0x88, 0xb5])), ForeignKind::Other);
     assert_eq!(ForeignKind::of(&[]), ForeignKind::Other);
 }

@@ -86,6 +86,7 @@ impl FrameTally {
             Kind::Arp => &mut self.foreign.arp,
             Kind::NeighbourDiscovery => &mut self.foreign.neighbour_discovery,
             Kind::LinkControl => &mut self.foreign.link_control,
+            Kind::Pause => &mut self.foreign.pause,
             Kind::Other if signature.is_some_and(|it| self.is_other_trial(it.trial)) => {
                 &mut self.foreign.other_trial
             }
@@ -174,11 +175,15 @@ enum Kind {
     Arp,
     NeighbourDiscovery,
     LinkControl,
+    Pause,
     Other,
 }
 
 /// What a frame without a signature of the trial is.
 fn kind_of(frame: &[u8]) -> Kind {
+    if half(frame, 12) == Some(0x8808) {
+        return Kind::Pause;
+    }
     // IEEE 802.1Q §8.6.3: addresses that bridges do not forward.
     if matches!(frame, [0x01, 0x80, 0xc2, 0, 0, last, ..] if *last < 16) {
         return Kind::LinkControl;
@@ -321,6 +326,7 @@ mod tests {
             ipv6(58, &[128]),
             typed([0x88, 0xcc], &[]),
             [&[0x01, 0x80, 0xc2, 0, 0, 0][..], &[0; 54]].concat(),
+            [&[0x01, 0x80, 0xc2, 0, 0, 1][..], &[2; 6], &[0x88, 8, 0, 1], &[0; 44]].concat(),
             frame(TRIAL + 1, 1, 0, 0),
             frame(0x5678_0001, 1, 0, 0),
             frame(0x9999_0001, 1, 0, 0),
@@ -334,6 +340,7 @@ mod tests {
             arp: 2,
             neighbour_discovery: 2,
             link_control: 2,
+            pause: 1,
             other_trial: 2,
             own: 1,
             other: 3,

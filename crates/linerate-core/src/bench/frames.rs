@@ -255,6 +255,8 @@ pub struct Foreign {
     pub neighbour_discovery: u64,
     /// Spanning tree and other frames to 01:80:c2:00:00:0x, LLDP and slow protocols among them.
     pub link_control: u64,
+    /// MAC control: PAUSE (IEEE 802.3 annex 31B) and priority flow control (EtherType 0x8808).
+    pub pause: u64,
     /// Test frames of another trial, or of this program elsewhere.
     pub other_trial: u64,
     /// Test frames of this trial that come in where they were sent from: a loop.

@@ -64,6 +64,8 @@ pub enum CaveatCode {
     TesterLimited,
     /// Trials of a device were spoilt by the tester or its host, and are not held against it.
     TesterDisturbed,
+    /// PAUSE frames came from a device: it told senders to wait.
+    FlowControl,
     /// What is here is a model's answer in virtual time: no packet was sent.
     VirtualTime,
 }

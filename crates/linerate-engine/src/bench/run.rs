@@ -173,6 +173,7 @@ fn caveats(found: &BenchResult) -> Vec<Caveat> {
             "leave the tester's processors alone",
         ));
     }
+    caveats.extend(flow_control(found));
     let limited: Vec<&GoalFound> = found.goals.iter().filter(|goal| goal.tester_limited).collect();
     if let Some(goal) = limited.first() {
         let detail =
@@ -181,4 +182,15 @@ fn caveats(found: &BenchResult) -> Vec<Caveat> {
         caveats.push(Caveat::new(CaveatCode::TesterLimited, detail, advice));
     }
     caveats
+}
+
+/// A device that sends PAUSE frames.
+fn flow_control(found: &BenchResult) -> Option<Caveat> {
+    let frames: u64 = found.trials.iter().filter_map(|trial| trial.pause_frames).sum();
+    (frames > 0).then(|| {
+        let detail = format!(
+            "{frames} PAUSE frames came from the device: its throughput is that of flow control"
+        );
+        Caveat::new(CaveatCode::FlowControl, detail, "switch it off at the device and at the ports")
+    })
 }

@@ -241,6 +241,7 @@ impl Bed for Simulated {
             intended_fps: ask.fps.map(|fps| fps as f64),
             ports: senders.iter().zip(&ways).map(port).collect(),
             stolen_ns: None,
+            pause_frames: None,
             invalid: is_spoilt.then(|| Invalid::CounterDrops { detail: "a full ring".to_owned() }),
             why: ask.why.clone(),
         };

@@ -135,6 +135,7 @@ impl Tester<'_, '_> {
             intended_fps: ask.fps.map(|fps| fps as f64),
             ports: ports.collect(),
             stolen_ns,
+            pause_frames: Some(counted.iter().map(|(foreign, _)| foreign.pause).sum()),
             invalid: None,
             why: ask.why.clone(),
         };

@@ -13,8 +13,10 @@ pub enum ForeignKind {
     Arp,
     /// ICMPv6 types 130 to 137 and 143: discovery of neighbours, routers and listeners.
     NeighbourDiscovery,
-    /// Spanning tree, LLDP, slow protocols, pause: to 01:80:c2:00:00:00 to 0f, or of their types.
+    /// Spanning tree, LLDP, slow protocols: to 01:80:c2:00:00:00 to 0f, or of their types.
     LinkControl,
+    /// PAUSE and priority flow control (IEEE 802.3 annex 31).
+    Pause,
     /// Everything else.
     Other,
 }
@@ -22,6 +24,9 @@ pub enum ForeignKind {
 impl ForeignKind {
     /// What kind of frame it is, by its headers alone.
     pub fn of(frame: &[u8]) -> Self {
+        if let Some([0x88, 0x08]) = frame.get(12..14) {
+            return Self::Pause;
+        }
         if let [1, 0x80, 0xc2, 0, 0, 0..=0x0f, ..] = frame {
             return Self::LinkControl;
         }
@@ -42,6 +47,7 @@ impl ForeignKind {
             Self::Arp => counts.arp += 1,
             Self::NeighbourDiscovery => counts.neighbour_discovery += 1,
             Self::LinkControl => counts.link_control += 1,
+            Self::Pause => counts.pause += 1,
             Self::Other => counts.other += 1,
         }
     }

@@ -219,6 +219,7 @@ fn trial(at_s: u64, intended: f64, sent: u64, received: u64) -> BenchTrial {
             ..TrialPort::default()
         }],
         stolen_ns: Some(0),
+        pause_frames: Some(0),
         invalid: None,
         why: Some("middle of the bounds".to_owned()),
     }

@@ -236,6 +236,7 @@ impl Sink {
             arp: sum(program::ARP),
             neighbour_discovery: sum(program::NEIGHBOUR),
             link_control: sum(program::LINK_CONTROL),
+            pause: sum(program::PAUSE),
             other_trial: sum(program::OTHER_TRIAL),
             own: sum(program::LOOP),
             other: sum(program::OTHER),

@@ -7,7 +7,7 @@
 //!         40 ... 55  frames of the slot that the bitmap remembers
 //!         56 ... 71  former trials
 //!         72 ...     slot 0: next number, last arrival; slot 1: ...
-//! counts   a row for each processor: six words for foreign frames, then for each slot
+//! counts   a row for each processor: seven words for foreign frames, then for each slot
 //!          0 frames  1 bytes  2 copies  3 reordered  4 wrong length  5 loss runs  6 longest
 //!          7 first  8 last  9 not remembered  10 latency  10 + WORDS gap
 //! ```
@@ -60,7 +60,8 @@ pub(super) const LINK_CONTROL: usize = 2;
 pub(super) const OTHER_TRIAL: usize = 3;
 pub(super) const LOOP: usize = 4;
 pub(super) const OTHER: usize = 5;
-pub(super) const FOREIGN_WORDS: usize = 6;
+pub(super) const PAUSE: usize = 6;
+pub(super) const FOREIGN_WORDS: usize = 7;
 
 /// The memory that program and process share.
 #[derive(Debug)]
@@ -392,6 +393,14 @@ impl<'a> Builder<'a> {
         asm.mov(Reg::R4, Reg::R2);
         asm.add(Reg::R4, 14);
         asm.jump_if(Condition::Greater, Reg::R4, Reg::R3, self.foreign);
+        // MAC control, whichever address it is to.
+        let not_pause = asm.label();
+        asm.load(Size::Half, Reg::R4, Reg::R2, 12);
+        asm.swap_be(Reg::R4, 16);
+        asm.jump_if(Condition::NotEqual, Reg::R4, 0x8808, not_pause);
+        asm.mov(Reg::R9, imm(PAUSE));
+        asm.jump(self.foreign);
+        asm.bind(not_pause);
         // 01:80:c2:00:00:0x
         asm.load(Size::Word, Reg::R4, Reg::R2, 0);
         asm.swap_be(Reg::R4, 32);
@@ -439,7 +448,7 @@ impl<'a> Builder<'a> {
         asm.bind(self.foreign);
         asm.call(helper::GET_SMP_PROCESSOR_ID);
         asm.jump_if(Condition::GreaterOrEqual, Reg::R0, imm(self.maps.cpus), pass);
-        asm.jump_if(Condition::Greater, Reg::R9, imm(OTHER), pass);
+        asm.jump_if(Condition::GreaterOrEqual, Reg::R9, imm(FOREIGN_WORDS), pass);
         asm.alu(Alu::Mul, Reg::R0, imm(self.maps.row() * 8));
         asm.mov(Reg::R2, Reg::R9);
         asm.lsh(Reg::R2, 3);

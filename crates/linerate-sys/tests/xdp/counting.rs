@@ -25,8 +25,9 @@ fn expected(trial: u32, streams: &[(u8, u64)]) -> Expected {
 }
 
 fn foreign_frames(foreign: Foreign) -> u64 {
-    let Foreign { arp, neighbour_discovery, link_control, other_trial, own, other } = foreign;
-    arp + neighbour_discovery + link_control + other_trial + own + other
+    let Foreign { arp, neighbour_discovery, link_control, pause, other_trial, own, other } =
+        foreign;
+    arp + neighbour_discovery + link_control + pause + other_trial + own + other
 }
 
 #[test]
@@ -99,6 +100,8 @@ fn foreign_frames_are_told_apart() {
         to(typed(0x0026, 60), 0x00),
         to(typed(0x88cc, 60), 0x0e),
         to(typed(0x8809, 60), 0x02),
+        to(typed(0x8808, 60), 0x01),
+        typed(0x8808, 60),
         // A stale one of this process, one of the former trial, an unknown stream.
         signed(TRIAL + 1, 0, 0, 60),
         signed(0x7777_0001, 0, 0, 60),
@@ -118,6 +121,7 @@ fn foreign_frames_are_told_apart() {
         arp: 2,
         neighbour_discovery: 3,
         link_control: 3,
+        pause: 2,
         other_trial: 3,
         own: 1,
         other: 4,

@@ -303,6 +303,10 @@ pub struct BenchTrial {
     /// Processor time that the host of a virtual machine took meanwhile, ns of all processors.
     #[serde(default)]
     pub stolen_ns: Option<u64>,
+    /// PAUSE and priority flow control frames that came in at all ports; null when not counted.
+    /// An interface that obeys them keeps them to itself.
+    #[serde(default)]
+    pub pause_frames: Option<u64>,
     /// Why it says nothing about the device; null when it does.
     #[serde(default)]
     pub invalid: Option<Invalid>,
