@@ -41,6 +41,18 @@ pub struct BenchTest {
     /// Length of a trial of latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_seconds: Option<f64>,
+    /// Length of a soak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soak_seconds: Option<f64>,
+    /// Wait before each trial, after learning frames (RFC 2544 §23 has 2 s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_seconds: Option<f64>,
+    /// Wait after each trial for frames still on their way (2 s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_seconds: Option<f64>,
+    /// Wait after that for the device to come to rest (5 s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_seconds: Option<f64>,
     /// Trials of latency and of bursts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<u32>,
@@ -208,8 +220,11 @@ impl BenchTest {
         BenchTimes {
             trial_ns: self.trial_seconds.map_or(usual.trial_ns, nanos),
             latency_ns: self.latency_seconds.map_or(usual.latency_ns, nanos),
+            soak_ns: self.soak_seconds.map_or(usual.soak_ns, nanos),
+            before_ns: self.before_seconds.map_or(usual.before_ns, nanos),
+            after_ns: self.after_seconds.map_or(usual.after_ns, nanos),
+            settle_ns: self.settle_seconds.map_or(usual.settle_ns, nanos),
             repetitions: self.trials.unwrap_or(usual.repetitions),
-            ..usual
         }
     }
 }

@@ -205,6 +205,17 @@ fn once<'a>(key: &'static str, names: impl Iterator<Item = &'a str>) -> Checked 
 fn check_numbers(bench: &BenchTest) -> Checked {
     check_span("trial_seconds", bench.trial_seconds, &[Step::Key("trial_seconds")])?;
     check_span("latency_seconds", bench.latency_seconds, &[Step::Key("latency_seconds")])?;
+    check_span("soak_seconds", bench.soak_seconds, &[Step::Key("soak_seconds")])?;
+    for (key, seconds) in [
+        ("before_seconds", bench.before_seconds),
+        ("after_seconds", bench.after_seconds),
+        ("settle_seconds", bench.settle_seconds),
+    ] {
+        if let Some(seconds) = seconds.filter(|it| !(0.0..=SECONDS_MAX).contains(it)) {
+            let message = format!("{key} is {seconds}; use 0 or more, at most a day");
+            return problem(&[Step::Key(key)], message);
+        }
+    }
     let bounds = [
         ("quick", bench.quick, QUICK_MAX),
         ("trials", bench.trials.map(u64::from), TRIALS_MAX.into()),
@@ -352,6 +363,16 @@ mod tests {
     const CELLS: &str = "cell_contract = { pcr = 1000, cdvt = \"4ms\", scr = 250, mbs = 32 }";
 
     #[test]
+    fn a_study_can_have_the_waits_of_rfc_2544() {
+        let plans = plans(
+            "frame_sizes = [64]\nmeasures = [\"soak\", \"throughput\"]\ntrial_seconds = 60.0\n\
+             latency_seconds = 120.0\nsoak_seconds = 3600.0\nbefore_seconds = 2.0\n\
+             after_seconds = 2.0\nsettle_seconds = 5.0\ntrials = 20",
+        );
+        assert_eq!(plans[0].2.times, BenchTimes::rfc2544());
+    }
+
+    #[test]
     fn a_contract_of_cells_reaches_the_plan() {
         let keys = format!("frame_sizes = [64]\nmeasures = [\"contract\"]\n{CELLS}");
         let ordered = CellContract {
@@ -450,6 +471,8 @@ mod tests {
             (&format!("{sizes}{flood}goals = [{{ name = \"x\" }}]"), "21:10", "trial_seconds"),
             (&format!("{sizes}{flood}quick = 0"), "21:9", "quick is 0; 1 to 1000"),
             (&format!("{sizes}{flood}trial_seconds = 0.0"), "21:17", "trial_seconds is 0"),
+            (&format!("{sizes}{flood}soak_seconds = 0.0"), "21:16", "soak_seconds is 0"),
+            (&format!("{sizes}{flood}settle_seconds = -1.0"), "21:18", "settle_seconds is -1"),
             (&format!("{sizes}{flood}protocol = \"ipx\""), "15:1", "none here routes ipx"),
             (&format!("{sizes}{flood}protocol = \"sctp\""), "21:12", "unknown variant `sctp`"),
             (&format!("{sizes}{flood}way = \"mesh\""), "15:1", "a mesh has three ports or more"),

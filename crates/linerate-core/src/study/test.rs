@@ -187,6 +187,10 @@ struct TestTable {
     quick: Option<u64>,
     trial_seconds: Option<f64>,
     latency_seconds: Option<f64>,
+    soak_seconds: Option<f64>,
+    before_seconds: Option<f64>,
+    after_seconds: Option<f64>,
+    settle_seconds: Option<f64>,
     trials: Option<u32>,
     protocol: Option<BenchProtocol>,
     flows: Option<u32>,
@@ -322,7 +326,7 @@ impl TestTable {
     }
 
     /// Keys that only a device benchmark has.
-    fn keys_of_bench(&self) -> [(&'static str, bool); 21] {
+    fn keys_of_bench(&self) -> [(&'static str, bool); 25] {
         [
             ("frame_sizes", self.frame_sizes.is_some()),
             ("mix", self.mix.is_some()),
@@ -331,6 +335,10 @@ impl TestTable {
             ("quick", self.quick.is_some()),
             ("trial_seconds", self.trial_seconds.is_some()),
             ("latency_seconds", self.latency_seconds.is_some()),
+            ("soak_seconds", self.soak_seconds.is_some()),
+            ("before_seconds", self.before_seconds.is_some()),
+            ("after_seconds", self.after_seconds.is_some()),
+            ("settle_seconds", self.settle_seconds.is_some()),
             ("trials", self.trials.is_some()),
             ("protocol", self.protocol.is_some()),
             ("flows", self.flows.is_some()),
@@ -357,6 +365,10 @@ impl TestTable {
             quick: self.quick,
             trial_seconds: self.trial_seconds,
             latency_seconds: self.latency_seconds,
+            soak_seconds: self.soak_seconds,
+            before_seconds: self.before_seconds,
+            after_seconds: self.after_seconds,
+            settle_seconds: self.settle_seconds,
             trials: self.trials,
             protocol: self.protocol,
             flows: self.flows,

@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 /// What a study's plan says itself.
-const OF_PLANS: [&str; 33] = [
+const OF_PLANS: [&str; 35] = [
     "ports",
     "port_count",
     "device",
@@ -54,7 +54,9 @@ const OF_PLANS: [&str; 33] = [
     "rfc2544",
     "trial_time",
     "soak_time",
+    "before",
     "wait",
+    "settle",
     "repeat",
     "reset_command",
     "contract",
@@ -137,9 +139,15 @@ pub(super) struct What {
     /// Length of a soak
     #[arg(long, value_name = "TIME", help_heading = "Tests", value_parser = parse_span)]
     pub(super) soak_time: Option<Duration>,
-    /// Wait after each trial for frames on their way
+    /// Wait before each trial, after the frames by which a device learns (RFC 2544 has 2s)
+    #[arg(long, value_name = "TIME", help_heading = "Tests", value_parser = parse_span)]
+    pub(super) before: Option<Duration>,
+    /// Wait after each trial for frames on their way (2s)
     #[arg(long, value_name = "TIME", help_heading = "Tests", value_parser = parse_span)]
     pub(super) wait: Option<Duration>,
+    /// Wait after that for the device to come to rest (5s)
+    #[arg(long, value_name = "TIME", help_heading = "Tests", value_parser = parse_span)]
+    pub(super) settle: Option<Duration>,
     /// Repetitions of latency and bursts
     #[arg(long, value_name = "N", help_heading = "Tests",
           value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -220,7 +220,9 @@ fn times(args: &Args) -> BenchTimes {
     set(&mut times.trial_ns, args.what.trial_time);
     set(&mut times.latency_ns, args.what.trial_time);
     set(&mut times.soak_ns, args.what.soak_time);
+    set(&mut times.before_ns, args.what.before);
     set(&mut times.after_ns, args.what.wait);
+    set(&mut times.settle_ns, args.what.settle);
     times.repetitions = args.what.repeat.unwrap_or(times.repetitions);
     times
 }
@@ -354,8 +356,12 @@ mod tests {
             "2s",
             "--soak-time",
             "1h",
+            "--before",
+            "3s",
             "--wait",
             "1s",
+            "--settle",
+            "4s",
             "--repeat",
             "5",
             "-b",
@@ -384,6 +390,7 @@ mod tests {
         assert_eq!(plan.goals, [BenchGoal::typical()]);
         let times = &plan.times;
         assert_eq!((times.trial_ns, times.after_ns), (2_000_000_000, 1_000_000_000));
+        assert_eq!((times.before_ns, times.settle_ns), (3_000_000_000, 4_000_000_000));
         assert_eq!((times.soak_ns, times.repetitions), (3_600_000_000_000, 5));
         assert_eq!(plan.frames_per_sec_max, Some(14_880));
         assert_eq!(plan.line.map(|rate| rate.bits_per_sec()), Some(10_000_000));
