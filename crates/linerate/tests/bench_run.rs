@@ -114,6 +114,55 @@ fn a_kept_run_has_a_report_and_its_labels_and_the_forms_that_were_asked_for() {
 }
 
 #[test]
+fn the_report_of_a_router_has_the_headings_of_bradners_table() {
+    if cannot() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let report = directory.path().join("report");
+    let goal = "mine:final=100ms,sum=100ms,loss=0,width=50%";
+    let flags = [
+        "bench",
+        "--device",
+        "router",
+        "--filters",
+        "0,10",
+        "--tests",
+        "flood,throughput",
+        "--goals",
+        goal,
+        "-b",
+        "2k",
+        "--trial-time",
+        "100ms",
+        "--before",
+        "0s",
+        "--settle",
+        "0s",
+        "--sizes",
+        "64",
+        "--no-save",
+        "--report",
+        &report.display().to_string(),
+    ];
+    let output = linerate(&flags);
+    if stderr(&output).contains("nft is not installed") || disturbed(&output) {
+        println!("skipped: {}", stderr(&output).lines().last().unwrap_or_default());
+        return;
+    }
+    let page = std::fs::read_to_string(report.join("index.html")).expect("a page");
+    // As in 1990: size, theoretical, test, max rate, flood rate, then the filters.
+    let (_, table) = page.split_once("<thead>").expect("a table");
+    let (head, _) = table.split_once("</thead>").expect("a head");
+    let mut rest = head;
+    for heading in ["size", "theoretical", "test", "max rate", "flood rate", "10", "filters"] {
+        let found = rest.split_once(heading);
+        rest = found.unwrap_or_else(|| panic!("{heading} is not in its place in {head}")).1;
+    }
+    assert!(page.contains("<th scope=\"row\">64"), "{page}");
+}
+
+#[test]
 fn a_run_that_is_stopped_shows_what_it_has_and_goes_on_later() {
     if cannot() {
         return;
