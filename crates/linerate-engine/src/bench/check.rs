@@ -8,7 +8,7 @@ use linerate_core::record::{BenchTrial, Invalid, TrialPort};
 use linerate_sys::netlink::LinkCounters;
 
 /// A generator that sends less than this share of what it was asked for fell short.
-const SHORT: f64 = 0.995;
+pub(super) const SHORT: f64 = 0.995;
 
 /// Stolen share of the processors' time in which losses are the host's as likely as the device's.
 const STOLEN: f64 = 0.01;

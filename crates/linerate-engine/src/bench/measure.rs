@@ -17,8 +17,10 @@ use super::bed::{Ask, Bed, Ended, Outcome};
 /// No search goes below this load, frames per second.
 const LEAST_FPS: u64 = 10;
 
-/// A load is offered when the rate of its frames is this share of it; beyond lies the clock.
-const OFFERED: f64 = 0.999;
+/// A load is offered when the rate of its frames is this share of it, as for a trial's validity:
+/// what was really offered is what a result says (RFC 2285 §3.5.2). Below, what is missing counts
+/// as lost (RFC 9971).
+const OFFERED: f64 = super::check::SHORT;
 
 /// Loads of the loss curve: from the largest down by a tenth of it (RFC 2544 §26.3).
 const CURVE_STEPS: u64 = 10;
@@ -135,6 +137,7 @@ fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
     let worst =
         outcome.trial.ports.iter().max_by_key(|port| (port.lost(), std::cmp::Reverse(port.sent)));
     let (sent, received) = worst.map_or((0, 0), |port| in_time(port, trial));
+    let offered_fps = worst.map_or(0.0, |port| port.offered_fps.min(trial.load_fps as f64));
     let loss_runs = worst.map(|port| port.loss_runs);
     let invalid = match &outcome.trial.invalid {
         None => None,
@@ -147,7 +150,12 @@ fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
         Some(Invalid::Loop { .. }) => Some(Spoilt::Loop),
         Some(Invalid::CountsDisagree { detail }) => Some(Spoilt::Other(detail.clone())),
     };
-    TrialOutcome { loss_runs, invalid, ..TrialOutcome::complete(trial, sent, received) }
+    let elapsed_ns = match sent > 1 && offered_fps > 0.0 {
+        true => (sent as f64 / offered_fps * 1e9) as u64,
+        false => trial.duration_ns,
+    };
+    let complete = TrialOutcome::complete(trial, sent, received);
+    TrialOutcome { loss_runs, invalid, elapsed_ns, ..complete }
 }
 
 /// Frames that were sent within the trial's time, and those of them that came: a generator that is
@@ -164,7 +172,7 @@ fn in_time(port: &TrialPort, trial: &LoadTrial) -> (u64, u64) {
 }
 
 fn goal_found(result: &GoalResult, bounds: &Bounds) -> GoalFound {
-    let lower = result.lower_fps.map(|fps| fps as f64);
+    let lower = result.lower_fps.map(|fps| carried(fps as f64, result.offered_fps));
     let at_maximum = result.status == Status::AtMaximum;
     GoalFound {
         goal: result.goal.name.clone(),
@@ -177,6 +185,12 @@ fn goal_found(result: &GoalResult, bounds: &Bounds) -> GoalFound {
             || lower.is_some_and(|fps| bounds.is_tester_limited(fps)),
         loss_ratio_below: result.zero_loss_bound(),
     }
+}
+
+/// What the device carried at a load that it passed: a tester that paused offered less.
+fn carried(load_fps: f64, offered_fps: Option<f64>) -> f64 {
+    // Less than a frame in a thousand is the clock of counting.
+    offered_fps.filter(|it| *it < load_fps * 0.999).unwrap_or(load_fps)
 }
 
 /// How often the device stops for a moment, where that is what pulls strict below typical.
@@ -394,6 +408,33 @@ mod tests {
         assert!(goal.tester_limited);
         // Nothing of 5000 frames was lost: below 3 / 5000.
         assert!((goal.loss_ratio_below.unwrap() - 6e-4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_a_tester_that_pauses_offered_is_what_a_device_carried() {
+        let trial = LoadTrial {
+            load_fps: 1000,
+            duration_ns: SECOND_NS,
+            stop_at_lost: None,
+            goal: 0,
+            why: Why::Maximum,
+        };
+        let at = |share: f64| {
+            let mut outcome =
+                Simulated::new(Device::default()).trial(&ask_for(&trial)).expect("a trial");
+            outcome.trial.ports[0].offered_fps = 1000.0 * share;
+            told(&trial, &outcome)
+        };
+        // 4 ms of pauses in a second: within the width of every goal, and said.
+        let paused = at(0.996);
+        assert_eq!(paused.loss_ratio(), 0.0);
+        let offered = paused.offered_fps().unwrap();
+        assert!((offered - 996.0).abs() < 1e-3, "{offered}");
+        assert_eq!(carried(1000.0, Some(offered)), offered);
+        // 10 ms are another load: what is missing counts as lost.
+        assert!((at(0.99).loss_ratio() - 0.01).abs() < 1e-9);
+        // The clock of a generator is no pause.
+        assert_eq!(carried(1000.0, at(0.9995).offered_fps()), 1000.0);
     }
 
     #[test]

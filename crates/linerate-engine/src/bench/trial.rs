@@ -28,6 +28,10 @@ fn again(trial: &BenchTrial) -> u32 {
     }
 }
 
+/// Frames that leave at once when a generator was held up: half of what the smallest buffers of
+/// devices hold.
+const BEHIND: u32 = 32;
+
 /// How often the trial's end is looked for.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -156,7 +160,7 @@ impl Tester<'_, '_> {
         let part = |frames: u64, pace| FrameLoad {
             frames: frames.max(1),
             pace,
-            when_late: WhenLate::KeepSchedule,
+            when_late: when_late(ask.test),
             burst: self.frames.burst.max(1),
             mix: Vec::new(),
         };
@@ -270,6 +274,26 @@ impl Tester<'_, '_> {
             }
             clock::sleep(Duration::from_nanos(left.min(50_000_000)));
         }
+    }
+}
+
+/// A trial at a constant load holds at most [`BEHIND`] frames back and loses time otherwise: the
+/// burst after a pause of the tester would be a load that nobody asked for. Where frames are
+/// numbered in time, as in trains and when a device is away, the schedule counts.
+const fn when_late(test: BenchTest) -> WhenLate {
+    match test {
+        BenchTest::Throughput
+        | BenchTest::LossCurve
+        | BenchTest::Latency
+        | BenchTest::Overload
+        | BenchTest::Soak => WhenLate::Within(BEHIND),
+        BenchTest::Flood
+        | BenchTest::BackToBack
+        | BenchTest::Recovery
+        | BenchTest::Reset
+        | BenchTest::Addresses
+        | BenchTest::Blocking
+        | BenchTest::Contract => WhenLate::KeepSchedule,
     }
 }
 
