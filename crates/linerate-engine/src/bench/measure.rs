@@ -223,7 +223,7 @@ pub(super) fn loss_curve(
     Ok(())
 }
 
-/// What comes out beyond the throughput (RFC 2889 §5.3, RFC 1242 §3.15).
+/// What comes out beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
 pub(super) fn overload(
     bed: &mut dyn Bed,
     plan: &BenchPlan,

@@ -236,9 +236,9 @@ pub enum BenchTest {
     Reset,
     /// How many addresses a bridge remembers, and how fast it learns them (RFC 2889 §5.7, §5.8).
     Addresses,
-    /// Forwarding beyond the throughput (RFC 2889 §5.3).
+    /// Forwarding beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
     Overload,
-    /// Whether one full output holds up another, or the sender (RFC 2889 §5.4).
+    /// Whether one full output holds up another, or the sender (RFC 2889 §5.5).
     Blocking,
     /// A long run at the typical throughput.
     Soak,
@@ -281,7 +281,7 @@ impl FromStr for BenchTest {
     }
 }
 
-/// What a search for the highest rate goes by (the search goal of MLRsearch).
+/// What a search for the highest rate goes by (the search goal of RFC 9971, MLRsearch).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BenchGoal {
     /// For tables: `strict`, `typical`.
