@@ -1,5 +1,6 @@
 //! Tests at constant loads: flood, throughput, loss and overload curves, latency, soak.
 
+use linerate_core::bench::latency::Delays;
 use linerate_core::bench::medium::is_tester_limited;
 use linerate_core::bench::pair::{Cause, Pair};
 use linerate_core::bench::search::{
@@ -7,10 +8,9 @@ use linerate_core::bench::search::{
     TrialOutcome, Tried, Why,
 };
 use linerate_core::record::{
-    BenchGoal, BenchLatency, BenchPlan, BenchResult, BenchTest, Distribution, Failure, Fault,
-    GoalFound, Invalid, LatencyKind, LoadPoint, MetricId, RateFound, Soak, TrialPort,
+    BenchGoal, BenchLatency, BenchPlan, BenchResult, BenchTest, Failure, Fault, GoalFound, Invalid,
+    LoadPoint, RateFound, Soak, TrialPort,
 };
-use linerate_core::stats::LogHistogram;
 
 use super::bed::{Ask, Bed, Ended, Outcome};
 
@@ -244,90 +244,21 @@ pub(super) fn overload(
 }
 
 /// Delays at one load, of every frame of all repetitions. `frame_ns` is the time of a frame on the
-/// medium, 0 without one.
+/// medium.
 pub(super) fn latency(
     bed: &mut dyn Bed,
     plan: &BenchPlan,
     fps: f64,
-    frame_ns: u64,
+    frame_ns: Option<u64>,
 ) -> Result<Vec<BenchLatency>, Ended> {
-    let (mut all, mut medians) = (LogHistogram::default(), Vec::new());
-    let mut exact = Exact::default();
+    let mut delays = Delays::default();
     for _ in 0..plan.times.repetitions.max(1) {
         let ask = Ask::new(BenchTest::Latency, Some(fps.max(1.0) as u64), plan.times.latency_ns);
         let outcome = bed.trial(&ask)?;
-        for (_, received) in outcome.ways.iter().flat_map(|way| &way.received) {
-            let spread = &received.latency;
-            if spread.bins.count() == 0 {
-                continue;
-            }
-            medians.extend(spread.bins.quantile(0.5));
-            exact.take(spread.min_ns, spread.max_ns, spread.sum_ns, spread.bins.count());
-            all.merge(&spread.bins);
-        }
+        let received = outcome.ways.iter().flat_map(|way| &way.received);
+        delays.add(received.map(|(_, received)| &received.latency));
     }
-    if exact.count == 0 {
-        return Ok(Vec::new());
-    }
-    let of = |kind, less_ns| latency_of(kind, less_ns, fps, &all, &exact, &medians);
-    if frame_ns == 0 {
-        return Ok(vec![of(LatencyKind::StoreAndForward, 0)]);
-    }
-    // The stamp is at the first bit out of the tester, the arrival at the last bit in: two times a
-    // frame for last bit in to first bit out, one for first to first (RFC 1242 §3.8).
-    Ok(vec![of(LatencyKind::StoreAndForward, 2 * frame_ns), of(LatencyKind::CutThrough, frame_ns)])
-}
-
-#[derive(Default)]
-struct Exact {
-    min: Option<u64>,
-    max: u64,
-    sum: u128,
-    count: u64,
-}
-
-impl Exact {
-    fn take(&mut self, min: u64, max: u64, sum: u64, count: u64) {
-        self.min = Some(self.min.map_or(min, |it| it.min(min)));
-        self.max = self.max.max(max);
-        self.sum += u128::from(sum);
-        self.count += count;
-    }
-}
-
-fn latency_of(
-    kind: LatencyKind,
-    less_ns: u64,
-    fps: f64,
-    all: &LogHistogram,
-    exact: &Exact,
-    medians: &[u64],
-) -> BenchLatency {
-    let mut shifted = LogHistogram::default();
-    for (value, count) in all.bins() {
-        shifted.record_many(value.saturating_sub(less_ns), count);
-    }
-    let at = |share| shifted.quantile(share).unwrap_or(0) as f64;
-    let less = less_ns as f64;
-    let min_ns = exact.min.unwrap_or(0).saturating_sub(less_ns);
-    let range = |pick: fn(f64, f64) -> f64| {
-        medians.iter().map(|it| it.saturating_sub(less_ns) as f64).reduce(pick)
-    };
-    BenchLatency {
-        kind,
-        offered_fps: fps,
-        distribution: Distribution::from_histogram(MetricId::FrameLatency, &shifted),
-        min_ns,
-        mean_ns: exact.sum as f64 / exact.count as f64 - less,
-        p50_ns: at(0.5),
-        p90_ns: at(0.9),
-        p99_ns: at(0.99),
-        p999_ns: at(0.999),
-        max_ns: exact.max.saturating_sub(less_ns),
-        pdv_ns: at(0.999) - min_ns as f64,
-        p50_range_ns: range(f64::min).zip(range(f64::max)),
-        frames: exact.count,
-    }
+    Ok(delays.latency(fps, frame_ns))
 }
 
 /// A long run at one load, second by second.
@@ -364,6 +295,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::record::LatencyKind;
+
     use super::super::simulated::{Device, Simulated, plan};
     use super::*;
 
@@ -513,7 +446,7 @@ mod tests {
         // 50 us a frame in the device; 5 us a frame on the medium.
         let device = Device { capacity_fps: 20_000, ..Device::default() };
         let plan = plan(SECOND_NS / 10);
-        let found = latency(&mut Simulated::new(device), &plan, 1000.0, 5000).unwrap();
+        let found = latency(&mut Simulated::new(device), &plan, 1000.0, Some(5000)).unwrap();
         let [store, cut] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((store.kind, cut.kind), (LatencyKind::StoreAndForward, LatencyKind::CutThrough));
         assert_eq!((store.min_ns, cut.min_ns), (40_000, 45_000));

@@ -1,5 +1,6 @@
 //! One benchmark from its plan to its record.
 
+use linerate_core::bench::latency::frame_time_ns;
 use linerate_core::bench::medium::Medium;
 use linerate_core::record::{
     BenchPlan, BenchResult, BenchTest, Caveat, CaveatCode, Event, Failure, Fault, GoalFound, Plan,
@@ -66,7 +67,8 @@ fn measure_all(
         asked_max: plan.frames_per_sec_max,
     };
     found.tester = Some(own);
-    let frame_ns = found.theoretical_fps.map_or(0, |fps| (1e9 / fps) as u64);
+    let frame = FrameLen::from_bytes(plan.frames.size_bytes).ok();
+    let frame_ns = line.zip(frame).and_then(|(line, frame)| frame_time_ns(frame, line));
     let mut tester = Tester::open(plan, places, context)?;
     let outcome = tests(plan, &bounds, frame_ns, &mut tester, found);
     found.trials = std::mem::take(&mut tester.trials);
@@ -76,7 +78,7 @@ fn measure_all(
 fn tests(
     plan: &BenchPlan,
     bounds: &Bounds,
-    frame_ns: u64,
+    frame_ns: Option<u64>,
     bed: &mut dyn Bed,
     found: &mut BenchResult,
 ) -> Result<(), Ended> {

@@ -197,6 +197,7 @@ fn latency(offered_fps: f64) -> BenchLatency {
         max_ns: 39_936,
         pdv_ns: 37_248.0,
         p50_range_ns: Some((2860.0, 2900.0)),
+        repeated: None,
         frames: 100,
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
 use crate::bench::congestion::Congestion;
+use crate::bench::latency::LatencyRepeats;
 use crate::record::Distribution;
 
 /// What was found with frames of one length.
@@ -158,21 +159,24 @@ pub struct BenchLatency {
     pub min_ns: u64,
     /// Mean.
     pub mean_ns: f64,
-    /// Median: the typical latency of RFC 8219 §7.2.
+    /// Median.
     pub p50_ns: f64,
     /// 90th percentile.
     pub p90_ns: f64,
     /// 99th percentile.
     pub p99_ns: f64,
-    /// 99.9th percentile: the worst-case latency of RFC 8219 §7.2.
+    /// 99.9th percentile.
     pub p999_ns: f64,
     /// Largest.
     pub max_ns: u64,
-    /// 99.9th percentile less the smallest: PDV of RFC 8219 §7.3.1.
+    /// 99.9th percentile less the smallest.
     pub pdv_ns: f64,
     /// Median over each repetition, smallest and largest of them.
     #[serde(default)]
     pub p50_range_ns: Option<(f64, f64)>,
+    /// Each repetition by itself, as RFC 8219 §7.2 and §7.3.1 ask.
+    #[serde(default)]
+    pub repeated: Option<LatencyRepeats>,
     /// Frames.
     pub frames: u64,
 }
