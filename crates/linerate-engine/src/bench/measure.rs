@@ -1,5 +1,6 @@
 //! Tests at constant loads: flood, throughput, loss and overload curves, latency, soak.
 
+use linerate_core::bench::curve;
 use linerate_core::bench::latency::Delays;
 use linerate_core::bench::medium::is_tester_limited;
 use linerate_core::bench::pair::{Cause, Pair};
@@ -7,6 +8,7 @@ use linerate_core::bench::search::{
     Controller, Goal, GoalResult, Invalid as Spoilt, LoadTrial, MultiSearch, Range, Status,
     TrialOutcome, Tried, Why,
 };
+use linerate_core::bench::soak::{Interval, Intervals};
 use linerate_core::record::{
     BenchGoal, BenchLatency, BenchPlan, BenchResult, BenchTest, Failure, Fault, GoalFound, Invalid,
     LoadPoint, RateFound, Soak, TrialPort,
@@ -21,12 +23,6 @@ const LEAST_FPS: u64 = 10;
 /// what was really offered is what a result says (RFC 2285 §3.5.2). Below, what is missing counts
 /// as lost (RFC 9971).
 const OFFERED: f64 = super::check::SHORT;
-
-/// Loads of the loss curve: from the largest down by a tenth of it (RFC 2544 §26.3).
-const CURVE_STEPS: u64 = 10;
-
-/// Loads of the overload curve, as shares of the throughput in per cent.
-const OVERLOAD: [u64; 5] = [110, 125, 150, 200, 300];
 
 /// What the loads of a device are held against.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +63,7 @@ pub(super) fn throughput(
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
     let range = Range { min_fps: LEAST_FPS, max_fps: bounds.max_fps() };
-    let mut goals: Vec<Goal> = plan.goals.iter().map(goal).collect();
+    let mut goals: Vec<Goal> = plan.goals.iter().map(BenchGoal::search).collect();
     // Cheap ones first: they leave bounds for the dear ones.
     goals.sort_by_key(|goal| goal.duration_sum_ns);
     let search = MultiSearch::new(goals, range)
@@ -94,18 +90,6 @@ fn keep(search: &MultiSearch, plan: &BenchPlan, bounds: &Bounds, found: &mut Ben
     };
     found.goals = plan.goals.iter().filter_map(of_goal).collect();
     found.stalls_per_sec = stalls(&results, search.trace());
-}
-
-fn goal(goal: &BenchGoal) -> Goal {
-    Goal {
-        name: goal.name.clone(),
-        final_duration_ns: goal.final_trial_ns,
-        duration_sum_ns: goal.duration_sum_ns,
-        loss_ratio: goal.loss_ratio,
-        exceed_ratio: goal.exceed_ratio,
-        width: goal.width,
-        initial_duration_ns: goal.final_trial_ns,
-    }
 }
 
 fn ask_for(trial: &LoadTrial) -> Ask {
@@ -208,19 +192,27 @@ pub(super) fn loss_curve(
     bounds: &Bounds,
     curve: &mut Vec<LoadPoint>,
 ) -> Result<(), Ended> {
-    let max = bounds.max_fps();
-    let mut clean = 0;
-    for step in (1..=CURVE_STEPS).rev() {
-        let fps = (u128::from(max) * u128::from(step) / u128::from(CURVE_STEPS)) as u64;
-        let ask = Ask::new(BenchTest::LossCurve, Some(fps.max(1)), plan.times.trial_ns);
-        let point = bed.trial(&ask)?.point();
-        clean = if point.sent == point.received { clean + 1 } else { 0 };
-        curve.push(point);
-        if clean == 2 {
-            break;
+    let series = curve::loss_curve(bounds.max_fps(), plan.times.trial_ns);
+    let mut series = series
+        .map_err(|error| Failure::new(Fault::Usage, "step down from", "the largest load", error))?;
+    while let Some(trial) = series.next().trial() {
+        let ask = Ask::new(BenchTest::LossCurve, Some(trial.load_fps), trial.duration_ns);
+        let outcome = bed.trial(&ask)?;
+        let told = told(&trial, &outcome);
+        let invalid = told.invalid.clone().filter(|_| !is_of_device(&outcome));
+        let told = TrialOutcome { invalid, ..told };
+        if told.invalidity().is_none() {
+            curve.push(outcome.point());
         }
+        series.take(told);
     }
     Ok(())
+}
+
+/// Whether load and loss of a trial are the device's. They are where the generator fell short:
+/// what it sent stands beside what it was asked for.
+fn is_of_device(outcome: &Outcome) -> bool {
+    matches!(outcome.trial.invalid, None | Some(Invalid::GeneratorShort { .. }))
 }
 
 /// What comes out beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
@@ -230,14 +222,10 @@ pub(super) fn overload(
     (bounds, throughput): (&Bounds, f64),
     curve: &mut Vec<LoadPoint>,
 ) -> Result<(), Ended> {
-    let most = bounds.max_fps() as f64;
-    for share in OVERLOAD {
-        let fps = throughput * share as f64 / 100.0;
-        let ask =
-            Ask::new(BenchTest::Overload, Some(fps.min(most).max(1.0) as u64), plan.times.trial_ns);
-        curve.push(bed.trial(&ask)?.point());
-        if fps >= most {
-            break;
+    for fps in curve::overload_loads(throughput, bounds.max_fps()) {
+        let outcome = bed.trial(&Ask::new(BenchTest::Overload, Some(fps), plan.times.trial_ns))?;
+        if is_of_device(&outcome) {
+            curve.push(outcome.point());
         }
     }
     Ok(())
@@ -261,34 +249,23 @@ pub(super) fn latency(
     Ok(delays.latency(fps, frame_ns))
 }
 
-/// A long run at one load, second by second.
-pub(super) fn soak(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Soak, Ended> {
-    let seconds = plan.times.soak_ns.div_ceil(SECOND_NS).max(1);
-    let mut outcomes = Vec::new();
-    for _ in 0..seconds {
+/// A long run at one load, second by second; nothing when the tester spoilt every one.
+pub(super) fn soak(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Option<Soak>, Ended> {
+    let mut intervals = Intervals::default();
+    for _ in 0..plan.times.soak_seconds() {
         let ask = Ask::new(BenchTest::Soak, Some(fps.max(1.0) as u64), SECOND_NS);
-        outcomes.push(bed.trial(&ask)?);
+        let outcome = bed.trial(&ask)?;
+        let received = || outcome.ways.iter().flat_map(|way| &way.received).map(|it| &it.1);
+        let runs = received().map(|it| it.loss_runs).sum();
+        let longest = received().map(|it| it.longest_loss_run).max().unwrap_or(0);
+        intervals.add(Interval {
+            point: outcome.point(),
+            duration_ns: SECOND_NS,
+            loss_runs: (runs, longest),
+            is_valid: is_of_device(&outcome),
+        });
     }
-    let points: Vec<LoadPoint> = outcomes.iter().map(Outcome::point).collect();
-    let (sent, came) =
-        points.iter().fold((0, 0), |(sent, came), it| (sent + it.sent, came + it.received));
-    let mean = |of: fn(&LoadPoint) -> f64| points.iter().map(of).sum::<f64>() / seconds as f64;
-    let received =
-        || outcomes.iter().flat_map(|it| &it.ways).flat_map(|way| &way.received).map(|it| &it.1);
-    Ok(Soak {
-        point: LoadPoint {
-            intended_fps: points[0].intended_fps,
-            offered_fps: mean(|it| it.offered_fps),
-            forwarded_fps: mean(|it| it.forwarded_fps),
-            loss_ratio: if sent > 0 { sent.saturating_sub(came) as f64 / sent as f64 } else { 0.0 },
-            sent,
-            received: came,
-        },
-        duration_ns: seconds * SECOND_NS,
-        errored_seconds: points.iter().filter(|it| it.received < it.sent).count() as u64,
-        loss_runs: received().map(|it| it.loss_runs).sum(),
-        longest_loss_run: received().map(|it| it.longest_loss_run).max().unwrap_or(0),
-    })
+    Ok(intervals.found())
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -435,7 +412,7 @@ mod tests {
         let mut bed = Simulated::new(Device { lose_every: Some(140), ..Device::default() });
         let mut plan = plan(SECOND_NS);
         plan.times.soak_ns = 3 * SECOND_NS;
-        let found = soak(&mut bed, &plan, 100.0).unwrap();
+        let found = soak(&mut bed, &plan, 100.0).unwrap().unwrap();
         assert_eq!((found.point.sent, found.point.received), (300, 298));
         assert_eq!((found.errored_seconds, found.loss_runs, found.longest_loss_run), (2, 2, 1));
         assert_eq!(found.duration_ns, 3 * SECOND_NS);

@@ -1,5 +1,6 @@
 //! One benchmark from its plan to its record.
 
+use linerate_core::bench::curve::Overload;
 use linerate_core::bench::latency::frame_time_ns;
 use linerate_core::bench::medium::Medium;
 use linerate_core::record::{
@@ -93,6 +94,10 @@ fn tests(
             }
             BenchTest::Overload => {
                 measure::overload(bed, plan, (bounds, throughput), &mut found.overload)?;
+                let senders = plan.way.senders(plan.ports.len()) as f64;
+                let known = found.goals.iter().find_map(|goal| goal.lower_fps);
+                let all = found.load_points().filter(|_| !found.overload.is_empty());
+                found.overloaded = Overload::of(all, known.map(|fps| fps * senders));
             }
             BenchTest::Latency => {
                 for fps in [throughput, self_test::LATENCY_FPS.min(throughput / 10.0)] {
@@ -107,7 +112,7 @@ fn tests(
                 let load = (throughput, bounds.max_fps());
                 found.recovery = Some(burst::recovery(bed, plan, load)?);
             }
-            BenchTest::Soak => found.soak = Some(measure::soak(bed, plan, throughput)?),
+            BenchTest::Soak => found.soak = measure::soak(bed, plan, throughput)?,
             BenchTest::Reset => found.reset = Some(reset::reset(bed, plan, throughput)?),
             BenchTest::Addresses => {
                 let load = (throughput, bounds.max_fps());

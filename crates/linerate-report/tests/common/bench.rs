@@ -264,6 +264,11 @@ fn soak() -> Soak {
         errored_seconds: 3,
         loss_runs: 4,
         longest_loss_run: 70,
+        loss_ratio_high: Some(2.5e-6),
+        loss_runs_per_sec: Some(RateFound { value: 0.067, low: 0.018, high: 0.171 }),
+        worst: Some(WorstSecond { number: 7, loss_ratio: 8.5e-5 }),
+        short_seconds: 0,
+        invalid_seconds: 0,
     }
 }
 
@@ -293,11 +298,15 @@ pub fn full() -> Record {
             overload_fps: 902e3,
             after_fps: 451e3,
             times_ns: vec![1_200_000, 900_000, 1_500_000],
+            not_recovered_ns: vec![5_000_000],
+            without_overload: 0,
         }),
         reset: Some(Reset {
             what: "link west".to_owned(),
             by_loss_ns: vec![12_000_000],
             by_stamps_ns: vec![12_100_000],
+            outages: vec![1],
+            partial: 0,
         }),
         caching: Some(Caching { addresses: 4096, unbounded: false, learning_fps: Some(10e3) }),
         overload: vec![point(Some(900e3), 900_000, 850_000)],
