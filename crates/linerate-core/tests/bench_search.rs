@@ -447,7 +447,6 @@ fn check_expected(goals: &[Goal], stall_every_s: Option<f64>, least: f64, most: 
         let device = &mut Device::stalling(stall_every_s, 5);
         let share = sending_ns(goals, device, max_fps) as f64 / expected;
         let names: Vec<&str> = goals.iter().map(|goal| goal.name.as_str()).collect();
-        println!("{names:?}, stalls {stall_every_s:?}, up to {max_fps}: {share:.2}");
         assert!((least..=most).contains(&share), "{names:?} {stall_every_s:?} {max_fps}: {share}");
     }
 }

@@ -1,12 +1,14 @@
 //! Hand-made records of device benchmarks: one with every test in it, a run that repeats what was
 //! printed of a router of 1990, and a series of filters on a straight line.
 
+use linerate_core::bench::curve::{Overload, OverloadKind};
+use linerate_core::bench::latency::{LatencyRepeats, Repeated};
 use linerate_core::record::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
     Cell, ContractFound, CounterKind, Distribution, GeneratorKind, GoalFound, Invalid, LatencyKind,
     LoadPoint, MetricId, Plan, PortFacts, RateFound, Record, Recovery, Reset, Soak, Tester,
-    TrialPort,
+    TrialPort, WorstSecond,
 };
 use linerate_core::study::{
     PublishedFigures, PublishedRouter, PublishedRows, PublishedTable, Streams, TableAbout,
@@ -176,6 +178,10 @@ pub fn on_a_line(off_ns: f64) -> Vec<Record> {
     records
 }
 
+fn repeated(ns: u64) -> Repeated {
+    Repeated { median_ns: ns as f64, p1_ns: ns, p99_ns: ns }
+}
+
 fn latency(offered_fps: f64) -> BenchLatency {
     let pairs = [(2688_u64, 10_u64), (2880, 60), (3328, 20), (4224, 9), (39_936, 1)];
     BenchLatency {
@@ -197,7 +203,13 @@ fn latency(offered_fps: f64) -> BenchLatency {
         max_ns: 39_936,
         pdv_ns: 37_248.0,
         p50_range_ns: Some((2860.0, 2900.0)),
-        repeated: None,
+        repeated: Some(LatencyRepeats {
+            repeats: 20,
+            typical: repeated(2880),
+            worst: repeated(39_900),
+            pdv: repeated(37_200),
+            is_complete: true,
+        }),
         frames: 100,
     }
 }
@@ -310,6 +322,13 @@ pub fn full() -> Record {
         }),
         caching: Some(Caching { addresses: 4096, unbounded: false, learning_fps: Some(10e3) }),
         overload: vec![point(Some(900e3), 900_000, 850_000)],
+        overloaded: Some(Overload {
+            best_fps: 800e3,
+            largest_offered_fps: 900e3,
+            at_largest_fps: 100e3,
+            kept: 0.125,
+            kind: OverloadKind::Collapses,
+        }),
         blocking: Some(point(Some(100e3), 100_000, 100_000)),
         soak: Some(soak()),
         contract: Some(ContractFound {
