@@ -4,7 +4,6 @@
 //! Garwood's interval, the loss ratio Wilson's or the bound 3/n.
 
 use super::poisson::{EventRate, zero_loss_bound};
-use super::search::SHORTFALL_MAX;
 use crate::record::{LoadPoint, RateFound, Soak, WorstSecond};
 use crate::stats::{Z_95, wilson_interval};
 
@@ -17,6 +16,8 @@ pub struct Interval {
     pub duration_ns: u64,
     /// Runs of lost frames, and the longest of them.
     pub loss_runs: (u64, u64),
+    /// The tester sent clearly less than it was asked for.
+    pub is_short: bool,
     /// Whether it says anything about the device.
     pub is_valid: bool,
 }
@@ -80,7 +81,7 @@ impl Intervals {
                 high: rate.high_per_second,
             }),
             worst: self.worst,
-            short_seconds: count(is_short) as u64,
+            short_seconds: count(|it| it.is_short) as u64,
             invalid_seconds: self.invalid,
         })
     }
@@ -90,11 +91,6 @@ impl Intervals {
 fn runs(interval: &Interval) -> u64 {
     let is_errored = interval.point.received < interval.point.sent;
     interval.loss_runs.0.max(u64::from(is_errored))
-}
-
-fn is_short(interval: &Interval) -> bool {
-    let asked = interval.point.intended_fps;
-    asked.is_some_and(|asked| interval.point.offered_fps < asked * (1.0 - SHORTFALL_MAX))
 }
 
 #[cfg(test)]
@@ -114,6 +110,7 @@ mod tests {
             },
             duration_ns: 10_000_000_000,
             loss_runs: (runs, lost.min(15)),
+            is_short: false,
             is_valid: true,
         }
     }
@@ -151,9 +148,7 @@ mod tests {
     #[test]
     fn a_tester_that_sends_clearly_less_is_told() {
         let mut all = Intervals::default();
-        let mut slow = interval(0, 0);
-        slow.point.offered_fps = 998.0;
-        all.add(slow);
+        all.add(Interval { is_short: true, ..interval(0, 0) });
         all.add(interval(0, 0));
         assert_eq!(all.found().map(|it| it.short_seconds), Some(1));
     }

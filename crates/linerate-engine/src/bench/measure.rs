@@ -262,6 +262,7 @@ pub(super) fn soak(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Opti
             point: outcome.point(),
             duration_ns: SECOND_NS,
             loss_runs: (runs, longest),
+            is_short: matches!(outcome.trial.invalid, Some(Invalid::GeneratorShort { .. })),
             is_valid: is_of_device(&outcome),
         });
     }
