@@ -274,7 +274,7 @@ metrics! {
         Some(Layer::Frame), Higher,
         "Highest load of one sending port at which at least half of the trials, by time, lose not \
          one frame; the forwarding rate at the lower bound of the goal `typical`.",
-        "MLRsearch (draft-ietf-bmwg-mlrsearch), conditional throughput";
+        "RFC 9971 (MLRsearch), conditional throughput";
     ThroughputVerified = "throughput_verified_fps", "throughput, verified", "frames/s",
         Some(Layer::Frame), Higher,
         "As strict, with a lossy trial repeated before it counts; the goal `verified`.",
@@ -326,7 +326,7 @@ metrics! {
     BlockedLoss = "blocked_loss_ratio", "loss beside a full output", "1", None, Lower,
         "Share of the frames to a free output that is lost while another output is overloaded: \
          above 0 is head of line blocking.",
-        "RFC 2285 §3.7.3, RFC 2889 §5.4";
+        "RFC 2285 §3.7.3, RFC 2889 §5.5";
     SoakLoss = "soak_loss_ratio", "loss in the soak", "1", None, Lower,
         "Frames lost over frames sent in one long run at a constant load.",
         "RFC 1242 §3.6";

@@ -80,11 +80,7 @@ fn bucket(
     outcome: &Outcome,
 ) -> Result<Result<BucketEstimate, FindError>, Failure> {
     let Some(way) = outcome.ways.first() else { return Ok(Err(FindError::NothingArrived)) };
-    let came = outcome.trial.ports.iter().map(|port| port.received).sum::<u64>();
-    if came > 0 && way.arrivals.is_empty() {
-        let reason = "the counter keeps no time of arrival; XDP does";
-        return Err(Failure::new(Fault::System, "see single frames of", "a train", reason));
-    }
+    way.has_arrivals()?;
     let times = [scheduled(way, trial), arrived(way, trial)];
     let late_ns = way.sent.worst_late_ns.max(TOLERANCE_NS);
     let mut found = Err(FindError::NoBucket);

@@ -1,5 +1,7 @@
 //! One benchmark from its plan to its record.
 
+use linerate_core::bench::curve::Overload;
+use linerate_core::bench::latency::frame_time_ns;
 use linerate_core::bench::medium::Medium;
 use linerate_core::record::{
     BenchPlan, BenchResult, BenchTest, Caveat, CaveatCode, Event, Failure, Fault, GoalFound, Plan,
@@ -66,7 +68,8 @@ fn measure_all(
         asked_max: plan.frames_per_sec_max,
     };
     found.tester = Some(own);
-    let frame_ns = found.theoretical_fps.map_or(0, |fps| (1e9 / fps) as u64);
+    let frame = FrameLen::from_bytes(plan.frames.size_bytes).ok();
+    let frame_ns = line.zip(frame).and_then(|(line, frame)| frame_time_ns(frame, line));
     let mut tester = Tester::open(plan, places, context)?;
     let outcome = tests(plan, &bounds, frame_ns, &mut tester, found);
     found.trials = std::mem::take(&mut tester.trials);
@@ -76,7 +79,7 @@ fn measure_all(
 fn tests(
     plan: &BenchPlan,
     bounds: &Bounds,
-    frame_ns: u64,
+    frame_ns: Option<u64>,
     bed: &mut dyn Bed,
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
@@ -91,6 +94,10 @@ fn tests(
             }
             BenchTest::Overload => {
                 measure::overload(bed, plan, (bounds, throughput), &mut found.overload)?;
+                let senders = plan.way.senders(plan.ports.len()) as f64;
+                let known = found.goals.iter().find_map(|goal| goal.lower_fps);
+                let all = found.load_points().filter(|_| !found.overload.is_empty());
+                found.overloaded = Overload::of(all, known.map(|fps| fps * senders));
             }
             BenchTest::Latency => {
                 for fps in [throughput, self_test::LATENCY_FPS.min(throughput / 10.0)] {
@@ -105,7 +112,7 @@ fn tests(
                 let load = (throughput, bounds.max_fps());
                 found.recovery = Some(burst::recovery(bed, plan, load)?);
             }
-            BenchTest::Soak => found.soak = Some(measure::soak(bed, plan, throughput)?),
+            BenchTest::Soak => found.soak = measure::soak(bed, plan, throughput)?,
             BenchTest::Reset => found.reset = Some(reset::reset(bed, plan, throughput)?),
             BenchTest::Addresses => {
                 let load = (throughput, bounds.max_fps());
