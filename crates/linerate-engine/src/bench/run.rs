@@ -13,6 +13,7 @@ use linerate_sys::clock::{monotonic, record_id, wall};
 use super::bed::{Bed, Ended};
 use super::measure::{self, Bounds};
 use super::places::Places;
+use super::reach;
 use super::self_test;
 use super::tester::Tester;
 use super::{addresses, blocking, burst, contract, reset};
@@ -51,17 +52,18 @@ fn measure_all(
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
     check(plan)?;
-    let (generator, mtu, facts) = {
-        let tester = Tester::open(plan, places, context)?;
+    let (kinds, mtu, facts) = {
+        let mut tester = Tester::open(plan, places, context)?;
+        reach::frames_come_out(&mut tester, plan)?;
         let mtu = tester.ports.iter().map(|port| port.facts.mtu_bytes).min().unwrap_or(0);
-        (tester.generator, mtu, tester.port_facts())
+        ((tester.generator, tester.counter), mtu, tester.port_facts())
     };
     found.ports = facts;
     let told = found.ports.iter().filter_map(|it| it.speed_bps).min();
     let line = plan.line.or_else(|| told.map(BitRate::from_bits_per_sec));
     found.theoretical_fps = line.and_then(|line| theoretical(plan, line));
     (context.watch)(&Event::BenchStep("the tester by itself, over its own cable".to_owned()));
-    let own = self_test::over_own_cable(plan, generator, mtu, context)?;
+    let own = self_test::over_own_cable(plan, kinds, mtu, context)?;
     let bounds = Bounds {
         tester_fps: own.frames_per_sec,
         theoretical_fps: found.theoretical_fps,

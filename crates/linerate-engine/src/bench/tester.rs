@@ -263,13 +263,14 @@ const GENERATORS: [GeneratorKind; 3] =
 const ETHERNET_BYTES: u32 = 18;
 const TAG_BYTES: u32 = 4;
 
-fn check_mtu(frames: &BenchFrames, ports: &[Port]) -> Result<(), Failure> {
-    let tags = u32::try_from(frames.vlans.len()).unwrap_or(0) * TAG_BYTES;
-    let needed = frames.size_bytes.saturating_sub(ETHERNET_BYTES + tags);
+fn check_mtu(plan: &BenchFrames, ports: &[Port]) -> Result<(), Failure> {
+    let tags = u32::try_from(plan.vlans.len()).unwrap_or(0) * TAG_BYTES;
+    let longest = frames::longest_bytes(plan)?;
+    let needed = longest.saturating_sub(ETHERNET_BYTES + tags);
     let Some(port) = ports.iter().find(|port| port.facts.mtu_bytes < needed) else {
         return Ok(());
     };
-    let reason = format!("frames of {} bytes need an MTU of {needed}", frames.size_bytes);
+    let reason = format!("frames of {longest} bytes need an MTU of {needed}");
     let object = format!("{}, whose MTU is {}", port.name, port.facts.mtu_bytes);
     Err(Failure::new(Fault::Usage, "send frames on", object, reason)
         .advise("raise the MTU, on the device too, or leave this length out"))

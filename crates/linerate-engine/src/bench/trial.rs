@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_core::bench::{FrameLoad, Pace, Received, Sent, WhenLate};
 use linerate_core::record::{
-    BenchTest, BenchTrial, Event, Failure, Fault, GeneratorKind, TrialPort,
+    BenchTest, BenchTrial, Event, Failure, Fault, GeneratorKind, Invalid, TrialPort,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{self, monotonic};
@@ -93,7 +93,8 @@ impl Loads {
 }
 
 impl Tester<'_, '_> {
-    fn once(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
+    /// One trial, which is not recorded.
+    pub(super) fn once(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
         if self.context.stop.asked() {
             return Err(Ended::Stopped);
         }
@@ -116,11 +117,6 @@ impl Tester<'_, '_> {
         }
         let drops: Vec<Option<u64>> = parts.iter().map(|parts| drop_at(parts)).collect();
         let mut sent: Vec<Sent> = parts.iter().map(|parts| joined(parts)).collect();
-        for (sent, &at) in sent.iter_mut().zip(&senders) {
-            if self.ports[at].refusals_are_losses() {
-                sent.frames += sent.refused;
-            }
-        }
         // A paced generator that had no processor fell short; a flood of nothing is broken.
         let flood = ask.fps.is_none();
         if let Some(at) = sent.iter().position(|it| flood && it.frames == 0) {
@@ -129,6 +125,7 @@ impl Tester<'_, '_> {
         self.drain(sent.iter().map(|it| it.frames).sum())?;
         let stolen_ns = stolen_since(processor);
         let after = self.facts_now()?;
+        let closed = self.account_for_refused(&senders, &mut sent)?;
         let (mut ways, counted) = self.read_ways(&senders, sent, ask.arrivals)?;
         for (way, drop) in ways.iter_mut().zip(drops) {
             way.drop_at = drop;
@@ -153,9 +150,30 @@ impl Tester<'_, '_> {
         // A load that drops has no one rate.
         let expected = ask.fps.filter(|_| ask.drop_to.is_none()).map(|_| expected);
         let invalid = check::invalid(&trial, &seen, expected);
-        trial.invalid = invalid.filter(|it| !ask.excuses(it));
+        trial.invalid = or_closed(invalid.filter(|it| !ask.excuses(it)), closed);
         self.rest(self.times.settle_ns)?;
         Ok(Outcome { trial, ways })
+    }
+
+    /// Frames that the device's ring had no room for are the device's losses. Those of a port that
+    /// takes none any more are the tester's: says which, and why.
+    fn account_for_refused(
+        &mut self,
+        senders: &[usize],
+        sent: &mut [Sent],
+    ) -> Result<Option<Failure>, Failure> {
+        let mut closed = None;
+        for (sent, &at) in sent.iter_mut().zip(senders) {
+            let port = &mut self.ports[at];
+            if sent.refused == 0 || !port.refusals_are_losses() {
+                continue;
+            }
+            match port.closed(self.places)? {
+                Some(failure) => closed = Some(failure),
+                None => sent.frames += sent.refused,
+            }
+        }
+        Ok(closed)
     }
 
     fn loads(&self, ask: &Ask) -> Loads {
@@ -318,6 +336,15 @@ fn joined(parts: &[Sent]) -> Sent {
         all.worst_late_ns = all.worst_late_ns.max(sent.worst_late_ns);
     }
     all
+}
+
+/// A port that takes no frames has not offered the load; a link that is down is the reason of both.
+fn or_closed(invalid: Option<Invalid>, closed: Option<Failure>) -> Option<Invalid> {
+    match (invalid, closed) {
+        (Some(invalid @ (Invalid::LinkDown { .. } | Invalid::Loop { .. })), _) => Some(invalid),
+        (_, Some(failure)) => Some(Invalid::GeneratorShort { detail: failure.to_string() }),
+        (invalid, None) => invalid,
+    }
 }
 
 fn drop_at(parts: &[Sent]) -> Option<u64> {
