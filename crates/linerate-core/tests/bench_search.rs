@@ -8,6 +8,7 @@ use linerate_core::bench::search::{
     BinarySearch, Controller, Goal, Invalid, LoadTrial, MultiSearch, Range, Status, StepDown,
     TrialOutcome, Why,
 };
+use linerate_core::bench::time_needed::Needed;
 use proptest::prelude::*;
 
 /// 0 to 150 % of the capacity, as the published simulation had it.
@@ -429,4 +430,35 @@ proptest! {
             }
         }
     }
+}
+
+/// How long a search as a benchmark makes it sends, ns.
+fn sending_ns(goals: &[Goal], device: &mut Device, max_fps: u64) -> u64 {
+    let search = MultiSearch::new(goals.to_vec(), Range { min_fps: 10, max_fps });
+    let mut search = search.expect("goals").ignoring_long_trials();
+    drive(&mut search, device);
+    search.trace().iter().map(|it| it.trial.duration_ns).sum()
+}
+
+/// That each search takes this share of what is told before, from the least to the most.
+fn check_expected(goals: &[Goal], stall_every_s: Option<f64>, least: f64, most: f64) {
+    let expected = Needed::multi(goals, 0).time_ns as f64;
+    for max_fps in [1_100_000, 1_300_000, 2_000_000, 5_000_000] {
+        let device = &mut Device::stalling(stall_every_s, 5);
+        let share = sending_ns(goals, device, max_fps) as f64 / expected;
+        let names: Vec<&str> = goals.iter().map(|goal| goal.name.as_str()).collect();
+        assert!((least..=most).contains(&share), "{names:?} {stall_every_s:?} {max_fps}: {share}");
+    }
+}
+
+#[test]
+fn the_time_that_is_told_before_a_search_is_fair() {
+    let (strict, typical) = (Goal::strict(), Goal::typical());
+    check_expected(std::slice::from_ref(&strict), None, 0.4, 2.0);
+    check_expected(std::slice::from_ref(&typical), None, 0.5, 2.0);
+    // A goal after another costs one trial when both are the same, and a search of its own when
+    // stalls pull them apart.
+    let both = [typical, strict];
+    check_expected(&both, None, 0.2, 1.2);
+    check_expected(&both, Some(20.0), 0.8, 5.0);
 }

@@ -48,6 +48,11 @@ fn one_record_tells_every_test_and_what_limits() {
     has(&text, "head of line blocking: no, 0 % lost towards the free output");
     has(&text, "back pressure: no, 33.3 % lost towards the overloaded output");
     has(&text, "100 of 49200000 frames in 4 runs, the longest 70; 3 errored seconds");
+    has(&text, "the loss ratio is below 2.5e-6 with 95 %");
+    has(&text, "the worst second, number 7, lost 0.00850 %");
+    has(&text, "frames were lost to the end of the trial, after 5.000 ms");
+    has(&text, "900000 frames/s, 12.5 % of the best rate is left: it collapses");
+    has(&text, "20 repetitions: typical 2.88, worst case 39.90, PDV 37.20 \u{b5}s (RFC 8219)");
     has(&text, "not as ordered");
     has(&text, "1 of 5 trials do not count");
     has(&text, "the generator sent less than it was asked for (480000 of 500000 frames left)");

@@ -296,7 +296,7 @@ impl Pacer {
                 self.due_part -= step.frames_per_sec;
                 self.due_ns += 1;
             }
-            if self.when_late == WhenLate::KeepGap {
+            if behind > 0 && behind >= self.when_late.moves_from_ns(step.ns) {
                 self.due_ns += behind;
                 break;
             }
@@ -334,6 +334,17 @@ mod tests {
         assert_eq!(pacer.take(1_000_000, 64, &mut sent), 11);
         assert_eq!((sent.late, sent.worst_late_ns), (9, 1_000_000));
         assert_eq!(pacer.due_ns, 1_100_000);
+    }
+
+    #[test]
+    fn a_schedule_that_moves_from_some_frames_on_keeps_small_delays() {
+        // A gap of 100 us, 4 frames: 350 us late is made up for, 400 us is let go.
+        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::Within(4)), 0);
+        let mut sent = Sent::default();
+        assert_eq!(pacer.take(350_000, 64, &mut sent), 4);
+        assert_eq!(pacer.due_ns, 400_000);
+        assert_eq!(pacer.take(800_000, 64, &mut sent), 1);
+        assert_eq!(pacer.due_ns, 900_000);
     }
 
     #[test]

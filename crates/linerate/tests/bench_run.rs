@@ -47,14 +47,15 @@ fn records_count_what_was_sent_and_what_came() {
     if cannot() {
         return;
     }
-    let output = linerate(&[&CABLE[..], &["--sizes", "64,512", "--no-save", "--json"]].concat());
+    let output =
+        linerate(&[&CABLE[..], &["--sizes", "64,512,9216", "--no-save", "--json"]].concat());
     if disturbed(&output) {
         return;
     }
     let records: Value = serde_json::from_str(&stdout(&output)).expect("one document");
     let records = records.as_array().expect("an array of records");
-    assert_eq!(records.len(), 2);
-    for (record, size) in records.iter().zip([64, 512]) {
+    assert_eq!(records.len(), 3);
+    for (record, size) in records.iter().zip([64, 512, 9216]) {
         assert_eq!(record["plan"]["frames"]["size_bytes"], size);
         assert_eq!(record["cell"]["study"], "bench");
         let trials = record["bench"]["trials"].as_array().expect("trials");

@@ -10,6 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, Step};
 
+/// Most addresses that are tried when the plan has no number of flows.
+pub const ADDRESSES_MAX: u32 = 65_536;
+
+/// Rate of learning frames while addresses are counted, frames per second at most: well below any
+/// learning rate.
+pub const GENTLE_FPS: u64 = 10_000;
+
+/// Share of the largest load to within which the learning rate is found: 1 / 100.
+pub const RATE_STEPS: u64 = 100;
+
 /// One trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AddressTrial {

@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::search::{Controller, INVALID_MAX, IntegerSearch, Invalid, Step};
 use crate::stats::Moments;
 
-/// Repetitions of RFC 2544 §26.4.
-pub const REPEATS: u32 = 50;
+/// Longest burst that is tried, frames.
+pub const BURST_MAX: u64 = 65_536;
+
+/// To so many frames each repetition is searched.
+pub const BURST_STEP: u64 = 4;
 
 /// One burst to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

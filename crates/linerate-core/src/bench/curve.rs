@@ -1,112 +1,54 @@
-//! Loss and forwarding over load: the frame loss curve, and what a device does under overload.
+//! Loss and forwarding over load: the loads of both curves, and what a device does under overload.
 //!
 //! Sources: RFC 2544 §26.3; RFC 1242 (overload behavior); RFC 2285 §3.6 and RFC 2889 §5.6
-//! (forwarding rate, at maximum offered load and at its maximum).
+//! (forwarding rate, at maximum offered load and at its maximum). The shares of the throughput at
+//! which overload is tried, and the words for what comes of it, are ours.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::search::{Controller, LoadTrial, Step, TrialOutcome, Why};
+use super::search::{GoalError, Range, StepDown};
+use crate::record::LoadPoint;
+
+/// Steps of the loss curve: a tenth of the largest load, the coarsest that RFC 2544 §26.3 allows.
+pub const CURVE_STEPS: u64 = 10;
+
+/// Trials in a row without loss that end it.
+pub const CURVE_CLEAN: usize = 2;
+
+/// Loads of the overload curve, as shares of the throughput in per cent.
+pub const OVERLOAD_PERCENT: [u64; 5] = [110, 125, 150, 200, 300];
 
 /// Share of the best forwarding rate that a device keeps at the largest load and is said to hold.
 const HOLDS_FROM: f64 = 0.95;
 /// And below which it is said to collapse.
 const COLLAPSES_BELOW: f64 = 0.5;
 
-/// Trials at a list of loads, one after another.
-#[derive(Clone, Debug)]
-pub struct ListedLoads {
-    loads_fps: Vec<u64>,
-    duration_ns: u64,
-    outcomes: Vec<TrialOutcome>,
-    invalid: usize,
+/// The series of trials of the loss curve: down by tenths from the largest load until two in a row
+/// lose nothing, or to the last tenth.
+/// # Errors
+/// No load, or trials of 0 s.
+pub fn loss_curve(max_fps: u64, trial_ns: u64) -> Result<StepDown, GoalError> {
+    let share = 1.0 / CURVE_STEPS as f64;
+    // A tenth is rounded; the bottom is what is left above zero.
+    let step_fps = (max_fps + CURVE_STEPS / 2) / CURVE_STEPS;
+    let min_fps = max_fps.saturating_sub(step_fps * (CURVE_STEPS - 1)).max(1);
+    StepDown::new(Range { min_fps, max_fps }, share, trial_ns, CURVE_CLEAN)
 }
 
-impl ListedLoads {
-    /// A trial at each of the loads, in their order.
-    pub fn new(loads_fps: Vec<u64>, duration_ns: u64) -> Self {
-        Self { loads_fps, duration_ns, outcomes: Vec::new(), invalid: 0 }
-    }
-
-    /// From the largest load down to the throughput in equal steps, both ends included.
-    pub fn overload(throughput_fps: u64, max_fps: u64, points: u64, duration_ns: u64) -> Self {
-        let steps = points.max(2) - 1;
-        let range = max_fps.saturating_sub(throughput_fps);
-        let mut loads: Vec<u64> = (0..=steps).map(|step| max_fps - range / steps * step).collect();
-        if let Some(last) = loads.last_mut() {
-            *last = throughput_fps.min(max_fps);
-        }
-        loads.dedup();
-        Self::new(loads, duration_ns)
-    }
-
-    /// Outcomes that count, in the order of the loads.
-    pub fn outcomes(&self) -> &[TrialOutcome] {
-        &self.outcomes
-    }
-}
-
-impl Controller for ListedLoads {
-    type Trial = LoadTrial;
-    type Outcome = TrialOutcome;
-
-    fn next(&self) -> Step<LoadTrial> {
-        match self.loads_fps.get(self.outcomes.len()) {
-            Some(load) if self.invalid < super::search::INVALID_MAX => Step::Trial(LoadTrial {
-                load_fps: *load,
-                duration_ns: self.duration_ns,
-                stop_at_lost: None,
-                goal: 0,
-                why: Why::Listed,
-            }),
-            _ => Step::Done,
-        }
-    }
-
-    fn take(&mut self, outcome: TrialOutcome) {
-        if outcome.invalidity().is_some() {
-            self.invalid += 1;
-        } else {
-            self.invalid = 0;
-            self.outcomes.push(outcome);
-        }
-    }
-}
-
-/// A point of the curves.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LoadPoint {
-    /// Intended load, frames per second.
-    pub load_fps: u64,
-    /// Load that was put on the wire.
-    pub offered_fps: f64,
-    /// Frames that came out, per second of sending.
-    pub forwarded_fps: f64,
-    /// Lost share of the frames sent (RFC 1242 §3.6, there in percent).
-    pub loss_ratio: f64,
-}
-
-/// The points of valid trials, rising by load; trials at one load are taken together.
-pub fn points<'a>(outcomes: impl IntoIterator<Item = &'a TrialOutcome>) -> Vec<LoadPoint> {
-    let mut sums: std::collections::BTreeMap<u64, (u64, u64, u64)> = Default::default();
-    for outcome in outcomes {
-        if outcome.invalidity().is_none() && outcome.elapsed_ns > 0 && outcome.sent > 0 {
-            let sum = sums.entry(outcome.load_fps).or_default();
-            sum.0 += outcome.sent;
-            sum.1 += outcome.received;
-            sum.2 += outcome.elapsed_ns;
-        }
-    }
-    let point = |(load_fps, (sent, received, elapsed_ns)): (u64, (u64, u64, u64))| {
-        let per_second = |frames: u64| frames as f64 * 1e9 / elapsed_ns as f64;
-        LoadPoint {
-            load_fps,
-            offered_fps: per_second(sent),
-            forwarded_fps: per_second(received),
-            loss_ratio: (sent - received) as f64 / sent as f64,
-        }
-    };
-    sums.into_iter().map(point).collect()
+/// The loads of the overload curve, rising: [`OVERLOAD_PERCENT`] of the throughput up to the
+/// largest load, which is the last.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "loads are not negative, and a cast keeps within the range of the type"
+)]
+pub fn overload_loads(throughput_fps: f64, max_fps: u64) -> Vec<u64> {
+    let load = |percent: u64| (throughput_fps * percent as f64 / 100.0).max(1.0) as u64;
+    let mut loads: Vec<u64> =
+        OVERLOAD_PERCENT.iter().map(|&percent| load(percent).min(max_fps)).collect();
+    loads.dedup();
+    loads
 }
 
 /// What a device does when more comes in than it can forward.
@@ -126,8 +68,6 @@ pub enum OverloadKind {
 pub struct Overload {
     /// Maximum forwarding rate of all loads (RFC 2285 §3.6.3), frames per second.
     pub best_fps: f64,
-    /// The load at which it was reached.
-    pub best_load_fps: u64,
     /// Largest load that was put on the wire (RFC 2285 §3.5.3), frames per second.
     pub largest_offered_fps: f64,
     /// Forwarding rate at it (RFC 2285 §3.6.2).
@@ -139,22 +79,24 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// The figures of a curve; `None` when nothing was forwarded.
-    pub fn of(points: &[LoadPoint]) -> Option<Self> {
-        let by = |one: &&LoadPoint, other: &&LoadPoint| {
-            one.forwarded_fps.total_cmp(&other.forwarded_fps)
-        };
-        let best = points.iter().max_by(by).filter(|best| best.forwarded_fps > 0.0)?;
+    /// The figures of a curve beyond a throughput, which was forwarded as well; `None` without a
+    /// curve, or when nothing was forwarded. All rates are of all sending ports together.
+    pub fn of<'a>(
+        points: impl IntoIterator<Item = &'a LoadPoint>,
+        throughput_fps: Option<f64>,
+    ) -> Option<Self> {
+        let points: Vec<&LoadPoint> = points.into_iter().collect();
         let largest = points.iter().max_by(|a, b| a.offered_fps.total_cmp(&b.offered_fps))?;
-        let kept = largest.forwarded_fps / best.forwarded_fps;
+        let forwarded = points.iter().map(|point| point.forwarded_fps);
+        let best_fps = forwarded.chain(throughput_fps).reduce(f64::max).filter(|fps| *fps > 0.0)?;
+        let kept = largest.forwarded_fps / best_fps;
         let kind = match kept {
             kept if kept >= HOLDS_FROM => OverloadKind::Holds,
             kept if kept < COLLAPSES_BELOW => OverloadKind::Collapses,
             _ => OverloadKind::Sags,
         };
         Some(Self {
-            best_fps: best.forwarded_fps,
-            best_load_fps: best.load_fps,
+            best_fps,
             largest_offered_fps: largest.offered_fps,
             at_largest_fps: largest.forwarded_fps,
             kept,
@@ -165,48 +107,65 @@ impl Overload {
 
 #[cfg(test)]
 mod tests {
+    use super::super::search::{Controller, TrialOutcome};
     use super::*;
 
-    fn outcome(load_fps: u64, received: u64) -> TrialOutcome {
-        let trial = LoadTrial {
-            load_fps,
-            duration_ns: 10_000_000_000,
-            stop_at_lost: None,
-            goal: 0,
-            why: Why::Listed,
-        };
-        TrialOutcome::complete(&trial, trial.frames(), received)
+    fn point(offered_fps: u64, forwarded_fps: u64) -> LoadPoint {
+        LoadPoint {
+            intended_fps: Some(offered_fps as f64),
+            offered_fps: offered_fps as f64,
+            forwarded_fps: forwarded_fps as f64,
+            loss_ratio: 1.0 - forwarded_fps as f64 / offered_fps as f64,
+            sent: offered_fps,
+            received: forwarded_fps,
+        }
+    }
+
+    fn kind(points: &[LoadPoint], throughput_fps: Option<f64>) -> Option<OverloadKind> {
+        Overload::of(points, throughput_fps).map(|it| it.kind)
     }
 
     #[test]
     fn a_livelocked_router_collapses() {
         // 5,000 frames/s at its best, 200 at 14,880.
-        let outcomes = [outcome(14_880, 2_000), outcome(10_000, 20_000), outcome(5_000, 50_000)];
-        let points = points(&outcomes);
-        assert_eq!(points[0].load_fps, 5_000);
-        assert_eq!((points[1].forwarded_fps, points[1].loss_ratio), (2_000.0, 0.8));
-        let overload = Overload::of(&points).expect("points");
-        assert_eq!((overload.best_fps, overload.best_load_fps), (5_000.0, 5_000));
+        let points = [point(5_000, 5_000), point(10_000, 2_000), point(14_880, 200)];
+        let overload = Overload::of(&points, None).expect("points");
+        assert_eq!((overload.best_fps, overload.largest_offered_fps), (5_000.0, 14_880.0));
         assert_eq!((overload.at_largest_fps, overload.kept), (200.0, 0.04));
         assert_eq!(overload.kind, OverloadKind::Collapses);
+        // The best may be the throughput itself, which is none of the points.
+        assert_eq!(kind(&points[2..], None), Some(OverloadKind::Holds));
+        assert_eq!(kind(&points[2..], Some(5_000.0)), Some(OverloadKind::Collapses));
     }
 
     #[test]
-    fn a_switch_holds() {
-        let points = points(&[outcome(10_000, 90_000), outcome(9_000, 90_000)]);
-        assert_eq!(Overload::of(&points).map(|it| it.kind), Some(OverloadKind::Holds));
-        assert_eq!(Overload::of(&[]), None);
+    fn a_switch_holds_and_nothing_forwarded_is_no_curve() {
+        assert_eq!(kind(&[point(10_000, 9_000)], Some(9_000.0)), Some(OverloadKind::Holds));
+        assert_eq!(kind(&[point(10_000, 8_000)], Some(9_000.0)), Some(OverloadKind::Sags));
+        assert_eq!(kind(&[], Some(9_000.0)), None);
+        assert_eq!(kind(&[point(10_000, 0)], None), None);
     }
 
     #[test]
-    fn listed_loads_go_from_the_largest_to_the_throughput() {
-        let mut list = ListedLoads::overload(1_000, 2_000, 5, 1_000_000_000);
-        let mut loads = Vec::new();
-        while let Some(trial) = list.next().trial() {
-            loads.push(trial.load_fps);
-            list.take(TrialOutcome::complete(&trial, trial.frames(), 1_000));
+    fn overload_rises_to_the_largest_load() {
+        assert_eq!(overload_loads(500.0, 1_000), [550, 625, 750, 1_000]);
+        assert_eq!(overload_loads(1_000.0, 10_000), [1_100, 1_250, 1_500, 2_000, 3_000]);
+        assert_eq!(overload_loads(1_000.0, 1_000), [1_000]);
+    }
+
+    #[test]
+    fn a_device_that_always_loses_has_ten_points() {
+        for max_fps in [1, 7, 1_000, 1_004, 1_488_095] {
+            let mut curve = loss_curve(max_fps, 1_000_000_000).expect("loads");
+            let mut loads = Vec::new();
+            while let Some(trial) = curve.next().trial() {
+                loads.push(trial.load_fps);
+                curve.take(TrialOutcome::complete(&trial, trial.frames(), 0));
+            }
+            assert_eq!(loads[0], max_fps);
+            assert!(loads.len() <= 10, "{loads:?}");
+            assert!(loads.len() == 10 || max_fps < 10, "{loads:?}");
         }
-        assert_eq!(loads, [2_000, 1_750, 1_500, 1_250, 1_000]);
-        assert_eq!(list.outcomes().len(), 5);
+        assert!(loss_curve(0, 1).is_err() && loss_curve(10, 0).is_err());
     }
 }

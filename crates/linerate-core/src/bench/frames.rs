@@ -153,6 +153,20 @@ pub enum WhenLate {
     KeepSchedule,
     /// The schedule moves by the delay: no two frames are closer than asked for.
     KeepGap,
+    /// Up to so many frames behind the schedule is kept, beyond it moves: no pause makes a longer
+    /// burst, and small delays do not add up.
+    Within(u32),
+}
+
+impl WhenLate {
+    /// The delay from which on the schedule moves, for bursts that are `step_ns` apart, ns.
+    pub fn moves_from_ns(self, step_ns: u64) -> u64 {
+        match self {
+            Self::KeepSchedule => u64::MAX,
+            Self::KeepGap => 0,
+            Self::Within(frames) => step_ns.saturating_mul(frames.into()),
+        }
+    }
 }
 
 /// What one generator sends in one trial.

@@ -1,14 +1,19 @@
-//! Latency of trials at the throughput: typical, worst case and variation, over repetitions.
+//! Latency at one load: every frame of all trials together, and each trial by itself.
 //!
-//! Left out: IPDV (`stats::ipdv`). Sources: RFC 8219 §7.2 (typical latency is the median, worst
-//! case latency the 99.9th percentile, of 500 frames or more), §7.3.1 (PDV is the 99.9th
-//! percentile less the smallest) and §7 for 20 repetitions with median, 1st and 99th percentile;
-//! RFC 1242 §3.8 for the two definitions of a frame's latency.
+//! A frame is stamped when its first bit leaves the tester and is taken when its last bit is back:
+//! its time on the medium is taken off once or twice, by the definition. Left out: IPDV
+//! (`stats::ipdv`). Sources: RFC 1242 §3.8 for the two definitions of a frame's latency; RFC 8219
+//! §7.2 (typical latency is the median, worst case latency the 99.9th percentile, of 500 frames or
+//! more; 20 repetitions, of which the median and the 1st and 99th percentile are told) and §7.3.1
+//! (PDV is the 99.9th percentile less the smallest).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Spread;
+use crate::record::{BenchLatency, Distribution, LatencyKind, MetricId};
 use crate::stats::{LogHistogram, Sorted, median};
+use crate::units::{BitRate, FrameLen};
 
 /// Tagged frames of a trial at least.
 pub const FRAMES_MIN: u64 = 500;
@@ -16,34 +21,36 @@ pub const FRAMES_MIN: u64 = 500;
 pub const REPEATS_MIN: usize = 20;
 
 /// Latency of one trial, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TrialLatency {
-    /// Frames measured.
-    pub frames: u64,
-    /// Smallest.
-    pub min_ns: u64,
-    /// Typical latency: the median.
-    pub typical_ns: u64,
-    /// Worst case latency: the 99.9th percentile.
-    pub worst_ns: u64,
-    /// Largest.
-    pub max_ns: u64,
-    /// Packet delay variation: worst less smallest.
-    pub pdv_ns: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TrialLatency {
+    frames: u64,
+    min_ns: u64,
+    /// The median.
+    typical_ns: u64,
+    /// The 99.9th percentile.
+    worst_ns: u64,
 }
 
 impl TrialLatency {
-    /// Latency of a trial from its histogram and its exact extremes; `None` without frames.
-    pub fn of(bins: &LogHistogram, min_ns: u64, max_ns: u64) -> Option<Self> {
-        let worst_ns = bins.quantile(0.999)?.min(max_ns);
+    /// From a trial's histogram and its exact extremes; `None` without frames.
+    fn of(bins: &LogHistogram, min_ns: u64, max_ns: u64) -> Option<Self> {
         Some(Self {
             frames: bins.count(),
             min_ns,
             typical_ns: bins.quantile(0.5)?.clamp(min_ns, max_ns),
-            worst_ns,
-            max_ns,
-            pdv_ns: worst_ns.saturating_sub(min_ns),
+            worst_ns: bins.quantile(0.999)?.clamp(min_ns, max_ns),
         })
+    }
+
+    /// With some of each frame's time taken off; the variation stays.
+    fn less(self, ns: u64) -> Self {
+        let less = |time: u64| time.saturating_sub(ns);
+        Self {
+            min_ns: less(self.min_ns),
+            typical_ns: less(self.typical_ns),
+            worst_ns: less(self.worst_ns),
+            ..self
+        }
     }
 }
 
@@ -58,24 +65,24 @@ pub struct Repeated {
     pub p99_ns: u64,
 }
 
-/// The benchmark.
+/// The latency of RFC 8219: each figure of each repetition, and these taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Latency {
+pub struct LatencyRepeats {
     /// Repetitions.
     pub repeats: u64,
-    /// Typical latency.
+    /// Typical latency: the median of a repetition.
     pub typical: Repeated,
-    /// Worst case latency.
+    /// Worst case latency: the 99.9th percentile of a repetition.
     pub worst: Repeated,
-    /// Packet delay variation.
+    /// Packet delay variation: worst less smallest.
     pub pdv: Repeated,
     /// 20 repetitions of 500 frames or more, as RFC 8219 asks.
     pub is_complete: bool,
 }
 
-impl Latency {
-    /// The benchmark of trials; `None` without any.
-    pub fn of(trials: &[TrialLatency]) -> Option<Self> {
+impl LatencyRepeats {
+    /// `None` without trials.
+    fn of(trials: &[TrialLatency]) -> Option<Self> {
         let repeated = |figure: fn(&TrialLatency) -> u64| {
             let values: Vec<u64> = trials.iter().map(figure).collect();
             let exact: Vec<f64> = values.iter().map(|&value| value as f64).collect();
@@ -91,39 +98,121 @@ impl Latency {
             repeats: trials.len() as u64,
             typical: repeated(|trial| trial.typical_ns)?,
             worst: repeated(|trial| trial.worst_ns)?,
-            pdv: repeated(|trial| trial.pdv_ns)?,
+            pdv: repeated(|trial| trial.worst_ns - trial.min_ns)?,
             is_complete: has_enough && trials.len() >= REPEATS_MIN,
         })
     }
 }
 
-/// Time of a frame on a medium, FCS included but neither preamble nor gap, ns.
-pub fn frame_time_ns(frame_bytes: u32, bits_per_s: u64) -> Option<f64> {
-    (bits_per_s > 0).then(|| f64::from(frame_bytes) * 8e9 / bits_per_s as f64)
+/// Delays of trials at one load, from the first bit sent to the last bit received.
+#[derive(Clone, Debug, Default)]
+pub struct Delays {
+    bins: LogHistogram,
+    min_ns: u64,
+    max_ns: u64,
+    sum_ns: u128,
+    trials: Vec<TrialLatency>,
 }
 
-/// Cut-through latency (first bit in to first bit out) of a store-and-forward one (last bit in to
-/// first bit out): one frame time more, on ports of equal rates.
-pub fn first_in_first_out_ns(last_in_first_out_ns: f64, frame_time_ns: f64) -> f64 {
-    last_in_first_out_ns + frame_time_ns
+impl Delays {
+    /// Takes in a trial: what each counter saw of each stream. One without frames is passed over.
+    pub fn add<'a>(&mut self, spreads: impl IntoIterator<Item = &'a Spread>) {
+        let mut bins = LogHistogram::default();
+        let (mut min_ns, mut max_ns) = (u64::MAX, 0);
+        for spread in spreads.into_iter().filter(|it| it.bins.count() > 0) {
+            bins.merge(&spread.bins);
+            min_ns = min_ns.min(spread.min_ns);
+            max_ns = max_ns.max(spread.max_ns);
+            self.sum_ns += u128::from(spread.sum_ns);
+        }
+        let Some(trial) = TrialLatency::of(&bins, min_ns, max_ns) else { return };
+        self.min_ns = if self.trials.is_empty() { min_ns } else { self.min_ns.min(min_ns) };
+        self.max_ns = self.max_ns.max(max_ns);
+        self.bins.merge(&bins);
+        self.trials.push(trial);
+    }
+
+    /// Latency by both definitions of RFC 1242; without a medium there is one, because a frame
+    /// takes no time on it. Nothing without frames.
+    pub fn latency(&self, offered_fps: f64, frame_ns: Option<u64>) -> Vec<BenchLatency> {
+        if self.trials.is_empty() {
+            return Vec::new();
+        }
+        let of = |kind, frame_ns| self.by(kind, less_ns(kind, frame_ns), offered_fps);
+        match frame_ns {
+            None => vec![of(LatencyKind::StoreAndForward, 0)],
+            Some(ns) => {
+                [LatencyKind::StoreAndForward, LatencyKind::CutThrough].map(|it| of(it, ns)).into()
+            }
+        }
+    }
+
+    fn by(&self, kind: LatencyKind, less_ns: u64, offered_fps: f64) -> BenchLatency {
+        let mut bins = LogHistogram::default();
+        for (value, count) in self.bins.bins() {
+            bins.record_many(value.saturating_sub(less_ns), count);
+        }
+        let trials: Vec<_> = self.trials.iter().map(|trial| trial.less(less_ns)).collect();
+        let typical = || trials.iter().map(|trial| trial.typical_ns as f64);
+        let at = |share| bins.quantile(share).unwrap_or(0) as f64;
+        let min_ns = self.min_ns.saturating_sub(less_ns);
+        BenchLatency {
+            kind,
+            offered_fps,
+            distribution: Distribution::from_histogram(MetricId::FrameLatency, &bins),
+            min_ns,
+            mean_ns: self.sum_ns as f64 / bins.count() as f64 - less_ns as f64,
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            max_ns: self.max_ns.saturating_sub(less_ns),
+            pdv_ns: (at(0.999) - min_ns as f64).max(0.0),
+            p50_range_ns: typical().reduce(f64::min).zip(typical().reduce(f64::max)),
+            repeated: LatencyRepeats::of(&trials),
+            frames: bins.count(),
+        }
+    }
 }
 
-/// MIMO latency of the ATM Forum's frame tests: the smaller of last bit in to last bit out, and
-/// first bit in to last bit out less the nominal time of the frame at the output.
-pub fn mimo_ns(last_in_last_out_ns: f64, first_in_last_out_ns: f64, output_time_ns: f64) -> f64 {
-    last_in_last_out_ns.min(first_in_last_out_ns - output_time_ns)
+/// What of the time from first bit sent to last bit received is none of the device's: from its
+/// last bit in to its first bit out the frame's time at both ports, from first to first once.
+const fn less_ns(kind: LatencyKind, frame_ns: u64) -> u64 {
+    match kind {
+        LatencyKind::StoreAndForward => 2 * frame_ns,
+        LatencyKind::CutThrough => frame_ns,
+    }
+}
+
+/// Time of a frame on a medium, FCS included but neither preamble nor gap, ns, rounded down;
+/// `None` without a rate.
+///
+/// 64 bytes at 10 Mbit/s are 51,200 ns.
+pub fn frame_time_ns(frame: FrameLen, line: BitRate) -> Option<u64> {
+    (u64::from(frame.bytes()) * 8_000_000_000).checked_div(line.bits_per_sec())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn spread(delays: impl IntoIterator<Item = u64>) -> Spread {
+        let mut all = Spread { min_ns: u64::MAX, ..Spread::default() };
+        for ns in delays {
+            all.bins.record(ns);
+            all.min_ns = all.min_ns.min(ns);
+            all.max_ns = all.max_ns.max(ns);
+            all.sum_ns += ns;
+        }
+        all
+    }
+
     #[test]
     fn a_trial_has_a_median_and_a_worst_case() {
         // 1 to 1000: ranks 500 and 999.
         let bins: LogHistogram = (1..=1000).collect();
         let trial = TrialLatency::of(&bins, 1, 1000).expect("frames");
-        assert_eq!((trial.typical_ns, trial.worst_ns, trial.pdv_ns), (500, 999, 998));
+        assert_eq!((trial.typical_ns, trial.worst_ns), (500, 999));
         assert_eq!(TrialLatency::of(&LogHistogram::default(), 0, 0), None);
     }
 
@@ -131,30 +220,52 @@ mod tests {
     fn repetitions_give_a_median_and_two_percentiles() {
         let trial = |typical_ns| TrialLatency {
             frames: 500,
-            min_ns: 10,
+            min_ns: 0,
             typical_ns,
             worst_ns: typical_ns + 100,
-            max_ns: 1000,
-            pdv_ns: typical_ns + 90,
         };
         // 1 to 20: the median is 10.5, the ranks are 1 and 20.
         let trials: Vec<_> = (1..=20).map(trial).collect();
-        let latency = Latency::of(&trials).expect("trials");
-        assert_eq!(latency.typical, Repeated { median_ns: 10.5, p1_ns: 1, p99_ns: 20 });
-        assert_eq!(latency.worst.median_ns, 110.5);
-        assert!(latency.is_complete);
-        assert!(!Latency::of(&trials[1..]).expect("trials").is_complete);
-        assert_eq!(Latency::of(&[]), None);
+        let repeated = LatencyRepeats::of(&trials).expect("trials");
+        assert_eq!(repeated.typical, Repeated { median_ns: 10.5, p1_ns: 1, p99_ns: 20 });
+        assert_eq!((repeated.worst.median_ns, repeated.pdv.median_ns), (110.5, 110.5));
+        assert!(repeated.is_complete);
+        assert!(!LatencyRepeats::of(&trials[1..]).expect("trials").is_complete);
+        assert_eq!(LatencyRepeats::of(&[]), None);
     }
 
     #[test]
     fn both_definitions_differ_by_the_frame() {
-        // 64 bytes at 10 Mbit/s: 51.2 us; 1518 at 1 Gbit/s: 12.144 us.
-        let time = frame_time_ns(64, 10_000_000).expect("a rate");
-        assert_eq!(first_in_first_out_ns(50_000.0, time), 101_200.0);
-        assert_eq!(frame_time_ns(1518, 1_000_000_000), Some(12_144.0));
-        assert_eq!(frame_time_ns(64, 0), None);
-        // Store and forward from 100 Mbit/s to 10: LILO 60 us, FILO 65.12, output 51.2.
-        assert!((mimo_ns(60_000.0, 65_120.0, 51_200.0) - 13_920.0).abs() < 1e-9);
+        // 64 bytes at 10 Mbit/s take 51.2 us: a store and forward device of 50 us has 152.4 from
+        // first bit sent to last bit received, and 101.2 from first bit to first bit.
+        let ten = BitRate::from_bits_per_sec(10_000_000);
+        let frame_ns = frame_time_ns(FrameLen::from_bytes(64).expect("a frame"), ten);
+        assert_eq!(frame_ns, Some(51_200));
+        let mut delays = Delays::default();
+        delays.add([&spread([152_400])]);
+        let [store, cut] = &delays.latency(10.0, frame_ns)[..] else { panic!("two definitions") };
+        assert_eq!((store.kind, store.min_ns), (LatencyKind::StoreAndForward, 50_000));
+        assert_eq!((cut.kind, cut.max_ns), (LatencyKind::CutThrough, 101_200));
+        assert_eq!((store.mean_ns, cut.mean_ns), (50_000.0, 101_200.0));
+        let [only] = &delays.latency(10.0, None)[..] else { panic!("one definition") };
+        assert_eq!(only.min_ns, 152_400);
+        let gigabit = BitRate::from_bits_per_sec(1_000_000_000);
+        let long = FrameLen::from_bytes(1518).expect("a frame");
+        assert_eq!(frame_time_ns(long, gigabit), Some(12_144));
+    }
+
+    #[test]
+    fn counters_of_a_trial_are_taken_together_and_trials_kept_apart() {
+        let mut delays = Delays::default();
+        delays.add([&spread([10, 10]), &spread([30])]);
+        delays.add([&spread([50, 50, 50]), &Spread::default()]);
+        delays.add([]);
+        let [all] = &delays.latency(1.0, None)[..] else { panic!("one definition") };
+        // 10 10 30 50 50 50: the third is the median of all; those of the trials are 10 and 50.
+        assert_eq!((all.frames, all.min_ns, all.max_ns, all.p50_ns), (6, 10, 50, 30.0));
+        assert_eq!((all.p50_range_ns, all.mean_ns), (Some((10.0, 50.0)), 200.0 / 6.0));
+        let repeated = all.repeated.expect("trials");
+        assert_eq!((repeated.repeats, repeated.typical.median_ns), (2, 30.0));
+        assert!(Delays::default().latency(1.0, None).is_empty());
     }
 }

@@ -3,140 +3,153 @@
 //! Source: the practice of RFC 2544 §24's long trials; events are loss runs, their rate has
 //! Garwood's interval, the loss ratio Wilson's or the bound 3/n.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::poisson::{EventRate, zero_loss_bound};
-use super::search::{Invalid, TrialOutcome};
+use crate::record::{LoadPoint, RateFound, Soak, WorstSecond};
 use crate::stats::{Z_95, wilson_interval};
+
+/// One interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval {
+    /// Load and loss.
+    pub point: LoadPoint,
+    /// Its length, ns.
+    pub duration_ns: u64,
+    /// Runs of lost frames, and the longest of them.
+    pub loss_runs: (u64, u64),
+    /// The tester sent clearly less than it was asked for.
+    pub is_short: bool,
+    /// Whether it says anything about the device.
+    pub is_valid: bool,
+}
 
 /// Intervals so far.
 #[derive(Clone, Debug, Default)]
-pub struct Soak {
-    sent: u64,
-    received: u64,
-    elapsed_ns: u64,
-    intervals: u64,
-    clean: u64,
-    short: u64,
-    events: u64,
-    worst: Option<(u64, f64)>,
-    invalid: Vec<(u64, Invalid)>,
+pub struct Intervals {
+    valid: Vec<Interval>,
+    invalid: u64,
+    worst: Option<WorstSecond>,
 }
 
-/// The summary of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SoakSummary {
-    /// Time of the valid intervals, s.
-    pub seconds: f64,
-    /// Valid intervals.
-    pub intervals: u64,
-    /// Those without loss.
-    pub clean_intervals: u64,
-    /// Those in which the tester sent clearly less than asked.
-    pub short_intervals: u64,
-    /// Frames sent.
-    pub sent: u64,
-    /// Frames lost.
-    pub lost: u64,
-    /// Lost share; `None` when nothing was sent.
-    pub loss_ratio: Option<f64>,
-    /// The loss ratio may be as high as this, at 95 %.
-    pub loss_ratio_high: Option<f64>,
-    /// Loss runs over time.
-    pub events: Option<EventRate>,
-    /// Number, from 0, of the interval that lost most, and its loss ratio.
-    pub worst: Option<(u64, f64)>,
-    /// Intervals that do not count, by number, with the reason.
-    pub invalid: Vec<(u64, Invalid)>,
-}
-
-impl Soak {
+impl Intervals {
     /// Adds the next interval.
-    pub fn add(&mut self, outcome: &TrialOutcome) {
-        let number = self.intervals + self.invalid.len() as u64;
-        if let Some(reason) = outcome.invalidity() {
-            self.invalid.push((number, reason));
+    pub fn add(&mut self, interval: Interval) {
+        let number = self.valid.len() as u64 + self.invalid;
+        if !interval.is_valid {
+            self.invalid += 1;
             return;
         }
-        let lost = outcome.lost();
-        self.intervals += 1;
-        self.clean += u64::from(lost == 0);
-        self.short += u64::from(outcome.is_short());
-        self.sent += outcome.sent;
-        self.received += outcome.received;
-        self.elapsed_ns += outcome.elapsed_ns;
-        self.events += if lost > 0 { outcome.loss_runs.unwrap_or(1).max(1) } else { 0 };
-        let ratio = lost as f64 / outcome.sent.max(1) as f64;
-        if lost > 0 && self.worst.is_none_or(|(_, worst)| ratio > worst) {
-            self.worst = Some((number, ratio));
+        let loss_ratio = interval.point.loss_ratio;
+        if loss_ratio > self.worst.map_or(0.0, |worst| worst.loss_ratio) {
+            self.worst = Some(WorstSecond { number, loss_ratio });
         }
+        self.valid.push(interval);
     }
 
-    /// The summary so far.
-    pub fn summary(&self) -> SoakSummary {
-        let lost = self.sent - self.received;
-        let seconds = self.elapsed_ns as f64 / 1e9;
-        let high = match lost {
-            0 => zero_loss_bound(self.sent),
-            _ => wilson_interval(lost, self.sent, Z_95).map(|interval| interval.high),
+    /// The run so far; `None` without a valid interval.
+    pub fn found(&self) -> Option<Soak> {
+        let first = self.valid.first()?;
+        let count = |is: fn(&Interval) -> bool| self.valid.iter().filter(|it| is(it)).count();
+        let sum = |of: fn(&Interval) -> u64| self.valid.iter().map(of).sum::<u64>();
+        let mean = |of: fn(&LoadPoint) -> f64| {
+            self.valid.iter().map(|it| of(&it.point)).sum::<f64>() / self.valid.len() as f64
         };
-        SoakSummary {
-            seconds,
-            intervals: self.intervals,
-            clean_intervals: self.clean,
-            short_intervals: self.short,
-            sent: self.sent,
-            lost,
-            loss_ratio: (self.sent > 0).then(|| lost as f64 / self.sent as f64),
-            loss_ratio_high: high,
-            events: EventRate::new(self.events, seconds),
+        let (sent, received) = (sum(|it| it.point.sent), sum(|it| it.point.received));
+        let duration_ns = sum(|it| it.duration_ns);
+        let lost = sent.saturating_sub(received);
+        let loss_runs = sum(runs);
+        let rate = EventRate::new(loss_runs, duration_ns as f64 / 1e9);
+        Some(Soak {
+            point: LoadPoint {
+                intended_fps: first.point.intended_fps,
+                offered_fps: mean(|it| it.offered_fps),
+                forwarded_fps: mean(|it| it.forwarded_fps),
+                loss_ratio: if sent > 0 { lost as f64 / sent as f64 } else { 0.0 },
+                sent,
+                received,
+            },
+            duration_ns,
+            errored_seconds: count(|it| it.point.received < it.point.sent) as u64,
+            loss_runs,
+            longest_loss_run: self.valid.iter().map(|it| it.loss_runs.1).max().unwrap_or(0),
+            loss_ratio_high: match lost {
+                0 => zero_loss_bound(sent),
+                _ => wilson_interval(lost, sent, Z_95).map(|interval| interval.high),
+            },
+            loss_runs_per_sec: rate.map(|rate| RateFound {
+                value: rate.per_second,
+                low: rate.low_per_second,
+                high: rate.high_per_second,
+            }),
             worst: self.worst,
-            invalid: self.invalid.clone(),
-        }
+            short_seconds: count(|it| it.is_short) as u64,
+            invalid_seconds: self.invalid,
+        })
     }
+}
+
+/// Frames that are missing at the end are in no run that the counter sees: there was one at least.
+fn runs(interval: &Interval) -> u64 {
+    let is_errored = interval.point.received < interval.point.sent;
+    interval.loss_runs.0.max(u64::from(is_errored))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::search::{LoadTrial, Why};
     use super::*;
 
-    fn outcome(lost: u64, runs: u64) -> TrialOutcome {
-        let trial = LoadTrial {
-            load_fps: 1_000,
+    fn interval(lost: u64, runs: u64) -> Interval {
+        let (sent, received) = (10_000, 10_000 - lost);
+        Interval {
+            point: LoadPoint {
+                intended_fps: Some(1_000.0),
+                offered_fps: 1_000.0,
+                forwarded_fps: received as f64 / 10.0,
+                loss_ratio: lost as f64 / 10_000.0,
+                sent,
+                received,
+            },
             duration_ns: 10_000_000_000,
-            stop_at_lost: None,
-            goal: 0,
-            why: Why::Listed,
-        };
-        let outcome = TrialOutcome::complete(&trial, 10_000, 10_000 - lost);
-        TrialOutcome { loss_runs: Some(runs), ..outcome }
+            loss_runs: (runs, lost.min(15)),
+            is_short: false,
+            is_valid: true,
+        }
     }
 
     #[test]
     fn events_and_the_worst_interval_are_kept() {
-        let mut soak = Soak::default();
-        soak.add(&outcome(0, 0));
-        soak.add(&TrialOutcome { invalid: Some(Invalid::LinkDown), ..outcome(0, 0) });
-        soak.add(&outcome(20, 2));
-        soak.add(&outcome(10, 1));
-        let summary = soak.summary();
-        assert_eq!((summary.seconds, summary.intervals, summary.clean_intervals), (30.0, 3, 1));
-        assert_eq!((summary.sent, summary.lost), (30_000, 30));
-        assert_eq!(summary.loss_ratio, Some(0.001));
-        assert_eq!(summary.worst, Some((2, 0.002)));
-        assert_eq!(summary.invalid, [(1, Invalid::LinkDown)]);
-        assert_eq!(summary.events.map(|rate| (rate.events, rate.per_second)), Some((3, 0.1)));
+        let mut all = Intervals::default();
+        all.add(interval(0, 0));
+        all.add(Interval { is_valid: false, ..interval(9_000, 1) });
+        all.add(interval(20, 2));
+        // The end of the interval is missing: no later frame shows that there was a run.
+        all.add(interval(10, 0));
+        let found = all.found().expect("intervals");
+        assert_eq!((found.duration_ns, found.errored_seconds), (30_000_000_000, 2));
+        assert_eq!((found.point.sent, found.point.received), (30_000, 29_970));
+        assert_eq!((found.point.loss_ratio, found.point.forwarded_fps), (0.001, 999.0));
+        assert_eq!(found.worst, Some(WorstSecond { number: 2, loss_ratio: 0.002 }));
+        assert_eq!((found.loss_runs, found.longest_loss_run), (3, 15));
+        assert_eq!((found.invalid_seconds, found.short_seconds), (1, 0));
+        assert_eq!(found.loss_runs_per_sec.map(|rate| rate.value), Some(0.1));
         // Wilson at 30 of 30,000: (0.001 + z2/2n + z sqrt(p q / n + z2/4n2)) / (1 + z2/n).
-        assert!((summary.loss_ratio_high.expect("frames") - 0.001_427).abs() < 1e-6);
+        assert!((found.loss_ratio_high.expect("frames") - 0.001_427).abs() < 1e-6);
     }
 
     #[test]
-    fn no_loss_at_all_has_a_bound() {
-        let mut soak = Soak::default();
-        assert_eq!(soak.summary().loss_ratio, None);
-        soak.add(&outcome(0, 0));
-        assert_eq!(soak.summary().loss_ratio_high, Some(3e-4));
+    fn no_loss_at_all_has_a_bound_and_no_interval_at_all_no_figure() {
+        let mut all = Intervals::default();
+        all.add(Interval { is_valid: false, ..interval(0, 0) });
+        assert_eq!(all.found(), None);
+        all.add(interval(0, 0));
+        let found = all.found().expect("an interval");
+        assert_eq!((found.loss_ratio_high, found.worst), (Some(3e-4), None));
+    }
+
+    #[test]
+    fn a_tester_that_sends_clearly_less_is_told() {
+        let mut all = Intervals::default();
+        all.add(Interval { is_short: true, ..interval(0, 0) });
+        all.add(interval(0, 0));
+        assert_eq!(all.found().map(|it| it.short_seconds), Some(1));
     }
 }

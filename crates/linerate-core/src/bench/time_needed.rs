@@ -1,100 +1,117 @@
-//! How long a test will take, before it starts.
+//! How long a benchmark will take, before it starts.
 //!
-//! Trials times sending and waiting. How many trials a search needs depends on the device: given
-//! are the usual number, for a device that shows no whims between half of the largest load and
-//! all of it, and the most that halving could need. Source: RFC 2544 §23 (waits).
+//! Trials times sending and waiting, for a device that shows no whims and has its throughput
+//! between half of the largest load and all of it. Trials that are made again, and waits that end
+//! early because every frame came, are left out. Source: RFC 2544 §23 (waits).
 
 use std::ops::Add;
-use std::time::Duration;
 
-use super::search::{Goal, Range};
+use super::addresses::{ADDRESSES_MAX, GENTLE_FPS, RATE_STEPS};
+use super::burst::{BURST_MAX, BURST_STEP};
+use super::curve::{CURVE_CLEAN, CURVE_STEPS, OVERLOAD_PERCENT};
+use super::search::Goal;
+use crate::record::{BenchPlan, BenchTest};
 
-/// Waits around the sending of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waits {
-    /// After a routing update.
-    pub routing: Duration,
-    /// After learning frames.
-    pub learning: Duration,
-    /// For frames that are still under way.
-    pub stragglers: Duration,
-    /// Until the device is itself again.
-    pub settle: Duration,
-}
+/// The tester by itself, before the device: a flood and a paced trial, ns in all.
+const SELF_TEST_NS: u64 = 600_000_000;
 
-impl Waits {
-    /// RFC 2544 §23 for a device without routing protocol: 2 s, 2 s and 5 s.
-    pub const RFC_2544: Self = Self {
-        routing: Duration::ZERO,
-        learning: Duration::from_secs(2),
-        stragglers: Duration::from_secs(2),
-        settle: Duration::from_secs(5),
-    };
+/// Loads at which latency is measured: the throughput and a low one.
+const LATENCY_LOADS: u64 = 2;
 
-    /// All of them together.
-    pub fn total(self) -> Duration {
-        self.routing + self.learning + self.stragglers + self.settle
-    }
-}
+/// Trials in each repetition of the back-to-back search but the first, which start at a guess.
+const BURST_TRIALS: u64 = 3;
+
+/// Steps of a contract: trains that show the bucket, and the steps of a service activation.
+const CONTRACT_STEPS: u64 = 8;
+
+/// Bursts are sent at this rate at least, frames per second.
+const BURST_FPS: u64 = 1_000_000;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Trials and time of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
-    /// Usual trials.
+    /// Trials.
     pub trials: u64,
-    /// Usual time.
-    pub time: Duration,
-    /// Most trials, short of repeated ones.
-    pub trials_max: u64,
-    /// Their time.
-    pub time_max: Duration,
+    /// Sending and waiting, ns.
+    pub time_ns: u64,
 }
 
 impl Needed {
-    /// So many trials of one length.
-    pub fn fixed(trials: u64, duration_ns: u64, waits: Waits) -> Self {
-        Self::between((trials, trials), duration_ns, waits)
+    /// So many trials of one length, each with waits.
+    pub const fn fixed(trials: u64, duration_ns: u64, waits_ns: u64) -> Self {
+        Self { trials, time_ns: trials.saturating_mul(duration_ns.saturating_add(waits_ns)) }
     }
 
-    fn between((usual, most): (u64, u64), duration_ns: u64, waits: Waits) -> Self {
-        let each = Duration::from_nanos(duration_ns) + waits.total();
-        let time = |trials: u64| each.saturating_mul(u32::try_from(trials).unwrap_or(u32::MAX));
-        Self { trials: usual, time: time(usual), trials_max: most, time_max: time(most) }
-    }
-
-    /// A binary search: the maximum and the halvings.
-    pub fn binary(goal: &Goal, range: Range, waits: Waits) -> Self {
-        let (good, bad) = decisions(goal);
-        // From half of the range on, a width of the load is half a width of the range.
-        let usual = halvings(2.0 / goal.width);
-        let most = halvings(range.max_fps as f64 / (goal.width * range.min_fps as f64).max(1.0));
-        let most = most.max(usual);
-        // Half of the loads pass; at most each needs all trials.
-        let usual_trials = bad + usual.div_ceil(2) * good + usual / 2 * bad;
-        let trials = (usual_trials, (1 + most) * goal.trials_max().max(good).max(bad));
-        Self::between(trials, goal.final_duration_ns, waits)
-    }
-
-    /// Several goals over one set of trials: one trial at the maximum, then for each goal a load
-    /// that passes and one that fails, and one more.
-    pub fn multi(goals: &[Goal], range: Range, waits: Waits) -> Self {
-        let of = |goal: &Goal| {
-            let (good, bad) = decisions(goal);
-            let halvings = halvings(1.0 / goal.width)
-                + halvings((range.max_fps as f64 / range.min_fps.max(1) as f64).log2().max(1.0));
-            let most = (2 + halvings) * goal.trials_max().max(good).max(bad);
-            Self::between((good + 2 * bad, most), goal.final_duration_ns, waits)
+    /// Several goals over one set of trials. The first takes the maximum, then a load that passes
+    /// and one that fails, or as many halvings as its width; each further one both loads and two
+    /// more. It is less where all goals are the same, and up to four times as much for a goal that
+    /// stalls of the device pull far below the others.
+    pub fn multi(goals: &[Goal], waits_ns: u64) -> Self {
+        let mut goals: Vec<&Goal> = goals.iter().collect();
+        goals.sort_by_key(|goal| goal.duration_sum_ns);
+        let of = |(at, goal): (usize, &&Goal)| {
+            let both = decided(goal);
+            let trials = if at == 0 { 1 + both.max(halvings_to(goal.width)) } else { both + 2 };
+            Self::fixed(trials, goal.final_duration_ns, waits_ns)
         };
-        let first = goals.first().map_or(0, |goal| goal.final_duration_ns);
-        goals.iter().map(of).fold(Self::fixed(1, first, waits), Self::add)
+        goals.iter().enumerate().map(of).fold(Self::default(), Self::add)
     }
 
-    /// Steps down from the maximum, to the bottom at most.
-    pub fn step_down(step_share: f64, clean: u64, duration_ns: u64, waits: Waits) -> Self {
-        let steps = halved_count((1.0 / step_share).ceil());
-        let most = steps + clean;
-        Self::between(((steps / 2 + clean).min(most), most), duration_ns, waits)
+    /// What a plan is expected to take, the self-test included.
+    pub fn of(plan: &BenchPlan) -> Self {
+        let waits_ns = waits_ns(plan);
+        let own = Self { trials: 2, time_ns: SELF_TEST_NS + 2 * waits_ns };
+        plan.tests.iter().map(|test| of_test(plan, *test, waits_ns)).fold(own, Self::add)
     }
+}
+
+fn waits_ns(plan: &BenchPlan) -> u64 {
+    plan.times.before_ns + plan.times.after_ns + plan.times.settle_ns
+}
+
+fn of_test(plan: &BenchPlan, test: BenchTest, waits_ns: u64) -> Needed {
+    let times = &plan.times;
+    let repeats = u64::from(times.repetitions.max(1));
+    let trials = |count, duration_ns| Needed::fixed(count, duration_ns, waits_ns);
+    match test {
+        BenchTest::Flood | BenchTest::Blocking => trials(1, times.trial_ns),
+        BenchTest::Throughput => {
+            let goals: Vec<Goal> = plan.goals.iter().map(|goal| goal.search()).collect();
+            Needed::multi(&goals, waits_ns)
+        }
+        // Half of the way down, and the loads without loss that end it.
+        BenchTest::LossCurve => trials(CURVE_STEPS / 2 + CURVE_CLEAN as u64, times.trial_ns),
+        BenchTest::Overload => trials(OVERLOAD_PERCENT.len() as u64, times.trial_ns),
+        BenchTest::Latency => trials(LATENCY_LOADS * repeats, times.latency_ns),
+        BenchTest::BackToBack => {
+            let count = halvings(BURST_MAX, BURST_STEP) + (repeats - 1) * BURST_TRIALS;
+            trials(count, BURST_MAX * SECOND_NS / BURST_FPS)
+        }
+        BenchTest::Recovery | BenchTest::Reset => trials(repeats, 2 * times.trial_ns),
+        BenchTest::Addresses => addresses(plan, waits_ns),
+        BenchTest::Soak => trials(times.soak_seconds(), SECOND_NS),
+        BenchTest::Contract => trials(CONTRACT_STEPS, times.trial_ns),
+    }
+}
+
+/// Each number of addresses is learnt and asked for; the largest is halved, down to a quarter of
+/// it. Learning rates are tried with as many addresses as were found.
+fn addresses(plan: &BenchPlan, waits_ns: u64) -> Needed {
+    let max = if plan.frames.flows > 1 { plan.frames.flows } else { ADDRESSES_MAX };
+    let max = u64::from(max);
+    let rest_ns = max / 4 * SECOND_NS / GENTLE_FPS;
+    let first_ns = (max + max / 2) * SECOND_NS / GENTLE_FPS;
+    let count = halvings(max, 1).saturating_sub(2) + halvings(RATE_STEPS, 1);
+    let each = Needed::fixed(2 * count, rest_ns, waits_ns);
+    each + Needed { trials: 4, time_ns: 2 * first_ns + 4 * waits_ns }
+}
+
+/// Trials of a search for a whole number: the largest and the halvings down to a step.
+fn halvings(max: u64, step: u64) -> u64 {
+    let steps = (max / step.max(1)).max(1);
+    1 + u64::from(steps.next_power_of_two().trailing_zeros())
 }
 
 impl Add for Needed {
@@ -103,84 +120,109 @@ impl Add for Needed {
     fn add(self, other: Self) -> Self {
         Self {
             trials: self.trials + other.trials,
-            time: self.time + other.time,
-            trials_max: self.trials_max + other.trials_max,
-            time_max: self.time_max + other.time_max,
+            time_ns: self.time_ns.saturating_add(other.time_ns),
         }
     }
 }
 
-/// Trials that decide a load when all of them are good, and when all are bad.
-fn decisions(goal: &Goal) -> (u64, u64) {
-    let trials = goal.duration_sum_ns as f64 / goal.final_duration_ns.max(1) as f64;
-    let good = halved_count((trials * (1.0 - goal.exceed_ratio)).ceil());
-    let bad = halved_count((trials * goal.exceed_ratio).floor()) + 1;
-    (good.max(1), bad)
-}
-
-/// Halvings that bring a ratio to 1.
-fn halvings(ratio: f64) -> u64 {
-    halved_count(ratio.max(1.0).log2().ceil())
-}
-
+/// Trials that decide two loads, all good at one and all bad at the other.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "small counts that are not negative; a cast keeps within the range of the type"
 )]
-fn halved_count(value: f64) -> u64 {
-    value as u64
+fn decided(goal: &Goal) -> u64 {
+    let trials = goal.duration_sum_ns as f64 / goal.final_duration_ns.max(1) as f64;
+    let good = (trials * (1.0 - goal.exceed_ratio)).ceil() as u64;
+    let bad = (trials * goal.exceed_ratio).floor() as u64 + 1;
+    good.max(1) + bad
+}
+
+/// Halvings of a range to a share of it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small count that is not negative; a cast keeps within the range of the type"
+)]
+fn halvings_to(share: f64) -> u64 {
+    (1.0 / share.clamp(1e-9, 1.0)).log2().ceil() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{BenchFrames, BenchGoal, BenchTimes, BenchWay};
 
-    const RANGE: Range = Range { min_fps: 100, max_fps: 1_488_095 };
+    const SECOND: u64 = SECOND_NS;
 
-    #[test]
-    fn the_waits_of_rfc_2544_are_nine_seconds() {
-        assert_eq!(Waits::RFC_2544.total(), Duration::from_secs(9));
+    fn plan(tests: &[BenchTest]) -> BenchPlan {
+        BenchPlan {
+            ports: Vec::new(),
+            frames: BenchFrames::default(),
+            way: BenchWay::Single,
+            tests: tests.to_vec(),
+            goals: vec![BenchGoal::strict()],
+            times: BenchTimes::rfc2544(),
+            generator: None,
+            counter: None,
+            line: None,
+            frames_per_sec_max: None,
+            filters: None,
+            contract: None,
+            cell_contract: None,
+            reset_command: None,
+            seed: 0,
+        }
     }
 
-    #[test]
-    fn a_strict_binary_search_takes_eleven_minutes() {
-        // The maximum and log2(2 / 0.005) = 8.6: 9 halvings, each 69 s: 690 s.
-        let needed = Needed::binary(&Goal::strict(), RANGE, Waits::RFC_2544);
-        assert_eq!((needed.trials, needed.time), (10, Duration::from_secs(690)));
-        assert!(needed.trials_max >= needed.trials);
+    /// The time of a test of RFC 2544's lengths, without the self-test.
+    fn seconds(test: BenchTest) -> f64 {
+        let own = Needed::of(&plan(&[])).time_ns;
+        (plan(&[test]).expected_ns() - own) as f64 / 1e9
     }
 
     #[test]
     fn typical_loads_are_decided_by_eleven_trials() {
-        assert_eq!(decisions(&Goal::typical()), (11, 11));
-        assert_eq!(decisions(&Goal::strict()), (1, 1));
-        assert_eq!(decisions(&Goal::verified()), (1, 2));
-        // 1 + 11 + 22 trials of 1 s without waits.
-        let needed = Needed::multi(
-            &[Goal::typical()],
-            RANGE,
-            Waits { learning: Duration::ZERO, stragglers: Duration::ZERO, ..NONE },
+        assert_eq!(decided(&Goal::typical()), 11 + 11);
+        assert_eq!(decided(&Goal::strict()), 1 + 1);
+        assert_eq!(decided(&Goal::verified()), 1 + 2);
+        // The maximum and 22 trials of 1 s.
+        assert_eq!(
+            Needed::multi(&[Goal::typical()], 0),
+            Needed { trials: 23, time_ns: 23 * SECOND }
         );
-        assert_eq!((needed.trials, needed.time), (34, Duration::from_secs(34)));
-    }
-
-    const NONE: Waits = Waits {
-        routing: Duration::ZERO,
-        learning: Duration::ZERO,
-        stragglers: Duration::ZERO,
-        settle: Duration::ZERO,
-    };
-
-    #[test]
-    fn a_loss_curve_in_tenths_has_at_most_twelve_points() {
-        let needed = Needed::step_down(0.1, 2, 60_000_000_000, NONE);
-        assert_eq!((needed.trials, needed.trials_max), (7, 12));
+        // The maximum and log2(1 / 0.005) = 7.6: 8 halvings.
+        assert_eq!(Needed::multi(&[Goal::strict()], 0).trials, 9);
+        // With waits of 9 s: 23 x 10 s, and 4 x 69 s.
+        let both = [Goal::strict(), Goal::typical()];
+        assert_eq!(Needed::multi(&both, 9 * SECOND).time_ns, (230 + 276) * SECOND);
     }
 
     #[test]
-    fn tests_add_up() {
-        let each = Needed::fixed(20, 120_000_000_000, Waits::RFC_2544);
-        assert_eq!((each + each).time, Duration::from_secs(2 * 20 * 129));
+    fn each_trial_has_the_waits_of_rfc_2544() {
+        // 2 s, 2 s and 5 s around 60 s.
+        assert_eq!(seconds(BenchTest::Flood), 69.0);
+        assert_eq!(seconds(BenchTest::Throughput), 9.0 * 69.0);
+        // 20 repetitions of 120 s at two loads.
+        assert_eq!(seconds(BenchTest::Latency), 40.0 * 129.0);
+        // Five tenths on the way down and two without loss.
+        assert_eq!(seconds(BenchTest::LossCurve), 7.0 * 69.0);
+        assert_eq!(seconds(BenchTest::Overload), 5.0 * 69.0);
+        // Both parts of 60 s.
+        assert_eq!(seconds(BenchTest::Recovery), 20.0 * 129.0);
+        // 3600 trials of a second.
+        assert_eq!(seconds(BenchTest::Soak), 36_000.0);
+    }
+
+    #[test]
+    fn whole_numbers_are_found_by_halves() {
+        // 65,536 down to 4: 14 halvings; 100: 7.
+        assert_eq!((halvings(65_536, 4), halvings(100, 1), halvings(1, 1)), (15, 8, 1));
+        // 15 and 19 x 3 bursts of 65.536 ms.
+        assert!((seconds(BenchTest::BackToBack) - 72.0 * 9.065_536).abs() < 1e-6);
+        // 65,536 at 10,000 a second and the half of it, learnt and asked for: 2 x 9.8304 s; then
+        // 15 numbers of addresses and 8 rates, 1.6384 s each way.
+        let sending = 2.0 * 9.8304 + 46.0 * 1.6384;
+        assert!((seconds(BenchTest::Addresses) - (sending + 50.0 * 9.0)).abs() < 1e-6);
     }
 }

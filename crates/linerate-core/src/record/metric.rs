@@ -274,7 +274,7 @@ metrics! {
         Some(Layer::Frame), Higher,
         "Highest load of one sending port at which at least half of the trials, by time, lose not \
          one frame; the forwarding rate at the lower bound of the goal `typical`.",
-        "MLRsearch (draft-ietf-bmwg-mlrsearch), conditional throughput";
+        "RFC 9971 (MLRsearch), conditional throughput";
     ThroughputVerified = "throughput_verified_fps", "throughput, verified", "frames/s",
         Some(Layer::Frame), Higher,
         "As strict, with a lossy trial repeated before it counts; the goal `verified`.",

@@ -7,7 +7,9 @@
 //! forgets what it learnt there, and each trial has addresses of its own. The three ports' own
 //! addresses come on top of the count. Left out: waiting for the ageing time of the switch.
 
-use linerate_core::bench::addresses::{AddressOutcome, AddressSearch, AddressTrial};
+use linerate_core::bench::addresses::{
+    ADDRESSES_MAX, AddressOutcome, AddressSearch, AddressTrial, GENTLE_FPS, RATE_STEPS,
+};
 use linerate_core::bench::search::{Controller, Invalid as Spoilt};
 use linerate_core::record::{BenchPlan, BenchTest, Caching, Failure, Fault};
 
@@ -17,16 +19,6 @@ use super::bed::{Ask, Bed, Ended, Learnt, Outcome, Pattern, What};
 const TESTING: usize = 0;
 const LEARNING: usize = 1;
 const MONITORING: usize = 2;
-
-/// Most addresses that are tried when the plan has no number of flows.
-const ADDRESSES_MAX: u32 = 65_536;
-
-/// Rate of learning frames while addresses are counted, frames per second at most: well below any
-/// learning rate.
-const GENTLE_FPS: u64 = 10_000;
-
-/// Share of the largest load to within which the learning rate is found: 1 / 100.
-const RATE_STEPS: u64 = 100;
 
 /// How long the learning port's link is down, ns.
 const DOWN_NS: u64 = 20_000_000;

@@ -2,7 +2,7 @@
 //! real one has interfaces; a simulated device stands in for it in tests.
 
 use linerate_core::bench::{Received, Sent};
-use linerate_core::record::{BenchTest, BenchTrial, Failure, Invalid, LoadPoint, TrialPort};
+use linerate_core::record::{BenchTest, BenchTrial, Failure, Fault, Invalid, LoadPoint, TrialPort};
 
 /// A trial to make.
 #[derive(Clone, Debug)]
@@ -144,6 +144,20 @@ pub(super) struct Way {
     pub drop_at: Option<u64>,
     /// Time of arrival by number at the receiving port, where that was asked for.
     pub arrivals: Vec<Option<u64>>,
+}
+
+impl Way {
+    /// That the counter told when each frame came.
+    /// # Errors
+    /// Frames came, and it did not.
+    pub(super) fn has_arrivals(&self) -> Result<(), Failure> {
+        let came = self.received.iter().map(|(_, it)| it.frames).sum::<u64>();
+        if came == 0 || !self.arrivals.is_empty() {
+            return Ok(());
+        }
+        let reason = "the counter keeps no time of arrival; XDP does";
+        Err(Failure::new(Fault::System, "see single frames of", "a trial", reason))
+    }
 }
 
 impl Outcome {

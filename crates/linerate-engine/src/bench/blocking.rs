@@ -9,7 +9,6 @@ use linerate_core::bench::congestion::{Congestion, PortCounts};
 use linerate_core::record::{BenchPlan, BenchTest, Failure, Fault, LoadPoint};
 
 use super::bed::{Ask, Bed, Ended, Outcome, Pattern};
-use super::burst::free_output;
 
 /// The free output's load and loss, and what they say.
 pub(super) fn blocking(
@@ -46,7 +45,21 @@ pub(super) fn blocking(
         sent: sent(0) / 2 + sent(1),
         received: came_at(&outcome, full),
     };
-    Ok((free_output(&outcome, free), Congestion::of(to_free, to_full, each)))
+    let congestion = Congestion::of(to_free, to_full, each);
+    Ok((free_output(&outcome, to_free, congestion.free_loss_ratio), congestion))
+}
+
+/// Load and loss of the free output: every other frame of the first sender is for it.
+fn free_output(outcome: &Outcome, counts: PortCounts, loss_ratio: f64) -> LoadPoint {
+    let offered_fps = outcome.trial.ports.first().map_or(0.0, |port| port.offered_fps) / 2.0;
+    LoadPoint {
+        intended_fps: outcome.trial.intended_fps.map(|fps| fps / 2.0),
+        offered_fps,
+        forwarded_fps: offered_fps * (1.0 - loss_ratio),
+        loss_ratio,
+        sent: counts.sent,
+        received: counts.received,
+    }
 }
 
 fn came_at(outcome: &Outcome, output: usize) -> u64 {

@@ -1,15 +1,16 @@
 //! Tests by trains of frames: back-to-back bursts, recovery from overload, restarts.
 
-use linerate_core::bench::burst::{Burst, BurstLimits, BurstOutcome, BurstSearch};
+use linerate_core::bench::burst::{
+    BURST_MAX, BURST_STEP, Burst, BurstLimits, BurstOutcome, BurstSearch,
+};
+use linerate_core::bench::recovery::{
+    Drop, Recovery as Recovered, RecoveryLoads, missing, recovery as recovery_of,
+};
 use linerate_core::bench::search::{Controller, Invalid as Spoilt};
-use linerate_core::record::{BackToBack, BenchPlan, BenchTest, BurstRun, LoadPoint, Recovery};
+use linerate_core::record::{BackToBack, BenchPlan, BenchTest, BurstRun, Recovery};
 use linerate_core::stats::Moments;
 
-use super::bed::{Ask, Bed, Ended, Length, Outcome};
-
-/// Longest burst that is tried, and the step of the search, frames.
-pub(super) const BURST_MAX: u64 = 65_536;
-const BURST_STEP: u64 = 4;
+use super::bed::{Ask, Bed, Ended, Length, Way};
 
 /// Bursts below this say little about the rate within them.
 const RATE_FRAMES: u64 = 64;
@@ -58,61 +59,50 @@ pub(super) fn back_to_back(
 }
 
 /// From overload to half of it: the time from the drop to the last frame that was lost (RFC 2544
-/// §26.5). Each repetition is a time; 0 where nothing was lost after the drop.
+/// §26.5), of the sender that took longest.
 pub(super) fn recovery(
     bed: &mut dyn Bed,
     plan: &BenchPlan,
     (throughput, most): (f64, u64),
 ) -> Result<Recovery, Ended> {
-    let overload = ((throughput * 1.1) as u64).clamp(2, most.max(2));
-    let after = overload / 2;
-    let mut times_ns = Vec::new();
+    let RecoveryLoads { overload_fps, after_fps } = RecoveryLoads::new(throughput, most);
+    let mut found = Recovery {
+        overload_fps: overload_fps as f64,
+        after_fps: after_fps as f64,
+        times_ns: Vec::new(),
+        not_recovered_ns: Vec::new(),
+        without_overload: 0,
+    };
     for _ in 0..plan.times.repetitions.max(1) {
         // Numbers of arrivals are kept from the first frame: both parts have to fit in.
-        let room_ns = ROOM_FRAMES * 1_000_000_000 / overload;
+        let room_ns = ROOM_FRAMES * 1_000_000_000 / overload_fps;
         let part_ns = plan.times.trial_ns.min(room_ns / 2).max(1);
         let ask = Ask {
             length: Length::Time(2 * part_ns),
             arrivals: true,
-            drop_to: Some((after, part_ns)),
-            ..Ask::new(BenchTest::Recovery, Some(overload), 2 * part_ns)
+            drop_to: Some((after_fps, part_ns)),
+            ..Ask::new(BenchTest::Recovery, Some(overload_fps), 2 * part_ns)
         };
         let outcome = bed.trial(&ask)?;
-        times_ns.push(last_loss_after_drop(&outcome, after));
+        for way in &outcome.ways {
+            way.has_arrivals()?;
+        }
+        match outcome.ways.iter().filter_map(|way| recovered(way, after_fps)).max() {
+            Some(Recovered::NoOverload) | None => found.without_overload += 1,
+            Some(Recovered::Recovered(ns)) => found.times_ns.push(ns),
+            Some(Recovered::NotRecovered(ns)) => found.not_recovered_ns.push(ns),
+        }
     }
-    Ok(Recovery { overload_fps: overload as f64, after_fps: after as f64, times_ns })
+    Ok(found)
 }
 
 /// Frames whose arrivals are kept, less some.
 pub(super) const ROOM_FRAMES: u64 = 1_000_000;
 
-fn last_loss_after_drop(outcome: &Outcome, after_fps: u64) -> u64 {
-    let Some(way) = outcome.ways.first() else { return 0 };
-    let Some(first_of_second) = way.drop_at else { return 0 };
-    let end = usize::try_from(way.sent.frames).unwrap_or(usize::MAX).min(way.arrivals.len());
-    let first = usize::try_from(first_of_second).unwrap_or(usize::MAX).min(end);
-    let last = way.arrivals[first..end].iter().rposition(Option::is_none);
-    last.map_or(0, |frames| frames as u64 * 1_000_000_000 / after_fps.max(1))
-}
-
-/// Whether losses of a full output reach another one: the free output's load and loss.
-pub(super) fn free_output(outcome: &Outcome, free: usize) -> LoadPoint {
-    let (sent, received) = outcome.ways.first().map_or((0, 0), |way| {
-        let came = way.received.iter().find(|(port, _)| *port == free);
-        // Every other frame was for the free output.
-        (way.sent.frames.div_ceil(2), came.map_or(0, |(_, it)| it.frames))
-    });
-    let offered = outcome.offered_fps() / 2.0;
-    let loss_ratio =
-        if sent > 0 { sent.saturating_sub(received) as f64 / sent as f64 } else { 0.0 };
-    LoadPoint {
-        intended_fps: outcome.trial.intended_fps.map(|fps| fps / 2.0),
-        offered_fps: offered,
-        forwarded_fps: offered * (1.0 - loss_ratio),
-        loss_ratio,
-        sent,
-        received,
-    }
+fn recovered(way: &Way, after_fps: u64) -> Option<Recovered> {
+    let sent = usize::try_from(way.sent.frames).unwrap_or(usize::MAX).min(way.arrivals.len());
+    let drop = Drop { sequence: way.drop_at?, fps: after_fps, sent: sent as u64 };
+    Some(recovery_of(&drop, &missing(&way.arrivals[..sent])))
 }
 
 #[cfg(test)]
@@ -153,7 +143,7 @@ mod tests {
         let mut bed = Simulated::new(Device { outage, ..Device::default() });
         let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
         assert_eq!((found.overload_fps, found.after_fps), (1100.0, 550.0));
-        assert_eq!(found.times_ns, [27 * 1_000_000_000 / 550; 3]);
+        assert_eq!(found.times_ns, [(27.0_f64 * 1e9 / 550.0).round() as u64; 3]);
     }
 
     #[test]
@@ -162,6 +152,23 @@ mod tests {
         let device = Device { capacity_fps: 1000, buffer: 10, ..Device::default() };
         let mut bed = Simulated::new(device);
         let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
-        assert_eq!(found.times_ns, [0; 3]);
+        assert_eq!((found.times_ns, found.without_overload), (vec![0; 3], 0));
+    }
+
+    #[test]
+    fn a_device_that_is_not_overloaded_has_nothing_to_recover_from() {
+        let mut bed = Simulated::new(Device::default());
+        let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        assert_eq!((found.times_ns, found.without_overload), (vec![], 3));
+    }
+
+    #[test]
+    fn a_device_that_loses_to_the_end_has_not_recovered() {
+        // From 0.99 s on; the drop is at 1 s, the last of 550 frames 549 / 550 s after it.
+        let outage = Some((990_000_000, u64::MAX));
+        let mut bed = Simulated::new(Device { outage, ..Device::default() });
+        let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        assert!(found.times_ns.is_empty());
+        assert_eq!(found.not_recovered_ns, [(549.0_f64 * 1e9 / 550.0).round() as u64; 3]);
     }
 }

@@ -8,7 +8,7 @@ use linerate_core::record::{BenchTrial, Invalid, TrialPort};
 use linerate_sys::netlink::LinkCounters;
 
 /// A generator that sends less than this share of what it was asked for fell short.
-const SHORT: f64 = 0.995;
+pub(super) const SHORT: f64 = 0.995;
 
 /// Stolen share of the processors' time in which losses are the host's as likely as the device's.
 const STOLEN: f64 = 0.01;
@@ -143,12 +143,15 @@ fn short(trial: &BenchTrial, expected: Option<u64>) -> Option<Invalid> {
 /// Losses that the host's absence or late bursts may have made. Where more was lost than these can
 /// account for, the device lost it.
 fn disturbed(trial: &BenchTrial) -> Option<Invalid> {
-    let processors = f64::from(linerate_sys::host::cpus().unwrap_or(1));
     let (sent, lost) = trial
         .ports
         .iter()
         .fold((0, 0), |(sent, lost), port| (sent + port.sent, lost + port.lost()));
-    let lost_share = lost as f64 / sent.max(1) as f64;
+    stolen(trial, lost as f64 / sent.max(1) as f64).or_else(|| in_bursts(trial, lost))
+}
+
+fn stolen(trial: &BenchTrial, lost_share: f64) -> Option<Invalid> {
+    let processors = f64::from(linerate_sys::host::cpus().unwrap_or(1));
     let taken = trial.stolen_ns? as f64 / trial.duration_ns.max(1) as f64;
     // The kernel counts stolen time in ticks: one alone says little.
     let ticks = trial.stolen_ns > Some(10_000_000);
@@ -157,8 +160,12 @@ fn disturbed(trial: &BenchTrial) -> Option<Invalid> {
         let detail = format!("the host took {share:.1} % of the processors' time");
         return Some(Invalid::StolenTime { detail });
     }
-    // A generator that is behind all the time sends evenly and makes no bursts.
+    None
+}
+
+fn in_bursts(trial: &BenchTrial, lost: u64) -> Option<Invalid> {
     let intended = trial.intended_fps?;
+    // A generator that is behind all the time sends evenly and makes no bursts.
     let in_bursts = |port: &&TrialPort| {
         port.late as f64 > port.sent as f64 * LATE && port.offered_fps >= intended * SHORT
     };
@@ -177,4 +184,56 @@ fn disagree(trial: &BenchTrial) -> Option<Invalid> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::BenchTest;
+
+    use super::*;
+
+    /// Half a second of 100,000 frames at 200,000 frames/s.
+    fn trial(received: u64, late: u64, offered_fps: f64) -> BenchTrial {
+        let port = TrialPort { sent: 100_000, received, late, offered_fps, ..TrialPort::default() };
+        BenchTrial {
+            test: BenchTest::Throughput,
+            at_ns: 0,
+            duration_ns: 500_000_000,
+            intended_fps: Some(200_000.0),
+            ports: vec![port],
+            stolen_ns: None,
+            pause_frames: None,
+            invalid: None,
+            why: None,
+        }
+    }
+
+    fn invalid_of(trial: &BenchTrial) -> Option<Invalid> {
+        let seen = Seen { before: &[], after: &[], counted: &[] };
+        invalid(trial, &seen, Some(100_000))
+    }
+
+    #[test]
+    fn losses_that_late_bursts_account_for_are_the_generators_with_or_without_stolen_time() {
+        for stolen_ns in [None, Some(0)] {
+            let trial = BenchTrial { stolen_ns, ..trial(82_765, 67_789, 200_000.0) };
+            let found = invalid_of(&trial);
+            assert!(matches!(found, Some(Invalid::GeneratorShort { .. })), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn losses_that_late_frames_cannot_account_for_are_the_devices() {
+        // More lost than late.
+        assert_eq!(invalid_of(&trial(50_000, 20_000, 200_000.0)), None);
+        // Behind all the time, so evenly at 150,000 frames/s, of which most were lost.
+        assert_eq!(invalid_of(&trial(40_000, 99_900, 150_000.0)), None);
+        // On time.
+        assert_eq!(invalid_of(&trial(99_000, 0, 200_000.0)), None);
+    }
+
+    #[test]
+    fn a_trial_without_loss_stands_however_late_its_frames_were() {
+        assert_eq!(invalid_of(&trial(100_000, 60_000, 200_000.0)), None);
+    }
 }

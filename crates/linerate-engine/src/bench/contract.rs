@@ -103,11 +103,7 @@ pub(super) fn trains(
     outcome: &Outcome,
 ) -> Result<Vec<Vec<TrainFrame>>, Failure> {
     let Some(way) = outcome.ways.first() else { return Ok(Vec::new()) };
-    let came = outcome.trial.ports.iter().map(|port| port.received).sum::<u64>();
-    if came > 0 && way.arrivals.is_empty() {
-        let reason = "the counter keeps no time of arrival; XDP does";
-        return Err(Failure::new(Fault::System, "see single frames of", "a train", reason));
-    }
+    way.has_arrivals()?;
     let times = [scheduled(way, trial), arrived(way, trial)];
     Ok(times.iter().map(|times| train(plan, way, times)).collect())
 }

@@ -95,6 +95,12 @@ fn addressed(
     Ok(Stock { templates: vec![template], mix: vec![0], lengths: (bytes, bytes) })
 }
 
+/// The longest frame of a plan, with FCS.
+pub(super) fn longest_bytes(frames: &BenchFrames) -> Result<u32, Failure> {
+    let (lengths, _) = lengths(frames)?;
+    Ok(lengths.iter().map(|length| length.bytes()).max().unwrap_or(0))
+}
+
 /// Lengths of frames and their order.
 fn lengths(frames: &BenchFrames) -> Result<(Vec<FrameLen>, Vec<u8>), Failure> {
     let Some(mix) = &frames.mix else {

@@ -1,30 +1,28 @@
 //! Tests at constant loads: flood, throughput, loss and overload curves, latency, soak.
 
+use linerate_core::bench::curve;
+use linerate_core::bench::latency::Delays;
 use linerate_core::bench::medium::is_tester_limited;
 use linerate_core::bench::pair::{Cause, Pair};
 use linerate_core::bench::search::{
     Controller, Goal, GoalResult, Invalid as Spoilt, LoadTrial, MultiSearch, Range, Status,
     TrialOutcome, Tried, Why,
 };
+use linerate_core::bench::soak::{Interval, Intervals};
 use linerate_core::record::{
-    BenchGoal, BenchLatency, BenchPlan, BenchResult, BenchTest, Distribution, Failure, Fault,
-    GoalFound, Invalid, LatencyKind, LoadPoint, MetricId, RateFound, Soak, TrialPort,
+    BenchGoal, BenchLatency, BenchPlan, BenchResult, BenchTest, Failure, Fault, GoalFound, Invalid,
+    LoadPoint, RateFound, Soak, TrialPort,
 };
-use linerate_core::stats::LogHistogram;
 
 use super::bed::{Ask, Bed, Ended, Outcome};
 
 /// No search goes below this load, frames per second.
 const LEAST_FPS: u64 = 10;
 
-/// A load is offered when the rate of its frames is this share of it; beyond lies the clock.
-const OFFERED: f64 = 0.999;
-
-/// Loads of the loss curve: from the largest down by a tenth of it (RFC 2544 §26.3).
-const CURVE_STEPS: u64 = 10;
-
-/// Loads of the overload curve, as shares of the throughput in per cent.
-const OVERLOAD: [u64; 5] = [110, 125, 150, 200, 300];
+/// A load is offered when the rate of its frames is this share of it, as for a trial's validity:
+/// what was really offered is what a result says (RFC 2285 §3.5.2). Below, what is missing counts
+/// as lost (RFC 9971).
+const OFFERED: f64 = super::check::SHORT;
 
 /// What the loads of a device are held against.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +63,7 @@ pub(super) fn throughput(
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
     let range = Range { min_fps: LEAST_FPS, max_fps: bounds.max_fps() };
-    let mut goals: Vec<Goal> = plan.goals.iter().map(goal).collect();
+    let mut goals: Vec<Goal> = plan.goals.iter().map(BenchGoal::search).collect();
     // Cheap ones first: they leave bounds for the dear ones.
     goals.sort_by_key(|goal| goal.duration_sum_ns);
     let search = MultiSearch::new(goals, range)
@@ -92,18 +90,6 @@ fn keep(search: &MultiSearch, plan: &BenchPlan, bounds: &Bounds, found: &mut Ben
     };
     found.goals = plan.goals.iter().filter_map(of_goal).collect();
     found.stalls_per_sec = stalls(&results, search.trace());
-}
-
-fn goal(goal: &BenchGoal) -> Goal {
-    Goal {
-        name: goal.name.clone(),
-        final_duration_ns: goal.final_trial_ns,
-        duration_sum_ns: goal.duration_sum_ns,
-        loss_ratio: goal.loss_ratio,
-        exceed_ratio: goal.exceed_ratio,
-        width: goal.width,
-        initial_duration_ns: goal.final_trial_ns,
-    }
 }
 
 fn ask_for(trial: &LoadTrial) -> Ask {
@@ -135,6 +121,7 @@ fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
     let worst =
         outcome.trial.ports.iter().max_by_key(|port| (port.lost(), std::cmp::Reverse(port.sent)));
     let (sent, received) = worst.map_or((0, 0), |port| in_time(port, trial));
+    let offered_fps = worst.map_or(0.0, |port| port.offered_fps.min(trial.load_fps as f64));
     let loss_runs = worst.map(|port| port.loss_runs);
     let invalid = match &outcome.trial.invalid {
         None => None,
@@ -147,7 +134,12 @@ fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
         Some(Invalid::Loop { .. }) => Some(Spoilt::Loop),
         Some(Invalid::CountsDisagree { detail }) => Some(Spoilt::Other(detail.clone())),
     };
-    TrialOutcome { loss_runs, invalid, ..TrialOutcome::complete(trial, sent, received) }
+    let elapsed_ns = match sent > 1 && offered_fps > 0.0 {
+        true => (sent as f64 / offered_fps * 1e9) as u64,
+        false => trial.duration_ns,
+    };
+    let complete = TrialOutcome::complete(trial, sent, received);
+    TrialOutcome { loss_runs, invalid, elapsed_ns, ..complete }
 }
 
 /// Frames that were sent within the trial's time, and those of them that came: a generator that is
@@ -164,7 +156,7 @@ fn in_time(port: &TrialPort, trial: &LoadTrial) -> (u64, u64) {
 }
 
 fn goal_found(result: &GoalResult, bounds: &Bounds) -> GoalFound {
-    let lower = result.lower_fps.map(|fps| fps as f64);
+    let lower = result.lower_fps.map(|fps| carried(fps as f64, result.offered_fps));
     let at_maximum = result.status == Status::AtMaximum;
     GoalFound {
         goal: result.goal.name.clone(),
@@ -177,6 +169,12 @@ fn goal_found(result: &GoalResult, bounds: &Bounds) -> GoalFound {
             || lower.is_some_and(|fps| bounds.is_tester_limited(fps)),
         loss_ratio_below: result.zero_loss_bound(),
     }
+}
+
+/// What the device carried at a load that it passed: a tester that paused offered less.
+fn carried(load_fps: f64, offered_fps: Option<f64>) -> f64 {
+    // Less than a frame in a thousand is the clock of counting.
+    offered_fps.filter(|it| *it < load_fps * 0.999).unwrap_or(load_fps)
 }
 
 /// How often the device stops for a moment, where that is what pulls strict below typical.
@@ -194,162 +192,89 @@ pub(super) fn loss_curve(
     bounds: &Bounds,
     curve: &mut Vec<LoadPoint>,
 ) -> Result<(), Ended> {
-    let max = bounds.max_fps();
-    let mut clean = 0;
-    for step in (1..=CURVE_STEPS).rev() {
-        let fps = (u128::from(max) * u128::from(step) / u128::from(CURVE_STEPS)) as u64;
-        let ask = Ask::new(BenchTest::LossCurve, Some(fps.max(1)), plan.times.trial_ns);
-        let point = bed.trial(&ask)?.point();
-        clean = if point.sent == point.received { clean + 1 } else { 0 };
-        curve.push(point);
-        if clean == 2 {
-            break;
+    let series = curve::loss_curve(bounds.max_fps(), plan.times.trial_ns);
+    let mut series = series
+        .map_err(|error| Failure::new(Fault::Usage, "step down from", "the largest load", error))?;
+    while let Some(trial) = series.next().trial() {
+        let ask = Ask::new(BenchTest::LossCurve, Some(trial.load_fps), trial.duration_ns);
+        let outcome = bed.trial(&ask)?;
+        let told = told(&trial, &outcome);
+        let invalid = told.invalid.clone().filter(|_| !is_of_device(&outcome));
+        let told = TrialOutcome { invalid, ..told };
+        if told.invalidity().is_none() {
+            curve.push(outcome.point());
         }
+        series.take(told);
     }
     Ok(())
 }
 
-/// What comes out beyond the throughput (RFC 2889 §5.6, RFC 1242 §3.15).
+/// Whether load and loss of a trial are the device's. They are where the generator fell short:
+/// what it sent stands beside what it was asked for.
+fn is_of_device(outcome: &Outcome) -> bool {
+    matches!(outcome.trial.invalid, None | Some(Invalid::GeneratorShort { .. }))
+}
+
+/// What comes out beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
 pub(super) fn overload(
     bed: &mut dyn Bed,
     plan: &BenchPlan,
     (bounds, throughput): (&Bounds, f64),
     curve: &mut Vec<LoadPoint>,
 ) -> Result<(), Ended> {
-    let most = bounds.max_fps() as f64;
-    for share in OVERLOAD {
-        let fps = throughput * share as f64 / 100.0;
-        let ask =
-            Ask::new(BenchTest::Overload, Some(fps.min(most).max(1.0) as u64), plan.times.trial_ns);
-        curve.push(bed.trial(&ask)?.point());
-        if fps >= most {
-            break;
+    for fps in curve::overload_loads(throughput, bounds.max_fps()) {
+        let outcome = bed.trial(&Ask::new(BenchTest::Overload, Some(fps), plan.times.trial_ns))?;
+        if is_of_device(&outcome) {
+            curve.push(outcome.point());
         }
     }
     Ok(())
 }
 
 /// Delays at one load, of every frame of all repetitions. `frame_ns` is the time of a frame on the
-/// medium, 0 without one.
+/// medium.
 pub(super) fn latency(
     bed: &mut dyn Bed,
     plan: &BenchPlan,
     fps: f64,
-    frame_ns: u64,
+    frame_ns: Option<u64>,
 ) -> Result<Vec<BenchLatency>, Ended> {
-    let (mut all, mut medians) = (LogHistogram::default(), Vec::new());
-    let mut exact = Exact::default();
+    let mut delays = Delays::default();
     for _ in 0..plan.times.repetitions.max(1) {
         let ask = Ask::new(BenchTest::Latency, Some(fps.max(1.0) as u64), plan.times.latency_ns);
         let outcome = bed.trial(&ask)?;
-        for (_, received) in outcome.ways.iter().flat_map(|way| &way.received) {
-            let spread = &received.latency;
-            if spread.bins.count() == 0 {
-                continue;
-            }
-            medians.extend(spread.bins.quantile(0.5));
-            exact.take(spread.min_ns, spread.max_ns, spread.sum_ns, spread.bins.count());
-            all.merge(&spread.bins);
-        }
+        let received = outcome.ways.iter().flat_map(|way| &way.received);
+        delays.add(received.map(|(_, received)| &received.latency));
     }
-    if exact.count == 0 {
-        return Ok(Vec::new());
-    }
-    let of = |kind, less_ns| latency_of(kind, less_ns, fps, &all, &exact, &medians);
-    if frame_ns == 0 {
-        return Ok(vec![of(LatencyKind::StoreAndForward, 0)]);
-    }
-    // The stamp is at the first bit out of the tester, the arrival at the last bit in: two times a
-    // frame for last bit in to first bit out, one for first to first (RFC 1242 §3.8).
-    Ok(vec![of(LatencyKind::StoreAndForward, 2 * frame_ns), of(LatencyKind::CutThrough, frame_ns)])
+    Ok(delays.latency(fps, frame_ns))
 }
 
-#[derive(Default)]
-struct Exact {
-    min: Option<u64>,
-    max: u64,
-    sum: u128,
-    count: u64,
-}
-
-impl Exact {
-    fn take(&mut self, min: u64, max: u64, sum: u64, count: u64) {
-        self.min = Some(self.min.map_or(min, |it| it.min(min)));
-        self.max = self.max.max(max);
-        self.sum += u128::from(sum);
-        self.count += count;
-    }
-}
-
-fn latency_of(
-    kind: LatencyKind,
-    less_ns: u64,
-    fps: f64,
-    all: &LogHistogram,
-    exact: &Exact,
-    medians: &[u64],
-) -> BenchLatency {
-    let mut shifted = LogHistogram::default();
-    for (value, count) in all.bins() {
-        shifted.record_many(value.saturating_sub(less_ns), count);
-    }
-    let at = |share| shifted.quantile(share).unwrap_or(0) as f64;
-    let less = less_ns as f64;
-    let min_ns = exact.min.unwrap_or(0).saturating_sub(less_ns);
-    let range = |pick: fn(f64, f64) -> f64| {
-        medians.iter().map(|it| it.saturating_sub(less_ns) as f64).reduce(pick)
-    };
-    BenchLatency {
-        kind,
-        offered_fps: fps,
-        distribution: Distribution::from_histogram(MetricId::FrameLatency, &shifted),
-        min_ns,
-        mean_ns: exact.sum as f64 / exact.count as f64 - less,
-        p50_ns: at(0.5),
-        p90_ns: at(0.9),
-        p99_ns: at(0.99),
-        p999_ns: at(0.999),
-        max_ns: exact.max.saturating_sub(less_ns),
-        pdv_ns: at(0.999) - min_ns as f64,
-        p50_range_ns: range(f64::min).zip(range(f64::max)),
-        frames: exact.count,
-    }
-}
-
-/// A long run at one load, second by second.
-pub(super) fn soak(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Soak, Ended> {
-    let seconds = plan.times.soak_ns.div_ceil(SECOND_NS).max(1);
-    let mut outcomes = Vec::new();
-    for _ in 0..seconds {
+/// A long run at one load, second by second; nothing when the tester spoilt every one.
+pub(super) fn soak(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Option<Soak>, Ended> {
+    let mut intervals = Intervals::default();
+    for _ in 0..plan.times.soak_seconds() {
         let ask = Ask::new(BenchTest::Soak, Some(fps.max(1.0) as u64), SECOND_NS);
-        outcomes.push(bed.trial(&ask)?);
+        let outcome = bed.trial(&ask)?;
+        let received = || outcome.ways.iter().flat_map(|way| &way.received).map(|it| &it.1);
+        let runs = received().map(|it| it.loss_runs).sum();
+        let longest = received().map(|it| it.longest_loss_run).max().unwrap_or(0);
+        intervals.add(Interval {
+            point: outcome.point(),
+            duration_ns: SECOND_NS,
+            loss_runs: (runs, longest),
+            is_short: matches!(outcome.trial.invalid, Some(Invalid::GeneratorShort { .. })),
+            is_valid: is_of_device(&outcome),
+        });
     }
-    let points: Vec<LoadPoint> = outcomes.iter().map(Outcome::point).collect();
-    let (sent, came) =
-        points.iter().fold((0, 0), |(sent, came), it| (sent + it.sent, came + it.received));
-    let mean = |of: fn(&LoadPoint) -> f64| points.iter().map(of).sum::<f64>() / seconds as f64;
-    let received =
-        || outcomes.iter().flat_map(|it| &it.ways).flat_map(|way| &way.received).map(|it| &it.1);
-    Ok(Soak {
-        point: LoadPoint {
-            intended_fps: points[0].intended_fps,
-            offered_fps: mean(|it| it.offered_fps),
-            forwarded_fps: mean(|it| it.forwarded_fps),
-            loss_ratio: if sent > 0 { sent.saturating_sub(came) as f64 / sent as f64 } else { 0.0 },
-            sent,
-            received: came,
-        },
-        duration_ns: seconds * SECOND_NS,
-        errored_seconds: points.iter().filter(|it| it.received < it.sent).count() as u64,
-        loss_runs: received().map(|it| it.loss_runs).sum(),
-        longest_loss_run: received().map(|it| it.longest_loss_run).max().unwrap_or(0),
-    })
+    Ok(intervals.found())
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::record::LatencyKind;
+
     use super::super::simulated::{Device, Simulated, plan};
     use super::*;
 
@@ -394,6 +319,33 @@ mod tests {
         assert!(goal.tester_limited);
         // Nothing of 5000 frames was lost: below 3 / 5000.
         assert!((goal.loss_ratio_below.unwrap() - 6e-4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_a_tester_that_pauses_offered_is_what_a_device_carried() {
+        let trial = LoadTrial {
+            load_fps: 1000,
+            duration_ns: SECOND_NS,
+            stop_at_lost: None,
+            goal: 0,
+            why: Why::Maximum,
+        };
+        let at = |share: f64| {
+            let mut outcome =
+                Simulated::new(Device::default()).trial(&ask_for(&trial)).expect("a trial");
+            outcome.trial.ports[0].offered_fps = 1000.0 * share;
+            told(&trial, &outcome)
+        };
+        // 4 ms of pauses in a second: within the width of every goal, and said.
+        let paused = at(0.996);
+        assert_eq!(paused.loss_ratio(), 0.0);
+        let offered = paused.offered_fps().unwrap();
+        assert!((offered - 996.0).abs() < 1e-3, "{offered}");
+        assert_eq!(carried(1000.0, Some(offered)), offered);
+        // 10 ms are another load: what is missing counts as lost.
+        assert!((at(0.99).loss_ratio() - 0.01).abs() < 1e-9);
+        // The clock of a generator is no pause.
+        assert_eq!(carried(1000.0, at(0.9995).offered_fps()), 1000.0);
     }
 
     #[test]
@@ -461,7 +413,7 @@ mod tests {
         let mut bed = Simulated::new(Device { lose_every: Some(140), ..Device::default() });
         let mut plan = plan(SECOND_NS);
         plan.times.soak_ns = 3 * SECOND_NS;
-        let found = soak(&mut bed, &plan, 100.0).unwrap();
+        let found = soak(&mut bed, &plan, 100.0).unwrap().unwrap();
         assert_eq!((found.point.sent, found.point.received), (300, 298));
         assert_eq!((found.errored_seconds, found.loss_runs, found.longest_loss_run), (2, 2, 1));
         assert_eq!(found.duration_ns, 3 * SECOND_NS);
@@ -472,7 +424,7 @@ mod tests {
         // 50 us a frame in the device; 5 us a frame on the medium.
         let device = Device { capacity_fps: 20_000, ..Device::default() };
         let plan = plan(SECOND_NS / 10);
-        let found = latency(&mut Simulated::new(device), &plan, 1000.0, 5000).unwrap();
+        let found = latency(&mut Simulated::new(device), &plan, 1000.0, Some(5000)).unwrap();
         let [store, cut] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((store.kind, cut.kind), (LatencyKind::StoreAndForward, LatencyKind::CutThrough));
         assert_eq!((store.min_ns, cut.min_ns), (40_000, 45_000));

@@ -15,8 +15,11 @@ mod frames;
 mod generator;
 mod measure;
 mod neighbours;
+#[cfg(test)]
+mod own_faults_tests;
 mod places;
 mod port;
+mod reach;
 mod reset;
 mod run;
 mod self_test;

@@ -2,18 +2,20 @@
 //!
 //! Frames run at the throughput, and midway something restarts: the link of the receiving port, or
 //! whatever the plan's command restarts. The time is told by both methods of RFC 6201: frames lost
-//! over the load, and the longest gap between two arrivals. Power is left to the command.
+//! over the load, and time from last to first arrival. Power is left to the command.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use linerate_core::bench::recovery::{ResetTime, outages_ns};
 use linerate_core::record::{BenchPlan, BenchTest, Failure, Fault, Reset, TrialPort};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::stop::Stop;
 use linerate_sys::{child, clock};
 
-use super::bed::{Ask, Bed, Ended, Outcome, Restart, What};
+use super::bed::{Ask, Bed, Ended, Outcome, Restart, Way, What};
+use super::burst::ROOM_FRAMES;
 use super::places::{Places, inside};
 use super::port::Port;
 use crate::failure::system;
@@ -39,17 +41,22 @@ pub(super) fn reset(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Res
         what: words(&what, &bed.ports()),
         by_loss_ns: Vec::new(),
         by_stamps_ns: Vec::new(),
+        outages: Vec::new(),
+        partial: 0,
     };
     for _ in 0..plan.times.repetitions.max(1) {
         let length_ns = 2 * plan.times.trial_ns.max(DOWN_NS);
         let restart = Restart { after_ns: length_ns / 4, what: what.clone() };
-        let load = Some(fps.max(1.0) as u64);
-        let ask = Ask { restart: Some(restart), ..Ask::new(BenchTest::Reset, load, length_ns) };
+        let load = fps.max(1.0) as u64;
+        let frames = u128::from(load) * u128::from(length_ns) / 1_000_000_000;
+        let ask = Ask {
+            restart: Some(restart),
+            arrivals: frames <= u128::from(ROOM_FRAMES),
+            ..Ask::new(BenchTest::Reset, Some(load), length_ns)
+        };
         let outcome = bed.trial(&ask)?;
         has_come_back(&outcome, &found.what)?;
-        let (by_loss, by_stamps) = outage(&outcome);
-        found.by_loss_ns.push(by_loss);
-        found.by_stamps_ns.push(by_stamps);
+        take(&mut found, &reset_times(&outcome));
     }
     Ok(found)
 }
@@ -64,15 +71,28 @@ fn words(what: &What, ports: &[String]) -> String {
     }
 }
 
-/// Lost frames over the load that was offered, and the longest gap between two arrivals (RFC 6201
-/// §3), ns. Of several sending ports each is the longest.
-fn outage(outcome: &Outcome) -> (u64, u64) {
-    let by_loss = |port: &TrialPort| (port.lost() as f64 * 1e9 / port.offered_fps.max(1.0)) as u64;
-    let received = || outcome.ways.iter().flat_map(|way| &way.received);
-    (
-        outcome.trial.ports.iter().map(by_loss).max().unwrap_or(0),
-        received().map(|(_, it)| it.gap.max_ns).max().unwrap_or(0),
-    )
+/// Reset time of each sending port (RFC 6201). Where the counter tells no times of arrival, the
+/// longest gap between two is the one outage.
+fn reset_times(outcome: &Outcome) -> Vec<ResetTime> {
+    let of = |(port, way): (&TrialPort, &Way)| {
+        let longest = way.received.iter().map(|(_, it)| it.gap.max_ns).max().unwrap_or(0);
+        let outages = match way.arrivals.is_empty() {
+            true if port.lost() > 0 => vec![longest],
+            true => Vec::new(),
+            false => outages_ns(&way.arrivals),
+        };
+        ResetTime::new(port.lost(), port.offered_fps, &outages)
+    };
+    outcome.trial.ports.iter().zip(&outcome.ways).filter_map(of).collect()
+}
+
+/// One more repetition: of several sending ports each figure is the worst.
+fn take(found: &mut Reset, times: &[ResetTime]) {
+    let worst = |of: fn(&ResetTime) -> Option<u64>| times.iter().filter_map(of).max();
+    found.by_loss_ns.extend(worst(|it| Some(it.by_loss_ns)));
+    found.by_stamps_ns.extend(worst(|it| it.by_stamps_ns));
+    found.outages.extend(worst(|it| Some(it.outages)));
+    found.partial += u32::from(times.iter().any(|it| it.is_partial));
 }
 
 /// A device that forwards nothing at the end of the trial takes longer than the trial.
@@ -196,6 +216,27 @@ mod tests {
         assert_eq!(found.what, "link eth1, down for 100 ms");
         assert_eq!(found.by_loss_ns, [100_000_000; 3]);
         assert_eq!(found.by_stamps_ns, [101_000_000; 3]);
+        assert_eq!((found.outages, found.partial), (vec![1; 3], 0));
+    }
+
+    #[test]
+    fn without_times_of_arrival_the_longest_gap_is_the_outage() {
+        // More frames than are kept: 1,000,000 frames/s in 2 s; a gap is 1 us.
+        let mut bed = Simulated::new(Device::default());
+        let found = reset(&mut bed, &plan(1_000_000_000), 1e6).unwrap();
+        assert_eq!(found.by_loss_ns, [100_000_000; 3]);
+        assert_eq!(found.by_stamps_ns, [100_001_000; 3]);
+        assert_eq!((found.outages, found.partial), (vec![1; 3], 0));
+    }
+
+    #[test]
+    fn frames_that_pass_in_between_make_more_than_one_outage() {
+        // Every 40th frame is lost besides: 1,000 frames of 1 s, 100 of them while the link is
+        // down.
+        let device = Device { lose_every: Some(40), ..Device::default() };
+        let found = reset(&mut Simulated::new(device), &plan(500_000_000), 1000.0).unwrap();
+        assert!(found.outages.iter().all(|outages| *outages > 20), "{found:?}");
+        assert!(found.by_loss_ns.iter().all(|ns| *ns > 120_000_000), "{found:?}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! One benchmark from its plan to its record.
 
+use linerate_core::bench::curve::Overload;
+use linerate_core::bench::latency::frame_time_ns;
 use linerate_core::bench::medium::Medium;
 use linerate_core::record::{
     BenchPlan, BenchResult, BenchTest, Caveat, CaveatCode, Event, Failure, Fault, GoalFound, Plan,
@@ -11,6 +13,7 @@ use linerate_sys::clock::{monotonic, record_id, wall};
 use super::bed::{Bed, Ended};
 use super::measure::{self, Bounds};
 use super::places::Places;
+use super::reach;
 use super::self_test;
 use super::tester::Tester;
 use super::{addresses, blocking, burst, contract, reset};
@@ -49,24 +52,26 @@ fn measure_all(
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
     check(plan)?;
-    let (generator, mtu, facts) = {
-        let tester = Tester::open(plan, places, context)?;
+    let (kinds, mtu, facts) = {
+        let mut tester = Tester::open(plan, places, context)?;
+        reach::frames_come_out(&mut tester, plan)?;
         let mtu = tester.ports.iter().map(|port| port.facts.mtu_bytes).min().unwrap_or(0);
-        (tester.generator, mtu, tester.port_facts())
+        ((tester.generator, tester.counter), mtu, tester.port_facts())
     };
     found.ports = facts;
     let told = found.ports.iter().filter_map(|it| it.speed_bps).min();
     let line = plan.line.or_else(|| told.map(BitRate::from_bits_per_sec));
     found.theoretical_fps = line.and_then(|line| theoretical(plan, line));
     (context.watch)(&Event::BenchStep("the tester by itself, over its own cable".to_owned()));
-    let own = self_test::over_own_cable(plan, generator, mtu, context)?;
+    let own = self_test::over_own_cable(plan, kinds, mtu, context)?;
     let bounds = Bounds {
         tester_fps: own.frames_per_sec,
         theoretical_fps: found.theoretical_fps,
         asked_max: plan.frames_per_sec_max,
     };
     found.tester = Some(own);
-    let frame_ns = found.theoretical_fps.map_or(0, |fps| (1e9 / fps) as u64);
+    let frame = FrameLen::from_bytes(plan.frames.size_bytes).ok();
+    let frame_ns = line.zip(frame).and_then(|(line, frame)| frame_time_ns(frame, line));
     let mut tester = Tester::open(plan, places, context)?;
     let outcome = tests(plan, &bounds, frame_ns, &mut tester, found);
     found.trials = std::mem::take(&mut tester.trials);
@@ -76,7 +81,7 @@ fn measure_all(
 fn tests(
     plan: &BenchPlan,
     bounds: &Bounds,
-    frame_ns: u64,
+    frame_ns: Option<u64>,
     bed: &mut dyn Bed,
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
@@ -91,6 +96,10 @@ fn tests(
             }
             BenchTest::Overload => {
                 measure::overload(bed, plan, (bounds, throughput), &mut found.overload)?;
+                let senders = plan.way.senders(plan.ports.len()) as f64;
+                let known = found.goals.iter().find_map(|goal| goal.lower_fps);
+                let all = found.load_points().filter(|_| !found.overload.is_empty());
+                found.overloaded = Overload::of(all, known.map(|fps| fps * senders));
             }
             BenchTest::Latency => {
                 for fps in [throughput, self_test::LATENCY_FPS.min(throughput / 10.0)] {
@@ -105,7 +114,7 @@ fn tests(
                 let load = (throughput, bounds.max_fps());
                 found.recovery = Some(burst::recovery(bed, plan, load)?);
             }
-            BenchTest::Soak => found.soak = Some(measure::soak(bed, plan, throughput)?),
+            BenchTest::Soak => found.soak = measure::soak(bed, plan, throughput)?,
             BenchTest::Reset => found.reset = Some(reset::reset(bed, plan, throughput)?),
             BenchTest::Addresses => {
                 let load = (throughput, bounds.max_fps());

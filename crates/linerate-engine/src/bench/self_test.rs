@@ -6,13 +6,16 @@
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    BenchPlan, BenchTest, BenchWay, Failure, Fault, GeneratorKind, Tester as Found,
+    BenchPlan, BenchTest, BenchWay, CounterKind, Failure, Fault, GeneratorKind, Tester as Found,
 };
+use linerate_sys::bpf::XdpLink;
+use linerate_sys::xdp::hold_napi;
 
 use super::bed::{Ask, Bed, Ended};
 use super::places::Places;
 use super::tester::Tester;
 use crate::context::Context;
+use crate::failure::system;
 use crate::lab::Lab;
 
 /// A flood this long shows the ceiling.
@@ -27,20 +30,28 @@ pub(super) const LATENCY_FPS: f64 = 100_000.0;
 /// MTU of the cable: as much as the ports'.
 const MTU_MIN: u32 = 1500;
 
-/// Measures the tester over a cable of its own. `kind` is how the ports' generator works.
+/// Measures the tester over a cable of its own. `kinds` is how the ports' generators and counters
+/// work.
 pub(super) fn over_own_cable(
     plan: &BenchPlan,
-    kind: GeneratorKind,
+    (kind, counter): (GeneratorKind, CounterKind),
     mtu_bytes: u32,
     context: &mut Context<'_>,
 ) -> Result<Found, Ended> {
     let lab = cable(mtu_bytes.max(MTU_MIN))?;
     let ports = lab.layout().bench_ports("a", "b", plan.frames.protocol);
     let ports = ports.map_err(|error| Failure::new(Fault::System, "plan", "a cable", error))?;
+    // A veth takes live frames only where a program is at its far end, which a counter may be.
+    let _napi: Vec<XdpLink> = match (kind, counter) {
+        (GeneratorKind::Live, CounterKind::Packet) => {
+            ["a", "b"].map(|host| napi(&lab, host)).into_iter().collect::<Result<_, _>>()?
+        }
+        _ => Vec::new(),
+    };
     let mut own = plan.clone();
     own.ports = ports;
     own.way = BenchWay::Single;
-    own.generator = Some(kind);
+    (own.generator, own.counter) = (Some(kind), Some(counter));
     own.frames.vlans.clear();
     let mut tester = Tester::open(&own, &lab as &dyn Places, context)?;
     tester.senders = vec![0];
@@ -65,6 +76,11 @@ pub(super) fn over_own_cable(
         rate_error: Some(port.offered_fps / intended - 1.0),
         late_share: (port.sent > 0).then(|| port.late as f64 / port.sent as f64),
     })
+}
+
+fn napi(lab: &Lab, host: &str) -> Result<XdpLink, Failure> {
+    let index = lab.link(host, "eth0")?.index;
+    lab.run_on(host, || hold_napi(index))?.map_err(|error| system(&error))
 }
 
 fn cable(mtu_bytes: u32) -> Result<Lab, Failure> {

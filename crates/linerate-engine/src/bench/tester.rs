@@ -2,8 +2,8 @@
 
 use linerate_core::bench::{Foreign, Sent};
 use linerate_core::record::{
-    BenchFrames, BenchPlan, BenchTimes, BenchTrial, BenchWay, CounterKind, Failure, Fault,
-    GeneratorKind, PortFacts,
+    BenchFrames, BenchPlan, BenchTimes, BenchTrial, CounterKind, Failure, Fault, GeneratorKind,
+    PortFacts,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::monotonic;
@@ -63,11 +63,7 @@ impl<'a, 'b> Tester<'a, 'b> {
             counter = port.count_by(places, &counters)?;
             port.answer(places, &plan.frames)?;
         }
-        let senders = match plan.way {
-            BenchWay::Single => vec![0],
-            BenchWay::Dual => vec![0, 1],
-            BenchWay::Mesh => (0..ports.len()).collect(),
-        };
+        let senders = (0..plan.way.senders(ports.len())).collect();
         let mut tester = Self {
             places,
             context,
@@ -210,7 +206,8 @@ impl<'a, 'b> Tester<'a, 'b> {
                     continue;
                 };
                 if arrivals && received.frames > 0 {
-                    ways[way].arrivals = self.ports[at].arrivals(stream)?;
+                    let came = self.ports[at].arrivals(stream)?;
+                    join_arrivals(&mut ways[way].arrivals, came);
                 }
                 ways[way].received.push((at, received));
             }
@@ -221,6 +218,15 @@ impl<'a, 'b> Tester<'a, 'b> {
     /// What was true of each port.
     pub(super) fn port_facts(&self) -> Vec<PortFacts> {
         self.ports.iter().map(|port| port.facts.clone()).collect()
+    }
+}
+
+/// Frames of one sender may come out at several ports, each at one of them.
+fn join_arrivals(all: &mut Vec<Option<u64>>, came: Vec<Option<u64>>) {
+    if all.is_empty() {
+        *all = came;
+    } else {
+        all.iter_mut().zip(came).for_each(|(one, other)| *one = one.or(other));
     }
 }
 
@@ -257,13 +263,14 @@ const GENERATORS: [GeneratorKind; 3] =
 const ETHERNET_BYTES: u32 = 18;
 const TAG_BYTES: u32 = 4;
 
-fn check_mtu(frames: &BenchFrames, ports: &[Port]) -> Result<(), Failure> {
-    let tags = u32::try_from(frames.vlans.len()).unwrap_or(0) * TAG_BYTES;
-    let needed = frames.size_bytes.saturating_sub(ETHERNET_BYTES + tags);
+fn check_mtu(plan: &BenchFrames, ports: &[Port]) -> Result<(), Failure> {
+    let tags = u32::try_from(plan.vlans.len()).unwrap_or(0) * TAG_BYTES;
+    let longest = frames::longest_bytes(plan)?;
+    let needed = longest.saturating_sub(ETHERNET_BYTES + tags);
     let Some(port) = ports.iter().find(|port| port.facts.mtu_bytes < needed) else {
         return Ok(());
     };
-    let reason = format!("frames of {} bytes need an MTU of {needed}", frames.size_bytes);
+    let reason = format!("frames of {longest} bytes need an MTU of {needed}");
     let object = format!("{}, whose MTU is {}", port.name, port.facts.mtu_bytes);
     Err(Failure::new(Fault::Usage, "send frames on", object, reason)
         .advise("raise the MTU, on the device too, or leave this length out"))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_core::bench::{FrameLoad, Pace, Received, Sent, WhenLate};
 use linerate_core::record::{
-    BenchTest, BenchTrial, Event, Failure, Fault, GeneratorKind, TrialPort,
+    BenchTest, BenchTrial, Event, Failure, Fault, GeneratorKind, Invalid, TrialPort,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{self, monotonic};
@@ -19,14 +19,24 @@ use super::reset::Job;
 use super::tester::Tester;
 
 /// How often a trial that says nothing about the device is made again. A search takes one that
-/// lost nothing for a load that could not be offered, and needs no other.
+/// lost nothing for a load that could not be offered, and needs no other where that is plain.
 fn again(trial: &BenchTrial) -> u32 {
     let clean = trial.ports.iter().all(|port| port.lost() == 0);
-    match (trial.test, clean) {
-        (BenchTest::Throughput, true) => 0,
+    let intended = trial.intended_fps.unwrap_or(0.0);
+    let nearly = trial.ports.iter().all(|port| port.offered_fps >= intended * NEARLY);
+    match (trial.test, clean, nearly) {
+        (BenchTest::Throughput, true, false) => 0,
+        (BenchTest::Throughput, true, true) => 2,
         _ => 3,
     }
 }
+
+/// A load of which this share was offered may be offered in full another time.
+const NEARLY: f64 = 0.9;
+
+/// Frames that leave at once when a generator was held up: half of what the smallest buffers of
+/// devices hold.
+const BEHIND: u32 = 32;
 
 /// How often the trial's end is looked for.
 const LOOK: Duration = Duration::from_millis(2);
@@ -83,7 +93,8 @@ impl Loads {
 }
 
 impl Tester<'_, '_> {
-    fn once(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
+    /// One trial, which is not recorded.
+    pub(super) fn once(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
         if self.context.stop.asked() {
             return Err(Ended::Stopped);
         }
@@ -106,11 +117,6 @@ impl Tester<'_, '_> {
         }
         let drops: Vec<Option<u64>> = parts.iter().map(|parts| drop_at(parts)).collect();
         let mut sent: Vec<Sent> = parts.iter().map(|parts| joined(parts)).collect();
-        for (sent, &at) in sent.iter_mut().zip(&senders) {
-            if self.ports[at].refusals_are_losses() {
-                sent.frames += sent.refused;
-            }
-        }
         // A paced generator that had no processor fell short; a flood of nothing is broken.
         let flood = ask.fps.is_none();
         if let Some(at) = sent.iter().position(|it| flood && it.frames == 0) {
@@ -119,6 +125,7 @@ impl Tester<'_, '_> {
         self.drain(sent.iter().map(|it| it.frames).sum())?;
         let stolen_ns = stolen_since(processor);
         let after = self.facts_now()?;
+        let closed = self.account_for_refused(&senders, &mut sent)?;
         let (mut ways, counted) = self.read_ways(&senders, sent, ask.arrivals)?;
         for (way, drop) in ways.iter_mut().zip(drops) {
             way.drop_at = drop;
@@ -144,9 +151,30 @@ impl Tester<'_, '_> {
         // A load that drops has no one rate.
         let expected = ask.fps.filter(|_| ask.drop_to.is_none()).map(|_| expected);
         let invalid = check::invalid(&trial, &seen, expected);
-        trial.invalid = invalid.filter(|it| !ask.excuses(it));
+        trial.invalid = or_closed(invalid.filter(|it| !ask.excuses(it)), closed);
         self.rest(self.times.settle_ns)?;
         Ok(Outcome { trial, ways })
+    }
+
+    /// Frames that the device's ring had no room for are the device's losses. Those of a port that
+    /// takes none any more are the tester's: says which, and why.
+    fn account_for_refused(
+        &mut self,
+        senders: &[usize],
+        sent: &mut [Sent],
+    ) -> Result<Option<Failure>, Failure> {
+        let mut closed = None;
+        for (sent, &at) in sent.iter_mut().zip(senders) {
+            let port = &mut self.ports[at];
+            if sent.refused == 0 || !port.refusals_are_losses() {
+                continue;
+            }
+            match port.closed(self.places)? {
+                Some(failure) => closed = Some(failure),
+                None => sent.frames += sent.refused,
+            }
+        }
+        Ok(closed)
     }
 
     fn loads(&self, ask: &Ask) -> Loads {
@@ -157,7 +185,7 @@ impl Tester<'_, '_> {
         let part = |frames: u64, pace| FrameLoad {
             frames: frames.max(1),
             pace,
-            when_late: WhenLate::KeepSchedule,
+            when_late: when_late(ask.test),
             burst: self.frames.burst.max(1),
             mix: Vec::new(),
         };
@@ -274,6 +302,26 @@ impl Tester<'_, '_> {
     }
 }
 
+/// A trial at a constant load holds at most [`BEHIND`] frames back and loses time otherwise: the
+/// burst after a pause of the tester would be a load that nobody asked for. Where frames are
+/// numbered in time, as in trains and when a device is away, the schedule counts.
+const fn when_late(test: BenchTest) -> WhenLate {
+    match test {
+        BenchTest::Throughput
+        | BenchTest::LossCurve
+        | BenchTest::Latency
+        | BenchTest::Overload
+        | BenchTest::Soak => WhenLate::Within(BEHIND),
+        BenchTest::Flood
+        | BenchTest::BackToBack
+        | BenchTest::Recovery
+        | BenchTest::Reset
+        | BenchTest::Addresses
+        | BenchTest::Blocking
+        | BenchTest::Contract => WhenLate::KeepSchedule,
+    }
+}
+
 /// Loads in turn as one: from the first one's first frame to the last one's last.
 fn joined(parts: &[Sent]) -> Sent {
     let mut all = Sent::default();
@@ -289,6 +337,15 @@ fn joined(parts: &[Sent]) -> Sent {
         all.worst_late_ns = all.worst_late_ns.max(sent.worst_late_ns);
     }
     all
+}
+
+/// A port that takes no frames has not offered the load; a link that is down is the reason of both.
+fn or_closed(invalid: Option<Invalid>, closed: Option<Failure>) -> Option<Invalid> {
+    match (invalid, closed) {
+        (Some(invalid @ (Invalid::LinkDown { .. } | Invalid::Loop { .. })), _) => Some(invalid),
+        (_, Some(failure)) => Some(Invalid::GeneratorShort { detail: failure.to_string() }),
+        (invalid, None) => invalid,
+    }
 }
 
 fn drop_at(parts: &[Sent]) -> Option<u64> {

@@ -3,6 +3,8 @@
 //!
 //! Percentages of a theoretical rate are only where a medium gives one.
 
+use linerate_core::bench::curve::{Overload, OverloadKind};
+use linerate_core::bench::latency::Repeated;
 use linerate_core::record::{
     BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, LoadPoint, Recovery, Reset,
     Soak, Tester,
@@ -67,7 +69,8 @@ pub(crate) fn sections(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
     out.extend(result.back_to_back.as_ref().map(back_to_back));
     out.extend(result.recovery.as_ref().map(recovery));
     out.extend(result.reset.as_ref().map(reset));
-    out.extend(loads("Overload", &result.overload, plan, result));
+    let overload = loads("Overload", &result.overload, plan, result);
+    out.extend(overload.map(|section| with_verdict(section, result.overloaded.as_ref())));
     out.extend(further(plan, result));
     out.extend(invalid(&result.trials));
     out
@@ -208,6 +211,23 @@ pub(super) fn loads(
     Some(titled(title, vec![table], notes))
 }
 
+/// What becomes of a device beyond its throughput.
+fn with_verdict(mut section: Section, found: Option<&Overload>) -> Section {
+    section.notes.extend(found.map(|found| {
+        let kind = match found.kind {
+            OverloadKind::Holds => "it holds",
+            OverloadKind::Sags => "it sags",
+            OverloadKind::Collapses => "it collapses (receive livelock)",
+        };
+        format!(
+            "at the largest load, {} frames/s, {} of the best rate is left: {kind}",
+            words::frames(found.largest_offered_fps),
+            words::share(found.kept)
+        )
+    }));
+    section
+}
+
 /// A row a load, the tester alone below.
 fn latency(result: &BenchResult) -> Option<Section> {
     let first = result.latency.first()?;
@@ -228,6 +248,17 @@ fn latency(result: &BenchResult) -> Option<Section> {
     notes.extend(first.p50_range_ns.map(|(low, high)| {
         let [low, high] = [low, high].map(words::micros);
         format!("medians of the repetitions: {low} to {high} \u{b5}s")
+    }));
+    notes.extend(first.repeated.map(|each| {
+        let of = |figure: Repeated| words::micros(figure.median_ns);
+        let (typical, worst, pdv) = (of(each.typical), of(each.worst), of(each.pdv));
+        let few =
+            if each.is_complete { "" } else { ", of which RFC 8219 asks for 20 of 500 frames" };
+        format!(
+            "median of {} repetitions{few}: typical {typical}, worst case {worst}, PDV {pdv} \
+             \u{b5}s (RFC 8219)",
+            each.repeats
+        )
     }));
     Some(titled("Latency", vec![table], notes))
 }
@@ -282,13 +313,24 @@ pub(crate) fn times(times_ns: &[u64]) -> String {
 }
 
 fn recovery(found: &Recovery) -> Section {
-    let note = format!(
-        "from {} to {} frames/s: last loss after {}",
+    let loads = format!(
+        "from {} to {} frames/s",
         words::frames(found.overload_fps),
-        words::frames(found.after_fps),
-        times(&found.times_ns)
+        words::frames(found.after_fps)
     );
-    titled("System recovery", vec![], vec![note])
+    let mut notes = Vec::new();
+    if !found.times_ns.is_empty() {
+        notes.push(format!("{loads}: last loss after {}", times(&found.times_ns)));
+    }
+    if !found.not_recovered_ns.is_empty() {
+        let least = times(&found.not_recovered_ns);
+        notes.push(format!("{loads}: frames were lost to the end of the trial, after {least}"));
+    }
+    if found.without_overload > 0 {
+        let count = found.without_overload;
+        notes.push(format!("{loads}: nothing was lost in {count} trials, so no overload"));
+    }
+    titled("System recovery", vec![], notes)
 }
 
 fn reset(found: &Reset) -> Section {
@@ -297,6 +339,13 @@ fn reset(found: &Reset) -> Section {
         if !each.is_empty() {
             notes.push(format!("{how}: {}", times(each)));
         }
+    }
+    if let Some(most) = found.outages.iter().max().filter(|most| **most > 1) {
+        notes.push(format!("up to {most} outages in a trial: it came back and went away again"));
+    }
+    if found.partial > 0 {
+        let count = found.partial;
+        notes.push(format!("part of the frames was forwarded meanwhile in {count} trials"));
     }
     titled("Reset", vec![], notes)
 }
@@ -322,7 +371,20 @@ fn soak(found: &Soak) -> Section {
         found.longest_loss_run,
         found.errored_seconds
     );
-    titled("Soak", vec![], vec![note])
+    let mut notes = vec![note];
+    notes.extend(
+        found
+            .loss_ratio_high
+            .map(|high| format!("the loss ratio is below {} with 95 %", words::loss(high))),
+    );
+    notes.extend(found.worst.map(|worst| {
+        format!("the worst second, number {}, lost {}", worst.number, words::loss(worst.loss_ratio))
+    }));
+    let spoilt = [("fell short in", found.short_seconds), ("spoilt", found.invalid_seconds)];
+    for (what, count) in spoilt.into_iter().filter(|(_, count)| *count > 0) {
+        notes.push(format!("the tester {what} {count} seconds"));
+    }
+    titled("Soak", vec![], notes)
 }
 
 /// The trials that say nothing about the device, by reason.

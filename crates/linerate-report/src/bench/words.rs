@@ -79,10 +79,7 @@ pub(crate) const fn way(way: BenchWay) -> &'static str {
 
 /// Ports that send at once.
 pub(crate) fn senders(plan: &BenchPlan) -> usize {
-    match plan.way {
-        BenchWay::Single => 1,
-        BenchWay::Dual | BenchWay::Mesh => plan.ports.len().max(1),
-    }
+    plan.way.senders(plan.ports.len()).max(1)
 }
 
 /// How frames were sent.

@@ -2,13 +2,15 @@
 //! printed of a router of 1990, and a series of filters on a straight line.
 
 use linerate_core::bench::congestion::{Congestion, PortCounts};
+use linerate_core::bench::curve::{Overload, OverloadKind};
+use linerate_core::bench::latency::{LatencyRepeats, Repeated};
 use linerate_core::bench::policer::compare;
 use linerate_core::record::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
     Cell, ContractFound, CounterKind, Distribution, GeneratorKind, GoalFound, Invalid, LatencyKind,
     LoadPoint, MetricId, Plan, PortFacts, RateFound, Record, Recovery, Reset, Soak, Tester,
-    TrialPort,
+    TrialPort, WorstSecond,
 };
 use linerate_core::study::{
     PublishedFigures, PublishedRouter, PublishedRows, PublishedTable, Streams, TableAbout,
@@ -179,6 +181,10 @@ pub fn on_a_line(off_ns: f64) -> Vec<Record> {
     records
 }
 
+fn repeated(ns: u64) -> Repeated {
+    Repeated { median_ns: ns as f64, p1_ns: ns, p99_ns: ns }
+}
+
 fn latency(offered_fps: f64) -> BenchLatency {
     let pairs = [(2688_u64, 10_u64), (2880, 60), (3328, 20), (4224, 9), (39_936, 1)];
     BenchLatency {
@@ -200,6 +206,13 @@ fn latency(offered_fps: f64) -> BenchLatency {
         max_ns: 39_936,
         pdv_ns: 37_248.0,
         p50_range_ns: Some((2860.0, 2900.0)),
+        repeated: Some(LatencyRepeats {
+            repeats: 20,
+            typical: repeated(2880),
+            worst: repeated(39_900),
+            pdv: repeated(37_200),
+            is_complete: true,
+        }),
         frames: 100,
     }
 }
@@ -267,6 +280,11 @@ fn soak() -> Soak {
         errored_seconds: 3,
         loss_runs: 4,
         longest_loss_run: 70,
+        loss_ratio_high: Some(2.5e-6),
+        loss_runs_per_sec: Some(RateFound { value: 0.067, low: 0.018, high: 0.171 }),
+        worst: Some(WorstSecond { number: 7, loss_ratio: 8.5e-5 }),
+        short_seconds: 0,
+        invalid_seconds: 0,
     }
 }
 
@@ -296,14 +314,25 @@ pub fn full() -> Record {
             overload_fps: 902e3,
             after_fps: 451e3,
             times_ns: vec![1_200_000, 900_000, 1_500_000],
+            not_recovered_ns: vec![5_000_000],
+            without_overload: 0,
         }),
         reset: Some(Reset {
             what: "link west".to_owned(),
             by_loss_ns: vec![12_000_000],
             by_stamps_ns: vec![12_100_000],
+            outages: vec![1],
+            partial: 0,
         }),
         caching: Some(Caching { addresses: 4096, unbounded: false, learning_fps: Some(10e3) }),
         overload: vec![point(Some(900e3), 900_000, 850_000)],
+        overloaded: Some(Overload {
+            best_fps: 800e3,
+            largest_offered_fps: 900e3,
+            at_largest_fps: 100e3,
+            kept: 0.125,
+            kind: OverloadKind::Collapses,
+        }),
         blocking: Some(point(Some(100e3), 100_000, 100_000)),
         congestion: Some(Congestion::of(
             PortCounts { intended: 100_000, sent: 100_000, received: 100_000 },

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::bench::{FrameLoad, FrameTemplate, Pace, SIGNATURE_BYTES, Sent, WhenLate};
+use linerate_core::bench::{FrameLoad, FrameTemplate, Pace, SIGNATURE_BYTES, Sent};
 use linerate_core::time::MonoTime;
 
 use super::generator_program as program;
@@ -228,7 +228,7 @@ impl Generator {
         state.set(program::STEP, burst_ns / divisor);
         state.set(program::STEP_REST, burst_ns % divisor);
         state.set(program::DIVISOR, divisor);
-        state.set(program::KEEP_GAP, u64::from(load.when_late == WhenLate::KeepGap));
+        state.set(program::MOVES_FROM, load.when_late.moves_from_ns(burst_ns / divisor));
         state.set(program::BURST, load.burst.into());
         state.set(program::BURST_LEFT, load.burst.into());
         state.set(program::LATE_ABOVE, (burst_ns / divisor).max(LATE_MIN_NS));

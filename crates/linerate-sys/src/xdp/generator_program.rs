@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! state  0 next number   1 end   2 paced   3 due ns   4 remainder of due   5 step ns
-//!        6 remainder of step   7 divisor of remainders   8 keep gap   9 burst   10 left of burst
+//!        6 remainder of step   7 divisor of remainders   8 moves from  9 burst   10 left of burst
 //!       11 late above   12 late   13 worst   14 bytes   15 first   16 last   17 spin below
 //!       18 place in mix   19 length of mix   20 trial and stream   21 broken   22 ... mix, bytes
 //! ```
@@ -32,7 +32,7 @@ pub(super) const DUE_REST: usize = 4;
 pub(super) const STEP: usize = 5;
 pub(super) const STEP_REST: usize = 6;
 pub(super) const DIVISOR: usize = 7;
-pub(super) const KEEP_GAP: usize = 8;
+pub(super) const MOVES_FROM: usize = 8;
 pub(super) const BURST: usize = 9;
 pub(super) const BURST_LEFT: usize = 10;
 pub(super) const LATE_ABOVE: usize = 11;
@@ -188,12 +188,13 @@ impl<'a> Builder<'a> {
         asm.store(Size::Double, Reg::R7, byte(WORST), Reg::R3);
         asm.bind(not_worst);
         asm.bind(on_time);
+        // A burst that is too late moves the schedule when its first frame leaves.
+        asm.mov(Reg::R5, Reg::R3);
         asm.load(Size::Double, Reg::R1, Reg::R7, byte(BURST_LEFT));
         asm.load(Size::Double, Reg::R3, Reg::R7, byte(BURST));
-        // To keep gaps, a late burst moves the schedule when its first frame leaves.
         asm.jump_if(Condition::NotEqual, Reg::R1, Reg::R3, keep);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(KEEP_GAP));
-        asm.jump_if(Condition::Equal, Reg::R4, 0, keep);
+        asm.load(Size::Double, Reg::R4, Reg::R7, byte(MOVES_FROM));
+        asm.jump_if(Condition::Less, Reg::R5, Reg::R4, keep);
         asm.mov(Reg::R2, Reg::R9);
         asm.store(Size::Double, Reg::R7, byte(DUE), Reg::R2);
         asm.bind(keep);

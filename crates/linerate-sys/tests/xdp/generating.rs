@@ -173,6 +173,16 @@ fn kept_gaps_are_never_shorter_than_asked_for() {
 }
 
 #[test]
+fn a_schedule_that_moves_leaves_no_more_than_so_many_frames_at_once() {
+    let late = |load: &mut FrameLoad| load.when_late = WhenLate::Within(3);
+    let Some(stamps) = departures(late) else { return };
+    // Of five frames in a row the first is at most three gaps late, or else it moves the others:
+    // the fifth is due four gaps after it.
+    let fastest = stamps.windows(5).map(|five| five[4] - five[0]).min();
+    assert!(fastest >= Some(3333), "{stamps:?}");
+}
+
+#[test]
 fn slow_runs_end_by_stop_and_by_deadline() {
     let Some(watched) = Watched::new() else { return };
     let mut generator = watched.generator(vec![ipv4_udp(60, MAC)]);

@@ -9,6 +9,7 @@
 //! is absent.
 #![allow(clippy::print_stdout, reason = "skipped tests say so")]
 
+mod balance;
 mod bench;
 mod counting;
 mod devices;

@@ -14,4 +14,5 @@ pub use plan::{
 pub use result::{
     BackToBack, BenchLatency, BenchResult, BenchTrial, BurstRun, Caching, ContractFound, GoalFound,
     Invalid, LoadPoint, PortFacts, RateFound, Recovery, Reset, Soak, Tester, TrialPort,
+    WorstSecond,
 };

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bench::search::Goal;
+use crate::bench::time_needed::Needed;
 use crate::units::BitRate;
 
 /// A benchmark of one device with frames of one length.
@@ -54,36 +56,11 @@ pub struct BenchPlan {
 }
 
 impl BenchPlan {
-    /// What it is expected to take: a guess from the lengths of trials and waits.
+    /// What it is expected to take: trials and waits of a device without whims.
     pub fn expected_ns(&self) -> u64 {
-        let waits = self.times.before_ns + self.times.after_ns + self.times.settle_ns;
-        let repeated = u64::from(self.times.repetitions);
-        let search = |goal: &BenchGoal| {
-            // Two bounds, each decided by a whole sum, and as many loads again by single trials.
-            let trials = goal.duration_sum_ns / goal.final_trial_ns.max(1) * 2 + SEARCH_LOADS;
-            trials * (goal.final_trial_ns + waits)
-        };
-        let of_test = |test: &BenchTest| match test {
-            BenchTest::Flood => self.times.trial_ns + waits,
-            BenchTest::Throughput => self.goals.iter().map(search).sum(),
-            BenchTest::LossCurve | BenchTest::Overload => 10 * (self.times.trial_ns + waits),
-            BenchTest::Latency => repeated * (self.times.latency_ns + waits),
-            BenchTest::BackToBack => repeated * SEARCH_LOADS * (waits + BURST_NS),
-            BenchTest::Recovery | BenchTest::Reset => repeated * (2 * self.times.trial_ns + waits),
-            BenchTest::Addresses => 2 * SEARCH_LOADS * (self.times.trial_ns + waits),
-            BenchTest::Blocking => 2 * (self.times.trial_ns + waits),
-            BenchTest::Soak => self.times.soak_ns + waits,
-            BenchTest::Contract => 8 * (self.times.trial_ns + waits),
-        };
-        self.tests.iter().map(of_test).sum()
+        Needed::of(self).time_ns
     }
 }
-
-/// Loads that a search of half a per cent visits from the whole range: log2(200), rounded up.
-const SEARCH_LOADS: u64 = 8;
-
-/// A burst of the most frames that are tried, at a million frames a second.
-const BURST_NS: u64 = 65_536_000;
 
 /// One interface of the tester.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -249,6 +226,17 @@ pub enum BenchWay {
     Mesh,
 }
 
+impl BenchWay {
+    /// How many of `ports` send at once: the first ones.
+    pub fn senders(self, ports: usize) -> usize {
+        match self {
+            Self::Single => 1,
+            Self::Dual => 2,
+            Self::Mesh => ports,
+        }
+    }
+}
+
 /// One thing that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -269,7 +257,7 @@ pub enum BenchTest {
     Reset,
     /// How many addresses a bridge remembers, and how fast it learns them (RFC 2889 §5.7, §5.8).
     Addresses,
-    /// Forwarding beyond the throughput (RFC 2889 §5.6).
+    /// Forwarding beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
     Overload,
     /// Whether one full output holds up another, or the sender (RFC 2889 §5.5).
     Blocking,
@@ -314,7 +302,7 @@ impl FromStr for BenchTest {
     }
 }
 
-/// What a search for the highest rate goes by (the search goal of MLRsearch).
+/// What a search for the highest rate goes by (the search goal of RFC 9971, MLRsearch).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BenchGoal {
     /// For tables: `strict`, `typical`.
@@ -369,6 +357,19 @@ impl BenchGoal {
         }
     }
 
+    /// As a search takes it.
+    pub fn search(&self) -> Goal {
+        Goal {
+            name: self.name.clone(),
+            final_duration_ns: self.final_trial_ns,
+            duration_sum_ns: self.duration_sum_ns,
+            loss_ratio: self.loss_ratio,
+            exceed_ratio: self.exceed_ratio,
+            width: self.width,
+            initial_duration_ns: self.final_trial_ns,
+        }
+    }
+
     /// The same goal with trials `divisor` times as short, for a quick look; the name says so.
     pub fn quick(self, divisor: u64) -> Self {
         let divisor = divisor.max(1);
@@ -416,6 +417,11 @@ impl Default for BenchTimes {
 }
 
 impl BenchTimes {
+    /// Seconds of a soak, each with its own count.
+    pub fn soak_seconds(&self) -> u64 {
+        self.soak_ns.div_ceil(1_000_000_000).max(1)
+    }
+
     /// The lengths of RFC 2544 §23, §24 and §26.
     pub fn rfc2544() -> Self {
         const SECOND: u64 = 1_000_000_000;

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
 use crate::bench::congestion::Congestion;
+use crate::bench::curve::Overload;
+use crate::bench::latency::LatencyRepeats;
 use crate::bench::policer::Compared;
 use crate::record::Distribution;
 
@@ -48,6 +50,9 @@ pub struct BenchResult {
     /// Beyond the throughput, rising.
     #[serde(default)]
     pub overload: Vec<LoadPoint>,
+    /// What the device does there, against all loads that were tried.
+    #[serde(default)]
+    pub overloaded: Option<Overload>,
     /// Whether a full output holds up others: the share that the free output lost, 0 … 1.
     #[serde(default)]
     pub blocking: Option<LoadPoint>,
@@ -159,21 +164,24 @@ pub struct BenchLatency {
     pub min_ns: u64,
     /// Mean.
     pub mean_ns: f64,
-    /// Median: the typical latency of RFC 8219 §7.2.
+    /// Median.
     pub p50_ns: f64,
     /// 90th percentile.
     pub p90_ns: f64,
     /// 99th percentile.
     pub p99_ns: f64,
-    /// 99.9th percentile: the worst-case latency of RFC 8219 §7.2.
+    /// 99.9th percentile.
     pub p999_ns: f64,
     /// Largest.
     pub max_ns: u64,
-    /// 99.9th percentile less the smallest: PDV of RFC 8219 §7.3.1.
+    /// 99.9th percentile less the smallest.
     pub pdv_ns: f64,
     /// Median over each repetition, smallest and largest of them.
     #[serde(default)]
     pub p50_range_ns: Option<(f64, f64)>,
+    /// Each repetition by itself, as RFC 8219 §7.2 and §7.3.1 ask.
+    #[serde(default)]
+    pub repeated: Option<LatencyRepeats>,
     /// Frames.
     pub frames: u64,
 }
@@ -221,8 +229,15 @@ pub struct Recovery {
     pub overload_fps: f64,
     /// Load after it.
     pub after_fps: f64,
-    /// From the drop to the last frame that was lost, each repetition, ns.
+    /// From the drop to the last frame that was lost, each repetition that recovered, ns; 0 where
+    /// nothing was lost after the drop.
     pub times_ns: Vec<u64>,
+    /// The same of repetitions that lost frames to the end: recovery takes longer.
+    #[serde(default)]
+    pub not_recovered_ns: Vec<u64>,
+    /// Repetitions in which nothing was lost at all: there was no overload to recover from.
+    #[serde(default)]
+    pub without_overload: u32,
 }
 
 /// After restarts of the link or the device.
@@ -232,8 +247,15 @@ pub struct Reset {
     pub what: String,
     /// Frames lost over the rate (RFC 6201, frame-loss method), ns.
     pub by_loss_ns: Vec<u64>,
-    /// From the last frame before to the first after (RFC 6201, time-stamp method), ns.
+    /// From the last frame before to the first after (RFC 6201, time-stamp method), all outages of
+    /// a repetition together, ns.
     pub by_stamps_ns: Vec<u64>,
+    /// Outages of each repetition; where single frames are not told apart, the longest alone.
+    #[serde(default)]
+    pub outages: Vec<u64>,
+    /// Repetitions in which part of the frames was forwarded meanwhile: the methods differ.
+    #[serde(default)]
+    pub partial: u32,
 }
 
 /// What a bridge remembers.
@@ -248,12 +270,12 @@ pub struct Caching {
     pub learning_fps: Option<f64>,
 }
 
-/// A long run at one load.
+/// A long run at one load, second by second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Soak {
     /// The load and its loss.
     pub point: LoadPoint,
-    /// Length, ns.
+    /// Length of the seconds that count, ns.
     pub duration_ns: u64,
     /// Seconds in which a frame was lost.
     pub errored_seconds: u64,
@@ -261,6 +283,30 @@ pub struct Soak {
     pub loss_runs: u64,
     /// The longest of them, frames.
     pub longest_loss_run: u64,
+    /// The loss ratio may be as high as this, with 95 %.
+    #[serde(default)]
+    pub loss_ratio_high: Option<f64>,
+    /// Runs of lost frames over time.
+    #[serde(default)]
+    pub loss_runs_per_sec: Option<RateFound>,
+    /// The second that lost most; null when none lost anything.
+    #[serde(default)]
+    pub worst: Option<WorstSecond>,
+    /// Seconds in which the tester sent clearly less than it was asked for.
+    #[serde(default)]
+    pub short_seconds: u64,
+    /// Seconds that the tester spoilt, which are in none of the other figures.
+    #[serde(default)]
+    pub invalid_seconds: u64,
+}
+
+/// One second of a long run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorstSecond {
+    /// Its number, from 0, with seconds that do not count.
+    pub number: u64,
+    /// Lost over sent.
+    pub loss_ratio: f64,
 }
 
 /// The policer or shaper that was found.

@@ -190,7 +190,13 @@ mod tests {
 
     #[test]
     fn repeated_times_give_least_median_and_most() {
-        let recovery = Recovery { overload_fps: 11.0, after_fps: 5.0, times_ns: vec![30, 10, 20] };
+        let recovery = Recovery {
+            overload_fps: 11.0,
+            after_fps: 5.0,
+            times_ns: vec![30, 10, 20],
+            not_recovered_ns: Vec::new(),
+            without_overload: 0,
+        };
         let result = BenchResult { recovery: Some(recovery), ..BenchResult::default() };
         let got =
             [Stat::Min, Stat::P50, Stat::Max].map(|stat| value(&result, MetricId::Recovery, stat));

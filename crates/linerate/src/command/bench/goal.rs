@@ -1,5 +1,5 @@
-//! `--goals` of `linerate bench`: what a search goes by (draft-ietf-bmwg-mlrsearch), by name or by
-//! its parameters.
+//! `--goals` of `linerate bench`: what a search goes by (RFC 9971, MLRsearch), by name or by its
+//! parameters.
 
 use std::str::FromStr;
 
