@@ -288,6 +288,30 @@ fn soak() -> Soak {
     }
 }
 
+/// Two senders of 200,000 frames: half of the first's go to the free output.
+fn congestion() -> Congestion {
+    Congestion::of(
+        PortCounts { intended: 100_000, sent: 100_000, received: 100_000 },
+        PortCounts { intended: 300_000, sent: 300_000, received: 200_000 },
+        200_000,
+    )
+}
+
+/// A policer with the rate that was ordered.
+fn half_the_burst() -> ContractFound {
+    ContractFound {
+        cir_bps: Some(RateFound { value: 10e6, low: 9.99e6, high: 10.01e6 }),
+        cbs_bytes: Some(RateFound { value: 8000.0, low: 7936.0, high: 8064.0 }),
+        compared: vec![
+            compare(10e6, (9.99e6, 10e6, 10.01e6), 0.01).of("cir", "bit/s"),
+            compare(16_000.0, (7936.0, 8000.0, 8064.0), 0.01).of("cbs", "bytes"),
+        ],
+        as_ordered: Some(false),
+        findings: vec!["the burst is half of what was ordered".to_owned()],
+        steps: vec![],
+    }
+}
+
 /// Every test in one record: a software router that stalls, over links without a medium.
 pub fn full() -> Record {
     let mut plan = plan(64, 10);
@@ -334,23 +358,9 @@ pub fn full() -> Record {
             kind: OverloadKind::Collapses,
         }),
         blocking: Some(point(Some(100e3), 100_000, 100_000)),
-        congestion: Some(Congestion::of(
-            PortCounts { intended: 100_000, sent: 100_000, received: 100_000 },
-            PortCounts { intended: 300_000, sent: 300_000, received: 200_000 },
-            200_000,
-        )),
+        congestion: Some(congestion()),
         soak: Some(soak()),
-        contract: Some(ContractFound {
-            cir_bps: Some(RateFound { value: 10e6, low: 9.99e6, high: 10.01e6 }),
-            cbs_bytes: Some(RateFound { value: 8000.0, low: 7936.0, high: 8064.0 }),
-            compared: vec![
-                compare(10e6, (9.99e6, 10e6, 10.01e6), 0.01).of("cir", "bit/s"),
-                compare(16_000.0, (7936.0, 8000.0, 8064.0), 0.01).of("cbs", "bytes"),
-            ],
-            as_ordered: Some(false),
-            findings: vec!["the burst is half of what was ordered".to_owned()],
-            steps: vec![],
-        }),
+        contract: Some(half_the_burst()),
         trials: trials(),
         ports: vec![PortFacts {
             interface: "east".to_owned(),

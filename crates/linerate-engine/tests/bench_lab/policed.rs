@@ -1,0 +1,100 @@
+//! Routers that police: what was set is found from live trains.
+
+use linerate_core::record::{BenchContract, BenchResult, BenchTest, BenchTrial, CellContract};
+use linerate_core::units::BitRate;
+
+use super::{MS, ROUTER, found, lab, may_run_in_kernel, plan, routed, run_on};
+
+/// Whether the times of trains are not those that were planned; says so.
+fn left_late(found: &BenchResult) -> bool {
+    let late = |trial: &BenchTrial| {
+        trial.invalid.is_some() || trial.ports.iter().any(|port| port.late > 0)
+    };
+    let is_late = found.trials.iter().any(late);
+    if is_late {
+        println!("skipped: a train left late, on a machine with other work: no figure stands");
+    }
+    is_late
+}
+
+#[test]
+fn a_router_that_polices_is_found_with_the_rate_and_the_burst_that_were_set() {
+    if !may_run_in_kernel() {
+        return;
+    }
+    let Some(lab) = lab(ROUTER) else { return };
+    let rules = "add table ip police; \
+                 add chain ip police forward { type filter hook forward priority 0; }; \
+                 add rule ip police forward ip protocol udp \
+                 limit rate over 1000/second burst 50 packets drop";
+    if !run_on(&lab, "r", "nft", &[rules]) {
+        return;
+    }
+    let mut plan = plan(routed(&lab), &[BenchTest::Contract]);
+    plan.frames_per_sec_max = Some(20_000);
+    plan.times.trial_ns = 500 * MS;
+    plan.contract = Some(BenchContract {
+        // 1000 frames of 64 bytes, and 50 of them at once.
+        cir: BitRate::from_bits_per_sec(512_000),
+        cbs_bytes: 3200,
+        eir: None,
+        ebs_bytes: None,
+    });
+    let found = found(&lab, &plan);
+    let contract = found.contract.as_ref().unwrap();
+    println!("{contract:?}");
+    if left_late(&found) {
+        return;
+    }
+    // The times of frames are the generator's, which a busy machine puts off: what was set is
+    // found to within a tenth, and the burst to within some frames.
+    let rate = contract.cir_bps.expect("frames were dropped");
+    assert!((rate.value / 512_000.0 - 1.0).abs() < 0.1, "{rate:?}");
+    let burst = contract.cbs_bytes.expect("frames were dropped");
+    assert!((burst.value - 3200.0).abs() < 30.0 * 64.0, "{burst:?}");
+    // On a busy machine some are invalid, and are left out.
+    assert!(contract.steps.len() <= 6);
+}
+
+#[test]
+fn a_router_that_polices_cells_is_found_with_both_of_its_rules() {
+    if !may_run_in_kernel() {
+        return;
+    }
+    let Some(lab) = lab(ROUTER) else { return };
+    // PCR 1000/s with 5 at once, SCR 250/s with 15 at once, which is half of what is ordered.
+    let rules = "add table ip police; \
+                 add chain ip police forward { type filter hook forward priority 0; }; \
+                 add rule ip police forward ip protocol udp \
+                 limit rate over 1000/second burst 5 packets drop; \
+                 add rule ip police forward ip protocol udp \
+                 limit rate over 250/second burst 15 packets drop";
+    if !run_on(&lab, "r", "nft", &[rules]) {
+        return;
+    }
+    let mut plan = plan(routed(&lab), &[BenchTest::Contract]);
+    plan.frames_per_sec_max = Some(20_000);
+    plan.times.trial_ns = 500 * MS;
+    plan.cell_contract = Some(CellContract {
+        pcr_per_sec: 1000.0,
+        cdvt_ns: Some(4 * MS),
+        scr_per_sec: 250.0,
+        mbs_cells: 32,
+    });
+    let found = found(&lab, &plan);
+    let contract = found.contract.as_ref().unwrap();
+    println!("{contract:?}");
+    if left_late(&found) {
+        return;
+    }
+    // To within a tenth and some cells, as above: MBS = 1 + (14 x 4 ms - 4 ms) / 3 ms = 18.
+    let near = |name: &str, truth: f64, width: f64| {
+        let found = contract.compared.iter().find(|it| it.parameter == name).expect(name);
+        assert!((found.found - truth).abs() < width, "{found:?}");
+    };
+    near("pcr", 1000.0, 100.0);
+    near("cdvt", 0.004, 0.002);
+    near("scr", 250.0, 25.0);
+    near("mbs", 18.0, 6.0);
+    assert_eq!(contract.as_ordered, Some(false));
+}
