@@ -66,6 +66,8 @@ pub enum CaveatCode {
     TesterDisturbed,
     /// PAUSE frames came from a device: it told senders to wait.
     FlowControl,
+    /// Frames came out of a device longer or shorter than they went in.
+    LengthChanged,
     /// What is here is a model's answer in virtual time: no packet was sent.
     VirtualTime,
 }

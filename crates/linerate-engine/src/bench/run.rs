@@ -183,6 +183,7 @@ fn caveats(found: &BenchResult) -> Vec<Caveat> {
         ));
     }
     caveats.extend(flow_control(found));
+    caveats.extend(length_changed(found));
     let limited: Vec<&GoalFound> = found.goals.iter().filter(|goal| goal.tester_limited).collect();
     if let Some(goal) = limited.first() {
         let detail =
@@ -202,4 +203,50 @@ fn flow_control(found: &BenchResult) -> Option<Caveat> {
         );
         Caveat::new(CaveatCode::FlowControl, detail, "switch it off at the device and at the ports")
     })
+}
+
+/// A device that adds or takes something (RFC 2544 §10 has the length checked).
+fn length_changed(found: &BenchResult) -> Option<Caveat> {
+    let ports = || found.trials.iter().flat_map(|trial| &trial.ports);
+    let frames: u64 = ports().filter_map(|port| port.other_length).sum();
+    let all: u64 = ports().map(|port| port.received).sum();
+    (frames > 0).then(|| {
+        let detail =
+            format!("{frames} of {all} frames came out longer or shorter than they went in");
+        let advice = "a device that adds or takes a tag does so; otherwise it damages frames";
+        Caveat::new(CaveatCode::LengthChanged, detail, advice)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{BenchTrial, TrialPort};
+
+    use super::*;
+
+    #[test]
+    fn frames_of_another_length_are_said() {
+        let port = |received, other_length| TrialPort {
+            sent: 100,
+            received,
+            other_length,
+            ..TrialPort::default()
+        };
+        let trial = |ports| BenchTrial {
+            test: BenchTest::Flood,
+            at_ns: 0,
+            duration_ns: 1,
+            intended_fps: None,
+            ports,
+            stolen_ns: None,
+            pause_frames: None,
+            invalid: None,
+            why: None,
+        };
+        let found = |ports| BenchResult { trials: vec![trial(ports)], ..BenchResult::default() };
+        assert!(caveats(&found(vec![port(100, Some(0)), port(100, None)])).is_empty());
+        let caveats = caveats(&found(vec![port(100, Some(7)), port(90, None)]));
+        assert_eq!(caveats[0].code, CaveatCode::LengthChanged);
+        assert!(caveats[0].detail.starts_with("7 of 190 frames"), "{}", caveats[0].detail);
+    }
 }

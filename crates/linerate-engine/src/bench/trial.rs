@@ -384,6 +384,7 @@ fn trial_port(port: usize, way: &Way, outputs: Option<&[usize]>) -> TrialPort {
         worst_late_ns: way.sent.worst_late_ns,
         refused: way.sent.refused,
         received: sum(|it| it.frames),
+        other_length: Some(sum(|it| it.wrong_length)),
         duplicates: duplicates.map(|all| all.into_iter().sum()),
         reordered: sum(|it| it.reordered),
         loss_runs: sum(|it| it.loss_runs),

@@ -379,6 +379,9 @@ pub struct TrialPort {
     pub refused: u64,
     /// Different frames that came in at all other ports.
     pub received: u64,
+    /// Of them, frames longer or shorter than any that was sent; null when not counted.
+    #[serde(default)]
+    pub other_length: Option<u64>,
     /// Copies of frames.
     #[serde(default)]
     pub duplicates: Option<u64>,
