@@ -20,11 +20,14 @@ use super::tester::Tester;
 
 /// How often a trial that says nothing about the device is made again. A search takes one that
 /// lost nothing for a load that could not be offered, and needs no other where that is plain.
-fn again(trial: &BenchTrial) -> u32 {
+///
+/// A load that could nearly be offered is offered again, once for all trials at it.
+fn again(trial: &BenchTrial, seen_short_fps: Option<f64>) -> u32 {
     let clean = trial.ports.iter().all(|port| port.lost() == 0);
     let intended = trial.intended_fps.unwrap_or(0.0);
     let nearly = trial.ports.iter().all(|port| port.offered_fps >= intended * NEARLY);
     match (trial.test, clean, nearly) {
+        (BenchTest::Throughput, true, _) if trial.intended_fps == seen_short_fps => 0,
         (BenchTest::Throughput, true, false) => 0,
         (BenchTest::Throughput, true, true) => 2,
         _ => 3,
@@ -57,7 +60,12 @@ impl Bed for Tester<'_, '_> {
             let outcome = self.once(ask)?;
             self.trials.push(outcome.trial.clone());
             (self.context.watch)(&Event::BenchTrial(Box::new(outcome.trial.clone())));
-            if outcome.trial.invalid.is_none() || tries >= again(&outcome.trial) {
+            if outcome.trial.invalid.is_none()
+                || tries >= again(&outcome.trial, self.seen_short_fps)
+            {
+                if outcome.trial.invalid.is_some() {
+                    self.seen_short_fps = outcome.trial.intended_fps;
+                }
                 return Ok(outcome);
             }
             tries += 1;
