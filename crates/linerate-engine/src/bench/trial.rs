@@ -21,11 +21,13 @@ use super::tester::Tester;
 /// How often a trial that says nothing about the device is made again. A search takes one that
 /// lost nothing for a load that could not be offered, and needs no other where that is plain.
 ///
-/// A load that could nearly be offered is offered again, once for all trials at it.
+/// A load that could nearly be offered while the host took processor time is offered again, once
+/// for all trials at it.
 fn again(trial: &BenchTrial, seen_short_fps: Option<f64>) -> u32 {
     let clean = trial.ports.iter().all(|port| port.lost() == 0);
     let intended = trial.intended_fps.unwrap_or(0.0);
-    let nearly = trial.ports.iter().all(|port| port.offered_fps >= intended * NEARLY);
+    let nearly = trial.stolen_ns.is_some_and(|ns| ns > 0)
+        && trial.ports.iter().all(|port| port.offered_fps >= intended * NEARLY);
     match (trial.test, clean, nearly) {
         (BenchTest::Throughput, true, _) if trial.intended_fps == seen_short_fps => 0,
         (BenchTest::Throughput, true, false) => 0,
