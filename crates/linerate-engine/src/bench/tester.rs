@@ -42,8 +42,6 @@ pub(super) struct Tester<'a, 'b> {
     pub mixes: Vec<Vec<u8>>,
     /// Shortest and longest frame without FCS.
     pub lengths: (usize, usize),
-    /// The load that was last short time after time, frames per second.
-    pub seen_short_fps: Option<f64>,
     /// Which frames the generators have, where they are not the plan's.
     pub loaded: Option<Pattern>,
 }
@@ -80,7 +78,6 @@ impl<'a, 'b> Tester<'a, 'b> {
             counter,
             mixes: Vec::new(),
             lengths: (0, 0),
-            seen_short_fps: None,
             loaded: None,
         };
         tester.open_generators(plan.generator)?;

@@ -19,25 +19,14 @@ use super::reset::Job;
 use super::tester::Tester;
 
 /// How often a trial that says nothing about the device is made again. A search takes one that
-/// lost nothing for a load that could not be offered, and needs no other where that is plain.
-///
-/// A load that could nearly be offered while the host took processor time is offered again, once
-/// for all trials at it.
-fn again(trial: &BenchTrial, seen_short_fps: Option<f64>) -> u32 {
+/// lost nothing for a load that could not be offered, and needs no other.
+fn again(trial: &BenchTrial) -> u32 {
     let clean = trial.ports.iter().all(|port| port.lost() == 0);
-    let intended = trial.intended_fps.unwrap_or(0.0);
-    let nearly = trial.stolen_ns.is_some_and(|ns| ns > 0)
-        && trial.ports.iter().all(|port| port.offered_fps >= intended * NEARLY);
-    match (trial.test, clean, nearly) {
-        (BenchTest::Throughput, true, _) if trial.intended_fps == seen_short_fps => 0,
-        (BenchTest::Throughput, true, false) => 0,
-        (BenchTest::Throughput, true, true) => 2,
+    match (trial.test, clean) {
+        (BenchTest::Throughput, true) => 0,
         _ => 3,
     }
 }
-
-/// A load of which this share was offered may be offered in full another time.
-const NEARLY: f64 = 0.9;
 
 /// Frames that leave at once when a generator was held up: half of what the smallest buffers of
 /// devices hold.
@@ -62,12 +51,7 @@ impl Bed for Tester<'_, '_> {
             let outcome = self.once(ask)?;
             self.trials.push(outcome.trial.clone());
             (self.context.watch)(&Event::BenchTrial(Box::new(outcome.trial.clone())));
-            if outcome.trial.invalid.is_none()
-                || tries >= again(&outcome.trial, self.seen_short_fps)
-            {
-                if outcome.trial.invalid.is_some() {
-                    self.seen_short_fps = outcome.trial.intended_fps;
-                }
+            if outcome.trial.invalid.is_none() || tries >= again(&outcome.trial) {
                 return Ok(outcome);
             }
             tries += 1;
