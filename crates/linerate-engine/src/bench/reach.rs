@@ -4,6 +4,7 @@
 //! drops all in silence; every test would find a device that forwards nothing. Left out: lengths of
 //! a mix that are lost while others come.
 
+use linerate_core::bench::WhenLate;
 use linerate_core::record::{BenchPlan, BenchTest, Failure, Fault};
 
 use super::bed::{Ask, Ended, Length};
@@ -20,7 +21,7 @@ const TRIES: u64 = 3;
 pub(super) fn frames_come_out(tester: &mut Tester<'_, '_>, plan: &BenchPlan) -> Result<(), Ended> {
     let ask = Ask { length: Length::Frames(FRAMES), ..Ask::new(BenchTest::Latency, Some(FPS), 0) };
     for _ in 0..TRIES {
-        let outcome = tester.once(&ask)?;
+        let outcome = tester.once(&ask, WhenLate::KeepSchedule)?;
         let (sent, received) = outcome.totals();
         if received > 0 || sent == 0 || outcome.trial.invalid.is_some() {
             return Ok(());
