@@ -42,11 +42,29 @@ impl Shipped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::record::{PingMode, Plan};
-    use linerate_core::study::{Estimator, StudyPlan, TestKind};
+    use linerate_core::record::{MetricId, PingMode, Plan};
+    use linerate_core::study::{Estimator, FigureKind, StudyPlan, TestKind};
 
     fn pren() -> StudyPlan {
         StudyPlan::from_toml(shipped("pren").expect("it ships").toml).expect("a sound plan")
+    }
+
+    #[test]
+    fn an_answer_that_speaks_of_a_window_tells_the_one_that_was_granted() {
+        // The kernel grants half of what is asked for, or another part: the size in the plan is not
+        // the window that the rate came from. Windows of 16 KiB and autotuning are named as asked.
+        for shipped in SHIPPED {
+            let plan = StudyPlan::from_toml(shipped.toml).expect(shipped.name);
+            for question in &plan.questions {
+                let text = question.answer.to_string();
+                let granted = question.figures.iter().any(|(name, figure)| {
+                    let is_it = matches!(&figure.kind, FigureKind::Measured(of)
+                        if of.metric == Some(MetricId::SendWindow));
+                    is_it && text.contains(&format!("{{{name}}}"))
+                });
+                assert!(granted || !text.contains("window of"), "{}: {text}", shipped.name);
+            }
+        }
     }
 
     #[test]
