@@ -256,8 +256,8 @@ fn an_overload_of_three_times_does_not_spoil_the_path() {
     held.signal("INT");
     let (_, out, err) = held.end();
     let document: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
-    // A busy machine may be late for a packet, but a queue of 100 packets and 10 ms of 10 Mbit/s are
-    // all that the path holds, whatever is offered.
+    // A busy machine may be late for a packet, but a queue of 100 packets and 10 ms of 10 Mbit/s
+    // are all that the path holds, whatever is offered.
     let faults = document["path"]["faults"].to_string();
     assert!(!faults.contains("held more than planned"), "{faults}");
     let lost = document["path"]["directions"][1]["lost"].to_string();

@@ -49,8 +49,8 @@ impl Pipeline {
         Self { stages: elements.into_iter().map(stage).collect(), ..Self::default() }
     }
 
-    /// Takes a packet at `at`, numbers it if it is counted, and puts out all that has left the path by then.
-    /// Times must not go back.
+    /// Takes a packet at `at`, numbers it if it is counted, and puts out all that has left the path
+    /// by then. Times must not go back.
     pub fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         self.enter(at, packet);
         self.run(at, false, out);

@@ -28,8 +28,8 @@ pub const BBR3_BETA: f64 = 0.7;
 /// Shortest retransmission timeout of Linux (TCP_RTO_MIN); RFC 6298 §2.4 asks for 1 s.
 pub const RTO_MIN_LINUX: Duration = Duration::from_millis(200);
 
-/// The most loss for which the square-root rule holds; above it segments sent again are lost too, and
-/// their waits count (Mathis et al. 1997, §4; Padhye et al. 1998, §3).
+/// The most loss for which the square-root rule holds; above it segments sent again are lost too,
+/// and their waits count (Mathis et al. 1997, §4; Padhye et al. 1998, §3).
 pub const MATHIS_LOSS_MAX: f64 = 0.01;
 
 /// A path as a congestion control sees it.
@@ -220,10 +220,10 @@ pub fn pftk_budget(path: &Path, model: &Pftk, rate: BitRate) -> Result<f64, Loss
 /// acknowledgements to one that does not.
 ///
 /// Up to [`MATHIS_LOSS_MAX`] this is [`mathis_rate`]. Above it, it is [`pftk_rate`]: at the low end
-/// every loss of a retransmission waits for Linux's timer, RTT + 200 ms; at the high end for a round
-/// trip, which is the least that RACK needs to see it (RFC 8985). 1448 bytes, 20 ms and 0.2 lie
-/// between 0.105 and 0.783 Mbit/s, where the square-root rule says 1.124 to 1.586; Linux 6.18 got 0.55
-/// (CUBIC, 2026-11-22).
+/// every loss of a retransmission waits for Linux's timer, RTT + 200 ms; at the high end for a
+/// round trip, which is the least that RACK needs to see it (RFC 8985). 1448 bytes, 20 ms and 0.2
+/// lie between 0.105 and 0.783 Mbit/s, where the square-root rule says 1.124 to 1.586; Linux 6.18
+/// got 0.55 (CUBIC, 2026-11-22).
 /// # Errors
 /// A round trip or segment of 0, p not above 0 and below 1.
 pub fn reno_range(path: &Path, p: f64) -> Result<RenoRange, LossError> {
@@ -455,8 +455,8 @@ mod tests {
         // 1448 bytes, 20 ms. By hand for 0.2, high: 0.02 sqrt(0.4/3) = 7.303 ms, and 0.02 x 3
         // sqrt(0.075) x 0.2 x 2.28 = 7.493 ms: 11,584 bits each 14.796 ms. Low: 0.02 sqrt(0.8/3) =
         // 10.328 ms and 0.22 x 1 x 0.456 = 100.32 ms: each 110.65 ms. Linux 6.18 over an emulated
-        // path of 20 ms got 1.12 and 0.55 Mbit/s, of 40 ms (eight flows, 14 s, Reno and CUBIC) 2.13,
-        // 2.00, 1.22 and 1.10.
+        // path of 20 ms got 1.12 and 0.55 Mbit/s, of 40 ms (eight flows, 14 s, Reno and CUBIC)
+        // 2.13, 2.00, 1.22 and 1.10.
         for (p, rtt_ms, low, high, measured) in [
             (0.1, 20, 0.3717, 1.7296, &[1.12][..]),
             (0.2, 20, 0.1047, 0.7829, &[0.55]),

@@ -21,8 +21,8 @@ const TCP: u8 = 6;
 /// Group membership of IPv4 (RFC 3376 §4).
 const IGMP: u8 = 2;
 const ICMPV6: u8 = 58;
-/// Types of ICMPv6 by which hosts and routers find each other and tell groups: RFC 4861 §4, RFC 3810
-/// §5.
+/// Types of ICMPv6 by which hosts and routers find each other and tell groups: RFC 4861 §4, RFC
+/// 3810 §5.
 const OF_HOSTS: [u8; 9] = [130, 131, 132, 133, 134, 135, 136, 137, 143];
 const UDP: u8 = 17;
 

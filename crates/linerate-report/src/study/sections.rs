@@ -147,8 +147,8 @@ fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
     for name in [
         format!("ping/{}\nms", compared.payload_bytes),
         format!("tcp/{window}\nMbit/s"),
-        "loss against\nlocalhost".to_owned(),
-        "loss against\n'no switch'".to_owned(),
+        "less than\nlocalhost".to_owned(),
+        "less than\nno switch".to_owned(),
         "l2/l3\nhops".to_owned(),
     ] {
         head.extend([name, past.clone()]);

@@ -16,14 +16,14 @@ use crate::theory::slow_start::{self, SlowStart, SlowStartError};
 use crate::theory::window::{self, WINDOW_MAX_BYTES, WindowError};
 use crate::units::{BitRate, Bytes, Distance};
 
-/// The least that Linux keeps in flight of the send buffer that it allows: the rest is bookkeeping of
-/// the segments. Linux 6.18 took in 0.63 to 0.68 of SO_SNDBUF with segments of 1448 bytes before
+/// The least that Linux keeps in flight of the send buffer that it allows: the rest is bookkeeping
+/// of the segments. Linux 6.18 took in 0.63 to 0.68 of SO_SNDBUF with segments of 1448 bytes before
 /// write() had to wait, and 0.71 to 0.77 with those of loopback (2026-11-22, 64 KiB to 2 MiB).
 pub const SEND_BUFFER_USABLE: f64 = 0.6;
 /// And by how much it may go beyond it: a write goes on while the buffer is not full, and adds a
-/// super-packet of 64 KiB to it (`sk_stream_memory_free`, net.core.gso_max_size). Senders that do not
-/// pace have such ones: with tcp_wmem at 131,072 bytes and 40 ms CUBIC and Reno had 208,824 bytes in
-/// their buffers and 38 to 43 Mbit/s, BBR 127,952 and 16 (Linux 6.18, 2026-11-22).
+/// super-packet of 64 KiB to it (`sk_stream_memory_free`, net.core.gso_max_size). Senders that do
+/// not pace have such ones: with tcp_wmem at 131,072 bytes and 40 ms CUBIC and Reno had 208,824
+/// bytes in their buffers and 38 to 43 Mbit/s, BBR 127,952 and 16 (Linux 6.18, 2026-11-22).
 const SEND_BUFFER_BEYOND: u64 = 65_536;
 
 /// Why there is no ladder.
