@@ -111,9 +111,10 @@ fn told(record: &Record, metric: MetricId, directions: TcpDirections) -> Option<
 /// it at least.
 fn is_the_links_rate(record: &Record, directions: TcpDirections) {
     let goodput = told(record, MetricId::Goodput, directions).expect("a rate");
-    // 1472 of 1514 bytes; the bucket lends 4 ms beyond the rate.
+    // 1472 of 1514 bytes. The bucket lends 4 ms beyond the rate, and a host that is busy may notice
+    // the first arrival some milliseconds late.
     let ceiling = 100e6 * 1472.0 / 1514.0;
-    assert!(goodput > ceiling / 2.0 && goodput < ceiling * 1.005, "{goodput} bit/s");
+    assert!(goodput > ceiling / 2.0 && goodput < ceiling * 1.01, "{goodput} bit/s");
 }
 
 #[test]

@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn another_rate_goes_on_from_where_the_schedule_stands_and_forgives_a_stall() {
         // Each datagram takes 1 ms at first, and 100 µs later.
-        let mut schedule = schedule(8_000_000, 1000);
+        let mut schedule = schedule(8_000_000, 1000).always_gentle();
         schedule.sent(1, AT(0));
         schedule.set_rate(BitRate::from_bits_per_sec(80_000_000), AT(400_000));
         assert_eq!(schedule.due(), AT(1_000_000), "the gap that was begun ends");
