@@ -35,6 +35,8 @@ pub enum CaveatCode {
     Fragmented,
     /// Answers came that the prober's receive buffer had no room for: some losses are this host's.
     ReceiveDrops,
+    /// The sender's own interface dropped datagrams: some losses are that host's.
+    OwnInterfaceDrops,
     /// Probes left late by the instrument's own doing.
     LateSends,
     /// The clock is coarser than a tenth of what was measured.

@@ -49,7 +49,8 @@ pub(crate) struct Args {
     /// Send this many datagrams in each direction instead
     #[arg(short = 'k', long, value_name = "N")]
     blocks: Option<u64>,
-    /// Socket buffers at both ends; as much as the host gives, up to 32 MiB, when absent
+    /// Socket buffers at both ends; when absent the receiver has as much as its host gives, up to
+    /// 32 MiB, and the sender its kernel's default
     #[arg(short = 'w', long, value_name = "SIZE")]
     window: Option<Bytes>,
     /// Streams in each direction, each on a thread of its own
