@@ -6,6 +6,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::one_line;
+
 /// The kind of a caveat.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -86,9 +88,10 @@ pub struct Caveat {
 }
 
 impl Caveat {
-    /// A caveat of one kind.
+    /// A caveat of one kind, on one line ([`one_line`]): parts of it may come from another end.
     pub fn new(code: CaveatCode, detail: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), advice: advice.into() }
+        let (detail, advice) = (one_line(&detail.into()), one_line(&advice.into()));
+        Self { code, detail, advice }
     }
 }
 

@@ -15,6 +15,7 @@ mod id;
 mod means;
 mod metric;
 mod path;
+mod plain;
 mod plan;
 mod sample;
 mod search;
@@ -47,6 +48,7 @@ pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,
 };
+pub use plain::one_line;
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
     Via, WaitMode,
