@@ -43,14 +43,16 @@ impl Shipped {
 mod tests {
     use super::*;
     use linerate_core::record::{MetricId, PingMode, Plan};
-    use linerate_core::study::{Estimator, FigureKind, StudyPlan, TestKind};
+    use linerate_core::study::{
+        CHANCE_RUNS_MIN, Estimator, FigureKind, Place, StudyPlan, TestKind,
+    };
 
     fn pren() -> StudyPlan {
         StudyPlan::from_toml(shipped("pren").expect("it ships").toml).expect("a sound plan")
     }
 
     #[test]
-    fn an_answer_that_speaks_of_a_window_tells_the_one_that_was_granted() {
+    fn answers_tell_the_window_that_was_granted_and_chance_has_enough_runs() {
         // The kernel grants half of what is asked for, or another part: the size in the plan is not
         // the window that the rate came from. Windows of 16 KiB and autotuning are named as asked.
         for shipped in SHIPPED {
@@ -62,7 +64,19 @@ mod tests {
                         if of.metric == Some(MetricId::SendWindow));
                     is_it && text.contains(&format!("{{{name}}}"))
                 });
-                assert!(granted || !text.contains("window of"), "{}: {text}", shipped.name);
+                let is_live = question.figures.values().any(|figure| {
+                    let FigureKind::Measured(of) = &figure.kind else { return false };
+                    let place = Place::find(&plan, of).expect("it is in the plan");
+                    matches!(place.test.kind, TestKind::Tcp(_))
+                });
+                let silent = !is_live || !text.contains("window of");
+                assert!(granted || silent, "{}: {text}", shipped.name);
+                for figure in question.figures.values() {
+                    let FigureKind::Measured(of) = &figure.kind else { continue };
+                    let place = Place::find(&plan, of).expect("it is in the plan");
+                    let enough = place.test.repetitions >= CHANCE_RUNS_MIN;
+                    assert!(enough || place.chance().is_none(), "{}", place.name());
+                }
             }
         }
     }

@@ -18,7 +18,7 @@ pub(super) const DEPTH_MAX: usize = 64;
 
 /// Runs by which something is said where chance decides: all alike by chance in one of 16 cases where
 /// two outcomes are as likely.
-pub(super) const CHANCE_RUNS_MIN: u32 = 5;
+pub const CHANCE_RUNS_MIN: u32 = 5;
 
 /// Where a figure is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ impl<'a> Place<'a> {
     }
 
     /// What chance decides there in every run, where it does: nothing can be said of a place by fewer
-    /// than five runs then.
+    /// than [`CHANCE_RUNS_MIN`] runs then.
     pub fn chance(&self) -> Option<&'static str> {
         let plans = self.topology.lab.links.iter().filter_map(|link| link.path.as_ref());
         let each = plans.flat_map(|plan| [plan.direction(false), plan.direction(true)]);

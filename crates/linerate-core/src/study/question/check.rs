@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::answer::{CHANCE_RUNS_MIN, DEPTH_MAX, fits, same_units};
+use super::answer::{DEPTH_MAX, fits, same_units};
 use super::condition::Term;
 use super::figure::constant;
 use super::quantity::Unit;
@@ -142,12 +142,6 @@ impl Checker<'_> {
             return Err(format!("{metric} has no best and no worst; use max or min"));
         }
         let repetitions = place.test.repetitions;
-        if let Some(why) = place.chance().filter(|_| repetitions < CHANCE_RUNS_MIN) {
-            let test = &place.test.id;
-            return Err(format!(
-                "{why}: test '{test}' needs {CHANCE_RUNS_MIN} repetitions there, it has {repetitions}"
-            ));
-        }
         if of.stat == FigureStat::Std && repetitions < 2 {
             return Err("a deviation needs two repetitions; the test has one".to_owned());
         }
