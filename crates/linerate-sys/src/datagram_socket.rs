@@ -263,6 +263,14 @@ impl DatagramSocket {
         self.socket.send_with_flags(datagram, libc::MSG_DONTWAIT).map(|_| ())
     }
 
+    /// Sends one datagram to the connected peer, once those before it leave room for it; waits at
+    /// most as long as the socket's time-out.
+    /// # Errors
+    /// The kernel's reason; an error of an earlier datagram may be told here.
+    pub fn send_when_room(&self, datagram: &[u8]) -> io::Result<()> {
+        self.socket.send(datagram).map(|_| ())
+    }
+
     /// Sends one datagram to an address, without waiting for room.
     /// # Errors
     /// The kernel's reason.
