@@ -10,20 +10,15 @@ use super::send_watch::Pause;
 /// What was held up together with the sender goes on within as many times its pause.
 const SKEW: f64 = 2.0;
 
-/// How many of the lost frames are near a pause: up to the length of the pause before it, and up to
-/// twice that after it. `came` tells of each number whether it came; `fps` is the load.
-pub fn lost_in_pauses(pauses: &[Pause], came: &[bool], fps: f64) -> u64 {
-    let mut counted_to = 0;
-    let mut lost = 0;
+/// Sets those of `came` that are near a pause: up to the length of the pause before it, and up to
+/// twice that after it. `fps` is the load.
+pub fn forgive_pauses(pauses: &[Pause], came: &mut [bool], fps: f64) {
     for pause in pauses {
         let (from, to) = around(pause, fps, came.len());
-        let from = from.max(counted_to);
         if from < to {
-            lost += came[from..to].iter().filter(|came| !**came).count() as u64;
-            counted_to = to;
+            came[from..to].fill(true);
         }
     }
-    lost
 }
 
 #[expect(
@@ -42,7 +37,7 @@ fn around(pause: &Pause, fps: f64, count: usize) -> (usize, usize) {
 /// Whose a loss is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// Nothing was lost, or nothing that is not of a pause that tester and device shared.
+    /// Nothing was lost, or nothing that the send times do not explain frame by frame.
     Nobody,
     /// The tester's send times can explain it: it says nothing about the device.
     MayBeTester,
@@ -50,10 +45,10 @@ pub enum Blame {
     Device,
 }
 
-/// Whose the loss of a trial is: of `lost` frames `in_pauses` are near pauses, and the tester's
-/// bunches `could_lose` so many.
-pub const fn blame(lost: u64, in_pauses: u64, could_lose: u64) -> Blame {
-    let left = lost.saturating_sub(in_pauses);
+/// Whose the loss of a trial is: of `lost` frames so many are explained one by one, and so many more
+/// could be lost of frames that are not told apart.
+pub const fn blame(lost: u64, explained: u64, could_lose: u64) -> Blame {
+    let left = lost.saturating_sub(explained);
     if left == 0 {
         Blame::Nobody
     } else if left > could_lose {
@@ -75,10 +70,9 @@ mod tests {
         for lost in [89, 105, 121, 88, 122, 700] {
             came[lost] = false;
         }
-        assert_eq!(lost_in_pauses(&[pause], &came, 10_000.0), 3);
-        // Twice the same span is counted once.
-        assert_eq!(lost_in_pauses(&[pause, pause], &came, 10_000.0), 3);
-        assert_eq!(lost_in_pauses(&[], &came, 10_000.0), 0);
+        forgive_pauses(&[pause, pause], &mut came, 10_000.0);
+        let left: Vec<usize> = (0..1000).filter(|number| !came[*number]).collect();
+        assert_eq!(left, [88, 122, 700]);
     }
 
     #[test]

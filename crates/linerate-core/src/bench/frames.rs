@@ -154,27 +154,18 @@ pub enum WhenLate {
     KeepSchedule,
     /// The schedule moves by the delay: no two frames are closer than asked for.
     KeepGap,
-    /// A delay within the slack ([`super::SendWatch`]) is made up for, beyond it the schedule
-    /// moves: small delays do not add up, and over any time frames are no nearer to each other than
-    /// asked for, but for the slack once. A device that carries the load loses nothing by it.
+    /// A delay that is no pause ([`super::WatchRule`]) is made up for, beyond it the schedule moves:
+    /// small delays do not add up, and no pause makes a bunch that is longer than it.
     Steady,
 }
 
 impl WhenLate {
-    /// The delay from which on the schedule moves, ns, where `slack_ns` is allowed.
-    pub const fn moves_from_ns(self, slack_ns: u64) -> u64 {
+    /// The delay from which on the schedule moves, ns, where `pause_ns` is a pause.
+    pub const fn moves_from_ns(self, pause_ns: u64) -> u64 {
         match self {
             Self::KeepSchedule => u64::MAX,
             Self::KeepGap => 0,
-            Self::Steady => slack_ns,
-        }
-    }
-
-    /// What of a delay is made up for where the schedule moves, ns.
-    pub const fn keeps_ns(self, slack_ns: u64) -> u64 {
-        match self {
-            Self::Steady => slack_ns,
-            Self::KeepSchedule | Self::KeepGap => 0,
+            Self::Steady => pause_ns,
         }
     }
 }

@@ -26,4 +26,4 @@ pub use frames::{
     Foreign, FrameLoad, FrameTemplate, HeaderSum, Pace, Received, SIGNATURE_BYTES, Sent, Signature,
     Spread, Varying, WhenLate,
 };
-pub use send_watch::{PAUSES_MAX, Pause, SendWatch, WatchRule, Watched};
+pub use send_watch::{PAUSES_MAX, Pause, SUSPECTS_MAX, SendWatch, WatchRule, Watched};

@@ -2,17 +2,19 @@
 //! could have lost some of them by it, and when the sender was away.
 //!
 //! A device that carries the load takes no longer for a frame than the gap. An ideal one, which
-//! takes just that long (less the slack that the pace allows) and has room for one frame, is played
-//! along with the sender: what it loses is the most that any device with at least that rate and
-//! that room can lose, because with less time for a frame or more room fewer are lost. Losses up
-//! to that number are the sender's as likely as the device's; what exceeds it is the device's.
+//! takes just that long (less a slack) and has room for one frame, is played along with the sender:
+//! what it loses is the most that any device with at least that rate and that room can lose,
+//! because with less time for a frame or more room fewer are lost. Such a device loses the same
+//! frames, or the one after each. Losses of others are the device's; where it is not known which
+//! frames they are, what exceeds their number.
 
 use super::blame;
 use super::frames::{FrameLoad, Pace};
 
-/// The slack of a pace: this part of the gap, and at least so many ns, which is what a clock that
-/// is read in a loop is off by. A device without room for a second frame loses at the slack above
-/// its rate what it would carry at an exact pace: 0.4 %, and 1 % at 600,000 frames/s.
+/// What frames may be nearer to each other than asked for and no loss be explained by it: this part
+/// of the gap, and at least so many ns, which is what a clock that is read in a loop is off by. A
+/// device without room for a second frame is held against so much more than the load: 0.4 %, and
+/// 1 % at 600,000 frames/s.
 const SLACK_PART: u64 = 256;
 const SLACK_MIN_NS: u64 = 16;
 
@@ -23,11 +25,12 @@ const PAUSE_MIN_NS: u64 = 50_000;
 /// Pauses of one run that are kept one by one.
 pub const PAUSES_MAX: usize = 256;
 
+/// Frames of one run of which each is known to be one that could be lost, or not.
+pub const SUSPECTS_MAX: usize = 1 << 20;
+
 /// How a run is watched, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchRule {
-    /// What frames may be nearer to each other than asked for.
-    pub slack_ns: u64,
     /// What the ideal device takes for a frame.
     pub service_ns: u64,
     /// How far behind it may be and still have room for a frame.
@@ -47,10 +50,9 @@ impl WatchRule {
         let service_ns = (step_ns - fine_ns) / burst;
         // Frames that leave together need as much room, and as much again where a call is late.
         let batch = u64::from(batch);
-        let (slack_ns, places) =
-            if batch > burst { (batch * step_ns, 2 * batch) } else { (fine_ns, burst) };
+        let places = if batch > burst { 2 * batch } else { burst };
         let room_ns = (places - 1) * service_ns;
-        Some(Self { slack_ns, service_ns, room_ns, pause_ns: PAUSE_MIN_NS.max(step_ns) })
+        Some(Self { service_ns, room_ns, pause_ns: PAUSE_MIN_NS.max(step_ns) })
     }
 }
 
@@ -68,6 +70,8 @@ pub struct Pause {
 pub struct Watched {
     /// Frames that a device which carries the load may have lost.
     pub could_lose: u64,
+    /// Which they are, a bit a frame; where the generator keeps it, the first [`SUSPECTS_MAX`].
+    pub suspects: Vec<u64>,
     /// The first [`PAUSES_MAX`] pauses.
     pub pauses: Vec<Pause>,
     /// All of them, ns.
@@ -85,13 +89,38 @@ impl Watched {
         tells.then(|| self.steady_gaps as f64 * 1e9 / self.steady_ns as f64)
     }
 
-    /// Lost frames near pauses; see [`blame::lost_in_pauses`].
-    pub fn lost_in_pauses(&self, came: &[bool], fps: f64) -> u64 {
-        blame::lost_in_pauses(&self.pauses, came, fps)
+    /// How many of the lost frames the times explain one by one: those that an ideal device could
+    /// have lost, the frames after each of them, which a faster device may lose instead, and with
+    /// `shares` those near pauses.
+    pub fn explained(&self, came: &[bool], fps: f64, shares: bool) -> u64 {
+        let pauses = if shares { self.pauses.as_slice() } else { &[] };
+        let mut explained = came.to_vec();
+        blame::forgive_pauses(pauses, &mut explained, fps);
+        for number in 0..came.len() {
+            if self.is_suspect(number) || number > 0 && self.is_suspect(number - 1) {
+                explained[number] = true;
+            }
+        }
+        came.iter().zip(explained).filter(|(came, explained)| !**came && *explained).count() as u64
     }
 
-    /// Adds the run that followed on this one.
+    fn is_suspect(&self, number: usize) -> bool {
+        self.suspects.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+
+    /// Whether it is known of the first `frames` frames which of them could be lost, and of enough
+    /// of them that they could not.
+    pub fn tells_each_of(&self, frames: u64) -> bool {
+        let known = self.could_lose == 0 || self.suspects.len() as u64 * 64 >= frames;
+        known && self.could_lose * 2 <= frames
+    }
+
+    /// Adds the run that followed on this one; frames that could be lost are told apart in the first
+    /// one alone.
     pub fn join(&mut self, next: &Self) {
+        if self.steady_gaps == 0 && self.could_lose == 0 {
+            self.suspects.clone_from(&next.suspects);
+        }
         self.could_lose += next.could_lose;
         self.away_ns += next.away_ns;
         let room = PAUSES_MAX.saturating_sub(self.pauses.len());
@@ -126,6 +155,7 @@ impl SendWatch {
     pub fn leaves(&mut self, sequence: u64, now_ns: u64, late_ns: u64) {
         if self.busy_until_ns > now_ns.saturating_add(self.rule.room_ns) {
             self.watched.could_lose += 1;
+            self.suspect(sequence);
         } else {
             self.busy_until_ns = self.busy_until_ns.max(now_ns) + self.rule.service_ns;
         }
@@ -147,6 +177,15 @@ impl SendWatch {
         self.last = Some((now_ns, sequence));
     }
 
+    fn suspect(&mut self, sequence: u64) {
+        let Ok(number) = usize::try_from(sequence) else { return };
+        if number < SUSPECTS_MAX {
+            let words = self.watched.suspects.len().max(number / 64 + 1);
+            self.watched.suspects.resize(words, 0);
+            self.watched.suspects[number / 64] |= 1 << (number % 64);
+        }
+    }
+
     fn end_stretch(&mut self) {
         let Some((last_ns, last)) = self.last else { return };
         let (from_ns, from) = self.since;
@@ -159,6 +198,13 @@ impl SendWatch {
     /// What was seen.
     pub fn end(mut self) -> Watched {
         self.end_stretch();
+        // Of what came after the last one it is known, too, that it could not be lost.
+        if self.watched.could_lose > 0 {
+            let sent = self.last.map_or(0, |(_, number)| number + 1);
+            let words =
+                usize::try_from(sent).unwrap_or(SUSPECTS_MAX).min(SUSPECTS_MAX).div_ceil(64);
+            self.watched.suspects.resize(words, 0);
+        }
         self.watched
     }
 }
@@ -185,8 +231,8 @@ mod tests {
 
     #[test]
     fn frames_on_time_cost_no_device_a_frame() {
-        // 10,000 frames/s: 100 us apart, 390 ns of slack.
-        assert_eq!(rule(10_000).slack_ns, 390);
+        // 10,000 frames/s: 100 us apart, of which a 256th is 390 ns.
+        assert_eq!(rule(10_000).service_ns, 99_610);
         let times: Vec<_> = (0..1000).map(|it| (it * 100_000, 0)).collect();
         let found = watched(rule(10_000), &times);
         assert_eq!((found.could_lose, found.away_ns), (0, 0));
@@ -200,6 +246,13 @@ mod tests {
         let times: Vec<_> = (0..20).map(|it: u64| (it.max(4) * 100_000, 0)).collect();
         let found = watched(rule(10_000), &times);
         assert_eq!(found.could_lose, 4);
+        // Of frames 1 to 4 and the one after them a loss is explained, of no other.
+        let mut came = vec![true; 20];
+        for lost in [1, 4, 5, 6, 19] {
+            came[lost] = false;
+        }
+        assert_eq!(found.explained(&came, 10_000.0, false), 3);
+        assert!(found.tells_each_of(20));
     }
 
     #[test]

@@ -161,7 +161,7 @@ fn show(trials: &[BenchTrial]) {
 /// The device lost nothing, so a trial that lost says that it was the tester.
 fn check(trials: &[BenchTrial]) {
     for trial in trials {
-        let clean = trial.ports.iter().all(|port| port.lost() == 0);
+        let clean = trial.ports.iter().all(|port| port.lost_elsewhere() == 0);
         assert!(clean || trial.invalid.is_some(), "the device is blamed: {trial:?}");
     }
 }

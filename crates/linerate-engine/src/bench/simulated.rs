@@ -112,8 +112,8 @@ fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<
         }
         let behind = at - due;
         watch.leaves(number, at, behind);
-        if behind > 0 && behind >= load.when_late.moves_from_ns(rule.slack_ns) {
-            due = at - load.when_late.keeps_ns(rule.slack_ns);
+        if behind > 0 && behind >= load.when_late.moves_from_ns(rule.pause_ns) {
+            due = at;
         }
         due += step + (rest + part) / frames_per_sec;
         rest = (rest + part) % frames_per_sec;
@@ -348,7 +348,10 @@ impl Simulated {
             };
             if let Some(fps) = ask.fps {
                 let came: Vec<bool> = way.arrivals.iter().map(Option::is_some).collect();
-                found.lost_in_pauses = watched.lost_in_pauses(&came, fps as f64).min(found.lost());
+                found.lost_explained = watched.explained(&came, fps as f64, true);
+                if watched.tells_each_of(way.sent.frames) {
+                    found.could_lose = 0;
+                }
             }
             if when_late == WhenLate::KeepSchedule {
                 found.steady_ns = way.sent.last_ns - way.sent.first_ns;

@@ -207,7 +207,8 @@ impl<'a, 'b> Tester<'a, 'b> {
                 };
                 // What was lost while the sender was away is told from the rest by its numbers.
                 let lost = ways[way].sent.frames > received.frames;
-                let look = arrivals || lost && !ways[way].sent.watched.pauses.is_empty();
+                let watched = &ways[way].sent.watched;
+                let look = arrivals || lost && (watched.could_lose, watched.away_ns) != (0, 0);
                 if look && received.frames > 0 {
                     let came = self.ports[at].arrivals(stream)?;
                     join_arrivals(&mut ways[way].arrivals, came);

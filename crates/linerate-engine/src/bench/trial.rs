@@ -161,22 +161,7 @@ impl Tester<'_, '_> {
         for (way, drop) in ways.iter_mut().zip(drops) {
             way.drop_at = drop;
         }
-        let ports = senders.iter().zip(&ways);
-        let ports = ports.map(|(port, way)| {
-            let mut found = trial_port(*port, way, ask.outputs.as_deref());
-            found.lost_in_pauses = self.lost_in_pauses(*port, &found, way, ask.fps);
-            if when_late == WhenLate::KeepSchedule {
-                // Pauses were made up for: the rate was kept for the whole of it.
-                found.steady_ns = way.sent.last_ns.saturating_sub(way.sent.first_ns);
-                found.steady_fps = way.sent.frames_per_sec();
-            }
-            found
-        });
-        let ports: Vec<TrialPort> = ports.collect();
-        if when_late == WhenLate::KeepSchedule && ask.test == BenchTest::Throughput {
-            // As above.
-            ways.iter_mut().for_each(|way| way.sent.watched.pauses.clear());
-        }
+        let ports = self.trial_ports(ask, when_late, &senders, &mut ways);
         let mut trial = BenchTrial {
             test: ask.test,
             at_ns: began.nanos_since(self.began),
@@ -201,6 +186,30 @@ impl Tester<'_, '_> {
         Ok(Outcome { trial, ways })
     }
 
+    /// What each sender did, and what came of it.
+    fn trial_ports(
+        &self,
+        ask: &Ask,
+        when_late: WhenLate,
+        senders: &[usize],
+        ways: &mut [Way],
+    ) -> Vec<TrialPort> {
+        let of = |(port, way): (&usize, &mut Way)| {
+            let mut found = trial_port(*port, way, ask.outputs.as_deref());
+            self.explain(*port, &mut found, way, ask.fps);
+            if when_late == WhenLate::KeepSchedule {
+                // Pauses were made up for: the rate was kept for the whole of it.
+                found.steady_ns = way.sent.last_ns.saturating_sub(way.sent.first_ns);
+                found.steady_fps = way.sent.frames_per_sec();
+                if ask.test == BenchTest::Throughput {
+                    way.sent.watched.pauses.clear();
+                }
+            }
+            found
+        };
+        senders.iter().zip(ways).map(of).collect()
+    }
+
     /// Frames that the device's ring had no room for are the device's losses. Those of a port that
     /// takes none any more are the tester's: says which, and why.
     fn account_for_refused(
@@ -222,22 +231,21 @@ impl Tester<'_, '_> {
         Ok(closed)
     }
 
-    /// Lost frames near the tester's pauses, where the device is on this machine too; all that may
-    /// be near them where the counter keeps no times of arrival.
-    fn lost_in_pauses(&self, at: usize, port: &TrialPort, way: &Way, fps: Option<u64>) -> u64 {
+    /// Which lost frames the send times explain, where the counter tells which they are: pauses
+    /// are shared with a device that is on this machine.
+    fn explain(&self, at: usize, port: &mut TrialPort, way: &Way, fps: Option<u64>) {
         let watched = &way.sent.watched;
-        let Some(fps) = fps.filter(|_| self.ports[at].is_virtual) else { return 0 };
-        if port.lost() == 0 || watched.pauses.is_empty() {
-            return 0;
-        }
+        let Some(fps) = fps.filter(|_| port.lost() > 0) else { return };
         let sent = usize::try_from(way.sent.frames).unwrap_or(usize::MAX);
         let kept = sent.min(way.arrivals.len());
-        let came: Vec<bool> = if kept == 0 {
-            vec![false; sent.min(KEPT_MAX)]
-        } else {
-            way.arrivals[..kept].iter().map(Option::is_some).collect()
-        };
-        watched.lost_in_pauses(&came, fps as f64).min(port.lost())
+        let came: Vec<bool> = way.arrivals[..kept].iter().map(Option::is_some).collect();
+        let shares = self.ports[at].is_virtual;
+        port.lost_explained = watched.explained(&came, fps as f64, shares).min(port.lost());
+        if kept > 0 && watched.tells_each_of(kept as u64) {
+            // Of frames beyond those that are kept one by one the number is all that is known.
+            let beyond = 1.0 - kept as f64 / sent as f64;
+            port.could_lose = (watched.could_lose as f64 * beyond) as u64;
+        }
     }
 
     fn loads(&self, ask: &Ask, when_late: WhenLate) -> Loads {
@@ -386,9 +394,6 @@ const fn when_late(ask: &Ask) -> WhenLate {
     }
 }
 
-/// Frames that are thought of where the counter keeps no times of arrival.
-const KEPT_MAX: usize = 1 << 20;
-
 /// Loads in turn as one: from the first one's first frame to the last one's last.
 fn joined(parts: &[Sent]) -> Sent {
     let mut all = Sent::default();
@@ -451,7 +456,7 @@ fn trial_port(port: usize, way: &Way, outputs: Option<&[usize]>) -> TrialPort {
         late: way.sent.late,
         worst_late_ns: way.sent.worst_late_ns,
         could_lose: way.sent.watched.could_lose,
-        lost_in_pauses: 0,
+        lost_explained: 0,
         away_ns: way.sent.watched.away_ns,
         steady_ns: way.sent.watched.steady_ns,
         steady_fps: way.sent.watched.steady_fps(),

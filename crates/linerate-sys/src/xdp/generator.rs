@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::bench::{
-    FrameLoad, FrameTemplate, PAUSES_MAX, Pace, Pause, SIGNATURE_BYTES, Sent, WatchRule, Watched,
+    FrameLoad, FrameTemplate, PAUSES_MAX, Pace, Pause, SIGNATURE_BYTES, SUSPECTS_MAX, Sent,
+    WatchRule, Watched,
 };
 use linerate_core::time::MonoTime;
 
@@ -219,6 +220,7 @@ impl Generator {
         };
         let mut watched = Watched {
             could_lose: state.get(program::COULD_LOSE),
+            suspects: self.suspects(first),
             pauses: (0..kept.min(PAUSES_MAX)).map(pause).collect(),
             away_ns: state.get(program::AWAY),
             steady_ns: state.get(program::STEADY),
@@ -232,6 +234,15 @@ impl Generator {
             watched.steady_gaps = next.saturating_sub(state.get(program::SINCE_NUMBER) + 1);
         }
         watched
+    }
+
+    /// Which frames of the run could be lost; of a run that is not the first of its trial the
+    /// numbers are others, and it is left out.
+    fn suspects(&self, first: u64) -> Vec<u64> {
+        let frames = usize::try_from(self.maps.state.get(program::NEXT)).unwrap_or(SUSPECTS_MAX);
+        let any = first == 0 && self.maps.state.get(program::COULD_LOSE) > 0;
+        let words = if any { frames.min(SUSPECTS_MAX).div_ceil(64) } else { 0 };
+        (0..words).map(|word| self.maps.suspects.get(word)).collect()
     }
 
     /// Bytes of the frames that were taken; of several lengths those refused count as the mean.
@@ -278,13 +289,11 @@ impl Generator {
         let state = &self.maps.state;
         let batch = if load.burst == 1 { self.batch(load) } else { 1 };
         let rule = WatchRule::of(load, batch).unwrap_or(WatchRule {
-            slack_ns: 0,
             service_ns: 0,
             room_ns: 0,
             pause_ns: u64::MAX,
         });
-        state.set(program::MOVES_FROM, load.when_late.moves_from_ns(rule.slack_ns));
-        state.set(program::KEEPS, load.when_late.keeps_ns(rule.slack_ns));
+        state.set(program::MOVES_FROM, load.when_late.moves_from_ns(rule.pause_ns));
         state.set(program::SERVICE, rule.service_ns);
         state.set(program::ROOM, rule.room_ns);
         state.set(program::PAUSE_FROM, rule.pause_ns);
@@ -292,6 +301,8 @@ impl Generator {
         state.set(program::SINCE_NUMBER, next);
         let counts = [
             program::BUSY_UNTIL,
+            program::AFTER,
+            program::USUAL,
             program::COULD_LOSE,
             program::PAUSES,
             program::AWAY,
@@ -301,6 +312,7 @@ impl Generator {
         for word in counts {
             state.set(word, 0);
         }
+        (0..SUSPECTS_MAX / 64).for_each(|word| self.maps.suspects.set(word, 0));
     }
 
     fn batch(&self, load: &FrameLoad) -> u32 {

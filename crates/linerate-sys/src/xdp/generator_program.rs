@@ -9,18 +9,19 @@
 //! state  0 next number   1 end   2 paced   3 due ns   4 remainder of due   5 step ns
 //!        6 remainder of step   7 divisor of remainders   8 moves from  9 burst   10 left of burst
 //!       11 late above   12 late   13 worst   14 bytes   15 first   16 last   17 spin below
-//!       18 place in mix   19 length of mix   20 trial and stream   21 broken   22 kept of a delay
+//!       18 place in mix   19 length of mix   20 trial and stream   21 broken   22 call after a frame
 //!       23 service ns   24 room ns   25 busy until   26 could lose   27 pause from   28 pauses
 //!       29 away ns   30 stretch since   31 its first number   32 longest stretch   33 its gaps
-//!       34 ... mix, bytes   162 ... pauses, number and delay
+//!       34 usual time of a frame ns x 16   35 ... mix, bytes   163 ... pauses, number and delay
 //! ```
-//! Words 22 to 33 and the pauses are `linerate_core::bench::SendWatch` in the kernel.
+//! Words 22 to 34, the pauses and a bit a frame are those of [`super::generator_watch`].
 //! # Source
 //! RFC 1624 §3 (eqn. 3): HC' = ~(~HC + ~m + m') in one's complement, where a value of 32 bits may
 //! stand for the sum of its halves, because 2^16 is 1 modulo 65535.
 
-use linerate_core::bench::{FrameTemplate, PAUSES_MAX, Varying};
+use linerate_core::bench::{FrameTemplate, PAUSES_MAX, SUSPECTS_MAX, Varying};
 
+use super::generator_watch;
 use super::spread::{byte, increment};
 use crate::Result;
 use crate::bpf::{
@@ -50,7 +51,7 @@ pub(super) const MIX_AT: usize = 18;
 pub(super) const MIX_LENGTH: usize = 19;
 pub(super) const SIGNED: usize = 20;
 pub(super) const BROKEN: usize = 21;
-pub(super) const KEEPS: usize = 22;
+pub(super) const AFTER: usize = 22;
 pub(super) const SERVICE: usize = 23;
 pub(super) const ROOM: usize = 24;
 pub(super) const BUSY_UNTIL: usize = 25;
@@ -62,7 +63,8 @@ pub(super) const SINCE: usize = 30;
 pub(super) const SINCE_NUMBER: usize = 31;
 pub(super) const STEADY: usize = 32;
 pub(super) const STEADY_GAPS: usize = 33;
-pub(super) const MIX: usize = 34;
+pub(super) const USUAL: usize = 34;
+pub(super) const MIX: usize = 35;
 /// Entries of a mix at most; one byte each.
 pub(super) const MIX_MAX: usize = 1024;
 /// Number of the frame and its delay, of each pause.
@@ -82,6 +84,8 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Debug)]
 pub(super) struct GeneratorMaps {
     pub(super) state: MappedArray,
+    /// A bit a frame: whether it could be lost.
+    pub(super) suspects: MappedArray,
     payload: MappedArray,
     device: DeviceMap,
 }
@@ -99,6 +103,7 @@ impl GeneratorMaps {
         }
         Ok(Self {
             state: MappedArray::new("gen_state", STATE_WORDS)?,
+            suspects: MappedArray::new("gen_suspects", SUSPECTS_MAX / 64)?,
             payload,
             device: DeviceMap::new(&[ifindex])?,
         })
@@ -121,7 +126,7 @@ const fn words(bytes: usize) -> usize {
     bytes.div_ceil(8)
 }
 
-fn imm(value: usize) -> i32 {
+pub(super) fn imm(value: usize) -> i32 {
     i32::try_from(value).expect("frames are shorter than 64 KiB")
 }
 
@@ -149,8 +154,7 @@ impl<'a> Builder<'a> {
 
     fn emit(&mut self) {
         self.pace();
-        self.play();
-        self.pauses();
+        generator_watch::emit(&mut self.asm, &self.maps.suspects);
         self.schedule();
         self.asm.bind(self.send);
         self.choose();
@@ -163,7 +167,7 @@ impl<'a> Builder<'a> {
     /// R8 = number, R9 = time; leaves when all are sent or the next is not due.
     fn pace(&mut self) {
         let asm = &mut self.asm;
-        let due = asm.label();
+        let [due, known] = [asm.label(), asm.label()];
         asm.mov(Reg::R6, Reg::R1);
         asm.map_value(Reg::R7, self.maps.state.map(), 0);
         asm.load(Size::Double, Reg::R8, Reg::R7, byte(NEXT));
@@ -171,6 +175,11 @@ impl<'a> Builder<'a> {
         asm.jump_if(Condition::GreaterOrEqual, Reg::R8, Reg::R1, self.drop);
         asm.call(helper::KTIME_GET_NS);
         asm.mov(Reg::R9, Reg::R0);
+        // The first call after a frame tells when that one was through.
+        asm.load(Size::Double, Reg::R1, Reg::R7, byte(AFTER));
+        asm.jump_if(Condition::NotEqual, Reg::R1, 0, known);
+        asm.store(Size::Double, Reg::R7, byte(AFTER), Reg::R9);
+        asm.bind(known);
         asm.load(Size::Double, Reg::R1, Reg::R7, byte(PACED));
         asm.jump_if(Condition::Equal, Reg::R1, 0, self.send);
         asm.load(Size::Double, Reg::R2, Reg::R7, byte(DUE));
@@ -191,72 +200,6 @@ impl<'a> Builder<'a> {
         asm.jump_if(Condition::NotEqual, Reg::R1, 0, again);
         asm.jump(self.drop);
         asm.bind(due);
-    }
-
-    /// Plays a device along that just carries the load: what it has no room for could be lost.
-    /// Keeps R2.
-    fn play(&mut self) {
-        let asm = &mut self.asm;
-        let [busy, serve, full] = [asm.label(), asm.label(), asm.label()];
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(BUSY_UNTIL));
-        asm.jump_if(Condition::Greater, Reg::R1, Reg::R9, busy);
-        asm.mov(Reg::R1, Reg::R9);
-        asm.jump(serve);
-        asm.bind(busy);
-        asm.mov(Reg::R3, Reg::R1);
-        asm.sub(Reg::R3, Reg::R9);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(ROOM));
-        asm.jump_if(Condition::LessOrEqual, Reg::R3, Reg::R4, serve);
-        increment(asm, Reg::R7, byte(COULD_LOSE));
-        asm.jump(full);
-        asm.bind(serve);
-        asm.load(Size::Double, Reg::R3, Reg::R7, byte(SERVICE));
-        asm.add(Reg::R1, Reg::R3);
-        asm.store(Size::Double, Reg::R7, byte(BUSY_UNTIL), Reg::R1);
-        asm.bind(full);
-    }
-
-    /// Ends a stretch at a frame that is late, and not by the pause of the frame before. Keeps R2.
-    fn pauses(&mut self) {
-        let asm = &mut self.asm;
-        let [calm, shorter] = [asm.label(), asm.label()];
-        asm.mov(Reg::R3, Reg::R9);
-        asm.sub(Reg::R3, Reg::R2);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(PAUSE_FROM));
-        asm.jump_if(Condition::Less, Reg::R3, Reg::R4, calm);
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(LAST));
-        asm.mov(Reg::R5, Reg::R9);
-        asm.sub(Reg::R5, Reg::R1);
-        asm.jump_if(Condition::Less, Reg::R5, Reg::R4, calm);
-        asm.load(Size::Double, Reg::R5, Reg::R7, byte(SINCE));
-        asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R5, shorter);
-        asm.sub(Reg::R1, Reg::R5);
-        asm.load(Size::Double, Reg::R5, Reg::R7, byte(STEADY));
-        asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R5, shorter);
-        asm.store(Size::Double, Reg::R7, byte(STEADY), Reg::R1);
-        asm.mov(Reg::R1, Reg::R8);
-        asm.load(Size::Double, Reg::R5, Reg::R7, byte(SINCE_NUMBER));
-        asm.sub(Reg::R1, Reg::R5);
-        asm.sub(Reg::R1, 1);
-        asm.store(Size::Double, Reg::R7, byte(STEADY_GAPS), Reg::R1);
-        asm.bind(shorter);
-        asm.store(Size::Double, Reg::R7, byte(SINCE), Reg::R9);
-        asm.store(Size::Double, Reg::R7, byte(SINCE_NUMBER), Reg::R8);
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(AWAY));
-        asm.add(Reg::R1, Reg::R3);
-        asm.store(Size::Double, Reg::R7, byte(AWAY), Reg::R1);
-        asm.load(Size::Double, Reg::R1, Reg::R7, byte(PAUSES));
-        asm.jump_if(Condition::GreaterOrEqual, Reg::R1, imm(PAUSES_MAX), calm);
-        asm.mov(Reg::R5, Reg::R1);
-        asm.and(Reg::R5, imm(PAUSES_MAX - 1));
-        asm.lsh(Reg::R5, 4);
-        asm.mov(Reg::R4, Reg::R7);
-        asm.add(Reg::R4, Reg::R5);
-        asm.store(Size::Double, Reg::R4, byte(PAUSE), Reg::R8);
-        asm.store(Size::Double, Reg::R4, byte(PAUSE + 1), Reg::R3);
-        asm.add(Reg::R1, 1);
-        asm.store(Size::Double, Reg::R7, byte(PAUSES), Reg::R1);
-        asm.bind(calm);
     }
 
     /// Counts what is late and finds when the next is due, to the nanosecond.
@@ -282,8 +225,6 @@ impl<'a> Builder<'a> {
         asm.load(Size::Double, Reg::R4, Reg::R7, byte(MOVES_FROM));
         asm.jump_if(Condition::Less, Reg::R5, Reg::R4, keep);
         asm.mov(Reg::R2, Reg::R9);
-        asm.load(Size::Double, Reg::R4, Reg::R7, byte(KEEPS));
-        asm.sub(Reg::R2, Reg::R4);
         asm.store(Size::Double, Reg::R7, byte(DUE), Reg::R2);
         asm.bind(keep);
         asm.sub(Reg::R1, 1);
@@ -485,6 +426,7 @@ impl<'a> Builder<'a> {
         asm.store(Size::Double, Reg::R7, byte(FIRST), Reg::R9);
         asm.bind(later);
         asm.store(Size::Double, Reg::R7, byte(LAST), Reg::R9);
+        asm.store(Size::Double, Reg::R7, byte(AFTER), 0);
         asm.map(Reg::R1, &self.maps.device);
         asm.mov(Reg::R2, 0);
         asm.mov(Reg::R3, 0);

@@ -9,6 +9,7 @@ mod forwarder;
 mod frame;
 mod generator;
 mod generator_program;
+mod generator_watch;
 mod planted;
 mod planted_program;
 mod sink;

@@ -400,13 +400,15 @@ pub struct TrialPort {
     /// The worst of them, ns.
     pub worst_late_ns: u64,
     /// By the times at which frames left: what a device that carries the load may have lost of
-    /// them because they were nearer to each other than asked for.
+    /// them because they were nearer to each other than asked for. Where the counter tells which
+    /// frames came these are in `lost_explained`, and this is 0.
     #[serde(default)]
     pub could_lose: u64,
-    /// Lost frames near a pause of the tester, where the device runs on the tester's processors
-    /// and may have paused with it: held against nobody.
+    /// Lost frames that the tester's send times explain one by one: sent too near to the one
+    /// before, or near a pause, where the device runs on the tester's processors and may have
+    /// paused with it. Held against nobody.
     #[serde(default)]
-    pub lost_in_pauses: u64,
+    pub lost_explained: u64,
     /// Time in which the tester was away and sent nothing, ns.
     #[serde(default)]
     pub away_ns: u64,
@@ -448,9 +450,9 @@ impl TrialPort {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Those of them that may be the device's: the ones near pauses that it shared are left out.
+    /// Those of them that may be the device's: those that send times explain are left out.
     pub const fn lost_elsewhere(&self) -> u64 {
-        self.lost().saturating_sub(self.lost_in_pauses)
+        self.lost().saturating_sub(self.lost_explained)
     }
 }
 
