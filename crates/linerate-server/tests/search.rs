@@ -127,7 +127,9 @@ fn check(record: &Record, told: usize, packet_bytes: u32) -> CapacitySearch {
     found
 }
 
-/// Holds the rate found to the ceiling, unless the record says that this machine was in the way.
+/// Holds the rate found to the ceiling, less narrowly where the record says that this machine was
+/// in the way: an emulator that is late lets a sub-interval have what belongs to the one before,
+/// and a receiver without a processor loses what it is sent.
 fn check_rate(record: &Record, ip_bps: f64) {
     let ceiling = record.ceiling.as_ref().expect("the path tells its rate");
     assert_eq!((ceiling.metric, ceiling.layer), (MetricId::IpCapacity, Layer::Ip));
@@ -136,11 +138,8 @@ fn check_rate(record: &Record, ip_bps: f64) {
     let own = [CaveatCode::EmulatorLate, CaveatCode::RunQueueWait, CaveatCode::StolenTime];
     let own = record.caveats.iter().find(|caveat| own.contains(&caveat.code));
     let share = ceiling.share.expect("something arrived");
-    if let Some(caveat) = own {
-        println!("skipped: {share} of the ceiling is not judged: {caveat}");
-        return;
-    }
-    assert!((0.5..=1.1).contains(&share), "{share} of the ceiling");
+    let bounds = if own.is_some() { 0.05..=2.0 } else { 0.5..=1.1 };
+    assert!(bounds.contains(&share), "{share} of the ceiling, {own:?}");
 }
 
 #[test]

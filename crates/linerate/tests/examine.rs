@@ -42,6 +42,19 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
 }
 
 #[test]
+fn what_does_not_fit_into_the_time_is_left_out_and_named() {
+    let server = Server::start(&[]);
+    let begin = linerate_sys::clock::monotonic();
+    let fixed = ["test", "127.0.0.1", "--port", &server.port, "--no-save"];
+    let text = ends_with(0, &[&fixed[..], &["--within", "4s"]].concat());
+    let took = linerate_sys::clock::monotonic().since(begin);
+    // Each test takes 1.2 s each way: one fits, nine do not, on a busy machine none.
+    assert!(text.contains("Left out for want of time"), "{text}");
+    // What a busy machine adds; all nine would be 21 s.
+    assert!(took < std::time::Duration::from_secs(15), "{took:?}");
+}
+
+#[test]
 fn a_host_without_a_server_is_a_failure_that_says_what_to_start() {
     // Port 1 (tcpmux) of loopback is nobody's. ICMP may be answered all the same: part of the
     // examination is then done.
