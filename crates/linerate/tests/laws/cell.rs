@@ -150,13 +150,23 @@ impl Cell {
     /// Bytes that the test moves, where that was asked for.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let asked = self.flag == Flag::Bytes || self.protocol == Protocol::Ttcp;
-        asked.then_some(self.limits.rate_bps / 8 * 4 / 10 * 8 / 10)
+        let bytes = self.limits.rate_bps / 8 * 4 / 10 * 8 / 10;
+        // nuttcp sends whole buffers, of 512 KiB where linerate is the sender.
+        asked.then_some((bytes >> 19).max(1) << 19)
     }
 
     /// Seconds that the test measures, where that was asked for.
     pub(crate) fn seconds(&self) -> Option<f64> {
         let long = if self.fault == Fault::None { 1.0 } else { 2.0 };
         self.bytes().is_none().then_some(long)
+    }
+
+    /// Datagrams that one packet of the queue may have: our senders join several, and the filter
+    /// takes apart what is longer than its bucket only.
+    pub(crate) fn joined(&self, by_client: bool) -> u32 {
+        let sender = if by_client { self.client } else { self.server };
+        let length = if self.flag == Flag::Length { self.length() } else { 1024 };
+        if sender == Program::Peer { 1 } else { (self.limits.burst_bytes / length).max(1) }
     }
 
     /// Whether any end is ours.
@@ -288,6 +298,10 @@ impl Cell {
             line.pair("-i", "0.5");
         }
         self.common_flags(line);
+        // It refuses a pace of less than a buffer in a second.
+        if two && !self.udp && self.flag == Flag::Below {
+            line.pair("-l", "8K");
+        }
         match (self.way, two) {
             (Way::Forward, _) => {}
             (Way::Reverse, _) => _ = line.add("-R"),
@@ -475,17 +489,18 @@ fn told_to_client(cell: &Cell) -> bool {
 fn exists(cell: &Cell) -> bool {
     use Flag::{Bytes, Length, NoInterval, Omit, Plain, Unlimited, Window};
     let Cell { protocol, client, server, udp, way, flag, streams, json, .. } = *cell;
+    // `linerate tcp` has no word for no pace, and neither it nor `linerate udp` for no intervals.
+    if client == Program::Linerate && (flag == NoInterval || flag == Unlimited && !udp) {
+        return false;
+    }
     match protocol {
-        // No other program speaks it, and an interval of nothing is refused.
-        Protocol::Native => {
-            client == Program::Linerate && server == Program::Linerate && flag != NoInterval
-        }
-        Protocol::Iperf3 => !(client == Program::Linerate && flag == NoInterval),
+        // No other program speaks it.
+        Protocol::Native => client == Program::Linerate && server == Program::Linerate,
+        Protocol::Iperf3 => true,
         // Without -O. Its lines alone are read. It refuses -b 0.
         Protocol::Iperf2 => {
             flag != Omit
                 && !(client == Program::Peer && flag == Unlimited)
-                && !(client == Program::Linerate && flag == NoInterval)
                 && (client == Program::Linerate || !json)
         }
         // One stream over UDP, no --bidir, no -O; -i 0 is what it does anyhow.

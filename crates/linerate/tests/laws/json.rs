@@ -69,23 +69,18 @@ fn part(cell: &Cell, value: &Value, key: &str, is_interval: bool) -> Option<Row>
         way => way == Way::Forward,
     };
     let side = match key {
-        _ if is_interval => {
-            if up {
-                Side::Sender
-            } else {
-                Side::Receiver
-            }
-        }
+        // Of datagrams these have the sender's bytes, and what the receiver lost.
+        "udp" | "sum" | "sum_bidir_reverse" if !is_interval => Side::Sender,
         _ if key.starts_with("sum_sent") || key == "sender" => Side::Sender,
         _ if key.starts_with("sum_received") || key == "receiver" => Side::Receiver,
-        _ => {
-            if up {
-                Side::Sender
-            } else {
-                Side::Receiver
-            }
-        }
+        _ if up => Side::Sender,
+        _ => Side::Receiver,
     };
+    // The time of `sum` is the receiver's in 3.12, so its rate is of two things.
+    let mixed = !is_interval
+        && key.starts_with("sum")
+        && !key.contains("sent")
+        && !key.contains("received");
     let sum = key.starts_with("sum");
     let lost = value.get("lost_packets").and_then(Value::as_i64);
     let all = value.get("packets").and_then(Value::as_i64);
@@ -102,7 +97,7 @@ fn part(cell: &Cell, value: &Value, key: &str, is_interval: bool) -> Option<Row>
             .zip(number(value, "start"))
             .map(|(end, start)| exact(end - start, TIME_ERROR)),
         bytes: number(value, "bytes").map(|bytes| exact(bytes, 0.5)),
-        rate_bps: number(value, "bits_per_second").map(|rate| exact(rate, 1.0)),
+        rate_bps: number(value, "bits_per_second").filter(|_| !mixed).map(|rate| exact(rate, 1.0)),
         lost: lost.zip(all),
         text: format!("{key}: {value}"),
     })

@@ -113,11 +113,26 @@ fn iperf(cell: &Cell, printer: Printer, text: &str) -> Vec<Row> {
         of_server = of_server && line.contains("[ ID]");
         rows.push(row);
     }
+    if cell.protocol == Protocol::Iperf2 {
+        tell_totals(&mut rows);
+    }
     // The sum of one stream is that stream.
     if cell.streams == 1 {
         rows.iter_mut().for_each(|row| row.stream = None);
     }
     rows
+}
+
+/// iperf 2 writes the whole like an interval: it is the last line of a stream that begins at 0.
+fn tell_totals(rows: &mut [Row]) {
+    for at in 0..rows.len() {
+        let row = &rows[at];
+        let same = |it: &Row| {
+            (&it.stream, it.direction, it.side) == (&row.stream, row.direction, row.side)
+        };
+        let another = rows[at + 1..].iter().any(|it| same(it) && it.start == 0.0);
+        rows[at].is_interval = rows[at].start > 0.0 || another;
+    }
 }
 
 fn iperf_line(cell: &Cell, printer: Printer, line: &str, of_server: bool) -> Option<Row> {
@@ -157,10 +172,6 @@ fn iperf_line(cell: &Cell, printer: Printer, line: &str, of_server: bool) -> Opt
         None if of_server => Side::Receiver,
         None => side_of(printer, direction),
     };
-    let is_interval = match two {
-        true => !of_server && (from.value > 0.0 || to.value < 0.75),
-        false => named.is_none(),
-    };
     let ids = tags.replace("[SUM]", "");
     let id = ids.split(['[', ']', ' ', '*']).find(|part| part.parse::<u32>().is_ok());
     Some(Row {
@@ -168,7 +179,7 @@ fn iperf_line(cell: &Cell, printer: Printer, line: &str, of_server: bool) -> Opt
         direction,
         side,
         stream: id.map(str::to_owned),
-        is_interval,
+        is_interval: named.is_none(),
         omitted: line.contains("(omitted)"),
         start: from.value,
         seconds: Some(Figure::new(to.value - from.value, from.error + to.error)),
