@@ -92,13 +92,15 @@ impl Examination {
     ) -> Vec<Record> {
         let mut records = Vec::new();
         for plan in self.plans() {
-            let record = match &plan {
+            let mut record = match &plan {
                 Plan::Ping(plan) => self.ping_either_way(plan, context),
                 Plan::Tcp(plan) => throughput::run(plan, context),
                 Plan::Udp(plan) => datagram::run(plan, context),
                 Plan::Simulate(plan) => crate::simulate::run(plan, context),
                 Plan::Bench(plan) => crate::bench::run(plan, &crate::bench::Here, context),
             };
+            // What limits a path must be found on it, also where a laboratory could tell.
+            throughput::see(&mut record, throughput::Sight::Ends);
             let hopeless = record.failure.as_ref().is_some_and(|failure| {
                 !matches!(plan, Plan::Ping(_)) || failure.fault == Fault::Usage
             });

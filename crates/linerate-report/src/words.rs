@@ -124,6 +124,7 @@ pub(crate) const fn is_own_limit(code: CaveatCode) -> bool {
         CaveatCode::CpuBound
             | CaveatCode::RunQueueWait
             | CaveatCode::ReceiveDrops
+            | CaveatCode::OwnInterfaceDrops
             | CaveatCode::LateSends
             | CaveatCode::CoarseClock
             | CaveatCode::PaceNotKept

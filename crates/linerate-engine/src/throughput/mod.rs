@@ -24,6 +24,7 @@ pub(crate) mod span;
 mod trail;
 mod trials;
 
+pub use ceiling::{Sight, see};
 pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};
 pub use registry::{DataRegistry, Registration};
