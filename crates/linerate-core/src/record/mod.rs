@@ -27,7 +27,8 @@ pub use bench::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
     CellContract, ContractFound, CounterKind, GeneratorKind, GoalFound, Invalid, LatencyKind,
-    LoadPoint, PortFacts, RateFound, Recovery, Reset, Soak, Tester, TrialPort, WorstSecond,
+    LoadPoint, PortFacts, RateFound, Recovery, Reset, Scattered, Soak, Tester, TrialPort,
+    WorstSecond,
 };
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};

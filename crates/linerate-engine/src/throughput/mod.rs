@@ -21,6 +21,7 @@ mod pace;
 mod registry;
 pub(crate) mod session;
 pub(crate) mod span;
+pub(crate) mod start_up;
 mod trail;
 mod trials;
 

@@ -83,7 +83,7 @@ fn facts(row: &Row<'_>) -> String {
     let (l2, l3) = (row.topology.l2_hops, row.topology.l3_hops);
     let hops = format!(
         "{}, {}",
-        words::counted(l2.into(), "switch").replace("switchs", "switches"),
+        words::counted(l2.into(), "switch"),
         words::counted(l3.into(), "router"),
     );
     match row.way.words() {
