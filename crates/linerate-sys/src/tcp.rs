@@ -251,6 +251,11 @@ pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) {
     let _ = set_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
+/// Bytes that have come and were not read yet (SIOCINQ, tcp(7)); 0 where the kernel does not tell.
+pub fn waiting_bytes(stream: &TcpStream) -> u64 {
+    rustix::io::ioctl_fionread(stream).unwrap_or(0)
+}
+
 /// Aborts the connection on close: the peer gets a reset, nothing lingers.
 pub fn reset_on_close(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));

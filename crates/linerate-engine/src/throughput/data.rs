@@ -19,7 +19,7 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::poll::readable;
-use linerate_sys::tcp::set_receive_low_water;
+use linerate_sys::tcp::{set_receive_low_water, waiting_bytes};
 use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slack};
 
 use super::dealt::Dealt;
@@ -103,6 +103,10 @@ pub(crate) struct Receiver {
     pub(crate) stream: Arc<TcpStream>,
     pub(crate) finish: Finish,
     pub(crate) omit_ns: u64,
+    /// When the test began at this end.
+    pub(crate) started: MonoTime,
+    /// Nobody else says when the test is over: everything up to the last byte counts.
+    pub(crate) whole: bool,
     /// The kernel chooses the window; one that was asked for is not to be disturbed.
     pub(crate) autotuned: bool,
     /// How bytes are taken; where the test names the size of a read, one follows every wake-up.
@@ -126,11 +130,12 @@ impl Receiver {
                 return Outcome::failed(&error);
             }
         };
-        let mut meter = SpanMeter::new(self.finish, self.omit_ns);
+        let meter = SpanMeter::new(self.finish, self.omit_ns, self.started);
+        let mut meter = meter.to_the_last_byte(self.whole);
         let mut low_water = LowWater::starting_at(monotonic(), intake.mark_max());
         let (io_calls, failure) = match self.await_first_byte() {
             Ok(Some(now)) => {
-                meter.readable(now);
+                meter.readable(now, waiting_bytes(&*self.stream));
                 low_water = LowWater::starting_at(now, intake.mark_max());
                 let mut watched = (&mut meter, &mut low_water, &mut trail);
                 self.read_all(&mut intake, &mut watched)
@@ -181,7 +186,7 @@ impl Receiver {
             match result {
                 Ok(0) => return (calls, None),
                 Ok(count) => {
-                    meter.read(now, count);
+                    meter.read(now, count, || waiting_bytes(&*self.stream));
                     if marked && let Some(mark) = low_water.read(now, count) {
                         set_receive_low_water(&self.stream, mark.cast_signed());
                     }

@@ -220,6 +220,8 @@ impl Endpoint {
                         stream: Arc::clone(&stream.socket),
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
+                        started: now,
+                        whole: self.manner.one_sided,
                         autotuned: self.request.window_bytes.is_none(),
                         treatment: Treatment {
                             with: self.request.means.receive_with,

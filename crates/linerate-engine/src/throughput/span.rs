@@ -3,7 +3,12 @@
 //! The span begins when the first byte is there to be read, or at the first read after the omitted
 //! span. A test by time ends that long after; the read that straddles the end counts in proportion,
 //! so that neither large reads nor a stall at the end bends the rate. If the sender closes before,
-//! its end-of-file ends the span. A test by bytes ends with the last byte.
+//! its end-of-file ends the span. A test by bytes ends with the last byte, and so does one whose
+//! receiver counts all.
+//!
+//! A thread that comes late finds more than one segment waiting. What waited took time to arrive
+//! that nobody measured: it does not count or, where all bytes have to, the span begins as much
+//! earlier as they took at the rate of the others.
 
 use linerate_core::record::Finish;
 use linerate_core::time::MonoTime;
@@ -13,6 +18,10 @@ use linerate_core::time::MonoTime;
 pub(crate) struct SpanMeter {
     limit_ns: Option<u64>,
     omit_ns: u64,
+    /// Before it nothing can have come.
+    earliest: MonoTime,
+    /// Everything up to the last byte counts.
+    whole: bool,
     first: Option<MonoTime>,
     begin: Option<Point>,
     last: Point,
@@ -40,27 +49,35 @@ pub(crate) struct Measured {
 }
 
 impl SpanMeter {
-    pub(crate) const fn new(finish: Finish, omit_ns: u64) -> Self {
+    /// For a stream that can bring nothing before `earliest`.
+    pub(crate) const fn new(finish: Finish, omit_ns: u64, earliest: MonoTime) -> Self {
         let limit_ns = match finish {
             Finish::TimeNs(ns) => Some(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => None,
         };
         let last = Point { at: MonoTime::from_nanos(0), bytes: 0 };
-        Self { limit_ns, omit_ns, first: None, begin: None, last, end: None }
+        let whole = limit_ns.is_none();
+        Self { limit_ns, omit_ns, earliest, whole, first: None, begin: None, last, end: None }
     }
 
-    /// The first byte is there to be read.
-    pub(crate) fn readable(&mut self, now: MonoTime) {
+    /// The same, but everything up to the last byte counts where `whole`.
+    pub(crate) const fn to_the_last_byte(mut self, whole: bool) -> Self {
+        self.whole |= whole;
+        self
+    }
+
+    /// The first byte is there to be read, and `waiting` bytes in all.
+    pub(crate) fn readable(&mut self, now: MonoTime, waiting: u64) {
         self.first = Some(now);
         self.last = Point { at: now, bytes: 0 };
         if self.omit_ns == 0 {
-            self.begin = Some(self.last);
+            self.begin = Some(Point { at: now, bytes: waiting });
         }
     }
 
-    /// A read returned `count` bytes.
+    /// A read returned `count` bytes; more may be `waiting`.
     #[inline]
-    pub(crate) fn read(&mut self, now: MonoTime, count: usize) {
+    pub(crate) fn read(&mut self, now: MonoTime, count: usize, waiting: impl FnOnce() -> u64) {
         let next = Point { at: now, bytes: self.last.bytes + count as u64 };
         if let Some(begin) = self.begin {
             if self.end.is_none()
@@ -70,7 +87,7 @@ impl SpanMeter {
                 self.end = Some(straddle(self.last, next, end_at));
             }
         } else if now.nanos_since(self.first.unwrap_or(now)) >= self.omit_ns {
-            self.begin = Some(next);
+            self.begin = Some(Point { at: now, bytes: next.bytes + waiting() });
         }
         self.last = next;
     }
@@ -91,6 +108,7 @@ impl SpanMeter {
             Some(end_at) => Point { at: now.min(end_at).max(self.last.at), ..self.last },
             None => self.last,
         });
+        let begin = if self.whole && self.omit_ns == 0 { self.of_all(begin, end) } else { begin };
         Measured {
             begin: begin.at,
             span_ns: end.at.nanos_since(begin.at),
@@ -99,8 +117,19 @@ impl SpanMeter {
         }
     }
 
+    /// Where the span of all bytes begins, of which some waited at `begin`.
+    fn of_all(&self, begin: Point, end: Point) -> Point {
+        let counted = u128::from(end.bytes.saturating_sub(begin.bytes));
+        let waiting = u128::from(begin.bytes.min(end.bytes));
+        let span = u128::from(end.at.nanos_since(begin.at));
+        let before = (span * waiting).checked_div(counted).unwrap_or(u128::MAX);
+        let before = u64::try_from(before).unwrap_or(u64::MAX);
+        let before = before.min(begin.at.nanos_since(self.earliest));
+        Point { at: MonoTime::from_nanos(begin.at.nanos() - before), bytes: 0 }
+    }
+
     fn end_at(&self, begin: Point) -> Option<MonoTime> {
-        let limit = self.limit_ns?;
+        let limit = self.limit_ns.filter(|_| !self.whole)?;
         Some(MonoTime::from_nanos(begin.at.nanos().saturating_add(limit)))
     }
 }
@@ -124,16 +153,16 @@ mod tests {
     }
 
     fn meter(limit_ms: u64, omit_ms: u64) -> SpanMeter {
-        SpanMeter::new(Finish::TimeNs(limit_ms * MS), omit_ms * MS)
+        SpanMeter::new(Finish::TimeNs(limit_ms * MS), omit_ms * MS, at(0))
     }
 
     #[test]
     fn a_read_across_the_end_counts_in_proportion() {
         // 1000 bytes every 30 ms from 0; the end at 100 ms lies a third into the fourth read.
         let mut meter = meter(100, 0);
-        meter.readable(at(0));
+        meter.readable(at(0), 0);
         for ms in [30, 60, 90, 120, 150] {
-            meter.read(at(ms), 1000);
+            meter.read(at(ms), 1000, || 0);
         }
         let measured = meter.finish(at(151));
         assert_eq!(measured.bytes, 3333);
@@ -144,8 +173,8 @@ mod tests {
     #[test]
     fn a_stall_before_the_end_stretches_the_span_to_the_end() {
         let mut meter = meter(100, 0);
-        meter.readable(at(0));
-        meter.read(at(10), 1000);
+        meter.readable(at(0), 0);
+        meter.read(at(10), 1000, || 0);
         let measured = meter.finish(at(3000));
         assert_eq!((measured.bytes, measured.span_ns), (1000, 100 * MS));
     }
@@ -153,8 +182,8 @@ mod tests {
     #[test]
     fn an_early_end_of_file_ends_the_span() {
         let mut meter = meter(100, 0);
-        meter.readable(at(0));
-        meter.read(at(50), 1000);
+        meter.readable(at(0), 0);
+        meter.read(at(50), 1000, || 0);
         let measured = meter.finish(at(60));
         assert_eq!((measured.bytes, measured.span_ns), (1000, 60 * MS));
     }
@@ -162,9 +191,9 @@ mod tests {
     #[test]
     fn the_omitted_span_ends_at_a_read_and_its_bytes_do_not_count() {
         let mut meter = meter(100, 50);
-        meter.readable(at(0));
+        meter.readable(at(0), 0);
         for ms in [20, 40, 60, 80, 160] {
-            meter.read(at(ms), 600);
+            meter.read(at(ms), 600, || 0);
         }
         // Begins at 60 ms with 1800 bytes; ends at 160 ms with 3000.
         let measured = meter.finish(at(161));
@@ -173,12 +202,117 @@ mod tests {
 
     #[test]
     fn a_test_by_bytes_ends_with_the_last_byte() {
-        let mut meter = SpanMeter::new(Finish::Bytes(2000), 0);
-        meter.readable(at(5));
-        meter.read(at(10), 1000);
-        meter.read(at(25), 1000);
+        let mut meter = SpanMeter::new(Finish::Bytes(2000), 0, at(0));
+        meter.readable(at(5), 0);
+        meter.read(at(10), 1000, || 0);
+        meter.read(at(25), 1000, || 0);
         let measured = meter.finish(at(400));
         assert_eq!((measured.bytes, measured.span_ns), (2000, 20 * MS));
+    }
+
+    #[test]
+    fn what_waited_when_the_thread_came_does_not_count_in_a_test_by_time() {
+        // 100 bytes each ms from 0; the thread comes at 20 ms, when 2000 wait, and again at the
+        // end of the omitted span, when 1000 still wait behind what it read.
+        let mut meter = meter(100, 0);
+        meter.readable(at(20), 2000);
+        for (ms, count) in [(20, 2000), (70, 5000), (120, 5000), (130, 1000)] {
+            meter.read(at(ms), count, || 0);
+        }
+        let measured = meter.finish(at(131));
+        assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
+        assert_eq!(measured.bytes_total, 13_000);
+        let mut meter = self::meter(100, 50);
+        meter.readable(at(0), 0);
+        for (ms, count, waiting) in [(40, 4000, 0), (60, 1000, 1000), (160, 11_000, 0)] {
+            meter.read(at(ms), count, || waiting);
+        }
+        let measured = meter.finish(at(161));
+        assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
+    }
+
+    #[test]
+    fn where_all_bytes_count_the_span_begins_as_early_as_those_that_waited() {
+        // 100 bytes each ms from 0; the thread comes at 20 ms.
+        let mut meter = SpanMeter::new(Finish::Bytes(10_000), 0, at(0));
+        meter.readable(at(20), 2000);
+        meter.read(at(20), 2000, || 0);
+        meter.read(at(100), 8000, || 0);
+        let measured = meter.finish(at(300));
+        assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
+        // Everything was there already: it came since the stream could bring something.
+        let mut meter = SpanMeter::new(Finish::Bytes(500), 0, at(10));
+        meter.readable(at(15), 500);
+        meter.read(at(16), 500, || 0);
+        let measured = meter.finish(at(300));
+        assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(10), 500, 6 * MS));
+    }
+
+    #[test]
+    fn a_receiver_that_counts_all_has_the_time_of_what_came_late_too() {
+        let mut meter = meter(100, 0).to_the_last_byte(true);
+        meter.readable(at(0), 0);
+        for ms in [50, 100, 150] {
+            meter.read(at(ms), 1000, || 0);
+        }
+        let measured = meter.finish(at(400));
+        assert_eq!((measured.bytes, measured.span_ns), (3000, 150 * MS));
+    }
+
+    /// Segments of 1,000 bytes come at 1 byte/us from 0 on; a thread looks first at `late_us`,
+    /// then reads all that is there, at most 20,000 bytes, after each of `pauses_us`. What a meter
+    /// makes of it, and the bytes that came in the span by the schedule.
+    fn played(
+        mut meter: SpanMeter,
+        late_us: u64,
+        pauses_us: &[u64],
+        total: u64,
+    ) -> (Measured, u64) {
+        let us = |us: u64| MonoTime::from_nanos(us * 1000);
+        let come = |us: u64| (us / 1000 * 1000).min(total);
+        let (mut now, mut taken) = (late_us.max(1000), 0);
+        meter.readable(us(now), come(now));
+        for pause in pauses_us {
+            now += pause;
+            let count = (come(now) - taken).min(20_000);
+            if count > 0 {
+                taken += count;
+                meter.read(us(now), count as usize, || come(now) - taken);
+            }
+        }
+        while taken < total {
+            now += 1000;
+            let count = (come(now) - taken).min(20_000);
+            taken += count;
+            meter.read(us(now), count as usize, || come(now) - taken);
+        }
+        let measured = meter.finish(us(now));
+        let (begin, span) = (measured.begin.nanos() / 1000, measured.span_ns / 1000);
+        (measured, come(begin + span + 1000).saturating_sub(come(begin).saturating_sub(1000)))
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_span_has_more_bytes_than_came_in_it(
+            late_us in 0_u64..200_000,
+            pauses_us in proptest::collection::vec(0_u64..60_000, 1..40),
+            omit_ms in proptest::option::of(1_u64..300),
+            limit_ms in proptest::option::of(1_u64..600),
+            whole: bool,
+            total in 1_u64..1_000,
+        ) {
+            let finish = limit_ms.map_or(Finish::Bytes(0), |ms| Finish::TimeNs(ms * MS));
+            let meter = SpanMeter::new(finish, omit_ms.unwrap_or(0) * MS, at(0));
+            let meter = meter.to_the_last_byte(whole);
+            let total = total * 1000;
+            let (measured, came) = played(meter, late_us, &pauses_us, total);
+            proptest::prop_assert!(measured.bytes <= came, "{measured:?}, {came} came");
+            proptest::prop_assert!(measured.bytes <= measured.span_ns / 1000 + 2000, "{measured:?}");
+            proptest::prop_assert_eq!(measured.bytes_total, total);
+            if omit_ms.is_none() && (whole || limit_ms.is_none()) {
+                proptest::prop_assert_eq!(measured.bytes, total);
+            }
+        }
     }
 
     #[test]

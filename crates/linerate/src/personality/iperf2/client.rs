@@ -205,8 +205,10 @@ impl Printer<'_> {
             }
             if ends.len() > 1 {
                 let bytes = ends.iter().map(|(_, end)| end.bytes).sum();
-                let last = ends.iter().map(|(_, end)| end.span_ns).max().unwrap_or(0);
-                self.row((direction, None), (0.0, last as f64 / 1e9), bytes);
+                let first = ends.iter().map(|(_, end)| end.span_start_ns).min().unwrap_or(0);
+                let last = ends.iter().map(|(_, end)| end.span_start_ns + end.span_ns).max();
+                let span_ns = last.unwrap_or(0).saturating_sub(first);
+                self.row((direction, None), (0.0, span_ns as f64 / 1e9), bytes);
             }
         }
     }
