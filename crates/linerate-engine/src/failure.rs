@@ -7,8 +7,10 @@ use linerate_core::record::{Failure, Fault};
 /// This host could not do it.
 pub fn system(error: &linerate_sys::Error) -> Failure {
     let failure = Failure::new(Fault::System, error.call, &error.object, words_of(&error.source));
+    // A refusal in words of our own says already what to do; the kernel's is a number alone.
+    let is_bare = error.source.raw_os_error().is_some();
     match error.source.kind() {
-        io::ErrorKind::PermissionDenied => failure.advise("run it as root"),
+        io::ErrorKind::PermissionDenied if is_bare => failure.advise("run it as root"),
         _ => failure,
     }
 }
@@ -18,4 +20,21 @@ pub fn words_of(error: &io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);
     words.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_is_said_once() {
+        // EPERM of errno(3), as the kernel gives it, and a refusal that says what to do itself.
+        let kernel =
+            linerate_sys::Error::new("capture on", "eth0", io::Error::from_raw_os_error(1));
+        let text = system(&kernel).to_string();
+        assert_eq!(text, "capture on eth0: operation not permitted; run it as root");
+        let words = io::Error::new(io::ErrorKind::PermissionDenied, "not permitted: run as root");
+        let text = system(&linerate_sys::Error::new("capture on", "eth0", words)).to_string();
+        assert_eq!(text, "capture on eth0: not permitted: run as root");
+    }
 }

@@ -14,6 +14,7 @@ pub mod foreign;
 pub mod lab;
 pub mod path;
 pub mod rtt;
+mod served;
 pub mod simulate;
 pub mod study;
 pub mod throughput;

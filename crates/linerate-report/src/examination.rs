@@ -1,15 +1,22 @@
-//! The examination of a path as a page of text: round trips by size, TCP by window and by streams,
-//! the ceiling of each direction and how far below it the best result is. Naming the cause has its
-//! place at the end.
+//! The examination of a path as a page of text: what this host did to the numbers, round trips by
+//! size, TCP by window and by streams, the ceiling of each direction and how far below it the best
+//! result is, and what else has to be known before believing them.
 
-use linerate_core::record::{Ceiling, Direction, MetricId, Plan, Record, SHARE_MAX, Stat, TcpPlan};
+use linerate_core::record::{
+    Caveat, Ceiling, Direction, MetricId, Plan, Record, SHARE_MAX, Stat, TcpPlan,
+};
 
 use crate::table::Table;
 use crate::{ceiling, escape, number, words};
 
-/// Everything that the records of one examination say.
-pub fn text(records: &[Record]) -> String {
-    let mut out = String::new();
+/// Everything that the records of one examination say; `left_out` are tests for which no time was
+/// left.
+pub fn text(records: &[Record], left_out: &[TcpPlan]) -> String {
+    let (own, others) = cautions(records);
+    let mut out = own.concat();
+    if !own.is_empty() {
+        out = format!("Before the numbers: this host had a part in those marked *\n{out}\n");
+    }
     if let Some(table) = round_trips(records) {
         out.push_str(&format!("Round trips by payload\n{}\n", table.text(2)));
     }
@@ -25,7 +32,37 @@ pub fn text(records: &[Record]) -> String {
         out.push_str(&format!("TCP by streams, the kernel's own window\n{table}\n"));
     }
     out.push_str(&conclusion(records));
+    others.iter().for_each(|caution| out.push_str(caution));
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(asked).collect();
+        let line = format!("Left out for want of time: {}", words::listed(&names));
+        out.push_str(&words::remark(&escape::line(&line), None));
+    }
     out
+}
+
+/// What the records warn of, each kind once with how many records have it: first what this host did
+/// to the numbers, then the rest.
+fn cautions(records: &[Record]) -> (Vec<String>, Vec<String>) {
+    let mut kinds: Vec<(&Caveat, usize)> = Vec::new();
+    for caveat in records.iter().flat_map(|record| &record.caveats) {
+        match kinds.iter_mut().find(|(first, _)| first.code == caveat.code) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((caveat, 1)),
+        }
+    }
+    let (own, others): (Vec<_>, Vec<_>) =
+        kinds.into_iter().partition(|(caveat, _)| words::is_own_limit(caveat.code));
+    let line = |(caveat, count): (&Caveat, usize)| {
+        let seen = if count == 1 { String::new() } else { format!("{count} times, such as: ") };
+        words::remark(&escape::line(&format!("{seen}{caveat}")), None)
+    };
+    (own.into_iter().map(line).collect(), others.into_iter().map(line).collect())
+}
+
+/// Whether this host had a part in what a record says.
+fn is_disturbed(record: &Record) -> bool {
+    !words::caveats(record).0.is_empty()
 }
 
 /// One measurement in a line, for the reader who watches.
@@ -37,7 +74,7 @@ pub fn line(record: &Record) -> String {
         Plan::Ping(plan) => {
             let size = plan.sizes_bytes.first().copied().unwrap_or_default();
             let mean = record.value_at(MetricId::Rtt, Stat::Mean, size);
-            format!("round trip of {size} bytes: {} ms", number::or_dash(mean, number::ms))
+            format!("mean round trip of {size} bytes: {} ms", number::or_dash(mean, number::ms))
         }
         Plan::Udp(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
@@ -57,14 +94,16 @@ fn round_trips(records: &[Record]) -> Option<Table> {
     let Plan::Ping(plan) = &record.plan else { return None };
     let head = plan.sizes_bytes.iter().map(ToString::to_string);
     let mut table = Table::new(std::iter::once("payload bytes".to_owned()).chain(head));
+    let mark = if is_disturbed(record) { "*" } else { "" };
     let mut row = |name: &str, metric, stat, show: fn(f64) -> String| {
         let value = |&size: &u32| number::or_dash(record.value_at(metric, stat, size), show);
         let cells = plan.sizes_bytes.iter().map(value);
         table.row(std::iter::once(name.to_owned()).chain(cells));
     };
-    row("min ms", MetricId::Rtt, Stat::Min, number::ms);
-    row("mean ms", MetricId::Rtt, Stat::Mean, number::ms);
-    row("p99 ms", MetricId::Rtt, Stat::P99, number::ms);
+    row("probes answered", MetricId::Received, Stat::Value, |count| format!("{count:.0}"));
+    row(&format!("min ms{mark}"), MetricId::Rtt, Stat::Min, number::ms);
+    row(&format!("mean ms{mark}"), MetricId::Rtt, Stat::Mean, number::ms);
+    row(&format!("p99 ms{mark}"), MetricId::Rtt, Stat::P99, number::ms);
     row("loss", MetricId::LossRatio, Stat::Value, number::percent);
     Some(table)
 }
@@ -81,9 +120,11 @@ struct Pair {
 struct Way {
     bps: Option<f64>,
     share: Option<f64>,
+    /// This host had a part in it.
+    disturbed: bool,
 }
 
-/// The TCP results by a parameter, in the order measured; `None` leaves a record out.
+/// The TCP results by a parameter, the smallest first; `None` leaves a record out.
 fn by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = Vec::new();
     for record in records {
@@ -98,17 +139,21 @@ fn by(records: &[Record], parameter: impl Fn(&TcpPlan) -> Option<u64>) -> Vec<Pa
         for (way, direction) in [(&mut pair.up, Direction::Up), (&mut pair.down, Direction::Down)] {
             if way.bps.is_none() {
                 let share = record.ceiling_of(direction).and_then(|ceiling| ceiling.share);
-                *way = Way { bps: ceiling::measured(record, direction), share };
+                let disturbed = is_disturbed(record);
+                *way = Way { bps: ceiling::measured(record, direction), share, disturbed };
             }
         }
     }
+    pairs.sort_by_key(|pair| pair.parameter);
     pairs
 }
 
 fn rates(heads: Vec<String>, pairs: &[Pair]) -> Table {
     let mut table = Table::new(std::iter::once("Mbit/s".to_owned()).chain(heads));
     for (name, pick) in [("up", (|pair| pair.up) as fn(&Pair) -> Way), ("down", |pair| pair.down)] {
-        let bps = pairs.iter().map(|pair| number::or_dash(pick(pair).bps, number::mbit));
+        let mark = |pair| if pick(pair).disturbed && pick(pair).bps.is_some() { "*" } else { "" };
+        let rate = |pair| number::or_dash(pick(pair).bps, number::mbit) + mark(pair);
+        let bps = pairs.iter().map(rate);
         table.row(std::iter::once(name.to_owned()).chain(bps));
         if pairs.iter().any(|pair| pick(pair).share.is_some()) {
             let share = pairs.iter().map(|pair| number::or_dash(pick(pair).share, number::percent));
@@ -126,7 +171,7 @@ fn conclusion(records: &[Record]) -> String {
     if each.is_empty() {
         return "No TCP test gave a result.\n".to_owned();
     }
-    each.concat() + "Limited by: not examined by this version.\n"
+    each.concat()
 }
 
 fn best(records: &[Record], name: &str, direction: Direction) -> Option<String> {
@@ -134,7 +179,8 @@ fn best(records: &[Record], name: &str, direction: Direction) -> Option<String> 
     let results = results.filter_map(|it| Some((it, ceiling::measured(it, direction)?)));
     let (record, bps) = results.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let rate = number::rate(bps);
-    let mut out = format!("{name}: best {rate} of TCP payload ({})\n", setting(record));
+    let mark = if is_disturbed(record) { "*" } else { "" };
+    let mut out = format!("{name}: best {rate}{mark} of TCP payload ({})\n", setting(record));
     let known = record.ceiling_of(direction);
     let lines = known.map(|known| against(known, bps)).unwrap_or_default();
     lines.iter().for_each(|line| out.push_str(&words::remark(&escape::line(line), None)));
@@ -160,13 +206,17 @@ fn against(known: &Ceiling, bps: f64) -> Vec<String> {
     std::iter::once(link).chain(ceiling::expected(known, Some(bps))).collect()
 }
 
-fn setting(record: &Record) -> String {
-    let Plan::Tcp(plan) = &record.plan else { return String::new() };
+/// The streams and the window that a test asks for.
+fn asked(plan: &TcpPlan) -> String {
     let window = plan.window_bytes.map_or_else(
         || "the kernel's own window".to_owned(),
         |bytes| format!("a window of {}", number::window(bytes)),
     );
-    let streams = if plan.streams == 1 { "1 stream" } else { &format!("{} streams", plan.streams) };
+    format!("{} with {window}", words::counted(plan.streams.into(), "stream"))
+}
+
+fn setting(record: &Record) -> String {
+    let Plan::Tcp(plan) = &record.plan else { return String::new() };
     let control = record.flows.first().and_then(|flow| flow.sender.as_ref());
     let control = control.and_then(|end| end.congestion_control.got.as_deref());
     let direction = record.flows.first().map_or("", |flow| match flow.direction {
@@ -174,13 +224,17 @@ fn setting(record: &Record) -> String {
         Direction::Down => ", down",
     });
     let control = control.map_or_else(String::new, |name| format!(", {name}"));
-    format!("{streams}, {window}{control}{direction}")
+    let start = match plan.omit_ns {
+        0 => String::new(),
+        ns => format!(", without the first {}", number::seconds(ns as f64)),
+    };
+    format!("{}{control}{direction}{start}", asked(plan))
 }
 
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        Ceiling, CeilingInput, PingPlan, RecordId, Summary, TcpDirections, Tool,
+        CaveatCode, Ceiling, CeilingInput, PingPlan, RecordId, Summary, TcpDirections, Tool,
     };
     use linerate_core::time::WallTime;
 
@@ -217,11 +271,11 @@ mod tests {
             share: None,
             ..Ceiling::of_goodput(Direction::Up)
         });
-        let text = text(&[tcp(Some(16_384), TcpDirections::Down, 100e6), best]);
+        let text = text(&[tcp(Some(16_384), TcpDirections::Down, 100e6), best], &[]);
         // 1 − 847.3 / 941.48 = 0.10003.
         assert!(text.contains("10.0 % below it"), "{text}");
         let line = line(&tcp(Some(16_384), TcpDirections::Down, 100e6));
-        assert!(line.starts_with("TCP, 1 stream, a window of 16K"), "{line}");
+        assert!(line.starts_with("TCP, 1 stream with a window of 16K"), "{line}");
         assert!(line.ends_with("100 Mbit/s"), "{line}");
         assert!(text.contains("1 Gbit/s, speed of eth0"), "{text}");
         assert!(text.contains("16K"), "{text}");
@@ -242,7 +296,7 @@ mod tests {
             ..Ceiling::of_goodput(Direction::Down)
         });
         let records = [up, down];
-        let text = text(&records);
+        let text = text(&records, &[]);
         assert_eq!(text.matches("of its ceiling").count(), 1, "{text}");
         assert!(text.contains("50.0 %") && text.contains("for want of the link's rate"), "{text}");
         // 150 of 100 Mbit/s.
@@ -252,7 +306,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_a_dash() {
-        let text = text(&[tcp(Some(65_536), TcpDirections::Up, 5e6)]);
+        let text = text(&[tcp(Some(65_536), TcpDirections::Up, 5e6)], &[]);
         let down = text.lines().find(|line| line.trim_start().starts_with("down"));
         assert!(down.is_some_and(|line| line.contains(number::NONE)), "{text}");
     }
@@ -262,8 +316,39 @@ mod tests {
         let mut ping =
             record(Plan::Ping(PingPlan { sizes_bytes: vec![56], ..PingPlan::default() }));
         ping.summary = vec![Summary::of(MetricId::Rtt, Stat::Min, 6412.0).at_payload(56)];
-        let text = text(&[ping]);
-        assert!(text.contains("0.00641"), "{text}");
+        let text = text(&[ping], &[]);
+        assert!(text.contains("0.00641") && !text.contains('*'), "{text}");
         assert!(text.contains("No TCP test gave a result."), "{text}");
+    }
+    #[test]
+    fn what_the_records_warn_of_is_told_what_this_host_did_before_the_numbers() {
+        let wait = |share: u32| {
+            let detail = format!("a sender thread waited {share} % of the time for a core");
+            Caveat::new(CaveatCode::RunQueueWait, detail, "stop other work")
+        };
+        let mut up = tcp(None, TcpDirections::Up, 50e6);
+        up.caveats = vec![wait(23), Caveat::new(CaveatCode::ShortRun, "slow start", "longer")];
+        let mut down = tcp(None, TcpDirections::Down, 60e6);
+        down.caveats = vec![wait(31)];
+        let calm = tcp(Some(65_536), TcpDirections::Up, 40e6);
+        let left_out = [TcpPlan { streams: 2, ..TcpPlan::default() }];
+        let text = text(&[up, down, calm], &left_out);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
+        assert!(at("2 times, such as: a sender thread waited 23 %") < at("TCP by"), "{text}");
+        assert!(at("Up: best 50 Mbit/s*") < at("slow start; longer"), "{text}");
+        assert!(
+            text.contains("50.00*") && text.contains("60.00*") && !text.contains("40.00*"),
+            "{text}"
+        );
+        assert!(text.contains("Left out for want of time: 2 streams with the kernel's"), "{text}");
+    }
+
+    #[test]
+    fn rates_stand_by_the_size_of_the_window_in_whatever_order_they_came() {
+        let of = |window| tcp(Some(window), TcpDirections::Up, window as f64);
+        let text = text(&[of(65_536), of(2 << 20), of(16_384)], &[]);
+        let heads = text.lines().find(|line| line.contains("Mbit/s")).expect("a table");
+        let at = |part: &str| heads.find(part).expect("each window");
+        assert!(at("16K") < at("64K") && at("64K") < at("2M"), "{heads}");
     }
 }

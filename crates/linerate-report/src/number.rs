@@ -161,15 +161,18 @@ pub(crate) fn percent(ratio: f64) -> String {
     format!("{} %", significant(value, 3))
 }
 
-/// A measured loss in percent to one decimal; below zero it is a gain.
+/// A measured loss in percent to one decimal. Below zero it is a gain, told as what the figure is
+/// times the one that it is held against: a loss of -518.8 % says nothing to a reader.
 pub(crate) fn loss(ratio: f64) -> String {
     let value = ratio * 100.0;
     if !value.is_finite() {
         return NONE.to_owned();
     }
     let tenths = (value * 10.0).round() / 10.0;
-    let sign = if tenths < 0.0 { "\u{2212}" } else { "" };
-    format!("{sign}{:.1} %", tenths.abs())
+    if tenths < 0.0 {
+        return format!("{} times", trimmed(&significant(1.0 - ratio, 3)));
+    }
+    format!("{:.1} %", tenths.abs())
 }
 
 /// A loss as the PREN study prints it: whole percent, rounded up.
@@ -242,7 +245,10 @@ mod tests {
         assert_eq!(published_loss(-0.123), "\u{2212}12 %");
         assert_eq!(published_loss(-0.001), "0 %");
         assert_eq!(loss(1.0 - 122.0 / 586.0), "79.2 %");
-        assert_eq!(loss(-0.1234), "\u{2212}12.3 %");
+        // 1.1234 and 6.188 times what it is held against.
+        assert_eq!(loss(-0.1234), "1.12 times");
+        assert_eq!(loss(-5.188), "6.19 times");
+        assert_eq!(loss(-0.0001), "0.0 %");
         assert_eq!(loss(0.9926), "99.3 %");
     }
 }

@@ -61,7 +61,12 @@ pub(crate) const fn transport(transport: PingTransport) -> &'static str {
 
 /// `1 stream`, `2 streams`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+    let ending = match noun.ends_with("ch") {
+        _ if count == 1 => "",
+        true => "es",
+        false => "s",
+    };
+    format!("{count} {noun}{ending}")
 }
 
 /// One end of the path in one line; empty when nothing is known.
@@ -124,6 +129,7 @@ pub(crate) const fn is_own_limit(code: CaveatCode) -> bool {
         CaveatCode::CpuBound
             | CaveatCode::RunQueueWait
             | CaveatCode::ReceiveDrops
+            | CaveatCode::OwnInterfaceDrops
             | CaveatCode::LateSends
             | CaveatCode::CoarseClock
             | CaveatCode::PaceNotKept

@@ -82,7 +82,7 @@ fn a_tcp_text_tells_asked_and_got_and_how_near_the_ceiling_is() {
     has("reno/cubic");
     // 32 segments of 1448 bytes are 46,336 bytes: 45.25 times 1024.
     has("45.25 KiB");
-    has("CPU: sender 0.312 s/GB (29.0 % of a core), receiver \u{2014}");
+    has("CPU: sender 0.312 s/GB (busiest thread 29.0 % of a core), receiver \u{2014}");
     has("ceiling 941.48 Mbit/s payload: reached 99.1 %");
     let last =
         "10.0.0.2 took in 933 Mbit/s from this host: 99.1 % of what the path's framing allows.";

@@ -27,6 +27,10 @@ pub struct Limits {
     pub connections: usize,
     /// A client of iperf3 waits this long for its place before it is told that all are taken.
     pub queue: Duration,
+    /// A connection has this long to say what it is.
+    pub hello: Duration,
+    /// A test may take this much longer than it is planned to send.
+    pub grace: Duration,
 }
 
 impl Default for Limits {
@@ -37,6 +41,8 @@ impl Default for Limits {
             duration: Duration::from_secs(3600),
             connections: 1024,
             queue: Duration::ZERO,
+            hello: Duration::from_secs(5),
+            grace: Duration::from_secs(10),
         }
     }
 }
@@ -184,6 +190,10 @@ impl Admission for Gate {
         self.limits.duration
     }
 
+    fn grace(&self) -> Duration {
+        self.limits.grace
+    }
+
     fn patience(&self) -> Duration {
         self.limits.queue
     }
@@ -253,6 +263,24 @@ mod tests {
         assert!(third.is_some());
         drop(third);
         assert!(admit(&gate, &demand(10, 1)).is_ok(), "nobody waits");
+    }
+
+    #[test]
+    fn streams_of_one_address_are_one_test_within_its_streams_and_others_wait() {
+        let gate = Gate::new(Limits { streams: 3, ..Limits::default() });
+        let ask = |host| {
+            let client = SocketAddr::from(([192, 0, 2, host], 1));
+            gate.by_address().admit(&demand(10, 1), client)
+        };
+        let first: Vec<Permit> = (0..3).map(|_| ask(1).ok().expect("one test of three")).collect();
+        assert_eq!(gate.running(), 1);
+        let refuse = ask(1).err().expect("a fourth stream");
+        assert_eq!(refuse.code, RefuseCode::Limit);
+        assert_eq!(refuse.reason, "3 streams are open; that is the limit");
+        assert_eq!(ask(2).err().map(|refuse| refuse.code), Some(RefuseCode::Busy));
+        drop(first);
+        assert_eq!(gate.running(), 0);
+        assert!(ask(2).is_ok());
     }
 
     #[test]

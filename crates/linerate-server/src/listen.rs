@@ -15,7 +15,7 @@ use linerate_engine::rtt::respond::UdpResponder;
 use linerate_engine::throughput::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
 };
-use linerate_proto::native::HelloKind;
+use linerate_proto::native::{Hello, HelloKind, VERSIONS};
 use linerate_sys::poll::any_readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -23,9 +23,6 @@ use linerate_sys::tcp::{self, TcpOptions};
 use crate::admission::{Gate, Limits};
 use crate::foreign::{self, Arrival, Ear, Foreign, Shared};
 use crate::table::{Knowing, Place, Table};
-
-/// A client has this long for its hello.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A client whose host acknowledges nothing for this long is gone. The control connection carries
 /// something once a second, and the kernel looks once a second: its place is free within 5 s.
@@ -198,7 +195,8 @@ impl Server {
                 Ok(Some(line)) => log(&LogEntry { peer, line: &line, tested: true }),
                 Ok(None) => {}
                 Err(failure) => {
-                    log(&LogEntry { peer, line: &failure.to_string(), tested: false });
+                    let said = ear.map_or_else(String::new, |(via, _)| format!("{via}: "));
+                    log(&LogEntry { peer, line: &format!("{said}{failure}"), tested: false });
                 }
             }
         };
@@ -218,12 +216,14 @@ impl Server {
         place: &Place<'_>,
         stop: &Stop,
     ) -> Result<Option<String>, Failure> {
-        let hello = read_hello(&stream, HELLO_TIMEOUT)?;
+        let hello = read_hello(&stream, self.limits.hello)?;
         match hello.kind {
             HelloKind::Control => {
-                // The own hello goes out first: a client of another version can then name both.
-                let _ = send_hello(&stream, HelloKind::Control);
-                hello.accept().map_err(|error| {
+                let agreed = VERSIONS.with_client(hello.version);
+                // The answer goes out first: a client that is too old can then name both versions.
+                let version = *agreed.as_ref().unwrap_or(&VERSIONS.newest);
+                let _ = send_hello(&stream, Hello { version, kind: HelloKind::Control });
+                agreed.map_err(|error| {
                     Failure::new(Fault::PeerIncompatible, "serve", "a client", error)
                 })?;
                 tcp::notice_vanished_peer(&stream, VANISHED);
@@ -231,7 +231,7 @@ impl Server {
                 serve_test(stream, &self.registry, &admission, stop).map(Some)
             }
             HelloKind::Data => {
-                let hello = read_data_hello_rest(&stream, hello, HELLO_TIMEOUT)?;
+                let hello = read_data_hello_rest(&stream, hello, self.limits.hello)?;
                 self.registry.deliver(hello, stream);
                 Ok(None)
             }

@@ -132,6 +132,10 @@ impl Admission for Knowing<'_> {
         self.admission.duration_max()
     }
 
+    fn grace(&self) -> Duration {
+        self.admission.grace()
+    }
+
     fn patience(&self) -> Duration {
         self.admission.patience()
     }

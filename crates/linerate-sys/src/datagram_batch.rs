@@ -226,14 +226,15 @@ impl ReceiveBatch {
                 socket.as_fd().as_raw_fd(),
                 messages.as_mut_ptr(),
                 self.most as u32,
-                flags,
+                // musl has it unsigned.
+                flags as _,
                 std::ptr::null_mut(),
             )
         };
         let Ok(taken) = usize::try_from(taken) else { return Err(io::Error::last_os_error()) };
         self.filled.extend(messages[..taken].iter().map(|message| {
             let len = (message.msg_len as usize).min(BUFFER_BYTES);
-            (len, message.msg_hdr.msg_controllen)
+            (len, message.msg_hdr.msg_controllen as _)
         }));
         let largest = self.filled.iter().map(|(len, _)| *len).max().unwrap_or(0);
         self.most = (RECEIVE_BYTES / largest.max(1)).clamp(RECEIVES_MIN, RECEIVES_MAX);

@@ -5,8 +5,9 @@
 //! the card cuts (UDP_SEGMENT); a receiver may get several in one buffer with the size of each
 //! (UDP_GRO). The kernel's count of drops comes with every buffer (SO_RXQ_OVFL), and its time of
 //! arrival where asked for. Buffers may carry the time at which they are to leave (SO_TXTIME,
-//! Linux 4.19), which a queueing discipline that paces looks at. What moves is in
-//! [`crate::datagram_batch`].
+//! Linux 4.19), which a queueing discipline that paces looks at. What a queueing discipline or a
+//! driver refuses is told to the sender where it asks (IP_RECVERR, IPV6_RECVERR: ENOBUFS). What
+//! moves is in [`crate::datagram_batch`].
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,8 +17,8 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 
 pub use crate::datagram_batch::{Arrived, ReceiveBatch, SENDS_MAX, SendBatch};
-pub use crate::socket_option::ReceiveRoom;
 use crate::socket_option::{self, get_int, set_int, set_octets};
+pub use crate::socket_option::{ReceiveRoom, SendRoom};
 use crate::{Error, Result, timestamps};
 
 /// Largest buffer that one datagram of the kernel's own can be: 65,535 bytes of IP.
@@ -34,7 +35,9 @@ pub struct DatagramOptions {
     pub local: SocketAddr,
     /// SO_SNDBUF and SO_RCVBUF exactly.
     pub window_bytes: Option<u64>,
-    /// Without a window: as much as the host gives, up to this.
+    /// SO_RCVBUF without a window: as much as the host gives, up to this. SO_SNDBUF is then the
+    /// kernel's default (net.core.wmem_default), which holds a sender back at the queue before its
+    /// link as it does every other program's.
     pub buffer_bytes_max: u64,
     /// Differentiated services code point.
     pub dscp: Option<u8>,
@@ -111,22 +114,58 @@ impl DatagramSocket {
     }
 
     fn set_buffers(&self, options: &DatagramOptions) -> Result<()> {
-        let wanted = options.window_bytes.unwrap_or(options.buffer_bytes_max);
-        let size = i32::try_from(wanted).unwrap_or(i32::MAX);
-        let fd = self.socket.as_fd();
-        let names = [
-            (libc::SO_RCVBUF, libc::SO_RCVBUFFORCE, "set SO_RCVBUF"),
-            (libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, "set SO_SNDBUF"),
-        ];
-        for (plain, force, call) in names {
-            let forced = options.window_bytes.is_none()
-                && set_int(fd, libc::SOL_SOCKET, force, size).is_ok();
-            if !forced {
-                set_int(fd, libc::SOL_SOCKET, plain, size)
-                    .map_err(|source| Error::new(call, format!("to {wanted} bytes"), source))?;
-            }
+        let Some(window) = options.window_bytes else {
+            return self.set_buffer(RECEIVE_BUFFER, options.buffer_bytes_max);
+        };
+        for [plain, _] in [RECEIVE_BUFFER, SEND_BUFFER] {
+            set_int(self.socket.as_fd(), libc::SOL_SOCKET, plain, as_int(window)).map_err(
+                |source| Error::new("set buffers", format!("to {window} bytes"), source),
+            )?;
         }
         Ok(())
+    }
+
+    /// Beyond the host's limit where that is allowed (CAP_NET_ADMIN), and up to it elsewhere.
+    fn set_buffer(&self, [plain, force]: [i32; 2], bytes: u64) -> Result<()> {
+        let (fd, size) = (self.socket.as_fd(), as_int(bytes));
+        let set = set_int(fd, libc::SOL_SOCKET, force, size)
+            .or_else(|_| set_int(fd, libc::SOL_SOCKET, plain, size));
+        set.map_err(|source| Error::new("set a buffer", format!("to {bytes} bytes"), source))
+    }
+
+    /// Gives what leaves another room, in the kernel's own memory; as near as the host's limit
+    /// (net.core.wmem_max) allows.
+    /// # Errors
+    /// The kernel's reason.
+    pub fn set_send_room(&self, bytes: u64) -> Result<()> {
+        // The kernel doubles what it is given (socket(7)).
+        self.set_buffer(SEND_BUFFER, bytes / 2)
+    }
+
+    /// What has not left this host, and the room for it; absent before Linux 4.12.
+    pub fn send_room(&self) -> Option<SendRoom> {
+        socket_option::send_room(self.socket.as_fd())
+    }
+
+    /// From here on, a datagram that the queueing discipline or the driver of the link refuses
+    /// fails with ENOBUFS, where the kernel has that; errors of earlier datagrams then wait until
+    /// [`Self::forget_errors`].
+    pub fn tell_refusals(&self, tell: bool) {
+        let fd = self.socket.as_fd();
+        // A socket of IPv6 may send to addresses of IPv4. A kernel that refuses does not tell.
+        let _ = set_int(fd, libc::SOL_IP, libc::IP_RECVERR, tell.into());
+        if self.v6 {
+            let _ = set_int(fd, libc::SOL_IPV6, libc::IPV6_RECVERR, tell.into());
+        }
+    }
+
+    /// Takes the errors of earlier datagrams away, of which each send tells by itself.
+    pub fn forget_errors(&self) {
+        let mut nothing = [std::mem::MaybeUninit::uninit(); 1];
+        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+        // Bounded: others may cause more meanwhile.
+        let mut turns = 0..64;
+        while turns.next().is_some() && self.socket.recv_with_flags(&mut nothing, flags).is_ok() {}
     }
 
     /// Takes and sends datagrams of this peer alone from here on. What others sent before may
@@ -224,6 +263,14 @@ impl DatagramSocket {
         self.socket.send_with_flags(datagram, libc::MSG_DONTWAIT).map(|_| ())
     }
 
+    /// Sends one datagram to the connected peer, once those before it leave room for it; waits at
+    /// most as long as the socket's time-out.
+    /// # Errors
+    /// The kernel's reason; an error of an earlier datagram may be told here.
+    pub fn send_when_room(&self, datagram: &[u8]) -> io::Result<()> {
+        self.socket.send(datagram).map(|_| ())
+    }
+
     /// Sends one datagram to an address, without waiting for room.
     /// # Errors
     /// The kernel's reason.
@@ -271,6 +318,20 @@ fn txtime_option(clock: libc::clockid_t) -> [u8; 8] {
     let mut option = [0; 8];
     option[..4].copy_from_slice(&clock.to_ne_bytes());
     option
+}
+
+/// SO_RCVBUF and SO_SNDBUF, each with the name that goes beyond the host's limit.
+const RECEIVE_BUFFER: [i32; 2] = [libc::SO_RCVBUF, libc::SO_RCVBUFFORCE];
+const SEND_BUFFER: [i32; 2] = [libc::SO_SNDBUF, libc::SO_SNDBUFFORCE];
+
+fn as_int(bytes: u64) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
+}
+
+/// Whether the link's queueing discipline or driver dropped the datagrams that were to be sent
+/// ([`DatagramSocket::tell_refusals`]).
+pub fn is_refused_by_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
 /// Whether the kernel refused joined datagrams: more than it knows (EINVAL), longer than the path's
@@ -384,6 +445,17 @@ mod tests {
         (0..10).for_each(|_| sender.send(&[0; 1000]).expect("sent"));
         let full = receiver.receive_room().expect("as before");
         assert!(full.used_bytes >= 10_000, "{full:?}");
+    }
+
+    #[test]
+    fn the_send_buffer_is_the_kernels_own_and_another_room_is_granted() {
+        let (sender, _) = pair();
+        let default = std::fs::read_to_string("/proc/sys/net/core/wmem_default").expect("procfs");
+        let default: u64 = default.trim().parse().expect("a number");
+        assert_eq!(sender.buffers().0, Some(default));
+        sender.set_send_room(100_000).expect("less than before");
+        let room = sender.send_room().expect("SO_MEMINFO is of Linux 4.12");
+        assert_eq!((room.used_bytes, room.room_bytes), (0, 100_000));
     }
 
     #[test]

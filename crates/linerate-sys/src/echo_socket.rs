@@ -79,6 +79,37 @@ pub struct Ready {
     pub notices: bool,
 }
 
+/// Which step of opening a socket failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenStep {
+    /// socket(2): the kind needs a privilege or is not there.
+    Socket,
+    /// bind(2) to an address.
+    BindAddress,
+    /// SO_BINDTODEVICE.
+    BindInterface,
+    /// An option.
+    Option,
+    /// connect(2).
+    Connect,
+}
+
+/// A socket that could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct OpenError {
+    /// The step.
+    pub step: OpenStep,
+    /// The call, its object and the kernel's reason.
+    pub error: Error,
+}
+
+impl OpenError {
+    fn at(step: OpenStep) -> impl FnOnce(Error) -> Self {
+        move |error| Self { step, error }
+    }
+}
+
 /// A connected probing socket.
 #[derive(Debug)]
 pub struct EchoSocket {
@@ -89,32 +120,40 @@ pub struct EchoSocket {
 impl EchoSocket {
     /// Opens and connects the socket.
     /// # Errors
-    /// The failing call, its object and the kernel's reason.
-    pub fn open(kind: EchoKind, options: &EchoOptions) -> Result<Self> {
+    /// The step that failed, with its call, object and the kernel's reason.
+    pub fn open(kind: EchoKind, options: &EchoOptions) -> std::result::Result<Self, OpenError> {
         let family = if options.peer.is_ipv4() { Family::V4 } else { Family::V6 };
         let socket = open(kind, family)
-            .map_err(|source| Error::new("open socket for", kind_name(kind), source))?;
+            .map_err(|source| Error::new("open socket for", kind_name(kind), source))
+            .map_err(OpenError::at(OpenStep::Socket))?;
         let socket = Self { socket, family };
-        socket.configure(options)?;
+        socket.bind(options.source.as_ref())?;
+        socket.configure(options).map_err(OpenError::at(OpenStep::Option))?;
         socket
             .socket
             .connect(&SockAddr::from(options.peer))
-            .map_err(|source| Error::new("connect to", options.peer.ip(), source))?;
+            .map_err(|source| Error::new("connect to", options.peer.ip(), source))
+            .map_err(OpenError::at(OpenStep::Connect))?;
         Ok(socket)
     }
 
-    fn configure(&self, options: &EchoOptions) -> Result<()> {
-        match &options.source {
+    fn bind(&self, source: Option<&Source>) -> std::result::Result<(), OpenError> {
+        match source {
             Some(Source::Address(address)) => self
                 .socket
                 .bind(&SockAddr::from(SocketAddr::new(*address, 0)))
-                .map_err(|source| Error::new("bind", address, source))?,
+                .map_err(|source| Error::new("bind", address, source))
+                .map_err(OpenError::at(OpenStep::BindAddress)),
             Some(Source::Interface(name)) => self
                 .socket
                 .bind_device(Some(name.as_bytes()))
-                .map_err(|source| Error::new("bind to interface", name, source))?,
-            None => {}
+                .map_err(|source| Error::new("bind to interface", name, source))
+                .map_err(OpenError::at(OpenStep::BindInterface)),
+            None => Ok(()),
         }
+    }
+
+    fn configure(&self, options: &EchoOptions) -> Result<()> {
         if let Some(bytes) = options.receive_buffer_bytes {
             self.socket
                 .set_recv_buffer_size(bytes)

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use linerate_core::bench::{FrameLoad, Pace, Sent, WhenLate};
+use linerate_core::bench::{FrameLoad, Pace, SendWatch, Sent, WatchRule, Watched, WhenLate};
 use linerate_core::time::MonoTime;
 
 use crate::frame_writer::{FrameSet, Numbered, Place};
@@ -143,6 +143,7 @@ impl Run<'_> {
             next += batch as u64;
             left -= batch as u64;
         }
+        sent.watched = pacer.watched();
         outlet.finish(self.stop)?;
         if batch > 1 {
             // The last frame of a call leaves near its end.
@@ -245,6 +246,9 @@ struct Pacer {
     burst: u32,
     /// Frames that are still due at `due_ns`.
     left: u32,
+    /// Frames that left so far.
+    next: u64,
+    watch: Option<(WatchRule, SendWatch)>,
 }
 
 /// From one due time to the next: whole nanoseconds, and the rest in 1 / `frames_per_sec` ns.
@@ -268,13 +272,19 @@ impl Pacer {
             }
         };
         let FrameLoad { when_late, burst, .. } = *load;
-        Self { due_ns: start_ns, due_part: 0, step, when_late, burst, left: burst }
+        let watch = WatchRule::of(load, 1).map(|rule| (rule, SendWatch::new(rule)));
+        Self { due_ns: start_ns, due_part: 0, step, when_late, burst, left: burst, next: 0, watch }
+    }
+
+    /// What the times of all frames so far say.
+    fn watched(&self) -> Watched {
+        self.watch.as_ref().map(|(_, watch)| watch.clone().end()).unwrap_or_default()
     }
 
     /// Takes the frames that are due at `now`, at most `max`, off the schedule; counts those that
     /// are late.
     fn take(&mut self, now: u64, max: usize, sent: &mut Sent) -> usize {
-        let Some(step) = &self.step else { return max };
+        let (Some(step), Some((rule, watch))) = (&self.step, &mut self.watch) else { return max };
         let late_ns = step.ns.max(LATE_MIN_NS);
         let mut taken = 0;
         while taken < max && self.due_ns <= now {
@@ -282,6 +292,10 @@ impl Pacer {
             taken += many;
             self.left -= many as u32;
             let behind = now - self.due_ns;
+            for _ in 0..many {
+                watch.leaves(self.next, now, behind);
+                self.next += 1;
+            }
             if behind > late_ns {
                 sent.late += many as u64;
                 sent.worst_late_ns = sent.worst_late_ns.max(behind);
@@ -296,8 +310,8 @@ impl Pacer {
                 self.due_part -= step.frames_per_sec;
                 self.due_ns += 1;
             }
-            if behind > 0 && behind >= self.when_late.moves_from_ns(step.ns) {
-                self.due_ns += behind;
+            if behind > 0 && behind >= self.when_late.moves_from_ns(rule.slack_ns) {
+                self.due_ns += behind - self.when_late.keeps_ns(rule.slack_ns);
                 break;
             }
         }
@@ -337,14 +351,28 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_moves_from_some_frames_on_keeps_small_delays() {
-        // A gap of 100 us, 4 frames: 350 us late is made up for, 400 us is let go.
-        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::Within(4)), 0);
+    fn a_steady_pace_makes_up_for_its_slack_alone() {
+        // A gap of 100 us, 390 ns of slack: 300 ns late is made up for, of 400 us the slack alone.
+        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::Steady), 0);
         let mut sent = Sent::default();
-        assert_eq!(pacer.take(350_000, 64, &mut sent), 4);
-        assert_eq!(pacer.due_ns, 400_000);
-        assert_eq!(pacer.take(800_000, 64, &mut sent), 1);
-        assert_eq!(pacer.due_ns, 900_000);
+        assert_eq!(pacer.take(300, 64, &mut sent), 1);
+        assert_eq!(pacer.due_ns, 100_000);
+        assert_eq!(pacer.take(500_000, 64, &mut sent), 1);
+        assert_eq!(pacer.due_ns, 599_610);
+        assert_eq!(pacer.take(599_610, 64, &mut sent), 1);
+        let watched = pacer.watched();
+        assert_eq!((watched.could_lose, watched.away_ns), (0, 400_000));
+    }
+
+    #[test]
+    fn what_leaves_at_once_after_a_delay_may_cost_a_device_frames() {
+        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
+        let mut sent = Sent::default();
+        assert_eq!(pacer.take(0, 64, &mut sent), 1);
+        // Frames 1 to 10: one finds room.
+        assert_eq!(pacer.take(1_000_000, 64, &mut sent), 10);
+        let watched = pacer.watched();
+        assert_eq!((watched.could_lose, watched.pauses.len()), (9, 1));
     }
 
     #[test]

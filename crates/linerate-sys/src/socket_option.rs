@@ -39,9 +39,12 @@ pub(crate) fn get_int(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i
     if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Places of linux/sock_diag.h in what SO_MEMINFO gives: SK_MEMINFO_RMEM_ALLOC, _RCVBUF, _DROPS.
+/// Places of linux/sock_diag.h in what SO_MEMINFO gives: SK_MEMINFO_RMEM_ALLOC, _RCVBUF,
+/// _WMEM_ALLOC, _SNDBUF, _DROPS.
 const USED: usize = 0;
 const ROOM: usize = 1;
+const SEND_USED: usize = 2;
+const SEND_ROOM: usize = 3;
 const DROPS: usize = 8;
 
 /// What waits in a socket, and the room for it. Both count whole kernel buffers, not payload.
@@ -54,6 +57,17 @@ pub struct ReceiveRoom {
     pub room_bytes: u32,
 }
 
+/// What of a socket's datagrams has not left this host, and the room for it. Both count whole
+/// kernel buffers, not payload; what waits in the queueing discipline is among it, and what waits
+/// in the link's own ring until it says that it sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendRoom {
+    /// Taken up by what waits.
+    pub used_bytes: u32,
+    /// SO_SNDBUF as granted. A socket takes one more buffer while less than this is used.
+    pub room_bytes: u32,
+}
+
 /// Packets that the socket did not take, since it was opened (SO_MEMINFO, Linux 4.12): for want of
 /// room, or by its filter.
 pub(crate) fn drops(fd: BorrowedFd<'_>) -> Option<u32> {
@@ -63,6 +77,11 @@ pub(crate) fn drops(fd: BorrowedFd<'_>) -> Option<u32> {
 /// What waits in a socket (SO_MEMINFO, Linux 4.12).
 pub(crate) fn receive_room(fd: BorrowedFd<'_>) -> Option<ReceiveRoom> {
     meminfo(fd).map(|info| ReceiveRoom { used_bytes: info[USED], room_bytes: info[ROOM] })
+}
+
+/// What of a socket's datagrams has not left (SO_MEMINFO, Linux 4.12).
+pub(crate) fn send_room(fd: BorrowedFd<'_>) -> Option<SendRoom> {
+    meminfo(fd).map(|info| SendRoom { used_bytes: info[SEND_USED], room_bytes: info[SEND_ROOM] })
 }
 
 fn meminfo(fd: BorrowedFd<'_>) -> Option<[u32; DROPS + 1]> {

@@ -32,6 +32,17 @@ pub struct TcpOptions {
     pub mptcp: bool,
 }
 
+/// Segments of a connection that carries messages, not measured payload: those of a path whose MTU
+/// nobody told (RFC 1122 §4.2.2.6), so that they pass where larger ones vanish without a word.
+const CONTROL_MSS_BYTES: u32 = 536;
+
+impl TcpOptions {
+    /// Those of a client's control connection. Its SYN holds the other end to the same segments.
+    pub fn control() -> Self {
+        Self { mss_bytes: Some(CONTROL_MSS_BYTES), ..Self::default() }
+    }
+}
+
 /// Connects within `timeout`, from `bind` when given.
 /// # Errors
 /// The failed call with the address.
@@ -142,6 +153,12 @@ pub fn adjust(stream: &TcpStream, options: &TcpOptions) -> Result<()> {
 /// The unspecified address of a family.
 pub const fn any_address(v6: bool) -> IpAddr {
     if v6 { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) }
+}
+
+/// The address on which a listener answers all that reaches this host: that of both families, or
+/// of IPv4 where the kernel has no IPv6.
+pub fn any_address_here() -> IpAddr {
+    any_address(Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP)).is_ok())
 }
 
 fn apply(socket: &Socket, v6: bool, options: &TcpOptions) -> Result<()> {

@@ -65,7 +65,7 @@ pub(crate) fn bench_line(trial: &BenchTrial) -> String {
     let offered: f64 = trial.ports.iter().map(|port| port.offered_fps).sum();
     let load = PacketRate::from_per_sec(offered).unwrap_or_default();
     let verdict = match (&trial.invalid, lost) {
-        (Some(invalid), _) => format!("invalid: {}", invalid.detail()),
+        (Some(invalid), _) => format!("does not count: {}", invalid.detail()),
         (None, 0) => "nothing lost".to_owned(),
         (None, lost) => format!("lost {lost}, {:.3} %", lost as f64 * 100.0 / sent.max(1) as f64),
     };

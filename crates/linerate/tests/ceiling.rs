@@ -158,7 +158,7 @@ fn every_bound_that_is_known_becomes_a_rung() {
     // 65535 × 2^7 × 8 / 0.1 s; four connections have four windows.
     check(&["--window-scale", "7"], "receive_window", 671.0784);
     check(&["--window-scale", "7", "-P", "4"], "receive_window", 2684.3136);
-    check(&["--sndbuf", "1000000"], "send_buffer", 48.0); // 0.6 × 8 / 0.1
+    check(&["--sndbuf", "1000000"], "send_buffer", 85.242_88); // 8 × 1,065,536 / 0.1
     check(&["--pace", "20M", "--parallel", "3"], "application", 60.0);
     check(&["--sender-rate", "700M"], "sender_host", 700.0);
     check(&["--receiver-rate", "600M"], "receiver_host", 600.0);

@@ -305,6 +305,63 @@ fn a_run_that_the_machine_spoilt_is_measured_again_and_both_attempts_are_stored(
     assert_eq!(rows.as_array().map(Vec::len), Some(2), "{rows}");
 }
 
+/// A flow that loses one packet, its 100th, live and in virtual time.
+const ONE_LOSS: &str = r#"name = "cubic"
+title = "One loss"
+
+[[topology]]
+id = "path"
+title = "path"
+class = "wan"
+client = "a"
+server = "b"
+lab.host = [{ name = "a" }, { name = "b" }]
+lab.link = [{ ends = ["a", "b"], path = { rate = "200 Mbit/s", delay = "50 ms", forward = { lose = [100] } } }]
+
+[[test]]
+id = "live"
+kind = "tcp"
+streams = [1]
+seconds = 12.0
+congestion_control = "cubic"
+repetitions = 1
+
+[[test]]
+id = "simulated"
+kind = "simulate"
+tcp = "today"
+recoveries = ["sack"]
+seconds = 12.0
+repetitions = 1
+"#;
+
+#[test]
+fn a_simulated_cubic_grows_as_the_kernels_does_beyond_its_old_maximum() {
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        println!("skipped: there is no /dev/net/tun");
+        return;
+    }
+    let Some(place) = Place::new(ONE_LOSS) else { return };
+    let output = place.run(&["small.toml"]);
+    if output.status.code() != Some(0) {
+        // The study refuses a run that this machine spoilt, after three attempts.
+        assert!(said(&output).contains("emulate path"), "{}", said(&output));
+        println!("skipped: {}", said(&output).trim());
+        return;
+    }
+    let records = place.records();
+    let goodput = |simulated: bool| {
+        let is_it = |record: &&Record| matches!(record.plan, Plan::Simulate(_)) == simulated;
+        let record = records.iter().find(is_it).expect("one each");
+        record.value(MetricId::Goodput, Stat::Value, None).expect("it carried something") / 1e6
+    };
+    let (live, simulated) = (goodput(false), goodput(true));
+    // About 14.3 Mbit/s (Linux 6.18); growth by the fourth power of time gives 43. The window at
+    // the loss varies with the packets before the data, and a busy machine adds to the round trip.
+    let ratio = simulated / live;
+    assert!((0.85..1.15).contains(&ratio), "{simulated} simulated, {live} Mbit/s live");
+}
+
 #[test]
 fn ctrl_c_ends_with_the_summary_so_far_and_says_how_to_go_on() {
     let Some(place) = Place::new(&PLAN.replace("seconds = 0.2", "seconds = 60.0")) else { return };

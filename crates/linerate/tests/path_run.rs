@@ -230,6 +230,41 @@ fn a_command_at_the_right_end_sees_the_delay_and_the_record_what_it_sent() {
 }
 
 #[test]
+fn an_overload_of_three_times_does_not_spoil_the_path() {
+    if !paths_are_possible() {
+        return;
+    }
+    let addresses = ["--left-address", "10.1.2.1/24", "--right-address", "10.1.2.2/24"];
+    let path = ["--rate", "10M", "--delay", "10ms", "--json", "-q"];
+    let held = Held::start(&[&ENDS[..], &path, &addresses].concat());
+    let right = held.right().unwrap();
+    // 30 Mbit/s for a second: 25 datagrams of 1472 bytes each 10 ms, what a pause left out as well.
+    within(&right, || {
+        let socket = std::net::UdpSocket::bind("10.1.2.2:0").unwrap();
+        socket.connect("10.1.2.1:9").unwrap();
+        let (start, mut sent) = (clock::monotonic(), 0);
+        while sent < 2500 {
+            let due = clock::monotonic().nanos_since(start) / 10_000_000 * 25;
+            while sent < due.min(2500) {
+                // Nobody listens there: the refusal that comes back ends no test.
+                let _ = socket.send(&[0; 1472]);
+                sent += 1;
+            }
+            clock::sleep(Duration::from_millis(5));
+        }
+    });
+    held.signal("INT");
+    let (_, out, err) = held.end();
+    let document: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    // A busy machine may be late for a packet, but a queue of 100 packets and 10 ms of 10 Mbit/s are
+    // all that the path holds, whatever is offered.
+    let faults = document["path"]["faults"].to_string();
+    assert!(!faults.contains("held more than planned"), "{faults}");
+    let lost = document["path"]["directions"][1]["lost"].to_string();
+    assert!(lost.contains("queue_full"), "{lost}");
+}
+
+#[test]
 fn all_keys_have_their_flags_and_flags_take_the_place_of_keys() {
     if !paths_are_possible() {
         return;

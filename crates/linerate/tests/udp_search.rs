@@ -135,7 +135,7 @@ fn an_interrupted_search_tells_what_it_found_until_then() {
         interrupt(&child);
         let last = lines.last().expect("a summary");
         assert_eq!(end_of(&mut child).and_then(|status| status.code()), Some(130));
-        let cut = last.starts_with("The path carried at most") && last.ends_with("cut short.");
+        let cut = last.starts_with("The best sub-interval carried") && last.ends_with("cut short.");
         assert!(cut, "{last}");
     }
 }

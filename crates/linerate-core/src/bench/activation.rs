@@ -94,6 +94,8 @@ pub struct ServiceOutcome {
     pub counts: Vec<ServiceCounts>,
     /// Time of sending, ns.
     pub elapsed_ns: u64,
+    /// Of it, time in which the tester was away and sent nothing, ns.
+    pub away_ns: u64,
     /// Why it does not count.
     pub invalid: Option<Invalid>,
 }
@@ -245,7 +247,7 @@ impl Controller for Activation {
         self.done += 1;
         for counts in &outcome.counts {
             if let Some(service) = self.services.get(counts.service) {
-                self.verdicts.push(verdict(service, trial.stage, counts, outcome.elapsed_ns));
+                self.verdicts.push(verdict(service, trial.stage, counts, &outcome));
             }
         }
     }
@@ -288,14 +290,22 @@ fn policing_bps(service: &Service) -> u64 {
     }
 }
 
-fn verdict(service: &Service, stage: Stage, counts: &ServiceCounts, elapsed_ns: u64) -> Verdict {
-    let seconds = elapsed_ns as f64 / 1e9;
+fn verdict(
+    service: &Service,
+    stage: Stage,
+    counts: &ServiceCounts,
+    outcome: &ServiceOutcome,
+) -> Verdict {
+    let seconds = outcome.elapsed_ns as f64 / 1e9;
+    let sending_s = outcome.elapsed_ns.saturating_sub(outcome.away_ns) as f64 / 1e9;
     let received_bps = counts.received_bytes as f64 * 8.0 / seconds;
     let lost = counts.sent.saturating_sub(counts.received);
     let loss_ratio = if counts.sent == 0 { 1.0 } else { lost as f64 / counts.sent as f64 };
     let broken = match stage {
         Stage::Committed { .. } | Stage::Performance => committed(service, counts, loss_ratio),
-        Stage::Excess | Stage::Policing => above(service, stage, received_bps, seconds),
+        Stage::Excess | Stage::Policing => {
+            above(service, stage, received_bps, (seconds, sending_s))
+        }
     };
     Verdict { service: counts.service, stage, received_bps, loss_ratio, broken }
 }
@@ -317,8 +327,15 @@ fn committed(service: &Service, counts: &ServiceCounts, loss_ratio: f64) -> Vec<
 }
 
 /// Above it the committed rate still comes through, and with a policer no more than the contract.
-fn above(service: &Service, stage: Stage, received_bps: f64, seconds: f64) -> Vec<Broken> {
-    let least = service.cir_bps as f64 * (1.0 - service.criteria.loss_ratio);
+/// What was not sent while the tester was away could not come through.
+fn above(
+    service: &Service,
+    stage: Stage,
+    received_bps: f64,
+    (seconds, sending_s): (f64, f64),
+) -> Vec<Broken> {
+    let sending = (sending_s / seconds).clamp(0.0, 1.0);
+    let least = service.cir_bps as f64 * (1.0 - service.criteria.loss_ratio) * sending;
     // A whole number of frames makes the rate a little less than asked.
     let is_below = received_bps < least * (1.0 - 1e-3);
     let burst_bps = service.burst_bytes as f64 * 8.0 / seconds;
@@ -367,8 +384,30 @@ mod tests {
             });
             let counts = counts.collect();
             let elapsed_ns = trial.duration_ns;
-            activation.take(ServiceOutcome { counts, elapsed_ns, invalid: None });
+            activation.take(ServiceOutcome { counts, elapsed_ns, away_ns: 0, invalid: None });
         }
+    }
+
+    #[test]
+    fn what_a_tester_that_was_away_did_not_send_is_no_broken_commitment() {
+        // 10 s at 125 % of 10 Mbit/s, 3 s of it away: 7 s of the committed rate came, 7 Mbit/s.
+        let service = service(0);
+        let counts = ServiceCounts {
+            service: 0,
+            sent: 10_000,
+            received: 8750,
+            received_bytes: 8_750_000,
+            delay_ns: None,
+            variation_ns: None,
+        };
+        let of = |away_ns| {
+            let counts = vec![counts];
+            let outcome =
+                ServiceOutcome { counts, elapsed_ns: 10_000_000_000, away_ns, invalid: None };
+            verdict(&service, Stage::Policing, &outcome.counts[0], &outcome).broken
+        };
+        assert_eq!(of(3_000_000_000), []);
+        assert_eq!(of(0), [Broken::BelowCommitted { bps: 7e6 }]);
     }
 
     fn activation(eir_bps: u64) -> Activation {
@@ -456,7 +495,12 @@ mod tests {
         for _ in 0..INVALID_MAX {
             assert_eq!(activation.next(), first);
             let invalid = Some(Invalid::LinkDown);
-            activation.take(ServiceOutcome { counts: Vec::new(), elapsed_ns: 1, invalid });
+            activation.take(ServiceOutcome {
+                counts: Vec::new(),
+                elapsed_ns: 1,
+                away_ns: 0,
+                invalid,
+            });
         }
         assert_eq!(activation.next(), Step::Done);
         assert!(!activation.has_passed());

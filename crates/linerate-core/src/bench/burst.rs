@@ -14,7 +14,7 @@ use crate::stats::Moments;
 pub const BURST_MAX: u64 = 65_536;
 
 /// To so many frames each repetition is searched.
-pub const BURST_STEP: u64 = 4;
+pub const BURST_STEP: u64 = 1;
 
 /// One burst to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,6 +2,7 @@
 //!
 //! Lengths here are those of the bytes that a program hands over, without FCS.
 
+use super::send_watch::Watched;
 use crate::stats::LogHistogram;
 
 /// Length of the signature, the last bytes of each test frame before the FCS.
@@ -153,18 +154,27 @@ pub enum WhenLate {
     KeepSchedule,
     /// The schedule moves by the delay: no two frames are closer than asked for.
     KeepGap,
-    /// Up to so many frames behind the schedule is kept, beyond it moves: no pause makes a longer
-    /// burst, and small delays do not add up.
-    Within(u32),
+    /// A delay within the slack ([`super::SendWatch`]) is made up for, beyond it the schedule
+    /// moves: small delays do not add up, and over any time frames are no nearer to each other than
+    /// asked for, but for the slack once. A device that carries the load loses nothing by it.
+    Steady,
 }
 
 impl WhenLate {
-    /// The delay from which on the schedule moves, for bursts that are `step_ns` apart, ns.
-    pub fn moves_from_ns(self, step_ns: u64) -> u64 {
+    /// The delay from which on the schedule moves, ns, where `slack_ns` is allowed.
+    pub const fn moves_from_ns(self, slack_ns: u64) -> u64 {
         match self {
             Self::KeepSchedule => u64::MAX,
             Self::KeepGap => 0,
-            Self::Within(frames) => step_ns.saturating_mul(frames.into()),
+            Self::Steady => slack_ns,
+        }
+    }
+
+    /// What of a delay is made up for where the schedule moves, ns.
+    pub const fn keeps_ns(self, slack_ns: u64) -> u64 {
+        match self {
+            Self::Steady => slack_ns,
+            Self::KeepSchedule | Self::KeepGap => 0,
         }
     }
 }
@@ -202,6 +212,9 @@ pub struct Sent {
     pub late: u64,
     /// The worst of them.
     pub worst_late_ns: u64,
+    /// By the times at which frames left: what may have been lost of them by a device that carries
+    /// the load, and when the sender was away.
+    pub watched: Watched,
 }
 
 impl Sent {

@@ -5,6 +5,8 @@
 
 pub mod activation;
 pub mod addresses;
+pub mod blame;
+pub mod buffer;
 pub mod burst;
 pub mod congestion;
 pub mod curve;
@@ -16,6 +18,7 @@ pub mod poisson;
 pub mod policer;
 pub mod recovery;
 pub mod search;
+mod send_watch;
 pub mod soak;
 pub mod time_needed;
 
@@ -23,3 +26,4 @@ pub use frames::{
     Foreign, FrameLoad, FrameTemplate, HeaderSum, Pace, Received, SIGNATURE_BYTES, Sent, Signature,
     Spread, Varying, WhenLate,
 };
+pub use send_watch::{PAUSES_MAX, Pause, SendWatch, WatchRule, Watched};

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::poisson::EventRate;
 use super::search::{GoalResult, MultiSearch, Tried};
+use crate::record::Scattered;
 use crate::stats::{Z_95, wilson_interval};
 
 /// Frames that are missing in a row, on average, from which on losses are stalls.
@@ -130,6 +131,38 @@ fn scattered(near: &Losses, least: u64, trials: &[Tried]) -> Option<Cause> {
     Some(Cause::Scattered { loss_ratio, low: interval.low, high: interval.high })
 }
 
+/// Larger loads than a goal's upper bound tell whether that one failed by overload: a device whose
+/// rate it exceeds loses at a load this much larger the difference, and not a tenth of it.
+const ABOVE: f64 = 1.02;
+const SHARE_OF_OVERLOAD: f64 = 0.1;
+
+/// Whether a goal's upper bound failed by single frames that are lost at every load, and not by
+/// what the device can forward: loads above it lose no more.
+pub fn scattered_above(result: &GoalResult, trials: &[Tried]) -> Option<Scattered> {
+    let upper = result.upper_fps?;
+    let least = result.lower_fps.unwrap_or(0);
+    let longest = result.goal.final_duration_ns;
+    let mut near = Losses::default();
+    let is_near =
+        |it: &&Tried| it.counts() && it.trial.load_fps == upper && it.trial.duration_ns <= longest;
+    trials.iter().filter(is_near).for_each(|it| near.add(it));
+    let each = near.lost as f64 / near.events.max(1) as f64;
+    if near.events == 0 || each >= STALL_FRAMES_MIN {
+        return None;
+    }
+    let is_alike = |it: &&Tried| {
+        let load = it.trial.load_fps as f64;
+        let overload = 1.0 - upper as f64 / load;
+        let ratio = it.outcome.lost() as f64 / it.outcome.sent.max(1) as f64;
+        it.counts() && load >= upper as f64 * ABOVE && ratio <= overload * SHARE_OF_OVERLOAD
+    };
+    let up_to = trials.iter().filter(is_alike).map(|it| it.trial.load_fps).max()?;
+    let Some(Cause::Scattered { loss_ratio, low, high }) = scattered(&near, least, trials) else {
+        return None;
+    };
+    Some(Scattered { loss_ratio, low, high, up_to_fps: up_to as f64 })
+}
+
 #[derive(Default)]
 struct Losses {
     events: u64,
@@ -223,6 +256,25 @@ mod tests {
         };
         assert_eq!(loss_ratio, 1e-5);
         assert!((low - 8.22e-6).abs() < 1e-8 && (high - 1.216e-5).abs() < 1e-8, "{low} {high}");
+    }
+
+    #[test]
+    fn a_goal_that_single_losses_end_is_told_from_one_that_the_rate_ends() {
+        // 254,000 fails by one in 330,000; at 330,000 frames/s it is the same: no limit of rate.
+        let goal = GoalResult {
+            upper_fps: Some(255_000),
+            ..result(Goal::typical().with_trials_of(10_000_000_000), 254_000)
+        };
+        let scattered = [tried(255_000, 8, 8), tried(330_000, 11, 11), tried(340_000, 70_000, 9)];
+        let found = scattered_above(&goal, &scattered).expect("scattered");
+        // 19 of 5,850,000 frames.
+        assert!((found.loss_ratio - 19.0 / 5_850_000.0).abs() < 1e-9, "{found:?}");
+        assert_eq!(found.up_to_fps, 330_000.0);
+        // A device of 254,500: at 330,000 frames/s 23 % are lost.
+        let overload = [tried(255_000, 5000, 5000), tried(330_000, 755_000, 9)];
+        assert_eq!(scattered_above(&goal, &overload), None);
+        // Many at a time are stalls.
+        assert_eq!(scattered_above(&goal, &[tried(255_000, 80, 2), tried(330_000, 90, 2)]), None);
     }
 
     #[test]

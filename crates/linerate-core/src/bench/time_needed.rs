@@ -67,6 +67,25 @@ impl Needed {
     }
 }
 
+/// A benchmark ends within so many times the time that it is expected to take, and as much more:
+/// spoilt trials are made again three times, and a search ends without a result then.
+const LONGEST: u64 = 4;
+const LONGEST_MORE_NS: u64 = 10 * SECOND_NS;
+
+/// The longest that a benchmark takes, ns.
+pub fn longest_ns(plan: &BenchPlan) -> u64 {
+    longest(Needed::of(plan).time_ns)
+}
+
+/// The longest that a search for the throughput takes, ns.
+pub fn longest_search_ns(plan: &BenchPlan) -> u64 {
+    longest(of_test(plan, BenchTest::Throughput, waits_ns(plan)).time_ns)
+}
+
+const fn longest(expected_ns: u64) -> u64 {
+    expected_ns.saturating_mul(LONGEST).saturating_add(LONGEST_MORE_NS)
+}
+
 fn waits_ns(plan: &BenchPlan) -> u64 {
     plan.times.before_ns + plan.times.after_ns + plan.times.settle_ns
 }

@@ -3,7 +3,8 @@
 //!
 //! Random traffic has a straight stretch too, from its worst burst to the whole capture. So the
 //! bucket that shows after 128, 256, 512 … packets is kept running over as many more, and is
-//! believed when they found it nearly empty without asking for more than it gives.
+//! believed when they found it nearly empty without asking for more than it gives, and took all
+//! that it gave to the end of the capture: a sender that slows down leaves some.
 
 use super::result::{BucketFound, Stretch};
 
@@ -18,6 +19,9 @@ const EMPTY_SHARE_MIN: f64 = 0.75;
 /// The most that they may ask beyond it, as a share of its depth, beside the same packets. Behind
 /// a bucket this is next to nothing; random traffic asks for half of the depth and more.
 const OVER_SHARE: f64 = 0.1;
+/// The most that they may leave of what the bucket gives. Traffic that waits takes all of it; a
+/// twentieth covers the rounding of the rate.
+const UNUSED_SHARE: f64 = 0.05;
 
 /// What packets found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +30,9 @@ struct Seen {
     low: u64,
     /// Bytes that the bucket would not have let pass.
     over: f64,
+    /// Bytes that came into the bucket, and those for which it was too full.
+    given: f64,
+    unused: f64,
 }
 
 /// A bucket that runs along.
@@ -50,7 +57,11 @@ impl Follower {
         self.packets += 1;
         self.packet_bytes_max = self.packet_bytes_max.max(bytes);
         if let Some((rate, depth)) = self.bucket {
-            self.level = (self.level + rate * (at_ns - self.last_ns) as f64).min(depth);
+            let given = rate * (at_ns - self.last_ns) as f64;
+            self.level += given;
+            self.now.given += given;
+            self.now.unused += (self.level - depth).max(0.0);
+            self.level = self.level.min(depth);
             self.now.packets += 1;
             self.now.low += u64::from(self.level <= self.low_bytes(depth));
             self.level -= bytes;
@@ -73,9 +84,12 @@ impl Follower {
     pub(super) fn judge(&self, found: &Stretch) -> Option<BucketFound> {
         let packets = self.before.packets + self.now.packets;
         let over = self.before.over + self.now.over;
+        let (given, unused) =
+            (self.before.given + self.now.given, self.before.unused + self.now.unused);
         let empty_share = (self.before.low + self.now.low) as f64 / packets.max(1) as f64;
         let is_borne_out = packets >= FIRST_LOOK
             && empty_share >= EMPTY_SHARE_MIN
+            && unused <= UNUSED_SHARE * given + LOW_PACKETS * self.packet_bytes_max
             && over <= OVER_SHARE * found.burst_bytes + LOW_PACKETS * self.packet_bytes_max;
         is_borne_out.then_some(BucketFound {
             rate_bps: found.rate_bps,

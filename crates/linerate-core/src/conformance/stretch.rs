@@ -80,6 +80,11 @@ pub(super) fn bucket(stretches: &[Stretch], packet_bytes_max: f64) -> Option<Str
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "times of tests are small"
+)]
 mod tests {
     use std::time::Duration;
 
@@ -163,6 +168,36 @@ mod tests {
             assert_eq!(found.bucket, None, "seed {seed}");
             assert!(found.stretches.len() > 3, "the hull is round: {:?}", found.stretches);
         }
+    }
+
+    /// Packets of 1228 bytes at even distances: so many bit/s for so many seconds, one after the
+    /// other.
+    fn sent_at(rates: &[(f64, f64)]) -> Option<BucketFound> {
+        let (mut analysis, mut at_ns, mut end_ns) = (analysis(), 0.0, 0.0);
+        for &(bps, seconds) in rates {
+            end_ns += seconds * 1e9;
+            while at_ns < end_ns {
+                push(&mut analysis, at_ns as u64, 1228);
+                at_ns += 1228.0 * 8e9 / bps;
+            }
+        }
+        analysis.result(Ended::Complete, None).bucket
+    }
+
+    #[test]
+    fn a_sender_that_slows_down_is_not_taken_for_a_bucket() {
+        // A bucket of the first rate would have let the later packets pass at three to four times
+        // their rate: nothing shaped them.
+        for rates in [
+            &[(14.74e6, 0.36), (3.4e6, 1.0)],
+            &[(14.74e6, 0.36), (3.4e6, 20.0)],
+            &[(14.74e6, 5.0), (3.4e6, 1.0)],
+        ] {
+            assert_eq!(sent_at(rates), None, "{rates:?}");
+        }
+        // To the end it may have been one.
+        let found = sent_at(&[(3.4e6, 6.0)]).expect("a steady rate");
+        assert!((found.rate_bps / 3.4e6 - 1.0).abs() < 1e-3, "{found:?}");
     }
 
     #[test]

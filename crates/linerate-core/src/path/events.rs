@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Element, LossCause, Outlet, Packet, Random};
 use crate::time::MonoTime;
 
-/// Loses the packets whose numbers are listed, counted from 0 in this direction.
+/// Loses the packets whose numbers are listed, counted from 0 in this direction. What hosts send for
+/// themselves ([`Packet::UNNUMBERED`]) is not counted, and never lost here.
 #[derive(Debug)]
 pub struct ListedLoss {
     numbers: Vec<u64>,

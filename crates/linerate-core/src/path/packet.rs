@@ -3,7 +3,8 @@
 /// One IP packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Its place among the packets that this direction took, from 0.
+    /// Its place among the packets that this direction took, from 0; the pipeline gives it.
+    /// [`Packet::UNNUMBERED`] stays: the packet is not counted.
     pub number: u64,
     /// Length of the IP packet.
     pub ip_bytes: u32,
@@ -20,6 +21,10 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Number of a packet that the host sends for itself, at times of its own: it moves no place in
+    /// a list of packets.
+    pub const UNNUMBERED: u64 = u64::MAX;
+
     /// Tag of cross traffic, which exists on the path alone and never leaves it.
     pub const CROSS: u64 = u64::MAX;
 

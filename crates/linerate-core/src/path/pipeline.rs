@@ -49,7 +49,7 @@ impl Pipeline {
         Self { stages: elements.into_iter().map(stage).collect(), ..Self::default() }
     }
 
-    /// Takes a packet at `at`, numbers it, and puts out all that has left the path by then.
+    /// Takes a packet at `at`, numbers it if it is counted, and puts out all that has left the path by then.
     /// Times must not go back.
     pub fn take(&mut self, at: MonoTime, packet: Packet, out: &mut Outlet) {
         self.enter(at, packet);
@@ -111,8 +111,10 @@ impl Pipeline {
     }
 
     fn enter(&mut self, at: MonoTime, mut packet: Packet) {
-        packet.number = self.taken;
-        self.taken += 1;
+        if packet.number != Packet::UNNUMBERED {
+            packet.number = self.taken;
+            self.taken += 1;
+        }
         self.entering.forward(at, packet);
     }
 

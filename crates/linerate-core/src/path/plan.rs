@@ -88,7 +88,8 @@ pub struct PathPlan {
     /// Loss of ATM cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell_loss: Option<CellLossPlan>,
-    /// Numbers of packets to lose, from 0.
+    /// Numbers of packets to lose, from 0. What hosts send for themselves has none: ARP, group
+    /// membership, neighbour and router discovery.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lose: Vec<u64>,
     /// Times during which nothing passes, from the start of the path.
@@ -111,7 +112,7 @@ pub struct PathPlan {
     /// Loses what exceeds a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policer: Option<BucketPlan>,
-    /// Delays what exceeds a rate.
+    /// Delays what exceeds a rate, in a queue of its own of 1000 packets (1.5 MB of full ones).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaper: Option<BucketPlan>,
     /// A device on the way that handles so many packets a second.

@@ -6,6 +6,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::one_line;
+
 /// The kind of a caveat.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -35,6 +37,8 @@ pub enum CaveatCode {
     Fragmented,
     /// Answers came that the prober's receive buffer had no room for: some losses are this host's.
     ReceiveDrops,
+    /// The sender's own interface dropped datagrams: some losses are that host's.
+    OwnInterfaceDrops,
     /// Probes left late by the instrument's own doing.
     LateSends,
     /// The clock is coarser than a tenth of what was measured.
@@ -84,9 +88,10 @@ pub struct Caveat {
 }
 
 impl Caveat {
-    /// A caveat of one kind.
+    /// A caveat of one kind, on one line ([`one_line`]): parts of it may come from another end.
     pub fn new(code: CaveatCode, detail: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), advice: advice.into() }
+        let (detail, advice) = (one_line(&detail.into()), one_line(&advice.into()));
+        Self { code, detail, advice }
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::one_line;
+
 /// Whose turn it is to mend things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -40,10 +42,13 @@ pub struct Failure {
     pub reason: String,
     /// What to do about it, where that is known.
     pub next_step: Option<String>,
+    /// When another try may succeed, where the other end is busy and says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
 }
 
 impl Failure {
-    /// A failure without advice.
+    /// A failure without advice. Whatever its parts hold, it is one line ([`one_line`]).
     pub fn new(
         fault: Fault,
         attempt: impl Into<String>,
@@ -52,18 +57,31 @@ impl Failure {
     ) -> Self {
         Self {
             fault,
-            attempt: attempt.into(),
-            object: object.into(),
-            reason: reason.to_string(),
+            attempt: one_line(&attempt.into()),
+            object: one_line(&object.into()),
+            reason: one_line(&reason.to_string()),
             next_step: None,
+            retry_after_ms: None,
         }
     }
 
     /// The same failure with advice.
     #[must_use]
     pub fn advise(mut self, next_step: impl Into<String>) -> Self {
-        self.next_step = Some(next_step.into());
+        self.next_step = Some(one_line(&next_step.into()));
         self
+    }
+
+    /// The same failure of an other end that is busy: another try may succeed after this long.
+    #[must_use]
+    pub const fn retry_after(mut self, ms: u64) -> Self {
+        self.retry_after_ms = Some(ms);
+        self
+    }
+
+    /// Whether the other end was only busy: a later try may find a place.
+    pub const fn is_busy(&self) -> bool {
+        self.retry_after_ms.is_some()
     }
 
     /// The exit code of the program: 1 when the path spoiled what it carried, 2 for the caller and
@@ -90,3 +108,26 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_sent_cannot_break_the_line_or_reach_the_terminal() {
+        let failure = Failure::new(Fault::PeerMisbehaved, "talk to", "h\n", "type `\u{1b}[2J\n`");
+        assert_eq!(failure.to_string(), "talk to h\\n: type `\\u{1b}[2J\\n`");
+        assert_eq!(failure.advise("a\rb").next_step.as_deref(), Some("a\\rb"));
+    }
+
+    #[test]
+    fn a_failure_of_an_earlier_version_is_read_and_one_that_is_no_wait_is_written_as_before() {
+        let json = r#"{"fault":"peer_refused","attempt":"a","object":"b","reason":"c",
+            "next_step":null}"#;
+        let failure: Failure = serde_json::from_str(json).expect("a failure");
+        assert!(!failure.is_busy());
+        let text = serde_json::to_string(&failure).expect("plain data");
+        assert!(!text.contains("retry_after_ms"), "{text}");
+        assert!(failure.retry_after(1000).is_busy());
+    }
+}

@@ -73,6 +73,11 @@ pub struct FlowEnd {
     pub window_advertised_bytes_max: Option<u64>,
     /// Largest receive window that this end was offered by its peer, after scaling.
     pub window_offered_bytes_max: Option<u64>,
+    /// Most payload that this end's send buffer was seen to hold: sent and not acknowledged, and
+    /// not sent yet (tcpi_unacked x tcpi_snd_mss + tcpi_notsent_bytes), when sampled. It may be more
+    /// than SO_SNDBUF, to which senders that do not pace add whole super-packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_queue_bytes_max: Option<u64>,
     /// Congestion control of the socket.
     pub congestion_control: Asked<String>,
     /// Maximum segment size.

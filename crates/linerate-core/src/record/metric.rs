@@ -219,6 +219,12 @@ metrics! {
         "Datagrams lost because the receiver's own socket had no room: gaps in the numbers where \
          the kernel's count of drops grew. They are among the lost, and not the path's doing.",
         "Linux SO_RXQ_OVFL";
+    DatagramsDroppedAtSender = "datagrams_dropped_at_sender", "dropped at the sender's interface",
+        "datagrams", None, Lower,
+        "Datagrams dropped at the sender's own interface, by its queueing discipline or driver: \
+         those that it refused when they were sent, and what it counted beyond these meanwhile, \
+         but no more than are lost. They are among the lost, and not the path's doing.",
+        "Linux IP_RECVERR (ENOBUFS), TCA_STATS2, IFLA_STATS64";
     DatagramDuplicates = "datagram_duplicates", "duplicates", "datagrams", None, Lower,
         "Arrivals of a datagram that had arrived before.",
         "RFC 5560";

@@ -15,6 +15,7 @@ mod id;
 mod means;
 mod metric;
 mod path;
+mod plain;
 mod plan;
 mod sample;
 mod search;
@@ -26,12 +27,14 @@ pub use bench::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
     CellContract, ContractFound, CounterKind, GeneratorKind, GoalFound, Invalid, LatencyKind,
-    LoadPoint, PortFacts, RateFound, Recovery, Reset, Soak, Tester, TrialPort, WorstSecond,
+    LoadPoint, PortFacts, RateFound, Recovery, Reset, Scattered, Soak, Tester, TrialPort,
+    WorstSecond,
 };
 pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
 pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
+    dropped_at_interface,
 };
 pub use environment::{End, Interface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
@@ -46,6 +49,7 @@ pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,
 };
+pub use plain::one_line;
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
     Via, WaitMode,

@@ -159,6 +159,12 @@ impl TcpInfo {
         }
     }
 
+    /// Payload in the send buffer: sent and not acknowledged, and not sent yet.
+    pub fn send_queue_bytes(&self) -> Option<u64> {
+        let flight = u64::from(self.unacked?) * u64::from(self.snd_mss_bytes?);
+        Some(flight + u64::from(self.notsent_bytes?))
+    }
+
     /// The congestion window in bytes.
     pub fn cwnd_bytes(&self) -> Option<u64> {
         Some(u64::from(self.snd_cwnd?) * u64::from(self.snd_mss_bytes?))

@@ -39,7 +39,8 @@ pub struct UdpPlan {
     /// stream, one direction, and `interval_ns` is the length of a sub-interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
-    /// Socket buffers to ask for at both ends; null is as much as the host gives, up to 32 MiB.
+    /// Socket buffers to ask for at both ends; null is as much as the host gives, up to 32 MiB, for
+    /// a receiver and the kernel's default for a sender.
     pub window_bytes: Option<u64>,
     /// Differentiated services code point, 0 … 63.
     pub dscp: Option<u8>,

@@ -81,6 +81,10 @@ impl CongestionControl {
     }
 }
 
+/// Growth in a round trip of CUBIC that knows of no loss: Linux probes by a twentieth at least
+/// (`bictcp_update` in `net/ipv4/tcp_cubic.c`), where RFC 9438 has the cube alone.
+const GROWTH_BEFORE_LOSS: f64 = 1.05;
+
 /// The congestion window of one sender.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
@@ -92,7 +96,8 @@ pub(super) struct Window {
     pub(super) cwnd: f64,
     /// Below it, slow start; infinite at first.
     pub(super) ssthresh: f64,
-    /// Where CUBIC's curve is flat: the window before the last reduction, or less of it.
+    /// The window before the last reduction, or less of it: where CUBIC's curve is flat. It stays
+    /// until the next reduction; 0 without one, or after a time-out (RFC 9438 §4.8).
     window_max: f64,
     /// The window before the last reduction.
     before: f64,
@@ -103,7 +108,9 @@ pub(super) struct Window {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: MonoTime,
-    /// Seconds until the window is back at its maximum (RFC 9438 §4.2).
+    /// Where the curve is flat: `window_max`, or the window at the start where that is larger.
+    origin: f64,
+    /// Seconds until the window is there (RFC 9438 §4.2).
     k: f64,
     /// The window of an equivalent Reno flow (RFC 9438 §4.3).
     reno: f64,
@@ -166,20 +173,20 @@ impl Window {
     }
 
     fn grow_cubic(&mut self, acked: &Acked, segments: f64, beta: f64, scale: f64) {
-        let (cwnd, window_max) = (self.cwnd, self.window_max.max(self.cwnd));
-        let epoch = self.epoch.get_or_insert_with(|| Epoch {
-            start: acked.now,
-            k: ((window_max - cwnd) / scale).cbrt(),
-            reno: cwnd,
+        let (cwnd, window_max) = (self.cwnd, self.window_max);
+        let epoch = self.epoch.get_or_insert_with(|| {
+            let origin = window_max.max(cwnd);
+            let k = ((origin - cwnd) / scale).cbrt();
+            Epoch { start: acked.now, origin, k, reno: cwnd }
         });
-        self.window_max = window_max;
         // RFC 9438 §4.3: the Reno-friendly rate, one segment a round trip above the old maximum.
         let alpha = if epoch.reno < self.before { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
         epoch.reno += alpha * segments / cwnd;
         let t = acked.now.since(epoch.start).as_secs_f64() + acked.rtt_s;
-        let target = scale * (t - epoch.k).powi(3) + window_max;
+        let target = scale * (t - epoch.k).powi(3) + epoch.origin;
         // RFC 9438 §4.2: between the window and one and a half of it.
-        let target = target.clamp(cwnd, 1.5 * cwnd);
+        let least = if window_max > 0.0 { 1.0 } else { GROWTH_BEFORE_LOSS };
+        let target = target.clamp(least * cwnd, 1.5 * cwnd);
         let cubic = cwnd + (target - cwnd) / cwnd * segments;
         self.cwnd = cubic.max(epoch.reno);
     }
@@ -201,9 +208,22 @@ impl Window {
         self.ssthresh = (before * beta).max(2.0);
         self.epoch = None;
     }
+
+    /// The timer ran out: all is sent again from one segment on, and what the window was before
+    /// says nothing any more (RFC 9438 §4.8).
+    pub(super) fn restart(&mut self) {
+        self.cwnd = 1.0;
+        self.window_max = 0.0;
+        self.epoch = None;
+    }
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "times and counts of tests are small and not negative"
+)]
 mod tests {
     use super::*;
 
@@ -230,19 +250,69 @@ mod tests {
         assert!((window.cwnd - 11.0).abs() < 0.05, "{}", window.cwnd);
     }
 
-    #[test]
-    fn cubic_is_back_at_its_maximum_after_k() {
-        // W_max 1000 after a loss: 700 left; K = cbrt(300/0.4) = 9.0856 s. Updates each 100 ms.
-        let mut window = window(CongestionControl::CUBIC, 1000);
-        window.reduce(1000.0);
+    /// The window of CUBIC each 100 ms, the round trip, after a loss at `window_max` segments, with
+    /// the time since the end of the recovery in seconds.
+    fn after_a_loss(window_max: u32, seconds: u64) -> Vec<(f64, f64)> {
+        let mut window = window(CongestionControl::CUBIC, window_max);
+        window.reduce(f64::from(window_max));
         window.cwnd = window.ssthresh;
-        assert!((window.cwnd - 700.0).abs() < 1e-9);
-        let mut now = 0;
-        while now < 9_085_600_000 {
-            let segments = 850;
-            window.grow(&acked(now, segments));
-            now += 100_000_000;
+        let mut curve = Vec::new();
+        for round in 0..seconds * 10 {
+            curve.push((round as f64 * 0.1, window.cwnd));
+            // Every second segment is acknowledged, spread over the round trip.
+            let acks = (window.cwnd / 2.0).round() as u64;
+            for ack in 0..acks {
+                window.grow(&acked(round * 100_000_000 + ack * 100_000_000 / acks, 2));
+            }
         }
-        assert!((window.cwnd - 1000.0).abs() < 3.0, "{}", window.cwnd);
+        curve
+    }
+
+    #[test]
+    fn cubic_keeps_to_its_cube_to_twelve_seconds_beyond_the_maximum() {
+        // RFC 9438 §4.2, figure 1: W(t) = 0.4 (t - K)^3 + W_max with K = cbrt(0.3 W_max / 0.4): 0.7
+        // W_max at 0, W_max at K, and 691.2 segments above it at K + 12 s, where the growth is 17
+        // segments a round trip. The window runs up to a round trip behind the curve, as it is
+        // raised by what the curve will be then; the Reno-friendly window (5.3, later 10 segments
+        // a second) stays below from the start for the first, until K + 4 s for the others.
+        for window_max in [1000_u32, 250] {
+            let largest = f64::from(window_max);
+            let k = (0.3 * largest / 0.4).cbrt();
+            for (t, cwnd) in after_a_loss(window_max, (k + 12.0) as u64) {
+                let cube = |t: f64| 0.4 * (t - k).powi(3) + largest;
+                let (low, high) = (0.98 * cube(t - 0.1), 1.02 * cube(t + 0.1));
+                assert!((low..=high).contains(&cwnd), "{t} s: {cwnd}, the cube {}", cube(t));
+            }
+        }
+    }
+
+    #[test]
+    fn the_maximum_of_the_last_loss_decides_on_fast_convergence() {
+        // RFC 9438 §4.7 with losses at 1000, 800 and 1200 segments: 1000; below it, so 0.85 x 800;
+        // above that, so 1200.
+        let mut window = window(CongestionControl::CUBIC, 1000);
+        let maxima = [1000.0, 800.0, 1200.0].map(|cwnd| {
+            window.cwnd = cwnd;
+            window.reduce(cwnd);
+            window.window_max
+        });
+        assert_eq!(maxima, [1000.0, 680.0, 1200.0]);
+    }
+
+    #[test]
+    fn after_a_timeout_the_curve_begins_at_the_threshold() {
+        // RFC 9438 §4.8: K is 0 and W_max the window at the start of the avoidance, 70; the old
+        // maximum of 100 would give K = 4.2 s. Linux adds a twentieth each round trip: 70 x 1.05
+        // after one of 70 segments, where the cube that starts at 70 has gained nothing.
+        let mut window = window(CongestionControl::CUBIC, 100);
+        window.reduce(100.0);
+        window.restart();
+        window.grow(&acked(0, 69));
+        assert!((window.cwnd - 70.0).abs() < 1e-9, "{}", window.cwnd);
+        for segment in 0..70 {
+            window.grow(&acked(100_000_000 + segment, 1));
+        }
+        assert!((window.cwnd - 73.5).abs() < 0.1, "{}", window.cwnd);
+        assert_eq!(window.epoch.map(|epoch| epoch.k), Some(0.0));
     }
 }

@@ -235,7 +235,7 @@ impl Sender {
         if self.backoff == 0 {
             self.window.reduce(self.board.in_flight() as f64);
         }
-        self.window.cwnd = 1.0;
+        self.window.restart();
         self.state = State::Timeout { until: self.board.next() };
         self.board.lose_all();
         self.duplicates = 0;

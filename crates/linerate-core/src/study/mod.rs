@@ -30,8 +30,8 @@ pub use published::{
     PublishedTable, PublishedTcp, Relation, Streams, TableAbout, Theory,
 };
 pub use question::{
-    Answer, Condition, Evaluated, Figure, FigureKind, FigureStat, Figures, Measured, Missing, Part,
-    Place, Quantity, Question, Template, Unit, ValueName, Verdict,
+    Answer, CHANCE_RUNS_MIN, Condition, Evaluated, Figure, FigureKind, FigureStat, Figures,
+    Measured, Missing, Part, Place, Quantity, Question, Template, Unit, ValueName, Verdict,
 };
 pub use simulate_test::SimulateTest;
 pub use tcp_test::TcpTest;

@@ -28,6 +28,10 @@ pub const BBR3_BETA: f64 = 0.7;
 /// Shortest retransmission timeout of Linux (TCP_RTO_MIN); RFC 6298 §2.4 asks for 1 s.
 pub const RTO_MIN_LINUX: Duration = Duration::from_millis(200);
 
+/// The most loss for which the square-root rule holds; above it segments sent again are lost too, and
+/// their waits count (Mathis et al. 1997, §4; Padhye et al. 1998, §3).
+pub const MATHIS_LOSS_MAX: f64 = 0.01;
+
 /// A path as a congestion control sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
@@ -70,6 +74,15 @@ pub struct Pftk {
     pub rto: Duration,
     /// Largest window; none when nothing bounds it.
     pub window: Option<Bytes>,
+}
+
+/// The two ends of what a Reno flow may get, or bear.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RenoRange {
+    /// One acknowledgement for two segments.
+    pub low: f64,
+    /// One each.
+    pub high: f64,
 }
 
 /// CUBIC's mean window.
@@ -203,6 +216,38 @@ pub fn pftk_budget(path: &Path, model: &Pftk, rate: BitRate) -> Result<f64, Loss
     Ok(low.exp())
 }
 
+/// What Reno, and CUBIC where it does as Reno does, may get: from a receiver that delays its
+/// acknowledgements to one that does not.
+///
+/// Up to [`MATHIS_LOSS_MAX`] this is [`mathis_rate`]. Above it, it is [`pftk_rate`]: at the low end
+/// every loss of a retransmission waits for Linux's timer, RTT + 200 ms; at the high end for a round
+/// trip, which is the least that RACK needs to see it (RFC 8985). 1448 bytes, 20 ms and 0.2 lie
+/// between 0.105 and 0.783 Mbit/s, where the square-root rule says 1.124 to 1.586; Linux 6.18 got 0.55
+/// (CUBIC, 2026-11-22).
+/// # Errors
+/// A round trip or segment of 0, p not above 0 and below 1.
+pub fn reno_range(path: &Path, p: f64) -> Result<RenoRange, LossError> {
+    let rate = |acks| match loss(p)? {
+        p if p <= MATHIS_LOSS_MAX => mathis_rate(path, acks, p),
+        p => pftk_rate(path, &path.beyond_mathis(acks), p),
+    };
+    Ok(RenoRange { low: rate(Acks::EverySecond)?, high: rate(Acks::Every)? })
+}
+
+/// The most loss at which either end of [`reno_range`] still is `rate`.
+/// # Errors
+/// A round trip, segment or rate of 0, a rate that any loss allows.
+pub fn reno_budget(path: &Path, rate: BitRate) -> Result<RenoRange, LossError> {
+    let budget = |acks| match mathis_budget(path, acks, rate) {
+        Ok(p) if p <= MATHIS_LOSS_MAX => Ok(p),
+        Ok(_) | Err(LossError::RateTooLow { .. }) => {
+            pftk_budget(path, &path.beyond_mathis(acks), rate)
+        }
+        Err(error) => Err(error),
+    };
+    Ok(RenoRange { low: budget(Acks::EverySecond)?, high: budget(Acks::Every)? })
+}
+
 /// What a TCP-friendly sender allows itself: 8 s / (RTT sqrt(2bp/3) +
 /// 3 T0 sqrt(3bp/8) p (1 + 32p²)), PFTK without a window and without its minimum.
 ///
@@ -288,6 +333,15 @@ impl Path {
     /// One segment in each round trip, bit/s.
     fn segment_bps(&self) -> Result<f64, LossError> {
         Ok(self.segment_bits()? / seconds(self.rtt)?)
+    }
+
+    /// PFTK's model for the two ends of [`reno_range`].
+    fn beyond_mathis(&self, acks: Acks) -> Pftk {
+        let rto = match acks {
+            Acks::Every => self.rtt,
+            Acks::EverySecond => self.rtt + RTO_MIN_LINUX,
+        };
+        Pftk { acks, rto, window: None }
     }
 
     /// Segments in flight at `rate`.
@@ -394,6 +448,28 @@ mod tests {
         check(&path(1448, 40), 1e-2, [3.547, 2.508, 2.254, 3.187, 3.547]);
         check(&path(1460, 21), 1e-5, [215.41, 152.32, 152.29, 215.37, 215.41]);
         check(&path(8948, 100), 1e-6, [876.72, 619.94, 619.93, 876.72, 4242.15]);
+    }
+
+    #[test]
+    fn beyond_a_hundredth_the_waits_for_lost_retransmissions_count() {
+        // 1448 bytes, 20 ms. By hand for 0.2, high: 0.02 sqrt(0.4/3) = 7.303 ms, and 0.02 x 3
+        // sqrt(0.075) x 0.2 x 2.28 = 7.493 ms: 11,584 bits each 14.796 ms. Low: 0.02 sqrt(0.8/3) =
+        // 10.328 ms and 0.22 x 1 x 0.456 = 100.32 ms: each 110.65 ms. Linux 6.18 over an emulated
+        // path of 20 ms got 1.12 and 0.55 Mbit/s, of 40 ms (eight flows, 14 s, Reno and CUBIC) 2.13,
+        // 2.00, 1.22 and 1.10.
+        for (p, rtt_ms, low, high, measured) in [
+            (0.1, 20, 0.3717, 1.7296, &[1.12][..]),
+            (0.2, 20, 0.1047, 0.7829, &[0.55]),
+            (0.02, 40, 1.3926, 2.3987, &[2.13, 2.00]),
+            (0.05, 40, 0.6487, 1.4144, &[1.22, 1.10]),
+        ] {
+            let range = reno_range(&path(1448, rtt_ms), p).expect("a possible path");
+            close(Ok(range.low), low * 1e6, 2e-4);
+            close(Ok(range.high), high * 1e6, 2e-4);
+            for rate in measured {
+                assert!((range.low..range.high).contains(&(rate * 1e6)), "{p}: {rate} {range:?}");
+            }
+        }
     }
 
     #[test]

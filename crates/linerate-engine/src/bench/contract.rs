@@ -117,10 +117,19 @@ fn train(plan: &BenchPlan, way: &Way, times: &[u64]) -> Vec<TrainFrame> {
     times.iter().enumerate().map(frame).collect()
 }
 
-/// When each frame was to be sent.
+/// When each frame was sent: when it was due, but after a pause of the tester at once.
 fn scheduled(way: &Way, trial: &TrainTrial) -> Vec<u64> {
     let fps = u128::from(trial.load_fps.max(1));
-    (0..way.sent.frames).map(|it| (u128::from(it) * 1_000_000_000 / fps) as u64).collect()
+    let due = |number: u64| (u128::from(number) * 1_000_000_000 / fps) as u64;
+    let mut pauses = way.sent.watched.pauses.iter().peekable();
+    let mut not_before = 0;
+    let at = |number: u64| {
+        while let Some(pause) = pauses.next_if(|pause| pause.sequence <= number) {
+            not_before = due(pause.sequence) + pause.late_ns;
+        }
+        due(number).max(not_before)
+    };
+    (0..way.sent.frames).map(at).collect()
 }
 
 /// When each frame was at the device: when it came, for one that came, and for one that was
@@ -266,6 +275,7 @@ fn told(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
     ServiceOutcome {
         counts: vec![counts],
         elapsed_ns: span.unwrap_or(0) + gap,
+        away_ns: outcome.ways.first().map_or(0, |way| way.sent.watched.away_ns),
         invalid: invalid.map(|it| Spoilt::Other(it.detail().to_owned())),
     }
 }
@@ -299,7 +309,7 @@ mod tests {
     use linerate_core::theory::token_bucket::TokenBucket;
     use linerate_core::units::{BitRate, Bytes};
 
-    use super::super::simulated::{Device, Simulated, plan};
+    use super::super::simulated::{Device, Late, Simulated, plan};
     use super::*;
 
     /// A policer of 1,000 frames/s of 64 bytes, 50 at once: 512,000 bit/s and 3,200 bytes.
@@ -339,6 +349,36 @@ mod tests {
         let loads: Vec<f64> = found.steps.iter().filter_map(|step| step.intended_fps).collect();
         assert_eq!(loads, [250.0, 500.0, 750.0, 1000.0, 1250.0, 1000.0]);
         assert!(found.steps[..4].iter().all(|step| step.sent == step.received));
+    }
+
+    #[test]
+    fn a_perfect_policer_is_never_convicted_however_late_the_tester() {
+        let ms = 1_000_000;
+        let mut kept = 0;
+        for seed in 1..=25 {
+            let late = Late { seed, jitter_ns: 3000, ..Late::default() };
+            let busy = Late { pause_ns: (ms / 10, 4 * ms), every_ns: (20 * ms, 200 * ms), ..late };
+            let held_up =
+                Late { pause_ns: (2 * ms, 15 * ms), every_ns: (100 * ms, 400 * ms), ..late };
+            for late in [late, busy, held_up] {
+                let bucket =
+                    TokenBucket::new(BitRate::from_bits_per_sec(512_000), Bytes::new(3200));
+                let device = Device { policers: vec![bucket.unwrap()], ..Device::default() };
+                let contract_of = BenchContract {
+                    cir: BitRate::from_bits_per_sec(512_000),
+                    cbs_bytes: 3200,
+                    eir: None,
+                    ebs_bytes: None,
+                };
+                let plan = BenchPlan { contract: Some(contract_of), ..plan(1_000_000_000) };
+                let mut bed = Simulated { late: Some(late), ..Simulated::new(device) };
+                let found = contract(&mut bed, &plan, 20_000).unwrap();
+                assert_ne!(found.as_ordered, Some(false), "{late:?}: {:?}", found.findings);
+                kept += usize::from(found.as_ordered == Some(true));
+            }
+        }
+        println!("{kept} of 75 were found as ordered, none otherwise");
+        assert!(kept >= 50, "{kept} of 75");
     }
 
     #[test]

@@ -1,28 +1,19 @@
-//! Tests at constant loads: flood, throughput, loss and overload curves, latency, soak.
+//! Tests at constant loads: flood, loss and overload curves, latency, soak.
 
 use linerate_core::bench::curve;
 use linerate_core::bench::latency::Delays;
 use linerate_core::bench::medium::is_tester_limited;
-use linerate_core::bench::pair::{Cause, Pair};
-use linerate_core::bench::search::{
-    Controller, Goal, GoalResult, Invalid as Spoilt, LoadTrial, MultiSearch, Range, Status,
-    TrialOutcome, Tried, Why,
-};
+use linerate_core::bench::search::{Controller, TrialOutcome};
 use linerate_core::bench::soak::{Interval, Intervals};
 use linerate_core::record::{
-    BenchGoal, BenchLatency, BenchPlan, BenchResult, BenchTest, Failure, Fault, GoalFound, Invalid,
-    LoadPoint, RateFound, Soak, TrialPort,
+    BenchLatency, BenchPlan, BenchTest, Failure, Fault, Invalid, LoadPoint, Soak,
 };
 
 use super::bed::{Ask, Bed, Ended, Outcome};
+use super::search::told;
 
 /// No search goes below this load, frames per second.
-const LEAST_FPS: u64 = 10;
-
-/// A load is offered when the rate of its frames is this share of it, as for a trial's validity:
-/// what was really offered is what a result says (RFC 2285 §3.5.2). Below, what is missing counts
-/// as lost (RFC 9971).
-const OFFERED: f64 = super::check::SHORT;
+pub(super) const LEAST_FPS: u64 = 10;
 
 /// What the loads of a device are held against.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +34,7 @@ impl Bounds {
         self.asked_max.map_or(most, |asked| asked.min(most)).max(LEAST_FPS)
     }
 
-    fn is_tester_limited(&self, fps: f64) -> bool {
+    pub(super) fn is_tester_limited(&self, fps: f64) -> bool {
         is_tester_limited(fps, self.tester_fps)
             && self.theoretical_fps.is_none_or(|it| fps < it * 0.999)
     }
@@ -53,136 +44,6 @@ impl Bounds {
 pub(super) fn flood(bed: &mut dyn Bed, plan: &BenchPlan) -> Result<LoadPoint, Ended> {
     let ask = Ask::new(BenchTest::Flood, None, plan.times.trial_ns);
     Ok(bed.trial(&ask)?.point())
-}
-
-/// Searches for the highest load of every goal at once.
-pub(super) fn throughput(
-    bed: &mut dyn Bed,
-    plan: &BenchPlan,
-    bounds: &Bounds,
-    found: &mut BenchResult,
-) -> Result<(), Ended> {
-    let range = Range { min_fps: LEAST_FPS, max_fps: bounds.max_fps() };
-    let mut goals: Vec<Goal> = plan.goals.iter().map(BenchGoal::search).collect();
-    // Cheap ones first: they leave bounds for the dear ones.
-    goals.sort_by_key(|goal| goal.duration_sum_ns);
-    let search = MultiSearch::new(goals, range)
-        .map_err(|error| Failure::new(Fault::Usage, "search for", "the throughput", error))?;
-    let mut search = search.ignoring_long_trials();
-    while let Some(trial) = search.next().trial() {
-        let outcome = match bed.trial(&ask_for(&trial)) {
-            Ok(outcome) => outcome,
-            Err(ended) => {
-                keep(&search, plan, bounds, found);
-                return Err(ended);
-            }
-        };
-        search.take(told(&trial, &outcome));
-    }
-    keep(&search, plan, bounds, found);
-    Ok(())
-}
-
-fn keep(search: &MultiSearch, plan: &BenchPlan, bounds: &Bounds, found: &mut BenchResult) {
-    let results = search.results();
-    let of_goal = |goal: &BenchGoal| {
-        results.iter().find(|result| result.goal.name == goal.name).map(|it| goal_found(it, bounds))
-    };
-    found.goals = plan.goals.iter().filter_map(of_goal).collect();
-    found.stalls_per_sec = stalls(&results, search.trace());
-}
-
-fn ask_for(trial: &LoadTrial) -> Ask {
-    Ask::new(BenchTest::Throughput, Some(trial.load_fps), trial.duration_ns)
-        .because(words(trial.why))
-}
-
-fn words(why: Why) -> String {
-    match why {
-        Why::WarmUp => "warm-up, does not count".to_owned(),
-        Why::Maximum => "the largest load first".to_owned(),
-        Why::Forwarded { at_fps } => format!("what came out at {at_fps} frames/s"),
-        Why::Lower { than_fps } => format!("{than_fps} frames/s were too many"),
-        Why::Higher { than_fps } => format!("{than_fps} frames/s were not the most"),
-        Why::Between { lower_fps, upper_fps } => {
-            format!("between {lower_fps} and {upper_fps} frames/s")
-        }
-        Why::Verify => "a lossy trial once more".to_owned(),
-        Why::Repeat => "not yet decided at this load".to_owned(),
-        Why::Listed => "next of the list".to_owned(),
-        Why::Unasked => "made beside the search".to_owned(),
-    }
-}
-
-/// A trial as the search is told of it. A generator that fell short and lost nothing is a load
-/// that could not be offered; the search knows that case.
-fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
-    // The worst port decides: a load is carried when each port's frames came through.
-    let worst =
-        outcome.trial.ports.iter().max_by_key(|port| (port.lost(), std::cmp::Reverse(port.sent)));
-    let (sent, received) = worst.map_or((0, 0), |port| in_time(port, trial));
-    let offered_fps = worst.map_or(0.0, |port| port.offered_fps.min(trial.load_fps as f64));
-    let loss_runs = worst.map(|port| port.loss_runs);
-    let invalid = match &outcome.trial.invalid {
-        None => None,
-        Some(Invalid::GeneratorShort { .. }) if received >= sent => None,
-        Some(Invalid::GeneratorShort { .. } | Invalid::StolenTime { .. }) => {
-            Some(Spoilt::GeneratorStarved)
-        }
-        Some(Invalid::CounterDrops { .. }) => Some(Spoilt::ReceiverDropped),
-        Some(Invalid::LinkDown { .. }) => Some(Spoilt::LinkDown),
-        Some(Invalid::Loop { .. }) => Some(Spoilt::Loop),
-        Some(Invalid::CountsDisagree { detail }) => Some(Spoilt::Other(detail.clone())),
-    };
-    let elapsed_ns = match sent > 1 && offered_fps > 0.0 {
-        true => (sent as f64 / offered_fps * 1e9) as u64,
-        false => trial.duration_ns,
-    };
-    let complete = TrialOutcome::complete(trial, sent, received);
-    TrialOutcome { loss_runs, invalid, elapsed_ns, ..complete }
-}
-
-/// Frames that were sent within the trial's time, and those of them that came: a generator that is
-/// behind sends all its frames, later.
-fn in_time(port: &TrialPort, trial: &LoadTrial) -> (u64, u64) {
-    let share = port.offered_fps / trial.load_fps.max(1) as f64;
-    // A single frame has no rate.
-    if port.sent < 2 || share >= OFFERED {
-        return (port.sent, port.received);
-    }
-    let sent = (trial.frames() as f64 * share) as u64;
-    let came = port.received as f64 / port.sent as f64;
-    (sent, (sent as f64 * came).round() as u64)
-}
-
-fn goal_found(result: &GoalResult, bounds: &Bounds) -> GoalFound {
-    let lower = result.lower_fps.map(|fps| carried(fps as f64, result.offered_fps));
-    let at_maximum = result.status == Status::AtMaximum;
-    GoalFound {
-        goal: result.goal.name.clone(),
-        lower_fps: lower,
-        upper_fps: result.upper_fps.map(|fps| fps as f64).filter(|_| !at_maximum),
-        conditional_fps: result.conditional_fps,
-        trials: u32::try_from(result.trials).unwrap_or(u32::MAX),
-        spent_ns: result.sending_ns,
-        tester_limited: result.is_tester_limit
-            || lower.is_some_and(|fps| bounds.is_tester_limited(fps)),
-        loss_ratio_below: result.zero_loss_bound(),
-    }
-}
-
-/// What the device carried at a load that it passed: a tester that paused offered less.
-fn carried(load_fps: f64, offered_fps: Option<f64>) -> f64 {
-    // Less than a frame in a thousand is the clock of counting.
-    offered_fps.filter(|it| *it < load_fps * 0.999).unwrap_or(load_fps)
-}
-
-/// How often the device stops for a moment, where that is what pulls strict below typical.
-fn stalls(results: &[GoalResult], trace: &[Tried]) -> Option<RateFound> {
-    let named = |name| results.iter().find(|it| it.goal.name.starts_with(name)).cloned();
-    let pair = Pair::compare(named("typical")?, named("strict")?, trace);
-    let Cause::Stalls { rate, .. } = pair.cause else { return None };
-    Some(RateFound { value: rate.per_second, low: rate.low_per_second, high: rate.high_per_second })
 }
 
 /// Loss at loads from the largest down, until two in a row lose nothing (RFC 2544 §26.3).
@@ -280,95 +141,6 @@ mod tests {
 
     fn bounds(tester_fps: f64) -> Bounds {
         Bounds { tester_fps, theoretical_fps: None, asked_max: None }
-    }
-
-    fn strict(seconds: u64) -> BenchGoal {
-        let ns = seconds * SECOND_NS;
-        BenchGoal { final_trial_ns: ns, duration_sum_ns: ns, ..BenchGoal::strict() }
-    }
-
-    fn searched(mut bed: Simulated, goals: Vec<BenchGoal>, tester_fps: f64) -> BenchResult {
-        let plan = BenchPlan { goals, ..plan(SECOND_NS) };
-        let mut found = BenchResult::default();
-        throughput(&mut bed, &plan, &bounds(tester_fps), &mut found).unwrap();
-        found
-    }
-
-    /// That the bounds hold the capacity: a buffer of a frame is one more in the whole trial.
-    fn check(found: &GoalFound, capacity: f64) {
-        let (lower, upper) = (found.lower_fps.unwrap(), found.upper_fps.unwrap());
-        assert!(lower <= capacity + 2.0 && lower >= capacity * 0.995 - 1.0, "{found:?}");
-        assert!(upper >= capacity && upper <= capacity * 1.006 + 2.0, "{found:?}");
-    }
-
-    #[test]
-    fn throughput_is_the_planted_capacity_to_within_the_width() {
-        for capacity_fps in [1000, 1250, 4000, 12_500] {
-            let device = Device { capacity_fps, buffer: 2, ..Device::default() };
-            let found = searched(Simulated::new(device), vec![strict(2)], 50_000.0);
-            check(&found.goals[0], capacity_fps as f64);
-            assert!(!found.goals[0].tester_limited);
-        }
-    }
-
-    #[test]
-    fn a_device_as_fast_as_the_tester_is_the_testers_limit() {
-        let found = searched(Simulated::new(Device::default()), vec![strict(1)], 5000.0);
-        let goal = &found.goals[0];
-        assert_eq!((goal.lower_fps, goal.upper_fps), (Some(5000.0), None));
-        assert!(goal.tester_limited);
-        // Nothing of 5000 frames was lost: below 3 / 5000.
-        assert!((goal.loss_ratio_below.unwrap() - 6e-4).abs() < 1e-9);
-    }
-
-    #[test]
-    fn what_a_tester_that_pauses_offered_is_what_a_device_carried() {
-        let trial = LoadTrial {
-            load_fps: 1000,
-            duration_ns: SECOND_NS,
-            stop_at_lost: None,
-            goal: 0,
-            why: Why::Maximum,
-        };
-        let at = |share: f64| {
-            let mut outcome =
-                Simulated::new(Device::default()).trial(&ask_for(&trial)).expect("a trial");
-            outcome.trial.ports[0].offered_fps = 1000.0 * share;
-            told(&trial, &outcome)
-        };
-        // 4 ms of pauses in a second: within the width of every goal, and said.
-        let paused = at(0.996);
-        assert_eq!(paused.loss_ratio(), 0.0);
-        let offered = paused.offered_fps().unwrap();
-        assert!((offered - 996.0).abs() < 1e-3, "{offered}");
-        assert_eq!(carried(1000.0, Some(offered)), offered);
-        // 10 ms are another load: what is missing counts as lost.
-        assert!((at(0.99).loss_ratio() - 0.01).abs() < 1e-9);
-        // The clock of a generator is no pause.
-        assert_eq!(carried(1000.0, at(0.9995).offered_fps()), 1000.0);
-    }
-
-    #[test]
-    fn trials_that_the_tester_spoilt_are_not_held_against_the_device() {
-        let device = Device { capacity_fps: 4000, buffer: 2, ..Device::default() };
-        let bed = Simulated { spoil_every: Some(3), ..Simulated::new(device) };
-        check(&searched(bed, vec![strict(2)], 50_000.0).goals[0], 4000.0);
-    }
-
-    #[test]
-    fn stalls_pull_strict_below_typical_and_are_counted() {
-        // Every 7 s nothing is forwarded for 20 ms, and eight frames fit in: above 400 frames/s
-        // such a trial of 1 s loses.
-        let stall = Some((7 * SECOND_NS, 20_000_000));
-        let device = Device { capacity_fps: 2000, buffer: 8, stall, ..Device::default() };
-        let goals = vec![strict(10), BenchGoal::typical()];
-        let found = searched(Simulated::new(device), goals, 10_000.0);
-        let typical = found.goals[1].lower_fps.unwrap();
-        assert!((1985.0..=2008.0).contains(&typical), "{typical}");
-        let strict = found.goals[0].lower_fps.unwrap();
-        assert!((300.0..=402.0).contains(&strict), "{strict}");
-        let stalls = found.stalls_per_sec.expect("they are what the two differ by");
-        assert!((stalls.low..=stalls.high).contains(&(1.0 / 7.0)), "{stalls:?}");
     }
 
     #[test]

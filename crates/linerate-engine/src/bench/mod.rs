@@ -13,6 +13,7 @@ mod contract;
 mod counter;
 mod frames;
 mod generator;
+mod hold;
 mod measure;
 mod neighbours;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod port;
 mod reach;
 mod reset;
 mod run;
+mod search;
 mod self_test;
 #[cfg(test)]
 mod simulated;

@@ -44,6 +44,8 @@ pub(super) struct Port {
     pub stream: u8,
     pub station: Station,
     pub facts: PortFacts,
+    /// A link without hardware: whatever is behind it runs on this machine.
+    pub is_virtual: bool,
     raw: RawPort,
     neighbours: Neighbours,
     keeper: Option<Keeper>,
@@ -95,6 +97,7 @@ impl Port {
             stream: u8::try_from(number).unwrap_or(u8::MAX),
             station,
             facts,
+            is_virtual: link.kind.is_some(),
             raw,
             neighbours: Neighbours::default(),
             keeper: None,

@@ -16,7 +16,7 @@ use super::places::Places;
 use super::reach;
 use super::self_test;
 use super::tester::Tester;
-use super::{addresses, blocking, burst, contract, reset};
+use super::{addresses, blocking, burst, contract, reset, search};
 use crate::context::Context;
 use crate::environment::local_end;
 
@@ -30,7 +30,13 @@ pub fn run(plan: &BenchPlan, places: &dyn Places, context: &mut Context<'_>) -> 
     record.ends = vec![local_end(None)];
     let mut found = BenchResult::default();
     match measure_all(plan, places, context, &mut found) {
-        Ok(()) => {}
+        Ok(()) => {
+            record.failure = without_result(&found);
+            if record.failure.is_some() {
+                let any = found.trials.iter().any(|trial| trial.invalid.is_none());
+                record.status = if any { Status::Partial } else { Status::Error };
+            }
+        }
         Err(Ended::Stopped) => record.status = Status::Interrupted,
         Err(Ended::Failed(failure)) => {
             let nothing = found.flood.is_none() && found.goals.is_empty();
@@ -44,6 +50,34 @@ pub fn run(plan: &BenchPlan, places: &dyn Places, context: &mut Context<'_>) -> 
     record.duration_ns = monotonic().nanos_since(begin);
     record
 }
+
+/// What the tester kept from having a result: a search that came to no end, or a test of which
+/// every trial was spoilt.
+fn without_result(found: &BenchResult) -> Option<Failure> {
+    let undecided = found.goals.iter().find_map(|goal| Some((goal, goal.unfinished.as_ref()?)));
+    if let Some((goal, reason)) = undecided {
+        let failure = Failure::new(
+            Fault::Instrument,
+            "search for",
+            format!("the {} rate", goal.goal),
+            reason,
+        );
+        return Some(failure.advise(LEAVE_ALONE));
+    }
+    for trial in &found.trials {
+        let mut same = found.trials.iter().filter(|other| other.test == trial.test);
+        if same.all(|other| other.invalid.is_some()) {
+            let reason = trial.invalid.as_ref().map_or("", |it| it.detail());
+            let count = found.trials.iter().filter(|other| other.test == trial.test).count();
+            let reason = format!("all of its trials ({count}) say nothing of the device: {reason}");
+            let failure = Failure::new(Fault::Instrument, "measure", trial.test.name(), reason);
+            return Some(failure.advise(LEAVE_ALONE));
+        }
+    }
+    None
+}
+
+const LEAVE_ALONE: &str = "leave the tester's processors alone, and measure again";
 
 fn measure_all(
     plan: &BenchPlan,
@@ -90,7 +124,7 @@ fn tests(
         let throughput = throughput_of(plan, bounds, found);
         match test {
             BenchTest::Flood => found.flood = Some(measure::flood(bed, plan)?),
-            BenchTest::Throughput => measure::throughput(bed, plan, bounds, found)?,
+            BenchTest::Throughput => search::throughput(bed, plan, bounds, found)?,
             BenchTest::LossCurve => {
                 measure::loss_curve(bed, plan, bounds, &mut found.loss_curve)?;
             }
@@ -176,11 +210,7 @@ fn caveats(found: &BenchResult) -> Vec<Caveat> {
             "{invalid} of {} trials say nothing of the device: {first}",
             found.trials.len()
         );
-        caveats.push(Caveat::new(
-            CaveatCode::TesterDisturbed,
-            detail,
-            "leave the tester's processors alone",
-        ));
+        caveats.push(Caveat::new(CaveatCode::TesterDisturbed, detail, LEAVE_ALONE));
     }
     caveats.extend(flow_control(found));
     caveats.extend(length_changed(found));

@@ -3,13 +3,17 @@
 
 use std::collections::VecDeque;
 
-use linerate_core::bench::{Received, Sent};
+use linerate_core::bench::{
+    FrameLoad, Pace, Received, SendWatch, Sent, WatchRule, Watched, WhenLate,
+};
 use linerate_core::record::{
     BenchFrames, BenchPlan, BenchTest, BenchTimes, BenchTrial, BenchWay, Invalid, TrialPort,
 };
 use linerate_core::theory::token_bucket::TokenBucket;
 
 use super::bed::{Ask, Bed, Ended, Learnt, Length, Outcome, Pattern, Way, What};
+use super::check::{self, Seen};
+use super::trial;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -49,6 +53,77 @@ impl Default for Device {
     }
 }
 
+/// How the tester is off its times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Late {
+    pub(super) seed: u64,
+    /// A frame leaves up to so many ns late.
+    pub(super) jitter_ns: u64,
+    /// Pauses of a length between these, after a time between those.
+    pub(super) pause_ns: (u64, u64),
+    pub(super) every_ns: (u64, u64),
+    /// The device stands still with the tester, and up to so long after it, at most twice as long
+    /// in all.
+    pub(super) skew_ns: u64,
+}
+
+impl Late {
+    /// A number from 0 to 2^64, one after the other (splitmix64, Steele et al. 2014).
+    fn next(&mut self) -> u64 {
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.seed;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn between(&mut self, (least, most): (u64, u64)) -> u64 {
+        least + self.next() % (most - least + 1)
+    }
+
+    /// Begins and ends of pauses until a time.
+    fn pauses(&mut self, until_ns: u64) -> Vec<(u64, u64)> {
+        let mut pauses = Vec::new();
+        let mut at = 0;
+        while self.every_ns.1 > 0 && at < until_ns {
+            at += self.between(self.every_ns);
+            let length = self.between(self.pause_ns);
+            pauses.push((at, at + length));
+            at += length;
+        }
+        pauses
+    }
+}
+
+/// When frames leave a generator that is off its times, as the real ones pace themselves.
+fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<u64>, Watched) {
+    /// What a generator takes for a frame at least.
+    const LEAST_NS: u64 = 250;
+    let Pace::Rate { frames_per_sec } = load.pace else { panic!("a rate") };
+    let rule = WatchRule::of(load, 1).expect("a rate");
+    let (step, part) = (SECOND_NS / frames_per_sec, SECOND_NS % frames_per_sec);
+    let (mut due, mut rest, mut free) = (0, 0, 0);
+    let mut watch = SendWatch::new(rule);
+    let mut pauses = pauses.iter().peekable();
+    let times = (0..load.frames).map(|number| {
+        let mut at = due.max(free) + late.between((0, late.jitter_ns));
+        while let Some((_, end)) = pauses.next_if(|(begin, _)| *begin <= at) {
+            at = at.max(*end);
+        }
+        let behind = at - due;
+        watch.leaves(number, at, behind);
+        if behind > 0 && behind >= load.when_late.moves_from_ns(rule.slack_ns) {
+            due = at - load.when_late.keeps_ns(rule.slack_ns);
+        }
+        due += step + (rest + part) / frames_per_sec;
+        rest = (rest + part) % frames_per_sec;
+        free = at + LEAST_NS;
+        at
+    });
+    let times = times.collect();
+    (times, watch.end())
+}
+
 /// A tester on such a device.
 #[derive(Debug)]
 pub(super) struct Simulated {
@@ -58,6 +133,10 @@ pub(super) struct Simulated {
     pub(super) ports: usize,
     /// Of so many trials one is spoilt, and loses half of its frames.
     pub(super) spoil_every: Option<usize>,
+    /// How it is off its times, if it is.
+    pub(super) late: Option<Late>,
+    /// Pauses of the device in the trial under way.
+    pub(super) standing: Vec<(u64, u64)>,
     /// Loads of all trials.
     pub(super) loads: Vec<Option<u64>>,
     pub(super) now_ns: u64,
@@ -72,6 +151,8 @@ impl Simulated {
             ceiling_fps: 1_000_000,
             ports: 2,
             spoil_every: None,
+            late: None,
+            standing: Vec::new(),
             loads: Vec::new(),
             now_ns: 0,
             frames: 0,
@@ -108,6 +189,8 @@ impl Simulated {
             _ => self.device.outage,
         };
         let mut policers = self.device.policers.clone();
+        let standing = self.standing.clone();
+        let mut standing_at = 0;
         let mut waiting: VecDeque<u64> = VecDeque::new();
         let mut forward = |at: u64| {
             self.frames += 1;
@@ -130,6 +213,13 @@ impl Simulated {
             if let Some((every, length)) = self.device.stall {
                 let into = (self.now_ns + from) % every;
                 from += length.saturating_sub(into);
+            }
+            while let Some((begin, end)) = standing.get(standing_at) {
+                if from < *begin {
+                    break;
+                }
+                from = from.max(*end);
+                standing_at += 1;
             }
             waiting.push_back(from + service_ns);
             Some(from + service_ns)
@@ -162,13 +252,30 @@ impl Simulated {
         vec![(free, to_free - held_up), (full, sent / 2)]
     }
 
-    fn way(&mut self, sender: usize, ask: &Ask) -> Way {
-        let (times, drop_at) = self.times(ask);
+    fn way(&mut self, sender: usize, ask: &Ask, when_late: WhenLate) -> Way {
+        let (mut times, drop_at) = self.times(ask);
+        let mut watched = Watched::default();
+        self.standing.clear();
+        if let (Some(mut late), Some(fps), None) = (self.late, ask.fps, ask.drop_to) {
+            let pace = Pace::Rate { frames_per_sec: fps.min(self.ceiling_fps) };
+            let frames = times.len() as u64;
+            let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
+            let pauses = late.pauses(4 * times.last().copied().unwrap_or(0) + SECOND_NS);
+            (times, watched) = departures(&load, &mut late, &pauses);
+            if late.skew_ns > 0 {
+                let skewed = |&(begin, end): &(u64, u64)| {
+                    (begin, end + late.between((0, late.skew_ns.min(end - begin))))
+                };
+                self.standing = pauses.iter().map(skewed).collect();
+            }
+            self.late = Some(late);
+        }
         let left = self.forward(ask, &times);
         let sent = Sent {
             frames: times.len() as u64,
             first_ns: self.now_ns,
             last_ns: self.now_ns + times.last().copied().unwrap_or(0),
+            watched,
             ..Sent::default()
         };
         let mut received = received(&times, &left, self.now_ns);
@@ -215,26 +322,43 @@ fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> Received {
     all
 }
 
-impl Bed for Simulated {
-    fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
+impl Simulated {
+    fn once(&mut self, ask: &Ask, when_late: WhenLate) -> Outcome {
         self.loads.push(ask.fps);
         let senders = ask.senders.clone().unwrap_or_else(|| vec![0]);
-        let ways: Vec<Way> = senders.iter().map(|sender| self.way(*sender, ask)).collect();
+        // Times of arrival are kept where frames are lost while the tester is away.
+        let told = Ask { arrivals: ask.arrivals || self.late.is_some(), ..ask.clone() };
+        let way = |sender: &usize| self.way(*sender, &told, when_late);
+        let ways: Vec<Way> = senders.iter().map(way).collect();
         let is_output = |at: usize| ask.outputs.as_ref().is_none_or(|it| it.contains(&at));
         let port = |(port, way): (&usize, &Way)| {
             let came = || way.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
-            TrialPort {
+            let watched = &way.sent.watched;
+            let mut found = TrialPort {
                 port: *port as u8,
                 sent: way.sent.frames,
                 offered_fps: way.sent.frames_per_sec().unwrap_or(0.0),
                 received: came().map(|it| it.frames).sum(),
                 loss_runs: came().map(|it| it.loss_runs).sum(),
+                could_lose: watched.could_lose,
+                away_ns: watched.away_ns,
+                steady_ns: watched.steady_ns,
+                steady_fps: watched.steady_fps(),
                 ..TrialPort::default()
+            };
+            if let Some(fps) = ask.fps {
+                let came: Vec<bool> = way.arrivals.iter().map(Option::is_some).collect();
+                found.lost_in_pauses = watched.lost_in_pauses(&came, fps as f64).min(found.lost());
             }
+            if when_late == WhenLate::KeepSchedule {
+                found.steady_ns = way.sent.last_ns - way.sent.first_ns;
+                found.steady_fps = way.sent.frames_per_sec();
+            }
+            found
         };
         let is_spoilt =
             self.spoil_every.is_some_and(|every| self.loads.len().is_multiple_of(every));
-        let trial = BenchTrial {
+        let mut trial = BenchTrial {
             test: ask.test,
             at_ns: self.now_ns,
             duration_ns: if let Length::Time(ns) = ask.length { ns } else { 0 },
@@ -245,9 +369,28 @@ impl Bed for Simulated {
             invalid: is_spoilt.then(|| Invalid::CounterDrops { detail: "a full ring".to_owned() }),
             why: ask.why.clone(),
         };
+        if self.late.is_some() && !is_spoilt {
+            let seen = Seen { before: &[], after: &[], counted: &[] };
+            let expected = ask.fps.map(|_| trial.ports[0].sent);
+            let invalid = check::invalid(&trial, &seen, expected);
+            trial.invalid = invalid.filter(|it| !ask.excuses(it));
+        }
+        let mut ways = ways;
+        if when_late == WhenLate::KeepSchedule && ask.test == BenchTest::Throughput {
+            ways.iter_mut().for_each(|way| way.sent.watched.pauses.clear());
+        }
         // A rest of a second lets every queue run empty.
         self.now_ns += ways[0].sent.last_ns - ways[0].sent.first_ns + SECOND_NS;
-        Ok(Outcome { trial, ways })
+        Outcome { trial, ways }
+    }
+}
+
+impl Bed for Simulated {
+    fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
+        if self.late.is_none() {
+            return Ok(self.once(ask, WhenLate::KeepSchedule));
+        }
+        trial::repeated(ask, |when_late| Ok(self.once(ask, when_late)))
     }
 
     fn tell(&mut self, _: &str) {}

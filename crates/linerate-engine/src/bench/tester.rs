@@ -205,7 +205,10 @@ impl<'a, 'b> Tester<'a, 'b> {
                 let Some(way) = senders.iter().position(|it| *it == usize::from(stream)) else {
                     continue;
                 };
-                if arrivals && received.frames > 0 {
+                // What was lost while the sender was away is told from the rest by its numbers.
+                let lost = ways[way].sent.frames > received.frames;
+                let look = arrivals || lost && !ways[way].sent.watched.pauses.is_empty();
+                if look && received.frames > 0 {
                     let came = self.ports[at].arrivals(stream)?;
                     join_arrivals(&mut ways[way].arrivals, came);
                 }

@@ -18,33 +18,57 @@ use super::places::inside;
 use super::reset::Job;
 use super::tester::Tester;
 
-/// How often a trial that says nothing about the device is made again. A search takes one that
-/// lost nothing for a load that could not be offered, and needs no other.
-fn again(trial: &BenchTrial) -> u32 {
-    match (trial.test, is_clean(trial)) {
-        (BenchTest::Throughput, true) => 0,
-        _ => 3,
+/// Makes a trial, and makes it again where it says nothing about the device.
+pub(super) fn repeated(
+    ask: &Ask,
+    mut once: impl FnMut(WhenLate) -> Result<Outcome, Ended>,
+) -> Result<Outcome, Ended> {
+    let mut tries = 0;
+    loop {
+        let outcome = once(when_late(ask))?;
+        if is_nearly(&outcome.trial) {
+            let made_up = once(WhenLate::KeepSchedule)?;
+            let carried = made_up.trial.invalid.is_none() && is_clean(&made_up.trial);
+            return Ok(if carried { made_up } else { outcome });
+        }
+        if outcome.trial.invalid.is_none() || tries >= again(&outcome.trial) {
+            return Ok(outcome);
+        }
+        tries += 1;
     }
+}
+
+/// How often a trial that says nothing about the device is made again. A search takes a load that
+/// the generator cannot send even without pauses for the tester's limit, and needs no other.
+fn again(trial: &BenchTrial) -> u32 {
+    let is_limit = trial.test == BenchTest::Throughput && is_clean(trial) && !keeps_its_rate(trial);
+    if is_limit { 0 } else { 3 }
 }
 
 fn is_clean(trial: &BenchTrial) -> bool {
     trial.ports.iter().all(|port| port.lost() == 0)
 }
 
+/// Whether the generator keeps the load's rate when nothing holds it up: it does unless so many
+/// frames without a pause between them were slower.
+pub(super) fn keeps_its_rate(trial: &BenchTrial) -> bool {
+    const FRAMES: f64 = 100.0;
+    let intended = trial.intended_fps.unwrap_or(0.0);
+    let is_slow = |port: &TrialPort| {
+        port.steady_fps.is_some_and(|fps| {
+            fps < intended * check::SHORT && fps * port.steady_ns as f64 / 1e9 >= FRAMES
+        })
+    };
+    !trial.ports.iter().any(is_slow)
+}
+
 /// Whether a load was nearly offered, and nothing was lost. When the tester's pauses are made up
 /// for in bursts it may be offered in full, and a device with room for these carries it.
 fn is_nearly(trial: &BenchTrial) -> bool {
     let intended = trial.intended_fps.unwrap_or(f64::INFINITY);
-    let nearly = trial.ports.iter().all(|port| port.offered_fps >= intended * NEARLY);
+    let nearly = trial.ports.iter().all(|port| port.offered_fps >= intended * check::NEARLY);
     trial.test == BenchTest::Throughput && trial.invalid.is_some() && is_clean(trial) && nearly
 }
-
-/// See [`is_nearly`].
-const NEARLY: f64 = 0.9;
-
-/// Frames that leave at once when a generator was held up: half of what the smallest buffers of
-/// devices hold.
-const BEHIND: u32 = 32;
 
 /// How often the trial's end is looked for.
 const LOOK: Duration = Duration::from_millis(2);
@@ -60,19 +84,7 @@ const ENDLESS: u64 = 1 << 40;
 
 impl Bed for Tester<'_, '_> {
     fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
-        let mut tries = 0;
-        loop {
-            let outcome = self.told_of(ask, when_late(ask.test))?;
-            if is_nearly(&outcome.trial) {
-                let made_up = self.told_of(ask, WhenLate::KeepSchedule)?;
-                let carried = made_up.trial.invalid.is_none() && is_clean(&made_up.trial);
-                return Ok(if carried { made_up } else { outcome });
-            }
-            if outcome.trial.invalid.is_none() || tries >= again(&outcome.trial) {
-                return Ok(outcome);
-            }
-            tries += 1;
-        }
+        repeated(ask, |when_late| self.told_of(ask, when_late))
     }
 
     fn tell(&mut self, text: &str) {
@@ -150,7 +162,21 @@ impl Tester<'_, '_> {
             way.drop_at = drop;
         }
         let ports = senders.iter().zip(&ways);
-        let ports = ports.map(|(port, way)| trial_port(*port, way, ask.outputs.as_deref()));
+        let ports = ports.map(|(port, way)| {
+            let mut found = trial_port(*port, way, ask.outputs.as_deref());
+            found.lost_in_pauses = self.lost_in_pauses(*port, &found, way, ask.fps);
+            if when_late == WhenLate::KeepSchedule {
+                // Pauses were made up for: the rate was kept for the whole of it.
+                found.steady_ns = way.sent.last_ns.saturating_sub(way.sent.first_ns);
+                found.steady_fps = way.sent.frames_per_sec();
+            }
+            found
+        });
+        let ports: Vec<TrialPort> = ports.collect();
+        if when_late == WhenLate::KeepSchedule && ask.test == BenchTest::Throughput {
+            // As above.
+            ways.iter_mut().for_each(|way| way.sent.watched.pauses.clear());
+        }
         let mut trial = BenchTrial {
             test: ask.test,
             at_ns: began.nanos_since(self.began),
@@ -159,7 +185,7 @@ impl Tester<'_, '_> {
                 Length::Frames(_) => monotonic().nanos_since(began),
             },
             intended_fps: ask.fps.map(|fps| fps as f64),
-            ports: ports.collect(),
+            ports,
             stolen_ns,
             pause_frames: Some(counted.iter().map(|(foreign, _)| foreign.pause).sum()),
             invalid: None,
@@ -194,6 +220,24 @@ impl Tester<'_, '_> {
             }
         }
         Ok(closed)
+    }
+
+    /// Lost frames near the tester's pauses, where the device is on this machine too; all that may
+    /// be near them where the counter keeps no times of arrival.
+    fn lost_in_pauses(&self, at: usize, port: &TrialPort, way: &Way, fps: Option<u64>) -> u64 {
+        let watched = &way.sent.watched;
+        let Some(fps) = fps.filter(|_| self.ports[at].is_virtual) else { return 0 };
+        if port.lost() == 0 || watched.pauses.is_empty() {
+            return 0;
+        }
+        let sent = usize::try_from(way.sent.frames).unwrap_or(usize::MAX);
+        let kept = sent.min(way.arrivals.len());
+        let came: Vec<bool> = if kept == 0 {
+            vec![false; sent.min(KEPT_MAX)]
+        } else {
+            way.arrivals[..kept].iter().map(Option::is_some).collect()
+        };
+        watched.lost_in_pauses(&came, fps as f64).min(port.lost())
     }
 
     fn loads(&self, ask: &Ask, when_late: WhenLate) -> Loads {
@@ -321,16 +365,17 @@ impl Tester<'_, '_> {
     }
 }
 
-/// A trial at a constant load holds at most [`BEHIND`] frames back and loses time otherwise: the
-/// burst after a pause of the tester would be a load that nobody asked for. Where frames are
-/// numbered in time, as in trains and when a device is away, the schedule counts.
-const fn when_late(test: BenchTest) -> WhenLate {
-    match test {
+/// A trial at a constant load keeps its pace and loses the time of a pause: the burst after it
+/// would be a load that nobody asked for. Where frames are numbered in time, as in trains and when
+/// a device is away, the schedule counts.
+const fn when_late(ask: &Ask) -> WhenLate {
+    match ask.test {
         BenchTest::Throughput
         | BenchTest::LossCurve
         | BenchTest::Latency
         | BenchTest::Overload
-        | BenchTest::Soak => WhenLate::Within(BEHIND),
+        | BenchTest::Soak => WhenLate::Steady,
+        BenchTest::Contract if matches!(ask.length, Length::Time(_)) => WhenLate::Steady,
         BenchTest::Flood
         | BenchTest::BackToBack
         | BenchTest::Recovery
@@ -340,6 +385,9 @@ const fn when_late(test: BenchTest) -> WhenLate {
         | BenchTest::Contract => WhenLate::KeepSchedule,
     }
 }
+
+/// Frames that are thought of where the counter keeps no times of arrival.
+const KEPT_MAX: usize = 1 << 20;
 
 /// Loads in turn as one: from the first one's first frame to the last one's last.
 fn joined(parts: &[Sent]) -> Sent {
@@ -354,6 +402,7 @@ fn joined(parts: &[Sent]) -> Sent {
         all.refused += sent.refused;
         all.late += sent.late;
         all.worst_late_ns = all.worst_late_ns.max(sent.worst_late_ns);
+        all.watched.join(&sent.watched);
     }
     all
 }
@@ -401,6 +450,11 @@ fn trial_port(port: usize, way: &Way, outputs: Option<&[usize]>) -> TrialPort {
         offered_fps: way.sent.frames_per_sec().unwrap_or(0.0),
         late: way.sent.late,
         worst_late_ns: way.sent.worst_late_ns,
+        could_lose: way.sent.watched.could_lose,
+        lost_in_pauses: 0,
+        away_ns: way.sent.watched.away_ns,
+        steady_ns: way.sent.watched.steady_ns,
+        steady_fps: way.sent.watched.steady_fps(),
         refused: way.sent.refused,
         received: sum(|it| it.frames),
         other_length: Some(sum(|it| it.wrong_length)),

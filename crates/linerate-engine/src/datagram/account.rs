@@ -175,6 +175,31 @@ impl Account {
         })
     }
 
+    /// The failure of a direction in which datagrams were sent and none is known to have arrived,
+    /// by the word of an end that looked; a test that was stopped at once sent none.
+    pub(crate) fn nothing_received(&self) -> Option<Failure> {
+        [Direction::Up, Direction::Down].into_iter().find_map(|way| {
+            let reports = || {
+                let both = self.local.iter().chain(&self.remote);
+                both.filter(move |report| report.direction == way).map(|report| &report.end)
+            };
+            let sent = reports().filter_map(|end| end.sent_datagrams.as_ref());
+            let sent: u64 = sent.map(|it| it.count).sum();
+            let received = reports().filter_map(|end| end.received_datagrams.as_ref());
+            let received = received.map(|it| it.all.received).reduce(u64::saturating_add)?;
+            (sent > 0 && received == 0).then(|| {
+                let object = match way {
+                    Direction::Up => "the datagrams of this host",
+                    Direction::Down => "the datagrams of the server",
+                };
+                let reason = format!("none of {sent} arrived");
+                Failure::new(Fault::Unreachable, "receive", object, reason).advise(
+                    "look for a firewall, a smaller MTU (-l), or too small a receive buffer",
+                )
+            })
+        })
+    }
+
     /// What was known of a stream at the end of each interval that both ends have sampled.
     pub(crate) fn known(&self, direction: Direction, flow: u16) -> Vec<Known> {
         let (sent, received) = match client_side(direction) {
@@ -291,6 +316,39 @@ mod tests {
             account.remote_interval(vec![*received], &mut watch);
         }
         rows
+    }
+
+    #[test]
+    fn nothing_received_of_what_was_sent_is_a_failure_and_silence_is_not() {
+        use linerate_core::record::{DatagramTally, FlowEnd, ReceivedDatagrams, SentDatagrams};
+        let report = |end: FlowEnd| EndReport {
+            direction: Direction::Down,
+            flow: 0,
+            end,
+            syn: None,
+            client_addr: String::new(),
+            failure: None,
+            stolen_ratio: None,
+        };
+        let sent = |count| FlowEnd {
+            sent_datagrams: Some(SentDatagrams { count, ..SentDatagrams::default() }),
+            ..FlowEnd::default()
+        };
+        let received = |received| {
+            let all = DatagramTally { received, ..DatagramTally::default() };
+            let received_datagrams = Some(ReceivedDatagrams { all, ..Default::default() });
+            FlowEnd { received_datagrams, ..FlowEnd::default() }
+        };
+        let of = |ends: Vec<FlowEnd>| {
+            let local = ends.into_iter().map(report).collect();
+            Account { local, ..Account::default() }.nothing_received()
+        };
+        let failure = of(vec![sent(7), received(0)]).expect("none of 7");
+        assert!(failure.to_string().contains("none of 7 arrived"), "{failure}");
+        assert_eq!(of(vec![sent(7), received(1)]), None);
+        assert_eq!(of(vec![sent(7), received(0), received(1)]), None, "one of two streams");
+        assert_eq!(of(vec![sent(0), received(0)]), None, "nothing was sent");
+        assert_eq!(of(vec![sent(7)]), None, "a receiver that tells nothing");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use linerate_core::record::{
     Caveat, CaveatCode, Ceiling, CeilingInput, Direction, Family, Flow, FlowEnd, Interface,
-    ReceivedDatagrams, Record, Rung, Side, UdpPlan, Via,
+    ReceivedDatagrams, Record, Rung, Side, UdpPlan, Via, dropped_at_interface,
 };
 use linerate_core::theory::framing::{Segment, Transport};
 
@@ -87,6 +87,7 @@ pub(super) fn caveats(record: &Record, plan: &UdpPlan, account: &Account) -> Vec
         caveats.extend(run_queue_wait(&record.flows, side));
     }
     caveats.extend(receive_drops(&record.flows));
+    caveats.extend(interface_drops(&record.flows));
     caveats.extend(one_sided(plan));
     caveats.extend(pace(&record.flows, plan));
     caveats.extend(record.search.as_ref().into_iter().flat_map(search_account::caveats));
@@ -119,6 +120,22 @@ fn receive_drops(flows: &[Flow]) -> Option<Caveat> {
             CaveatCode::ReceiveDrops,
             format!("the receiver's own socket had no room for {here} of {lost} datagrams lost"),
             "not the path: raise net.core.rmem_max there, use -w, or send more slowly",
+        )
+    })
+}
+
+/// Losses of the sender's own.
+fn interface_drops(flows: &[Flow]) -> Option<Caveat> {
+    let of = |way: Direction| flows.iter().filter(move |flow| flow.direction == way);
+    let dropped = [Direction::Up, Direction::Down].map(|way| dropped_at_interface(of(way)));
+    let dropped: u64 = dropped.into_iter().flatten().sum();
+    let lost: u64 = receivers(flows).map(|it| it.measured.lost).sum();
+    let of_lost = if lost > 0 { format!(" of {lost} lost") } else { String::new() };
+    (dropped > 0).then(|| {
+        Caveat::new(
+            CaveatCode::OwnInterfaceDrops,
+            format!("the sender's own interface dropped {dropped} datagrams{of_lost}"),
+            "not the path: send below the rate of that interface (-b), or give it a longer queue",
         )
     })
 }

@@ -78,6 +78,7 @@ pub(crate) fn run_by(
     }
     (context.watch)(&Event::Plan(record.plan.clone()));
     let result = server.and_then(|server| measure(&plan, server, (context, &mut account)));
+    let result = result.and_then(|()| account.nothing_received().map_or(Ok(()), Err));
     if let Err(failure) = result {
         let measured = account.has_samples();
         record.status = if measured { Status::Partial } else { Status::Error };

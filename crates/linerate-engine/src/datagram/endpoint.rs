@@ -24,9 +24,16 @@ use super::search_sender::{self, Steering};
 use super::sender::Sender;
 use crate::environment::StolenTime;
 
-/// Largest buffer that a socket asks for where the test names none, and all of a test's together.
+/// Largest buffer that a receiver's socket asks for where the test names none, and all of a test's
+/// together; and that of a search, whose rates are to be offered whatever the link makes of them.
 const BUFFER_BYTES_MAX: u64 = 32 << 20;
 const BUFFERS_BYTES_MAX: u64 = 64 << 20;
+
+/// The largest buffer of one socket of a test.
+pub(super) fn buffer_bytes_max(request: &UdpRequest) -> u64 {
+    let streams = u64::from(request.streams) * request.each_direction().len() as u64;
+    (BUFFERS_BYTES_MAX / streams.max(1)).min(BUFFER_BYTES_MAX)
+}
 
 /// The streams of one end of a test.
 pub(crate) struct Endpoint {
@@ -89,11 +96,10 @@ fn opened(
     local: SocketAddr,
     shared: bool,
 ) -> linerate_sys::Result<DatagramSocket> {
-    let streams = u64::from(request.streams) * request.each_direction().len() as u64;
     let options = DatagramOptions {
         local,
         window_bytes: request.window_bytes,
-        buffer_bytes_max: (BUFFERS_BYTES_MAX / streams.max(1)).min(BUFFER_BYTES_MAX),
+        buffer_bytes_max: buffer_bytes_max(request),
         dscp: request.dscp,
         shared,
     };

@@ -2,7 +2,7 @@
 
 use linerate_core::record::{
     DatagramTally, Direction, End, Flow, FlowEnd, MetricId, ReceivedDatagrams, Record,
-    SentDatagrams, Series, Side, Stat, Summary, UdpPlan,
+    SentDatagrams, Series, Side, Stat, Summary, UdpPlan, dropped_at_interface,
 };
 use linerate_core::stats::jain_index;
 use linerate_proto::native::EndReport;
@@ -144,6 +144,9 @@ fn count_rows(flows: &[&Flow]) -> Vec<Summary> {
     let mut ends = flows.iter().filter_map(|flow| self::received(flow));
     if here > 0 || ends.any(|it| it.socket_drops.is_some()) {
         rows.insert(2, row(MetricId::DatagramsLostHere, here as f64));
+    }
+    if let Some(dropped) = dropped_at_interface(flows.iter().copied()) {
+        rows.push(row(MetricId::DatagramsDroppedAtSender, dropped as f64));
     }
     if received + lost > 0 {
         let ratio = lost as f64 / (received + lost) as f64;

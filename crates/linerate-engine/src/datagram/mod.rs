@@ -18,6 +18,7 @@ mod patience;
 mod progress;
 mod pulse;
 mod receiver;
+mod room;
 mod schedule;
 mod search;
 mod search_account;
@@ -25,5 +26,6 @@ mod search_receiver;
 mod search_sender;
 mod sender;
 mod serve;
+mod way_out;
 
 pub use client::run;

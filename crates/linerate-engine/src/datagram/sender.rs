@@ -14,20 +14,23 @@ use linerate_core::units::BitRate;
 use linerate_proto::native::{UdpCounts, UdpRequest, UdpSent};
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::datagram_socket::{
-    BUFFER_BYTES, DatagramSocket, JOINED_MAX, SENDS_MAX, SendBatch, is_unjoinable,
+    BUFFER_BYTES, DatagramSocket, JOINED_MAX, SENDS_MAX, SendBatch, is_refused_by_link,
+    is_unjoinable,
 };
-use linerate_sys::netlink::disciplines_to;
 use linerate_sys::poll;
 use linerate_sys::thread::{cost, id, tighten_timer_slack};
 
 use super::client::header_bytes;
 use super::credit::PATIENCE;
+use super::endpoint::buffer_bytes_max;
 use super::evenness::Evenness;
 use super::layout::{Layout, Leaving};
 use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches, is_pause};
 use super::pulse::{Pulse, silent};
-use super::schedule::Schedule;
+use super::room::{self, Room};
+use super::schedule::{LEAD_NS, Schedule};
 use super::search_sender::Steering;
+use super::way_out::WayOut;
 use crate::failure::words_of;
 use crate::throughput::cost_since;
 
@@ -72,6 +75,12 @@ struct Sending {
     begin: MonoTime,
     deadline: MonoTime,
     batch: SendBatch,
+    /// The most datagrams of one buffer.
+    joined_most: usize,
+    way: WayOut,
+    room: Room,
+    /// One buffer a call: of several, a call does not tell which one the link refused.
+    singly: bool,
     schedule: Option<Schedule>,
     evenness: Evenness,
     pulse: Pulse,
@@ -103,6 +112,7 @@ impl Sender {
             steering.begin(sending.begin);
         }
         let mut failure = self.send_all(&mut sending).err();
+        self.socket.tell_refusals(false);
         let span_ns = sending.span_ns();
         let cost = cost_since(before);
         self.finish(&sending, span_ns);
@@ -118,7 +128,9 @@ impl Sender {
         // The many paces of a search have no mean one.
         let pace = sending.schedule.filter(|_| self.steering.is_none()).map(kept);
         let held_ns = sending.pulse.credit().is_granted().then_some(sending.held_ns);
-        let account = SentDatagrams { pace, held_ns, ..sending.account };
+        let whole = self.fits_packets();
+        let interface_drops = sending.way.dropped().filter(|_| whole);
+        let account = SentDatagrams { pace, held_ns, interface_drops, ..sending.account };
         Outcome {
             sent: Some(account),
             begin: sending.measured_from,
@@ -133,16 +145,13 @@ impl Sender {
 
     fn begin(&self, begin: MonoTime) -> Sending {
         let size = self.request.size_bytes as usize;
-        let pace = self.request.pace_bps.map(BitRate::from_bits_per_sec);
-        let schedule = pace.map(|pace| Schedule::starting_at(pace, size, begin));
-        let schedule = schedule.map(|schedule| schedule.in_bursts(self.burst));
-        // What the kernel holds back already would leave at a rate that is steered away from.
-        let even = self.steering.is_none() && self.burst.is_none();
-        let by_kernel = even && kernel_paces(&self.socket);
-        let schedule = schedule.map(|schedule| match by_kernel {
-            true => schedule.kept_by_kernel(),
-            false => schedule,
-        });
+        let way = WayOut::of(&self.socket);
+        self.socket.tell_refusals(true);
+        let schedule = self.schedule(begin, &way);
+        if let Some(bytes) = self.send_room(schedule.as_ref(), &way) {
+            // Less than that holds the sender back, which the record tells.
+            let _ = self.socket.set_send_room(bytes);
+        }
         let most = self.joined();
         let count = match &schedule {
             Some(_) if self.steering.is_some() => (most * FAST_BUFFERS).max(SENDS_MAX),
@@ -157,10 +166,47 @@ impl Sender {
         let mut batch = SendBatch::new(size, joined, count, pattern);
         let length = self.head.len().min(size);
         batch.datagrams_mut().for_each(|it| it[..length].copy_from_slice(&self.head[..length]));
-        self.sending(begin, batch, schedule)
+        self.sending(begin, (batch, way), schedule)
     }
 
-    fn sending(&self, begin: MonoTime, batch: SendBatch, schedule: Option<Schedule>) -> Sending {
+    fn schedule(&self, begin: MonoTime, way: &WayOut) -> Option<Schedule> {
+        let pace = BitRate::from_bits_per_sec(self.request.pace_bps?);
+        let schedule = Schedule::starting_at(pace, self.request.size_bytes as usize, begin);
+        let schedule = schedule.in_bursts(self.burst);
+        if self.steering.is_some() {
+            // What the kernel holds back already would leave at a rate that is steered away from.
+            return Some(schedule.always_gentle());
+        }
+        let by_kernel = self.burst.is_none() && way.holds_back() && self.socket.time_sends();
+        Some(if by_kernel { schedule.kept_by_kernel() } else { schedule })
+    }
+
+    /// Room for what is to wait on this host, where that is more than the kernel's default: all of
+    /// what a search offers, what the kernel holds back for a pace, and what a fast link is late
+    /// to tell of.
+    fn send_room(&self, schedule: Option<&Schedule>, way: &WayOut) -> Option<u64> {
+        if self.request.window_bytes.is_some() {
+            return None;
+        }
+        let size = self.request.size_bytes as usize;
+        let paced = schedule.filter(|it| it.is_kept_by_kernel()).and(self.request.pace_bps);
+        let wanted = match (paced, way.speed_bps) {
+            _ if self.steering.is_some() => 2 * buffer_bytes_max(&self.request),
+            (Some(pace), _) => room::of_span(pace, u128::from(LEAD_NS) * 2, size),
+            (None, speed) => room::of_link(speed?, size),
+        };
+        let wanted = wanted.min(2 * buffer_bytes_max(&self.request));
+        self.socket.send_room().is_none_or(|it| wanted > it.room_bytes.into()).then_some(wanted)
+    }
+
+    fn sending(
+        &self,
+        begin: MonoTime,
+        (batch, way): (SendBatch, WayOut),
+        schedule: Option<Schedule>,
+    ) -> Sending {
+        let elastic = schedule.is_none() && self.request.window_bytes.is_none();
+        let began = self.socket.send_room().filter(|_| elastic);
         let deadline = match self.request.finish {
             Finish::TimeNs(ns) => begin.nanos().saturating_add(self.request.omit_ns + ns),
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
@@ -168,13 +214,19 @@ impl Sender {
         Sending {
             begin,
             deadline: MonoTime::from_nanos(deadline),
+            joined_most: batch.joined(),
             batch,
+            room: Room::of(self.request.size_bytes as usize, way.queues(), began, begin),
+            way,
+            singly: false,
             schedule,
             evenness: Evenness::starting_at(begin),
             pulse: Pulse::starting_at(self.tag, begin),
             looked: begin,
             account: SentDatagrams {
                 size_bytes: self.request.size_bytes,
+                refused: Some(0),
+                refusals: Some(0),
                 ..SentDatagrams::default()
             },
             times: Vec::with_capacity(SENDS_MAX),
@@ -190,14 +242,22 @@ impl Sender {
     /// Datagrams that may go in one buffer: as many as an IP packet of the largest size holds, and
     /// none beside it where each is longer than the route's packets.
     fn joined(&self) -> usize {
-        let size = self.request.size_bytes as usize;
-        let local = self.socket.local_address().map(|address| address.ip());
-        let headers = local.map_or(0, |address| header_bytes(address) as usize);
-        let whole = self.socket.mtu_bytes().is_none_or(|mtu| size + headers <= mtu as usize);
-        if !self.request.joined || !whole {
+        if !self.request.joined || !self.fits_packets() {
             return 1;
         }
-        ((BUFFER_BYTES - 1 - headers) / size).clamp(1, JOINED_MAX)
+        let size = self.request.size_bytes as usize;
+        ((BUFFER_BYTES - 1 - self.header_bytes()) / size).clamp(1, JOINED_MAX)
+    }
+
+    /// Whether each datagram leaves in one packet.
+    fn fits_packets(&self) -> bool {
+        let bytes = self.request.size_bytes as usize + self.header_bytes();
+        self.socket.mtu_bytes().is_none_or(|mtu| bytes <= mtu as usize)
+    }
+
+    fn header_bytes(&self) -> usize {
+        let local = self.socket.local_address().map(|address| address.ip());
+        local.map_or(0, |address| header_bytes(address) as usize)
     }
 
     fn send_all(&self, sending: &mut Sending) -> Result<(), String> {
@@ -223,6 +283,7 @@ impl Sender {
             if wanted == 0 {
                 continue;
             }
+            let wanted = self.share(sending, wanted);
             let granted = self.take_budget(wanted);
             let planned = sending.plan_departures(granted, now);
             let result = self.send_batch(sending, planned);
@@ -241,13 +302,18 @@ impl Sender {
         self.write_heads(sending, count);
         let mut sent = 0;
         while sent < count {
-            let result = sending.hand_over(&self.socket, sent, count);
+            let most = sending.at_once(count - sent);
+            let result = sending.hand_over(&self.socket, sent, sent + most);
             sending.calls += 1;
             match result {
                 Ok(taken) => {
                     sending.note_joined(taken);
+                    if taken < most {
+                        self.held_up(sending);
+                    }
                     sent += taken;
                 }
+                Err(error) if is_refused_by_link(&error) => sent += self.refused(sending, most),
                 Err(error) if is_pause(&error) => {
                     if self.told_to_stop() || self.look(sending, monotonic()) {
                         return Ok(sent);
@@ -257,11 +323,60 @@ impl Sender {
                     // Times are those of buffers as they were planned.
                     sending.schedule = sending.schedule.map(Schedule::kept_by_sender);
                     self.join_fewer(&mut sending.batch);
+                    sending.joined_most = sending.batch.joined();
                 }
                 Err(error) => return Err(format!("send: {}", words_of(&error))),
             }
         }
         Ok(sent)
+    }
+
+    /// As many of `wanted` datagrams as find room before the link, and joined as that allows.
+    fn share(&self, sending: &mut Sending, wanted: usize) -> usize {
+        let by_kernel = sending.schedule.is_some_and(|it| it.is_kept_by_kernel());
+        if sending.joined_most == 1 || by_kernel || !sending.room.bounds_joining() {
+            return wanted;
+        }
+        let Some(room) = self.socket.send_room() else { return wanted };
+        let (count, joined) = sending.room.share(room, wanted, sending.joined_most);
+        sending.batch.join(joined);
+        count
+    }
+
+    /// The link refused the first buffer of `most` datagrams: gives how many those are. They count
+    /// as sent, and as dropped by this host.
+    fn refused(&self, sending: &mut Sending, most: usize) -> usize {
+        let count = most.min(sending.batch.joined());
+        let now = monotonic();
+        if self.measures(sending) {
+            *sending.account.refused.get_or_insert_default() += count as u64;
+            *sending.account.refusals.get_or_insert_default() += 1;
+        }
+        sending.singly = true;
+        let less = self.socket.send_room().and_then(|room| sending.room.refused(room, now));
+        self.set_room(less);
+        count
+    }
+
+    /// A call ended before the last of its buffers. Unless it had waited for room for all of the
+    /// socket's time-out, the link refused one, which is then sent again.
+    fn held_up(&self, sending: &mut Sending) {
+        let since = sending.times.first().map_or(Duration::ZERO, |at| monotonic().since(*at));
+        if !sending.singly && since < CALL_TIMEOUT && self.measures(sending) {
+            *sending.account.refusals.get_or_insert_default() += 1;
+        }
+        sending.singly = true;
+    }
+
+    /// Whether the datagrams that are to leave now count.
+    fn measures(&self, sending: &Sending) -> bool {
+        let at = sending.times.first().copied().unwrap_or(sending.begin);
+        at.nanos_since(sending.begin) >= self.request.omit_ns
+    }
+
+    fn set_room(&self, bytes: Option<u64>) {
+        // Where the kernel refuses, the room stays what it was.
+        bytes.iter().for_each(|bytes| drop(self.socket.set_send_room(*bytes)));
     }
 
     /// Numbers the datagrams; those that leave together carry one time.
@@ -305,6 +420,9 @@ impl Sender {
         sending.account.count += count as u64;
         if at.nanos_since(sending.begin) >= self.request.omit_ns {
             sending.account.measured += count as u64;
+            if sending.measured_from.is_none() && self.request.omit_ns > 0 {
+                sending.way.count_from_here();
+            }
             // By the schedule, a stream that keeps it takes a gap for each datagram.
             let from = sending.schedule.as_ref().map_or(at, Schedule::scheduled);
             sending.measured_from.get_or_insert(from);
@@ -320,6 +438,8 @@ impl Sender {
     /// Takes signs of life; true when the other end fell silent.
     fn look(&self, sending: &mut Sending, now: MonoTime) -> bool {
         sending.looked = now;
+        self.socket.forget_errors();
+        self.set_room(sending.room.turn(now));
         if !self.layout.own {
             return false;
         }
@@ -445,6 +565,12 @@ impl Sending {
         }
     }
 
+    /// Datagrams of the next call, at most `rest`.
+    fn at_once(&self, rest: usize) -> usize {
+        let buffers = if self.singly { 1 } else { SENDS_MAX };
+        rest.min(buffers * self.batch.joined())
+    }
+
     /// Counts datagrams that the kernel took in one call.
     fn note_joined(&mut self, taken: usize) {
         let most = taken.min(self.batch.joined());
@@ -465,35 +591,7 @@ impl Sending {
     }
 }
 
-/// Whether the kernel holds each buffer of a socket back until the time that it is given: with the
-/// queueing discipline fq, alone or below mq, on the link by which it sends (tc-fq(8)).
-fn kernel_paces(socket: &DatagramSocket) -> bool {
-    let peer = socket.peer_address().map(|peer| peer.ip());
-    let kinds = peer.and_then(|peer| disciplines_to(peer).ok()).unwrap_or_default();
-    holds_back(&kinds) && socket.time_sends()
-}
-
-fn holds_back(kinds: &[String]) -> bool {
-    let fq = |kind: &String| kind == "fq";
-    kinds.iter().any(fq) && kinds.iter().all(|kind| fq(kind) || kind == "mq")
-}
-
 /// Contents are never looked at: a multiplicative sequence, not compressible by runs.
 fn pattern(at: usize) -> u8 {
     ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fq_alone_or_below_mq_holds_datagrams_back_and_nothing_else_does() {
-        let holds =
-            |kinds: &[&str]| holds_back(&kinds.iter().map(|&it| it.into()).collect::<Vec<_>>());
-        assert!(holds(&["fq"]) && holds(&["mq", "fq", "fq"]));
-        for others in [&[][..], &["noqueue"], &["mq"], &["fq_codel"], &["mq", "fq", "fq_codel"]] {
-            assert!(!holds(others), "{others:?}");
-        }
-    }
 }

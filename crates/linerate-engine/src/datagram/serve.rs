@@ -16,6 +16,7 @@ use linerate_sys::clock::{monotonic, random_bytes, sleep};
 use super::endpoint::{Endpoint, Place, open_socket};
 use super::opening::{Awaiting, TURN};
 use super::pulse;
+use crate::served;
 use crate::throughput::{Admission, Demand, GRACE, LOOK, LOOK_AT_END, Session, plain};
 
 /// A client has this long for the next step of the set-up: a place is not held longer for one
@@ -186,11 +187,11 @@ fn look(now: MonoTime, end: MonoTime) -> Duration {
 }
 
 fn log_line(reports: &[EndReport]) -> String {
-    let noun = if reports.len() == 1 { "stream" } else { "streams" };
     let received = reports.iter().filter_map(|report| report.end.received_datagrams.as_ref());
     let (received, lost) = received
         .fold((0, 0), |(received, lost), it| (received + it.all.received, lost + it.all.lost));
     let sent: u64 =
         reports.iter().filter_map(|it| it.end.sent_datagrams.as_ref()).map(|it| it.count).sum();
-    format!("{} UDP {noun}, {sent} datagrams sent, {received} received, {lost} lost", reports.len())
+    let ways = served::line(reports);
+    format!("udp {ways}; {sent} datagrams sent, {received} received, {lost} lost")
 }

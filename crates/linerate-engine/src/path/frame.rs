@@ -18,6 +18,12 @@ const GSO_UDP: u8 = 5;
 pub(super) const GSO_ECN: u8 = 0x80;
 
 const TCP: u8 = 6;
+/// Group membership of IPv4 (RFC 3376 §4).
+const IGMP: u8 = 2;
+const ICMPV6: u8 = 58;
+/// Types of ICMPv6 by which hosts and routers find each other and tell groups: RFC 4861 §4, RFC 3810
+/// §5.
+const OF_HOSTS: [u8; 9] = [130, 131, 132, 133, 134, 135, 136, 137, 143];
 const UDP: u8 = 17;
 
 /// What cuts a super-packet into segments.
@@ -81,6 +87,9 @@ pub(super) struct Frame {
     pub(super) flow: u32,
     pub(super) ecn: Ecn,
     pub(super) dont_fragment: bool,
+    /// The host sends it for itself: it finds neighbours or tells groups. Programs cannot know when
+    /// it does, so a list of packets does not count it.
+    pub(super) is_housekeeping: bool,
 }
 
 impl Frame {
@@ -96,6 +105,8 @@ impl Frame {
             flow: 0,
             ecn: Ecn::NotCapable,
             dont_fragment: true,
+            // ARP, and what else is no IP.
+            is_housekeeping: true,
         };
         let ip = bytes.get(ip_at..).unwrap_or_default();
         let is_ip = match kind {
@@ -120,12 +131,14 @@ impl Frame {
         // More fragments, or an offset: the ports are in the first alone.
         let ports = if fragment & 0x3fff == 0 { usize::from(ip[0] & 15) * 4 } else { ip.len() };
         self.flow = flow(&ip[12..20], ip[9], ip.get(ports..));
+        self.is_housekeeping = ip[9] == IGMP;
     }
 
     fn read_ipv6(&mut self, ip: &[u8]) {
         self.version = 6;
         self.ecn = Ecn::from_bits(ip[1] >> 4);
         self.flow = flow(&ip[8..40], ip[6], ip.get(40..));
+        self.is_housekeeping = is_housekeeping_v6(ip);
     }
 
     fn read_super_packet(&mut self, bytes: &[u8]) {
@@ -182,7 +195,7 @@ impl Frame {
     /// Segment `index` as the elements see it.
     pub(super) fn packet(&self, index: u16, tag: u64) -> Packet {
         Packet {
-            number: 0,
+            number: if self.is_housekeeping { Packet::UNNUMBERED } else { 0 },
             ip_bytes: self.ip_bytes(index),
             flow: self.flow,
             ecn: self.ecn,
@@ -196,6 +209,15 @@ impl Frame {
 /// Most bytes of virtio, Ethernet, IP and TCP headers: 10 + 14 + 60 + 60, and room for extension
 /// headers of IPv6.
 pub(super) const MAX_HEADER_BYTES: usize = 256;
+
+/// Of at least 40 bytes. Messages on groups have a hop-by-hop header of 8 bytes (RFC 3810 §5).
+fn is_housekeeping_v6(ip: &[u8]) -> bool {
+    let (protocol, at) = match ip[6] {
+        0 => (ip.get(40).copied(), 48),
+        protocol => (Some(protocol), 40),
+    };
+    protocol == Some(ICMPV6) && ip.get(at).is_some_and(|kind| OF_HOSTS.contains(kind))
+}
 
 /// One number for addresses, protocol and ports: multiplicative mixing, eight bytes at a time.
 fn flow(addresses: &[u8], protocol: u8, transport: Option<&[u8]>) -> u32 {

@@ -1,8 +1,9 @@
 //! Where the bytes of packets are while the path has them: a ring of memory, filled at one end.
 //!
 //! A super-packet is kept until the last of its segments has left or is lost. The ring is free
-//! again from its oldest packet on; an empty one starts over at the same, warm, bytes. Nothing is
-//! allocated after the start.
+//! again from both ends: behind the oldest packets that left, and before the newest that a full
+//! queue lost at once, so that any overload leaves it room. An empty one starts over at the same,
+//! warm, bytes. Nothing is allocated after the start.
 
 use std::collections::VecDeque;
 
@@ -114,6 +115,11 @@ impl Hold {
         while self.held.front().is_some_and(|oldest| oldest.left == 0) {
             self.held.pop_front();
             self.oldest += 1;
+        }
+        // Nothing means a packet any more that is gone whole: its number is free for the next.
+        while let Some(&newest) = self.held.back().filter(|newest| newest.left == 0) {
+            self.held.pop_back();
+            self.tail = newest.offset;
         }
     }
 

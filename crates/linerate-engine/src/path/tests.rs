@@ -211,6 +211,38 @@ fn a_frame_of_ethernet_is_read_behind_its_header_and_others_are_one_packet() {
 }
 
 #[test]
+fn what_a_host_sends_for_itself_has_no_number_in_a_list() {
+    // As tcpdump shows them when a device with IPv6 comes up: a report of groups (MLDv2, behind a
+    // hop-by-hop header) and a router solicitation; beside them an echo request and a datagram.
+    let v6 = |next: u8, rest: &[u8]| {
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes.extend([0x60, 0, 0, 0, 0, rest.len() as u8, next, 255]);
+        bytes.extend([0xfe; 32]);
+        bytes.extend(rest);
+        bytes
+    };
+    let report = v6(0, &[58, 0, 5, 2, 0, 0, 1, 0, 143, 0, 0, 0, 0, 0, 0, 0]);
+    let solicitation = v6(58, &[133, 0, 0, 0, 0, 0, 0, 0]);
+    let echo = v6(58, &[128, 0, 0, 0, 0, 1, 0, 1]);
+    let counted = |bytes: &[u8]| {
+        let packet = Frame::read(bytes, TunKind::Ip).packet(0, 0);
+        packet.number != linerate_core::path::Packet::UNNUMBERED
+    };
+    assert_eq!([&report, &solicitation].map(|it| counted(it)), [false; 2]);
+    assert_eq!([&echo, &udp_super_packet(), &tcp_super_packet()].map(|it| counted(it)), [true; 3]);
+    // The first packet of a program is number 0 whatever came before it.
+    let lose = linerate_core::path::ListedLoss::new(vec![0]);
+    let mut pipeline = linerate_core::path::Pipeline::new(vec![Box::new(lose)]);
+    let mut out = linerate_core::path::Outlet::default();
+    for bytes in [&report, &solicitation, &echo, &tcp_super_packet()] {
+        let packet = Frame::read(bytes, TunKind::Ip).packet(0, 0);
+        pipeline.take(linerate_core::time::MonoTime::default(), packet, &mut out);
+    }
+    let lost: Vec<u32> = out.lost.iter().map(|lost| lost.packet.ip_bytes).collect();
+    assert_eq!((lost, out.departures.len()), (vec![48], 3), "the echo request alone");
+}
+
+#[test]
 fn a_ring_keeps_every_packet_until_its_last_segment_is_let_go() {
     let mut random = Random::new(4, 0);
     let mut below = |limit: usize| (random.unit() * limit as f64) as usize;
@@ -241,6 +273,32 @@ fn a_ring_keeps_every_packet_until_its_last_segment_is_let_go() {
         }
     }
     assert!(kept > 5_000 && full > 0, "{kept} kept, {full} times full");
+}
+
+#[test]
+fn what_a_full_queue_loses_takes_no_room_while_older_packets_wait() {
+    // One packet in 50 is let in and leaves 100 later: an overload of 50 times. The ring has room
+    // for 87 datagrams of 1500 bytes beside a read.
+    let mut hold = Hold::new(3 * READ_BYTES).expect("some memory");
+    let mut inside = std::collections::VecDeque::new();
+    for step in 0..5000_u64 {
+        let room = hold.room().unwrap_or_else(|| panic!("no room for packet {step}"));
+        room[..1500].fill(0);
+        room[HEADER_BYTES..1500].fill(step as u8);
+        let frame = Frame::read(&room[..1500], TunKind::Ip);
+        let tag = hold.keep(frame);
+        if step % 50 > 0 {
+            hold.release(tag, 1);
+            continue;
+        }
+        inside.push_back((tag, step as u8));
+        if inside.len() > 2 {
+            let (tag, fill) = inside.pop_front().expect("three are inside");
+            let (_, bytes) = hold.get(tag).expect("it was let in");
+            assert!(bytes[HEADER_BYTES..].iter().all(|&byte| byte == fill), "packet {step}");
+            hold.release(tag, 1);
+        }
+    }
 }
 
 #[test]

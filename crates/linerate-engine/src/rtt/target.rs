@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::record::{Failure, Fault, PingMode, PingPlan, PingTransport};
 use linerate_sys::Error;
-use linerate_sys::echo_socket::{EchoKind, EchoOptions, EchoSocket, Source};
+use linerate_sys::echo_socket::{EchoKind, EchoOptions, EchoSocket, OpenError, OpenStep, Source};
 
 use crate::failure::words_of;
 
@@ -26,8 +26,8 @@ pub(crate) fn open(plan: &PingPlan, peer: SocketAddr) -> Result<(EchoKind, EchoS
     for kind in kinds {
         match EchoSocket::open(*kind, &options) {
             Ok(socket) => return Ok((*kind, socket)),
-            Err(error) if opening_was_refused(&error) => refused = Some(error),
-            Err(error) => return Err(explain(&error, peer)),
+            Err(failed) if opening_was_refused(&failed) => refused = Some(failed.error),
+            Err(failed) => return Err(explain(&failed, peer)),
         }
     }
     Err(refused.map_or_else(
@@ -60,8 +60,9 @@ fn options(plan: &PingPlan, peer: SocketAddr) -> EchoOptions {
     }
 }
 
-fn opening_was_refused(error: &Error) -> bool {
-    error.call == "open socket for" && error.source.kind() == ErrorKind::PermissionDenied
+fn opening_was_refused(failed: &OpenError) -> bool {
+    let kind = failed.error.source.kind();
+    failed.step == OpenStep::Socket && kind == ErrorKind::PermissionDenied
 }
 
 fn not_permitted(error: &Error, peer: IpAddr) -> Failure {
@@ -79,34 +80,32 @@ fn not_permitted(error: &Error, peer: IpAddr) -> Failure {
     ))
 }
 
-fn explain(error: &Error, peer: SocketAddr) -> Failure {
+fn explain(failed: &OpenError, peer: SocketAddr) -> Failure {
+    let OpenError { step, error } = failed;
     let words = words_of(&error.source);
-    match error.source.kind() {
-        ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => {
+    let failure = |fault| Failure::new(fault, error.call, &error.object, &words);
+    match (error.source.kind(), step) {
+        (ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable, _) => {
             Failure::new(Fault::Unreachable, "reach", peer.ip().to_string(), words)
                 .advise("look for a missing route by `ip route get`")
         }
-        ErrorKind::AddrNotAvailable if error.call == "connect to" => {
-            let advice = "this host has no address to send from there; see `ip address`";
-            Failure::new(Fault::Unreachable, error.call, &error.object, words).advise(advice)
+        (ErrorKind::AddrNotAvailable, OpenStep::Connect) => failure(Fault::Unreachable)
+            .advise("this host has no address to send from there; see `ip address`"),
+        (ErrorKind::AddrNotAvailable, _) => {
+            failure(Fault::Usage).advise("give an address of this host, see `ip address`")
         }
-        ErrorKind::AddrNotAvailable => Failure::new(Fault::Usage, error.call, &error.object, words)
-            .advise("give an address of this host, see `ip address`"),
         // What connect(2) says of a broadcast address.
-        ErrorKind::PermissionDenied if error.call == "connect to" => {
-            let advice = "a broadcast address takes no ping; name one host";
-            Failure::new(Fault::Usage, error.call, &error.object, words).advise(advice)
+        (ErrorKind::PermissionDenied, OpenStep::Connect) => {
+            failure(Fault::Usage).advise("a broadcast address takes no ping; name one host")
         }
         // What connect(2) says of a link-local address without its interface.
-        ErrorKind::InvalidInput if needs_zone(peer.ip()) => {
-            let advice = format!("name its link: {}%INTERFACE", peer.ip());
-            Failure::new(Fault::Usage, error.call, &error.object, words).advise(advice)
+        (ErrorKind::InvalidInput, _) if needs_zone(peer.ip()) => {
+            failure(Fault::Usage).advise(format!("name its link: {}%INTERFACE", peer.ip()))
         }
-        _ if error.call == "bind to interface" => {
-            Failure::new(Fault::Usage, error.call, &error.object, words)
-                .advise("give an interface of this host, see `ip link`")
+        (_, OpenStep::BindInterface) => {
+            failure(Fault::Usage).advise("give an interface of this host, see `ip link`")
         }
-        _ => Failure::new(Fault::System, error.call, &error.object, words),
+        _ => failure(Fault::System),
     }
 }
 

@@ -42,11 +42,43 @@ impl Shipped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::record::{PingMode, Plan};
-    use linerate_core::study::{Estimator, StudyPlan, TestKind};
+    use linerate_core::record::{MetricId, PingMode, Plan};
+    use linerate_core::study::{
+        CHANCE_RUNS_MIN, Estimator, FigureKind, Place, StudyPlan, TestKind,
+    };
 
     fn pren() -> StudyPlan {
         StudyPlan::from_toml(shipped("pren").expect("it ships").toml).expect("a sound plan")
+    }
+
+    #[test]
+    fn answers_tell_the_window_that_was_granted_and_chance_has_enough_runs() {
+        // The kernel grants half of what is asked for, or another part: the size in the plan is not
+        // the window that the rate came from. Windows of 16 KiB and autotuning are named as asked.
+        for shipped in SHIPPED {
+            let plan = StudyPlan::from_toml(shipped.toml).expect(shipped.name);
+            for question in &plan.questions {
+                let text = question.answer.to_string();
+                let granted = question.figures.iter().any(|(name, figure)| {
+                    let is_it = matches!(&figure.kind, FigureKind::Measured(of)
+                        if of.metric == Some(MetricId::SendWindow));
+                    is_it && text.contains(&format!("{{{name}}}"))
+                });
+                let is_live = question.figures.values().any(|figure| {
+                    let FigureKind::Measured(of) = &figure.kind else { return false };
+                    let place = Place::find(&plan, of).expect("it is in the plan");
+                    matches!(place.test.kind, TestKind::Tcp(_))
+                });
+                let silent = !is_live || !text.contains("window of");
+                assert!(granted || silent, "{}: {text}", shipped.name);
+                for figure in question.figures.values() {
+                    let FigureKind::Measured(of) = &figure.kind else { continue };
+                    let place = Place::find(&plan, of).expect("it is in the plan");
+                    let enough = place.test.repetitions >= CHANCE_RUNS_MIN;
+                    assert!(enough || place.chance().is_none(), "{}", place.name());
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::environment::stolen_time;
 use crate::path::witness;
 
 use super::fold::{cpu_share, run_queue_share};
+use super::start_up;
 
 /// A data thread above this share of a core may be what limits the result.
 const CPU_BOUND_RATIO: f64 = 0.95;
@@ -39,7 +40,7 @@ pub(super) fn caveats(record: &Record, plan: &TcpPlan, account: &Account) -> Vec
     caveats.extend(same_host);
     caveats.extend(one_sided(record, account));
     if account.has_samples() {
-        caveats.extend(short_run(plan));
+        caveats.extend(short_run(plan).or_else(|| start_up::caveat(record, plan)));
     }
     caveats.extend(pace(&record.flows, plan));
     caveats.extend(record.ceilings().filter_map(|ceiling| above_ceiling(record, ceiling)));

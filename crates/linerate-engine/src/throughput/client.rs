@@ -8,17 +8,17 @@ use linerate_core::record::{
     Direction, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan,
 };
 use linerate_proto::native::{
-    Accept, ClientEvent, ClientMachine, DataHello, EndReport, HelloKind, Message, Refuse,
-    RefuseCode, Request, Token,
+    Accept, ClientEvent, ClientMachine, DataHello, EndReport, Hello, HelloKind, Message, Refuse,
+    RefuseCode, Request, Token, VERSIONS,
 };
-use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::clock::{monotonic, record_id, sleep, wall};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::account::Account;
 use super::control::{Control, read_hello, send_hello};
 use super::endpoint::{Endpoint, socket_options};
 use super::fold::fold;
-use super::session::{LOOK_AT_END, next_look, planned_span};
+use super::session::{LOOK_AT_END, Stall, next_look, planned_span};
 use super::trials;
 use crate::address::resolve;
 use crate::context::Context;
@@ -63,7 +63,38 @@ fn measure(
     let mut link = test.measure(context, account)?;
     // The server has reported; a bye that does not reach it changes nothing.
     let _ = link.control.send(&Message::Bye);
-    account.stream_failure().or_else(|| account.wrong_contents()).map_or(Ok(()), Err)
+    let failure = account.stream_failure();
+    let nothing = || nothing_arrived(plan, account).filter(|_| !context.stop.asked());
+    failure.or_else(nothing).or_else(|| account.wrong_contents()).map_or(Ok(()), Err)
+}
+
+/// Payload that an account has as received in a direction, within the measured span.
+fn received(account: &Account, direction: Direction) -> u64 {
+    let reports = match client_side(direction) {
+        Side::Sender => &account.remote,
+        Side::Receiver => &account.local,
+    };
+    let of_way = reports.iter().filter(|report| report.direction == direction);
+    of_way.map(|report| report.end.bytes_measured).sum()
+}
+
+/// The failure of a test in which a direction carried nothing at all: connections were made, so
+/// small packets pass, and what it measured is no rate.
+fn nothing_arrived(plan: &TcpPlan, account: &Account) -> Option<Failure> {
+    let ways = [Direction::Up, Direction::Down].into_iter();
+    let mut ways = ways.filter(|way| has(plan.directions, *way));
+    let silent = ways.find(|way| received(account, *way) == 0)?;
+    let (attempt, sent) = match silent {
+        Direction::Up => ("move data to", &account.local),
+        Direction::Down => ("move data from", &account.remote),
+    };
+    let sent = sent.iter().filter(|report| report.direction == silent);
+    let sent: u64 = sent.map(|report| report.end.bytes).sum();
+    let reason = format!("nothing arrived of the {sent} bytes that were sent");
+    Some(Failure::new(Fault::Unreachable, attempt, &plan.host, reason).advise(
+        "the connections were made, so small packets pass: when large ones vanish on the way, -M \
+         536 goes through and `linerate ping -s 1400 --dont-fragment` does not",
+    ))
 }
 
 /// What needs this program at both ends.
@@ -96,7 +127,7 @@ pub(crate) fn run_by(
         record.status = match failure.fault {
             // All of it was measured: the contents are the result.
             Fault::Corrupted => Status::Ok,
-            _ if account.has_samples() => Status::Partial,
+            _ if account.has_samples() && !reported_nothing(plan, &account) => Status::Partial,
             _ => Status::Error,
         };
         record.failure = Some(failure);
@@ -111,6 +142,14 @@ pub(crate) fn run_by(
     }
     record.duration_ns = monotonic().nanos_since(begin);
     record
+}
+
+/// Whether the receivers have reported, and no direction carried anything.
+fn reported_nothing(plan: &TcpPlan, account: &Account) -> bool {
+    let mut ways = [Direction::Up, Direction::Down].into_iter();
+    !account.remote.is_empty()
+        && !account.one_sided
+        && ways.all(|way| !has(plan.directions, way) || received(account, way) == 0)
 }
 
 /// The request that a plan makes of the server.
@@ -267,9 +306,12 @@ impl Test {
             started.map_err(|error| crate::failure::system(&error))?;
         }
         let result = self.follow(context, account);
-        if result.is_err() {
-            self.endpoint.halt();
-            self.background.iter().for_each(Endpoint::halt);
+        match result.is_err() {
+            true => {
+                self.endpoint.halt();
+                self.background.iter().for_each(Endpoint::halt);
+            }
+            false => self.await_streams(),
         }
         account.local = self.endpoint.finish();
         account.local.extend(self.background.map(Endpoint::end_background).into_iter().flatten());
@@ -324,6 +366,17 @@ impl Test {
                 Ok(event) => return Err(self.refusal(event)),
                 Err(error) => return Err(self.link.control.misbehaved(&error)),
             }
+        }
+    }
+
+    /// What the server has sent may be on the way when it reports, or be lost for good.
+    fn await_streams(&self) {
+        let mut stall = Stall::since(monotonic());
+        while !self.endpoint.is_done() {
+            if stall.lasts(monotonic(), self.endpoint.moved()) {
+                self.endpoint.halt();
+            }
+            sleep(LOOK_AT_END);
         }
     }
 
@@ -400,7 +453,7 @@ pub(crate) fn refused(peer: &str, refuse: &Refuse) -> Failure {
     let failure = Failure::new(Fault::PeerRefused, "ask for a test with", peer, &refuse.reason);
     match (refuse.code, refuse.retry_after_ms) {
         (RefuseCode::Busy, Some(ms)) => {
-            failure.advise(format!("try again in about {} s", ms.div_ceil(1000)))
+            failure.advise(format!("try again in about {} s", ms.div_ceil(1000))).retry_after(ms)
         }
         (RefuseCode::Limit, _) => failure.advise("ask for less, or raise the server's limit"),
         _ => failure,
@@ -413,14 +466,14 @@ pub(crate) fn connect_control(
     local: Option<IpAddr>,
     timeout: Duration,
 ) -> Result<Control, Failure> {
-    let stream = tcp::connect(server, local, &TcpOptions::default(), timeout)
+    let stream = tcp::connect(server, local, &TcpOptions::control(), timeout)
         .map_err(|error| connect_failure(&error))?;
-    send_hello(&stream, HelloKind::Control).map_err(|error| {
+    send_hello(&stream, Hello::new(HelloKind::Control)).map_err(|error| {
         Failure::new(Fault::Unreachable, "send hello to", server.to_string(), words_of(&error))
     })?;
     let hello = read_hello(&stream, timeout);
     let hello = hello.map_err(|failure| failure.advise("is it `linerate serve`?"))?;
-    hello.accept().map_err(|error| {
+    VERSIONS.with_server(hello.version).map_err(|error| {
         Failure::new(Fault::PeerIncompatible, "talk to", server.to_string(), error)
             .advise("install the same version at both ends")
     })?;

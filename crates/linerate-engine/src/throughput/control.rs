@@ -8,8 +8,8 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
-    CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Decoder, Hello, HelloKind, Message,
-    WireError, encode,
+    CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Decoder, Hello, Message, VERSIONS, WireError,
+    encode,
 };
 use linerate_sys::clock::monotonic;
 use linerate_sys::poll::readable;
@@ -105,11 +105,11 @@ impl Control {
     }
 }
 
-/// Sends a hello on a fresh connection.
+/// Sends a hello.
 /// # Errors
 /// As write(2).
-pub fn send_hello(stream: &TcpStream, kind: HelloKind) -> io::Result<()> {
-    (&mut &*stream).write_all(&Hello::new(kind).to_bytes())
+pub fn send_hello(stream: &TcpStream, hello: Hello) -> io::Result<()> {
+    (&mut &*stream).write_all(&hello.to_bytes())
 }
 
 /// Reads a hello of any version within `timeout`.
@@ -144,7 +144,7 @@ pub fn read_data_hello_rest(
     let fail = |reason: String| {
         Failure::new(Fault::PeerMisbehaved, "read data hello of", peer.clone(), reason)
     };
-    common.accept().map_err(|error| fail(error.to_string()))?;
+    VERSIONS.with_client(common.version).map_err(|error| fail(error.to_string()))?;
     let mut rest = [0; DATA_HELLO_BYTES - CONTROL_HELLO_BYTES];
     read_exactly(stream, &mut rest, timeout).map_err(|error| fail(error.to_string()))?;
     DataHello::parse_rest(&rest).map_err(|error| fail(error.to_string()))

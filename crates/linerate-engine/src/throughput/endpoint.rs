@@ -84,11 +84,12 @@ struct Stream {
     windows: Windows,
 }
 
-/// Largest windows seen so far.
+/// Largest windows and the fullest send buffer seen so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Windows {
     advertised: Option<u64>,
     offered: Option<u64>,
+    queued: Option<u64>,
 }
 
 /// Options of the sockets of a test; they go before the handshake.
@@ -493,6 +494,7 @@ impl Stream {
             rcvbuf_bytes: Asked { asked: request.window_bytes, got: rcvbuf },
             window_advertised_bytes_max: self.windows.advertised,
             window_offered_bytes_max: self.windows.offered,
+            send_queue_bytes_max: self.windows.queued.filter(|queued| *queued > 0),
             congestion_control: Asked {
                 asked: request.congestion_control.clone(),
                 got: tcp::congestion_control(self.socket.as_fd()),
@@ -529,5 +531,6 @@ impl Windows {
     fn see(&mut self, info: &TcpInfo) {
         self.advertised = self.advertised.max(info.rcv_wnd_bytes.map(u64::from));
         self.offered = self.offered.max(info.snd_wnd_bytes.map(u64::from));
+        self.queued = self.queued.max(info.send_queue_bytes());
     }
 }

@@ -9,7 +9,7 @@ use linerate_proto::native::{EndReport, FlowSample};
 
 use super::account::{Account, Connection, rate_bps};
 use super::caveats::caveats;
-use super::ceiling::ceiling;
+use super::ceiling::{Sight, see};
 use super::client::{client_side, has};
 
 /// Fills `record` with everything that `account` knows.
@@ -33,10 +33,7 @@ pub(crate) fn fold(record: &mut Record, plan: &TcpPlan, account: &Account) {
     }
     record.trials.clone_from(&account.trials);
     record.series = series(account);
-    let ways = [Direction::Up, Direction::Down].into_iter();
-    let mut ceilings = ways.filter_map(|direction| ceiling(record, plan, direction));
-    let (first, second) = (ceilings.next(), ceilings.next());
-    (record.ceiling, record.ceiling_reverse) = (first, second);
+    see(record, Sight::Plans);
     record.caveats = caveats(record, plan, account);
 }
 

@@ -21,9 +21,11 @@ mod pace;
 mod registry;
 pub(crate) mod session;
 pub(crate) mod span;
+pub(crate) mod start_up;
 mod trail;
 mod trials;
 
+pub use ceiling::{Sight, see};
 pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};
 pub use registry::{DataRegistry, Registration};

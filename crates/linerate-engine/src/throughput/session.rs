@@ -23,6 +23,7 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::control::{Control, plain, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
 use super::registry::{DataRegistry, Registration};
+use crate::served;
 
 /// A client has this long for the next step of the set-up.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -81,6 +82,12 @@ pub trait Admission: Sync {
 
     /// Longest time a test may send.
     fn duration_max(&self) -> Duration;
+
+    /// After its planned end a test may take this much longer: what is on the way arrives, the
+    /// last answers are slow.
+    fn grace(&self) -> Duration {
+        GRACE
+    }
 
     /// A client that could be told that the server is busy waits this long for its place before.
     fn patience(&self) -> Duration {
@@ -155,11 +162,8 @@ impl Session {
         let place = Demand::of(&request);
         let (mut request, mut rounds) = (request, 1);
         loop {
-            let bytes = self.round(&request, registry, admission)?;
-            let Some(next) = self.await_bye()? else {
-                let noun = if request.streams == 1 { "stream" } else { "streams" };
-                return Ok(format!("{} {noun}, {bytes} bytes", request.streams));
-            };
+            let done = self.round(&request, registry, admission)?;
+            let Some(next) = self.await_bye()? else { return Ok(format!("tcp {done}")) };
             rounds += 1;
             if let Err(refuse) = check_round(&next, rounds, &place) {
                 let line = format!("refused: {}", refuse.reason);
@@ -170,22 +174,22 @@ impl Session {
         }
     }
 
-    /// One test, from the accept to the result; bytes of all its streams.
+    /// One test, from the accept to the result; what there is to say of it.
     fn round(
         &mut self,
         request: &Request,
         registry: &DataRegistry,
         admission: &dyn Admission,
-    ) -> Result<u64, Failure> {
+    ) -> Result<String, Failure> {
         let mut streams = self.open_streams(request, registry)?;
-        self.measure(request, &mut streams, admission.duration_max())?;
+        self.measure(request, &mut streams, admission)?;
         let background = streams.background.map(Endpoint::end_background);
         let mut reports = streams.test.finish();
-        let bytes: u64 = reports.iter().map(|report| report.end.bytes).sum();
+        let said = served::line(&reports);
         reports.extend(background.into_iter().flatten());
         self.control.send(&Message::Result { reports })?;
         self.machine.reported();
-        Ok(bytes)
+        Ok(said)
     }
 
     /// A permit for a test within the protocol's bounds, waiting [`HANDOVER`] for the place of one
@@ -285,7 +289,7 @@ impl Session {
         &mut self,
         request: &Request,
         streams: &mut Streams,
-        duration_max: Duration,
+        admission: &dyn Admission,
     ) -> Result<(), Failure> {
         match self.next_event(monotonic() + STEP_TIMEOUT)? {
             Some(ServerEvent::Started) => {}
@@ -297,9 +301,11 @@ impl Session {
             endpoint.start(begin).map_err(|error| crate::failure::system(&error))?;
         }
         let endpoint = &mut streams.test;
+        let duration_max = admission.duration_max();
         let planned = planned_span(request).unwrap_or(duration_max).min(duration_max);
         let interval = Duration::from_nanos(request.interval_ns);
-        let (end, mut tick) = (begin + planned + GRACE, begin + interval);
+        let (end, mut tick) = (begin + planned + admission.grace(), begin + interval);
+        let mut stall = Stall::since(begin + planned);
         while !endpoint.is_done() {
             let now = monotonic();
             if now >= tick {
@@ -310,7 +316,7 @@ impl Session {
             if now >= begin + planned || self.stop.asked() {
                 endpoint.stop_sending();
             }
-            if now >= end {
+            if now >= end || stall.lasts(now, endpoint.moved()) {
                 endpoint.halt();
             }
             match self.next_event(tick.min(next_look(now, Some(begin + planned))))? {
@@ -443,6 +449,31 @@ fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Ref
     Ok(())
 }
 
+/// Streams that are due to end and move nothing more: what was sent is lost, not late.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stall {
+    moved: u64,
+    since: MonoTime,
+}
+
+/// Longer than a sender waits that has to send again twice what got lost (RFC 6298: 1 s, then 2 s).
+const STALLED: Duration = Duration::from_secs(5);
+
+impl Stall {
+    /// Nothing moved is no stall before `due`.
+    pub(super) const fn since(due: MonoTime) -> Self {
+        Self { moved: 0, since: due }
+    }
+
+    /// Whether the count of bytes stood still for [`STALLED`].
+    pub(super) fn lasts(&mut self, now: MonoTime, moved: u64) -> bool {
+        if moved != self.moved {
+            *self = Self { moved, since: self.since.max(now) };
+        }
+        now.since(self.since) >= STALLED
+    }
+}
+
 /// When the streams are looked at next: often once they are due to end, and when they are.
 pub(super) fn next_look(now: MonoTime, due: Option<MonoTime>) -> MonoTime {
     match due {
@@ -505,5 +536,22 @@ pub(crate) fn planned_span(request: &Request) -> Option<Duration> {
     match request.finish {
         Finish::TimeNs(ns) => Some(Duration::from_nanos(ns.saturating_add(request.omit_ns))),
         Finish::Bytes(_) | Finish::Buffers(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_stall_when_nothing_moved_for_five_seconds_after_their_end_was_due() {
+        let at = |seconds: u64| MonoTime::from_nanos(seconds * 1_000_000_000);
+        let mut stall = Stall::since(at(10));
+        // Before the end nothing need move; what moves late counts from then on.
+        assert!(!stall.lasts(at(9), 0) && !stall.lasts(at(14), 0));
+        assert!(!stall.lasts(at(14), 100) && !stall.lasts(at(18), 100));
+        assert!(stall.lasts(at(19), 100));
+        assert!(!stall.lasts(at(20), 101));
+        assert!(Stall::since(at(10)).lasts(at(15), 0));
     }
 }

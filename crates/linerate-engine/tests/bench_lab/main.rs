@@ -16,8 +16,8 @@ use std::time::Duration;
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchResult, BenchTest,
-    BenchTimes, BenchTrial, BenchWay, CaveatCode, CounterKind, Event, GeneratorKind, Invalid,
-    Record, Status, Tool, TrialPort,
+    BenchTimes, BenchTrial, BenchWay, CaveatCode, CounterKind, Event, Fault, GeneratorKind,
+    Invalid, Record, Status, Tool, TrialPort,
 };
 use linerate_engine::bench;
 use linerate_engine::context::Context;
@@ -134,11 +134,23 @@ fn measure(lab: &Lab, plan: &BenchPlan) -> Record {
     bench::run(plan, lab, &mut Context { tool, stop: Stop::new(), watch: &mut watch })
 }
 
-/// What was found, by a record without failure.
+/// Measurements that a busy machine may spoil before the test fails.
+const TRIES: u32 = 5;
+
+/// What was found, by a record without failure. What the tester's machine spoilt is measured again
+/// some times; every other failure is one of the test.
 fn found(lab: &Lab, plan: &BenchPlan) -> BenchResult {
-    let record = measure(lab, plan);
-    assert_eq!((record.status, record.failure), (Status::Ok, None));
-    *record.bench.unwrap()
+    for _ in 0..TRIES {
+        let record = measure(lab, plan);
+        match record.failure {
+            Some(failure) if failure.fault == Fault::Instrument => println!("again: {failure}"),
+            other => {
+                assert_eq!((record.status, other), (Status::Ok, None));
+                return *record.bench.unwrap();
+            }
+        }
+    }
+    panic!("this machine spoilt {TRIES} measurements one after the other");
 }
 
 fn sent_and_received(trial: &BenchTrial) -> (u64, u64) {
@@ -243,13 +255,10 @@ fn tests_of_three_ports_say_so_when_there_are_two() {
 #[test]
 fn a_link_that_restarts_midway_is_an_outage_and_not_a_fault_of_the_tester() {
     let Some(lab) = lab(SWITCH) else { return };
-    let record = measure(&lab, &plan(ports(&lab, &["a", "b"]), &[BenchTest::Reset]));
-    if let Some(failure) = record.failure {
-        // The switch forwards again some time after its link is up, on a busy machine too late.
-        println!("skipped: {failure}");
-        return;
-    }
-    let reset = record.bench.unwrap().reset.unwrap();
+    // The switch forwards again some time after its link is up: long enough for a busy machine.
+    let mut plan = plan(ports(&lab, &["a", "b"]), &[BenchTest::Reset]);
+    plan.times.trial_ns = 1500 * MS;
+    let reset = found(&lab, &plan).reset.unwrap();
     assert_eq!(reset.what, "link eth0, down for 100 ms");
     // Nothing comes while the link is down, by either method.
     assert!(reset.by_stamps_ns[0] >= 100 * MS, "{reset:?}");
@@ -287,10 +296,7 @@ fn a_router_forwards_and_its_lost_frames_are_its_own() {
     if !run_on(&lab, "r", "nft", &[rules]) {
         return;
     }
-    let Some(soak) = found(&lab, &plan(routed(&lab), &[BenchTest::Soak])).soak else {
-        println!("skipped: other work on this machine spoilt the only second");
-        return;
-    };
+    let soak = found(&lab, &plan(routed(&lab), &[BenchTest::Soak])).soak.unwrap();
     // Every tenth, to within the one at each end.
     let expected = soak.point.sent - soak.point.sent / 10;
     assert!(soak.point.received.abs_diff(expected) <= 1, "{soak:?}");

@@ -47,11 +47,14 @@ pub use udp_status::{Newest, STATUS, STATUS_BYTES, UdpStatus};
 pub use udp_tracker::{Order, UdpTracker, WINDOW};
 pub use wire::{
     CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Decoder, Hello, HelloKind, MAX_MESSAGE_BYTES,
-    Token, WireError, encode,
+    Token, Versions, WireError, encode,
 };
 
-/// Version of this protocol. Peers of another version are refused by name.
+/// Version of this protocol that this program speaks best.
 pub const VERSION: u16 = 1;
+
+/// Versions that this program speaks.
+pub const VERSIONS: Versions = Versions { oldest: 1, newest: VERSION };
 
 #[cfg(test)]
 mod tests;

@@ -63,17 +63,37 @@ fn a_flipped_bit_in_a_hello_is_an_error_or_another_version_but_never_the_same_he
     for bit in 0..CONTROL_HELLO.len() * 8 {
         let mut bytes = *CONTROL_HELLO;
         bytes[bit / 8] ^= 1 << (bit % 8);
-        let parsed = Hello::parse(&bytes).and_then(Hello::accept);
+        let parsed = Hello::parse(&bytes);
         assert_ne!(parsed, Ok(Hello::new(HelloKind::Control)), "bit {bit}");
     }
 }
 
 #[test]
-fn another_version_is_named() {
-    let bytes = Hello { version: 9, kind: HelloKind::Control }.to_bytes();
-    let error = Hello::parse(&bytes).and_then(Hello::accept).expect_err("version 9");
-    assert_eq!(error, WireError::Version(9));
-    assert!(error.to_string().contains("version 9"), "{error}");
+fn two_ends_agree_on_the_lower_of_their_newest_versions() {
+    let of = |oldest, newest| Versions { oldest, newest };
+    // Client, server, and what they speak: the same, one newer on either side, far apart.
+    let cases = [
+        (of(1, 1), of(1, 1), Some(1)),
+        (of(1, 2), of(1, 1), Some(1)),
+        (of(1, 1), of(1, 2), Some(1)),
+        (of(2, 3), of(1, 2), Some(2)),
+        (of(1, 4), of(2, 9), Some(4)),
+        (of(3, 4), of(1, 2), None),
+        (of(1, 2), of(3, 4), None),
+    ];
+    for (client, server, spoken) in cases {
+        // A server that cannot names its own.
+        let answered = server.with_client(client.newest);
+        let agreed = client.with_server(answered.clone().unwrap_or(server.newest));
+        assert_eq!(agreed.ok(), spoken, "{client:?} and {server:?}");
+    }
+}
+
+#[test]
+fn a_version_that_is_not_spoken_is_named() {
+    let error = VERSIONS.with_client(0).expect_err("older than all");
+    assert_eq!(error, WireError::Version(0));
+    assert!(VERSIONS.with_server(9).expect_err("newer").to_string().contains("version 9"));
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl Hello {
         bytes
     }
 
-    /// Reads a hello of any version, so that another version can be answered by name.
+    /// Reads a hello of any version, so that the ends can agree on one.
     /// # Errors
     /// [`WireError::Magic`] or [`WireError::Hello`].
     pub fn parse(bytes: &[u8; CONTROL_HELLO_BYTES]) -> Result<Self, WireError> {
@@ -136,12 +136,41 @@ impl Hello {
         }
         Ok(Self { version: u16::from_be_bytes([bytes[8], bytes[9]]), kind })
     }
+}
 
-    /// The hello, if its version is this one.
+/// The versions of the protocol that an end speaks, each with all that lie between.
+///
+/// A client begins with its newest. The server answers with the lower of the client's and its own,
+/// and both go on in that one; fields that an end does not know it ignores. An end whose oldest is
+/// newer than the other's newest names its own version and closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// The oldest that is still spoken.
+    pub oldest: u16,
+    /// The newest.
+    pub newest: u16,
+}
+
+impl Versions {
+    /// What a server speaks with a client whose hello names `asked`.
     /// # Errors
-    /// [`WireError::Version`] otherwise.
-    pub const fn accept(self) -> Result<Self, WireError> {
-        if self.version == VERSION { Ok(self) } else { Err(WireError::Version(self.version)) }
+    /// [`WireError::Version`] when the client is too old.
+    pub const fn with_client(self, asked: u16) -> Result<u16, WireError> {
+        match asked {
+            asked if asked < self.oldest => Err(WireError::Version(asked)),
+            asked if asked < self.newest => Ok(asked),
+            _ => Ok(self.newest),
+        }
+    }
+
+    /// What a client speaks with a server that `answered` its hello.
+    /// # Errors
+    /// [`WireError::Version`] when the client does not speak that.
+    pub const fn with_server(self, answered: u16) -> Result<u16, WireError> {
+        if answered < self.oldest || answered > self.newest {
+            return Err(WireError::Version(answered));
+        }
+        Ok(answered)
     }
 }
 

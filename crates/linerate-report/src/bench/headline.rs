@@ -9,24 +9,43 @@ use super::words;
 /// Devices in large figures and in the sentence at most.
 const DEVICES_MAX: usize = 4;
 
+/// What a rate stands for.
+#[derive(Clone, Copy)]
+enum Of {
+    Throughput,
+    /// What came out of a flood, where no throughput was found: most of it may have been lost.
+    Flood,
+}
+
+impl Of {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Throughput => "",
+            Self::Flood => " of a flood (no throughput was found)",
+        }
+    }
+}
+
 /// The shortest length of a group and the rate that stands for it: typical, else without loss,
 /// else under flood.
-fn shortest(group: &Group<'_>) -> Option<(Size, f64)> {
+fn shortest(group: &Group<'_>) -> Option<(Size, f64, Of)> {
     let rate = |size: &Size| {
         let middle =
             |of: fn(&super::suite::Case<'_>) -> Option<f64>| group.middle(size, group.bare(), of);
-        middle(|case| case.goal_fps("typical"))
-            .or_else(|| middle(|case| case.max_fps()))
-            .or_else(|| middle(|case| case.flood_fps()))
+        let found =
+            middle(|case| case.goal_fps("typical")).or_else(|| middle(|case| case.max_fps()));
+        let flood = || middle(|case| case.flood_fps()).map(|fps| (fps, Of::Flood));
+        found.map(|fps| (fps, Of::Throughput)).or_else(flood)
     };
-    group.sizes().into_iter().find_map(|size| rate(&size).map(|fps| (size, fps)))
+    group.sizes().into_iter().find_map(|size| rate(&size).map(|(fps, of)| (size, fps, of)))
 }
 
 /// A figure a device: rate, what of, and the best of the devices of 1990.
 pub(crate) fn tiles(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<[String; 3]> {
     let tile = |group: &Group<'_>| {
-        let (size, fps) = shortest(group)?;
-        let label = format!("frames/s of {} bytes, {}", super::suite::shown(&size), group.title());
+        let (size, fps, of) = shortest(group)?;
+        let length = super::suite::shown(&size);
+        let label = format!("frames/s of {length} bytes{}, {}", of.words(), group.title());
         Some([words::frames(fps), label, past(group, &size, published)])
     };
     suite.groups.iter().filter_map(tile).take(DEVICES_MAX).collect()
@@ -51,16 +70,16 @@ fn past(group: &Group<'_>, size: &Size, published: &[PublishedRouter]) -> String
 
 /// One plain sentence; `None` without a rate.
 pub(crate) fn sentence(suite: &Suite<'_>) -> Option<String> {
-    let (size, _) = suite.groups.iter().find_map(shortest)?;
+    let (size, ..) = suite.groups.iter().find_map(shortest)?;
     let each: Vec<String> = suite
         .groups
         .iter()
-        .filter_map(|group| Some((group, shortest(group).filter(|(own, _)| *own == size)?.1)))
+        .filter_map(|group| Some((group, shortest(group).filter(|(own, ..)| *own == size)?)))
         .take(DEVICES_MAX)
         .enumerate()
-        .map(|(index, (group, fps))| {
+        .map(|(index, (group, (_, fps, of)))| {
             let noun = if index == 0 { " frames a second" } else { "" };
-            format!("{} passes {}{noun}", group.device, words::frames(fps))
+            format!("{} passes {}{noun}{}", group.device, words::frames(fps), of.words())
         })
         .collect();
     let length = super::suite::shown(&size);

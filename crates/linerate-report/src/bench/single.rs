@@ -137,8 +137,35 @@ fn throughput_notes(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
         );
     }
     notes.extend(stalls(result));
-    notes.extend(result.goals.iter().filter(|goal| goal.lower_fps.is_none()).map(unreached));
+    notes.extend(result.goals.iter().filter_map(held));
+    notes.extend(result.goals.iter().filter_map(scattered));
+    let without = |goal: &&GoalFound| goal.throughput_fps().is_none();
+    notes.extend(result.goals.iter().filter(without).map(unreached));
     notes
+}
+
+/// What short trials would have counted as rate.
+fn held(goal: &GoalFound) -> Option<String> {
+    let frames = goal.held_frames?;
+    Some(format!(
+        "{}: the device holds {frames:.0} frames before it loses one; what they make of these \
+         trials is taken off",
+        goal.goal
+    ))
+}
+
+/// What ends a goal where the rate does not.
+fn scattered(goal: &GoalFound) -> Option<String> {
+    let found = goal.scattered?;
+    Some(format!(
+        "{}: ended by single lost frames, {:.1e} of all (95 %: {:.1e} to {:.1e}) at every load up \
+         to {} frames/s, and not by what the device can forward",
+        goal.goal,
+        found.loss_ratio,
+        found.low,
+        found.high,
+        words::frames(found.up_to_fps)
+    ))
 }
 
 /// Why strict is below typical.
@@ -159,6 +186,9 @@ fn stalls(result: &BenchResult) -> Option<String> {
 }
 
 fn unreached(goal: &GoalFound) -> String {
+    if let Some(reason) = &goal.unfinished {
+        return format!("{}: no result: {reason}", goal.goal);
+    }
     match goal.upper_fps {
         Some(upper) => format!(
             "{}: not reached at any load tried, the least {} frames/s",

@@ -98,6 +98,7 @@ const UDP_METRICS: &[MetricId] = &[
     MetricId::DatagramsLost,
     MetricId::DatagramLossRatio,
     MetricId::DatagramsLostHere,
+    MetricId::DatagramsDroppedAtSender,
     MetricId::DatagramDuplicates,
     MetricId::DatagramsReordered,
     MetricId::JitterRfc3550,

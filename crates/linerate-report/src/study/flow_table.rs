@@ -102,6 +102,10 @@ fn losses(rows: &mut Rows<'_>, row: &Row<'_>) {
     if rows.any(|figure| here(figure).is_some_and(|lost| lost > 0.0)) {
         rows.add("  lost at the receiver, count", |figure| or_dash(here(figure), count));
     }
+    let dropped = |figure: &FlowFigure<'_>| figure.middle(MetricId::DatagramsDroppedAtSender);
+    if rows.any(|figure| dropped(figure).is_some_and(|count| count > 0.0)) {
+        rows.add("  dropped at the sender, count", |figure| or_dash(dropped(figure), count));
+    }
     if rows.any(|figure| figure.on_paths().is_some()) {
         rows.add("  lost on the path", lost);
     }

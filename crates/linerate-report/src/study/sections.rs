@@ -83,7 +83,7 @@ fn facts(row: &Row<'_>) -> String {
     let (l2, l3) = (row.topology.l2_hops, row.topology.l3_hops);
     let hops = format!(
         "{}, {}",
-        words::counted(l2.into(), "switch").replace("switchs", "switches"),
+        words::counted(l2.into(), "switch"),
         words::counted(l3.into(), "router"),
     );
     match row.way.words() {
@@ -147,8 +147,8 @@ fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
     for name in [
         format!("ping/{}\nms", compared.payload_bytes),
         format!("tcp/{window}\nMbit/s"),
-        "loss of\nlocalhost".to_owned(),
-        "loss of\nno switch".to_owned(),
+        "loss against\nlocalhost".to_owned(),
+        "loss against\n'no switch'".to_owned(),
         "l2/l3\nhops".to_owned(),
     ] {
         head.extend([name, past.clone()]);
@@ -162,7 +162,7 @@ fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
         table.row(std::iter::once(row.topology.title.clone()).chain(pairs));
     }
     let mut notes = vec![format!(
-        "tcp: best of the repetitions at a {window} window; a negative loss is a gain; {past}: \
+        "tcp: best of the repetitions at a {window} window; a gain is told in times; {past}: \
          losses in whole percent, rounded up as they were printed"
     )];
     if compared.past.iter().any(|point| odd_payload(compared, point)) {

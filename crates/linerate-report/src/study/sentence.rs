@@ -108,9 +108,9 @@ fn without_localhost(grid: &Grid<'_>) -> String {
     match rates.as_slice() {
         [] => headline::sentence(&grid.bench())
             .unwrap_or_else(|| "No TCP measurement of this study has ended well yet.".to_owned()),
-        [(bps, title)] => format!("At most {} goes over {title}.", number::rate(*bps)),
+        [(bps, title)] => format!("The best run over '{title}' carried {}.", number::rate(*bps)),
         [(slow, slowest), .., (fast, fastest)] => format!(
-            "At most {} goes over {slowest}, and {} over {fastest}.",
+            "The best run over '{slowest}' carried {}, that over '{fastest}' {}.",
             number::rate(*slow),
             number::rate(*fast)
         ),

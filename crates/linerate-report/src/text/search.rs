@@ -136,7 +136,7 @@ pub(super) fn sentence(record: &Record, plan: &UdpPlan, found: &CapacitySearch) 
     };
     let cut = if record.status == Status::Ok { "" } else { ", until it was cut short" };
     format!(
-        "The path carried at most {} of IP packets {way}, over {}{}{cut}.",
+        "The best sub-interval carried {} of IP packets {way}, over {}{}{cut}.",
         number::rate(best.ip_bps),
         number::seconds(best.span.length_ns as f64),
         tcp::reached(record, plan.directions),
@@ -273,7 +273,7 @@ mod tests {
              one-way delay 25.00 ms, round trip 21.00-46.00 ms",
             "7 statuses, 3 missing, by round trips; congestion confirmed after 0.951 s; at the end \
              50 Mbit/s was offered",
-            "The path carried at most 48 Mbit/s of IP packets from this host to b, over 1.00 s; no \
+            "The best sub-interval carried 48 Mbit/s of IP packets from this host to b, over 1.00 s; no \
              ceiling is known for this path.",
         ] {
             assert!(words.contains(part), "'{part}' is not in {text}");

@@ -233,9 +233,13 @@ fn congestion_control(flow: &Flow) -> String {
 /// Processor time of both ends for one direction, in one line.
 pub(crate) fn processors(record: &Record, direction: Direction) -> String {
     let value = |metric| whole(record, metric, direction);
+    // The share is that of one thread, the cost that of all.
+    let streams = record.flows.iter().filter(|flow| flow.direction == direction).count();
+    let whose = if streams > 1 { "busiest thread " } else { "" };
     let end = |cost, share| {
         let cost = or_dash(value(cost), |s| format!("{} s/GB", number::significant(s, 3)));
-        let share = value(share).map(|share| format!(" ({} of a core)", number::percent(share)));
+        let share =
+            value(share).map(|share| format!(" ({whose}{} of a core)", number::percent(share)));
         cost + &share.unwrap_or_default()
     };
     format!(

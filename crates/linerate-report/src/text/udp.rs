@@ -2,7 +2,7 @@
 
 use linerate_core::record::{
     DatagramTally, Direction, Flow, MetricId, PacedBy, ReceivedDatagrams, Record, SentDatagrams,
-    Stat, UdpPlan,
+    Stat, UdpPlan, dropped_at_interface,
 };
 
 use super::{facts, own_limits, search, tail, tcp};
@@ -82,7 +82,7 @@ pub(crate) fn table(record: &Record, direction: Direction) -> Table {
     table
 }
 
-fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> {
+fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> + Clone {
     record.flows.iter().filter(move |flow| flow.direction == direction)
 }
 
@@ -156,11 +156,19 @@ pub(super) fn losses(record: &Record, direction: Direction) -> Option<String> {
     let (lost, here) = (sum(|it| it.measured.lost), sum(|it| it.measured.lost_here));
     let mut parts = Vec::new();
     if lost > 0 {
-        let path = lost.saturating_sub(here);
+        let dropped = dropped_at_interface(flows(record, direction));
+        let path = lost.saturating_sub(here).saturating_sub(dropped.unwrap_or(0));
         let told = here > 0 || all.iter().all(|it| it.socket_drops.is_some());
-        parts.push(match told {
-            true => format!("lost: {path} on the path, {here} at the receiver's own socket"),
-            false => format!("lost: {lost}, on the path or at the receiver's own socket"),
+        // What nobody looked at may be where they were lost.
+        let (way, here) = match told {
+            true => ("on the path", format!(", {here} at the receiver's own socket")),
+            false => ("on the path or at the receiver's own socket", String::new()),
+        };
+        parts.push(match dropped {
+            Some(count) => {
+                format!("lost: {path} {way}{here}, {count} dropped at the sender's own interface")
+            }
+            None => format!("lost: {path} {way}, or at the sender's own interface{here}"),
         });
     }
     let others = [(sum(|it| it.strays), "stray"), (sum(|it| it.measured.too_old), "too old")];
@@ -347,7 +355,8 @@ mod tests {
             joined: 500,
             joined_max: 2,
             pace: Some(pace),
-            held_ns: None,
+            refused: Some(3),
+            ..SentDatagrams::default()
         };
         let sender = FlowEnd { sent_datagrams: Some(sent), ..FlowEnd::default() };
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
@@ -382,7 +391,8 @@ mod tests {
         let text = summary(&record, &plan, None);
         for part in [
             "1 stream, 10.0 s, datagrams of 1000 bytes, at 8 Mbit/s a stream",
-            "lost: 6 on the path, 4 at the receiver's own socket; 5 stray; 1 too old",
+            "lost: 3 on the path, 4 at the receiver's own socket, 3 dropped at the sender's own",
+            "interface; 5 stray; 1 too old",
             "delay above the smallest: median 0.100 ms, 99 % 2.000 ms, most 5.000 ms",
             "sent at 8 Mbit/s, paced by the sender itself, 1 at a time; gaps 1.000 ms in the",
             "up to 2 datagrams were handed over in one buffer, and 50.0 % came joined, up to 2 in one",
@@ -394,6 +404,16 @@ mod tests {
         let cells: Vec<&str> = row.split_whitespace().collect();
         let expected = ["0", "1000", "990", "10", "1.00", "%", "2", "3", "0.012", "7.92", "Mbit/s"];
         assert_eq!(cells, expected);
+    }
+
+    #[test]
+    fn a_sender_that_did_not_look_at_its_interface_may_have_lost_them_there() {
+        let (mut record, _) = record();
+        let end = record.flows[0].sender.as_mut().expect("a sender");
+        end.sent_datagrams = None;
+        let expected = "lost: 6 on the path, or at the sender's own interface, 4 at the receiver's \
+                        own socket; 5 stray; 1 too old";
+        assert_eq!(losses(&record, Direction::Up).as_deref(), Some(expected));
     }
 
     #[test]

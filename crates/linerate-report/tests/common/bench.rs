@@ -71,6 +71,9 @@ pub fn goal(name: &str, lower: f64, upper: Option<f64>) -> GoalFound {
         spent_ns: 45 * SECOND,
         tester_limited: false,
         loss_ratio_below: None,
+        held_frames: None,
+        scattered: None,
+        unfinished: None,
     }
 }
 

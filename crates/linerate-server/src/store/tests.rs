@@ -363,3 +363,32 @@ fn child_that_writes() {
         println!("put {}", record.id);
     }
 }
+
+#[test]
+fn what_was_put_is_on_the_disk_and_a_busy_writer_is_waited_for() {
+    let directory = directory();
+    let mut store = open(&directory);
+    let pragma = |store: &Store, name: &str| {
+        let value = |row: &rusqlite::Row<'_>| row.get::<_, rusqlite::types::Value>(0);
+        store.connection.pragma_query_value(None, name, value).expect("every SQLite has it")
+    };
+    // sqlite.org/pragma.html#pragma_synchronous: 2 is FULL, which WAL needs for durability.
+    assert_eq!(pragma(&store, "synchronous"), 2.into());
+    assert_eq!(pragma(&store, "journal_mode"), "wal".to_owned().into());
+    assert_eq!(pragma(&store, "busy_timeout"), 10_000.into());
+    let other = Connection::open(store.path()).expect("the same file");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
+    let (send, begun) = std::sync::mpsc::channel();
+    let writer = std::thread::spawn(move || {
+        send.send(()).expect("somebody waits");
+        let put = store.put(&record(1));
+        (put, store.get("last"))
+    });
+    begun.recv().expect("it begins");
+    // Long enough for a writer that does not wait to have failed.
+    linerate_sys::clock::sleep(Duration::from_millis(200));
+    assert!(!writer.is_finished(), "it waits");
+    other.execute_batch("COMMIT").expect("nothing was written");
+    let (put, got) = writer.join().expect("no panic");
+    assert_eq!((put, got), (Ok(()), Ok(record(1))));
+}

@@ -106,6 +106,44 @@ pub fn disciplines_to(addr: IpAddr) -> Result<Vec<String>> {
     socket.disciplines(index)
 }
 
+/// What the links under a route dropped of what was to leave by them, since they were made: of
+/// every program's packets, joined ones as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EgressDrops {
+    /// By the queueing disciplines at their roots, which count what those under them drop; modulo
+    /// 2^32, as the kernel counts.
+    disciplines: u32,
+    /// By the driver of the lowest link.
+    driver: u64,
+}
+
+impl EgressDrops {
+    /// Packets that were dropped since `before`.
+    pub fn since(&self, before: &Self) -> u64 {
+        let queued = self.disciplines.wrapping_sub(before.disciplines);
+        u64::from(queued) + self.driver.saturating_sub(before.driver)
+    }
+}
+
+/// What was dropped so far on the link by which packets to `addr` leave, and on the one under its
+/// VLANs, in the namespace of the calling thread. A VLAN's own count of drops is that of the
+/// discipline below it.
+/// # Errors
+/// When there is no route, or the kernel does not answer.
+pub fn egress_drops_to(addr: IpAddr) -> Result<EgressDrops> {
+    let mut socket = RouteSocket::open()?;
+    let index = socket.route_interface(addr)?;
+    let link = socket.link_by_index(index)?;
+    let lowest = Stack::under(&mut socket, link)?.lowest;
+    let mut drops = EgressDrops { disciplines: 0, driver: lowest.counters.tx_dropped };
+    let links = [Some(index), Some(lowest.index).filter(|lower| *lower != index)];
+    for link in links.into_iter().flatten() {
+        let dropped = socket.root_counters(link)?.map_or(0, |counters| counters.drops);
+        drops.disciplines = drops.disciplines.wrapping_add(dropped);
+    }
+    Ok(drops)
+}
+
 /// The initial windows of connections to `addr`, in the namespace of the calling thread.
 /// # Errors
 /// When there is no route, or the kernel does not answer.
@@ -127,6 +165,15 @@ mod tests {
         assert!(facts.mtu_bytes >= 1280);
         assert_eq!(facts.tbf_rate_bps, None);
         assert_eq!(facts.speed_bps, None);
+    }
+
+    #[test]
+    fn drops_are_counted_from_before_also_where_the_kernels_count_began_anew() {
+        let before = EgressDrops { disciplines: u32::MAX - 9, driver: 5 };
+        let now = EgressDrops { disciplines: 20, driver: 7 };
+        assert_eq!(now.since(&before), 30 + 2);
+        assert_eq!(now.since(&now), 0);
+        assert!(egress_drops_to(IpAddr::V4(Ipv4Addr::LOCALHOST)).is_ok());
     }
 
     #[test]

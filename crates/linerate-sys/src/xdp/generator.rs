@@ -13,7 +13,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::bench::{FrameLoad, FrameTemplate, Pace, SIGNATURE_BYTES, Sent};
+use linerate_core::bench::{
+    FrameLoad, FrameTemplate, PAUSES_MAX, Pace, Pause, SIGNATURE_BYTES, Sent, WatchRule, Watched,
+};
 use linerate_core::time::MonoTime;
 
 use super::generator_program as program;
@@ -203,7 +205,33 @@ impl Generator {
             last_ns: state.get(program::LAST),
             late: state.get(program::LATE),
             worst_late_ns: state.get(program::WORST),
+            watched: self.watched(first),
         })
+    }
+
+    /// What the program saw of its own times; numbers from those of the run's first frame.
+    fn watched(&self, first: u64) -> Watched {
+        let state = &self.maps.state;
+        let kept = usize::try_from(state.get(program::PAUSES)).unwrap_or(PAUSES_MAX);
+        let pause = |index: usize| Pause {
+            sequence: state.get(program::PAUSE + 2 * index).saturating_sub(first),
+            late_ns: state.get(program::PAUSE + 2 * index + 1),
+        };
+        let mut watched = Watched {
+            could_lose: state.get(program::COULD_LOSE),
+            pauses: (0..kept.min(PAUSES_MAX)).map(pause).collect(),
+            away_ns: state.get(program::AWAY),
+            steady_ns: state.get(program::STEADY),
+            steady_gaps: state.get(program::STEADY_GAPS),
+        };
+        // The last stretch ends with the last frame.
+        let (since, next) = (state.get(program::SINCE), state.get(program::NEXT));
+        let span = state.get(program::LAST).saturating_sub(since);
+        if span > watched.steady_ns {
+            watched.steady_ns = span;
+            watched.steady_gaps = next.saturating_sub(state.get(program::SINCE_NUMBER) + 1);
+        }
+        watched
     }
 
     /// Bytes of the frames that were taken; of several lengths those refused count as the mean.
@@ -228,7 +256,7 @@ impl Generator {
         state.set(program::STEP, burst_ns / divisor);
         state.set(program::STEP_REST, burst_ns % divisor);
         state.set(program::DIVISOR, divisor);
-        state.set(program::MOVES_FROM, load.when_late.moves_from_ns(burst_ns / divisor));
+        self.set_watch(load, start, next);
         state.set(program::BURST, load.burst.into());
         state.set(program::BURST_LEFT, load.burst.into());
         state.set(program::LATE_ABOVE, (burst_ns / divisor).max(LATE_MIN_NS));
@@ -243,6 +271,35 @@ impl Generator {
             let mut bytes = [0; 8];
             bytes[..entries.len()].copy_from_slice(entries);
             state.set(program::MIX + word, u64::from_ne_bytes(bytes));
+        }
+    }
+
+    fn set_watch(&self, load: &FrameLoad, start: MonoTime, next: u64) {
+        let state = &self.maps.state;
+        let batch = if load.burst == 1 { self.batch(load) } else { 1 };
+        let rule = WatchRule::of(load, batch).unwrap_or(WatchRule {
+            slack_ns: 0,
+            service_ns: 0,
+            room_ns: 0,
+            pause_ns: u64::MAX,
+        });
+        state.set(program::MOVES_FROM, load.when_late.moves_from_ns(rule.slack_ns));
+        state.set(program::KEEPS, load.when_late.keeps_ns(rule.slack_ns));
+        state.set(program::SERVICE, rule.service_ns);
+        state.set(program::ROOM, rule.room_ns);
+        state.set(program::PAUSE_FROM, rule.pause_ns);
+        state.set(program::SINCE, start.nanos());
+        state.set(program::SINCE_NUMBER, next);
+        let counts = [
+            program::BUSY_UNTIL,
+            program::COULD_LOSE,
+            program::PAUSES,
+            program::AWAY,
+            program::STEADY,
+            program::STEADY_GAPS,
+        ];
+        for word in counts {
+            state.set(word, 0);
         }
     }
 

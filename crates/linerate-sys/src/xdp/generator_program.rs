@@ -9,13 +9,17 @@
 //! state  0 next number   1 end   2 paced   3 due ns   4 remainder of due   5 step ns
 //!        6 remainder of step   7 divisor of remainders   8 moves from  9 burst   10 left of burst
 //!       11 late above   12 late   13 worst   14 bytes   15 first   16 last   17 spin below
-//!       18 place in mix   19 length of mix   20 trial and stream   21 broken   22 ... mix, bytes
+//!       18 place in mix   19 length of mix   20 trial and stream   21 broken   22 kept of a delay
+//!       23 service ns   24 room ns   25 busy until   26 could lose   27 pause from   28 pauses
+//!       29 away ns   30 stretch since   31 its first number   32 longest stretch   33 its gaps
+//!       34 ... mix, bytes   162 ... pauses, number and delay
 //! ```
+//! Words 22 to 33 and the pauses are `linerate_core::bench::SendWatch` in the kernel.
 //! # Source
 //! RFC 1624 §3 (eqn. 3): HC' = ~(~HC + ~m + m') in one's complement, where a value of 32 bits may
 //! stand for the sum of its halves, because 2^16 is 1 modulo 65535.
 
-use linerate_core::bench::{FrameTemplate, Varying};
+use linerate_core::bench::{FrameTemplate, PAUSES_MAX, Varying};
 
 use super::spread::{byte, increment};
 use crate::Result;
@@ -46,10 +50,24 @@ pub(super) const MIX_AT: usize = 18;
 pub(super) const MIX_LENGTH: usize = 19;
 pub(super) const SIGNED: usize = 20;
 pub(super) const BROKEN: usize = 21;
-pub(super) const MIX: usize = 22;
+pub(super) const KEEPS: usize = 22;
+pub(super) const SERVICE: usize = 23;
+pub(super) const ROOM: usize = 24;
+pub(super) const BUSY_UNTIL: usize = 25;
+pub(super) const COULD_LOSE: usize = 26;
+pub(super) const PAUSE_FROM: usize = 27;
+pub(super) const PAUSES: usize = 28;
+pub(super) const AWAY: usize = 29;
+pub(super) const SINCE: usize = 30;
+pub(super) const SINCE_NUMBER: usize = 31;
+pub(super) const STEADY: usize = 32;
+pub(super) const STEADY_GAPS: usize = 33;
+pub(super) const MIX: usize = 34;
 /// Entries of a mix at most; one byte each.
 pub(super) const MIX_MAX: usize = 1024;
-pub(super) const STATE_WORDS: usize = MIX + MIX_MAX / 8;
+/// Number of the frame and its delay, of each pause.
+pub(super) const PAUSE: usize = MIX + MIX_MAX / 8;
+pub(super) const STATE_WORDS: usize = PAUSE + 2 * PAUSES_MAX;
 
 /// Bytes at the start that are stored one by one: every header that devices rewrite.
 const HEADER_BYTES: usize = 128;
@@ -131,6 +149,8 @@ impl<'a> Builder<'a> {
 
     fn emit(&mut self) {
         self.pace();
+        self.play();
+        self.pauses();
         self.schedule();
         self.asm.bind(self.send);
         self.choose();
@@ -173,6 +193,72 @@ impl<'a> Builder<'a> {
         asm.bind(due);
     }
 
+    /// Plays a device along that just carries the load: what it has no room for could be lost.
+    /// Keeps R2.
+    fn play(&mut self) {
+        let asm = &mut self.asm;
+        let [busy, serve, full] = [asm.label(), asm.label(), asm.label()];
+        asm.load(Size::Double, Reg::R1, Reg::R7, byte(BUSY_UNTIL));
+        asm.jump_if(Condition::Greater, Reg::R1, Reg::R9, busy);
+        asm.mov(Reg::R1, Reg::R9);
+        asm.jump(serve);
+        asm.bind(busy);
+        asm.mov(Reg::R3, Reg::R1);
+        asm.sub(Reg::R3, Reg::R9);
+        asm.load(Size::Double, Reg::R4, Reg::R7, byte(ROOM));
+        asm.jump_if(Condition::LessOrEqual, Reg::R3, Reg::R4, serve);
+        increment(asm, Reg::R7, byte(COULD_LOSE));
+        asm.jump(full);
+        asm.bind(serve);
+        asm.load(Size::Double, Reg::R3, Reg::R7, byte(SERVICE));
+        asm.add(Reg::R1, Reg::R3);
+        asm.store(Size::Double, Reg::R7, byte(BUSY_UNTIL), Reg::R1);
+        asm.bind(full);
+    }
+
+    /// Ends a stretch at a frame that is late, and not by the pause of the frame before. Keeps R2.
+    fn pauses(&mut self) {
+        let asm = &mut self.asm;
+        let [calm, shorter] = [asm.label(), asm.label()];
+        asm.mov(Reg::R3, Reg::R9);
+        asm.sub(Reg::R3, Reg::R2);
+        asm.load(Size::Double, Reg::R4, Reg::R7, byte(PAUSE_FROM));
+        asm.jump_if(Condition::Less, Reg::R3, Reg::R4, calm);
+        asm.load(Size::Double, Reg::R1, Reg::R7, byte(LAST));
+        asm.mov(Reg::R5, Reg::R9);
+        asm.sub(Reg::R5, Reg::R1);
+        asm.jump_if(Condition::Less, Reg::R5, Reg::R4, calm);
+        asm.load(Size::Double, Reg::R5, Reg::R7, byte(SINCE));
+        asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R5, shorter);
+        asm.sub(Reg::R1, Reg::R5);
+        asm.load(Size::Double, Reg::R5, Reg::R7, byte(STEADY));
+        asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R5, shorter);
+        asm.store(Size::Double, Reg::R7, byte(STEADY), Reg::R1);
+        asm.mov(Reg::R1, Reg::R8);
+        asm.load(Size::Double, Reg::R5, Reg::R7, byte(SINCE_NUMBER));
+        asm.sub(Reg::R1, Reg::R5);
+        asm.sub(Reg::R1, 1);
+        asm.store(Size::Double, Reg::R7, byte(STEADY_GAPS), Reg::R1);
+        asm.bind(shorter);
+        asm.store(Size::Double, Reg::R7, byte(SINCE), Reg::R9);
+        asm.store(Size::Double, Reg::R7, byte(SINCE_NUMBER), Reg::R8);
+        asm.load(Size::Double, Reg::R1, Reg::R7, byte(AWAY));
+        asm.add(Reg::R1, Reg::R3);
+        asm.store(Size::Double, Reg::R7, byte(AWAY), Reg::R1);
+        asm.load(Size::Double, Reg::R1, Reg::R7, byte(PAUSES));
+        asm.jump_if(Condition::GreaterOrEqual, Reg::R1, imm(PAUSES_MAX), calm);
+        asm.mov(Reg::R5, Reg::R1);
+        asm.and(Reg::R5, imm(PAUSES_MAX - 1));
+        asm.lsh(Reg::R5, 4);
+        asm.mov(Reg::R4, Reg::R7);
+        asm.add(Reg::R4, Reg::R5);
+        asm.store(Size::Double, Reg::R4, byte(PAUSE), Reg::R8);
+        asm.store(Size::Double, Reg::R4, byte(PAUSE + 1), Reg::R3);
+        asm.add(Reg::R1, 1);
+        asm.store(Size::Double, Reg::R7, byte(PAUSES), Reg::R1);
+        asm.bind(calm);
+    }
+
     /// Counts what is late and finds when the next is due, to the nanosecond.
     fn schedule(&mut self) {
         let asm = &mut self.asm;
@@ -196,6 +282,8 @@ impl<'a> Builder<'a> {
         asm.load(Size::Double, Reg::R4, Reg::R7, byte(MOVES_FROM));
         asm.jump_if(Condition::Less, Reg::R5, Reg::R4, keep);
         asm.mov(Reg::R2, Reg::R9);
+        asm.load(Size::Double, Reg::R4, Reg::R7, byte(KEEPS));
+        asm.sub(Reg::R2, Reg::R4);
         asm.store(Size::Double, Reg::R7, byte(DUE), Reg::R2);
         asm.bind(keep);
         asm.sub(Reg::R1, 1);

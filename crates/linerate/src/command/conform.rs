@@ -71,20 +71,15 @@ enum Counted {
     Wire,
 }
 
-/// Runs the command: 0 when all conforms, 1 when something does not, 3 when it cannot be read.
+/// Runs the command: 0 when all conforms, 1 when something does not, 2 when it cannot be read: a
+/// file or an interface is this host's.
 pub(crate) fn run(args: Args) -> Outcome {
     let (plan, input) = plan(&args);
     plan.check().map_err(|error| anyhow::anyhow!(usage(&error)))?;
     let stop = Stop::on_signals()?;
     let limits = Limits { time: args.time, packets: args.packets };
     let mut opened = || output::note(&format!("capturing on {}", plan.source));
-    let found = match conform::run(&plan, &input, &limits, &stop, &mut opened) {
-        Ok(found) => found,
-        Err(failure) => {
-            output::error_line(&failure.to_string());
-            return Ok(CANNOT_READ);
-        }
-    };
+    let found = conform::run(&plan, &input, &limits, &stop, &mut opened)?;
     if args.json {
         output::line(&serde_json::to_string_pretty(&found)?);
     } else {
@@ -96,8 +91,8 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(code(&found))
 }
 
-/// The source could not be read, or not to its end.
-const CANNOT_READ: u8 = 3;
+/// The source could not be read to its end.
+const CANNOT_READ: u8 = 2;
 
 fn code(found: &Conformance) -> u8 {
     match (&found.failure, found.all_conform()) {

@@ -1,13 +1,15 @@
 //! `linerate serve`: the other end of a test.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
-use linerate_core::record::{DEFAULT_PORT, Failure, Via};
+use linerate_core::record::{DEFAULT_PORT, Via, one_line};
+use linerate_core::time::WallTime;
 use linerate_core::units::parse_span;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
 use linerate_sys::stop::Stop;
+use linerate_sys::{clock, tcp};
 
 use crate::exit::Outcome;
 use crate::output;
@@ -58,10 +60,10 @@ pub(crate) fn run(args: Args) -> Outcome {
         queue: args.queue,
         ..Limits::default()
     };
-    let address = args.bind.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+    let address = args.bind.unwrap_or_else(tcp::any_address_here);
     let foreign = args.foreign.unwrap_or(Foreign::Usual);
     let local = SocketAddr::new(address, args.port);
-    let mut server = bind(&ServeOptions { local, limits, foreign }, args.bind.is_none())?;
+    let mut server = Server::bind(&ServeOptions { local, limits, foreign })?;
     let (local, limits) = (server.local_addr()?, server.limits());
     let echo = if server.echoes() { "TCP tests and UDP echo" } else { "TCP tests" };
     output::note(&format!("linerate: serving on {local}, {echo}"));
@@ -90,8 +92,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     }
     let one_off = args.one_off.then(|| stop.clone());
     let log = move |entry: &LogEntry<'_>| {
-        let peer = entry.peer.map_or_else(String::new, |peer| format!("{peer}: "));
-        output::note(&format!("{peer}{}", entry.line));
+        output::note(&log_line(clock::wall(), entry));
         if let Some(stop) = one_off.as_ref().filter(|_| entry.tested) {
             stop.ask();
         }
@@ -100,16 +101,10 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(0)
 }
 
-/// Binds both families at once, or IPv4 alone on a host without IPv6.
-fn bind(options: &ServeOptions, any: bool) -> Result<Server, Failure> {
-    match Server::bind(options) {
-        Err(failure) if any && failure.attempt.starts_with("open TCP socket") => {
-            let any = linerate_sys::tcp::any_address(false);
-            let local = SocketAddr::new(any, options.local.port());
-            Server::bind(&ServeOptions { local, ..options.clone() })
-        }
-        result => result,
-    }
+/// `2026-11-22T22:01:01.123Z 192.0.2.1:40000 tcp up: 1 stream, ...`, in UTC (RFC 3339).
+fn log_line(now: WallTime, entry: &LogEntry<'_>) -> String {
+    let peer = entry.peer.map_or_else(String::new, |peer| format!(" {peer}"));
+    one_line(&format!("{now}{peer} {}", entry.line))
 }
 
 /// `iperf2,nuttcp:6000`, or `none`.
@@ -127,4 +122,19 @@ fn parse_foreign(text: &str) -> Result<Foreign, String> {
         Ok((via, port.map_err(|_| format!("{item}: a port is 0 to 65535"))?))
     };
     text.split(',').map(one).collect::<Result<_, String>>().map(Foreign::These)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_begins_with_the_time_in_utc_and_stays_one_line() {
+        // RFC 3339 §5.8: 1985-04-12T23:20:50.52Z is 482196050.52 s after 1970.
+        let now = WallTime::from_unix_nanos(482_196_050_520_000_000);
+        let peer = Some(SocketAddr::from(([192, 0, 2, 1], 40_000)));
+        let entry = LogEntry { peer, line: "refused: a\nb\u{1b}[2J", tested: false };
+        let expected = "1985-04-12T23:20:50.520Z 192.0.2.1:40000 refused: a\\nb\\u{1b}[2J";
+        assert_eq!(log_line(now, &entry), expected);
+    }
 }

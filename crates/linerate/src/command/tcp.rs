@@ -130,7 +130,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         |context| {
             loop {
                 let record = throughput::run(&plan, context);
-                let busy = record.failure.as_ref().is_some_and(is_busy);
+                let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
                 if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
                     return record;
                 }
@@ -140,12 +140,6 @@ pub(crate) fn run(args: Args) -> Outcome {
         &mut |event: &Event| lines.event(event),
     )?;
     Ok(record.exit_code())
-}
-
-/// Whether a later try may find a place.
-pub(crate) fn is_busy(failure: &Failure) -> bool {
-    failure.fault == Fault::PeerRefused
-        && failure.next_step.as_ref().is_some_and(|step| step.starts_with("try again"))
 }
 
 fn read_bytes(args: &Args) -> Result<Option<u32>, Failure> {

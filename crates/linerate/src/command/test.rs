@@ -5,13 +5,16 @@ use std::time::Duration;
 use linerate_core::record::{DEFAULT_PORT, Event, Record, Status};
 use linerate_core::units::parse_span;
 use linerate_engine::context::Context;
-use linerate_engine::examine::Examination;
+use linerate_engine::examine::{Examination, Examined, Seen};
 use linerate_sys::stop::Stop;
 
 use super::measure::{self, Output};
 use super::tcp::family;
 use crate::exit::Outcome;
 use crate::output;
+
+/// Nobody waits longer for a first look at a path.
+const WITHIN: Duration = Duration::from_secs(35);
 
 /// Flags of `linerate test`.
 #[derive(Debug, clap::Args)]
@@ -21,10 +24,15 @@ pub(crate) struct Args {
     /// Port of the server
     #[arg(short, long, default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// Time of each TCP test
-    #[arg(short = 't', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
-    time: Duration,
-    /// Probes of each size
+    /// Time of each TCP test that counts, its slow start left out before; by default a second, or
+    /// five round trips where they take longer
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_span)]
+    time: Option<Duration>,
+    /// The whole ends within this: tests that do not fit are left out and named; by default 35s, or
+    /// no limit when -t is given
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    within: Option<Duration>,
+    /// Most probes of each size; as many as a second has room for
     #[arg(short = 'c', long, value_name = "N", default_value_t = 1000)]
     count: u64,
     /// Congestion control of the senders: cubic, reno, bbr, ...
@@ -47,12 +55,12 @@ pub(crate) fn run(args: Args) -> Outcome {
         port: args.port,
         family: family(args.ipv4, args.ipv6),
         tcp_time: args.time,
+        within: args.within.or(args.time.is_none().then_some(WITHIN)),
         congestion_control: args.congestion.clone(),
         ping_count: args.count,
     };
     let stop = Stop::on_signals()?;
     let without_reader = stop.clone();
-    let total = examination.plans().len();
     let flags = &args.output;
     let mut watch = |event: &Event| {
         if flags.jsonl {
@@ -63,22 +71,33 @@ pub(crate) fn run(args: Args) -> Outcome {
         }
     };
     let mut context = Context { tool: measure::tool(), stop, watch: &mut watch };
-    let mut done = |count: usize, record: &Record| {
-        if flags.live() && record.status != Status::Error {
-            let line = linerate_report::examination::line(record);
-            output::note(&format!("{count}/{total} {line}"));
+    let mut total = 0;
+    let mut seen = |seen: &Seen<'_>| match seen {
+        Seen::Planned(count, span) => {
+            total = *count;
+            if flags.live() {
+                let seconds = span.as_secs_f64();
+                output::note(&format!("{count} measurements in about {seconds:.0} s"));
+            }
         }
+        Seen::Done(count, record) if flags.live() && record.status != Status::Error => {
+            let line = linerate_report::examination::line(record);
+            output::note(&format!("{count}/{} {line}", total.max(*count)));
+        }
+        Seen::Done(..) => {}
     };
-    let mut records = examination.run(&mut context, &mut done);
-    for record in &mut records {
+    let mut examined = examination.run(&mut context, &mut seen);
+    for record in &mut examined.records {
         flags.label(record);
         flags.keep(record);
     }
-    print(flags, &records)?;
-    Ok(exit_code(&records))
+    let records = &examined.records;
+    print(flags, &examined)?;
+    Ok(exit_code(records))
 }
 
-fn print(flags: &Output, records: &[Record]) -> anyhow::Result<()> {
+fn print(flags: &Output, examined: &Examined) -> anyhow::Result<()> {
+    let records = &examined.records;
     if flags.json {
         output::line(&serde_json::to_string_pretty(records)?);
     } else if flags.jsonl {
@@ -86,7 +105,7 @@ fn print(flags: &Output, records: &[Record]) -> anyhow::Result<()> {
             output::line(&measure::record_line(record));
         }
     } else if records.iter().any(|record| record.status != Status::Error) {
-        output::text(&linerate_report::examination::text(records));
+        output::text(&linerate_report::examination::text(records, &examined.left_out));
     }
     if let Some(path) = &flags.output {
         measure::write_json(path, &records)?;

@@ -9,7 +9,7 @@ use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::datagram;
 
 use crate::command::measure::{self, Output};
-use crate::command::tcp::{family, is_busy, nanos};
+use crate::command::tcp::{family, nanos};
 use crate::command::udp_search::SearchSetting;
 use crate::exit::Outcome;
 use crate::live::UdpLines;
@@ -49,7 +49,8 @@ pub(crate) struct Args {
     /// Send this many datagrams in each direction instead
     #[arg(short = 'k', long, value_name = "N")]
     blocks: Option<u64>,
-    /// Socket buffers at both ends; as much as the host gives, up to 32 MiB, when absent
+    /// Socket buffers at both ends; when absent the receiver has as much as its host gives, up to
+    /// 32 MiB, and the sender its kernel's default
     #[arg(short = 'w', long, value_name = "SIZE")]
     window: Option<Bytes>,
     /// Streams in each direction, each on a thread of its own
@@ -114,7 +115,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         |context| {
             loop {
                 let record = datagram::run(&plan, context);
-                let busy = record.failure.as_ref().is_some_and(is_busy);
+                let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
                 if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
                     return record;
                 }

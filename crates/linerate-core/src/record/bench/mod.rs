@@ -13,6 +13,6 @@ pub use plan::{
 };
 pub use result::{
     BackToBack, BenchLatency, BenchResult, BenchTrial, BurstRun, Caching, ContractFound, GoalFound,
-    Invalid, LoadPoint, PortFacts, RateFound, Recovery, Reset, Soak, Tester, TrialPort,
+    Invalid, LoadPoint, PortFacts, RateFound, Recovery, Reset, Scattered, Soak, Tester, TrialPort,
     WorstSecond,
 };

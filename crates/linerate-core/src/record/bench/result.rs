@@ -149,6 +149,31 @@ pub struct GoalFound {
     /// Upper bound of the loss ratio with 95 % where nothing was lost: 3 over the frames sent.
     #[serde(default)]
     pub loss_ratio_below: Option<f64>,
+    /// Frames that the device held when it lost the first of an overload; null where the buffer
+    /// does not matter at this length of trials. Both bounds are less by what it makes of a trial:
+    /// these frames over the trial's time.
+    #[serde(default)]
+    pub held_frames: Option<f64>,
+    /// Single frames are lost at every load, and that is what the goal fails by above the lower
+    /// bound, not what the device can forward.
+    #[serde(default)]
+    pub scattered: Option<Scattered>,
+    /// Why there is no result, or only a lower bound.
+    #[serde(default)]
+    pub unfinished: Option<String>,
+}
+
+/// Single frames that are lost at every load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scattered {
+    /// Lost frames over sent ones.
+    pub loss_ratio: f64,
+    /// Smallest with 95 %.
+    pub low: f64,
+    /// Largest.
+    pub high: f64,
+    /// The largest load that lost no more than that, frames per second.
+    pub up_to_fps: f64,
 }
 
 /// Delays at one load.
@@ -374,6 +399,23 @@ pub struct TrialPort {
     pub late: u64,
     /// The worst of them, ns.
     pub worst_late_ns: u64,
+    /// By the times at which frames left: what a device that carries the load may have lost of
+    /// them because they were nearer to each other than asked for.
+    #[serde(default)]
+    pub could_lose: u64,
+    /// Lost frames near a pause of the tester, where the device runs on the tester's processors
+    /// and may have paused with it: held against nobody.
+    #[serde(default)]
+    pub lost_in_pauses: u64,
+    /// Time in which the tester was away and sent nothing, ns.
+    #[serde(default)]
+    pub away_ns: u64,
+    /// The longest time without such a pause, ns.
+    #[serde(default)]
+    pub steady_ns: u64,
+    /// The rate in that time, frames per second; null for a flood and for too few frames.
+    #[serde(default)]
+    pub steady_fps: Option<f64>,
     /// Frames that the driver refused. Over a veth from a program in the kernel these are frames
     /// for which the ring of its other end had no room: sent, and lost by the device.
     pub refused: u64,
@@ -404,6 +446,11 @@ impl TrialPort {
     /// Frames that did not come; 0 when more came than were sent.
     pub const fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
+    }
+
+    /// Those of them that may be the device's: the ones near pauses that it shared are left out.
+    pub const fn lost_elsewhere(&self) -> u64 {
+        self.lost().saturating_sub(self.lost_in_pauses)
     }
 }
 

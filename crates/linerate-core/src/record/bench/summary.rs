@@ -7,9 +7,10 @@ use crate::record::{MetricId, Stat, Summary};
 use crate::stats::median;
 
 impl GoalFound {
-    /// The forwarding rate at the lower bound, or that bound where no trial tells the rate.
+    /// The forwarding rate at the lower bound, or that bound where no trial tells the rate; none
+    /// where the search came to no end.
     pub fn throughput_fps(&self) -> Option<f64> {
-        self.conditional_fps.or(self.lower_fps)
+        self.conditional_fps.or(self.lower_fps).filter(|_| self.unfinished.is_none())
     }
 
     /// The goal's name without what was changed of it: `strict` of `strict / 10`, `typical` of
@@ -159,6 +160,9 @@ mod tests {
             spent_ns: 0,
             tester_limited: false,
             loss_ratio_below: None,
+            held_frames: None,
+            scattered: None,
+            unfinished: None,
         }
     }
 

@@ -16,6 +16,10 @@ use crate::study::{PublishedItem, StudyPlan, Test, TestKind, Topology, Value};
 /// Longest chain of figures made from figures.
 pub(super) const DEPTH_MAX: usize = 64;
 
+/// Runs by which something is said where chance decides: all alike by chance in one of 16 cases where
+/// two outcomes are as likely.
+pub const CHANCE_RUNS_MIN: u32 = 5;
+
 /// Where a figure is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place<'a> {
@@ -47,6 +51,15 @@ impl<'a> Place<'a> {
             format!("test '{}' has no such value; it has {}", test.id, labels.join(", "))
         })?;
         Ok(Self { topology, test, value })
+    }
+
+    /// What chance decides there in every run, where it does: nothing can be said of a place by fewer
+    /// than [`CHANCE_RUNS_MIN`] runs then.
+    pub fn chance(&self) -> Option<&'static str> {
+        let plans = self.topology.lab.links.iter().filter_map(|link| link.path.as_ref());
+        let each = plans.flat_map(|plan| [plan.direction(false), plan.direction(true)]);
+        let has_trunk = { each }.any(|way| way.trunk.len() > 1);
+        has_trunk.then_some("the ports of a flow decide which line of a trunk it takes")
     }
 
     /// As reports name it: `wan/window 8 MiB`.
@@ -88,6 +101,9 @@ pub enum Missing {
     /// The metric was not measured there.
     #[error("no {1} of {0}")]
     Metric(String, &'static str),
+    /// Chance decides there, and too few runs were made.
+    #[error("{0} has {1} of the {CHANCE_RUNS_MIN} runs that it takes: {2}")]
+    Chance(String, usize, &'static str),
     /// No bound is known there.
     #[error("no ceiling is known of {0}")]
     Ceiling(String),
@@ -358,6 +374,11 @@ impl Sums<'_> {
         let place = Place::find(self.study, of).map_err(Missing::Plan)?;
         let metric = of.metric_of(place.test);
         let runs = self.figures.runs(&place, metric);
+        if let Some(why) = place.chance()
+            && (1..CHANCE_RUNS_MIN as usize).contains(&runs.len())
+        {
+            return Err(Missing::Chance(place.name(), runs.len(), why));
+        }
         let row = metric.row();
         let value = of.stat.of(&runs, row.better == Better::Higher);
         let value = value.filter(|value| value.is_finite());

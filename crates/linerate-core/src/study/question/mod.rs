@@ -19,7 +19,7 @@ mod figure;
 mod quantity;
 mod template;
 
-pub use answer::{Answer, Evaluated, Figures, Missing, Place, Verdict};
+pub use answer::{Answer, CHANCE_RUNS_MIN, Evaluated, Figures, Missing, Place, Verdict};
 pub use condition::Condition;
 pub use figure::{Figure, FigureKind, FigureStat, Measured, ValueName};
 pub use quantity::{Quantity, Unit};

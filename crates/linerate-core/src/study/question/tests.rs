@@ -405,3 +405,29 @@ fn a_part_of_a_study_asks_what_it_can_answer() {
     let wan = plan.only(&["wan".to_owned()]).expect("it is there");
     assert_eq!((wan.questions.len(), wan.check()), (1, Ok(())));
 }
+
+#[test]
+fn nothing_is_said_of_a_trunk_by_one_run() {
+    // The ports of four flows decide how many of them share a line: 1784 Mbit/s four times and 891
+    // once are both what a trunk of two lines gives.
+    let question = "figure.all = { topology = \"wan\", test = \"window\", value = 0 }\n\
+                    answer = \"{all}\"\n";
+    let trunk = || {
+        let text = format!("{STUDY}{question}");
+        let path = "path = { trunk = [\"1 Gbit/s\", \"1 Gbit/s\"] }";
+        StudyPlan::from_toml(
+            &text.replace("ends = [\"a\", \"b\"]", &format!("ends = [\"a\", \"b\"]\n{path}")),
+        )
+    };
+    let plan = trunk().expect("a sound plan");
+    let answer = |runs: &[f64]| {
+        let made = Made::default().goodput("wan/window auto", runs);
+        plan.questions[0].answer(&plan, &made).verdict
+    };
+    let Verdict::Unanswered(missing) = answer(&[891e6]) else { panic!("one run decides nothing") };
+    let said = missing[0].to_string();
+    let expected = "wan/window auto has 1 of the 5 runs that it takes: the ports of a flow decide \
+                    which line of a trunk it takes";
+    assert_eq!(said, expected);
+    assert_eq!(answer(&[1784e6, 1784e6, 891e6, 1784e6, 1784e6]), Verdict::Told);
+}

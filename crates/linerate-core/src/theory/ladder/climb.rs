@@ -10,16 +10,21 @@ use thiserror::Error;
 use super::facts::{Amount, Facts, Known, Response};
 use super::{Ladder, Rung, RungKind};
 use crate::record::CeilingInput;
-use crate::theory::loss::{self, Acks, LossError, Path};
+use crate::theory::loss::{self, LossError, Path};
 use crate::theory::propagation::PropagationError;
 use crate::theory::slow_start::{self, SlowStart, SlowStartError};
 use crate::theory::window::{self, WINDOW_MAX_BYTES, WindowError};
 use crate::units::{BitRate, Bytes, Distance};
 
-/// What Linux keeps in flight of the send buffer that it allows: the rest is bookkeeping of the
-/// segments. Linux 6.18 took in 0.63 to 0.68 of SO_SNDBUF with segments of 1448 bytes before
+/// The least that Linux keeps in flight of the send buffer that it allows: the rest is bookkeeping of
+/// the segments. Linux 6.18 took in 0.63 to 0.68 of SO_SNDBUF with segments of 1448 bytes before
 /// write() had to wait, and 0.71 to 0.77 with those of loopback (2026-11-22, 64 KiB to 2 MiB).
 pub const SEND_BUFFER_USABLE: f64 = 0.6;
+/// And by how much it may go beyond it: a write goes on while the buffer is not full, and adds a
+/// super-packet of 64 KiB to it (`sk_stream_memory_free`, net.core.gso_max_size). Senders that do not
+/// pace have such ones: with tcp_wmem at 131,072 bytes and 40 ms CUBIC and Reno had 208,824 bytes in
+/// their buffers and 38 to 43 Mbit/s, BBR 127,952 and 16 (Linux 6.18, 2026-11-22).
+const SEND_BUFFER_BEYOND: u64 = 65_536;
 
 /// Why there is no ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
@@ -212,39 +217,44 @@ fn send_buffer(facts: &Facts) -> Result<Option<Rung>, LadderError> {
     }
     let mut inputs = vec![input("send_buffer_bytes", bytes, &buffer.source), rtt_input(rtt)];
     inputs.extend(flows_input(facts.flows));
-    let in_flight = window::window_rate(buffer.value, rtt.value)? * SEND_BUFFER_USABLE;
-    let payload_bps = in_flight * f64::from(facts.flows);
+    let flows = f64::from(facts.flows);
+    let low_bps = window::window_rate(buffer.value, rtt.value)? * SEND_BUFFER_USABLE * flows;
+    let most = Bytes::new(buffer.value.count().saturating_add(SEND_BUFFER_BEYOND));
+    let payload_bps = window::window_rate(most, rtt.value)? * flows;
     let source = "socket(7), SO_SNDBUF";
-    let rung =
-        exact(RungKind::SendBuffer, payload_bps, "0.6 x 8 send buffer / RTT", inputs, source);
-    Ok(Some(Rung { estimate: true, ..rung }))
+    let formula = "0.6 x 8 send buffer / RTT to 8 (send buffer + 65,536) / RTT";
+    let rung = exact(RungKind::SendBuffer, payload_bps, formula, inputs, source);
+    Ok(Some(Rung { low_bps: Some(low_bps), estimate: true, ..rung }))
 }
+
+/// Reno's rate where the square-root rule does not hold any more.
+const PFTK: &str = "8 MSS / (RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32p^2)), b 2 and T0 \
+                    RTT + 200 ms to b 1 and T0 RTT";
+const PFTK_SOURCE: &str = "Padhye et al., SIGCOMM 1998, for a loss above 0.01";
 
 fn under_loss(facts: &Facts, path_bps: Option<f64>) -> Result<Option<Rung>, LadderError> {
     let (Some(loss), Some(rtt)) = (&facts.loss, tcp_rtt(facts)) else { return Ok(None) };
     let p = loss.value.value();
     let path = Path { mss_bytes: facts.packet.payload_bytes, rtt: rtt.value };
     // The formulas refuse what is no loss, also where BBR's answer below does not use them.
-    let mathis = |acks| loss::mathis_rate(&path, acks, p);
-    let (reno_low, reno) = (mathis(Acks::EverySecond)?, mathis(Acks::Every)?);
+    let reno = loss::reno_range(&path, p)?;
     let flows = f64::from(facts.flows);
+    let range = |formula, source| (reno.high * flows, Some(reno.low * flows), formula, source);
+    let beyond_mathis = p > loss::MATHIS_LOSS_MAX;
+    let reno_friendly = loss::cubic_window(rtt.value, p)?.reno_friendly;
     let (high_bps, low_bps, formula, source) = match facts.response {
-        Response::Reno => (
-            reno * flows,
-            Some(reno_low * flows),
-            "C 8 MSS / (RTT sqrt(p)), C 0.8660 to 1.2247",
-            "Mathis et al., CCR 27(3), 1997",
+        Response::Reno if beyond_mathis => range(PFTK, PFTK_SOURCE),
+        Response::Cubic if beyond_mathis && reno_friendly => range(PFTK, PFTK_SOURCE),
+        Response::Reno => {
+            range("C 8 MSS / (RTT sqrt(p)), C 0.8660 to 1.2247", "Mathis et al., CCR 27(3), 1997")
+        }
+        Response::Cubic if reno_friendly => range(
+            "C 8 MSS / (RTT sqrt(p)), C 0.8660 to 1.2247: CUBIC's Reno-friendly region",
+            "RFC 9438 §5",
         ),
         Response::Cubic => {
-            let cubic = loss::cubic_rate(&path, p)?;
-            let reno_friendly = loss::cubic_window(rtt.value, p)?.reno_friendly;
-            let low = if reno_friendly { Some(reno_low * flows) } else { None };
-            let formula = if reno_friendly {
-                "C 8 MSS / (RTT sqrt(p)), C 0.8660 to 1.2247: CUBIC's Reno-friendly region"
-            } else {
-                "1.0538 x 8 MSS / (RTT^0.25 p^0.75), RTT in s"
-            };
-            (cubic * flows, low, formula, "RFC 9438 §5")
+            let formula = "1.0538 x 8 MSS / (RTT^0.25 p^0.75), RTT in s";
+            (loss::cubic_rate(&path, p)? * flows, None, formula, "RFC 9438 §5")
         }
         Response::Bbr => {
             let Some(path_bps) = path_bps.and_then(BitRate::from_nearest) else {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Ladder;
 use super::climb::{LadderError, SEND_BUFFER_USABLE, slow_start_of};
 use super::facts::{Facts, Response};
-use crate::theory::loss::{self, Acks, LossError, Path};
+use crate::theory::loss::{self, LossError, Path};
 use crate::theory::propagation::{FIBRE_INDEX, fibre_delay_s, fibre_km};
 use crate::theory::slow_start;
 use crate::theory::window::{WINDOW_MAX_BYTES, window_scale};
@@ -123,12 +123,15 @@ fn loss_budgets(facts: &Facts, payload_bps: f64) -> Result<Vec<LossBudget>, Ladd
         return Ok(Vec::new());
     };
     let packets_per_s = payload_bps / 8.0 / f64::from(facts.packet.payload_bytes);
-    let reno = |acks| borne(loss::mathis_budget(&path, acks, rate));
+    let reno = borne(loss::reno_budget(&path, rate))?;
     let mut budgets = Vec::new();
     for response in Response::ALL {
         let (high, low) = match response {
-            Response::Reno => (reno(Acks::Every)?, reno(Acks::EverySecond)?),
-            Response::Cubic => (borne(loss::cubic_budget(&path, rate))?, None),
+            Response::Reno => (reno.map(|reno| reno.high), reno.map(|reno| reno.low)),
+            Response::Cubic => match borne(loss::cubic_budget(&path, rate))? {
+                Some(p) if p <= loss::MATHIS_LOSS_MAX => (Some(p), None),
+                _ => (reno.map(|reno| reno.high), None),
+            },
             // Version 3 yields above it, version 1 keeps on to 20 %.
             Response::Bbr => (Some(loss::BBR3_LOSS_MAX), None),
         };
@@ -146,7 +149,7 @@ fn loss_budgets(facts: &Facts, payload_bps: f64) -> Result<Vec<LossBudget>, Ladd
 
 /// A budget; none where a segment in each round trip is more than the rate, so that the formulas
 /// do not speak.
-fn borne(budget: Result<f64, LossError>) -> Result<Option<f64>, LadderError> {
+fn borne<T>(budget: Result<T, LossError>) -> Result<Option<T>, LadderError> {
     match budget {
         Ok(p) => Ok(Some(p)),
         Err(LossError::RateTooLow { .. }) => Ok(None),

@@ -75,14 +75,15 @@ const PACKET_RATE: Formula = Formula {
 const SEND_BUFFER: Formula = Formula {
     id: "send-buffer-bound",
     title: "Rate that a send buffer allows",
-    formula: "R = 0.6 · 8 B / RTT",
+    formula: "0.6 · 8 B / RTT ≤ R ≤ 8 (B + 65,536) / RTT",
     symbols: &[
         RATE,
         symbol("B", "limit of the send buffer in the kernel", "bytes"),
         symbol("RTT", "round trip", "s"),
     ],
     range: "Linux, whose limit counts the bookkeeping of every segment: 0.63 to 0.77 of it was \
-            data before write() had to wait, more with longer segments.",
+            data before write() had to wait, more with longer segments. A sender that does not \
+            pace adds a super-packet of 64 KiB to a buffer that is not yet full.",
     source: "socket(7), SO_SNDBUF; the share is a cautious one of those measured on Linux 6.18",
     estimate: true,
     examples: &[Example {
@@ -91,10 +92,10 @@ const SEND_BUFFER: Formula = Formula {
             let buffer = Some(Known::new(Bytes::new(1_000_000), ""));
             of(RungKind::SendBuffer, &Facts { send_buffer: buffer, ..ethernet() })
         },
-        expected: 48.0,
+        expected: 85.242_88,
         tolerance: 1e-9,
         unit: "Mbit/s",
-        origin: "0.6 · 8,000,000 / 0.1",
+        origin: "the upper end: 8 · 1,065,536 / 0.1",
     }],
     plot: &BUFFER_PLOT,
 };

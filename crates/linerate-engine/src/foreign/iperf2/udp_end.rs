@@ -85,6 +85,6 @@ pub(super) fn tell(socket: &DatagramSocket, sent: u64, (head, size): (&[u8], usi
         let stamp = Stamp { number: -number_after(sent), sent_us: wall_us(monotonic()) };
         stamp.write(&mut datagram);
         // The other end has its own patience where none arrives.
-        let _ = socket.send(&datagram);
+        let _ = socket.send_when_room(&datagram);
     }
 }

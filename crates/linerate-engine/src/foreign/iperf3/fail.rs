@@ -5,6 +5,9 @@ use linerate_proto::iperf3::{ClientEvent, ErrorCode};
 
 use crate::failure::words_of;
 
+/// A server that is busy does not say for how long; a second is as good as any.
+const DENIED_MS: u64 = 1000;
+
 /// The failure behind an event of the server `peer` that ends the test.
 pub(super) fn refusal(peer: &str, event: ClientEvent) -> Failure {
     match event {
@@ -12,6 +15,7 @@ pub(super) fn refusal(peer: &str, event: ClientEvent) -> Failure {
             let reason = "it is busy with another test";
             Failure::new(Fault::PeerRefused, "ask for a test with", peer, reason)
                 .advise("try again later, or wait for it with --wait")
+                .retry_after(DENIED_MS)
         }
         ClientEvent::Terminated => {
             Failure::new(Fault::Unreachable, "test with", peer, "the server was interrupted")

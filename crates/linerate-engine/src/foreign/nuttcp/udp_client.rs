@@ -264,8 +264,8 @@ impl Test<'_, '_> {
     fn mark(&self, mark: UdpMark) {
         let Some(socket) = self.endpoint.sockets().next() else { return };
         // An error is that of a mark before: it is told once, and this one leaves.
-        if socket.send(&mark.to_bytes()).is_err() {
-            let _ = socket.send(&mark.to_bytes());
+        if socket.send_when_room(&mark.to_bytes()).is_err() {
+            let _ = socket.send_when_room(&mark.to_bytes());
         }
     }
 

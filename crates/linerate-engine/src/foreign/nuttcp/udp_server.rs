@@ -210,8 +210,8 @@ fn udp_request(parameters: &Parameters) -> UdpRequest {
 
 /// An error is that of a mark before: it is told once, and this one leaves.
 fn mark(socket: &DatagramSocket, mark: UdpMark) {
-    if socket.send(&mark.to_bytes()).is_err() {
-        let _ = socket.send(&mark.to_bytes());
+    if socket.send_when_room(&mark.to_bytes()).is_err() {
+        let _ = socket.send_when_room(&mark.to_bytes());
     }
 }
 

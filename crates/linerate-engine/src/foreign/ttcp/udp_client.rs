@@ -117,8 +117,8 @@ fn follow(
 fn mark(socket: &DatagramSocket) {
     let mark = pattern(MARK_BYTES);
     // An error is that of a datagram before: it is told once, and this one leaves.
-    if socket.send(&mark).is_err() {
-        let _ = socket.send(&mark);
+    if socket.send_when_room(&mark).is_err() {
+        let _ = socket.send_when_room(&mark);
     }
 }
 

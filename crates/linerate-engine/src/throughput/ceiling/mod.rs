@@ -10,8 +10,8 @@ mod link;
 mod rungs;
 
 use linerate_core::record::{
-    Ceiling, CeilingInput, Direction, Family, Flow, Interface, Layer, LayerRate, MetricId, Record,
-    Rung, Stat, TcpPlan,
+    Ceiling, CeilingInput, Direction, Family, Flow, Interface, Layer, LayerRate, MetricId, Plan,
+    Record, Rung, Stat, TcpPlan,
 };
 use linerate_core::theory::framing::{FramingCeiling, Segment, Transport};
 
@@ -20,13 +20,33 @@ use link::LinkRate;
 /// Bit of `tcpi_options` for timestamps (Linux tcp.h, TCPI_OPT_TIMESTAMPS).
 const OPTION_TIMESTAMPS: u8 = 1;
 
+/// What the rates of a ceiling may be from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// The interfaces of both ends, and the plans of the emulated paths between them: what a study
+    /// holds its results against.
+    Plans,
+    /// The interfaces alone. What explains a result must not read the answer in the plan.
+    Ends,
+}
+
+/// The ceilings of a TCP test by what `sight` shows, in place of those in its record. Other records
+/// keep theirs.
+pub fn see(record: &mut Record, sight: Sight) {
+    let Plan::Tcp(plan) = record.plan.clone() else { return };
+    let ways = [Direction::Up, Direction::Down].into_iter();
+    let mut ceilings = ways.filter_map(|direction| ceiling(record, &plan, direction, sight));
+    let (first, second) = (ceilings.next(), ceilings.next());
+    (record.ceiling, record.ceiling_reverse) = (first, second);
+}
+
 /// The ceiling of one direction, with the share that was reached; none when it has no stream.
-pub(super) fn ceiling(record: &Record, plan: &TcpPlan, direction: Direction) -> Option<Ceiling> {
+fn ceiling(record: &Record, plan: &TcpPlan, direction: Direction, sight: Sight) -> Option<Ceiling> {
     let flows: Vec<&Flow> =
         record.flows.iter().filter(|flow| flow.direction == direction).collect();
     let flow = flows.first()?;
     let packet = packet(flow).ok_or_else(|| "the sender's segment size".to_owned());
-    Some(bound(record, direction, packet, rungs::rungs(&flows, plan)))
+    Some(bound_seen(record, direction, packet, rungs::rungs(&flows, plan), sight))
 }
 
 /// The ceiling of a direction, beside further bounds. In place of its packets may stand what is
@@ -37,11 +57,23 @@ pub(crate) fn bound(
     packet: Result<Packet, String>,
     rungs: Vec<Rung>,
 ) -> Ceiling {
+    bound_seen(record, direction, packet, rungs, Sight::Plans)
+}
+
+fn bound_seen(
+    record: &Record,
+    direction: Direction,
+    packet: Result<Packet, String>,
+    rungs: Vec<Rung>,
+    sight: Sight,
+) -> Ceiling {
     let flows = record.flows.iter().filter(|flow| flow.direction == direction).count();
     let mut ceiling = Ceiling::of_goodput(direction);
     ceiling.rungs = rungs;
     let mut known = link::rates(&record.ends, direction);
-    emulated::add(&mut known, &record.paths, direction, flows);
+    if sight == Sight::Plans {
+        emulated::add(&mut known, &record.paths, direction, flows);
+    }
     ceiling.no_link = known.no_link;
     if ceiling.no_link.is_some() {
         return ceiling;

@@ -51,7 +51,7 @@ fn plan() -> TcpPlan {
 }
 
 fn of(record: &Record, direction: Direction) -> Ceiling {
-    ceiling(record, &plan(), direction).expect("a flow in each direction")
+    ceiling(record, &plan(), direction, Sight::Plans).expect("a flow in each direction")
 }
 
 fn eth(speed_bps: u64) -> Interface {
@@ -220,6 +220,14 @@ fn an_emulated_path_tells_the_rate_that_its_devices_do_not() {
     assert_eq!(source, "laboratory link b eth0 - a eth0, oc12 aal5-llcsnap");
     let down = of(&record, Direction::Down);
     assert_close(down.value, 1e9 * 1448.0 / 1538.0);
+    // What explains does not read the plan: the devices tell no rate, and the share goes too.
+    see(&mut record, Sight::Ends);
+    let blind = record.ceiling.as_ref().expect("of the first direction");
+    assert_eq!((blind.value, blind.share), (None, None));
+    assert!(blind.unknown[0].contains("under eth0 (tun)"), "{:?}", blind.unknown);
+    assert_eq!(record.paths.len(), 1, "what the path did is still told");
+    see(&mut record, Sight::Plans);
+    assert_eq!(record.ceiling, Some(up));
 }
 
 #[track_caller]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_core::bench::time_needed::longest_ns;
 use linerate_core::record::{BenchGoal, BenchPlan, BenchWay, Plan};
 use linerate_core::study::{CellPlan, Estimator, StudyPlan};
 use linerate_core::units::print_span;
@@ -35,10 +36,22 @@ pub(super) fn text(plan: &StudyPlan, left: &[CellPlan]) -> String {
         some => format!("{some} measurements"),
     };
     let _ = write!(out, "  in all   {count}{of}, about {}", spoken(expected));
+    let longest: u64 = left.iter().map(longest_more_ns).sum();
+    if longest > 0 {
+        let _ = write!(out, "; at most {} where trials are spoilt", spoken(expected + longest));
+    }
     if expected > LONG_NS && !plan.title.contains("quick") {
         out.push_str("; --quick takes a look in less");
     }
     out
+}
+
+/// How much longer a benchmark may take than it is expected to.
+fn longest_more_ns(cell: &CellPlan) -> u64 {
+    match &cell.plan {
+        Plan::Bench(plan) => longest_ns(plan).saturating_sub(plan.expected_ns()),
+        _ => 0,
+    }
 }
 
 /// From here on the reader is told that there is a shorter way.

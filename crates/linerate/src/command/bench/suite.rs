@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    BenchFrames, BenchGoal, BenchPlan, BenchTest, BenchTimes, BenchWay, Failure,
+    BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTest, BenchTimes, BenchWay,
+    Failure,
 };
 use linerate_core::study::{
     self, Measure, OrderedCells, OrderedContract, StudyPlan, Test, TestKind, Topology,
@@ -126,10 +127,28 @@ fn title(args: &Args) -> String {
     format!("Benchmark of {what}{quick}")
 }
 
+/// The ports as the user named them. Where no address is told and no router is on the way, each
+/// has one of those for tests (RFC 2544 appendix C.2.2, RFC 5180 §5.2.2): a bridge looks at none,
+/// and the interfaces need none.
+fn ports_of(args: &Args, frames: &BenchFrames) -> Vec<BenchPort> {
+    let mut ports: Vec<BenchPort> = args.ports.iter().map(|port| port.plan()).collect();
+    let network = match frames.protocol {
+        BenchProtocol::Udp4 | BenchProtocol::Tcp4 => "198.18.0.",
+        BenchProtocol::Udp6 | BenchProtocol::Tcp6 => "2001:2::",
+        _ => return ports,
+    };
+    if ports.iter().all(|port| port.address.is_none() && port.gateway.is_none()) {
+        for (number, port) in (1..).zip(&mut ports) {
+            port.address = Some(format!("{network}{number}"));
+        }
+    }
+    ports
+}
+
 /// The plan of every length; it has ports only where they are interfaces of this host.
 fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
     BenchPlan {
-        ports: args.ports.iter().map(|port| port.plan()).collect(),
+        ports: ports_of(args, &frames),
         frames,
         way: match (args.frames.dual, args.frames.mesh) {
             (true, _) => BenchWay::Dual,

@@ -1,7 +1,7 @@
 //! Rungs against hand sums, and facts that no path has.
 
 use super::super::facts::{AckPath, LinkFact, Packet};
-use super::super::{Binding, RungKind, needs, transfer_times};
+use super::super::{Binding, RungKind, Statement, needs, transfer_times};
 use super::*;
 use proptest::prelude::*;
 
@@ -67,7 +67,7 @@ fn the_rungs_of_the_oc_12_path_come_out_by_hand() {
     check(&facts, SustainedRate, 99.4336); // 100 × 9128/9180
     check(&facts, RungKind::PacketRate, 365.12); // 5000 × 9128 × 8
     check(&facts, ReceiveWindow, 372.827); // 2,097,152 × 8 / 0.045
-    check(&facts, SendBuffer, 426.667); // 0.6 × 4,000,000 × 8 / 0.045
+    check(&facts, SendBuffer, 722.762); // (4,000,000 + 65,536) × 8 / 0.045
     // 9128 × 8 / 0.045 = 1,622,756 bit/s; × 1.224745 / 0.01.
     check(&facts, Loss, 198.746);
     check(&facts, SenderHost, 900.0);
@@ -94,6 +94,26 @@ fn windows_losses_and_paces_of_several_flows_add_up() {
 }
 
 #[test]
+fn a_send_buffer_has_the_range_of_paced_senders_and_others() {
+    // tcp_wmem of 131,072 bytes and 40 ms, measured on Linux 6.18: BBR 15.7 and 16.0 Mbit/s, Reno
+    // 37 and 37.7. 0.6 x 131,072 x 8 / 0.04 = 15.73; 196,608 x 8 / 0.04 = 39.32.
+    let facts = Facts {
+        send_buffer: known(Bytes::new(131_072)),
+        rtt: known(Duration::from_millis(40)),
+        ..oc12()
+    };
+    let ladder = climb(&facts).expect("possible facts");
+    let rung = ladder.rung(RungKind::SendBuffer).expect("a buffer is given");
+    let low = rung.low_bps.expect("a range") / 1e6;
+    assert!((low - 15.729).abs() < 0.01 && (rung.payload_bps / 1e6 - 39.322).abs() < 0.01);
+    for measured in [15.7, 16.0, 37.0, 37.7] {
+        let said = ladder.statement(measured * 1e6).expect("a rate");
+        let expected = Statement::SingleFactor { rung: RungKind::SendBuffer };
+        assert_eq!(said, expected, "{measured}");
+    }
+}
+
+#[test]
 fn each_congestion_control_has_its_range() {
     let of = |response, p| {
         let facts = Facts { response, loss: share(p), ..oc12() };
@@ -110,6 +130,14 @@ fn each_congestion_control_has_its_range() {
     // At 1e-6 its own is 1.05383 × 0.045^0.75 / 10^-4.5 = 3256.0, above 1224.7.
     let (high, low) = of(Response::Cubic, 1e-6);
     assert!((high - 5283.6).abs() < 5283.6 * 1e-3 && low.is_none(), "{high}");
+    // Beyond 1 % PFTK: at 0.1 with 9128 bytes 73,024 bits in 45 ms (0.258199 + 0.580948 x 0.132) =
+    // 15.070 ms, 4.85 Mbit/s, where the square-root rule says 6.28.
+    for response in [Response::Reno, Response::Cubic] {
+        let (high, low) = of(response, 0.1);
+        assert!((high - 73.024 / 15.0697).abs() < 0.01, "{high}");
+        // 45 ms sqrt(0.4/3) + 245 ms x 0.821584 x 0.132 = 43.002 ms.
+        assert!((low.expect("a range") - 73.024 / 43.002).abs() < 0.01, "{low:?}");
+    }
     // 537.346 × 0.99.
     let (high, low) = of(Response::Bbr, 0.01);
     assert!((high - 531.972).abs() < 0.01 && low.is_none(), "{high}");

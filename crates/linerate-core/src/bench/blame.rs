@@ -1,0 +1,92 @@
+//! Whose a loss is: the device's, or possibly the tester's.
+//!
+//! No loss is the device's while the times at which the tester sent can explain it. Two things can:
+//! frames that left nearer to each other than asked for ([`super::SendWatch`]), and, where tester
+//! and device share processors, pauses of both. A device of this machine that is held up together
+//! with the sender may go on later than it, and loses what was sent meanwhile.
+
+use super::send_watch::Pause;
+
+/// What was held up together with the sender goes on within as many times its pause.
+const SKEW: f64 = 2.0;
+
+/// How many of the lost frames are near a pause: up to the length of the pause before it, and up to
+/// twice that after it. `came` tells of each number whether it came; `fps` is the load.
+pub fn lost_in_pauses(pauses: &[Pause], came: &[bool], fps: f64) -> u64 {
+    let mut counted_to = 0;
+    let mut lost = 0;
+    for pause in pauses {
+        let (from, to) = around(pause, fps, came.len());
+        let from = from.max(counted_to);
+        if from < to {
+            lost += came[from..to].iter().filter(|came| !**came).count() as u64;
+            counted_to = to;
+        }
+    }
+    lost
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers of frames of one trial, not negative"
+)]
+fn around(pause: &Pause, fps: f64, count: usize) -> (usize, usize) {
+    let frames = pause.late_ns as f64 * fps / 1e9;
+    let at = pause.sequence as f64;
+    let from = (at - frames - 1.0).max(0.0) as usize;
+    let to = (at + SKEW * frames + 2.0) as usize;
+    (from, to.min(count))
+}
+
+/// Whose a loss is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// Nothing was lost, or nothing that is not of a pause that tester and device shared.
+    Nobody,
+    /// The tester's send times can explain it: it says nothing about the device.
+    MayBeTester,
+    /// More than they explain.
+    Device,
+}
+
+/// Whose the loss of a trial is: of `lost` frames `in_pauses` are near pauses, and the tester's
+/// bunches `could_lose` so many.
+pub const fn blame(lost: u64, in_pauses: u64, could_lose: u64) -> Blame {
+    let left = lost.saturating_sub(in_pauses);
+    if left == 0 {
+        Blame::Nobody
+    } else if left > could_lose {
+        Blame::Device
+    } else {
+        Blame::MayBeTester
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_beside_a_pause_are_told_from_those_elsewhere() {
+        // 10,000 frames/s; 1 ms away before frame 100: 89 to 121 are near it.
+        let pause = Pause { sequence: 100, late_ns: 1_000_000 };
+        let mut came = vec![true; 1000];
+        for lost in [89, 105, 121, 88, 122, 700] {
+            came[lost] = false;
+        }
+        assert_eq!(lost_in_pauses(&[pause], &came, 10_000.0), 3);
+        // Twice the same span is counted once.
+        assert_eq!(lost_in_pauses(&[pause, pause], &came, 10_000.0), 3);
+        assert_eq!(lost_in_pauses(&[], &came, 10_000.0), 0);
+    }
+
+    #[test]
+    fn the_device_is_blamed_for_what_exceeds_the_explanations_alone() {
+        assert_eq!(blame(0, 0, 9), Blame::Nobody);
+        assert_eq!(blame(5, 5, 0), Blame::Nobody);
+        assert_eq!(blame(5, 2, 3), Blame::MayBeTester);
+        assert_eq!(blame(5, 2, 2), Blame::Device);
+        assert_eq!(blame(1, 0, 0), Blame::Device);
+    }
+}

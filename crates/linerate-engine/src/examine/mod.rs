@@ -1,0 +1,276 @@
+//! The examination of a path: round trips by size, TCP by streams and by window, both ways. What is
+//! measured follows the round trip, so that the whole stays within its time (`schedule`); each
+//! part is measured by its own engine, and the conclusions are the report's.
+
+mod schedule;
+
+use std::time::Duration;
+
+use linerate_core::record::{
+    Family, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Record, Stat,
+    TcpDirections, TcpPlan,
+};
+use linerate_core::time::MonoTime;
+use linerate_sys::clock::monotonic;
+
+use crate::context::Context;
+use crate::{rtt, throughput};
+use schedule::Look;
+
+/// What to examine, and how thoroughly.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Examination {
+    /// Name or address of a host that runs `linerate serve`.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Only this address family.
+    pub family: Option<Family>,
+    /// Time of each TCP test that counts; null follows the round trip.
+    pub tcp_time: Option<Duration>,
+    /// Congestion control of the senders; null is each host's default.
+    pub congestion_control: Option<String>,
+    /// Most probes of each size.
+    pub ping_count: u64,
+    /// Tests that would not end within this are left out; null leaves none out.
+    pub within: Option<Duration>,
+}
+
+/// Ping payloads: those of the PREN study of 2000, without the one that fragments at 1500.
+pub const SIZES_BYTES: [u32; 5] = [56, 250, 500, 1024, 1460];
+
+/// Windows: those of the PREN study of 2000, and larger ones up to today's defaults. The ones that
+/// tell most come first, since the last may find no time.
+pub const WINDOWS_BYTES: [u64; 6] = [64 << 10, 512 << 10, 2 << 20, 16 << 10, 128 << 10, 32 << 10];
+
+/// Streams with the kernel's own window, in the order of what they tell.
+pub const STREAMS: [u16; 3] = [1, 4, 2];
+
+/// Probes of the first look at a path, and the time between them.
+const LOOK_PROBES: u64 = 3;
+const LOOK_INTERVAL_NS: u64 = 20_000_000;
+const LOOK_SIZES: [u32; 2] = [SIZES_BYTES[0], SIZES_BYTES[4]];
+
+/// Told of an examination as it goes on.
+#[derive(Debug)]
+pub enum Seen<'a> {
+    /// So many measurements are planned, in about this time.
+    Planned(usize, Duration),
+    /// The measurement with this number is done.
+    Done(usize, &'a Record),
+}
+
+/// What an examination came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Examined {
+    /// Every measurement, in the order made.
+    pub records: Vec<Record>,
+    /// Tests for which no time was left.
+    pub left_out: Vec<TcpPlan>,
+}
+
+impl Examination {
+    /// Measures what fits into the time, the most telling first; `seen` is told of each record.
+    /// Ends at the first failure that the rest would share, or when stopped.
+    pub fn run(&self, context: &mut Context<'_>, seen: &mut dyn FnMut(&Seen<'_>)) -> Examined {
+        let begin = monotonic();
+        let (transport, look) = self.look(context);
+        // A peer that does not answer is not asked a thousand times.
+        let count = if look.is_some() { self.ping_count } else { LOOK_PROBES };
+        let mut run = Run { examination: self, begin, look: look.unwrap_or_default(), seen };
+        run.tell_plan();
+        let mut examined = Examined::default();
+        let ping = run.look.probes(self.ping(transport), count);
+        let record = rtt::run(&ping, context);
+        let usable = record.failure.as_ref().is_none_or(|failure| failure.fault != Fault::Usage);
+        run.done(&mut examined, record);
+        if usable {
+            run.all_tcp(context, &mut examined);
+        }
+        examined
+    }
+
+    /// The shortest round trips of a small and a large probe, by ICMP where this user may and the
+    /// peer answers, by UDP echo otherwise.
+    fn look(&self, context: &Context<'_>) -> (PingTransport, Option<Look>) {
+        for transport in [PingTransport::Icmp, PingTransport::Udp] {
+            let plan = PingPlan {
+                sizes_bytes: LOOK_SIZES.to_vec(),
+                count: Some(LOOK_PROBES),
+                interval_ns: LOOK_INTERVAL_NS,
+                mode: PingMode::Paced,
+                ..self.ping(transport)
+            };
+            let (tool, stop) = (context.tool.clone(), context.stop.clone());
+            let record = rtt::run(&plan, &mut Context { tool, stop, watch: &mut |_| {} });
+            let shortest = |size| record.value_at(MetricId::Rtt, Stat::Min, size);
+            if let (Some(small), Some(large)) = (shortest(LOOK_SIZES[0]), shortest(LOOK_SIZES[1])) {
+                return (transport, Some(Look { small_ns: small as u64, large_ns: large as u64 }));
+            }
+        }
+        (PingTransport::Icmp, None)
+    }
+
+    fn ping(&self, transport: PingTransport) -> PingPlan {
+        PingPlan {
+            host: self.host.clone(),
+            transport,
+            port: self.port,
+            family: self.family,
+            sizes_bytes: SIZES_BYTES.to_vec(),
+            warmup: 1,
+            kernel_stamps: false,
+            ..PingPlan::default()
+        }
+    }
+
+    /// Tests with the kernel's window by streams, then with one stream by window.
+    fn tcp_plans(&self, look: Look) -> Vec<TcpPlan> {
+        let streams = |&streams: &u16| TcpPlan { streams, ..TcpPlan::default() };
+        let window = |&window: &u64| TcpPlan { window_bytes: Some(window), ..TcpPlan::default() };
+        // One and four streams first: what the path carries, and whether one stream is enough.
+        let (first, last) = STREAMS.split_at(2);
+        let plans = first.iter().map(streams);
+        let plans = plans.chain(WINDOWS_BYTES.iter().map(window)).chain(last.iter().map(streams));
+        plans.map(|plan| self.tcp(plan, look)).collect()
+    }
+
+    fn tcp(&self, base: TcpPlan, look: Look) -> TcpPlan {
+        let (omit_ns, measured_ns) = look.spans(base.window_bytes);
+        let measured_ns = self.tcp_time.map_or(measured_ns, nanos);
+        TcpPlan {
+            host: self.host.clone(),
+            port: self.port,
+            family: self.family,
+            finish: Finish::TimeNs(measured_ns),
+            omit_ns,
+            interval_ns: (measured_ns / 10).max(100_000_000),
+            congestion_control: self.congestion_control.clone(),
+            ..base
+        }
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// One examination under way.
+struct Run<'a> {
+    examination: &'a Examination,
+    begin: MonoTime,
+    look: Look,
+    seen: &'a mut dyn FnMut(&Seen<'_>),
+}
+
+impl Run<'_> {
+    /// What both directions of a test take.
+    fn cost(&self, plan: &TcpPlan) -> Duration {
+        let Finish::TimeNs(measured_ns) = plan.finish else { return Duration::ZERO };
+        self.look.cost(plan, measured_ns) * 2
+    }
+
+    /// Whether a test fits into what is left of the time.
+    fn fits(&self, spent: Duration, plan: &TcpPlan) -> bool {
+        self.examination.within.is_none_or(|within| spent + self.cost(plan) <= within)
+    }
+
+    fn tell_plan(&mut self) {
+        // Probes of a size take a second and a round trip.
+        let pings = Duration::from_secs(1) + Duration::from_nanos(self.look.large_ns);
+        let mut spent = monotonic().since(self.begin) + pings * SIZES_BYTES.len() as u32;
+        let mut count = 1;
+        for plan in self.examination.tcp_plans(self.look) {
+            if self.fits(spent, &plan) {
+                spent += self.cost(&plan);
+                count += 2;
+            }
+        }
+        (self.seen)(&Seen::Planned(count, spent));
+    }
+
+    /// Keeps a record and tells of it; whether the rest would share its failure.
+    fn done(&mut self, examined: &mut Examined, mut record: Record) -> bool {
+        // What limits a path must be found on it, also where a laboratory could tell.
+        throughput::see(&mut record, throughput::Sight::Ends);
+        (self.seen)(&Seen::Done(examined.records.len() + 1, &record));
+        let failed = record.failure.is_some();
+        examined.records.push(record);
+        failed
+    }
+
+    fn all_tcp(&mut self, context: &mut Context<'_>, examined: &mut Examined) {
+        for plan in self.examination.tcp_plans(self.look) {
+            if !self.fits(monotonic().since(self.begin), &plan) {
+                examined.left_out.push(plan);
+                continue;
+            }
+            for directions in [TcpDirections::Up, TcpDirections::Down] {
+                if context.stop.asked() {
+                    return;
+                }
+                let record = throughput::run(&TcpPlan { directions, ..plan.clone() }, context);
+                if self.done(examined, record) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examination(within: Option<Duration>) -> Examination {
+        Examination {
+            host: "192.0.2.1".to_owned(),
+            port: 5210,
+            family: None,
+            tcp_time: None,
+            congestion_control: None,
+            ping_count: 1000,
+            within,
+        }
+    }
+
+    /// Measurements and seconds that a round trip of so many ms leads to.
+    fn planned(ms: u64) -> (usize, f64) {
+        let examination = examination(Some(Duration::from_secs(35)));
+        let look = Look { small_ns: ms * 1_000_000, large_ns: ms * 1_000_000 };
+        let mut told = None;
+        let mut seen = |seen: &Seen<'_>| {
+            if let Seen::Planned(count, span) = seen {
+                told = Some((*count, span.as_secs_f64()));
+            }
+        };
+        let begin = monotonic();
+        Run { examination: &examination, begin, look, seen: &mut seen }.tell_plan();
+        told.expect("it was told")
+    }
+
+    #[test]
+    fn an_examination_stays_within_its_time_whatever_the_round_trip() {
+        for ms in [0, 1, 10, 40, 80, 150, 300, 600] {
+            let (count, seconds) = planned(ms);
+            assert!(seconds <= 35.0, "{ms} ms: {seconds} s");
+            assert!(count % 2 == 1, "both directions of each");
+        }
+        // Nine tests both ways and the pings.
+        assert_eq!((planned(0).0, planned(20).0), (19, 19));
+        // Far paths have at least one stream and four, both ways.
+        assert!(planned(300).0 >= 5, "{:?}", planned(300));
+    }
+
+    #[test]
+    fn without_a_limit_every_test_of_the_list_is_made() {
+        let examination = examination(None);
+        let look = Look { small_ns: 600_000_000, large_ns: 600_000_000 };
+        let plans = examination.tcp_plans(look);
+        assert_eq!(plans.len(), WINDOWS_BYTES.len() + STREAMS.len());
+        let run = Run { examination: &examination, begin: monotonic(), look, seen: &mut |_| {} };
+        assert!(plans.iter().all(|plan| run.fits(Duration::from_secs(86_400), plan)));
+        // The kernel's own window with one stream is the first.
+        assert_eq!((plans[0].streams, plans[0].window_bytes), (1, None));
+    }
+}

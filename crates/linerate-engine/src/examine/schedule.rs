@@ -1,0 +1,134 @@
+//! How an examination spends its time, from the round trip alone: probes that fit into a second for
+//! each size, TCP tests that begin to count when slow start is over, and what a test costs in all.
+
+use std::time::Duration;
+
+use linerate_core::record::{PingMode, PingPlan, TcpPlan};
+
+use crate::throughput::start_up::start_up_ns;
+
+const MS: u64 = 1_000_000;
+
+/// Time that the probes of one size are spread over.
+const SIZE_NS: u64 = 1_000 * MS;
+/// Probes that overlap leave no closer than this: 1488 bytes in 5 ms are 2.4 Mbit/s.
+const INTERVAL_NS_MIN: u64 = 5 * MS;
+/// Fewest probes of a size, however slow the path.
+const PROBES_MIN: u64 = 10;
+/// A probe counts as lost after four round trips, but never before this.
+const TIMEOUT_NS_MIN: u64 = 500 * MS;
+
+/// Windows of the kernel's own choice grow up to this: the default of net.ipv4.tcp_rmem's maximum.
+const AUTOTUNED_BYTES: u64 = 6 << 20;
+/// What TCP's start takes at least: the queue of a near bottleneck fills and empties once.
+const START_UP_NS_MIN: u64 = 100 * MS;
+/// Measured time of a TCP test: this, or so many round trips where they take longer.
+const MEASURED_NS: u64 = 1_000 * MS;
+const MEASURED_ROUND_TRIPS: u64 = 5;
+/// Round trips of a test beside its streams: two connections with their hellos, request, start,
+/// what is on the way at the end, result.
+const ROUND_TRIPS: u64 = 7;
+/// What both hosts need beside that.
+const HOSTS_NS: u64 = 60 * MS;
+
+/// The round trip where nothing tells it.
+const RTT_NS_UNKNOWN: u64 = 100 * MS;
+
+/// A first look at a path: the shortest round trips of a small and a large probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) small_ns: u64,
+    pub(super) large_ns: u64,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self { small_ns: RTT_NS_UNKNOWN, large_ns: RTT_NS_UNKNOWN }
+    }
+}
+
+impl Look {
+    /// Probes of each size for about a second, at most `count`: stop and wait where that gives more
+    /// of them, else one in each interval, overlapping. An interval is twice the time that the
+    /// bytes of the large probe take on the links there and back, so no probe queues behind
+    /// another.
+    pub(super) fn probes(self, plan: PingPlan, count: u64) -> PingPlan {
+        let serialization_ns = self.large_ns.saturating_sub(self.small_ns);
+        let interval_ns = (2 * serialization_ns).clamp(INTERVAL_NS_MIN, SIZE_NS / PROBES_MIN);
+        let waiting = SIZE_NS / self.large_ns.max(1);
+        let overlapping = SIZE_NS / interval_ns;
+        let (mode, fit) = match waiting >= overlapping {
+            true => (PingMode::Flood, waiting),
+            false => (PingMode::Paced, overlapping),
+        };
+        let timeout_ns = (4 * self.large_ns).max(TIMEOUT_NS_MIN);
+        PingPlan {
+            mode,
+            interval_ns,
+            count: Some(count.min(fit.max(PROBES_MIN))),
+            timeout_ns,
+            // Probes that are lost cost those that stop and wait their time-out.
+            deadline_ns: Some(SIZE_NS + SIZE_NS / 2 + timeout_ns),
+            ..plan
+        }
+    }
+
+    /// Time at the start of a test that does not count, and time that does.
+    pub(super) fn spans(self, window_bytes: Option<u64>) -> (u64, u64) {
+        let omit_ns = start_up_ns(self.small_ns, window_bytes.unwrap_or(AUTOTUNED_BYTES));
+        let measured_ns = MEASURED_NS.max(MEASURED_ROUND_TRIPS * self.small_ns);
+        (omit_ns.max(START_UP_NS_MIN), measured_ns)
+    }
+
+    /// What a test by time takes in all.
+    pub(super) fn cost(self, plan: &TcpPlan, measured_ns: u64) -> Duration {
+        let beside = ROUND_TRIPS * self.small_ns + HOSTS_NS;
+        Duration::from_nanos(plan.omit_ns + measured_ns + beside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(small_ms: u64, large_ms: u64) -> Look {
+        Look { small_ns: small_ms * MS, large_ns: large_ms * MS }
+    }
+
+    #[test]
+    fn probes_stop_and_wait_on_a_near_path_and_overlap_on_a_far_one() {
+        let probes = |look: Look| {
+            let plan = look.probes(PingPlan::default(), 1000);
+            (plan.mode, plan.count, plan.interval_ns / MS)
+        };
+        // 1 s / 100 us are 10,000: the count is the limit.
+        let near = Look { small_ns: 50_000, large_ns: 100_000 };
+        assert_eq!(probes(near).0, PingMode::Flood);
+        assert_eq!(probes(near).1, Some(1000));
+        // 1 s / 4 ms are 250, more than 200 at 5 ms.
+        assert_eq!(probes(look(4, 4)), (PingMode::Flood, Some(250), 5));
+        assert_eq!(probes(look(40, 40)), (PingMode::Paced, Some(200), 5));
+        assert_eq!(probes(look(300, 300)), (PingMode::Paced, Some(200), 5));
+        // 1404 more bytes that take 20 ms there and back: 40 ms apart nothing queues.
+        assert_eq!(probes(look(100, 120)), (PingMode::Paced, Some(25), 40));
+        // At 64 kbit/s they take 0.35 s: ten probes all the same, stopping.
+        assert_eq!(probes(look(30, 380)), (PingMode::Paced, Some(10), 100));
+    }
+
+    #[test]
+    fn every_size_has_an_end_whatever_is_lost() {
+        let plan = look(300, 300).probes(PingPlan::default(), 1000);
+        // 1.5 s and a time-out of four round trips.
+        assert_eq!(plan.deadline_ns, Some(2_700 * MS));
+    }
+
+    #[test]
+    fn a_test_counts_when_slow_start_is_over() {
+        // 6 MiB are 434 initial windows: 9 doublings, and 2 round trips.
+        assert_eq!(look(40, 40).spans(None), (440 * MS, 1_000 * MS));
+        assert_eq!(look(300, 300).spans(None), (3_300 * MS, 1_500 * MS));
+        // 64 KiB are 4.5 initial windows: 3 doublings, and 2.
+        assert_eq!(look(300, 300).spans(Some(65_536)), (1_500 * MS, 1_500 * MS));
+        assert_eq!(look(0, 0).spans(None), (100 * MS, 1_000 * MS));
+    }
+}
