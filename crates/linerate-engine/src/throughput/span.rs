@@ -6,6 +6,9 @@
 //! its end-of-file ends the span. A test by bytes ends with the last byte, and so does one whose
 //! receiver counts all.
 //!
+//! Where the span is fixed it begins with the test, or with the end of the omitted span, for all
+//! streams alike: their sum over one span is then no more than the path carried in it.
+//!
 //! A thread that comes late finds more than one segment waiting. What waited took time to arrive
 //! that nobody measured: it does not count or, where all bytes have to, the span begins as much
 //! earlier as they took at the rate of the others.
@@ -13,18 +16,30 @@
 use linerate_core::record::Finish;
 use linerate_core::time::MonoTime;
 
+/// Which bytes of a stream count, and over which time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// From its first byte, for the time of the test.
+    Own,
+    /// Everything up to its last byte: nobody else says when the test is over.
+    Whole,
+    /// From the start of the test, for all streams alike.
+    Fixed,
+}
+
 /// Follows the reads of one stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpanMeter {
     limit_ns: Option<u64>,
     omit_ns: u64,
-    /// Before it nothing can have come.
-    earliest: MonoTime,
-    /// Everything up to the last byte counts.
-    whole: bool,
+    /// Nothing can have come before it; a fixed span begins with it.
+    start: MonoTime,
+    extent: Extent,
     first: Option<MonoTime>,
     begin: Option<Point>,
     last: Point,
+    /// What had come, read or not, before a fixed span began.
+    arrived: Point,
     /// Set once; later reads no longer count.
     end: Option<Point>,
 }
@@ -49,29 +64,26 @@ pub(crate) struct Measured {
 }
 
 impl SpanMeter {
-    /// For a stream that can bring nothing before `earliest`.
-    pub(crate) const fn new(finish: Finish, omit_ns: u64, earliest: MonoTime) -> Self {
+    /// For a stream that can bring nothing before `start`.
+    pub(crate) const fn new(finish: Finish, omit_ns: u64, start: MonoTime, extent: Extent) -> Self {
         let limit_ns = match finish {
             Finish::TimeNs(ns) => Some(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => None,
         };
         let last = Point { at: MonoTime::from_nanos(0), bytes: 0 };
-        let whole = limit_ns.is_none();
-        Self { limit_ns, omit_ns, earliest, whole, first: None, begin: None, last, end: None }
-    }
-
-    /// The same, but everything up to the last byte counts where `whole`.
-    pub(crate) const fn to_the_last_byte(mut self, whole: bool) -> Self {
-        self.whole |= whole;
-        self
+        let (first, begin, end, arrived) = (None, None, None, last);
+        Self { limit_ns, omit_ns, start, extent, first, begin, last, arrived, end }
     }
 
     /// The first byte is there to be read, and `waiting` bytes in all.
     pub(crate) fn readable(&mut self, now: MonoTime, waiting: u64) {
-        self.first = Some(now);
-        self.last = Point { at: now, bytes: 0 };
+        let fixed = self.extent == Extent::Fixed;
+        let (first, waiting) = if fixed { (self.start, 0) } else { (now, waiting) };
+        self.first = Some(first);
+        self.last = Point { at: first, bytes: 0 };
+        self.arrived = self.last;
         if self.omit_ns == 0 {
-            self.begin = Some(Point { at: now, bytes: waiting });
+            self.begin = Some(Point { at: first, bytes: waiting });
         }
     }
 
@@ -86,6 +98,13 @@ impl SpanMeter {
             {
                 self.end = Some(straddle(self.last, next, end_at));
             }
+        } else if self.extent == Extent::Fixed {
+            let here = Point { at: now, bytes: next.bytes + waiting() };
+            let begin_at = later(self.start, self.omit_ns);
+            if now >= begin_at {
+                self.begin = Some(straddle(self.arrived, here, begin_at));
+            }
+            self.arrived = here;
         } else if now.nanos_since(self.first.unwrap_or(now)) >= self.omit_ns {
             self.begin = Some(Point { at: now, bytes: next.bytes + waiting() });
         }
@@ -96,7 +115,7 @@ impl SpanMeter {
     pub(crate) fn deadline(&self) -> Option<MonoTime> {
         let first = self.first?;
         let span = self.omit_ns.saturating_add(self.limit_ns?);
-        Some(MonoTime::from_nanos(first.nanos().saturating_add(span)))
+        Some(later(first, span))
     }
 
     /// The account of the stream, which ended at `now` with or without an end-of-file.
@@ -108,7 +127,8 @@ impl SpanMeter {
             Some(end_at) => Point { at: now.min(end_at).max(self.last.at), ..self.last },
             None => self.last,
         });
-        let begin = if self.whole && self.omit_ns == 0 { self.of_all(begin, end) } else { begin };
+        let all = self.extent == Extent::Whole || self.limit_ns.is_none();
+        let begin = if all && self.omit_ns == 0 { self.of_all(begin, end) } else { begin };
         Measured {
             begin: begin.at,
             span_ns: end.at.nanos_since(begin.at),
@@ -124,20 +144,24 @@ impl SpanMeter {
         let span = u128::from(end.at.nanos_since(begin.at));
         let before = (span * waiting).checked_div(counted).unwrap_or(u128::MAX);
         let before = u64::try_from(before).unwrap_or(u64::MAX);
-        let before = before.min(begin.at.nanos_since(self.earliest));
+        let before = before.min(begin.at.nanos_since(self.start));
         Point { at: MonoTime::from_nanos(begin.at.nanos() - before), bytes: 0 }
     }
 
     fn end_at(&self, begin: Point) -> Option<MonoTime> {
-        let limit = self.limit_ns.filter(|_| !self.whole)?;
-        Some(MonoTime::from_nanos(begin.at.nanos().saturating_add(limit)))
+        let limit = self.limit_ns.filter(|_| self.extent != Extent::Whole)?;
+        Some(later(begin.at, limit))
     }
+}
+
+const fn later(at: MonoTime, ns: u64) -> MonoTime {
+    MonoTime::from_nanos(at.nanos().saturating_add(ns))
 }
 
 /// The point at `end_at` on the straight line from `before` to `after`.
 fn straddle(before: Point, after: Point, end_at: MonoTime) -> Point {
     let whole = u128::from(after.at.nanos_since(before.at).max(1));
-    let part = u128::from(end_at.nanos_since(before.at));
+    let part = u128::from(end_at.nanos_since(before.at)).min(whole);
     let bytes = u128::from(after.bytes - before.bytes) * part / whole;
     Point { at: end_at, bytes: before.bytes + u64::try_from(bytes).unwrap_or(u64::MAX) }
 }
@@ -153,7 +177,7 @@ mod tests {
     }
 
     fn meter(limit_ms: u64, omit_ms: u64) -> SpanMeter {
-        SpanMeter::new(Finish::TimeNs(limit_ms * MS), omit_ms * MS, at(0))
+        SpanMeter::new(Finish::TimeNs(limit_ms * MS), omit_ms * MS, at(0), Extent::Own)
     }
 
     #[test]
@@ -202,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_test_by_bytes_ends_with_the_last_byte() {
-        let mut meter = SpanMeter::new(Finish::Bytes(2000), 0, at(0));
+        let mut meter = SpanMeter::new(Finish::Bytes(2000), 0, at(0), Extent::Own);
         meter.readable(at(5), 0);
         meter.read(at(10), 1000, || 0);
         meter.read(at(25), 1000, || 0);
@@ -234,14 +258,14 @@ mod tests {
     #[test]
     fn where_all_bytes_count_the_span_begins_as_early_as_those_that_waited() {
         // 100 bytes each ms from 0; the thread comes at 20 ms.
-        let mut meter = SpanMeter::new(Finish::Bytes(10_000), 0, at(0));
+        let mut meter = SpanMeter::new(Finish::Bytes(10_000), 0, at(0), Extent::Own);
         meter.readable(at(20), 2000);
         meter.read(at(20), 2000, || 0);
         meter.read(at(100), 8000, || 0);
         let measured = meter.finish(at(300));
         assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
         // Everything was there already: it came since the stream could bring something.
-        let mut meter = SpanMeter::new(Finish::Bytes(500), 0, at(10));
+        let mut meter = SpanMeter::new(Finish::Bytes(500), 0, at(10), Extent::Own);
         meter.readable(at(15), 500);
         meter.read(at(16), 500, || 0);
         let measured = meter.finish(at(300));
@@ -250,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_receiver_that_counts_all_has_the_time_of_what_came_late_too() {
-        let mut meter = meter(100, 0).to_the_last_byte(true);
+        let mut meter = SpanMeter::new(Finish::TimeNs(100 * MS), 0, at(0), Extent::Whole);
         meter.readable(at(0), 0);
         for ms in [50, 100, 150] {
             meter.read(at(ms), 1000, || 0);
@@ -298,12 +322,12 @@ mod tests {
             pauses_us in proptest::collection::vec(0_u64..60_000, 1..40),
             omit_ms in proptest::option::of(1_u64..300),
             limit_ms in proptest::option::of(1_u64..600),
-            whole: bool,
+            extent in proptest::sample::select(&[Extent::Own, Extent::Whole, Extent::Fixed][..]),
             total in 1_u64..1_000,
         ) {
             let finish = limit_ms.map_or(Finish::Bytes(0), |ms| Finish::TimeNs(ms * MS));
-            let meter = SpanMeter::new(finish, omit_ms.unwrap_or(0) * MS, at(0));
-            let meter = meter.to_the_last_byte(whole);
+            let meter = SpanMeter::new(finish, omit_ms.unwrap_or(0) * MS, at(0), extent);
+            let whole = extent == Extent::Whole;
             let total = total * 1000;
             let (measured, came) = played(meter, late_us, &pauses_us, total);
             proptest::prop_assert!(measured.bytes <= came, "{measured:?}, {came} came");
@@ -313,6 +337,21 @@ mod tests {
                 proptest::prop_assert_eq!(measured.bytes, total);
             }
         }
+    }
+
+    #[test]
+    fn a_fixed_span_is_that_of_the_test_whenever_bytes_come() {
+        // 1000 bytes every 30 ms from 0; the first is noticed at 20 ms. From 50 ms to 150 ms are
+        // a third of the second read, two whole ones and the fifth, which ends there.
+        let finish = Finish::TimeNs(100 * MS);
+        let mut meter = SpanMeter::new(finish, 50 * MS, at(0), Extent::Fixed);
+        meter.readable(at(20), 2);
+        for ms in [30, 60, 90, 120, 150, 180] {
+            meter.read(at(ms), 1000, || 0);
+        }
+        let measured = meter.finish(at(181));
+        assert_eq!((measured.begin, measured.span_ns), (at(50), 100 * MS));
+        assert_eq!((measured.bytes, measured.bytes_total), (3334, 6000));
     }
 
     #[test]
