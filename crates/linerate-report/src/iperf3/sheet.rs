@@ -6,6 +6,10 @@ use linerate_core::record::{
     UdpPlan,
 };
 
+/// The time of a test that ends by Ctrl-C alone (`-t 0`): a nanosecond less than a day, which is
+/// the most that iperf3's servers take.
+pub const ENDLESS_NS: u64 = 86_400_000_000_000 - 1;
+
 /// Which end prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

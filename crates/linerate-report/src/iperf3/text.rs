@@ -2,7 +2,7 @@
 
 use linerate_core::record::{Direction, Finish, IntervalRow, Record, StreamOpened, TcpPlan};
 
-use super::sheet::{Count, Datagrams, Role, Sheet};
+use super::sheet::{Count, Datagrams, ENDLESS_NS, Role, Sheet};
 use super::unit::{Unit, amount};
 
 macro_rules! separator {
@@ -11,8 +11,9 @@ macro_rules! separator {
     };
 }
 
-/// What `-v` prints and `-J` carries as the version: scripts look for the first two words.
-pub const VERSION: &str = concat!("iperf 3.12 (linerate ", env!("CARGO_PKG_VERSION"), ")");
+/// What `-v` prints and `-J` carries as the version: scripts look for the first two words, and choose
+/// by them what they ask for. It is that of `linerate_proto::iperf3::VERSION`.
+pub const VERSION: &str = concat!("iperf 3.21 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The line between sections.
 pub const SEPARATOR: &str = separator!();
@@ -233,6 +234,7 @@ fn lost(datagrams: &Datagrams) -> String {
 /// The line of `-V` before a test starts.
 fn starting(plan: &TcpPlan, protocol: &str) -> String {
     let amount = match plan.finish {
+        Finish::TimeNs(ENDLESS_NS) => "0 second test".to_owned(),
         Finish::TimeNs(ns) => format!("{} second test", ns as f64 / 1e9),
         Finish::Bytes(bytes) => format!("{bytes} bytes to send"),
         Finish::Buffers(blocks) => format!("{blocks} blocks to send"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use linerate_core::record::{Event, Failure, Fault, Record};
 use linerate_engine::foreign::iperf3::Observer;
 use linerate_proto::iperf3::{Cookie, Params, ServerOutput};
-use linerate_report::iperf3::{Document, Lines};
+use linerate_report::iperf3::{Document, Lines, line_of, pretty};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::iperf3::{Iperf3Server, sheet_of};
 use linerate_server::listen::LogEntry;
@@ -14,17 +14,19 @@ use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::any_address;
 
+use super::asked::Asked;
+use super::client::name;
 use super::paper::Paper;
-use super::{Args, has_rows, pretty, stream_line, surroundings};
-use crate::exit::Outcome;
+use super::said::words;
+use super::{login, surroundings};
 
 const RULE: &str = "-----------------------------------------------------------\n";
 
 /// Answers iperf3's clients, one test at a time, until it is interrupted.
-pub(super) fn run(args: &Args, paper: &Paper) -> Outcome {
-    let stop = Stop::on_signals()?;
+pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
+    let stop = Stop::on_signals().map_err(|error| linerate_engine::failure::system(&error))?;
     linerate_sys::open_files::raise_limit();
-    let server = bind(args)?.guarded(args.guard.guard()?);
+    let server = bind(args)?.guarded(login::guard(args)?);
     let server = server.ending_idle(args.idle_timeout.filter(|_| args.one_off));
     let port = server.local_addr()?.port();
     let quiet = args.json || args.json_stream;
@@ -52,17 +54,17 @@ pub(super) fn run(args: &Args, paper: &Paper) -> Outcome {
         json: args.json,
         stream: args.json_stream,
         verbose: args.verbose,
-        unit: args.format.unwrap_or_default(),
-        title: args.test.title.clone(),
+        unit: args.unit.unwrap_or_default(),
+        full: args.full_output,
     };
     let observers = || -> Box<dyn Observer> {
         let paper = args.paper().unwrap_or_else(|_| Paper::standard());
-        let (shapes, said) = (shapes.clone(), String::new());
-        Box::new(Page { shapes, paper, lines: None, document: None, extra_data: None, said })
+        let (shapes, said, of_client) = (shapes.clone(), String::new(), (None, None));
+        Box::new(Page { shapes, paper, lines: None, document: None, of_client, said })
     };
     server.run(&stop, args.interval.max(MIN_INTERVAL), &observers, &log);
     if !args.one_off {
-        paper.error("interrupt - the server has terminated");
+        paper.error(&format!("interrupt - the server has terminated by signal {}", name(&stop)));
     }
     Ok(0)
 }
@@ -70,7 +72,7 @@ pub(super) fn run(args: &Args, paper: &Paper) -> Outcome {
 /// Rows more often than this are not taken.
 const MIN_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
 
-fn bind(args: &Args) -> Result<Iperf3Server, Failure> {
+fn bind(args: &Asked) -> Result<Iperf3Server, Failure> {
     let address: Option<IpAddr> = match &args.bind {
         Some(text) => Some(text.parse().map_err(|_| {
             Failure::new(Fault::Usage, "bind", text, "not an IP address")
@@ -81,7 +83,7 @@ fn bind(args: &Args) -> Result<Iperf3Server, Failure> {
     let limits = Limits::default();
     let duration = args.server_max_duration.unwrap_or(limits.duration);
     let limits = Limits { duration, ..limits };
-    let v6 = !args.test.version4;
+    let v6 = !args.ipv4;
     let local = SocketAddr::new(address.unwrap_or_else(|| any_address(v6)), args.port);
     match Iperf3Server::bind(local, limits) {
         Err(failure) if address.is_none() && failure.attempt.starts_with("open TCP socket") => {
@@ -98,7 +100,7 @@ struct Shapes {
     stream: bool,
     verbose: bool,
     unit: linerate_report::iperf3::Unit,
-    title: Option<String>,
+    full: bool,
 }
 
 /// What is printed of a test at the server.
@@ -107,7 +109,8 @@ struct Page {
     paper: Paper,
     lines: Option<Lines>,
     document: Option<Document>,
-    extra_data: Option<String>,
+    /// Title and text that the client gave.
+    of_client: (Option<String>, Option<String>),
     /// What was printed, for a client that wants it.
     said: String,
 }
@@ -129,15 +132,15 @@ impl Observer for Page {
                 let lines = Lines::new(sheet.clone(), self.shapes.unit, self.shapes.verbose);
                 let accepted = lines.accepted();
                 self.lines = Some(lines);
-                let title = self.shapes.title.as_ref();
-                let around = surroundings(title, self.extra_data.as_ref(), wall());
-                self.document = Some(Document::new(sheet, around));
+                let mut document = Document::new(sheet, surroundings(wall()));
+                (document.title, document.extra_data) = std::mem::take(&mut self.of_client);
+                self.document = Some(document);
                 self.print(&accepted);
             }
             Event::Stream(stream) => {
                 let start = self.document.as_mut().and_then(|document| document.stream(stream));
                 if let Some(start) = start.filter(|_| self.shapes.stream) {
-                    self.paper.text(&stream_line("start", &start));
+                    self.paper.text(&line_of("start", &start));
                 }
                 if let Some(said) = self.lines.as_mut().map(|lines| lines.stream(stream)) {
                     self.print(&said);
@@ -145,11 +148,8 @@ impl Observer for Page {
             }
             Event::Interval(row) => {
                 let Some(document) = &mut self.document else { return };
-                if !has_rows(&document.sheet) {
-                    return;
-                }
                 if let Some(interval) = document.row(row).filter(|_| self.shapes.stream) {
-                    self.paper.text(&stream_line("interval", &interval));
+                    self.paper.text(&line_of("interval", &interval));
                 }
                 if let Some(said) = self.lines.as_mut().map(|lines| lines.row(row)) {
                     self.print(&said);
@@ -163,12 +163,12 @@ impl Observer for Page {
         if self.shapes.verbose {
             self.print(&format!("      Cookie: {}\n", cookie.text()));
         }
-        self.extra_data.clone_from(&params.extra_data);
+        self.of_client = (params.title.clone(), params.extra_data.clone());
     }
 
     fn output(&mut self, record: &Record) -> Option<ServerOutput> {
         if self.shapes.json || self.shapes.stream {
-            return Some(ServerOutput::Json(self.document.as_ref()?.whole(record)));
+            return Some(ServerOutput::Json(self.document.as_ref()?.whole(record, None)));
         }
         let summary = self.lines.as_ref()?.summary(record);
         Some(ServerOutput::Text(self.said.clone() + &summary))
@@ -177,9 +177,9 @@ impl Observer for Page {
     fn ended(&mut self, record: &Record) {
         if self.shapes.stream {
             let end = self.document.as_ref().map(|document| document.end(record));
-            self.paper.text(&stream_line("end", &end.unwrap_or_default()));
+            self.paper.text(&line_of("end", &end.unwrap_or_default()));
         } else if self.shapes.json {
-            let whole = self.document.as_ref().map(|document| document.whole(record));
+            let whole = self.document.as_ref().map(|document| document.whole(record, None));
             self.paper.text(&pretty(&whole.unwrap_or_default()));
         } else if !record.flows.is_empty()
             && let Some(summary) = self.lines.as_ref().map(|lines| lines.summary(record))
