@@ -340,7 +340,8 @@ impl Document {
             sender["max_rtt"] = whole(max(&rtt), 1000.0).into();
             sender["min_rtt"] = whole(rtt.iter().copied().reduce(f64::min), 1000.0).into();
             sender["mean_rtt"] = whole(mean, 1000.0).into();
-            sender["reorder"] = Value::Null;
+            let info = flow.sender.as_ref().and_then(|end| end.tcp_info);
+            sender["reorder"] = info.and_then(|info| info.reordering).into();
             stream["sender"] = sender;
         }
         stream

@@ -175,7 +175,7 @@ struct Page<'a> {
 impl<'a> Page<'a> {
     fn new(asked: &Asked, sheet: Sheet, paper: &'a Paper) -> Self {
         let around = surroundings(wall());
-        let lines = (!asked.json && !asked.json_stream)
+        let lines = (!asked.json)
             .then(|| Lines::new(sheet.clone(), asked.unit.unwrap_or_default(), asked.verbose));
         if let Some(lines) = &lines {
             if asked.verbose {

@@ -26,7 +26,7 @@ pub(super) fn words(failure: &Failure) -> String {
         ("bind to device", _) => {
             "Unable to bind-to-device (check perror, maybe permissions?)".to_owned()
         }
-        ("bind TCP" | "listen on" | "listen", Fault::System) => {
+        ("bind TCP" | "listen on TCP" | "bind", _) => {
             format!("unable to start listener for connections: {}", capital(reason))
         }
         ("open log file", _) => format!("unable to open log file: {}", capital(reason)),
@@ -39,6 +39,14 @@ pub(super) fn words(failure: &Failure) -> String {
             "control socket has closed unexpectedly".to_owned()
         }
         _ => failure.to_string(),
+    }
+}
+
+/// The line of a server about a client that it could not serve.
+pub(super) fn of_line(line: &str) -> String {
+    match line.contains("the client gave the test up") {
+        true => "the client has terminated".to_owned(),
+        false => format!("error - {line}"),
     }
 }
 

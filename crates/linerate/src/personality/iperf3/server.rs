@@ -17,7 +17,7 @@ use linerate_sys::tcp::any_address;
 use super::asked::Asked;
 use super::client::name;
 use super::paper::Paper;
-use super::said::words;
+use super::said::{of_line, words};
 use super::{login, surroundings};
 
 const RULE: &str = "-----------------------------------------------------------\n";
@@ -41,8 +41,8 @@ pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
     listening();
     let log = |entry: &LogEntry<'_>| {
         let refused = entry.line.contains("refused");
-        if !entry.tested {
-            paper.error(&format!("error - {}", entry.line));
+        if !entry.tested && !stop.asked() {
+            paper.error(&of_line(entry.line));
         }
         if args.one_off && entry.tested && !refused {
             stop.ask();
@@ -175,13 +175,18 @@ impl Observer for Page {
     }
 
     fn ended(&mut self, record: &Record) {
+        let error = record.failure.as_ref().map(words);
+        let Some(document) = &self.document else { return };
         if self.shapes.stream {
-            let end = self.document.as_ref().map(|document| document.end(record));
-            self.paper.text(&line_of("end", &end.unwrap_or_default()));
-        } else if self.shapes.json {
-            let whole = self.document.as_ref().map(|document| document.whole(record, None));
-            self.paper.text(&pretty(&whole.unwrap_or_default()));
-        } else if !record.flows.is_empty()
+            if let Some(error) = &error {
+                self.paper.text(&line_of("error", &error.as_str().into()));
+            }
+            self.paper.text(&line_of("end", &document.end(record)));
+        }
+        if self.shapes.json && (!self.shapes.stream || self.shapes.full) {
+            self.paper.text(&pretty(&document.whole(record, error.as_deref())));
+        }
+        if !record.flows.is_empty()
             && let Some(summary) = self.lines.as_ref().map(|lines| lines.summary(record))
         {
             self.print(&summary);
