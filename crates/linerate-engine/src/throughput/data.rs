@@ -103,6 +103,8 @@ pub(crate) struct Receiver {
     pub(crate) stream: Arc<TcpStream>,
     pub(crate) finish: Finish,
     pub(crate) omit_ns: u64,
+    /// When the test began, where the measured span is counted from there.
+    pub(crate) span_from: Option<MonoTime>,
     /// The kernel chooses the window; one that was asked for is not to be disturbed.
     pub(crate) autotuned: bool,
     /// How bytes are taken; where the test names the size of a read, one follows every wake-up.
@@ -126,7 +128,7 @@ impl Receiver {
                 return Outcome::failed(&error);
             }
         };
-        let mut meter = SpanMeter::new(self.finish, self.omit_ns);
+        let mut meter = SpanMeter::new(self.finish, self.omit_ns).fixed_at(self.span_from);
         let mut low_water = LowWater::starting_at(monotonic(), intake.mark_max());
         let (io_calls, failure) = match self.await_first_byte() {
             Ok(Some(now)) => {
@@ -215,6 +217,8 @@ pub(crate) struct Sender {
     pub(crate) burst: Option<u32>,
     /// Close this direction at the end; where the end is told otherwise, the stream stays open.
     pub(crate) closes: bool,
+    /// A buffer that was begun is written to its end: the other end counts whole ones.
+    pub(crate) whole_buffers: bool,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
     pub(crate) budget: Option<Arc<AtomicU64>>,
     /// What goes before the payload and counts as payload: the header of another protocol. It is
@@ -294,28 +298,37 @@ impl Sender {
         if let Err(error) = io::Write::write_all(&mut &*self.stream, &self.head) {
             return (0, calls, Some(format!("write: {}", words_of(&error))));
         }
+        // What is left of a buffer that has to be written to its end.
+        let mut begun = 0;
         loop {
             let now = monotonic();
-            if now.nanos() >= deadline || self.told_to_stop() {
+            let over = now.nanos() >= deadline || self.told_to_stop();
+            if over && (begun == 0 || self.switches.halted()) {
                 return (total, calls, None);
             }
             if let Some(seen) = &mut delivery {
                 seen.at(now, begin, &self.stream, self.omit_ns);
             }
-            if let Some(due) = pacer.map(|pacer| pacer.due()).filter(|due| *due > monotonic()) {
+            let due = pacer.map(|pacer| pacer.due()).filter(|due| !over && *due > monotonic());
+            if let Some(due) = due {
                 sleep_until(due.min(MonoTime::from_nanos(deadline)).min(soon()));
                 continue;
             }
-            let wanted = pacer.map_or(whole, |pacer| pacer.write_bytes(whole));
-            let granted = self.take_budget(wanted);
-            if granted == 0 {
+            let paced = pacer.filter(|_| !over).map_or(whole, |pacer| pacer.write_bytes(whole));
+            if begun == 0 {
+                begun = self.take_budget(if self.whole_buffers { whole } else { paced });
+            }
+            if begun == 0 {
                 return (total, calls, None);
             }
-            let result = outlet.send(&self.stream, granted);
+            let result = outlet.send(&self.stream, paced.min(begun));
             calls += 1;
             trail.step();
             let sent = *result.as_ref().unwrap_or(&0);
-            self.return_budget(granted - sent);
+            begun -= sent;
+            if !self.whole_buffers {
+                self.return_budget(std::mem::take(&mut begun));
+            }
             total += sent as u64;
             self.progress.bytes.store(total, Ordering::Relaxed);
             if let Some(pacer) = &mut pacer {

@@ -4,6 +4,9 @@
 //! span. A test by time ends that long after; the read that straddles the end counts in proportion,
 //! so that neither large reads nor a stall at the end bends the rate. If the sender closes before,
 //! its end-of-file ends the span. A test by bytes ends with the last byte.
+//!
+//! Where the span is fixed it begins with the test, or with the end of the omitted span, for all
+//! streams alike: their sum over one span is then no more than the path carried in it.
 
 use linerate_core::record::Finish;
 use linerate_core::time::MonoTime;
@@ -13,6 +16,8 @@ use linerate_core::time::MonoTime;
 pub(crate) struct SpanMeter {
     limit_ns: Option<u64>,
     omit_ns: u64,
+    /// When the test began, where that fixes the span.
+    start: Option<MonoTime>,
     first: Option<MonoTime>,
     begin: Option<Point>,
     last: Point,
@@ -46,13 +51,19 @@ impl SpanMeter {
             Finish::Bytes(_) | Finish::Buffers(_) => None,
         };
         let last = Point { at: MonoTime::from_nanos(0), bytes: 0 };
-        Self { limit_ns, omit_ns, first: None, begin: None, last, end: None }
+        Self { limit_ns, omit_ns, start: None, first: None, begin: None, last, end: None }
+    }
+
+    /// The same with the span of a test that began at `start`.
+    pub(crate) const fn fixed_at(self, start: Option<MonoTime>) -> Self {
+        Self { start, ..self }
     }
 
     /// The first byte is there to be read.
     pub(crate) fn readable(&mut self, now: MonoTime) {
-        self.first = Some(now);
-        self.last = Point { at: now, bytes: 0 };
+        let first = self.start.unwrap_or(now);
+        self.first = Some(first);
+        self.last = Point { at: first, bytes: 0 };
         if self.omit_ns == 0 {
             self.begin = Some(self.last);
         }
@@ -70,7 +81,8 @@ impl SpanMeter {
                 self.end = Some(straddle(self.last, next, end_at));
             }
         } else if now.nanos_since(self.first.unwrap_or(now)) >= self.omit_ns {
-            self.begin = Some(next);
+            let fixed = self.start.map(|start| later(start, self.omit_ns));
+            self.begin = Some(fixed.map_or(next, |at| straddle(self.last, next, at)));
         }
         self.last = next;
     }
@@ -79,7 +91,7 @@ impl SpanMeter {
     pub(crate) fn deadline(&self) -> Option<MonoTime> {
         let first = self.first?;
         let span = self.omit_ns.saturating_add(self.limit_ns?);
-        Some(MonoTime::from_nanos(first.nanos().saturating_add(span)))
+        Some(later(first, span))
     }
 
     /// The account of the stream, which ended at `now` with or without an end-of-file.
@@ -101,14 +113,18 @@ impl SpanMeter {
 
     fn end_at(&self, begin: Point) -> Option<MonoTime> {
         let limit = self.limit_ns?;
-        Some(MonoTime::from_nanos(begin.at.nanos().saturating_add(limit)))
+        Some(later(begin.at, limit))
     }
+}
+
+const fn later(at: MonoTime, ns: u64) -> MonoTime {
+    MonoTime::from_nanos(at.nanos().saturating_add(ns))
 }
 
 /// The point at `end_at` on the straight line from `before` to `after`.
 fn straddle(before: Point, after: Point, end_at: MonoTime) -> Point {
     let whole = u128::from(after.at.nanos_since(before.at).max(1));
-    let part = u128::from(end_at.nanos_since(before.at));
+    let part = u128::from(end_at.nanos_since(before.at)).min(whole);
     let bytes = u128::from(after.bytes - before.bytes) * part / whole;
     Point { at: end_at, bytes: before.bytes + u64::try_from(bytes).unwrap_or(u64::MAX) }
 }
@@ -179,6 +195,20 @@ mod tests {
         meter.read(at(25), 1000);
         let measured = meter.finish(at(400));
         assert_eq!((measured.bytes, measured.span_ns), (2000, 20 * MS));
+    }
+
+    #[test]
+    fn a_fixed_span_is_that_of_the_test_whenever_bytes_come() {
+        // 1000 bytes every 30 ms from 0; the first is noticed at 20 ms. From 50 ms to 150 ms are
+        // a third of the second read, two whole ones and the fifth, which ends there.
+        let mut meter = meter(100, 50).fixed_at(Some(at(0)));
+        meter.readable(at(20));
+        for ms in [30, 60, 90, 120, 150, 180] {
+            meter.read(at(ms), 1000);
+        }
+        let measured = meter.finish(at(181));
+        assert_eq!((measured.begin, measured.span_ns), (at(50), 100 * MS));
+        assert_eq!((measured.bytes, measured.bytes_total), (3334, 6000));
     }
 
     #[test]

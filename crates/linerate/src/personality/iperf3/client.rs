@@ -39,6 +39,7 @@ pub(super) fn run(asked: &Asked, host: &str, paper: &Paper) -> Result<u8, Failur
         server_output: asked.get_server_output,
         login,
         burst: asked.pace.and_then(|pace| pace.burst),
+        fq_rate_bps: asked.fq_rate_bps,
         receive_max: Some(asked.rcv_timeout.unwrap_or(RECEIVE_MAX)),
     };
     let stop = Stop::on_signals().map_err(|error| linerate_engine::failure::system(&error))?;
