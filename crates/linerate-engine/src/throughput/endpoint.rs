@@ -100,6 +100,7 @@ pub(crate) fn socket_options(request: &Request) -> TcpOptions {
         nodelay: request.nodelay,
         dscp: request.dscp,
         mptcp: request.means.mptcp,
+        ..TcpOptions::default()
     }
 }
 

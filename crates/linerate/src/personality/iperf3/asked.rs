@@ -61,15 +61,6 @@ pub(super) struct Pace {
     pub(super) burst: Option<u64>,
 }
 
-/// A rate that a server keeps its tests below.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RateLimit {
-    /// Bit/s of all streams together.
-    pub(super) rate_bps: u64,
-    /// The span over which they are averaged.
-    pub(super) over: Duration,
-}
-
 /// A command line as it was meant.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of iperf3")]
@@ -87,7 +78,7 @@ pub(super) struct Asked {
     pub(super) logfile: Option<PathBuf>,
     pub(super) timestamps: Option<String>,
     pub(super) pidfile: Option<PathBuf>,
-    pub(super) file: Option<PathBuf>,
+    file: Option<PathBuf>,
     pub(super) affinity: Option<u32>,
     pub(super) server_affinity: Option<u32>,
     pub(super) rcv_timeout: Option<Duration>,
@@ -95,7 +86,7 @@ pub(super) struct Asked {
     pub(super) one_off: bool,
     pub(super) idle_timeout: Option<Duration>,
     pub(super) server_max_duration: Option<Duration>,
-    pub(super) rate_limit: Option<RateLimit>,
+    rate_limit: bool,
     pub(super) private_key: Option<PathBuf>,
     pub(super) users: Option<PathBuf>,
     pub(super) skew_s: Option<u64>,
@@ -121,13 +112,13 @@ pub(super) struct Asked {
     pub(super) ipv4: bool,
     pub(super) ipv6: bool,
     pub(super) tos: u8,
-    pub(super) flow_label: Option<u32>,
+    flow_label: Option<i64>,
     pub(super) zerocopy: bool,
     pub(super) omit_s: u64,
     pub(super) title: Option<String>,
     pub(super) extra_data: Option<String>,
     pub(super) get_server_output: bool,
-    pub(super) dont_fragment: bool,
+    dont_fragment: bool,
     pub(super) mptcp: bool,
     /// What iperf3 would warn of.
     pub(super) warnings: Vec<String>,
@@ -298,7 +289,6 @@ impl Asked {
             "dscp" => self.tos = octet_of_dscp(value).ok_or(TOS)?,
             "flowlabel" => {
                 let label = any_base(value).filter(|label| (1..=0xf_ffff).contains(label));
-                let label = label.and_then(|label| u32::try_from(label).ok());
                 self.flow_label = Some(label.ok_or("unable to set IPv6 flow label")?);
             }
             // What is left says nothing that this program would do otherwise.
@@ -346,6 +336,9 @@ impl Asked {
         if ends.into_iter().filter(|given| *given).count() > 1 {
             return Err("only one test end condition (-t, -n, -k) may be specified");
         }
+        if let Some(left_out) = self.left_out(length) {
+            return Err(left_out);
+        }
         if self.role.is_none() {
             return Err("must either be a client (-c) or server (-s)");
         }
@@ -353,6 +346,29 @@ impl Asked {
             self.warnings.push("Report format (-f) flag ignored with JSON output (-J)".to_owned());
         }
         Ok(())
+    }
+
+    /// What this program does not do, in the words that iperf3 has for a flag of another build.
+    fn left_out(&self, length: f64) -> Option<&'static str> {
+        // The kernel forbids fragments of what fits a link's packet anyway.
+        let large = self.udp && length > 1472.0;
+        match () {
+            () if self.file.is_some() => {
+                Some("an option you are trying to set is not implemented yet: --file")
+            }
+            () if self.flow_label.is_some() => {
+                Some("an option you are trying to set is not implemented yet: --flowlabel")
+            }
+            () if self.rate_limit => Some(
+                "an option you are trying to set is not implemented yet: \
+                      --server-bitrate-limit",
+            ),
+            () if self.dont_fragment && large => Some(
+                "an option you are trying to set is not implemented yet: --dont-fragment \
+                      with datagrams above 1472 bytes",
+            ),
+            () => None,
+        }
     }
 
     fn check_length(&mut self, length: f64) -> Result<(), &'static str> {
@@ -423,15 +439,14 @@ fn pace(text: &str) -> Result<Pace, String> {
     Ok(Pace { burst: burst.transpose()?, rate_bps: rate(rate_text)? as u64 })
 }
 
-/// `100M`, `100M/10`: bit/s, and the seconds that they are averaged over.
-fn rate_limit(text: &str) -> Result<Option<RateLimit>, String> {
+/// `100M`, `100M/10`: bit/s, and the seconds that they are averaged over; whether it is a limit.
+fn rate_limit(text: &str) -> Result<bool, String> {
     let (rate_text, over) = split(text);
     let over = over.map_or(5.0, real);
     if over != 0.0 && !(0.1..=60.0).contains(&over) {
         return Err("invalid time interval for calculating average data rate".to_owned());
     }
-    let rate_bps = rate(rate_text)? as u64;
-    Ok((rate_bps > 0).then(|| RateLimit { rate_bps, over: Duration::from_secs_f64(over) }))
+    Ok(rate(rate_text)? > 0.0)
 }
 
 fn split(text: &str) -> (&str, Option<&str>) {

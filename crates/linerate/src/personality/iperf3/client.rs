@@ -41,6 +41,9 @@ pub(super) fn run(asked: &Asked, host: &str, paper: &Paper) -> Result<u8, Failur
         burst: asked.pace.and_then(|pace| pace.burst),
         fq_rate_bps: asked.fq_rate_bps,
         receive_max: Some(asked.rcv_timeout.unwrap_or(RECEIVE_MAX)),
+        local_port: asked.client_port,
+        device: asked.device.clone(),
+        server_affinity: asked.server_affinity,
     };
     let stop = Stop::on_signals().map_err(|error| linerate_engine::failure::system(&error))?;
     let signal = stop.clone();
@@ -169,8 +172,10 @@ struct Page<'a> {
     stream: bool,
     /// The document as well as its lines.
     full: bool,
-    cookie_told: bool,
-    verbose: bool,
+    /// A stream is there, and the server with it.
+    connected: bool,
+    /// The line of `-V` that says when.
+    time: Option<String>,
 }
 
 impl<'a> Page<'a> {
@@ -178,13 +183,10 @@ impl<'a> Page<'a> {
         let around = surroundings(wall());
         let lines = (!asked.json)
             .then(|| Lines::new(sheet.clone(), asked.unit.unwrap_or_default(), asked.verbose));
-        if let Some(lines) = &lines {
-            if asked.verbose {
-                paper.lines(&format!("{VERSION}\n{}\n", around.system));
-                paper.lines(&format!("Time: {}\n", around.time));
-            }
-            paper.lines(&lines.connecting());
+        if asked.verbose && lines.is_some() {
+            paper.lines(&format!("{VERSION}\n{}\n", around.system));
         }
+        let time = asked.verbose.then(|| format!("Time: {}\n", around.time));
         let mut document = Document::new(sheet, around);
         document.title.clone_from(&asked.title);
         document.extra_data.clone_from(&asked.extra_data);
@@ -194,8 +196,8 @@ impl<'a> Page<'a> {
             document,
             stream: asked.json_stream,
             full: asked.full_output,
-            cookie_told: false,
-            verbose: asked.verbose,
+            connected: false,
+            time,
         }
     }
 
@@ -216,11 +218,12 @@ impl<'a> Page<'a> {
 
     fn connected(&mut self, stream: &StreamOpened) {
         if let Some(lines) = &mut self.lines {
-            if let Some(cookie) = &stream.session
-                && self.verbose
-                && !std::mem::replace(&mut self.cookie_told, true)
-            {
-                self.paper.lines(&format!("      Cookie: {cookie}\n"));
+            if !std::mem::replace(&mut self.connected, true) {
+                let cookie = stream.session.as_ref().filter(|_| self.time.is_some());
+                let cookie = cookie.map(|cookie| format!("      Cookie: {cookie}\n"));
+                let time = self.time.clone().unwrap_or_default();
+                let told = time + &lines.connecting() + &cookie.unwrap_or_default();
+                self.paper.lines(&told);
             }
             self.paper.lines(&lines.stream(stream));
         }

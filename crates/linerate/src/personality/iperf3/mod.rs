@@ -86,10 +86,9 @@ fn run_asked(asked: &Asked, paper: &Paper) -> Result<u8, Failure> {
 }
 
 /// The line of `--version` that says what this build has.
-const FEATURES: &str = "Optional features available: CPU affinity setting, IPv6 flow label, TCP \
-                        congestion algorithm setting, sendfile / zerocopy, socket pacing, \
-                        authentication, bind to device, support IPv4 don't fragment, GSO/GRO \
-                        support";
+const FEATURES: &str = "Optional features available: CPU affinity setting, TCP congestion algorithm \
+                        setting, sendfile / zerocopy, socket pacing, authentication, bind to \
+                        device, GSO/GRO support";
 
 impl Asked {
     /// Where the lines go.
@@ -105,3 +104,12 @@ fn surroundings(now: WallTime) -> Surroundings {
 
 /// The interval that stands for none: a day.
 const NO_ROWS_NS: u64 = 86_400_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_version_on_the_page_is_that_of_the_protocol() {
+        let begin = format!("iperf {} (", linerate_proto::iperf3::VERSION);
+        assert!(linerate_report::iperf3::VERSION.starts_with(&begin));
+    }
+}

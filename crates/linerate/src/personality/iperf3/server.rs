@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Fault, Record};
 use linerate_engine::foreign::iperf3::Observer;
@@ -18,7 +19,7 @@ use super::asked::Asked;
 use super::client::name;
 use super::paper::Paper;
 use super::said::{of_line, words};
-use super::{login, surroundings};
+use super::{NO_ROWS_NS, login, surroundings};
 
 const RULE: &str = "-----------------------------------------------------------\n";
 
@@ -29,7 +30,7 @@ pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
     let server = bind(args)?.guarded(login::guard(args)?);
     let server = server.ending_idle(args.idle_timeout.filter(|_| args.one_off));
     let port = server.local_addr()?.port();
-    let quiet = args.json || args.json_stream;
+    let quiet = args.json;
     let tests = AtomicU64::new(0);
     let listening = || {
         let number = tests.fetch_add(1, Ordering::Relaxed) + 1;
@@ -62,15 +63,16 @@ pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
         let (shapes, said, of_client) = (shapes.clone(), String::new(), (None, None));
         Box::new(Page { shapes, paper, lines: None, document: None, of_client, said })
     };
-    server.run(&stop, args.interval.max(MIN_INTERVAL), &observers, &log);
-    if !args.one_off {
+    let interval = if args.interval.is_zero() { NO_ROWS } else { args.interval };
+    server.run(&stop, interval, &observers, &log);
+    if stop.signal().is_some() {
         paper.error(&format!("interrupt - the server has terminated by signal {}", name(&stop)));
     }
     Ok(0)
 }
 
-/// Rows more often than this are not taken.
-const MIN_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
+/// The interval that stands for none: a day.
+const NO_ROWS: Duration = Duration::from_nanos(NO_ROWS_NS);
 
 fn bind(args: &Asked) -> Result<Iperf3Server, Failure> {
     let address: Option<IpAddr> = match &args.bind {
