@@ -348,25 +348,9 @@ impl Document {
     }
 
     fn cpu(&self, record: &Record) -> Value {
-        let end_of = |sends: bool| {
-            let ends = record.flows.iter().map(move |flow| {
-                match self.sheet.sends(flow.direction) == sends {
-                    true => flow.sender.as_ref(),
-                    false => flow.receiver.as_ref(),
-                }
-            });
-            let ends: Option<Vec<&FlowEnd>> = ends.collect();
-            let ends = ends.filter(|ends| !ends.is_empty())?;
-            let span = ends.iter().map(|end| end.span_start_ns + end.span_ns).max()?;
-            let sum = |pick: fn(&FlowEnd) -> Option<u64>| -> Option<f64> {
-                let ns = ends.iter().map(|end| pick(end)).sum::<Option<u64>>()?;
-                (span > 0).then(|| ns as f64 * 100.0 / span as f64)
-            };
-            Some((sum(|end| end.cpu_user_ns)?, sum(|end| end.cpu_system_ns)?))
-        };
         let mut cpu = Map::new();
         for (whose, sends) in [("host", true), ("remote", false)] {
-            let shares = end_of(sends);
+            let shares = self.sheet.cpu_percent(record, sends);
             let parts = [
                 ("total", shares.map(|(user, system)| user + system)),
                 ("user", shares.map(|(user, _)| user)),

@@ -217,6 +217,23 @@ impl Sheet {
         }
     }
 
+    /// Processor time for the program and in the kernel, in percent of the test, at this end or at
+    /// the other.
+    pub(super) fn cpu_percent(&self, record: &Record, here: bool) -> Option<(f64, f64)> {
+        let ends = record.flows.iter().map(|flow| match self.sends(flow.direction) == here {
+            true => flow.sender.as_ref(),
+            false => flow.receiver.as_ref(),
+        });
+        let ends: Option<Vec<&FlowEnd>> = ends.collect();
+        let ends = ends.filter(|ends| !ends.is_empty())?;
+        let span = ends.iter().map(|end| end.span_start_ns + end.span_ns).max()?;
+        let sum = |pick: fn(&FlowEnd) -> Option<u64>| -> Option<f64> {
+            let ns = ends.iter().map(|end| pick(end)).sum::<Option<u64>>()?;
+            (span > 0).then(|| ns as f64 * 100.0 / span as f64)
+        };
+        Some((sum(|end| end.cpu_user_ns)?, sum(|end| end.cpu_system_ns)?))
+    }
+
     /// Both ends of all streams of a direction together.
     pub(super) fn sum(&self, record: &Record, direction: Direction) -> Ends {
         let all: Vec<Ends> = self.flows(record, direction).map(|flow| self.ends(flow)).collect();

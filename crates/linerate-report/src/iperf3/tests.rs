@@ -364,3 +364,18 @@ fn an_end_that_told_nothing_has_no_key() {
     assert!(end.get("sum_received").is_none(), "{end}");
     assert!(end["streams"][0].get("receiver").is_none(), "{end}");
 }
+
+#[test]
+fn a_verbose_client_tells_of_session_and_processors_as_3_21_does() {
+    let sheet = sheet(Role::Client, TcpDirections::Up, 1);
+    let mut lines = Lines::new(sheet, Unit::default(), true);
+    let opened = stream(Direction::Up, 0, 45_660);
+    assert_eq!(lines.session(&opened), "      Cookie: cookie\n      TCP MSS: 32768 (default)\n");
+    lines.stream(&opened);
+    let record = record(&lines.sheet, vec![flow(Direction::Up, 0, 1 << 20)]);
+    let said = lines.summary(&record);
+    // 0.1 s and 0.3 s of two.
+    let expected = "CPU Utilization: local/sender 20.0% (5.0%u/15.0%s), remote/receiver 20.0% \
+                    (5.0%u/15.0%s)\nsnd_tcp_congestion cubic\nrcv_tcp_congestion cubic\n";
+    assert!(said.ends_with(expected), "{said}");
+}

@@ -218,7 +218,9 @@ fn every_flag_of_3_21_is_taken() {
         assert_eq!(output.status.code(), Some(1), "{flags}");
     }
     let folder = tempfile::tempdir().expect("a directory");
-    for flags in FLAGS_OF_A_SERVER.iter().filter(|flags| !flags.contains("-D") && **flags != "--daemon") {
+    for flags in
+        FLAGS_OF_A_SERVER.iter().filter(|flags| !flags.contains("-D") && **flags != "--daemon")
+    {
         let words = ["iperf3", "-s", "-B", "192.0.2.1"].into_iter().chain(flags.split(' '));
         let words: Vec<&str> = words.collect();
         let output = command(&words).current_dir(folder.path()).output().expect("it starts");

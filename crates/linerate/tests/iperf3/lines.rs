@@ -21,18 +21,28 @@ fn columns(line: &str) -> String {
             text = text.replace(&format!("{number} {unit}"), &format!("#### {unit}"));
         }
     }
-    let cwnd = |text: &str| text.replace("#### KBytes       ", "#### MBytes       ");
-    // A port and a descriptor may have another length.
-    let ports: Vec<&str> = text.split(' ').collect();
+    // Retransmits are what the host made of it, in three places.
+    if let Some(at) = text.find("bits/sec  ").map(|at| at + "bits/sec  ".len())
+        && text.get(at..at + 3).is_some_and(|places| places.trim_start().starts_with('#'))
+    {
+        text.replace_range(at..at + 3, "###");
+    }
+    // A port may have another length.
     match text.contains(" port ") {
-        true => ports.iter().map(|word| word.trim_start_matches('#')).collect::<Vec<_>>().join(" "),
-        false => cwnd(&text),
+        true => text.split(' ').map(|word| word.trim_start_matches('#')).collect(),
+        false => text.replace("#### KBytes       ", "#### MBytes       "),
     }
 }
 
-/// Each line's columns, and a run of rows as one: a busy host may add a row to either.
+/// Each line's columns, and a run of rows as one: a busy host may add a short row to either, after
+/// the two seconds.
 fn shape(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = text.lines().map(columns).collect();
+    let after_the_end = |line: &&str| {
+        let begin = before(line, "-").and_then(|begin| begin.parse::<f64>().ok());
+        begin.is_some_and(|begin| begin > 1.9)
+    };
+    let mut lines: Vec<String> =
+        text.lines().filter(|line| !after_the_end(line)).map(columns).collect();
     lines.dedup();
     lines
 }

@@ -219,10 +219,9 @@ impl<'a> Page<'a> {
     fn connected(&mut self, stream: &StreamOpened) {
         if let Some(lines) = &mut self.lines {
             if !std::mem::replace(&mut self.connected, true) {
-                let cookie = stream.session.as_ref().filter(|_| self.time.is_some());
-                let cookie = cookie.map(|cookie| format!("      Cookie: {cookie}\n"));
+                let session = self.time.as_ref().map(|_| lines.session(stream));
                 let time = self.time.clone().unwrap_or_default();
-                let told = time + &lines.connecting() + &cookie.unwrap_or_default();
+                let told = time + &lines.connecting() + &session.unwrap_or_default();
                 self.paper.lines(&told);
             }
             self.paper.lines(&lines.stream(stream));
