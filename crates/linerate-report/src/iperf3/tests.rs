@@ -327,7 +327,7 @@ fn a_printer_of_documents_gives_back_what_iperf3_printed() {
         let fraction = |line: &str| match line.split_once(':') {
             Some((key, value)) if value.contains('.') && !value.contains('"') => {
                 let value: f64 = value.trim().trim_end_matches(',').parse().unwrap_or(f64::NAN);
-                format!("{key}:{value}\n")
+                format!("{key}:{value:.12e}\n")
             }
             _ => format!("{line}\n"),
         };

@@ -19,9 +19,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use peer::{Peer, at_last, bytes, ensure, has_iperf3, json};
-use support::{
-    command, end_of, free_port, interrupt, linerate, stderr, stdout, wait_until_listening,
-};
+use support::{command, end_of, free_port, interrupt, linerate, stderr, wait_until_listening};
 
 #[test]
 fn a_second_client_of_iperf3_is_told_that_the_server_is_busy() {

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, UdpPlan,
+    Direction, Event, Failure, Fault, IntervalRow, Record, Side, StreamOpened, TcpDirections,
+    UdpPlan,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
@@ -296,12 +297,7 @@ impl Test {
             };
             silence.check(silent, self.control.peer())?;
             if now >= tick {
-                let samples = self.endpoint.sample(now);
-                let about = (self.request.size_bytes, self.request.omit_ns);
-                let rows = sent_rows.next(&samples, Direction::Up, about);
-                rows.into_iter().for_each(|row| (context.watch)(&Event::Interval(row)));
-                account.local_interval(samples, context.watch);
-                account.remote_interval(Vec::new(), context.watch);
+                self.tell(now, &mut sent_rows, (context, account));
                 tick += interval;
             }
             if omit.is_some_and(|at| now >= at) {
@@ -316,6 +312,8 @@ impl Test {
             if (over || context.stop.asked()) && ended.is_none() {
                 self.endpoint.stop_sending();
                 ended = Some(now);
+                // The rest after the last whole interval.
+                self.tell(now, &mut sent_rows, (context, account));
             }
             let arrived = match self.request.directions {
                 TcpDirections::Down => Duration::ZERO,
@@ -331,6 +329,23 @@ impl Test {
                 return Err(refusal(self.control.peer(), event));
             }
         }
+    }
+
+    /// Tells the rows of the interval that ends now; a short rest makes one only where it is all.
+    fn tell(
+        &self,
+        now: MonoTime,
+        sent_rows: &mut SentRows,
+        (context, account): (&mut Context<'_>, &mut Account),
+    ) {
+        let samples = self.endpoint.sample(now);
+        let about = (self.request.size_bytes, self.request.omit_ns);
+        let least = account.row_ns_min;
+        let counts = |row: &IntervalRow| row.start_ns == 0 || row.end_ns - row.start_ns >= least;
+        let rows = sent_rows.next(&samples, Direction::Up, about).into_iter().filter(counts);
+        rows.for_each(|row| (context.watch)(&Event::Interval(row)));
+        account.local_interval(samples, context.watch);
+        account.remote_interval(Vec::new(), context.watch);
     }
 
     /// Whether the datagrams of a test by their number have been sent and received.

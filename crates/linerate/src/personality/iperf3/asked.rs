@@ -223,10 +223,6 @@ impl Asked {
 
     /// Takes a flag whose value is a number.
     fn take_number(&mut self, name: &str, value: &str, length: &mut f64) -> Result<(), String> {
-        let within = |most: i64, said: &str| match integer(value) {
-            number @ 0.. if number <= most => Ok(number.unsigned_abs()),
-            _ => Err(said.to_owned()),
-        };
         match name {
             "format" => self.unit = Some(unit(value)?),
             "interval" => self.interval = interval(value)?,
@@ -234,6 +230,42 @@ impl Asked {
             "bitrate" => self.pace = Some(pace(value)?),
             "fq-rate" => self.fq_rate_bps = Some(rate(value)? as u64).filter(|rate| *rate > 0),
             "server-bitrate-limit" => self.rate_limit = rate_limit(value)?,
+            "bytes" => self.bytes = size(value)? as u64,
+            "blockcount" => self.blocks = size(value)? as u64,
+            "length" => *length = size(value)?,
+            "parallel" => {
+                let said = "number of parallel streams too large (maximum = 128)";
+                let streams = Some(integer(value)).filter(|count| *count <= STREAMS_MAX);
+                self.streams = u16::try_from(streams.ok_or(said)?).unwrap_or(1).max(1);
+            }
+            "window" => self.window_bytes = window(value)?,
+            "set-mss" => {
+                let bytes = Some(integer(value)).filter(|bytes| *bytes <= MSS_MAX_BYTES);
+                let bytes = bytes.ok_or("TCP MSS too large (maximum = 32767 bytes)")?;
+                self.mss_bytes = u32::try_from(bytes).ok().filter(|bytes| *bytes > 0);
+            }
+            "tos" => {
+                let octet = any_base(value).and_then(|octet| u8::try_from(octet).ok());
+                self.tos = octet.ok_or(TOS)?;
+            }
+            "dscp" => self.tos = octet_of_dscp(value).ok_or(TOS)?,
+            "flowlabel" => {
+                let label = any_base(value).filter(|label| (1..=0xf_ffff).contains(label));
+                self.flow_label = Some(label.ok_or("unable to set IPv6 flow label")?);
+            }
+            _ => self.take_time(name, value)?,
+        }
+        Ok(())
+    }
+
+    /// Takes a flag whose value is a time; what is left says nothing that this program would do
+    /// otherwise.
+    fn take_time(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let within = |most: i64, said: &str| match integer(value) {
+            number @ 0.. if number <= most => Ok(number.unsigned_abs()),
+            _ => Err(said.to_owned()),
+        };
+        match name {
             "time" => self.time_s = Some(within(TIME_MAX_S, DURATION)?),
             "server-max-duration" => {
                 let seconds = within(TIME_MAX_S, DURATION)?;
@@ -268,30 +300,6 @@ impl Asked {
             "pacing-timer" => {
                 size(value)?;
             }
-            "bytes" => self.bytes = size(value)? as u64,
-            "blockcount" => self.blocks = size(value)? as u64,
-            "length" => *length = size(value)?,
-            "parallel" => {
-                let said = "number of parallel streams too large (maximum = 128)";
-                let streams = Some(integer(value)).filter(|count| *count <= STREAMS_MAX);
-                self.streams = u16::try_from(streams.ok_or(said)?).unwrap_or(1).max(1);
-            }
-            "window" => self.window_bytes = window(value)?,
-            "set-mss" => {
-                let bytes = Some(integer(value)).filter(|bytes| *bytes <= MSS_MAX_BYTES);
-                let bytes = bytes.ok_or("TCP MSS too large (maximum = 32767 bytes)")?;
-                self.mss_bytes = u32::try_from(bytes).ok().filter(|bytes| *bytes > 0);
-            }
-            "tos" => {
-                let octet = any_base(value).and_then(|octet| u8::try_from(octet).ok());
-                self.tos = octet.ok_or(TOS)?;
-            }
-            "dscp" => self.tos = octet_of_dscp(value).ok_or(TOS)?,
-            "flowlabel" => {
-                let label = any_base(value).filter(|label| (1..=0xf_ffff).contains(label));
-                self.flow_label = Some(label.ok_or("unable to set IPv6 flow label")?);
-            }
-            // What is left says nothing that this program would do otherwise.
             _ => {}
         }
         Ok(())
