@@ -287,7 +287,7 @@ impl Document {
         vec![("sum_sent", sent), ("sum_received", sum.receiver.map(value))]
     }
 
-    /// The same over UDP; `sum` is one account of both: bytes of the sender, losses of the receiver.
+    /// The same over UDP; `sum` is one account of both: bytes of the sender, the receiver's losses.
     fn udp_sums(&self, direction: Direction, sum: Ends) -> Vec<(&'static str, Option<Value>)> {
         let value = |count: Count, sender: bool| {
             let mut value = count_json(&count);

@@ -11,8 +11,8 @@ macro_rules! separator {
     };
 }
 
-/// What `-v` prints and `-J` carries as the version: scripts look for the first two words, and choose
-/// by them what they ask for. It is that of `linerate_proto::iperf3::VERSION`.
+/// What `-v` prints and `-J` carries as the version: scripts choose by the first two words what
+/// they ask for. It is that of `linerate_proto::iperf3::VERSION`.
 pub const VERSION: &str = concat!("iperf 3.21 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The line between sections.

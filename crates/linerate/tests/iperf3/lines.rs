@@ -6,8 +6,8 @@ use crate::support::{stderr, stdout};
 
 /// Bit/s of each stream.
 const PACE_BPS: f64 = 30e6;
-/// A block, 128 KiB, at either edge of a span of two seconds is 3.5 % of 30 Mbit/s each; a busy host
-/// may end a span late by as much again.
+/// A block, 128 KiB, at either edge of a span of two seconds is 1.7 % of 30 Mbit/s each; a busy
+/// host may end a span late by several times as much.
 const SPREAD: f64 = 0.15;
 
 /// A line whose numbers are drawn as `#`, each in the width that iperf3 gives it. The unit of a

@@ -106,4 +106,6 @@ fn a_key_under_a_passphrase_is_refused() {
     let users = format!("--authorized-users-path={}", user_file("users"));
     let output = linerate(&["serve", "--port=0", "--foreign=none", &key, &users]);
     assert!(stderr(&output).contains("passphrase"), "{}", stderr(&output));
+    let output = linerate(&["serve", "--port=0", "--foreign=none", "--time-skew-threshold=0"]);
+    assert!(stderr(&output).contains("--time-skew-threshold"), "{}", stderr(&output));
 }

@@ -1,5 +1,5 @@
 //! Numbers as iperf3 reads them, with the C library's leniency: what stands behind a number is left
-//! alone (`10s` is 10), what begins with none is 0; sizes by powers of 1024, rates by powers of 1000.
+//! alone (`10s` is 10), what begins with none is 0. Sizes go by powers of 1024, rates by 1000.
 
 /// The longest beginning of a text that is a whole number, as atoi(3) has it; else 0.
 pub(super) fn integer(text: &str) -> i64 {
