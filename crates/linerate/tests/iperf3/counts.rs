@@ -83,6 +83,24 @@ fn a_client_of_iperf3_counts_what_this_server_counts() {
     assert!(stdout(&output).contains("Server output:\nAccepted connection from 127.0.0.1"));
 }
 
+#[test]
+fn what_a_server_printed_is_shown_to_those_who_asked() {
+    if !has_iperf3() {
+        return;
+    }
+    // Once anybody has asked, a server of 3.12 sends it to everybody.
+    let server = Peer::iperf3();
+    for (flags, shown) in [
+        (&["-n", "1M", "--get-server-output"][..], true),
+        (&["-n", "1M"], false),
+        (&["-u", "-k", "5"], false),
+    ] {
+        let output = server.asked(flags);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(stdout(&output).contains("Server output"), shown, "{flags:?}");
+    }
+}
+
 /// The tests over UDP that every pair of programs runs. What a stream sends fits in a receive
 /// buffer of the kernel's default size, so that nothing is lost whoever reads late.
 const UDP_MATRIX: [&[&str]; 6] = [
