@@ -12,7 +12,7 @@ macro_rules! separator {
 }
 
 /// What `-v` prints and `-J` carries as the version: scripts look for the first two words.
-pub const VERSION: &str = concat!("iperf 3.21 (linerate ", env!("CARGO_PKG_VERSION"), ")");
+pub const VERSION: &str = concat!("iperf 3.12 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The line between sections.
 pub const SEPARATOR: &str = separator!();

@@ -139,8 +139,7 @@ fn a_link_named_iperf3_takes_its_flags() {
     let link = folder.path().join("iperf3");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_linerate"), &link).expect("a link");
     let output = Command::new(&link).arg("--version").output().expect("the link starts");
-    let version = format!("iperf {} (linerate ", linerate_proto::iperf3::VERSION);
-    assert!(stdout(&output).starts_with(&version), "{}", stdout(&output));
+    assert!(stdout(&output).starts_with("iperf 3.12 (linerate "), "{}", stdout(&output));
     let output = Command::new(&link).output().expect("the link starts");
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("either be a client (-c) or server (-s)"));

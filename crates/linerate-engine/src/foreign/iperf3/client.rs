@@ -388,7 +388,8 @@ impl Test {
     }
 }
 
-/// The bytes of a test rounded up to whole blocks, as iperf3 does: servers since 3.16 count no other.
+/// The bytes of a test rounded up to whole blocks, as iperf3 does: servers since 3.16 count those
+/// alone.
 fn in_whole_blocks(request: Request) -> Request {
     let block = u64::from(request.buffer_bytes.max(1));
     let finish = match request.finish {
