@@ -214,12 +214,6 @@ impl Params {
         Value::Object(map).to_string()
     }
 
-    /// Whether the client divides what the server received by the time that the server tells:
-    /// iperf3 since 3.2. Others divide by their own time.
-    pub fn reads_times(&self) -> bool {
-        self.is_own() || self.is_since(2)
-    }
-
     /// The number that says best that the server allows no test so long: a client before 3.20 has
     /// words only for the bounds that iperf3 itself has.
     pub fn too_long(&self) -> ErrorCode {
@@ -227,7 +221,8 @@ impl Params {
         if knows { ErrorCode::LONGER_THAN_ALLOWED } else { ErrorCode::DURATION }
     }
 
-    fn is_own(&self) -> bool {
+    /// Whether the client is this program, which ends a test when all has arrived.
+    pub fn is_own(&self) -> bool {
         self.client_version.as_ref().is_some_and(|version| version.starts_with(CLIENT_NAME))
     }
 

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, TcpPlan,
+    Direction, Event, Failure, Fault, Finish, Record, Side, StreamOpened, TcpDirections, TcpPlan,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
@@ -180,7 +180,7 @@ impl Test {
         let control = way.control()?;
         account.server_host_id = same_host(&control);
         let places = places(request.each_direction(), request.streams);
-        let endpoint = Endpoint::of_iperf3(request.clone())
+        let endpoint = Endpoint::of_iperf3(in_whole_blocks(request.clone()))
             .leaving_open()
             .in_bursts(burst_of(&params))
             .paced_by_kernel(params.fq_rate_bps);
@@ -268,7 +268,8 @@ impl Test {
                 let other = Other {
                     side_of: server_side,
                     omit_ns,
-                    delivered_ns: Some(delivered_ns),
+                    // The server began its measured span by its own clock.
+                    delivered_ns: (omit_ns == 0).then_some(delivered_ns),
                     ended_ns: ending.stopped.nanos_since(account.begin),
                 };
                 account.remote = remote_reports(&self.places, &results, &other);
@@ -399,6 +400,17 @@ impl Test {
         Err(Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
             .advise("what was measured before is kept"))
     }
+}
+
+/// The bytes of a test rounded up to whole blocks, as iperf3 does: servers since 3.16 count those
+/// alone.
+fn in_whole_blocks(request: Request) -> Request {
+    let block = u64::from(request.buffer_bytes.max(1));
+    let finish = match request.finish {
+        Finish::Bytes(bytes) => Finish::Bytes(bytes.div_ceil(block).saturating_mul(block)),
+        other => other,
+    };
+    Request { finish, ..request }
 }
 
 /// Ends every thread: receivers after what has arrived, senders where they are.

@@ -289,13 +289,17 @@ impl Session<'_> {
         running.endpoint.stop_sending();
         self.code = ErrorCode::MESSAGE;
         let by_time = running.params.bytes == 0 && running.params.blocks == 0;
-        let as_it_ended = by_time && !running.params.reads_times();
+        let as_it_ended = by_time && !running.params.is_own();
         running.ended = counts(&mut running.endpoint, ended);
         let ended_ns = ended.nanos_since(running.account.begin);
         self.control.send_state(State::ExchangeResults)?;
         let event = self.next_event(STEP_TIMEOUT, "the results")?;
         let ServerEvent::Results(of_client) = event else { return Err(self.left_early()) };
-        drain(running, &of_client);
+        if as_it_ended {
+            leave(&running.endpoint);
+        } else {
+            drain(running, &of_client);
+        }
         sample(running, monotonic(), observer);
         let request = running.request.clone();
         let done = std::mem::replace(&mut running.endpoint, Endpoint::new(request));
@@ -450,10 +454,10 @@ fn counts(endpoint: &mut Endpoint, now: MonoTime) -> Vec<FlowSample> {
     received.chain(endpoint.acknowledged(now, 0)).collect()
 }
 
-/// Which bytes count, and over which time. What this end sent counts as far as it had arrived when
-/// the test ended, over the time until then. What it received counts whenever it came, over the
-/// time until the last byte; but for a client that divides by its own time nothing that came later
-/// than the end does.
+/// Which bytes count, and over which time. Of a test by time, as at iperf3's own server, what had
+/// come when the test ended, and of what this end sent what had arrived; both over the time until
+/// then. A test by bytes or blocks, or of a client of this program, which waits until all has come,
+/// counts what was received whole, over the time until the last byte.
 fn count(running: &mut Running, as_it_ended: bool, ended_ns: u64) {
     let Account { remote, local, .. } = &mut running.account;
     let counts = |it: &&FlowSample| as_it_ended || it.direction == Direction::Down;

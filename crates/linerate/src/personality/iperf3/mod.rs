@@ -87,8 +87,8 @@ fn run_asked(asked: &Asked, paper: &Paper) -> Result<u8, Failure> {
 
 /// The line of `--version` that says what this build has.
 const FEATURES: &str = "Optional features available: CPU affinity setting, TCP congestion \
-                        algorithm setting, sendfile / zerocopy, socket pacing, authentication, bind to \
-                        device, GSO/GRO support";
+                        algorithm setting, sendfile / zerocopy, socket pacing, authentication, \
+                        bind to device, GSO/GRO support";
 
 impl Asked {
     /// Where the lines go.
