@@ -151,8 +151,9 @@ fn readers_of_tcp_tests_find_what_they_look_up() {
         if !flags.contains(&"-R") {
             check(&document, &[PSCHEDULER_SENDER], flags);
         }
-        // 300 KiB in blocks of 128.
-        assert_eq!(document["end"]["sum_received"]["bytes"], 393_216, "{flags:?}");
+        // 300 KiB; blocks of 128 that have begun are sent whole.
+        let bytes = document["end"]["sum_received"]["bytes"].as_u64().expect("counted");
+        assert!((300 << 10..=(300 + 2 * 128) << 10).contains(&bytes), "{flags:?}: {bytes}");
         assert!(document.get("error").is_none(), "{document}");
     }
     let flags = ["-n", "300K", "--bidir"];
