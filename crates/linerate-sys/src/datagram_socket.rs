@@ -177,6 +177,13 @@ impl DatagramSocket {
         connected.map_err(|source| Error::new("connect UDP", peer, source))
     }
 
+    /// Keeps it to one interface (SO_BINDTODEVICE).
+    /// # Errors
+    /// The kernel's reason.
+    pub fn bind_device(&self, device: &str) -> Result<()> {
+        crate::tcp::bind_device(&self.socket, device)
+    }
+
     /// The bound address.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket.local_addr().ok()?.as_socket()

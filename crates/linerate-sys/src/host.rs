@@ -34,6 +34,14 @@ pub fn kernel() -> String {
     format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy())
 }
 
+/// Kernel, name of the host and machine, as `uname -snrvm` prints them.
+pub fn system_info() -> String {
+    let uname = rustix::system::uname();
+    let words =
+        [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];
+    words.map(|word| word.to_string_lossy().into_owned()).join(" ")
+}
+
 /// The processor's model, as the kernel names it.
 pub fn cpu_model() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;

@@ -1,7 +1,7 @@
 //! The wish to stop, from Ctrl-C (SIGINT), SIGTERM or another thread.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -11,6 +11,8 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
+    /// The signal that set the flag; 0 for none.
+    signal: Arc<AtomicUsize>,
 }
 
 impl Stop {
@@ -27,6 +29,10 @@ impl Stop {
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register_conditional_shutdown(signal, 130, stop.asked.clone())
                 .map_err(|source| Error::new("install handler for signal", signal, source))?;
+            // Before the flag itself: whoever sees that finds the number.
+            let number = usize::try_from(signal).unwrap_or(0);
+            signal_hook::flag::register_usize(signal, stop.signal.clone(), number)
+                .map_err(|source| Error::new("install handler for signal", signal, source))?;
             signal_hook::flag::register(signal, stop.asked.clone())
                 .map_err(|source| Error::new("install handler for signal", signal, source))?;
         }
@@ -36,6 +42,11 @@ impl Stop {
     /// Asks to stop.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Release);
+    }
+
+    /// The number of the signal that asked to stop; `None` where none did.
+    pub fn signal(&self) -> Option<i32> {
+        i32::try_from(self.signal.load(Ordering::Acquire)).ok().filter(|number| *number > 0)
     }
 
     /// Whether somebody asked to stop.

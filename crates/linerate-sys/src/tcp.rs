@@ -30,6 +30,10 @@ pub struct TcpOptions {
     pub dscp: Option<u8>,
     /// Multipath TCP (RFC 8684), where the kernel has it.
     pub mptcp: bool,
+    /// Local port; the kernel chooses where there is none.
+    pub local_port: Option<u16>,
+    /// The interface that alone carries the connection (SO_BINDTODEVICE).
+    pub device: Option<String>,
 }
 
 /// Segments of a connection that carries messages, not measured payload: those of a path whose MTU
@@ -55,12 +59,26 @@ pub fn connect(
     let fail = |call| move |source| Error::new(call, peer, source);
     let socket = open(peer, options).map_err(fail("open TCP socket for"))?;
     apply(&socket, peer.is_ipv6(), options)?;
-    if let Some(local) = bind {
-        let local = SocketAddr::new(local, 0);
+    if let Some(device) = &options.device {
+        bind_device(&socket, device)?;
+    }
+    if bind.is_some() || options.local_port.is_some() {
+        let address = bind.unwrap_or_else(|| any_address(peer.is_ipv6()));
+        let local = SocketAddr::new(address, options.local_port.unwrap_or(0));
+        // A port of one's own choice may be that of a connection that has just ended.
+        socket
+            .set_reuse_address(options.local_port.is_some())
+            .map_err(|source| Error::new("set SO_REUSEADDR", local, source))?;
         socket.bind(&local.into()).map_err(|source| Error::new("bind TCP", local, source))?;
     }
     socket.connect_timeout(&peer.into(), timeout).map_err(fail("connect"))?;
     Ok(socket.into())
+}
+
+/// Keeps a socket to one interface.
+pub(crate) fn bind_device(socket: &Socket, device: &str) -> Result<()> {
+    let bound = socket.bind_device(Some(device.as_bytes()));
+    bound.map_err(|source| Error::new("bind to device", device, source))
 }
 
 /// Connections that may wait to be accepted: the kernel's own limit since 5.4 (net.core.somaxconn).

@@ -60,7 +60,7 @@ enum Command {
     /// Be iperf 2: its flags and its lines; also by a link named iperf
     Iperf(personality::Words),
     /// Be iperf3: its flags, its lines and its JSON; also by a link named iperf3
-    Iperf3(personality::iperf3::Args),
+    Iperf3(personality::Words),
     /// Be nuttcp: its flags and its lines; also by a link named nuttcp
     Nuttcp(personality::Words),
     /// Check this host
@@ -91,7 +91,7 @@ fn main() -> std::process::ExitCode {
         Command::History(args) => command::history::run(args),
         Command::Ttcp(words) => Personality::Ttcp.run(words),
         Command::Iperf(words) => Personality::Iperf.run(words),
-        Command::Iperf3(args) => personality::iperf3::run(args),
+        Command::Iperf3(words) => Personality::Iperf3.run(words),
         Command::Nuttcp(words) => Personality::Nuttcp.run(words),
         Command::Doctor(args) => command::doctor::run(args),
         Command::Generate(args) => command::generate::run(args),

@@ -36,7 +36,7 @@ pub(crate) struct Account {
     pub(crate) local: Vec<EndReport>,
     /// The server's final reports; empty when it went away.
     pub(crate) remote: Vec<EndReport>,
-    /// Spans shorter than this make no row: the rest after the last whole interval.
+    /// Spans shorter than this make no row after another: the rest behind the last whole interval.
     pub(crate) row_ns_min: u64,
     /// End of the span that does not count.
     pub(crate) omit_ns: u64,
@@ -162,7 +162,8 @@ impl Account {
             let newest = sent.get(at).and_then(|samples| same_flow(samples, sample));
             let older = before.and_then(|i| same_flow(sent.get(i)?, sample));
             let row = self.row(sample, earlier, newest, older);
-            if row.end_ns - row.start_ns >= self.row_ns_min {
+            // A test that ends before its first interval does is a row, too.
+            if earlier.is_none() || row.end_ns - row.start_ns >= self.row_ns_min {
                 rows.push(row);
             }
         }
@@ -319,5 +320,20 @@ mod tests {
         account.remote_interval(vec![sample(0, 1_000_000_000, 10)], &mut watch);
         account.remote_interval(vec![sample(0, 1_000_400_000, 12)], &mut watch);
         assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn a_test_shorter_than_its_interval_is_a_row() {
+        // An interval of a day stands for none, and a quarter of it is the shortest rest.
+        let mut account = Account { row_ns_min: 21_600_000_000_000, ..Account::default() };
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.start_ns, row.end_ns, row.bytes));
+            }
+        };
+        account.local_samples = vec![vec![sample(0, 50_000_000, 10)]];
+        account.remote_interval(vec![sample(0, 50_000_000, 10)], &mut watch);
+        assert_eq!(rows, [(0, 50_000_000, 10)]);
     }
 }

@@ -102,6 +102,7 @@ pub(crate) fn socket_options(request: &Request) -> TcpOptions {
         nodelay: request.nodelay,
         dscp: request.dscp,
         mptcp: request.means.mptcp,
+        ..TcpOptions::default()
     }
 }
 
@@ -218,6 +219,7 @@ impl Endpoint {
         let bytes = self.request.byte_budget();
         let all = bytes.map(|bytes| Arc::new(AtomicU64::new(bytes.saturating_sub(heads))));
         let dealer = Arc::new(Dealer::default());
+        let extent = self.extent();
         for stream in &mut self.streams {
             let (place, cpu) = ((stream.direction, stream.flow), in_turn(&self.cpus, stream.flow));
             tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
@@ -255,7 +257,7 @@ impl Endpoint {
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
                         started: now,
-                        extent: self.extent(),
+                        extent,
                         autotuned: self.request.window_bytes.is_none(),
                         treatment: Treatment {
                             with: self.request.means.receive_with,

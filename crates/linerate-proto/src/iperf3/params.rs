@@ -72,6 +72,8 @@ pub struct Params {
     pub burst: Option<u64>,
     /// Rate that the sending kernel holds each stream to, in bit/s (SO_MAX_PACING_RATE).
     pub fq_rate_bps: Option<u64>,
+    /// The processor that the server's end runs on.
+    pub server_affinity: Option<u64>,
     /// Type of service octet.
     pub tos: Option<u64>,
     /// Congestion control.
@@ -134,6 +136,7 @@ impl Params {
             rate_bps: object.count("bandwidth")?.filter(|rate| *rate > 0),
             burst: object.count("burst")?.filter(|burst| *burst > 0),
             fq_rate_bps: object.count("fqrate")?.filter(|rate| *rate > 0),
+            server_affinity: object.count("server_affinity")?,
             tos: object.count("TOS")?,
             congestion: object.text("congestion")?,
             title: object.text("title")?,
@@ -172,6 +175,7 @@ impl Params {
             ("bandwidth", self.rate_bps),
             ("burst", self.burst),
             ("fqrate", self.fq_rate_bps),
+            ("server_affinity", self.server_affinity),
             ("TOS", self.tos),
         ];
         let present = numbers.into_iter().filter_map(|(key, value)| Some((key, value?)));

@@ -5,8 +5,11 @@ use linerate_core::record::{
 };
 use serde_json::{Map, Value, json};
 
-use super::sheet::{Count, Datagrams, Role, Sheet};
+use super::sheet::{Count, Datagrams, ENDLESS_NS, Ends, Role, Sheet};
 use super::text::{VERSION, parts};
+
+/// A day.
+const DAY_NS: u64 = 86_400_000_000_000;
 
 /// A document that grows with the test.
 #[derive(Clone, Debug)]
@@ -15,10 +18,12 @@ pub struct Document {
     pub sheet: Sheet,
     /// Kernel and machine, as `uname -a` has them.
     system: String,
-    /// Start: civil time in words, and seconds since 1970.
+    /// Start: civil time in words, and milliseconds since 1970.
     started: (String, u64),
-    title: Option<String>,
-    extra_data: Option<String>,
+    /// `-T`.
+    pub title: Option<String>,
+    /// `--extra-data`.
+    pub extra_data: Option<String>,
     intervals: Vec<Value>,
     /// Rows of the interval that is not complete.
     rows: Vec<IntervalRow>,
@@ -31,24 +36,20 @@ pub struct Surroundings {
     pub system: String,
     /// Civil time of the start in words.
     pub time: String,
-    /// The same in seconds since 1970.
-    pub time_s: u64,
-    /// `-T`.
-    pub title: Option<String>,
-    /// `--extra-data`.
-    pub extra_data: Option<String>,
+    /// The same in milliseconds since 1970.
+    pub time_ms: u64,
 }
 
 impl Document {
     /// A document of a test whose streams are not yet connected.
     pub fn new(sheet: Sheet, surroundings: Surroundings) -> Self {
-        let Surroundings { system, time, time_s, title, extra_data } = surroundings;
+        let Surroundings { system, time, time_ms } = surroundings;
         Self {
             sheet,
             system,
-            started: (time, time_s),
-            title,
-            extra_data,
+            started: (time, time_ms),
+            title: None,
+            extra_data: None,
             intervals: Vec::new(),
             rows: Vec::new(),
         }
@@ -74,8 +75,8 @@ impl Document {
         Some(interval)
     }
 
-    /// The whole document.
-    pub fn whole(&self, record: &Record) -> Value {
+    /// The whole document, with why it did not come to its end.
+    pub fn whole(&self, record: &Record, error: Option<&str>) -> Value {
         let mut whole = json!({
             "start": self.start(),
             "intervals": self.intervals,
@@ -87,8 +88,8 @@ impl Document {
         if let Some(extra_data) = &self.extra_data {
             whole["extra_data"] = extra_data.as_str().into();
         }
-        if let Some(failure) = &record.failure {
-            whole["error"] = format!("error - {failure}").into();
+        if let Some(error) = error {
+            whole["error"] = error.into();
         }
         whole
     }
@@ -99,25 +100,28 @@ impl Document {
         let first = self.sheet.streams.first();
         let connected: Vec<Value> =
             self.sheet.streams.iter().map(|stream| self.connected(stream)).collect();
-        let (time, time_s) = &self.started;
         let mut start = json!({
             "connected": connected,
             "version": VERSION,
             "system_info": self.system,
-            "timestamp": { "time": time, "timesecs": time_s },
-            "cookie": first.and_then(|stream| stream.session.clone()),
-            "target_bitrate": plan.pace.map_or(0, |pace| pace.bits_per_sec()),
-            "fq_rate": 0,
-            "sock_bufsize": plan.window_bytes.unwrap_or(0),
-            "sndbuf_actual": first.and_then(|stream| stream.sndbuf_bytes),
-            "rcvbuf_actual": first.and_then(|stream| stream.rcvbuf_bytes),
-            "test_start": self.test_start(),
         });
+        // Without a connection iperf3 tells of itself alone.
+        let Some(first) = first else { return start };
+        let (time, time_ms) = &self.started;
+        start["timestamp"] =
+            json!({ "time": time, "timesecs": time_ms / 1000, "timemillisecs": time_ms });
+        start["cookie"] = first.session.clone().into();
+        start["target_bitrate"] = plan.pace.map_or(0, |pace| pace.bits_per_sec()).into();
+        start["fq_rate"] = 0.into();
+        start["sock_bufsize"] = plan.window_bytes.unwrap_or(0).into();
+        start["sndbuf_actual"] = first.sndbuf_bytes.into();
+        start["rcvbuf_actual"] = first.rcvbuf_bytes.into();
+        start["test_start"] = self.test_start();
         if self.sheet.udp {
             return self.with_host(start);
         }
         let mss = if plan.mss_bytes.is_some() { "tcp_mss" } else { "tcp_mss_default" };
-        start[mss] = first.and_then(|stream| stream.mss_bytes).into();
+        start[mss] = first.mss_bytes.into();
         self.with_host(start)
     }
 
@@ -148,6 +152,7 @@ impl Document {
         use linerate_core::record::Finish;
         let plan = &self.sheet.plan;
         let (time_ns, bytes, blocks) = match plan.finish {
+            Finish::TimeNs(ENDLESS_NS) => (0, 0, 0),
             Finish::TimeNs(ns) => (ns, 0, 0),
             Finish::Bytes(bytes) => (0, bytes, 0),
             Finish::Buffers(blocks) => (0, 0, blocks),
@@ -165,7 +170,11 @@ impl Document {
             "tos": plan.dscp.map_or(0, |dscp| u32::from(dscp) << 2),
             "target_bitrate": plan.pace.map_or(0, |pace| pace.bits_per_sec()),
             "fqrate": 0,
-            "interval": plan.interval_ns as f64 / 1e9,
+            // A day stands for none.
+            "interval": if plan.interval_ns < DAY_NS { plan.interval_ns as f64 / 1e9 } else { 0.0 },
+            // Datagrams are joined and parted where the kernel can, without being asked.
+            "gso": 0,
+            "gro": 0,
         })
     }
 
@@ -214,6 +223,7 @@ impl Document {
             stream["rtt"] = micros(row.rtt_ns).into();
             stream["rttvar"] = micros(row.rtt_var_ns).into();
             stream["pmtu"] = row.pmtu_bytes.into();
+            stream["reorder"] = Value::Null;
         }
         stream
     }
@@ -226,73 +236,97 @@ impl Document {
         }
     }
 
-    /// What stands under `end`.
+    /// What stands under `end`; nothing where no stream was measured.
     pub fn end(&self, record: &Record) -> Value {
         let mut end = Map::new();
+        if record.flows.is_empty() {
+            return Value::Object(end);
+        }
         let streams: Vec<Value> =
             record.flows.iter().map(|flow| self.end_stream(record, flow)).collect();
         end.insert("streams".to_owned(), streams.into());
         for &direction in self.sheet.directions() {
             let sum = self.sheet.sum(record, direction);
-            for (key, count) in [("sum_sent", sum.sender), ("sum_received", sum.receiver)] {
-                let mut value = count.map_or(Value::Null, |count| count_json(&count));
-                if let (Some(count), "sum_sent") = (count, key)
-                    && !self.sheet.udp
-                {
-                    value["retransmits"] = count.retransmits.into();
-                }
-                if !value.is_null() {
-                    value["sender"] = self.sheet.sends(direction).into();
-                }
-                end.insert(self.sum_key(key, direction), value);
-            }
-        }
-        if self.sheet.udp {
-            for &direction in self.sheet.directions() {
-                let sum = self.sheet.sum(record, direction);
-                let count = sum.receiver.or(sum.sender);
-                let mut value = count.map_or(Value::Null, |count| count_json(&count));
-                if !value.is_null() {
-                    value["sender"] = self.sheet.sends(direction).into();
-                }
-                end.insert(self.sum_key("sum", direction), value);
-            }
+            let sums = if self.sheet.udp {
+                self.udp_sums(direction, sum)
+            } else {
+                self.tcp_sums(direction, sum)
+            };
+            let known = sums.into_iter().filter_map(|(key, value)| Some((key, value?)));
+            end.extend(known.map(|(key, value)| (self.sum_key(key, direction), value)));
         }
         end.insert("cpu_utilization_percent".to_owned(), self.cpu(record));
+        if self.sheet.udp {
+            return Value::Object(end);
+        }
         let first = record.flows.first();
         let name = |end: Option<&FlowEnd>| end.and_then(|end| end.congestion_control.got.clone());
         let sender = name(first.and_then(|flow| flow.sender.as_ref()));
         let receiver = name(first.and_then(|flow| flow.receiver.as_ref()));
-        end.insert("sender_tcp_congestion".to_owned(), sender.into());
-        end.insert("receiver_tcp_congestion".to_owned(), receiver.into());
+        for (key, name) in
+            [("sender_tcp_congestion", sender), ("receiver_tcp_congestion", receiver)]
+        {
+            end.extend(name.map(|name| (key.to_owned(), name.into())));
+        }
         Value::Object(end)
+    }
+
+    /// Both ends of a direction, those that told.
+    fn tcp_sums(&self, direction: Direction, sum: Ends) -> Vec<(&'static str, Option<Value>)> {
+        let sends = self.sheet.sends(direction);
+        let value = |count: Count| {
+            let mut value = count_json(&count);
+            value["sender"] = sends.into();
+            value
+        };
+        let sent = sum.sender.map(|count| {
+            let mut value = value(count);
+            value["retransmits"] = count.retransmits.into();
+            value
+        });
+        vec![("sum_sent", sent), ("sum_received", sum.receiver.map(value))]
+    }
+
+    /// The same over UDP; `sum` is one account of both: bytes of the sender, the receiver's losses.
+    fn udp_sums(&self, direction: Direction, sum: Ends) -> Vec<(&'static str, Option<Value>)> {
+        let value = |count: Count, sender: bool| {
+            let mut value = count_json(&count);
+            value["sender"] = sender.into();
+            value
+        };
+        let both = both_ends(&sum);
+        vec![
+            ("sum", both.map(|count| value(count, self.sheet.sends(direction)))),
+            ("sum_sent", sum.sender.map(|count| value(count, true))),
+            ("sum_received", sum.receiver.map(|count| value(count, false))),
+        ]
     }
 
     fn end_stream(&self, record: &Record, flow: &linerate_core::record::Flow) -> Value {
         let ends = self.sheet.ends(flow);
         let number = self.sheet.number(flow.direction, flow.flow);
         let sends = self.sheet.sends(flow.direction);
-        let with_place = |count: Option<Count>| {
-            count.map_or(Value::Null, |count| {
-                let mut value = count_json(&count);
-                value["socket"] = number.into();
-                value["sender"] = sends.into();
-                value
-            })
+        let with_place = |count: Count| {
+            let mut value = count_json(&count);
+            value["socket"] = number.into();
+            value["sender"] = sends.into();
+            value
         };
         if self.sheet.udp {
-            // One account of both ends: bytes of the sender, losses of the receiver.
             let lost = ends.receiver.and_then(|count| count.datagrams);
-            let count = ends.sender.or(ends.receiver);
-            let count = count.map(|count| Count { datagrams: lost.or(count.datagrams), ..count });
+            let Some(count) = both_ends(&ends) else { return json!({}) };
             let mut value = with_place(count);
             if let Some(datagrams) = lost {
                 value["out_of_order"] = datagrams.reordered.into();
             }
             return json!({ "udp": value });
         }
-        let mut sender = with_place(ends.sender);
+        let mut stream = json!({});
+        if let Some(receiver) = ends.receiver {
+            stream["receiver"] = with_place(receiver);
+        }
         if let Some(count) = ends.sender {
+            let mut sender = with_place(count);
             sender["retransmits"] = count.retransmits.into();
             let place = (flow.direction, flow.flow);
             let cwnd = levels(record, MetricId::Cwnd, place);
@@ -306,30 +340,17 @@ impl Document {
             sender["max_rtt"] = whole(max(&rtt), 1000.0).into();
             sender["min_rtt"] = whole(rtt.iter().copied().reduce(f64::min), 1000.0).into();
             sender["mean_rtt"] = whole(mean, 1000.0).into();
+            let info = flow.sender.as_ref().and_then(|end| end.tcp_info);
+            sender["reorder"] = info.and_then(|info| info.reordering).into();
+            stream["sender"] = sender;
         }
-        json!({ "sender": sender, "receiver": with_place(ends.receiver) })
+        stream
     }
 
     fn cpu(&self, record: &Record) -> Value {
-        let end_of = |sends: bool| {
-            let ends = record.flows.iter().map(move |flow| {
-                match self.sheet.sends(flow.direction) == sends {
-                    true => flow.sender.as_ref(),
-                    false => flow.receiver.as_ref(),
-                }
-            });
-            let ends: Option<Vec<&FlowEnd>> = ends.collect();
-            let ends = ends.filter(|ends| !ends.is_empty())?;
-            let span = ends.iter().map(|end| end.span_start_ns + end.span_ns).max()?;
-            let sum = |pick: fn(&FlowEnd) -> Option<u64>| -> Option<f64> {
-                let ns = ends.iter().map(|end| pick(end)).sum::<Option<u64>>()?;
-                (span > 0).then(|| ns as f64 * 100.0 / span as f64)
-            };
-            Some((sum(|end| end.cpu_user_ns)?, sum(|end| end.cpu_system_ns)?))
-        };
         let mut cpu = Map::new();
         for (whose, sends) in [("host", true), ("remote", false)] {
-            let shares = end_of(sends);
+            let shares = self.sheet.cpu_percent(record, sends);
             let parts = [
                 ("total", shares.map(|(user, system)| user + system)),
                 ("user", shares.map(|(user, _)| user)),
@@ -341,6 +362,13 @@ impl Document {
         }
         Value::Object(cpu)
     }
+}
+
+/// One account of both ends of a UDP stream: bytes of the sender, losses of the receiver.
+fn both_ends(ends: &Ends) -> Option<Count> {
+    let lost = ends.receiver.and_then(|count| count.datagrams);
+    let count = ends.sender.or(ends.receiver)?;
+    Some(Count { datagrams: lost.or(count.datagrams), ..count })
 }
 
 fn with_datagrams(value: &mut Value, datagrams: &Datagrams) {

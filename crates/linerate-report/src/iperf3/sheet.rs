@@ -5,6 +5,10 @@ use linerate_core::record::{
     Direction, Flow, FlowEnd, IntervalRow, Record, StreamOpened, TcpDirections, TcpPlan, UdpPlan,
 };
 
+/// The time of a test that ends by Ctrl-C alone (`-t 0`): a nanosecond less than a day, which is
+/// the most that iperf3's servers take.
+pub const ENDLESS_NS: u64 = 86_400_000_000_000 - 1;
+
 /// Which end prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -211,6 +215,23 @@ impl Sheet {
                 ..count(end)
             }),
         }
+    }
+
+    /// Processor time for the program and in the kernel, in percent of the test, at this end or at
+    /// the other.
+    pub(super) fn cpu_percent(&self, record: &Record, here: bool) -> Option<(f64, f64)> {
+        let ends = record.flows.iter().map(|flow| match self.sends(flow.direction) == here {
+            true => flow.sender.as_ref(),
+            false => flow.receiver.as_ref(),
+        });
+        let ends: Option<Vec<&FlowEnd>> = ends.collect();
+        let ends = ends.filter(|ends| !ends.is_empty())?;
+        let span = ends.iter().map(|end| end.span_start_ns + end.span_ns).max()?;
+        let sum = |pick: fn(&FlowEnd) -> Option<u64>| -> Option<f64> {
+            let ns = ends.iter().map(|end| pick(end)).sum::<Option<u64>>()?;
+            (span > 0).then(|| ns as f64 * 100.0 / span as f64)
+        };
+        Some((sum(|end| end.cpu_user_ns)?, sum(|end| end.cpu_system_ns)?))
     }
 
     /// Both ends of all streams of a direction together.

@@ -188,7 +188,7 @@ fn the_document_has_every_key_of_iperf3() {
             document.row(&row(direction, None, 1 << 20));
         }
         let flows = ways.iter().map(|&direction| flow(direction, 0, 1 << 20)).collect();
-        let whole = document.whole(&record(&document.sheet, flows));
+        let whole = document.whole(&record(&document.sheet, flows), None);
         let theirs = serde_json::from_str(theirs).expect("a document");
         assert_has_keys(&whole, &theirs, "");
         assert_eq!(whole["intervals"].as_array().map(Vec::len), Some(1));
@@ -250,8 +250,132 @@ fn a_udp_test_prints_datagrams_as_iperf3_does() {
     document.row(&row(Direction::Up, None, 131_072));
     let theirs = include_str!("../../../../testdata/iperf3/udp.json");
     let theirs = serde_json::from_str(theirs).expect("a document");
-    let whole = document.whole(&record);
+    let whole = document.whole(&record, None);
     assert_has_keys(&whole, &theirs, "");
     assert_eq!(whole["end"]["sum"]["lost_percent"], 25.0);
     assert_eq!(whole["intervals"][0]["sum"]["packets"], 4);
+}
+
+/// The keys of a printed document, each with the tabs before it.
+fn keys_of(printed: &str) -> Vec<(usize, &str)> {
+    let key = |line: &'_ str| {
+        let text = line.trim_start_matches('\t');
+        let name = text.strip_prefix('"')?.split_once("\":").map(|(name, _)| name.len())?;
+        Some((line.len() - text.len(), name))
+    };
+    printed
+        .lines()
+        .filter_map(|line| {
+            let (tabs, length) = key(line)?;
+            Some((tabs, &line[tabs + 1..=tabs + length]))
+        })
+        .collect()
+}
+
+/// A whole test of a second in each direction.
+fn document_of(directions: TcpDirections, udp: bool) -> serde_json::Value {
+    let sheet = Sheet { udp, ..sheet(Role::Client, directions, 1) };
+    let mut document = Document::new(sheet, Surroundings::default());
+    let ways = document.sheet.directions();
+    for &direction in ways {
+        document.stream(&stream(direction, 0, 1));
+    }
+    for &direction in ways {
+        let datagrams = udp.then(DatagramRow::default);
+        document.row(&IntervalRow { datagrams, ..row(direction, None, 1 << 20) });
+    }
+    let datagrams = |flow: Flow| match udp {
+        true => Flow {
+            sender: flow
+                .sender
+                .map(|end| FlowEnd { sent_datagrams: Some(SentDatagrams::default()), ..end }),
+            receiver: flow.receiver.map(|end| FlowEnd {
+                received_datagrams: Some(ReceivedDatagrams::default()),
+                ..end
+            }),
+            ..flow
+        },
+        false => flow,
+    };
+    let flows = ways.iter().map(|&direction| datagrams(flow(direction, 0, 1 << 20))).collect();
+    document.whole(&record(&document.sheet, flows), None)
+}
+
+#[test]
+fn the_document_has_the_keys_of_3_21_in_their_order() {
+    use TcpDirections::{Both, Down, Up};
+    let theirs = [
+        (Up, false, include_str!("../../../../testdata/iperf3/tcp-3.21.json")),
+        (Down, false, include_str!("../../../../testdata/iperf3/reverse-3.21.json")),
+        (Both, false, include_str!("../../../../testdata/iperf3/both-3.21.json")),
+        (Up, true, include_str!("../../../../testdata/iperf3/udp-3.21.json")),
+        (Down, true, include_str!("../../../../testdata/iperf3/udp-reverse-3.21.json")),
+        (Both, true, include_str!("../../../../testdata/iperf3/udp-both-3.21.json")),
+    ];
+    for (directions, udp, theirs) in theirs {
+        let ours = pretty(&document_of(directions, udp));
+        assert_eq!(keys_of(&ours), keys_of(theirs), "{directions:?}, UDP {udp}");
+    }
+}
+
+#[test]
+fn a_printer_of_documents_gives_back_what_iperf3_printed() {
+    let theirs = include_str!("../../../../testdata/iperf3/udp-both-3.21.json");
+    let document: serde_json::Value = serde_json::from_str(theirs).expect("a document");
+    // Digits of fractions are the C library's there and Rust's shortest here.
+    let plain = |text: &str| -> String {
+        let fraction = |line: &str| match line.split_once(':') {
+            Some((key, value)) if value.contains('.') && !value.contains('"') => {
+                let value: f64 = value.trim().trim_end_matches(',').parse().unwrap_or(f64::NAN);
+                format!("{key}:{value:.12e}\n")
+            }
+            _ => format!("{line}\n"),
+        };
+        text.lines().map(fraction).collect()
+    };
+    assert_eq!(plain(&pretty(&document)), plain(theirs));
+}
+
+#[test]
+fn a_test_that_found_no_server_tells_of_itself_and_why() {
+    let sheet = sheet(Role::Client, TcpDirections::Up, 1);
+    let document = Document::new(sheet, Surroundings::default());
+    let whole = document.whole(&record(&document.sheet, Vec::new()), Some("no server"));
+    // The keys of iperf3 3.21 after a refused connection.
+    let expected = [
+        (1, "start"),
+        (2, "connected"),
+        (2, "version"),
+        (2, "system_info"),
+        (1, "intervals"),
+        (1, "end"),
+        (1, "error"),
+    ];
+    assert_eq!(keys_of(&pretty(&whole)), expected);
+}
+
+#[test]
+fn an_end_that_told_nothing_has_no_key() {
+    let sheet = sheet(Role::Client, TcpDirections::Up, 1);
+    let document = Document::new(sheet, Surroundings::default());
+    let half = Flow { receiver: None, ..flow(Direction::Up, 0, 1000) };
+    let end = document.end(&record(&document.sheet, vec![half]));
+    assert_eq!(end["sum_sent"]["bytes"], 1000);
+    assert!(end.get("sum_received").is_none(), "{end}");
+    assert!(end["streams"][0].get("receiver").is_none(), "{end}");
+}
+
+#[test]
+fn a_verbose_client_tells_of_session_and_processors_as_3_21_does() {
+    let sheet = sheet(Role::Client, TcpDirections::Up, 1);
+    let mut lines = Lines::new(sheet, Unit::default(), true);
+    let opened = stream(Direction::Up, 0, 45_660);
+    assert_eq!(lines.session(&opened), "      Cookie: cookie\n      TCP MSS: 32768 (default)\n");
+    lines.stream(&opened);
+    let record = record(&lines.sheet, vec![flow(Direction::Up, 0, 1 << 20)]);
+    let said = lines.summary(&record);
+    // 0.1 s and 0.3 s of two.
+    let expected = "CPU Utilization: local/sender 20.0% (5.0%u/15.0%s), remote/receiver 20.0% \
+                    (5.0%u/15.0%s)\nsnd_tcp_congestion cubic\nrcv_tcp_congestion cubic\n";
+    assert!(said.ends_with(expected), "{said}");
 }

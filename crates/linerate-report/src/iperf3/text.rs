@@ -2,7 +2,7 @@
 
 use linerate_core::record::{Direction, Finish, IntervalRow, Record, StreamOpened, TcpPlan};
 
-use super::sheet::{Count, Datagrams, Role, Sheet};
+use super::sheet::{Count, Datagrams, ENDLESS_NS, Role, Sheet};
 use super::unit::{Unit, amount};
 
 macro_rules! separator {
@@ -11,8 +11,9 @@ macro_rules! separator {
     };
 }
 
-/// What `-v` prints and `-J` carries as the version: scripts look for the first two words.
-pub const VERSION: &str = concat!("iperf 3.12 (linerate ", env!("CARGO_PKG_VERSION"), ")");
+/// What `-v` prints and `-J` carries as the version: scripts choose by the first two words what
+/// they ask for. It is that of `linerate_proto::iperf3::VERSION`.
+pub const VERSION: &str = concat!("iperf 3.21 (linerate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The line between sections.
 pub const SEPARATOR: &str = separator!();
@@ -41,6 +42,18 @@ impl Lines {
             lines.push_str(&format!("Reverse mode, remote host {} is sending\n", plan.host));
         }
         lines
+    }
+
+    /// What `-V` says of a test once its server is there.
+    pub fn session(&self, stream: &StreamOpened) -> String {
+        let plan = &self.sheet.plan;
+        let cookie = stream.session.as_ref().map(|cookie| format!("      Cookie: {cookie}\n"));
+        let mss = stream.mss_bytes.filter(|_| !self.sheet.udp).map(|mss| match plan.mss_bytes {
+            Some(asked) => format!("      TCP MSS: {asked}\n"),
+            None => format!("      TCP MSS: {mss} (default)\n"),
+        });
+        let pace = plan.pace.map(|pace| format!("      Target Bitrate: {}\n", pace.bits_per_sec()));
+        [cookie, mss, pace].into_iter().flatten().collect()
     }
 
     /// `Accepted connection from 127.0.0.1, port 45644`.
@@ -200,7 +213,7 @@ impl Lines {
         format!("[ ID]{role} Interval           Transfer     Bitrate{columns}\n")
     }
 
-    /// Congestion controls of both ends, under `-V`.
+    /// Processor time and congestion controls of both ends, under `-V`.
     fn details(&self, record: &Record, direction: Direction) -> String {
         let Some(flow) = self.sheet.flows(record, direction).next() else { return String::new() };
         let name = |end: &Option<linerate_core::record::FlowEnd>| {
@@ -209,7 +222,26 @@ impl Lines {
         let line = |side: &str, name: Option<String>| {
             name.map(|name| format!("{side}_tcp_congestion {name}\n")).unwrap_or_default()
         };
-        line("snd", name(&flow.sender)) + &line("rcv", name(&flow.receiver))
+        let mut lines = self.cpu(record, direction).unwrap_or_default();
+        if !self.sheet.udp {
+            lines += &(line("snd", name(&flow.sender)) + &line("rcv", name(&flow.receiver)));
+        }
+        lines
+    }
+
+    /// `CPU Utilization: local/sender 95.4% (94.6%u/0.8%s), remote/receiver 0.0% (0.0%u/0.0%s)`,
+    /// where both ends told of it, for what this end sends.
+    fn cpu(&self, record: &Record, direction: Direction) -> Option<String> {
+        if !self.sheet.sends(direction) {
+            return None;
+        }
+        let share = |place: &str, role: &str, here: bool| {
+            let (user, system) = self.sheet.cpu_percent(record, here)?;
+            let total = user + system;
+            Some(format!("{place}/{role} {total:.1}% ({user:.1}%u/{system:.1}%s)"))
+        };
+        let (here, there) = (share("local", "sender", true)?, share("remote", "receiver", false)?);
+        Some(format!("CPU Utilization: {here}, {there}\n"))
     }
 }
 
@@ -233,6 +265,7 @@ fn lost(datagrams: &Datagrams) -> String {
 /// The line of `-V` before a test starts.
 fn starting(plan: &TcpPlan, protocol: &str) -> String {
     let amount = match plan.finish {
+        Finish::TimeNs(ENDLESS_NS) => "0 second test".to_owned(),
         Finish::TimeNs(ns) => format!("{} second test", ns as f64 / 1e9),
         Finish::Bytes(bytes) => format!("{bytes} bytes to send"),
         Finish::Buffers(blocks) => format!("{blocks} blocks to send"),

@@ -83,9 +83,14 @@ pub(crate) fn run(args: Args) -> Outcome {
     Ok(0)
 }
 
+/// The command with the flags that other programs have and clap does not read.
+fn described() -> clap::Command {
+    crate::Cli::command().mut_subcommand("iperf3", crate::personality::iperf3::described)
+}
+
 /// The command as a user sees it: without the hidden parts, each command with its full name.
 fn visible() -> clap::Command {
-    let mut root = crate::Cli::command().term_width(100).disable_help_subcommand(true);
+    let mut root = described().term_width(100).disable_help_subcommand(true);
     root.build();
     root
 }
@@ -133,7 +138,7 @@ fn commands(root: &clap::Command) -> Vec<(String, clap::Command)> {
 
 fn completions(shell: clap_complete::Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut crate::Cli::command(), "linerate", &mut script);
+    clap_complete::generate(shell, &mut described(), "linerate", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 

@@ -35,16 +35,19 @@ pub(crate) enum Personality {
     Iperf,
     /// nuttcp.
     Nuttcp,
+    /// iperf 3.
+    Iperf3,
 }
 
 impl Personality {
-    const ALL: [Self; 3] = [Self::Ttcp, Self::Iperf, Self::Nuttcp];
+    const ALL: [Self; 4] = [Self::Ttcp, Self::Iperf, Self::Nuttcp, Self::Iperf3];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Ttcp => "ttcp",
             Self::Iperf => "iperf",
             Self::Nuttcp => "nuttcp",
+            Self::Iperf3 => "iperf3",
         }
     }
 
@@ -56,6 +59,7 @@ impl Personality {
             Self::Ttcp => ttcp::run(&words),
             Self::Iperf => iperf2::run(&words),
             Self::Nuttcp => nuttcp::run(&words),
+            Self::Iperf3 => iperf3::run(&words),
         }
     }
 }
@@ -70,8 +74,7 @@ fn mistake(program: &str, what: &str) -> Failure {
 pub(crate) fn arguments(mut arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let Some(called) = arguments.next() else { return Vec::new() };
     let name = Path::new(&called).file_name().unwrap_or_default().to_owned();
-    // iperf3 has flags of its own; the others' words are read as those programs read them.
-    let mut names = Personality::ALL.into_iter().map(Personality::name).chain(["iperf3"]);
+    let mut names = Personality::ALL.into_iter().map(Personality::name);
     let command = names.find(|known| *known == name).map(OsString::from);
     [called].into_iter().chain(command).chain(arguments).collect()
 }

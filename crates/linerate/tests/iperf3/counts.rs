@@ -161,9 +161,12 @@ fn datagrams_to_and_from_a_client_of_iperf3_are_counted_alike() {
     }
     let flags = ["-u", "-b", "10M", "-t", "1", "-O", "1", "--udp-counters-64bit", "-J"];
     let document = json(&server.asked_by_iperf3(&flags));
-    // Datagrams of 65483 bytes, 20 a second: a counter read at the wrong width is 0 or huge.
+    // 10 Mbit/s are 19 datagrams of 65483 bytes, 38 of the 32768 of newer ones; four at either end.
+    // A counter read at the wrong width is 0 or huge.
     let sum = &document["end"]["sum_received"];
-    assert!(sum["packets"].as_i64().is_some_and(|count| (1..100).contains(&count)), "{sum}");
+    let size = document["start"]["test_start"]["blksize"].as_f64().expect("a size");
+    let count = sum["packets"].as_f64().expect("counted");
+    assert!((count - 10e6 / 8.0 / size).abs() <= 4.0, "{count} of {size} bytes: {sum}");
 }
 
 #[test]
@@ -188,9 +191,10 @@ fn omitted_datagrams_of_a_server_of_iperf3_are_not_lost_ones() {
         let flags = ["-u", "-b", "400K", "-l", "200", "-t", "1", "-O", "1", "-R", "-J"];
         let document = json(&server.asked(&flags));
         let sum = &document["end"]["sum_received"];
-        // 250 datagrams in a second; those of the omitted one are another 250.
+        // 250 datagrams in a second; those of the omitted one are another 250. A tick of 1 ms at
+        // either end and a host that ends the second a tenth of it late move that by 25.
         let (lost, all) = (sum["lost_packets"].as_i64(), sum["packets"].as_i64());
         let all = all.expect("counted");
-        ensure((1..400).contains(&all) && lost.is_some_and(|lost| lost < 50), sum)
+        ensure((225..=275).contains(&all) && lost == Some(0), sum)
     });
 }

@@ -76,33 +76,6 @@ fn every_flag_of_a_client_reaches_the_test() {
 }
 
 #[test]
-fn what_is_not_done_is_refused_in_one_line_that_says_why() {
-    for flags in [
-        &["--file", "f"][..],
-        &["--flowlabel", "1"],
-        &["--cport", "5000"],
-        &["--sctp"],
-        &["--xbind", "::1"],
-        &["--nstreams", "2"],
-        &["--mptcp"],
-        &["--fq-rate", "1M"],
-        &["--pacing-timer", "1000"],
-        &["--bind-dev", "lo"],
-        &["--dont-fragment"],
-        &["--snd-timeout", "1000"],
-        &["--server-bitrate-limit", "1M"],
-        &["--skip-rx-copy"],
-        &["--gsro"],
-    ] {
-        let output = linerate(&[&["iperf3", "-c", "127.0.0.1"], flags].concat());
-        let said = stderr(&output);
-        let begin = format!("iperf3: parameter error - {} is not done: ", flags[0]);
-        assert!(output.status.code() == Some(1) && said.starts_with(&begin), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
-    }
-}
-
-#[test]
 fn bursts_are_kept_by_both_ends_and_their_sizes_checked() {
     let server = Peer::personality(&[]);
     for flags in [
@@ -119,7 +92,7 @@ fn bursts_are_kept_by_both_ends_and_their_sizes_checked() {
         assert!(took > Duration::from_millis(35), "{flags:?}: {took:?}");
     }
     let output = server.asked(&["-b", "8M/1001"]);
-    assert!(stderr(&output).contains("1 to 1000 blocks"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("invalid burst count"), "{}", stderr(&output));
     if has_iperf3() {
         let output = server.asked_by_iperf3(&["-b", "8M/10", "-k", "50", "-l", "1000"]);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -148,8 +121,8 @@ fn lines_carry_the_time_and_a_title_and_a_silent_server_ends_the_test() {
     assert!(said.lines().all(|line| line.contains(" 20")), "{said}");
     let output = server.asked(&["--timestamps=%!"]);
     assert!(stderr(&output).contains("not a format of strftime"), "{}", stderr(&output));
-    let output = server.asked(&["--affinity=100000"]);
-    assert!(stderr(&output).contains("processors"), "{}", stderr(&output));
+    let output = server.asked(&["--affinity=1000"]);
+    assert!(stderr(&output).contains("unable to set CPU affinity"), "{}", stderr(&output));
 
     // A server that accepts everything and sends nothing.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -164,7 +137,7 @@ fn lines_carry_the_time_and_a_title_and_a_silent_server_ends_the_test() {
     });
     let flags = ["iperf3", "-c", "127.0.0.1", "-R", "-t60", "--rcv-timeout=300", "-p", &port];
     let output = linerate(&flags);
-    assert!(stderr(&output).contains("nothing came for 300 ms"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("idle timeout for receiving data"), "{}", stderr(&output));
     mute.join().expect("no panic");
 }
 
@@ -181,11 +154,12 @@ fn a_server_goes_into_the_background_and_ends_when_nobody_comes() {
     let text = std::fs::read_to_string(&pid).expect("the number was written");
     assert!(text.ends_with('\0') && text.trim_end_matches('\0').parse::<u32>().is_ok(), "{text}");
     let output = linerate(&["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "2"]);
-    assert!(stderr(&output).contains("a test of that length"), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("exceeds the server's maximum permitted limit"), "{said}");
     let output = linerate(&["iperf3", "-c", "127.0.0.1", "-p", &port, "-n", "1K"]);
     assert!(output.status.success(), "{}", stderr(&output));
 
-    let mut server = command(&["iperf3", "-s", "-1", "-p", &free_port(), "--idle-timeout=0.3"])
+    let mut server = command(&["iperf3", "-s", "-1", "-p", &free_port(), "--idle-timeout=1"])
         .stdout(Stdio::null())
         .spawn()
         .expect("it starts");

@@ -3,8 +3,11 @@
 //! Without iperf3 on the path only what needs none runs.
 
 mod counts;
+mod drop_in;
 mod flags;
+mod lines;
 mod peer;
+mod readers;
 #[path = "../support/mod.rs"]
 mod support;
 mod users;
@@ -16,9 +19,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use peer::{Peer, at_last, bytes, ensure, has_iperf3, json};
-use support::{
-    command, end_of, free_port, interrupt, linerate, stderr, stdout, wait_until_listening,
-};
+use support::{command, end_of, free_port, interrupt, linerate, stderr, wait_until_listening};
 
 #[test]
 fn a_second_client_of_iperf3_is_told_that_the_server_is_busy() {
@@ -46,41 +47,6 @@ fn a_second_client_of_iperf3_is_told_that_the_server_is_busy() {
         let output = server.asked_by_iperf3(&["-n", "1000"]);
         ensure(output.status.success(), stderr(&output))
     });
-}
-
-#[test]
-fn the_lines_are_those_of_iperf3() {
-    if !has_iperf3() {
-        return;
-    }
-    let server = Peer::iperf3();
-    // Digits are the measurement's; the rest of the lines is held to iperf3's own.
-    let shape = |text: String| -> Vec<String> {
-        let plain = |line: &str| {
-            let digits = line.replace(|c: char| c.is_ascii_digit(), "#");
-            let units = ["T", "G", "M", "K"].iter().fold(digits, |line, unit| {
-                line.replace(&format!("{unit}Bytes"), "Bytes")
-                    .replace(&format!("{unit}bits"), "bits")
-            });
-            let words: Vec<&str> = units.split_whitespace().collect();
-            words.join(" ").replace("##.#", "#.##").replace("####", "#.##").replace("###", "#.##")
-        };
-        text.lines().map(plain).collect()
-    };
-    // With one second iperf3 3.12 may print the head of a reverse test after the results are there.
-    let words = |line: &String| line.split(' ').count();
-    let first = |line: &String| line.split(' ').next().map(str::to_owned);
-    let plan = |lines: &[String]| lines.iter().map(|line| (first(line), words(line))).collect();
-    for flags in [&["-t", "2"][..], &["-t", "2", "-R"], &["-t", "1", "-P", "2"]] {
-        // A busy machine may add a row to either.
-        at_last(|| {
-            let own = server.asked(&[flags, &["-C", "cubic", "-b", "30M"]].concat());
-            let theirs = server.asked_by_iperf3(&[flags, &["-b", "30M"]].concat());
-            let (own, theirs) = (shape(stdout(&own)), shape(stdout(&theirs)));
-            let plans: [Vec<_>; 2] = [plan(&own), plan(&theirs)];
-            ensure(plans[0] == plans[1], format_args!("{own:#?}\n{theirs:#?}"))
-        });
-    }
 }
 
 #[test]
@@ -131,31 +97,4 @@ fn a_server_with_json_prints_a_document_a_test() {
     assert_eq!(document["start"]["accepted_connection"]["host"], "127.0.0.1");
     assert_eq!(document["end"]["sum_sent"]["bytes"], 102_400);
     let _ = server.wait();
-}
-
-#[test]
-fn a_link_named_iperf3_takes_its_flags() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let link = folder.path().join("iperf3");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_linerate"), &link).expect("a link");
-    let output = Command::new(&link).arg("--version").output().expect("the link starts");
-    assert!(stdout(&output).starts_with("iperf 3.12 (linerate "), "{}", stdout(&output));
-    let output = Command::new(&link).output().expect("the link starts");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("either be a client (-c) or server (-s)"));
-}
-
-#[test]
-fn nobody_there_is_an_error_of_one_line_and_code_1() {
-    let port = free_port();
-    let output = linerate(&["iperf3", "-c", "127.0.0.1", "-p", &port]);
-    assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(said.starts_with("iperf3: error - ") && said.lines().count() == 1, "{said}");
-    let output = linerate(&["iperf3", "-c", "127.0.0.1", "-p", &port, "-J"]);
-    assert_eq!(output.status.code(), Some(1));
-    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
-    assert!(document["error"].as_str().is_some_and(|error| error.starts_with("error - connect")));
-    let output = linerate(&["iperf3", "-c", "::1", "-p", &port, "--version6"]);
-    assert_eq!(output.status.code(), Some(1));
 }

@@ -65,6 +65,12 @@ pub struct Extras {
     pub fq_rate_bps: Option<u64>,
     /// A test gives up when nothing is received for so long.
     pub receive_max: Option<Duration>,
+    /// Local port of the first stream; those of the others follow.
+    pub local_port: Option<u16>,
+    /// The interface that alone carries the test.
+    pub device: Option<String>,
+    /// The processor that the server's end runs on.
+    pub server_affinity: Option<u32>,
 }
 
 impl Extras {
@@ -77,6 +83,7 @@ impl Extras {
             auth_token: self.login.map(|login| login.token()).transpose()?,
             burst: self.burst,
             fq_rate_bps: self.fq_rate_bps,
+            server_affinity: self.server_affinity.map(u64::from),
             ..params
         };
         params.check().map_err(|error| out_of_bounds(&error))?;
@@ -151,6 +158,7 @@ impl Test {
         account: &mut Account,
     ) -> Result<Self, Failure> {
         let receive_max = extras.receive_max;
+        let (local_port, device) = (extras.local_port, extras.device.clone());
         let params = extras.with(params(plan)?)?;
         let request = request(plan);
         request.check().map_err(|error| {
@@ -161,8 +169,14 @@ impl Test {
         account.ends.push(crate::environment::local_end(Some(server.ip())));
         account.witness = Some(Witness::begin(server.ip()));
         let cookie = Cookie::from_random(random_bytes());
-        let way =
-            Way { server, local, cookie, timeout: Duration::from_nanos(plan.connect_timeout_ns) };
+        let way = Way {
+            server,
+            local,
+            cookie,
+            timeout: Duration::from_nanos(plan.connect_timeout_ns),
+            local_port,
+            device,
+        };
         let control = way.control()?;
         account.server_host_id = same_host(&control);
         let places = places(request.each_direction(), request.streams);
@@ -218,8 +232,8 @@ impl Test {
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<(), Failure> {
-        for place in &self.places {
-            let opened = way.connect(&mut self.endpoint, &self.request, place)?;
+        for (at, place) in self.places.iter().enumerate() {
+            let opened = way.connect(&mut self.endpoint, &self.request, (at, place))?;
             account.connected(place.direction, place.flow, &opened.local_addr, way.server);
             (context.watch)(&Event::Stream(opened));
         }
@@ -431,11 +445,15 @@ pub(super) struct Way {
     pub(super) local: Option<IpAddr>,
     pub(super) cookie: Cookie,
     pub(super) timeout: Duration,
+    /// Local port of the first stream; the control connection takes any.
+    pub(super) local_port: Option<u16>,
+    pub(super) device: Option<String>,
 }
 
 impl Way {
     pub(super) fn control(&self) -> Result<Control<ClientMachine>, Failure> {
-        let stream = tcp::connect(self.server, self.local, &TcpOptions::default(), self.timeout)
+        let options = TcpOptions { device: self.device.clone(), ..TcpOptions::default() };
+        let stream = tcp::connect(self.server, self.local, &options, self.timeout)
             .map_err(|error| self.unreachable(&error))?;
         let mut control = Control::new(stream)?;
         control.send(&self.cookie.to_bytes())?;
@@ -447,13 +465,15 @@ impl Way {
         &self,
         endpoint: &mut Endpoint,
         request: &Request,
-        place: &Place,
+        (at, place): (usize, &Place),
     ) -> Result<StreamOpened, Failure> {
         let side = client_side(place.direction);
         let options = match side {
             Side::Sender => socket_options(request),
             Side::Receiver => TcpOptions { congestion_control: None, ..socket_options(request) },
         };
+        let options =
+            TcpOptions { local_port: self.port_of(at), device: self.device.clone(), ..options };
         let socket = tcp::connect(self.server, self.local, &options, self.timeout)
             .map_err(|error| self.unreachable(&error))?;
         let client_addr =
@@ -464,6 +484,11 @@ impl Way {
             Failure::new(Fault::Unreachable, "open data stream to", server, error)
         })?;
         Ok(opened(&socket, (place.direction, place.flow), &self.cookie))
+    }
+
+    /// The local port of the stream with this number, where the first one's was asked for.
+    pub(super) fn port_of(&self, stream: usize) -> Option<u16> {
+        self.local_port?.checked_add(u16::try_from(stream).ok()?)
     }
 
     fn unreachable(&self, error: &linerate_sys::Error) -> Failure {

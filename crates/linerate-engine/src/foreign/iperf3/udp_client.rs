@@ -4,11 +4,12 @@
 //! What is on the way when the test ends counts nowhere at the server, so this end waits
 //! [`ARRIVAL`] before it says so.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, UdpPlan,
+    Direction, Event, Failure, Fault, IntervalRow, Record, Side, StreamOpened, TcpDirections,
+    UdpPlan,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
@@ -87,6 +88,7 @@ fn measure_udp_with(
     (extras, context, account): (Extras, &mut Context<'_>, &mut Account),
 ) -> Result<Option<ServerOutput>, Failure> {
     let receive_max = extras.receive_max;
+    let (local_port, device) = (extras.local_port, extras.device.clone());
     let params = extras.with(udp_params(plan, request.size_bytes)?)?;
     let local = bind_address(plan.bind.as_deref())?;
     account.ends.push(crate::environment::local_end(Some(server.ip())));
@@ -95,7 +97,8 @@ fn measure_udp_with(
     account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
     let cookie = Cookie::from_random(random_bytes());
     let timeout = Duration::from_nanos(plan.connect_timeout_ns);
-    let control = Way { server, local, cookie, timeout }.control()?;
+    let way = Way { server, local, cookie, timeout, local_port, device };
+    let control = way.control()?;
     account.server_host_id = same_host(&control);
     let places = places(request.each_direction(), request.streams);
     let endpoint = Endpoint::with_layout(request.clone(), WIDE, plan.cpu);
@@ -106,7 +109,7 @@ fn measure_udp_with(
     let mut test =
         Test { control, endpoint, request, places, output, wants_output, receive_max, burst };
     let parameters = frame(&params.to_json());
-    let result = test.run(&parameters, (server, local, cookie), context, account);
+    let result = test.run(&parameters, &way, context, account);
     if result.is_err() {
         test.endpoint.halt();
         let _ = test.control.send_state(State::ClientTerminate);
@@ -134,7 +137,7 @@ impl Test {
     fn run(
         &mut self,
         parameters: &[u8],
-        way: (SocketAddr, Option<IpAddr>, Cookie),
+        way: &Way,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<(), Failure> {
@@ -199,14 +202,19 @@ impl Test {
     /// order of their first datagrams.
     fn open_streams(
         &mut self,
-        (server, local, cookie): (SocketAddr, Option<IpAddr>, Cookie),
+        way: &Way,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<(), Failure> {
-        for place in self.places.clone() {
-            let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
-            let socket = open_socket(&self.request, local)
-                .and_then(|socket| socket.connect(server).map(|()| socket));
+        let (server, cookie) = (way.server, way.cookie);
+        for (at, place) in self.places.clone().into_iter().enumerate() {
+            let mut local =
+                way.local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
+            local.set_port(way.port_of(at).unwrap_or(0));
+            let socket = open_socket(&self.request, local).and_then(|socket| {
+                way.device.as_ref().map_or(Ok(()), |device| socket.bind_device(device))?;
+                socket.connect(server).map(|()| socket)
+            });
             let socket = socket.map_err(|error| crate::failure::system(&error))?;
             self.greet(&socket, server)?;
             let client_addr =
@@ -289,12 +297,7 @@ impl Test {
             };
             silence.check(silent, self.control.peer())?;
             if now >= tick {
-                let samples = self.endpoint.sample(now);
-                let about = (self.request.size_bytes, self.request.omit_ns);
-                let rows = sent_rows.next(&samples, Direction::Up, about);
-                rows.into_iter().for_each(|row| (context.watch)(&Event::Interval(row)));
-                account.local_interval(samples, context.watch);
-                account.remote_interval(Vec::new(), context.watch);
+                self.tell(now, &mut sent_rows, (context, account));
                 tick += interval;
             }
             if omit.is_some_and(|at| now >= at) {
@@ -309,6 +312,8 @@ impl Test {
             if (over || context.stop.asked()) && ended.is_none() {
                 self.endpoint.stop_sending();
                 ended = Some(now);
+                // The rest after the last whole interval.
+                self.tell(now, &mut sent_rows, (context, account));
             }
             let arrived = match self.request.directions {
                 TcpDirections::Down => Duration::ZERO,
@@ -324,6 +329,23 @@ impl Test {
                 return Err(refusal(self.control.peer(), event));
             }
         }
+    }
+
+    /// Tells the rows of the interval that ends now; a short rest makes one only where it is all.
+    fn tell(
+        &self,
+        now: MonoTime,
+        sent_rows: &mut SentRows,
+        (context, account): (&mut Context<'_>, &mut Account),
+    ) {
+        let samples = self.endpoint.sample(now);
+        let about = (self.request.size_bytes, self.request.omit_ns);
+        let least = account.row_ns_min;
+        let counts = |row: &IntervalRow| row.start_ns == 0 || row.end_ns - row.start_ns >= least;
+        let rows = sent_rows.next(&samples, Direction::Up, about).into_iter().filter(counts);
+        rows.for_each(|row| (context.watch)(&Event::Interval(row)));
+        account.local_interval(samples, context.watch);
+        account.remote_interval(Vec::new(), context.watch);
     }
 
     /// Whether the datagrams of a test by their number have been sent and received.

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, Plan, Record, Side, StreamOpened};
+use linerate_core::record::{
+    Direction, Event, Failure, IntervalRow, Plan, Record, Side, StreamOpened,
+};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{ErrorCode, Params, ServerEvent, State, frame};
 use linerate_proto::native::{Token, UdpRequest, UdpSample};
@@ -253,8 +255,9 @@ fn sample(running: &mut Running, samples: Vec<UdpSample>, observer: &mut dyn Obs
     let mut watch = |event: &Event| observer.event(event);
     running.account.remote_interval(samples, &mut watch);
     running.account.local_interval(Vec::new(), &mut watch);
-    let whole = |ns: u64| ns >= running.account.row_ns_min;
-    let rows = rows.into_iter().filter(|row| whole(row.end_ns - row.start_ns));
+    let least = running.account.row_ns_min;
+    let whole = |row: &IntervalRow| row.start_ns == 0 || row.end_ns - row.start_ns >= least;
+    let rows = rows.into_iter().filter(whole);
     rows.for_each(|row| observer.event(&Event::Interval(row)));
 }
 

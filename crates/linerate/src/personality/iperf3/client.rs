@@ -1,51 +1,52 @@
 //! The client of the command line of iperf3.
 
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 use linerate_core::record::{
-    Event, Failure, Finish, Record, Status, StreamOpened, TcpDirections, TcpPlan, UdpPlan, Via,
+    Event, Failure, Finish, Means, Record, Status, StreamOpened, TcpDirections, TcpPlan, UdpPlan,
+    Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::iperf3::{Extras, run as measure, run_udp};
 use linerate_proto::iperf3::ServerOutput;
-use linerate_report::iperf3::{Document, Lines, Role, Sheet, VERSION};
+use linerate_report::iperf3::{Document, ENDLESS_NS, Lines, Role, Sheet, VERSION, line_of, pretty};
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 
+use super::asked::Asked;
 use super::paper::Paper;
-use super::{Args, NO_ROWS_NS, has_rows, pretty, stream_line, surroundings};
+use super::said::{code_of, words};
+use super::{NO_ROWS_NS, login, surroundings};
 use crate::command::measure::tool;
 use crate::command::tcp::{family, nanos};
-use crate::exit::Outcome;
 use crate::output;
 
 /// Measures and prints as iperf3 does; 1 when it fails.
-pub(super) fn run(args: &Args, host: &str, paper: &Paper) -> Outcome {
-    let plan = match plan(args, host) {
-        Ok(plan) => plan,
-        Err(reason) => {
-            paper.error(&format!("parameter error - {reason}"));
-            return Ok(1);
-        }
-    };
-    let udp = args.test.udp.then(|| udp_plan(args, &plan));
+pub(super) fn run(asked: &Asked, host: &str, paper: &Paper) -> Result<u8, Failure> {
+    let plan = plan(asked, host);
+    let udp = asked.udp.then(|| udp_plan(asked, &plan));
     let sheet = match &udp {
         Some(udp) => Sheet::of_udp(Role::Client, udp),
         None => Sheet::new(Role::Client, plan.clone()),
     };
-    let login = args.login.login(args.guard.use_pkcs1_padding)?;
-    let mut page = Page::new(args, sheet, paper);
+    let login = login::login(asked)?;
+    let mut page = Page::new(asked, sheet, paper);
     let extras = Extras {
-        title: args.test.title.clone(),
-        extra_data: args.test.extra_data.clone(),
-        server_output: args.test.get_server_output,
+        title: asked.title.clone(),
+        extra_data: asked.extra_data.clone(),
+        server_output: asked.get_server_output,
         login,
-        burst: args.test.bitrate.and_then(|pace| pace.burst).map(u64::from),
-        receive_max: Some(args.rcv_timeout),
-        ..Extras::default()
+        burst: asked.pace.and_then(|pace| pace.burst),
+        fq_rate_bps: asked.fq_rate_bps,
+        receive_max: Some(asked.rcv_timeout.unwrap_or(RECEIVE_MAX)),
+        local_port: asked.client_port,
+        device: asked.device.clone(),
+        server_affinity: asked.server_affinity,
     };
-    let stop = Stop::on_signals()?;
+    let stop = Stop::on_signals().map_err(|error| linerate_engine::failure::system(&error))?;
+    let signal = stop.clone();
     let without_reader = stop.clone();
     let mut watch = |event: &Event| {
         page.event(event);
@@ -58,52 +59,57 @@ pub(super) fn run(args: &Args, host: &str, paper: &Paper) -> Outcome {
         Some(udp) => run_udp(udp, extras, &mut context),
         None => measure(&plan, extras, &mut context),
     };
-    page.end(&record, server_output.as_ref());
+    let error = said(&record, &signal);
+    page.end(&record, server_output.as_ref(), error.as_deref());
     Ok(u8::from(record.failure.is_some()))
 }
 
-fn plan(args: &Args, host: &str) -> Result<TcpPlan, String> {
-    let test = &args.test;
-    // Zero seconds mean no end; a day is the most that iperf3's servers take.
-    let time_ns = match nanos(test.time) {
-        0 => NO_ROWS_NS,
-        time_ns => time_ns,
+/// Nothing has to be received for this long: `--rcv-timeout`'s own default.
+const RECEIVE_MAX: Duration = Duration::from_secs(120);
+/// Time to wait for a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Bytes of a block where `-l` says nothing.
+const BLOCK_BYTES: u32 = 128 << 10;
+
+fn plan(asked: &Asked, host: &str) -> TcpPlan {
+    let finish = match (asked.bytes, asked.blocks) {
+        (0, 0) => Finish::TimeNs(match asked.time_s {
+            Some(0) => ENDLESS_NS,
+            time_s => time_s.unwrap_or(10) * 1_000_000_000,
+        }),
+        (0, blocks) => Finish::Buffers(blocks),
+        (bytes, _) => Finish::Bytes(bytes),
     };
-    let finish = match (test.bytes, test.blockcount) {
-        (Some(bytes), _) => Finish::Bytes(bytes),
-        (None, Some(blocks)) => Finish::Buffers(blocks),
-        (None, None) => Finish::TimeNs(time_ns),
-    };
-    let length = test.length.unwrap_or(128 << 10);
-    Ok(TcpPlan {
+    TcpPlan {
         via: Some(Via::Iperf3),
         host: host.to_owned(),
-        port: args.port,
-        family: family(test.version4, test.version6),
-        bind: args.bind.clone(),
-        directions: match (test.reverse, test.bidir) {
+        port: asked.port,
+        family: family(asked.ipv4, asked.ipv6),
+        bind: asked.bind.clone(),
+        directions: match (asked.reverse, asked.bidir) {
             (true, _) => TcpDirections::Down,
             (_, true) => TcpDirections::Both,
             _ => TcpDirections::Up,
         },
-        streams: test.parallel,
+        streams: asked.streams,
         finish,
-        omit_ns: nanos(test.omit),
-        interval_ns: match nanos(args.interval) {
+        omit_ns: asked.omit_s * 1_000_000_000,
+        interval_ns: match nanos(asked.interval) {
             0 => NO_ROWS_NS,
             interval_ns => interval_ns,
         },
-        buffer_bytes: u32::try_from(length).map_err(|_| "a block of 4 GiB or more".to_owned())?,
-        window_bytes: test.window,
-        mss_bytes: test.set_mss,
-        nodelay: test.no_delay,
-        congestion_control: test.congestion.clone(),
-        pace: test.bitrate.map_or(0, |pace| pace.rate_bps).try_into().ok().map(whole),
-        dscp: test.tos.or(test.dscp),
-        zero_copy: test.zerocopy,
-        connect_timeout_ns: nanos(test.connect_timeout),
+        buffer_bytes: asked.length_bytes.unwrap_or(BLOCK_BYTES),
+        window_bytes: asked.window_bytes,
+        mss_bytes: asked.mss_bytes,
+        nodelay: asked.no_delay,
+        congestion_control: asked.congestion.clone(),
+        pace: asked.pace.map_or(0, |pace| pace.rate_bps).try_into().ok().map(whole),
+        dscp: (asked.tos >> 2 > 0).then_some(asked.tos >> 2),
+        zero_copy: asked.zerocopy,
+        means: Means { mptcp: asked.mptcp, ..Means::default() },
+        connect_timeout_ns: nanos(asked.connect_timeout.unwrap_or(CONNECT_MAX)),
         ..TcpPlan::default()
-    })
+    }
 }
 
 /// A pace that is one.
@@ -112,9 +118,7 @@ fn whole(rate_bps: NonZeroU64) -> BitRate {
 }
 
 /// The same over UDP: datagrams that fit an Ethernet packet and 1 Mbit/s unless told otherwise.
-fn udp_plan(args: &Args, plan: &TcpPlan) -> UdpPlan {
-    let test = &args.test;
-    let size = test.length.map(|size| u32::try_from(size).unwrap_or(u32::MAX));
+fn udp_plan(asked: &Asked, plan: &TcpPlan) -> UdpPlan {
     UdpPlan {
         via: plan.via,
         host: plan.host.clone(),
@@ -126,8 +130,8 @@ fn udp_plan(args: &Args, plan: &TcpPlan) -> UdpPlan {
         finish: plan.finish,
         omit_ns: plan.omit_ns,
         interval_ns: plan.interval_ns,
-        size_bytes: Some(size.unwrap_or(DATAGRAM_BYTES)),
-        pace: match test.bitrate {
+        size_bytes: Some(asked.length_bytes.unwrap_or(DATAGRAM_BYTES)),
+        pace: match asked.pace {
             None => UdpPlan::default().pace,
             Some(pace) => pace.rate_bps.try_into().ok().map(whole),
         },
@@ -141,48 +145,71 @@ fn udp_plan(args: &Args, plan: &TcpPlan) -> UdpPlan {
 /// Payload of a datagram where `-l` says nothing: it fits a packet of 1500 bytes over IPv6 as well.
 const DATAGRAM_BYTES: u32 = 1448;
 
+/// The last line of a test that did not come to its own end.
+fn said(record: &Record, stop: &Stop) -> Option<String> {
+    match (&record.failure, record.status) {
+        (Some(failure), _) => Some(words(failure)),
+        (None, Status::Interrupted) => {
+            Some(format!("interrupt - the client has terminated by signal {}", name(stop)))
+        }
+        _ => None,
+    }
+}
+
+/// `Interrupt(2)`, as strsignal(3) has it.
+pub(super) fn name(stop: &Stop) -> String {
+    match stop.signal() {
+        Some(signal @ 15) => format!("Terminated({signal})"),
+        signal => format!("Interrupt({})", signal.unwrap_or(2)),
+    }
+}
+
 /// What is printed of a test, in one of three shapes.
 struct Page<'a> {
     paper: &'a Paper,
     lines: Option<Lines>,
     document: Document,
     stream: bool,
-    cookie_told: bool,
-    verbose: bool,
+    /// The document as well as its lines.
+    full: bool,
+    /// A stream is there, and the server with it.
+    connected: bool,
+    /// The line of `-V` that says when.
+    time: Option<String>,
 }
 
 impl<'a> Page<'a> {
-    fn new(args: &Args, sheet: Sheet, paper: &'a Paper) -> Self {
-        let test = &args.test;
-        let around = surroundings(test.title.as_ref(), test.extra_data.as_ref(), wall());
-        let lines = (!args.json && !args.json_stream)
-            .then(|| Lines::new(sheet.clone(), args.format.unwrap_or_default(), args.verbose));
-        if let Some(lines) = &lines {
-            if args.verbose {
-                paper.lines(&format!("{VERSION}\n{}\n", around.system));
-                paper.lines(&format!("Time: {}\n", around.time));
-            }
-            paper.lines(&lines.connecting());
+    fn new(asked: &Asked, sheet: Sheet, paper: &'a Paper) -> Self {
+        let around = surroundings(wall());
+        let lines = (!asked.json)
+            .then(|| Lines::new(sheet.clone(), asked.unit.unwrap_or_default(), asked.verbose));
+        if asked.verbose && lines.is_some() {
+            paper.lines(&format!("{VERSION}\n{}\n", around.system));
         }
+        let time = asked.verbose.then(|| format!("Time: {}\n", around.time));
+        let mut document = Document::new(sheet, around);
+        document.title.clone_from(&asked.title);
+        document.extra_data.clone_from(&asked.extra_data);
         Self {
             paper,
             lines,
-            document: Document::new(sheet, around),
-            stream: args.json_stream,
-            cookie_told: false,
-            verbose: args.verbose,
+            document,
+            stream: asked.json_stream,
+            full: asked.full_output,
+            connected: false,
+            time,
         }
     }
 
     fn event(&mut self, event: &Event) {
         match event {
             Event::Stream(stream) => self.connected(stream),
-            Event::Interval(row) if has_rows(&self.document.sheet) => {
+            Event::Interval(row) => {
                 if let Some(lines) = &mut self.lines {
                     self.paper.lines(&lines.row(row));
                 }
                 if let Some(interval) = self.document.row(row).filter(|_| self.stream) {
-                    self.paper.text(&stream_line("interval", &interval));
+                    self.paper.text(&line_of("interval", &interval));
                 }
             }
             _ => {}
@@ -191,26 +218,25 @@ impl<'a> Page<'a> {
 
     fn connected(&mut self, stream: &StreamOpened) {
         if let Some(lines) = &mut self.lines {
-            if let Some(cookie) = &stream.session
-                && self.verbose
-                && !std::mem::replace(&mut self.cookie_told, true)
-            {
-                self.paper.lines(&format!("      Cookie: {cookie}\n"));
+            if !std::mem::replace(&mut self.connected, true) {
+                let session = self.time.as_ref().map(|_| lines.session(stream));
+                let time = self.time.clone().unwrap_or_default();
+                let told = time + &lines.connecting() + &session.unwrap_or_default();
+                self.paper.lines(&told);
             }
             self.paper.lines(&lines.stream(stream));
         }
         if let Some(start) = self.document.stream(stream).filter(|_| self.stream) {
-            self.paper.text(&stream_line("start", &start));
+            self.paper.text(&line_of("start", &start));
         }
     }
 
-    fn end(&self, record: &Record, server_output: Option<&ServerOutput>) {
-        let measured = !record.flows.is_empty() && record.status != Status::Error;
+    fn end(&self, record: &Record, server_output: Option<&ServerOutput>, error: Option<&str>) {
         let Some(lines) = &self.lines else {
-            self.end_document(record, server_output);
+            self.end_document(record, server_output, error);
             return;
         };
-        if measured {
+        if !record.flows.is_empty() {
             self.paper.lines(&lines.summary(record));
         }
         match server_output {
@@ -225,34 +251,45 @@ impl<'a> Page<'a> {
             }
             None => {}
         }
-        match (&record.failure, record.status) {
-            (Some(failure), _) => self.paper.error(&said(failure)),
-            (None, Status::Interrupted) => {
-                self.paper.error("interrupt - the client has terminated");
+        match (error, &record.failure) {
+            (Some(error), Some(failure)) => {
+                if code_of(&failure.reason).is_some() {
+                    self.paper.error(&format!("SERVER ERROR - {error}"));
+                }
+                self.paper.error(&format!("error - {error}"));
             }
+            (Some(error), None) => self.paper.error(error),
             _ => self.paper.lines("\niperf Done.\n"),
         }
     }
 
-    fn end_document(&self, record: &Record, server_output: Option<&ServerOutput>) {
+    fn end_document(
+        &self,
+        record: &Record,
+        server_output: Option<&ServerOutput>,
+        error: Option<&str>,
+    ) {
+        let output = match server_output {
+            Some(ServerOutput::Text(text)) => Some(("server_output_text", text.as_str().into())),
+            Some(ServerOutput::Json(json)) => Some(("server_output_json", json.clone())),
+            None => None,
+        };
         if self.stream {
-            if let Some(failure) = &record.failure {
-                self.paper.text(&stream_line("error", &said(failure).into()));
+            if let Some(error) = error {
+                self.paper.text(&line_of("error", &error.into()));
             }
-            self.paper.text(&stream_line("end", &self.document.end(record)));
-            return;
+            if let Some((key, output)) = &output {
+                self.paper.text(&line_of(key, output));
+            }
+            self.paper.text(&line_of("end", &self.document.end(record)));
+            if !self.full {
+                return;
+            }
         }
-        let mut whole = self.document.whole(record);
-        match server_output {
-            Some(ServerOutput::Text(text)) => whole["server_output_text"] = text.as_str().into(),
-            Some(ServerOutput::Json(json)) => whole["server_output_json"] = json.clone(),
-            None => {}
+        let mut whole = self.document.whole(record, error);
+        if let Some((key, output)) = output {
+            whole[key] = output;
         }
         self.paper.text(&pretty(&whole));
     }
-}
-
-/// The line of a failure, as iperf3 begins it.
-fn said(failure: &Failure) -> String {
-    format!("error - {failure}")
 }

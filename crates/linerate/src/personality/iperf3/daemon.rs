@@ -33,10 +33,25 @@ pub(super) fn leave() -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Writes the number of this process, a zero byte behind it as iperf3 does.
-pub(super) fn write_pid(path: &Path) -> Result<(), Failure> {
-    std::fs::write(path, format!("{}\0", std::process::id())).map_err(|error| {
-        let object = path.display().to_string();
-        Failure::new(Fault::System, "write the process number to", object, words_of(&error))
-    })
+/// The file with the number of this process; it is removed at the end.
+#[derive(Debug)]
+pub(super) struct PidFile<'a> {
+    path: &'a Path,
+}
+
+impl<'a> PidFile<'a> {
+    /// Writes the number of this process, a zero byte behind it as iperf3 does.
+    pub(super) fn write(path: &'a Path) -> Result<Self, Failure> {
+        std::fs::write(path, format!("{}\0", std::process::id())).map_err(|error| {
+            let object = path.display().to_string();
+            Failure::new(Fault::System, "write the process number to", object, words_of(&error))
+        })?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for PidFile<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.path);
+    }
 }

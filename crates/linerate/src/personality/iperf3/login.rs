@@ -6,36 +6,30 @@ use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 use linerate_engine::foreign::iperf3::{Guard, Login, Padding, SKEW_DEFAULT_S};
 
+use super::asked::Asked;
+
 /// Where a password is looked for before it is asked for.
 const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
 
-/// Flags of a client that has to say who it is.
-#[derive(Debug, clap::Args)]
-pub(super) struct LoginFlags {
-    /// User of a server that asks; the password is in IPERF3_PASSWORD or asked for
-    #[arg(long, value_name = "NAME", requires = "rsa_public_key_path", conflicts_with = "server")]
-    username: Option<String>,
-    /// Public key of that server
-    #[arg(long, value_name = "FILE", requires = "username")]
-    rsa_public_key_path: Option<PathBuf>,
+/// The login of a client that has to say who it is, where it does.
+pub(super) fn login(asked: &Asked) -> Result<Option<Login>, Failure> {
+    let (Some(user), Some(key)) = (&asked.username, &asked.public_key) else { return Ok(None) };
+    let padding = if asked.pkcs1_padding { Padding::Pkcs1 } else { Padding::Oaep };
+    let password = match std::env::var(PASSWORD_VARIABLE) {
+        Ok(password) => password,
+        Err(_) => linerate_sys::password::read_password("Password: ").map_err(|error| {
+            Failure::new(Fault::Usage, "read the password of", user, words_of(&error))
+                .advise(format!("put it into {PASSWORD_VARIABLE}"))
+        })?,
+    };
+    Login::new((user.clone(), password), key, padding).map(Some)
 }
 
-impl LoginFlags {
-    /// The login, where there is one; `older` is the padding of iperf3 until 3.16.
-    pub(super) fn login(&self, older: bool) -> Result<Option<Login>, Failure> {
-        let (Some(user), Some(key)) = (&self.username, &self.rsa_public_key_path) else {
-            return Ok(None);
-        };
-        let padding = if older { Padding::Pkcs1 } else { Padding::Oaep };
-        let password = match std::env::var(PASSWORD_VARIABLE) {
-            Ok(password) => password,
-            Err(_) => linerate_sys::password::read_password("Password: ").map_err(|error| {
-                Failure::new(Fault::Usage, "read the password of", user, words_of(&error))
-                    .advise(format!("put it into {PASSWORD_VARIABLE}"))
-            })?,
-        };
-        Login::new((user.clone(), password), key, padding).map(Some)
-    }
+/// The guard of a server that asks, where it does.
+pub(super) fn guard(asked: &Asked) -> Result<Option<Guard>, Failure> {
+    let (Some(key), Some(users)) = (&asked.private_key, &asked.users) else { return Ok(None) };
+    let skew_s = asked.skew_s.unwrap_or(SKEW_DEFAULT_S);
+    Guard::new(key, users, skew_s, asked.pkcs1_padding).map(Some)
 }
 
 /// Flags of a server that asks iperf3's clients who they are.
@@ -54,7 +48,7 @@ pub(crate) struct GuardFlags {
     time_skew_threshold: u64,
     /// Use the padding of iperf3 before 3.17; a server takes both
     #[arg(long)]
-    pub(super) use_pkcs1_padding: bool,
+    use_pkcs1_padding: bool,
 }
 
 impl GuardFlags {

@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Fault, Record};
 use linerate_engine::foreign::iperf3::Observer;
 use linerate_proto::iperf3::{Cookie, Params, ServerOutput};
-use linerate_report::iperf3::{Document, Lines};
+use linerate_report::iperf3::{Document, Lines, line_of, pretty};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::iperf3::{Iperf3Server, limits, sheet_of};
 use linerate_server::listen::LogEntry;
@@ -14,20 +15,22 @@ use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::any_address;
 
+use super::asked::Asked;
+use super::client::name;
 use super::paper::Paper;
-use super::{Args, has_rows, pretty, stream_line, surroundings};
-use crate::exit::Outcome;
+use super::said::{of_line, words};
+use super::{NO_ROWS_NS, login, surroundings};
 
 const RULE: &str = "-----------------------------------------------------------\n";
 
 /// Answers iperf3's clients, one test at a time, until it is interrupted.
-pub(super) fn run(args: &Args, paper: &Paper) -> Outcome {
-    let stop = Stop::on_signals()?;
+pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
+    let stop = Stop::on_signals().map_err(|error| linerate_engine::failure::system(&error))?;
     linerate_sys::open_files::raise_limit();
-    let server = bind(args)?.guarded(args.guard.guard()?);
+    let server = bind(args)?.guarded(login::guard(args)?);
     let server = server.ending_idle(args.idle_timeout.filter(|_| args.one_off));
     let port = server.local_addr()?.port();
-    let quiet = args.json || args.json_stream;
+    let quiet = args.json;
     let tests = AtomicU64::new(0);
     let listening = || {
         let number = tests.fetch_add(1, Ordering::Relaxed) + 1;
@@ -39,8 +42,8 @@ pub(super) fn run(args: &Args, paper: &Paper) -> Outcome {
     listening();
     let log = |entry: &LogEntry<'_>| {
         let refused = entry.line.contains("refused");
-        if !entry.tested {
-            paper.error(&format!("error - {}", entry.line));
+        if !entry.tested && !stop.asked() {
+            paper.error(&of_line(entry.line));
         }
         if args.one_off && entry.tested && !refused {
             stop.ask();
@@ -52,25 +55,26 @@ pub(super) fn run(args: &Args, paper: &Paper) -> Outcome {
         json: args.json,
         stream: args.json_stream,
         verbose: args.verbose,
-        unit: args.format.unwrap_or_default(),
-        title: args.test.title.clone(),
+        unit: args.unit.unwrap_or_default(),
+        full: args.full_output,
     };
     let observers = || -> Box<dyn Observer> {
         let paper = args.paper().unwrap_or_else(|_| Paper::standard());
-        let (shapes, said) = (shapes.clone(), String::new());
-        Box::new(Page { shapes, paper, lines: None, document: None, extra_data: None, said })
+        let (shapes, said, of_client) = (shapes.clone(), String::new(), (None, None));
+        Box::new(Page { shapes, paper, lines: None, document: None, of_client, said })
     };
-    server.run(&stop, args.interval.max(MIN_INTERVAL), &observers, &log);
-    if !args.one_off {
-        paper.error("interrupt - the server has terminated");
+    let interval = if args.interval.is_zero() { NO_ROWS } else { args.interval };
+    server.run(&stop, interval, &observers, &log);
+    if stop.signal().is_some() {
+        paper.error(&format!("interrupt - the server has terminated by signal {}", name(&stop)));
     }
     Ok(0)
 }
 
-/// Rows more often than this are not taken.
-const MIN_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
+/// The interval that stands for none: a day.
+const NO_ROWS: Duration = Duration::from_nanos(NO_ROWS_NS);
 
-fn bind(args: &Args) -> Result<Iperf3Server, Failure> {
+fn bind(args: &Asked) -> Result<Iperf3Server, Failure> {
     let address: Option<IpAddr> = match &args.bind {
         Some(text) => Some(text.parse().map_err(|_| {
             Failure::new(Fault::Usage, "bind", text, "not an IP address")
@@ -81,7 +85,7 @@ fn bind(args: &Args) -> Result<Iperf3Server, Failure> {
     let limits = limits();
     let duration = args.server_max_duration.unwrap_or(limits.duration);
     let limits = Limits { duration, ..limits };
-    let v6 = !args.test.version4;
+    let v6 = !args.ipv4;
     let local = SocketAddr::new(address.unwrap_or_else(|| any_address(v6)), args.port);
     match Iperf3Server::bind(local, limits) {
         Err(failure) if address.is_none() && failure.attempt.starts_with("open TCP socket") => {
@@ -98,7 +102,7 @@ struct Shapes {
     stream: bool,
     verbose: bool,
     unit: linerate_report::iperf3::Unit,
-    title: Option<String>,
+    full: bool,
 }
 
 /// What is printed of a test at the server.
@@ -107,7 +111,8 @@ struct Page {
     paper: Paper,
     lines: Option<Lines>,
     document: Option<Document>,
-    extra_data: Option<String>,
+    /// Title and text that the client gave.
+    of_client: (Option<String>, Option<String>),
     /// What was printed, for a client that wants it.
     said: String,
 }
@@ -129,15 +134,15 @@ impl Observer for Page {
                 let lines = Lines::new(sheet.clone(), self.shapes.unit, self.shapes.verbose);
                 let accepted = lines.accepted();
                 self.lines = Some(lines);
-                let title = self.shapes.title.as_ref();
-                let around = surroundings(title, self.extra_data.as_ref(), wall());
-                self.document = Some(Document::new(sheet, around));
+                let mut document = Document::new(sheet, surroundings(wall()));
+                (document.title, document.extra_data) = std::mem::take(&mut self.of_client);
+                self.document = Some(document);
                 self.print(&accepted);
             }
             Event::Stream(stream) => {
                 let start = self.document.as_mut().and_then(|document| document.stream(stream));
                 if let Some(start) = start.filter(|_| self.shapes.stream) {
-                    self.paper.text(&stream_line("start", &start));
+                    self.paper.text(&line_of("start", &start));
                 }
                 if let Some(said) = self.lines.as_mut().map(|lines| lines.stream(stream)) {
                     self.print(&said);
@@ -145,11 +150,8 @@ impl Observer for Page {
             }
             Event::Interval(row) => {
                 let Some(document) = &mut self.document else { return };
-                if !has_rows(&document.sheet) {
-                    return;
-                }
                 if let Some(interval) = document.row(row).filter(|_| self.shapes.stream) {
-                    self.paper.text(&stream_line("interval", &interval));
+                    self.paper.text(&line_of("interval", &interval));
                 }
                 if let Some(said) = self.lines.as_mut().map(|lines| lines.row(row)) {
                     self.print(&said);
@@ -163,25 +165,30 @@ impl Observer for Page {
         if self.shapes.verbose {
             self.print(&format!("      Cookie: {}\n", cookie.text()));
         }
-        self.extra_data.clone_from(&params.extra_data);
+        self.of_client = (params.title.clone(), params.extra_data.clone());
     }
 
     fn output(&mut self, record: &Record) -> Option<ServerOutput> {
         if self.shapes.json || self.shapes.stream {
-            return Some(ServerOutput::Json(self.document.as_ref()?.whole(record)));
+            return Some(ServerOutput::Json(self.document.as_ref()?.whole(record, None)));
         }
         let summary = self.lines.as_ref()?.summary(record);
         Some(ServerOutput::Text(self.said.clone() + &summary))
     }
 
     fn ended(&mut self, record: &Record) {
+        let error = record.failure.as_ref().map(words);
+        let Some(document) = &self.document else { return };
         if self.shapes.stream {
-            let end = self.document.as_ref().map(|document| document.end(record));
-            self.paper.text(&stream_line("end", &end.unwrap_or_default()));
-        } else if self.shapes.json {
-            let whole = self.document.as_ref().map(|document| document.whole(record));
-            self.paper.text(&pretty(&whole.unwrap_or_default()));
-        } else if !record.flows.is_empty()
+            if let Some(error) = &error {
+                self.paper.text(&line_of("error", &error.as_str().into()));
+            }
+            self.paper.text(&line_of("end", &document.end(record)));
+        }
+        if self.shapes.json && (!self.shapes.stream || self.shapes.full) {
+            self.paper.text(&pretty(&document.whole(record, error.as_deref())));
+        }
+        if !record.flows.is_empty()
             && let Some(summary) = self.lines.as_ref().map(|lines| lines.summary(record))
         {
             self.print(&summary);

@@ -1,0 +1,242 @@
+//! The flags of iperf3 3.21 (and of builds with SCTP and multipath TCP) as a table: what getopt
+//! reads, what help and man page say, and at which end each belongs.
+
+use super::super::getopt::{Known, Takes};
+
+/// The end at which a flag may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Either.
+    Both,
+    /// With `-s` alone.
+    Server,
+    /// With `-c` alone.
+    Client,
+}
+
+/// A flag of iperf3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flag {
+    letter: Option<char>,
+    long: &'static str,
+    /// What stands behind it: empty for nothing, with `=` before it what may be left out.
+    value: &'static str,
+    /// Where it belongs.
+    pub(super) side: Side,
+    /// One line; another name of a flag has none.
+    help: &'static str,
+    /// The long name by which the program knows it.
+    pub(super) name: &'static str,
+}
+
+impl Known for Flag {
+    fn letter(&self) -> Option<char> {
+        self.letter
+    }
+
+    fn long(&self) -> &str {
+        self.long
+    }
+
+    fn takes(&self) -> Takes {
+        match self.value.chars().next() {
+            None => Takes::Nothing,
+            Some('=') => Takes::Maybe,
+            Some(_) => Takes::Value,
+        }
+    }
+
+    fn is_alias_of(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+const fn flag(
+    letter: Option<char>,
+    (long, value): (&'static str, &'static str),
+    side: Side,
+    help: &'static str,
+) -> Flag {
+    Flag { letter, long, value, side, help, name: long }
+}
+
+const fn other_name(
+    (letter, long): (Option<char>, &'static str),
+    name: &'static str,
+    value: &'static str,
+    side: Side,
+) -> Flag {
+    Flag { letter, long, value, side, help: "", name }
+}
+
+use Side::{Both, Client, Server};
+
+/// Every flag, in the order of the help.
+pub(super) const FLAGS: &[Flag] = &[
+    flag(Some('p'), ("port", "N"), Both, "Port of the server"),
+    flag(Some('f'), ("format", "LETTER"), Both, "Unit of rates: k, m, g, t bits; K, M, G, T bytes"),
+    flag(
+        Some('i'),
+        ("interval", "SECONDS"),
+        Both,
+        "Seconds between rows, 0.1 to 60; 0 for one row",
+    ),
+    flag(Some('I'), ("pidfile", "FILE"), Both, "Write the number of this process to a file"),
+    flag(Some('F'), ("file", "FILE"), Both, "Send a file, or write what is received to it"),
+    flag(Some('A'), ("affinity", "N[,M]"), Both, "Run on processor N, and the server's end on M"),
+    flag(Some('B'), ("bind", "ADDRESS[%DEVICE]"), Both, "Local address, and interface"),
+    flag(None, ("bind-dev", "DEVICE"), Both, "Use this interface alone (SO_BINDTODEVICE)"),
+    flag(Some('V'), ("verbose", ""), Both, "Say more"),
+    flag(Some('J'), ("json", ""), Both, "Print one JSON document"),
+    flag(None, ("json-stream", ""), Both, "Print a JSON object a line as the test goes on"),
+    flag(None, ("json-stream-full-output", ""), Both, "With --json-stream, the document as well"),
+    flag(None, ("logfile", "FILE"), Both, "Append everything to this file"),
+    flag(None, ("forceflush", ""), Both, "Write each line at once, as is always done"),
+    flag(None, ("timestamps", "=FORMAT"), Both, "Time (UTC) before each line, as strftime has it"),
+    flag(None, ("rcv-timeout", "MS"), Both, "Give up when nothing is received for so long"),
+    flag(None, ("snd-timeout", "MS"), Both, "Accepted; a peer that is gone is noticed anyway"),
+    flag(None, ("cntl-ka", "=IDLE/INTERVAL/COUNT"), Both, "Accepted; keepalive is always on"),
+    flag(Some('m'), ("mptcp", ""), Both, "Multipath TCP (RFC 8684)"),
+    flag(None, ("debug", "=LEVEL"), Both, "Say more, as -V does"),
+    other_name((Some('d'), ""), "debug", "", Both),
+    flag(Some('v'), ("version", ""), Both, "Print the version"),
+    flag(Some('h'), ("help", ""), Both, "Print this help"),
+    // '-s' and '-c' themselves exclude each other with a message of their own.
+    flag(Some('s'), ("server", ""), Both, "Be the server"),
+    flag(Some('D'), ("daemon", ""), Server, "Go into the background"),
+    flag(Some('1'), ("one-off", ""), Server, "End after one test"),
+    flag(None, ("server-bitrate-limit", "RATE[/SECONDS]"), Server, "Refuse or end tests above it"),
+    flag(
+        None,
+        ("idle-timeout", "SECONDS"),
+        Server,
+        "With -1, end when nobody has come for so long",
+    ),
+    flag(None, ("server-max-duration", "SECONDS"), Server, "Longest test"),
+    flag(None, ("rsa-private-key-path", "FILE"), Server, "Let in only whom this RSA key decrypts"),
+    flag(None, ("authorized-users-path", "FILE"), Server, "NAME,SHA256 of '{NAME}PASSWORD' a line"),
+    flag(None, ("time-skew-threshold", "SECONDS"), Server, "How far the clocks may differ; 10"),
+    flag(
+        None,
+        ("use-pkcs1-padding", ""),
+        Both,
+        "Padding of passwords before 3.17; servers take both",
+    ),
+    flag(Some('c'), ("client", "HOST[%DEVICE]"), Both, "Measure with the server on this host"),
+    flag(Some('u'), ("udp", ""), Client, "Datagrams; 1 Mbit/s where -b says nothing"),
+    flag(None, ("connect-timeout", "MS"), Client, "Time to wait for a connection"),
+    flag(Some('b'), ("bitrate", "RATE[/BURST]"), Client, "Pace of each stream in bit/s; 0 is none"),
+    other_name((None, "bandwidth"), "bitrate", "RATE[/BURST]", Client),
+    flag(None, ("pacing-timer", "MICROSECONDS"), Client, "Accepted; the pace needs no timer step"),
+    flag(None, ("fq-rate", "RATE"), Client, "Pace of each stream in the kernel, in bit/s"),
+    other_name((None, "no-fq-socket-pacing"), "no-fq-socket-pacing", "", Client),
+    flag(Some('t'), ("time", "SECONDS"), Client, "Seconds to send for, 10; 0 until Ctrl-C"),
+    flag(Some('n'), ("bytes", "SIZE"), Client, "Bytes to send instead (64K is 65,536)"),
+    flag(Some('k'), ("blockcount", "N"), Client, "Blocks to send instead"),
+    flag(Some('l'), ("length", "SIZE"), Client, "Bytes of a block; 128K, or what a datagram takes"),
+    flag(None, ("cport", "PORT"), Both, "First local port of the client's streams"),
+    flag(Some('P'), ("parallel", "N"), Client, "Streams, 128 at most"),
+    flag(Some('R'), ("reverse", ""), Client, "The server sends"),
+    flag(None, ("bidir", ""), Client, "Both ends send"),
+    flag(Some('w'), ("window", "SIZE"), Client, "Socket buffers"),
+    flag(Some('C'), ("congestion", "NAME"), Client, "Congestion control of the sender"),
+    other_name((None, "linux-congestion"), "congestion", "NAME", Client),
+    flag(Some('M'), ("set-mss", "BYTES"), Client, "Maximum segment size"),
+    flag(Some('N'), ("no-delay", ""), Client, "Do not gather small writes (TCP_NODELAY)"),
+    flag(Some('4'), ("version4", ""), Both, "Use IPv4"),
+    flag(Some('6'), ("version6", ""), Both, "Use IPv6"),
+    flag(Some('S'), ("tos", "N"), Client, "Type of service octet: 32, 0x20, 040"),
+    flag(None, ("dscp", "N"), Client, "Code point: 0 to 63, or a name such as ef, cs1, af11"),
+    flag(Some('L'), ("flowlabel", "N"), Client, "IPv6 flow label"),
+    flag(Some('Z'), ("zerocopy", ""), Client, "Send from the page cache without copying"),
+    flag(
+        None,
+        ("skip-rx-copy", ""),
+        Client,
+        "Accepted; contents are not copied where that is faster",
+    ),
+    flag(Some('O'), ("omit", "SECONDS"), Client, "Leave out these seconds at the start"),
+    flag(Some('T'), ("title", "TEXT"), Client, "Put this before every line"),
+    flag(None, ("extra-data", "TEXT"), Client, "A text for both ends' JSON"),
+    flag(None, ("get-server-output", ""), Client, "Print what the server printed, too"),
+    flag(None, ("udp-counters-64bit", ""), Client, "Accepted; datagrams are numbered in 64 bits"),
+    flag(None, ("gsro", ""), Client, "Accepted; datagrams are joined where the kernel can"),
+    flag(
+        None,
+        ("repeating-payload", ""),
+        Client,
+        "Accepted; the same bytes are sent again and again",
+    ),
+    flag(None, ("dont-fragment", ""), Client, "Forbid fragments of datagrams (IPv4)"),
+    flag(
+        None,
+        ("username", "NAME"),
+        Client,
+        "User of a server that asks; IPERF3_PASSWORD or a prompt",
+    ),
+    flag(None, ("rsa-public-key-path", "FILE"), Client, "Public key of that server"),
+    other_name((None, "sctp"), "sctp", "", Client),
+    other_name((None, "nstreams"), "nstreams", "N", Client),
+    other_name((Some('X'), "xbind"), "xbind", "ADDRESS", Both),
+];
+
+/// The help of a side under its heading.
+const SECTIONS: [(&str, Side); 3] =
+    [("Server or client:", Both), ("Server:", Server), ("Client:", Client)];
+
+/// What stands below a mistake.
+pub(super) const HINT: &str =
+    "Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.";
+
+/// The answer to `--help`.
+pub(super) fn help() -> String {
+    let mut text = "Usage: iperf3 [-s|-c host] [options]\n       iperf3 [-h|--help] \
+                    [-v|--version]\n"
+        .to_owned();
+    for (heading, side) in SECTIONS {
+        text.push_str(&format!("\n{heading}\n"));
+        for flag in FLAGS.iter().filter(|flag| flag.side == side && !flag.help.is_empty()) {
+            let letter = flag.letter.map_or_else(|| "    ".to_owned(), |it| format!("-{it}, "));
+            let value = match flag.takes() {
+                Takes::Nothing => String::new(),
+                Takes::Value => format!(" {}", flag.value),
+                Takes::Maybe => format!("[{}]", flag.value),
+            };
+            let name = format!("{letter}--{}{value}", flag.long);
+            text.push_str(&format!("  {name:<40} {}\n", flag.help));
+        }
+    }
+    text
+}
+
+/// The command with its flags, for the man page and for completions.
+pub(crate) fn described(command: clap::Command) -> clap::Command {
+    let mut fresh = clap::Command::new("iperf3").disable_version_flag(true);
+    if let Some(about) = command.get_about() {
+        fresh = fresh.about(about.clone());
+    }
+    for flag in FLAGS.iter().filter(|flag| !flag.help.is_empty() && flag.name != "help") {
+        let mut argument = clap::Arg::new(flag.name).long(flag.long).help(flag.help);
+        if let Some(letter) = flag.letter {
+            argument = argument.short(letter);
+        }
+        argument = match flag.takes() {
+            Takes::Nothing => argument.action(clap::ArgAction::SetTrue),
+            Takes::Value => argument.value_name(flag.value),
+            Takes::Maybe => {
+                let name = flag.value.trim_start_matches('=');
+                argument.value_name(name).num_args(0..=1).require_equals(true)
+            }
+        };
+        let others = FLAGS.iter().filter(|other| other.help.is_empty() && other.name == flag.name);
+        for other in others.filter(|other| !other.long.is_empty()) {
+            argument = argument.visible_alias(other.long);
+        }
+        fresh = match flag.side {
+            Both => fresh.arg(argument),
+            Server => fresh.arg(argument.help_heading("Server")),
+            Client => fresh.arg(argument.help_heading("Client")),
+        };
+    }
+    fresh
+}

@@ -1,0 +1,113 @@
+//! What iperf3 3.21 says of a failure, which scripts look for; its own words where it has none.
+
+use linerate_core::record::{Failure, Fault};
+
+/// Why a client found no server.
+const CONNECT: &str = "unable to connect to server - server may have stopped running or use a \
+                       different port, firewall issue, etc.";
+/// A congestion control that the kernel does not have.
+const CONGESTION: &str = "unable to set TCP_CONGESTION: Supplied congestion control algorithm not \
+                          supported on this host";
+
+/// The failure in iperf3's words.
+pub(super) fn words(failure: &Failure) -> String {
+    let Failure { fault, attempt, reason, .. } = failure;
+    if let Some(text) = code_of(reason).and_then(of_code) {
+        return text.to_owned();
+    }
+    match (attempt.as_str(), fault) {
+        ("ask for a test with", Fault::PeerRefused) => {
+            "the server is busy running a test. try again later".to_owned()
+        }
+        ("connect" | "resolve" | "open TCP socket for", _) => {
+            format!("{CONNECT}: {}", capital(reason))
+        }
+        ("set congestion control", _) => CONGESTION.to_owned(),
+        ("bind to device", _) => {
+            "Unable to bind-to-device (check perror, maybe permissions?)".to_owned()
+        }
+        ("bind TCP" | "listen on TCP" | "bind", _) => {
+            format!("unable to start listener for connections: {}", capital(reason))
+        }
+        ("open log file", _) => format!("unable to open log file: {}", capital(reason)),
+        ("write the process number to", _) => {
+            format!("unable to write PID file: {}", capital(reason))
+        }
+        _ if reason == "the server was interrupted" => "the server has terminated".to_owned(),
+        _ if reason.starts_with("nothing came for") => "idle timeout for receiving data".to_owned(),
+        _ if reason.contains("closed the control connection") => {
+            "control socket has closed unexpectedly".to_owned()
+        }
+        _ => failure.to_string(),
+    }
+}
+
+/// The line of a server about a client that it could not serve.
+pub(super) fn of_line(line: &str) -> String {
+    match line.contains("the client gave the test up") {
+        true => "the client has terminated".to_owned(),
+        false => format!("error - {line}"),
+    }
+}
+
+/// The number in `(error 142)`, which the other end gave as its reason.
+pub(super) fn code_of(reason: &str) -> Option<i32> {
+    let (_, rest) = reason.rsplit_once("(error ")?;
+    rest.split(')').next()?.parse().ok()
+}
+
+/// iperf3's words for a number that a server sent.
+const fn of_code(code: i32) -> Option<&'static str> {
+    Some(match code {
+        5 => "test duration valid values are 0 to 86400 seconds",
+        6 => "number of parallel streams too large (maximum = 128)",
+        7 => "block size too large (maximum = 1048576 bytes)",
+        8 => "socket buffer size too large (maximum = 536870912 bytes)",
+        13 => "an option you are trying to set is not implemented yet",
+        20 => "block size invalid (minimum = 16 bytes, maximum = 65507 bytes)",
+        27 => "total required bandwidth is larger than server limit",
+        37 => "client's requested duration exceeds the server's maximum permitted limit",
+        109 => "control socket has closed unexpectedly",
+        119 => "the client has terminated",
+        120 => "the server has terminated",
+        121 => "the server is busy running a test. try again later",
+        134 => CONGESTION,
+        141 => "socket buffer size not set correctly",
+        142 => "test authorization failed",
+        144 => "idle timeout for receiving data",
+        160 => "server test duration expired",
+        _ => return None,
+    })
+}
+
+/// The C library begins its reasons with a capital letter.
+fn capital(reason: &str) -> String {
+    let mut letters = reason.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_told_in_the_words_that_scripts_look_for() {
+        let refused =
+            Failure::new(Fault::Unreachable, "connect", "[::1]:5201", "connection refused");
+        // As iperf3 3.21 printed them on 2026-11-22.
+        assert_eq!(
+            words(&refused),
+            "unable to connect to server - server may have stopped running or use a different \
+             port, firewall issue, etc.: Connection refused"
+        );
+        let busy = Failure::new(Fault::PeerRefused, "ask for a test with", "h", "it is busy");
+        assert_eq!(words(&busy), "the server is busy running a test. try again later");
+        let login = "the server gave up: it asks for a user (error 142)";
+        let login = Failure::new(Fault::PeerRefused, "test with", "h", login);
+        assert_eq!(words(&login), "test authorization failed");
+        let other = Failure::new(Fault::System, "do", "it", "no").advise("try");
+        assert_eq!(words(&other), other.to_string());
+    }
+}
