@@ -2,8 +2,8 @@
 //!
 //! The schedule is absolute: the datagram n is due n gaps after the start, so late wake-ups do not
 //! slow the stream down. A sender that is up to [`GENTLE_NS`] behind makes up for it at no more
-//! than 11/10 of the pace, so that no burst follows a short stall. What it is later than that leaves
-//! at once, as other programs' senders do: on a host whose processors are all busy every sleep
+//! than 11/10 of the pace, so that no burst follows a short stall. What it is later than that
+//! leaves at once, as other programs' senders do: on a host whose processors are all busy every sleep
 //! ends milliseconds late, and a sender that spread what it owes would never have sent it. What is
 //! more than [`DEBT_NS_MAX`] behind is forgiven and told.
 //!
@@ -30,8 +30,8 @@ pub(super) const LEAD_NS: u64 = 2_000_000;
 const BUFFER_NS: u128 = 125_000;
 
 /// Longest delay that is made up for at little more than the pace: above the few milliseconds for
-/// which a virtual machine or another thread stops an idle host's, and half a hundredth of a second's
-/// test.
+/// which a virtual machine or another thread stops one on an idle host, and half a hundredth of a
+/// test of one second.
 const GENTLE_NS: u64 = 5_000_000;
 
 /// Longest delay that is made up for.

@@ -392,7 +392,8 @@ mod tests {
         for part in [
             "1 stream, 10.0 s, datagrams of 1000 bytes, at 8 Mbit/s a stream",
             "lost: 3 on the path, 4 at the receiver's own socket, 3 dropped at the sender's own",
-            "interface; 5 stray; 1 too old",
+            "interface; 5",
+            "stray; 1 too old",
             "delay above the smallest: median 0.100 ms, 99 % 2.000 ms, most 5.000 ms",
             "sent at 8 Mbit/s, paced by the sender itself, 1 at a time; gaps 1.000 ms in the",
             "up to 2 datagrams were handed over in one buffer, and 50.0 % came joined, up to 2 in one",
