@@ -1,6 +1,6 @@
 //! UDP tests between the engine and the server over links with a rate, the sender's own queue
-//! before them: what it takes, what it drops, and where that is counted. The expected counts are those of
-//! the kernel's queueing discipline, read beside the test.
+//! before them: what it takes, what it drops, and where that is counted. The expected counts are
+//! those of the kernel's queueing discipline, read beside the test.
 //!
 //! Laboratories need the privilege to make network namespaces; they say so and pass when it is
 //! absent.

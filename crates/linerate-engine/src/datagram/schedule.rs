@@ -3,9 +3,9 @@
 //! The schedule is absolute: the datagram n is due n gaps after the start, so late wake-ups do not
 //! slow the stream down. A sender that is up to [`GENTLE_NS`] behind makes up for it at no more
 //! than 11/10 of the pace, so that no burst follows a short stall. What it is later than that
-//! leaves at once, as other programs' senders do: on a host whose processors are all busy every sleep
-//! ends milliseconds late, and a sender that spread what it owes would never have sent it. What is
-//! more than [`DEBT_NS_MAX`] behind is forgiven and told.
+//! leaves at once, as other programs' senders do: on a host whose processors are all busy every
+//! sleep ends milliseconds late, and a sender that spread what it owes would never have sent it.
+//! What is more than [`DEBT_NS_MAX`] behind is forgiven and told.
 //!
 //! Batches of b = [`BATCH_NS`] at most, each at least 10/11 of its span after the one before; how
 //! late a thread woke counts up to t = [`LATE_NS`]. So a millisecond holds less than
