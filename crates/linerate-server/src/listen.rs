@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, Via};
 use linerate_engine::failure::words_of;
+use linerate_engine::foreign::iperf2::UdpTrust;
 use linerate_engine::foreign::iperf3::Guard;
 use linerate_engine::rtt::respond::UdpResponder;
 use linerate_engine::throughput::{
@@ -108,6 +109,11 @@ impl Server {
     /// Asks clients of iperf3 who they are.
     pub fn guard_iperf3(&mut self, guard: Guard) {
         self.shared.iperf3.guard(guard);
+    }
+
+    /// Sends data over UDP, for clients of iperf 2 that ask for it, to whom this says.
+    pub fn trust_udp(&mut self, trust: UdpTrust) {
+        self.shared.udp_trust = trust;
     }
 
     /// What is allowed, as far as the descriptors of this process go.

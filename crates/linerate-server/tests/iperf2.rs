@@ -142,9 +142,10 @@ fn the_figures_of_a_sender_alone_come_with_a_word_of_warning_and_its_rows_with_i
     assert!(record.caveats.iter().any(|caveat| caveat.code == CaveatCode::OneSided));
     let flow = &record.flows[0];
     assert!(flow.receiver.is_none() && flow.sender.as_ref().is_some_and(|end| end.span_ns > 0));
-    // 20 Mbit/s for 0.4 s are 1,000,000 bytes; without a pace they are a hundred times as many.
+    // 20 Mbit/s for 0.4 s are 1,000,000 bytes. A pace is never beaten but by the write of 128 KiB
+    // that is under way at either end; a host that is busy with others may stay below it.
     let counted = bytes(&record, Direction::Up);
-    assert!((1..=10_000_000).contains(&counted), "{counted}");
+    assert!((500_000..=1_000_000 + 2 * 131_072).contains(&counted), "{counted}");
     let rows = record.series.iter().find(|series| series.metric.key() == "goodput_bps");
     assert!(rows.is_some_and(|rows| !rows.values.is_empty()), "{:?}", record.series);
 }
@@ -231,6 +232,33 @@ fn another_address_is_sent_away_while_a_test_runs_and_the_same_one_is_not() {
         (&other).write_all(&few).expect("open");
         drop(other);
         assert_eq!(counted(&server.log(1)), [256]);
+    });
+}
+
+#[test]
+fn a_latency_test_gets_every_request_back() {
+    if lacks("iperf") {
+        return;
+    }
+    with_server(Limits::default(), |server| {
+        let port = server.port(Via::Iperf2).to_string();
+        for flags in [&[][..], &["-l", "5000"], &["--bounceback-hold", "5"]] {
+            let fixed = ["-c", "127.0.0.1", "-p", &port, "--bounceback", "-t", "1"];
+            let printed = run("iperf", &[&fixed, flags].concat());
+            let log = server.log(1);
+            // Ten a second: `10=0.096/0.046/0.441/0.122 ms`; the first is of the setting up.
+            let columns = printed.split_whitespace().filter_map(|word| word.split_once('='));
+            let told = columns.filter_map(|(count, times)| {
+                let mean: f64 = times.split('/').next()?.parse().ok()?;
+                Some((count.parse::<u32>().ok()?, mean))
+            });
+            let (count, mean_ms) = told.max_by_key(|(count, _)| *count).expect("a row of times");
+            assert!(count >= 5, "{printed}");
+            // A hold is in the time of the round trip.
+            let least = if flags.len() == 2 && flags[1] == "5" { 5.0 } else { 0.001 };
+            assert!(mean_ms >= least, "{mean_ms}: {printed}");
+            assert!(log[0].starts_with("iperf bounce-back: "), "{log:?}");
+        }
     });
 }
 

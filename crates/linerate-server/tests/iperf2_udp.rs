@@ -10,10 +10,11 @@ use linerate_core::record::{Direction, Event, Finish, Record, TcpDirections, Too
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::datagram;
-use linerate_proto::iperf2::UdpReport;
+use linerate_engine::foreign::iperf2::UdpTrust;
+use linerate_proto::iperf2::{Amount, ClientHeader, Mode, UdpReport, UdpSender};
 use linerate_server::admission::Limits;
 use linerate_sys::stop::Stop;
-use peers::{HERE, Peer, lacks, run, with_server};
+use peers::{HERE, Peer, lacks, run, with_server, with_server_trusting};
 
 fn plan(port: u16) -> UdpPlan {
     UdpPlan {
@@ -165,6 +166,128 @@ fn nobody_gets_more_than_he_sent_and_silence_ends_a_test() {
         silent.send(&old(0)).expect("loopback");
         let log = server.log(1);
         assert!(log[0].contains("without an end"), "{log:?}");
+    });
+}
+
+#[test]
+fn ends_that_are_said_again_earn_no_more_than_they_bring() {
+    with_server(Limits::default(), |server| {
+        let client = socket(server);
+        client.send(&old(0)).expect("loopback");
+        for _ in 0..100 {
+            client.send(&old(-1)[..12]).expect("loopback");
+        }
+        // 400 bytes and 100 ends of 12 are 1600: 30 reports of 52 at most.
+        client.set_read_timeout(Some(Duration::from_millis(300))).expect("a time-out");
+        let reports = std::iter::from_fn(|| client.recv(&mut [0; 256]).ok()).count();
+        assert!((1..=30).contains(&reports), "{reports}");
+    });
+}
+
+/// Bytes that come to a socket until it is silent for a moment.
+fn taken(socket: &UdpSocket) -> usize {
+    socket.set_read_timeout(Some(Duration::from_millis(400))).expect("a time-out");
+    std::iter::from_fn(|| socket.recv(&mut [0; 2048]).ok()).sum()
+}
+
+#[test]
+fn one_datagram_makes_nobody_a_target() {
+    with_server_trusting(UdpTrust::nobody(), Limits::default(), |server| {
+        for mode in [Mode::Reverse, Mode::FullDuplex, Mode::Dual, Mode::TradeOff] {
+            let (client, target) = (socket(server), UdpSocket::bind((HERE, 0)).expect("free"));
+            let header = ClientHeader {
+                listen_port: target.local_addr().expect("bound").port(),
+                rate_bps: 100_000_000_000,
+                ..ClientHeader::new(mode, Amount::Centiseconds(6_000))
+            };
+            let mut sender = UdpSender::new(header);
+            let mut datagram = sender.buffer(1470);
+            sender.stamp(&mut datagram, 1);
+            client.send(&datagram).expect("loopback");
+            let (here, there) = (taken(&client), taken(&target));
+            assert_eq!((here, there), (0, 0), "{mode:?}");
+            if mode == Mode::Reverse {
+                assert!(server.log(1)[0].contains("--udp-reverse-to"));
+            }
+        }
+    });
+}
+
+#[test]
+fn who_proves_no_address_is_sent_three_times_what_came_and_no_more() {
+    with_server_trusting(UdpTrust::nobody(), Limits::default(), |server| {
+        for mode in [Mode::FullDuplex, Mode::Dual, Mode::TradeOff] {
+            let (client, target) = (socket(server), UdpSocket::bind((HERE, 0)).expect("free"));
+            let header = ClientHeader {
+                listen_port: target.local_addr().expect("bound").port(),
+                rate_bps: 100_000_000_000,
+                ..ClientHeader::new(mode, Amount::Centiseconds(6_000))
+            };
+            let mut sender = UdpSender::new(header);
+            let mut datagram = sender.buffer(1470);
+            for _ in 0..20 {
+                sender.stamp(&mut datagram, 1);
+                client.send(&datagram).expect("loopback");
+            }
+            sender.stamp_end(&mut datagram, 1);
+            client.send(&datagram).expect("loopback");
+            let all = taken(&target) + taken(&client);
+            // Its report has 128 bytes; more than a tenth of what is allowed is sent.
+            assert!((9_000..=3 * 21 * 1470 + 128).contains(&all), "{mode:?}: {all}");
+            server.log(1);
+        }
+    });
+}
+
+#[test]
+fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_is_named() {
+    if lacks("iperf") {
+        return;
+    }
+    let fixed = ["-u", "-c", "127.0.0.1", "-b", "10M", "-n", "100000", "-l", "1000", "-y", "C"];
+    with_server_trusting(UdpTrust::nobody(), Limits::default(), |server| {
+        let port = server.port(Via::Iperf2).to_string();
+        for mode in ["--full-duplex", "-d", "-r"] {
+            let back = peers::free_port().to_string();
+            let mut flags = vec!["-p", &port, mode];
+            if mode != "--full-duplex" {
+                flags.extend(["-L", &back]);
+            }
+            let printed = run("iperf", &[&fixed[..], &flags].concat());
+            assert!(csv(&printed).contains(&(101_000, 101)), "{mode}: {printed}");
+            server.log(1);
+        }
+    });
+    let trust = UdpTrust::nobody().and(&["127.0.0.0/8=2M".parse().expect("a network")]);
+    with_server_trusting(trust, Limits::default(), |server| {
+        let port = server.port(Via::Iperf2).to_string();
+        run("iperf", &[&fixed[..], &["-p", &port, "-R"]].concat());
+        let log = server.log(1);
+        // 100 datagrams at 2 Mbit/s, the network's rate and not the 10 asked, take 0.396 s from the
+        // first to the last; a busy host is later, never earlier.
+        let (_, rest) = log[0].split_once("sent 101000 bytes in ").expect("what was sent");
+        let span_s: f64 = rest.split(' ').next().and_then(|it| it.parse().ok()).expect("a span");
+        assert!((0.38..2.0).contains(&span_s), "{log:?}");
+    });
+}
+
+#[test]
+fn our_client_proves_its_address_and_is_sent_what_it_asks() {
+    with_server_trusting(UdpTrust::nobody(), Limits::default(), |server| {
+        for (streams, size) in [(1, 1000), (3, 1000), (2, 64)] {
+            let plan = UdpPlan {
+                directions: TcpDirections::Down,
+                streams,
+                size_bytes: Some(size),
+                finish: Finish::Buffers(100 * u64::from(streams)),
+                ..plan(server.port(Via::Iperf2))
+            };
+            let record = measure(&plan);
+            assert_eq!(record.failure, None, "{streams} of {size}");
+            let all = vec![(Some(101), Some(101)); usize::from(streams)];
+            assert_eq!(ends(&record, Direction::Down), all);
+            server.log(streams.into());
+        }
     });
 }
 

@@ -133,10 +133,11 @@ fn our_client_and_our_server_speak_nuttcp_with_each_other_too() {
             let record = good(&TcpPlan { directions, streams: 2, pace, ..plan });
             // Those for whom port 5101 was another test's have lines of their own.
             let said = (0..100).flat_map(|_| server.log(1)).find(|line| line.contains(" bytes"));
-            assert!(said.is_some_and(|line| line.starts_with("nuttcp 6.1.2: 2 streams, ")));
-            // 2 × 40 Mbit/s × 0.4 s are 4,000,000 bytes; without a pace a hundred times as many.
+            assert!(said.is_some_and(|line| line.starts_with("nuttcp 7.0.1: 2 streams, ")));
+            // 2 × 40 Mbit/s × 0.4 s are 4,000,000 bytes. A pace is never beaten but by the writes
+            // that are under way at either end of each stream; a busy host may stay below it.
             let counted = bytes(&record, direction);
-            assert!((1..=40_000_000).contains(&counted), "{counted}");
+            assert!((2_000_000..=4_000_000 + 4 * 131_072).contains(&counted), "{counted}");
         }
     });
 }

@@ -195,7 +195,7 @@ fn ask(server: &peers::Running<'_>, port: u16, interval: &str) -> TcpStream {
     stream.write_all(line.as_bytes()).expect("open");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
     let mut said = Vec::new();
-    while !String::from_utf8_lossy(&said).contains("\nOK v6.1.2\n") {
+    while !String::from_utf8_lossy(&said).contains("\nOK v7.0.1\n") {
         let mut bytes = [0; 256];
         let count = stream.read(&mut bytes).expect("an answer");
         assert!(count > 0, "{}", String::from_utf8_lossy(&said));
@@ -233,7 +233,7 @@ fn marks_may_be_lost_and_counts_may_have_the_other_byte_order() {
             socket.send(b"EOD3").expect("the port is open");
             let said = rest(stream);
             // 900 bytes of 1,048,576.
-            assert!(said.starts_with("nuttcp-r: v6.1.2") || said.contains("DONE\n"), "{said}");
+            assert!(said.starts_with("nuttcp-r: v7.0.1") || said.contains("DONE\n"), "{said}");
             assert!(said.contains("nuttcp-r: 0.0009 MB in "), "{said}");
             let log = server.log(1);
             assert!(log[0].contains("UDP: 900 bytes in "), "{log:?}");

@@ -25,6 +25,7 @@ pub mod frame_writer;
 pub mod host;
 pub mod icmp;
 pub mod interface_facts;
+pub mod local_time;
 pub mod napi;
 pub mod netlink;
 pub mod netns;

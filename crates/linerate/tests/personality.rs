@@ -188,12 +188,14 @@ fn nuttcp_says_the_same_bytes_in_words_and_for_programs() {
 }
 
 #[test]
-fn mistakes_end_with_2_and_a_server_that_is_not_there_with_1() {
+fn mistakes_are_said_in_the_program_s_own_name_and_end_with_1() {
     let closed = free_port();
     for (arguments, code, part) in [
-        (vec!["ttcp", "-t"], 2, "-t needs a host"),
-        (vec!["iperf"], 2, "one of -s and -c"),
-        (vec!["nuttcp"], 2, "a host is needed"),
+        (vec!["ttcp", "-t"], 1, "ttcp: -t needs a host\nUsage: ttcp "),
+        (vec!["iperf"], 1, "iperf: one of -s and -c"),
+        (vec!["iperf", "--foo"], 1, "iperf: unrecognized option '--foo'\nUsage: iperf ["),
+        (vec!["nuttcp"], 1, "nuttcp: a host is needed, or -S\nUsage: nuttcp "),
+        (vec!["nuttcp", "-xt", "h"], 1, "nuttcp: -xt: use traceroute"),
         (vec!["iperf", "-c", "127.0.0.1", "-p", &closed], 1, "refused"),
         (vec!["ttcp", "-t", "-p", &closed, "127.0.0.1"], 1, "refused"),
     ] {
@@ -207,8 +209,76 @@ fn mistakes_end_with_2_and_a_server_that_is_not_there_with_1() {
 fn help_is_each_programs_own() {
     for (program, flags) in [("ttcp", "-h"), ("iperf", "--help"), ("nuttcp", "-h")] {
         let output = linerate(&[program, flags]);
-        assert!(stdout(&output).contains(&format!("Usage: linerate {program} ")), "{program}");
+        assert!(stdout(&output).contains(&format!("Usage: {program} ")), "{program}");
     }
+}
+
+#[test]
+fn a_server_of_iperf_ends_after_its_time_or_its_clients() {
+    // Without a client; and with one, whom it serves to his end.
+    for flags in [&["iperf", "-s", "-t", "0.5"][..], &["iperf", "-s", "-u", "-t", "0.5"]] {
+        let server = Listening::begin(flags, "-p");
+        assert!(server.end(false).contains("Server listening"), "{flags:?}");
+    }
+    let server = Listening::start(&["iperf", "-s", "-P", "1", "-e"], "-p");
+    let flags = ["iperf", "-c", "127.0.0.1", "-p", &server.port, "-n", "2m", "-l", "100k", "-e"];
+    let output = linerate(&flags);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (sent, received) = (stdout(&output), server.end(false));
+    // 2,000,000 bytes in writes of 100,000.
+    let row = sent.lines().find(|line| line.contains("  20/0       "));
+    assert!(row.is_some_and(|row| row.contains("K/") && row.contains(" us  ")), "{sent}");
+    assert!(sent.contains("Write/Err  Rtry     Cwnd/RTT(var)        NetPwr"), "{sent}");
+    assert!(received.contains("Bandwidth       Reads"), "{received}");
+    let server = Listening::start_udp(&["iperf", "-s", "-u", "-P", "1"], "-p");
+    let flags = ["iperf", "-u", "-c", "127.0.0.1", "-p", &server.port, "-n", "10k", "-b", "10m"];
+    let output = linerate(&flags);
+    assert!(stdout(&output).contains("Server Report:"), "{}", stdout(&output));
+    drop(server.end(false));
+}
+
+#[test]
+fn networks_that_get_udp_data_are_named_in_their_notation() {
+    for arguments in [
+        &["serve", "--udp-reverse-to", "lan"][..],
+        &["iperf", "-s", "-u", "--udp-reverse-to", "10.0.0.0/33"],
+    ] {
+        let output = linerate(arguments);
+        assert!(output.status.code().is_some_and(|code| code > 0), "{arguments:?}");
+        let said = stderr(&output);
+        assert!(said.contains("is no network; write 192.168.0.0/16"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn nuttcp_tells_jitter_and_delay_where_the_server_receives() {
+    let server = Listening::start(&["nuttcp", "-S"], "-P");
+    let port = format!("-P{}", server.port);
+    let of = |flags: &[&str]| {
+        let output = linerate(&[&["nuttcp", &port], flags, &["127.0.0.1"]].concat());
+        assert!(output.status.success(), "{flags:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let figures = ["-jmax", "-omax", "-R8m", "-l1000", "-n200", "-T9"];
+    let printed = of(&figures);
+    let row = printed.lines().find(|line| line.contains("msAvgOWD")).expect("a result");
+    let value = |name: &str| number(row, name, &format!(" {name}"));
+    let jitter = ["msMinJitter", "msAvgJitter", "msMaxJitter"].map(value);
+    let delay = ["msMinOWD", "msAvgOWD", "msMaxOWD"].map(value);
+    for [least, mean, most] in [jitter, delay] {
+        assert!(0.0 <= least && least <= mean && mean <= most, "{row}");
+    }
+    // 200 datagrams, a millisecond apart: gaps off by a mean of a second would last for minutes;
+    // one clock tells both times, and a datagram waits for the sender's and receiver's turn alone.
+    assert!(jitter[1] < 100.0 && delay[1] < 1000.0, "{row}");
+    let printed = of(&["-j", "-fparse", "-R8m", "-l1000", "-n200", "-i.05"]);
+    assert!(
+        printed.lines().filter(|line| line.contains(" msmaxjitter=")).count() >= 2,
+        "{printed}"
+    );
+    let output = linerate(&["nuttcp", &port, "-j", "-r", "-R8m", "-n10", "127.0.0.1"]);
+    assert!(stderr(&output).contains("only a server that receives"), "{}", stderr(&output));
+    drop(server.end(true));
 }
 
 /// `--foreign` with ports of its own: the server says which programs it answers.

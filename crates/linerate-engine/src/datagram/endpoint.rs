@@ -51,6 +51,8 @@ pub(crate) struct Endpoint {
     rtt: Option<Duration>,
     /// Datagrams that leave at once within the pace.
     burst: Option<u32>,
+    /// Datagrams that may still leave, where the caller keeps count of them.
+    allowed: Option<Arc<AtomicU64>>,
 }
 
 /// One stream of one end.
@@ -129,7 +131,14 @@ impl Endpoint {
             cpu,
             rtt: None,
             burst: None,
+            allowed: None,
         }
+    }
+
+    /// The senders end when they have sent as many datagrams as `allowed` holds, which the caller
+    /// may add to while they run; the plan's own number does not count then.
+    pub(crate) fn allow(&mut self, allowed: Arc<AtomicU64>) {
+        self.allowed = Some(allowed);
     }
 
     /// What every datagram of this end's senders begins with, where its layout leaves it alone.
@@ -192,7 +201,9 @@ impl Endpoint {
     pub(crate) fn start_senders(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
         self.started = now;
         self.stolen = Some(StolenTime::begin());
-        let budget = self.request.datagram_budget().map(|count| Arc::new(AtomicU64::new(count)));
+        let planned =
+            || self.request.datagram_budget().map(|count| Arc::new(AtomicU64::new(count)));
+        let budget = self.allowed.clone().or_else(planned);
         let cpus = self.cpus();
         for (stream, cpu) in self.streams.iter_mut().zip(cpus) {
             if stream.side == Side::Sender {

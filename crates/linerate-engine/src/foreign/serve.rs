@@ -12,6 +12,7 @@ use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 
+use super::iperf2;
 use crate::failure::words_of;
 use crate::throughput::Admission;
 use crate::throughput::endpoint::Endpoint;
@@ -50,6 +51,8 @@ pub enum Seen<'a> {
     Interval(&'a [FlowSample]),
     /// The streams are done.
     Done(&'a [EndReport]),
+    /// A latency test is done, in which this end sent requests back.
+    Bounced(&'a iperf2::Bounced),
 }
 
 /// The first bytes of a connection as far as `enough` wants them; they stay in the socket.
@@ -137,7 +140,10 @@ pub(crate) fn follow(
 /// `3 streams, 12345 bytes in 1.000 s, 98.8 Mbit/s`, for the log.
 pub(crate) fn said(reports: &[EndReport]) -> String {
     let bytes: u64 = reports.iter().map(|report| report.end.bytes).sum();
-    let span_ns = reports.iter().map(|report| report.end.span_ns).max().unwrap_or(0);
+    // Streams begin one after the other: over the longest span they had more than the path carried.
+    let begin_ns = reports.iter().map(|report| report.end.span_start_ns).min().unwrap_or(0);
+    let last = |report: &EndReport| report.end.span_start_ns + report.end.span_ns;
+    let span_ns = reports.iter().map(last).max().unwrap_or(0).saturating_sub(begin_ns);
     let noun = if reports.len() == 1 { "stream" } else { "streams" };
     let seconds = span_ns as f64 / 1e9;
     let rate = if span_ns == 0 { 0.0 } else { bytes as f64 * 8.0 / seconds };

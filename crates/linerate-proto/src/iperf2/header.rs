@@ -10,6 +10,8 @@
 //! The length stands in the flags where bit 16 is set; without it a header has 24 bytes. iperf 2.2
 //! has 64. Isochronous settings, which may follow, are passed over.
 
+use super::bounce::{Bounce, is_bounce};
+
 /// Fields of the first form are valid, and the server is to send too.
 const VERSION1: u32 = 0x8000_0000;
 /// An extension follows the first 24 bytes.
@@ -25,6 +27,9 @@ const LENGTH: u32 = 0x0000_01fe;
 const RUN_NOW: u32 = 0x0000_0001;
 /// Every bit that has a meaning; text has others.
 const KNOWN: u32 = 0xff80_0000 | LENGTH_SET | LENGTH | RUN_NOW;
+
+/// Fields of a request of a latency test, with the length of the reply.
+const BOUNCE_FIELDS: usize = 64;
 
 /// The client wants no report at the end of a UDP test.
 const UPPER_NO_END: u16 = 0x0008;
@@ -126,6 +131,8 @@ pub enum Opening {
     Plain,
     /// A header.
     Header(ClientHeader),
+    /// The first request of a latency test.
+    Bounce(Bounce),
 }
 
 /// A header that cannot be.
@@ -134,6 +141,9 @@ pub enum HeaderError {
     /// Shorter than its own fields.
     #[error("a header of {0} bytes; its flags ask for {1}")]
     Length(usize, usize),
+    /// A request of a latency test that its own length does not hold.
+    #[error("a bounce-back request that is shorter than its fields")]
+    Bounce,
     /// A port of more than 16 bits where the server is to connect to it.
     #[error("port {0}")]
     Port(u32),
@@ -144,6 +154,13 @@ pub enum HeaderError {
 /// [`HeaderError`] when the flags are those of a header, but it cannot be.
 pub fn opening(bytes: &[u8]) -> Result<Opening, HeaderError> {
     let Some(flags) = word(bytes, 0) else { return Ok(Opening::Needs(4)) };
+    if is_bounce(flags) {
+        return match Bounce::parse(bytes) {
+            Some(first) => Ok(Opening::Bounce(first)),
+            None if bytes.len() < BOUNCE_FIELDS => Ok(Opening::Needs(BOUNCE_FIELDS)),
+            None => Err(HeaderError::Bounce),
+        };
+    }
     if flags & !KNOWN != 0 || flags & (VERSION1 | EXTEND | VERSION2 | DETECT) == 0 {
         return Ok(Opening::Plain);
     }

@@ -1,7 +1,7 @@
 //! iperf 2 on the wire: the header that a client puts before its data, the server's answer to it,
 //! and UDP datagrams with their report (observed: 2.1.8 and 2.2.1; layout in spec/iperf2.md).
 //!
-//! There is no control connection. What is left out: isochronous traffic, permit keys, bounce-back.
+//! There is no control connection. What is left out: isochronous traffic, permit keys.
 //!
 //! ```text
 //! client                                    server
@@ -11,18 +11,22 @@
 //! ```
 
 mod answer;
+mod bounce;
 mod datagram;
 mod header;
+mod proof;
 mod report;
 mod transit;
 mod udp;
 
 pub use answer::{ANSWER_BYTES, Answer};
+pub use bounce::Bounce;
 pub use datagram::{Layout, Stamp};
 pub use header::{
     Amount, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Opening, Version, WIRE_VERSION,
     opening,
 };
+pub use proof::{PROOF_BYTES, answered_cookie, cookie, cookie_answer, put_cookie};
 pub use report::{REPORT_BYTES, UdpReport};
 pub use transit::Transit;
 pub use udp::{FIRST_BYTES_MIN, TIMED_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};

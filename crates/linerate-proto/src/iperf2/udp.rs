@@ -90,8 +90,12 @@ impl UdpReceiver {
     }
 
     /// J += (|D| - J) / 16, D the change of transit (RFC 3550 §6.4.1). Of datagrams that were sent
-    /// at one time, in one call, the first counts.
+    /// at one time, in one call, the first counts; one without a time, as the header that comes
+    /// ahead of the data of both ways, tells nothing.
     fn jitter(&mut self, sent_us: u64, now_us: u64) {
+        if sent_us == 0 {
+            return;
+        }
         if self.transit_us.is_some_and(|(_, sent)| sent == sent_us) {
             return;
         }

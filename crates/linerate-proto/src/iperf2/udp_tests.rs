@@ -281,6 +281,21 @@ fn steady_transit_has_no_jitter_and_a_change_counts_a_sixteenth() {
 }
 
 #[test]
+fn a_datagram_without_a_time_counts_for_neither_jitter_nor_delay() {
+    // A client that sends both ways begins with a header without a time: 1,795,376,317 s of delay.
+    let mut receiver = UdpReceiver::default();
+    let wall = 1_795_376_317_000_000;
+    receiver.take(&datagram(1, Layout::Wide, 0), 100, wall);
+    for number in 2..10 {
+        let at = wall + 1000 * u64::from(number as u32);
+        receiver.take(&datagram(number, Layout::Wide, at), 100, at + 30);
+    }
+    receiver.take(&datagram(10, Layout::Wide, 0), 100, wall + 11_000);
+    let counts = receiver.counts();
+    assert_eq!((counts.jitter_us, counts.datagrams, counts.lost), (0, 10, 0));
+}
+
+#[test]
 fn hostile_datagrams_neither_panic_nor_count_beyond_their_length() {
     let first = bytes(FIRST);
     for cut in 0..first.len() {

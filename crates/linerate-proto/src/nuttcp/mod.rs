@@ -3,21 +3,22 @@
 //!
 //! ```text
 //! client                                server
-//!   HELO nuttcp v6.1.2 ------------------->
-//!   <------------------- HELO nuttcp v6.1.2
+//!   HELO nuttcp v7.0.1 ------------------->
+//!   <------------------- HELO nuttcp v7.0.1
 //!   buflen = 65536, nbuf = ... ----------->
-//!   <----------- OK v6.1.2 | KO, reason, KO
+//!   <----------- OK v7.0.1 | KO, reason, KO
 //!   ........ data, on other ports .........
 //!   <---------- lines of text, interval lines, DONE (with intervals), the summary
 //! ```
 //!
-//! Left out: third parties, multicast, traceroute, per-packet stamps.
+//! Left out: third parties, multicast, traceroute.
 
 mod client;
 mod interval;
 mod lines;
 mod parameters;
 mod server;
+mod spread;
 mod summary;
 mod udp;
 
@@ -26,9 +27,11 @@ pub use interval::Interval;
 pub use lines::{LINE_BYTES_MAX, Lines};
 pub use parameters::{FORMAT_PARSE, PORT, Parameters, ParametersError, UNLIMITED, UNTIL_TIMEOUT};
 pub use server::{ServerEvent, ServerMachine};
+pub use spread::{Arrivals, IN_ORDER, MOST, Spread, Timed};
 pub use summary::{Report, Role, Summary, report_lines};
 pub use udp::{
-    BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, UdpMark, UdpReceiver, announced, is_swapped, stamp,
+    BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, UdpMark, UdpReceiver, announced, is_swapped,
+    sent_us, stamp,
 };
 
 /// A version of nuttcp.
@@ -42,8 +45,9 @@ pub struct Version(
     pub u16,
 );
 
-/// The version whose manner this module has. Newer peers leave out what it does not know.
-pub const WIRE_VERSION: Version = Version(6, 1, 2);
+/// The version whose manner this module has: the first with jitter and one-way delay. Newer peers
+/// leave out what it does not know.
+pub const WIRE_VERSION: Version = Version(7, 0, 1);
 
 impl Version {
     /// Reads `v6.1.2` or `6.1.2`, also with a `-beta` behind.

@@ -54,6 +54,10 @@ pub struct Parameters {
     pub tos: u8,
     /// TCP_NODELAY.
     pub nodelay: bool,
+    /// The receiver tells its jitter over UDP: bits of nuttcp's own, 0 for none.
+    pub jitter: u8,
+    /// The same of one-way delays.
+    pub delay: u8,
     /// Things asked for that are not served: a third party, multicast, traceroute.
     pub beyond: Option<&'static str>,
 }
@@ -84,6 +88,8 @@ impl Default for Parameters {
             mss: 0,
             tos: 0,
             nodelay: false,
+            jitter: 0,
+            delay: 0,
             beyond: None,
         }
     }
@@ -118,7 +124,9 @@ impl Parameters {
             flag(self.udp),
             self.version,
         );
-        let later: [(Version, String); 10] = [
+        // Nobody looks for a field that the version of the other does not have.
+        let known = version.min(self.version);
+        let later: [(Version, String); 15] = [
             (Version(3, 3, 2), format!("interval = {:.6}", self.interval_s)),
             (Version(3, 4, 1), format!("reverse = {}", flag(self.flip))),
             (Version(3, 5, 1), format!("format = {}", self.format)),
@@ -129,8 +137,13 @@ impl Parameters {
             (Version(5, 3, 1), format!("tos = {:X} ", self.tos)),
             (Version(5, 5, 1), format!("nbuf_bytes = 0 , rate_pps = {} ", flag(self.rate_pps))),
             (Version(5, 5, 1), format!("nodelay = {}", flag(self.nodelay))),
+            (Version(6, 2, 1), "ssm = 0 ".to_owned()),
+            (Version(6, 2, 6), "affinity = -1 ".to_owned()),
+            (Version(6, 2, 7), "maxburst = 1 ".to_owned()),
+            (Version(7, 0, 1), format!("do_jitter = {} ", self.jitter)),
+            (Version(7, 0, 1), format!("do_owd = {}", self.delay)),
         ];
-        for (_, text) in later.iter().filter(|(since, _)| version >= *since) {
+        for (_, text) in later.iter().filter(|(since, _)| known >= *since) {
             // Writing to a string cannot fail.
             let _ = write!(line, ", {text}");
         }
@@ -181,6 +194,8 @@ impl Parameters {
             mss: narrow(count("datamss", 65_535)?),
             tos: tos.map_err(|_| range("tos", field("tos").unwrap_or(""), "0 … FF"))?,
             nodelay: flag("nodelay"),
+            jitter: narrow(count("do_jitter", 15)?),
+            delay: narrow(count("do_owd", 7)?),
             beyond: beyond.into_iter().find_map(|(asked, name)| asked.then_some(name)),
         };
         // The last stream's port is one, too.
@@ -199,6 +214,12 @@ impl Parameters {
             0 => format!("buflen={buflen}, nstream={nstream}, port={port} {mode}"),
             _ => format!("buflen={buflen} nstream={nstream} port={port} mode={mode}"),
         }
+    }
+
+    /// Time between two datagrams of all streams by the pace, in milliseconds.
+    pub fn gap_ms(&self) -> Option<f64> {
+        let bps = self.pace_bps()?.saturating_mul(self.nstream.into());
+        Some(f64::from(self.buflen) * 8e3 / bps as f64)
     }
 
     /// Bits per second of each stream; none where there is no limit.

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::WIRE_VERSION;
 use super::parameters::{FORMAT_PARSE, Parameters};
+use super::{Arrivals, Spread, Timed, WIRE_VERSION};
 
 const MB: f64 = 1_048_576.0;
 
@@ -41,6 +41,8 @@ pub struct Report {
     pub calls: u64,
     /// Retransmitted segments, where the end transmitted and knows.
     pub retransmits: Option<u64>,
+    /// Times of arrivals, where the client asked for them.
+    pub arrivals: Option<Arrivals>,
 }
 
 /// The summary of a test, one line after the other, as 6.1.2 prints it.
@@ -62,6 +64,7 @@ pub fn report_lines(role: Role, parameters: &Parameters, report: &Report) -> Str
         lines.push(format!(
             "megabytes={mb:.4} real_seconds={seconds:.2} rate_KBps={kb_s:.2} rate_Mbps={mbps:.4}"
         ));
+        lines.extend(times(parameters, report));
         lines.push(format!("megabytes={mb:.4} cpu_seconds={cpu:.2} KB_per_cpu_second={kb_cpu:.2}"));
         lines.extend(report.retransmits.map(|count| format!("retrans={count}")));
         lines.push(format!("io_calls={calls} msec_per_call={msec:.2} calls_per_sec={calls_s:.2}"));
@@ -69,6 +72,7 @@ pub fn report_lines(role: Role, parameters: &Parameters, report: &Report) -> Str
         lines.push(format!(
             "{mb:.4} MB in {seconds:.2} real seconds = {kb_s:.2} KB/sec = {mbps:.4} Mbps"
         ));
+        lines.extend(times(parameters, report));
         lines.push(format!("{mb:.4} MB in {cpu:.2} CPU seconds = {kb_cpu:.2} KB/cpu sec"));
         lines.extend(report.retransmits.map(|count| format!("retrans = {count}")));
         lines.push(format!("{calls} I/O calls, msec/call = {msec:.2}, calls/sec = {calls_s:.2}"));
@@ -80,6 +84,18 @@ pub fn report_lines(role: Role, parameters: &Parameters, report: &Report) -> Str
         let _ = writeln!(text, "{at}: {line}");
     }
     text
+}
+
+/// Lines of what was asked for and seen.
+fn times(parameters: &Parameters, report: &Report) -> Vec<String> {
+    let parse = parameters.format & FORMAT_PARSE != 0;
+    let Some(arrivals) = report.arrivals else { return Vec::new() };
+    let both = [
+        (parameters.jitter, arrivals.jitter, Timed::Jitter),
+        (parameters.delay, arrivals.delay, Timed::Delay),
+    ];
+    let told = both.into_iter().filter(|(asked, spread, _)| *asked > 0 && spread.n > 0);
+    told.map(|(_, spread, of)| spread.to_line(of, parse)).collect()
 }
 
 /// In the manner of csh's `time`; memory and switches are not told and stand as 0.
@@ -113,12 +129,21 @@ pub struct Summary {
     pub calls: Option<u64>,
     /// Retransmitted segments.
     pub retransmits: Option<u64>,
+    /// Jitter of a receiver, in nuttcp's own measure.
+    pub jitter: Option<Spread>,
+    /// One-way delays to a receiver.
+    pub delay: Option<Spread>,
 }
 
 impl Summary {
     /// Takes note of what a line tells, if anything, for people or for programs.
     pub fn read(&mut self, line: &str) {
         let Some((_, text)) = line.split_once(": ") else { return };
+        match Spread::parse(text) {
+            Some((Timed::Jitter, spread)) => self.jitter = Some(spread),
+            Some((Timed::Delay, spread)) => self.delay = Some(spread),
+            None => {}
+        }
         let words: Vec<&str> = text.split_whitespace().collect();
         match words.as_slice() {
             [megabytes, "MB", "in", seconds, "real", "seconds", rest @ ..] => {

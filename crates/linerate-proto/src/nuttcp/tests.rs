@@ -10,7 +10,8 @@ const RECORDED: &str = "\
     multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n";
 
 fn recorded() -> Parameters {
-    Parameters { port: 5001, timeout_s: 1.0, ..Parameters::default() }
+    let version = Version(6, 1, 2);
+    Parameters { port: 5001, timeout_s: 1.0, version, ..Parameters::default() }
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn a_line_for_an_older_server_ends_with_what_it_knows() {
     let line = recorded().to_line(Version(3, 4, 1));
     assert!(line.ends_with("interval = 0.000000, reverse = 0\n"), "{line}");
     assert!(recorded().to_line(Version(3, 3, 1)).ends_with("vers = 6.1.2\n"));
-    // Fields of 6.2.1 and later are never sent: the version that is named has none of them.
+    // Fields of 6.2.1 and later are not sent: the version that is named has none of them.
     assert_eq!(recorded().to_line(Version(8, 2, 2)), RECORDED);
 }
 
@@ -121,9 +122,9 @@ fn a_test_runs_through_both_machines() {
     let (mut client, mut server) = (ClientMachine::default(), ServerMachine::default());
     let answer = server.handle("HELO nuttcp v8.2.2").expect("in order");
     let ServerEvent::Answer(hello) = answer else { panic!("{answer:?}") };
-    assert_eq!(hello, "HELO nuttcp v6.1.2\n");
+    assert_eq!(hello, "HELO nuttcp v7.0.1\n");
     let event = client.handle(hello.trim_end().to_owned());
-    assert_eq!(event, Ok(ClientEvent::Hello(Version(6, 1, 2))));
+    assert_eq!(event, Ok(ClientEvent::Hello(Version(7, 0, 1))));
     let asked = server.handle(RECORDED.trim_end()).expect("in order");
     assert_eq!(asked, ServerEvent::Requested(Box::new(recorded())));
     let accept = ServerMachine::accept().trim_end().to_owned();
@@ -144,7 +145,7 @@ fn a_refusal_is_told_with_its_reason_also_without_its_end() {
             told = Some(reason);
         }
     }
-    assert_eq!(told.as_deref(), Some("nuttcp-r: v6.1.2: Error: one test is running and more"));
+    assert_eq!(told.as_deref(), Some("nuttcp-r: v7.0.1: Error: one test is running and more"));
     let mut client = ClientMachine::default();
     let _ = client.handle("HELO nuttcp v6.1.2".to_owned());
     let _ = client.handle("KO".to_owned());
@@ -197,6 +198,52 @@ fn a_recorded_summary_is_read() {
 }
 
 #[test]
+fn a_server_of_7_0_1_finds_every_field_that_its_version_looks_for() {
+    // nuttcp 8.2.2 looks for these, and dies where one is missing.
+    let parameters = Parameters {
+        version: WIRE_VERSION,
+        jitter: 4,
+        delay: 2,
+        udp: true,
+        rate: 10_000,
+        ..recorded()
+    };
+    let line = parameters.to_line(Version(8, 2, 2));
+    for field in
+        [", ssm = 0", ", affinity = -1", ", maxburst = 1", ", do_jitter = 4", ", do_owd = 2"]
+    {
+        assert!(line.contains(field), "{field}: {line}");
+    }
+    let read = Parameters::parse(&line).expect("its own line");
+    assert_eq!((read.jitter, read.delay), (4, 2));
+    // 65,536 bytes at 10 Mbit/s.
+    assert_eq!(read.gap_ms(), Some(52.4288));
+    assert!(!parameters.to_line(Version(6, 1, 2)).contains("ssm"));
+    assert!(Parameters::parse(&line.replace("do_jitter = 4", "do_jitter = 99")).is_err());
+}
+
+#[test]
+fn times_are_told_between_the_real_seconds_and_the_processor_s() {
+    let mut arrivals = Arrivals::paced(Some(1.0));
+    for ms in [1_u64, 2, 4] {
+        arrivals.take(ms * 1_000_000, true, Some(ms * 1000 - 250));
+    }
+    let report = Report { arrivals: Some(arrivals), ..Report::default() };
+    let parameters = Parameters { jitter: 4, delay: 2, ..recorded() };
+    let text = report_lines(Role::Receiver, &parameters, &report);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].contains("real seconds") && lines[4].contains("CPU seconds"), "{text}");
+    assert!(lines[2].ends_with("max-jitter = 1.0000 ms"), "{text}");
+    assert!(lines[3].ends_with("avg-OWD = 0.2500 ms, max-OWD = 0.2500 ms"), "{text}");
+    let mut summary = Summary::default();
+    lines.iter().for_each(|line| summary.read(line));
+    assert_eq!(summary.jitter.map(|it| (it.least_ms, it.most_ms)), Some((0.0, 1.0)));
+    assert_eq!(summary.delay.map(|it| it.mean_ms), Some(0.25));
+    let silent = report_lines(Role::Receiver, &recorded(), &report);
+    assert!(!silent.contains("jitter") && !silent.contains("OWD"), "not asked for: {silent}");
+}
+
+#[test]
 fn a_summary_is_made_in_the_words_of_the_recorded_one() {
     let report = Report {
         about: vec!["accept from 127.0.0.1".to_owned()],
@@ -206,11 +253,12 @@ fn a_summary_is_made_in_the_words_of_the_recorded_one() {
         cpu_s: (0.1, 0.15),
         calls: 100,
         retransmits: Some(3),
+        arrivals: None,
     };
     let text = report_lines(Role::Transmitter, &recorded(), &report);
     // 800 KB in 0.5 s; 819,200 × 8 / 0.5 = 13.1072 Mbit/s; 800 KB / 0.25 s; 0.5 s / 100.
     let expected = [
-        "nuttcp-t: v6.1.2: socket",
+        "nuttcp-t: v7.0.1: socket",
         "nuttcp-t: accept from 127.0.0.1",
         "nuttcp-t: 0.7812 MB in 0.50 real seconds = 1600.00 KB/sec = 13.1072 Mbps",
         "nuttcp-t: 0.7812 MB in 0.25 CPU seconds = 3200.00 KB/cpu sec",

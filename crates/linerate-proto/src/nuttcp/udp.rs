@@ -5,8 +5,9 @@
 //! data:  8 seconds (4) | 12 microseconds (4) | 24 bytes sent so far, this datagram among them (8)
 //! ```
 //!
-//! The fields are in the byte order of the sender, and there from 32 bytes on. What was lost is
-//! what was announced and did not come.
+//! The count is in the byte order of the sender, the time in that of the network, from 7.0.1 on and
+//! where one-way delays are asked for. Both are there from 32 bytes on. What was lost is what was
+//! announced and did not come.
 
 /// Pause between the two marks of the begin.
 pub const BEGIN_PAUSE_MS: u64 = 250;
@@ -56,8 +57,8 @@ pub fn stamp(datagram: &mut [u8], sent_us: u64, sent_bytes: u64) {
         return;
     }
     let (seconds, micros) = ((sent_us / 1_000_000) as u32, (sent_us % 1_000_000) as u32);
-    datagram[8..12].copy_from_slice(&seconds.to_ne_bytes());
-    datagram[12..16].copy_from_slice(&micros.to_ne_bytes());
+    datagram[8..12].copy_from_slice(&seconds.to_be_bytes());
+    datagram[12..16].copy_from_slice(&micros.to_be_bytes());
     datagram[24..32].copy_from_slice(&sent_bytes.to_ne_bytes());
 }
 
@@ -67,6 +68,12 @@ pub fn announced(bytes: &[u8], length: usize, swapped: bool) -> Option<u64> {
     let field = bytes.get(24..)?.first_chunk::<8>().filter(|_| length >= STAMPED_BYTES)?;
     let total = u64::from_ne_bytes(*field);
     Some(if swapped { total.swap_bytes() } else { total })
+}
+
+/// When a datagram was sent, by the transmitter's wall clock; none where it has no room for that.
+pub fn sent_us(bytes: &[u8]) -> Option<u64> {
+    let field = |at: usize| bytes.get(at..)?.first_chunk::<4>().copied().map(u32::from_be_bytes);
+    Some(u64::from(field(8)?) * 1_000_000 + u64::from(field(12)?.min(999_999)))
 }
 
 /// Whether the transmitter of this datagram, its first, has the other byte order: the first count
@@ -155,6 +162,14 @@ mod tests {
             assert_eq!((receiver.bytes, receiver.datagrams), (6144, 6));
             assert_eq!(run(swap, &(1..=10).collect::<Vec<_>>()).lost(1024), Some(0));
         }
+    }
+
+    #[test]
+    fn the_time_stands_in_the_order_of_the_network() {
+        let mut datagram = [0; 32];
+        stamp(&mut datagram, 7_000_009, 32);
+        assert_eq!(datagram[8..16], [0, 0, 0, 7, 0, 0, 0, 9]);
+        assert_eq!((sent_us(&datagram), sent_us(&datagram[..15])), (Some(7_000_009), None));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Via};
-use linerate_engine::foreign::iperf2::{UdpEar, UdpSeen, UdpServing};
+use linerate_engine::foreign::iperf2::{UdpEar, UdpSeen, UdpServing, UdpTrust};
 use linerate_engine::foreign::nuttcp::DataPorts;
 use linerate_engine::foreign::{Seen, Serving, iperf2, nuttcp};
 use linerate_engine::throughput::Admission;
@@ -75,6 +75,7 @@ impl Ear {
             watch: &watch,
             aside: &aside,
             interval,
+            trust: &shared.udp_trust,
             sends_anywhere,
         });
     }
@@ -122,6 +123,8 @@ pub(crate) struct Shared {
     pub(crate) iperf3: iperf3::Clients,
     /// Where data streams arrive whose port a client names.
     data_ports: DataPorts,
+    /// Who is sent data over UDP.
+    pub(crate) udp_trust: UdpTrust,
 }
 
 impl Shared {
@@ -132,7 +135,7 @@ impl Shared {
             DataPorts::beside(ears.iter().map(|ear| ear.port).collect()).hearing(heard.collect());
         let ear = ears.iter().find(|ear| ear.via == Via::Iperf3);
         let iperf3 = ear.map(|ear| iperf3::Clients::of(&ear.listener)).unwrap_or_default();
-        Self { iperf3, data_ports }
+        Self { iperf3, data_ports, udp_trust: UdpTrust::default() }
     }
 }
 

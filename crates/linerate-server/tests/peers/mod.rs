@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Direction, Event, Finish, MetricId, Record, Stat, TcpPlan, Tool, Via};
 use linerate_engine::context::Context;
+use linerate_engine::foreign::iperf2::UdpTrust;
 use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -53,9 +54,19 @@ impl Running<'_> {
 
 /// Runs `test` against a server that answers iperf3, iperf 2 and nuttcp on free ports.
 pub(crate) fn with_server(limits: Limits, test: impl FnOnce(&Running<'_>)) {
+    with_server_trusting(UdpTrust::default(), limits, test);
+}
+
+/// The same of one that sends data over UDP to whom `trust` says.
+pub(crate) fn with_server_trusting(
+    trust: UdpTrust,
+    limits: Limits,
+    test: impl FnOnce(&Running<'_>),
+) {
     let foreign = Foreign::These(vec![(Via::Iperf2, 0), (Via::Nuttcp, 0), (Via::Iperf3, 0)]);
     let options = ServeOptions { local: SocketAddr::new(HERE, 0), limits, foreign };
-    let server = Server::bind(&options).expect("free ports");
+    let mut server = Server::bind(&options).expect("free ports");
+    server.trust_udp(trust);
     let log = Mutex::default();
     let native = server.local_addr().expect("bound");
     let running = Running { native, ports: server.foreign().collect(), log: &log };

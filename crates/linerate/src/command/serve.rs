@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_core::record::{DEFAULT_PORT, Via, one_line};
 use linerate_core::time::WallTime;
 use linerate_core::units::parse_span;
+use linerate_engine::foreign::iperf2::{Trusted, UdpTrust};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
@@ -37,6 +38,10 @@ pub(crate) struct Args {
     /// ttcp), nuttcp; `none` for none; by default each at its usual port where that is free
     #[arg(long, value_name = "LIST", value_parser = parse_foreign)]
     foreign: Option<Foreign>,
+    /// Send UDP data to clients of iperf 2 in NETWORK that ask for it by -R, at most RATE to all of
+    /// them (10M by default), though their datagrams prove no address: 192.168.0.0/16=500M
+    #[arg(long, value_name = "NETWORK[=RATE]")]
+    udp_reverse_to: Vec<Trusted>,
     /// Time for which a client of iperf3 waits for its place before it is told that the server is
     /// busy; nuttcp's wait 30 s anyhow, those of linerate ask by --wait
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
@@ -86,6 +91,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         limits.duration.as_secs(),
         limits.connections
     ));
+    server.trust_udp(UdpTrust::default().and(&args.udp_reverse_to));
     if let Some(guard) = guard {
         server.guard_iperf3(guard);
         output::note("linerate: asks clients of iperf3 who they are, those of others do not say");

@@ -3,12 +3,14 @@
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 use linerate_engine::throughput::{Admission, Demand, Permit};
 use linerate_proto::native::Refuse;
+use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
@@ -56,37 +58,61 @@ pub(super) fn listen(
     })
 }
 
-/// Serves connections until `stop`, each on a thread of its own; with `once` the first alone.
+/// Serves connections until `stop`, each on a thread of its own; with `most` so many alone, and to
+/// their end.
 pub(super) fn serve(
     listener: &TcpListener,
     stop: &Stop,
-    once: bool,
+    most: Option<u32>,
     handle: &(dyn Fn(TcpStream, SocketAddr) + Sync),
 ) -> Result<(), Failure> {
     let fail = |error: &std::io::Error| Failure::new(Fault::System, "accept", "", words_of(error));
     let open = std::sync::atomic::AtomicUsize::new(0);
     let open = &open;
+    let mut left = most.unwrap_or(u32::MAX);
     std::thread::scope(|scope| {
-        while !stop.asked() {
+        while !stop.asked() && left > 0 {
             if !readable(listener, LOOK).map_err(|error| fail(&error))? {
                 continue;
             }
             let (stream, peer) = listener.accept().map_err(|error| fail(&error))?;
             let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-            if once {
-                handle(stream, peer);
-                return Ok(());
-            }
             use std::sync::atomic::Ordering::AcqRel;
             if open.fetch_add(1, AcqRel) >= CONNECTIONS_MAX {
                 open.fetch_sub(1, AcqRel);
                 continue;
             }
+            left -= u32::from(most.is_some());
             scope.spawn(move || {
                 handle(stream, peer);
                 open.fetch_sub(1, AcqRel);
             });
         }
         Ok(())
+    })
+}
+
+/// Runs `serve`; asks `stop` once `span` is over, or once `over` says so.
+pub(super) fn within<T>(
+    span: Option<Duration>,
+    stop: &Stop,
+    over: &(dyn Fn() -> bool + Sync),
+    serve: impl FnOnce() -> T,
+) -> T {
+    let end = span.map(|span| monotonic() + span);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                if over() || end.is_some_and(|end| monotonic() >= end) {
+                    stop.ask();
+                    return;
+                }
+                sleep(LOOK.min(end.map_or(LOOK, |end| end.since(monotonic()))));
+            }
+        });
+        let result = serve();
+        done.store(true, Ordering::Release);
+        result
     })
 }

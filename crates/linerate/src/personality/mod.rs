@@ -13,7 +13,7 @@ mod ttcp;
 use std::ffi::OsString;
 use std::path::Path;
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::FlowEnd;
 
 use crate::exit::Outcome;
 
@@ -64,10 +64,13 @@ impl Personality {
     }
 }
 
-/// A command line that another program would not take either.
-fn mistake(program: &str, what: &str) -> Failure {
-    Failure::new(Fault::Usage, "read the command line of", program, what)
-        .advise(format!("see 'linerate {program} --help'"))
+/// Bytes of streams and the seconds from the first's begin to the last's end: over the longest span
+/// alone, streams that begin one after the other would have more than the path carried.
+fn together<'a>(ends: impl Iterator<Item = &'a FlowEnd> + Clone) -> (u64, f64) {
+    let begin_ns = ends.clone().map(|end| end.span_start_ns).min().unwrap_or(0);
+    let end_ns = ends.clone().map(|end| end.span_start_ns + end.span_ns).max().unwrap_or(0);
+    let bytes = ends.map(|end| end.bytes_measured).sum();
+    (bytes, end_ns.saturating_sub(begin_ns) as f64 / 1e9)
 }
 
 /// The command line with the name of a link put in as its command.
@@ -82,6 +85,22 @@ pub(crate) fn arguments(mut arguments: impl Iterator<Item = OsString>) -> Vec<Os
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn streams_together_have_the_time_from_the_first_to_the_last() {
+        // Two streams of 1 s at 60 MB/s each, the second 0.5 s later: 120 MB in 1.5 s, and what
+        // came after the measured second counts nowhere.
+        let end = |span_start_ns| FlowEnd {
+            bytes: 70_000_000,
+            bytes_measured: 60_000_000,
+            span_start_ns,
+            span_ns: 1_000_000_000,
+            ..FlowEnd::default()
+        };
+        let ends = [end(200_000_000), end(700_000_000)];
+        assert_eq!(together(ends.iter()), (120_000_000, 1.5));
+        assert_eq!(together([].iter()), (0, 0.0));
+    }
 
     fn check(given: &[&str], expected: &[&str]) {
         let all = arguments(given.iter().map(OsString::from));

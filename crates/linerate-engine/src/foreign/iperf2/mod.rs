@@ -1,5 +1,6 @@
 //! iperf 2 from either side (spec/iperf2.md).
 
+mod bounce;
 pub(crate) mod client;
 mod server;
 mod udp_arrivals;
@@ -10,7 +11,9 @@ mod udp_layout;
 mod udp_server;
 mod udp_session;
 mod udp_tally;
+mod udp_trust;
 
+pub use bounce::Bounced;
 pub use client::{Return, run_with_return};
 pub use server::serve;
 pub use udp_back::UdpSentBack;
@@ -20,3 +23,4 @@ pub(crate) use udp_layout::DATAGRAM_BYTES;
 pub use udp_server::UdpEar;
 pub use udp_session::{UdpAside, UdpMoved, UdpSeen, UdpServing, UdpWatch};
 pub use udp_tally::UdpCounted;
+pub use udp_trust::{Trusted, UdpTrust};

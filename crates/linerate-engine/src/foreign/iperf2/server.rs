@@ -51,6 +51,10 @@ pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<String, Fai
             let reports = receive(socket, None, serving)?;
             Ok(format!("ttcp or plain data: {}", said(&reports)))
         }
+        Opening::Bounce(first) => {
+            let done = super::bounce::serve(&socket, first, serving)?;
+            Ok(format!("iperf {done}"))
+        }
         Opening::Header(header) => {
             let reports = answer(socket, header, serving)?;
             let version = header.version.map_or_else(|| "2.0".to_owned(), |v| v.to_string());
@@ -165,7 +169,7 @@ fn sending(header: ClientHeader, directions: TcpDirections) -> Result<Request, F
     Ok(request)
 }
 
-fn permit(
+pub(super) fn permit(
     request: &Request,
     peer: SocketAddr,
     serving: &Serving<'_>,
@@ -222,14 +226,14 @@ fn connect_back(peer: SocketAddr, port: u16) -> Result<TcpStream, Failure> {
     Ok(socket)
 }
 
-fn peer_of(socket: &TcpStream) -> Result<SocketAddr, Failure> {
+pub(super) fn peer_of(socket: &TcpStream) -> Result<SocketAddr, Failure> {
     let peer = socket.peer_addr().map_err(|error| {
         Failure::new(Fault::Unreachable, "address of", "a client", words_of(&error))
     })?;
     Ok(SocketAddr::new(peer.ip().to_canonical(), peer.port()))
 }
 
-fn lost(socket: &TcpStream, error: &std::io::Error) -> Failure {
+pub(super) fn lost(socket: &TcpStream, error: &std::io::Error) -> Failure {
     let peer = peer_of(socket).map_or_else(|_| "a client".to_owned(), |peer| peer.to_string());
     Failure::new(Fault::Unreachable, "serve", peer, words_of(error))
 }

@@ -10,9 +10,9 @@ use linerate_proto::native::{UdpSample, UdpSent};
 use crate::datagram::endpoint::Endpoint;
 
 /// While nothing comes the server is asked again this often.
-const AGAIN: Duration = Duration::from_millis(250);
+pub(super) const AGAIN: Duration = Duration::from_millis(250);
 /// The first datagram has this long to come.
-const FIRST: Duration = Duration::from_secs(3);
+pub(super) const FIRST: Duration = Duration::from_secs(3);
 /// After the planned end silence of this length means that the end was lost.
 const QUIET: Duration = Duration::from_secs(1);
 /// Before it, silence of this length means that the server is gone.
@@ -70,8 +70,7 @@ impl Arrivals {
             self.over = true;
             endpoint.told_sent(&downs.iter().map(|sample| until_now(sample)).collect::<Vec<_>>());
         } else if datagrams == 0 && now.since(self.begin) >= FIRST {
-            let reason = "no data came";
-            return Err(self.fault(reason).advise("over UDP iperf sends since 2.1, `iperf -s -u`"));
+            return Err(no_data(self.server));
         } else if silent >= SILENCE_MAX {
             let failure = self.fault("the server fell silent");
             return Err(failure.advise("what was measured before is kept"));
@@ -87,6 +86,12 @@ impl Arrivals {
     fn fault(&self, reason: &str) -> Failure {
         Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
     }
+}
+
+/// A server that was asked to send did not.
+pub(super) fn no_data(server: SocketAddr) -> Failure {
+    Failure::new(Fault::Unreachable, "hear from", server.to_string(), "no data came")
+        .advise("over UDP iperf sends since 2.1, `iperf -s -u`")
 }
 
 /// All that the server is known to have sent.

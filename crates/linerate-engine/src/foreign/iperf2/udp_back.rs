@@ -2,6 +2,8 @@
 //! reports, or on one of its own (`-d`, `-r`), where the client does.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use linerate_core::record::{Direction, Failure, Finish, Side};
 use linerate_core::time::MonoTime;
@@ -12,10 +14,11 @@ use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 
 use super::udp_end;
 use super::udp_layout::{LAYOUT, LAYOUT_FROM_SECOND, sending, wall_us};
+use super::udp_trust::{Bounds, RESERVE};
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 
 /// The end is told so often to a client that does not answer it.
-const ENDS: u32 = 3;
+const ENDS: u64 = 3;
 
 /// A stream to a client.
 pub(super) struct Back {
@@ -24,8 +27,13 @@ pub(super) struct Back {
     head: Vec<u8>,
     size_bytes: u32,
     begin: MonoTime,
+    /// Datagrams that it is to send, where their number ends it.
+    planned: Option<u64>,
     /// The client makes a report. Its first datagram was sent beforehand.
     reports: bool,
+    /// Datagrams of all that the client was granted, and those that are left of them; where it is
+    /// sent in proportion to what comes.
+    granted: Option<(u64, Arc<AtomicU64>)>,
 }
 
 /// What a server sent.
@@ -43,35 +51,53 @@ pub struct UdpSentBack {
 
 impl Back {
     /// Begins to send what the header asks for, on the client's own stream.
-    pub(super) fn on(socket: DatagramSocket, header: &ClientHeader) -> Result<Self, Failure> {
-        Self::start(socket, header, false)
+    pub(super) fn on(
+        socket: DatagramSocket,
+        header: &ClientHeader,
+        bounds: Bounds,
+    ) -> Result<Self, Failure> {
+        Self::start(socket, (header, bounds), false)
     }
 
     /// The same on a stream of its own, to the port where the client listens.
-    pub(super) fn to(client: SocketAddr, header: &ClientHeader) -> Result<Self, Failure> {
+    pub(super) fn to(
+        client: SocketAddr,
+        header: &ClientHeader,
+        bounds: Bounds,
+    ) -> Result<Self, Failure> {
         let to = SocketAddr::new(client.ip(), header.listen_port);
         let socket = open_socket(&sending(header)?, any_local(to))
             .and_then(|socket| socket.connect(to).map(|()| socket));
-        Self::start(socket.map_err(|error| crate::failure::system(&error))?, header, true)
+        Self::start(socket.map_err(|error| crate::failure::system(&error))?, (header, bounds), true)
     }
 
     fn start(
         socket: DatagramSocket,
-        header: &ClientHeader,
+        (header, bounds): (&ClientHeader, Bounds),
         reports: bool,
     ) -> Result<Self, Failure> {
         let mut request = sending(header)?;
+        request.pace_bps = request.pace_bps.into_iter().chain(bounds.pace_bps).min();
         let size_bytes = request.size_bytes;
         let head = head(header, monotonic());
         if reports {
-            udp_end::begin(&socket, (&head, size_bytes as usize));
+            let most = bounds.granted.map_or(u64::MAX, |_| RESERVE / 2);
+            udp_end::begin(&socket, (&head, size_bytes as usize), most);
             if let Finish::Bytes(bytes) = &mut request.finish {
                 *bytes = bytes.saturating_sub(size_bytes.into());
             }
         }
         let begin = monotonic();
         let layout = if reports { LAYOUT_FROM_SECOND } else { LAYOUT };
+        let granted = bounds.granted.map(|granted| {
+            let granted = granted.min(request.datagram_budget().unwrap_or(u64::MAX));
+            (granted, Arc::new(AtomicU64::new(granted)))
+        });
+        let planned = request.datagram_budget();
         let mut endpoint = Endpoint::with_layout(request, layout, None);
+        if let Some((_, left)) = &granted {
+            endpoint.allow(Arc::clone(left));
+        }
         endpoint.begin_with(&head);
         let fail = |error: linerate_sys::Error| crate::failure::system(&error);
         let own = socket.try_clone().map_err(fail)?;
@@ -79,7 +105,7 @@ impl Back {
         let place = Place { direction, flow: 0, side: Side::Sender, client_addr: String::new() };
         endpoint.add(own, place, Token([0; 16]));
         endpoint.start_senders(begin).map_err(fail)?;
-        Ok(Self { endpoint, socket, head, size_bytes, begin, reports })
+        Ok(Self { endpoint, socket, head, size_bytes, begin, reports, planned, granted })
     }
 
     /// What was sent until now.
@@ -100,6 +126,20 @@ impl Back {
         u64::from(self.reports)
     }
 
+    /// Lets it send `all` datagrams, where it is sent what it is granted.
+    pub(super) fn grant(&mut self, all: u64) {
+        let all = all.min(self.planned.unwrap_or(u64::MAX));
+        if let Some((granted, left)) = &mut self.granted {
+            left.fetch_add(all.saturating_sub(*granted), Ordering::Relaxed);
+            *granted = all.max(*granted);
+        }
+    }
+
+    /// Length of its datagrams.
+    pub(super) const fn size_bytes(&self) -> u32 {
+        self.size_bytes
+    }
+
     /// Sends no more.
     pub(super) fn stop(&self) {
         self.endpoint.stop_sending();
@@ -112,14 +152,15 @@ impl Back {
 
     /// Says the end, and waits for the client's report where it makes one.
     pub(super) fn finish(self) -> Result<UdpSentBack, Failure> {
+        let most = self.granted.as_ref().map_or(u64::MAX, |_| RESERVE / 2);
         let about = (self.head.as_slice(), self.size_bytes as usize);
         let sent = self.endpoint.sent().unwrap_or_default();
         let (count, span_ns) = sent.first().map_or((0, 0), |sent| (sent.datagrams, sent.span_ns));
         let count = count + self.before();
         let report = match self.reports {
-            true => udp_end::ask_report(&self.socket, count, about),
+            true => udp_end::ask_reports(&[(&self.socket, count)], about, most).pop().flatten(),
             false => {
-                udp_end::tell(&self.socket, count, about, ENDS);
+                udp_end::tell(&self.socket, count, about, most.min(ENDS));
                 None
             }
         };

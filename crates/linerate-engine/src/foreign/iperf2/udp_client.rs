@@ -12,14 +12,17 @@ use linerate_core::record::{
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
-    Amount, ClientHeader, FIRST_BYTES_MIN, Mode, TIMED_BYTES_MIN, UdpReport, UdpSender,
+    Amount, ClientHeader, Mode, PROOF_BYTES, TIMED_BYTES_MIN, UdpReport, UdpSender,
+    answered_cookie, put_cookie,
 };
 use linerate_proto::native::{EndReport, Token, UdpRequest};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::any_local;
+use linerate_sys::poll::readable;
+use linerate_sys::stop::Stop;
 
 use super::client::{Return, time};
-use super::udp_arrivals::Arrivals;
+use super::udp_arrivals::{AGAIN, Arrivals, FIRST, no_data};
 use super::udp_end;
 use super::udp_layout::{DATAGRAM_BYTES, LAYOUT, UNPACED_BPS, wall_us};
 use crate::context::Context;
@@ -81,6 +84,8 @@ struct Test<'a> {
     sender: UdpSender,
     endpoint: Endpoint,
     sent_rows: SentRows,
+    /// What proves the own address to a server that wants that.
+    cookie: Option<u64>,
 }
 
 impl<'a> Test<'a> {
@@ -109,7 +114,7 @@ impl<'a> Test<'a> {
         let mut endpoint = Endpoint::with_layout(request.clone(), LAYOUT, plan.cpu);
         endpoint.begin_with(&sender.head());
         let sent_rows = SentRows::default();
-        Ok(Self { plan, server, request, mode, sender, endpoint, sent_rows })
+        Ok(Self { plan, server, request, mode, sender, endpoint, sent_rows, cookie: None })
     }
 
     fn measure(
@@ -123,10 +128,11 @@ impl<'a> Test<'a> {
         account.size_bytes = self.request.size_bytes;
         account.planned_ns = self.request.planned_span().map(|span| span.as_nanos() as u64);
         self.open_streams(context, account)?;
+        let asked = self.prove(context.stop.clone())?;
         let started = self.endpoint.start_receivers();
         started.map_err(|error| crate::failure::system(&error))?;
         account.begin = monotonic();
-        self.ask(&(0..self.request.streams).collect::<Vec<_>>());
+        self.ask(&(asked..self.request.streams).collect::<Vec<_>>());
         let started = self.endpoint.start_senders(account.begin);
         started.map_err(|error| crate::failure::system(&error))?;
         let result = self.follow(context, account);
@@ -183,18 +189,46 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
+    /// Asks a server that is to send for its cookie, on the first stream. A server of iperf begins
+    /// to send instead, and what came stays where it is. Returns how many streams are asked.
+    fn prove(&mut self, stop: Stop) -> Result<u16, Failure> {
+        if self.mode != Mode::Reverse {
+            return Ok(0);
+        }
+        let deadline = monotonic() + FIRST;
+        while monotonic() < deadline && !stop.asked() {
+            self.ask(&[0]);
+            let Some(socket) = self.endpoint.sockets().next() else { break };
+            if !readable(socket, AGAIN).unwrap_or(false) {
+                continue;
+            }
+            let mut first = [0; PROOF_BYTES];
+            match socket.peek_from(&mut first) {
+                Ok(Some((length, _))) => {
+                    self.cookie = answered_cookie(&first[..length]);
+                    let asked = if self.cookie.is_some() { 0 } else { 1 };
+                    return Ok(asked);
+                }
+                // A refusal is told at once; the server may be there a moment later.
+                _ => sleep(AGAIN),
+            }
+        }
+        Err(no_data(self.server))
+    }
+
     /// Sends the datagram that makes a server send, where a stream sends nothing else.
     fn ask(&self, flows: &[u16]) {
         if self.mode != Mode::Reverse {
             return;
         }
-        let size = (self.request.size_bytes as usize).max(FIRST_BYTES_MIN);
+        let size = (self.request.size_bytes as usize).max(PROOF_BYTES);
         let streams = self.endpoint.sockets().zip(0..);
         for (socket, flow) in streams.filter(|(_, flow)| flows.contains(flow)) {
             let header = self.sender.header();
             let amount = amount(self.request, flow).unwrap_or(header.amount);
             let mut sender = UdpSender::new(ClientHeader { amount, ..header });
             let mut datagram = sender.buffer(size);
+            put_cookie(&mut datagram, self.cookie.unwrap_or(0));
             sender.stamp(&mut datagram, wall_us(monotonic()));
             // One that is lost is sent again while nothing comes.
             let _ = socket.send(&datagram);
@@ -266,7 +300,7 @@ impl<'a> Test<'a> {
             ends.for_each(|(socket, sent)| udp_end::tell(socket, sent, about, 1));
             return Vec::new();
         }
-        ends.map(|(socket, sent)| udp_end::ask_report(socket, sent, about)).collect()
+        udp_end::ask_reports(&ends.collect::<Vec<_>>(), about, u64::MAX)
     }
 }
 

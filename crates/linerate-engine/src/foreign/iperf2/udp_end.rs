@@ -1,12 +1,13 @@
 //! The end of a UDP test, by the side that sent: said until the other side reports, or told a few
 //! times to one that makes no report; and the beginning of a stream to one that may not listen yet.
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_proto::iperf2::{Layout, REPORT_BYTES, Stamp, UdpReport};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::DatagramSocket;
-use linerate_sys::poll::readable;
+use linerate_sys::poll::{any_readable, readable};
 
 use super::udp_layout::wall_us;
 
@@ -31,39 +32,60 @@ fn number_after(sent: u64) -> i64 {
     i64::try_from(sent).unwrap_or(i64::MAX - (1 << 20)) + 1
 }
 
-/// Says the end after `sent` datagrams until the report comes; each time has the next number.
-pub(super) fn ask_report(
-    socket: &DatagramSocket,
-    sent: u64,
+/// Says the end of streams, each after `sent` datagrams and at most `most` times, until their
+/// reports come; each time has the next number. All are asked together, so that none waits for
+/// another's.
+pub(super) fn ask_reports(
+    streams: &[(&DatagramSocket, u64)],
     (head, size): (&[u8], usize),
-) -> Option<UdpReport> {
+    mut most: u64,
+) -> Vec<Option<UdpReport>> {
     let mut datagram = datagram(head, size);
     let deadline = monotonic() + REPORT_TIMEOUT;
-    let mut number = number_after(sent);
-    while monotonic() < deadline {
-        Stamp { number: -number, sent_us: wall_us(monotonic()) }.write(&mut datagram);
-        number += 1;
-        // One that is refused or finds no room is said again.
-        let _ = socket.send(&datagram);
-        if !readable(socket, AGAIN).unwrap_or(false) {
-            continue;
+    let mut reports = vec![None; streams.len()];
+    let (mut again, mut next) = (0, monotonic());
+    while monotonic() < deadline && reports.iter().any(Option::is_none) {
+        let waiting = || streams.iter().zip(&reports).filter(|(_, report)| report.is_none());
+        // A port that refuses is no reason to ask it faster.
+        if most > 0 && monotonic() >= next {
+            most -= 1;
+            next = monotonic() + AGAIN;
+            for ((socket, sent), _) in waiting() {
+                let number = number_after(*sent) + again;
+                Stamp { number: -number, sent_us: wall_us(monotonic()) }.write(&mut datagram);
+                // One that is refused or finds no room is said again.
+                let _ = socket.send(&datagram);
+            }
+            again += 1;
         }
-        let mut answer = [0; REPORT_BYTES];
-        if let Ok(Some((length, _))) = socket.receive_from(&mut answer)
-            && let Some(report) = UdpReport::parse(&answer[..length])
-        {
-            return Some(report);
+        let fds: Vec<_> = waiting().map(|((socket, _), _)| socket.as_fd()).collect();
+        // A failed wait is a look without reports.
+        let _ = any_readable(&fds, next.since(monotonic()).max(AGAIN / 10));
+        for ((socket, _), report) in streams.iter().zip(&mut reports) {
+            *report = report.take().or_else(|| report_of(socket));
         }
     }
-    None
+    reports
+}
+
+/// The report that came on a socket, if one did.
+fn report_of(socket: &DatagramSocket) -> Option<UdpReport> {
+    let mut answer = [0; REPORT_BYTES];
+    // An error is that of an end that was refused.
+    let (length, _) = socket.receive_from(&mut answer).ok()??;
+    UdpReport::parse(&answer[..length])
 }
 
 /// Sends the first datagram to a client that listens from a thread of its own, which may come to it
-/// later than its header comes here: one that is refused is sent again for a while.
-pub(super) fn begin(socket: &DatagramSocket, (head, size): (&[u8], usize)) {
+/// later than its header comes here: one that is refused is sent again for a while, in all `most`
+/// times at most.
+pub(super) fn begin(socket: &DatagramSocket, (head, size): (&[u8], usize), most: u64) {
     let mut datagram = datagram(head, size);
     let deadline = monotonic() + LISTENING;
-    while monotonic() < deadline {
+    for _ in 0..most {
+        if monotonic() >= deadline {
+            return;
+        }
         Stamp { number: 1, sent_us: wall_us(monotonic()) }.write(&mut datagram);
         // A refusal is told by this call or, once it has arrived, by the next one.
         let sent = socket.send(&datagram).is_ok();
@@ -76,7 +98,7 @@ pub(super) fn begin(socket: &DatagramSocket, (head, size): (&[u8], usize)) {
 }
 
 /// Tells the end after `sent` datagrams, `times` times with one number.
-pub(super) fn tell(socket: &DatagramSocket, sent: u64, (head, size): (&[u8], usize), times: u32) {
+pub(super) fn tell(socket: &DatagramSocket, sent: u64, (head, size): (&[u8], usize), times: u64) {
     let mut datagram = datagram(head, size);
     for time in 0..times {
         if time > 0 {

@@ -16,7 +16,8 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::poll::readable;
 
-use super::udp_session::{BUFFER_BYTES_MAX, Session, UdpSeen, UdpServing};
+use super::udp_session::{BUFFER_BYTES_MAX, First, Session, UdpSeen, UdpServing};
+use super::udp_trust::Proof;
 use crate::throughput::Permit;
 
 /// Clients at once.
@@ -128,7 +129,7 @@ impl Door<'_, '_> {
         if self.refused.contains_key(&peer) {
             return;
         }
-        if let Err(failure) = self.open(peer, datagram, now) {
+        if let Err(failure) = self.open((peer, from), datagram, now) {
             if self.refused.len() < CLIENTS_MAX {
                 self.refused.insert(peer, now);
             }
@@ -137,13 +138,24 @@ impl Door<'_, '_> {
     }
 
     /// A new client, by its first datagram.
-    fn open(&mut self, peer: SocketAddr, datagram: &[u8], now: MonoTime) -> Result<(), Failure> {
+    fn open(
+        &mut self,
+        (peer, from): (SocketAddr, SocketAddr),
+        datagram: &[u8],
+        now: MonoTime,
+    ) -> Result<(), Failure> {
         if self.sessions.len() >= CLIENTS_MAX {
             let reason = format!("{CLIENTS_MAX} clients are there");
             return Err(Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason));
         }
-        let local = self.local_for(peer);
-        let (session, permit) = Session::open(datagram, (peer, local), self.serving, now)?;
+        let proof = self.serving.trust.proof(peer.ip(), datagram, now);
+        if let Proof::Ask(answer) = &proof {
+            // The client asks again where it is lost or finds no room.
+            let _ = self.ear.socket.send_to(answer, from);
+            return Ok(());
+        }
+        let first = First { datagram, peer, proven: proof == Proof::Given, at: now };
+        let (session, permit) = Session::open(&first, self.local_for(peer), self.serving)?;
         let session = Arc::new(session);
         self.sessions.insert(peer, Arc::clone(&session));
         self.sort(&session, peer);

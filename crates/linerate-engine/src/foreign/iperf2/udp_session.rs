@@ -18,6 +18,7 @@ use linerate_sys::stop::Stop;
 use super::udp_back::{Back, UdpSentBack};
 use super::udp_layout::{sending, wall_us};
 use super::udp_tally::{Tally, UdpCounted};
+use super::udp_trust::{Reach, UdpTrust};
 use crate::throughput::{Admission, Demand, Permit};
 
 /// Room for what arrives while the thread does something else.
@@ -43,8 +44,10 @@ pub struct UdpServing<'a> {
     pub aside: UdpAside<'a>,
     /// Time between two looks of the watcher; none for no looks.
     pub interval: Option<Duration>,
-    /// Data goes to any address that asks for it. Otherwise only to private ones, because the
-    /// address of a datagram is easily forged.
+    /// Who is sent what it asks for, although the address of a datagram is easily forged.
+    pub trust: &'a UdpTrust,
+    /// Clients that prove no address and are not trusted are sent in proportion to what comes from
+    /// them, wherever they are. Otherwise only to private addresses.
     pub sends_anywhere: bool,
 }
 
@@ -131,29 +134,41 @@ pub(super) struct Session {
     tally: Mutex<Tally>,
     socket: DatagramSocket,
     peer: SocketAddr,
+    /// How much it may be sent.
+    reach: Reach,
     over: AtomicBool,
+}
+
+/// A client's first datagram.
+pub(super) struct First<'a> {
+    pub(super) datagram: &'a [u8],
+    pub(super) peer: SocketAddr,
+    /// The address is true.
+    pub(super) proven: bool,
+    pub(super) at: MonoTime,
 }
 
 impl Session {
     /// A new client, by its first datagram; the place among the tests goes to its thread.
     pub(super) fn open(
-        datagram: &[u8],
-        (peer, local): (SocketAddr, SocketAddr),
+        first: &First<'_>,
+        local: SocketAddr,
         serving: &UdpServing<'_>,
-        now: MonoTime,
     ) -> Result<(Self, Permit), Failure> {
-        let mut tally = Tally::of(datagram, now);
-        tally.take(datagram, now, wall_us(now));
+        let (peer, now) = (first.peer, first.at);
+        let mut tally = Tally::of(first.datagram, now);
+        tally.take(first.datagram, now, wall_us(now));
         let fail = |reason: String| {
             Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason)
         };
         let mut demand = Demand { streams: 1, planned: None };
+        let mut reach = Reach::Whole;
         if let Some(header) = tally.header().filter(|header| header.mode != Mode::Forward) {
-            if !serving.sends_anywhere && !is_near(peer.ip()) {
-                let reason = "iperf 2's UDP proves no address, so data goes to private ones alone";
-                return Err(fail(reason.to_owned()).advise("`linerate iperf -s -u` sends to any"));
-            }
             let request = sending(&header)?;
+            if !first.proven {
+                let bps = request.pace_bps.unwrap_or(u64::MAX);
+                reach = reach_of(peer, &header, bps, serving)?;
+            }
             demand.planned = request.planned_span();
             demand.streams = if header.mode == Mode::Reverse { 1 } else { 2 };
         }
@@ -172,7 +187,7 @@ impl Session {
             .and_then(|socket| socket.connect(peer).map(|()| socket))
             .map_err(|error| crate::failure::system(&error))?;
         let over = AtomicBool::new(false);
-        Ok((Self { tally: Mutex::new(tally), socket, peer, over }, permit))
+        Ok((Self { tally: Mutex::new(tally), socket, peer, reach, over }, permit))
     }
 
     /// The client's own socket.
@@ -272,9 +287,10 @@ impl<'scope> Turn<'_, 'scope, '_> {
         loop {
             self.receive(&mut batch);
             let now = monotonic();
+            // Looked at first: what waits for the client's end begins with it.
+            let over = self.receiving_is_over(now);
             self.send()?;
             self.look(now);
-            let over = self.receiving_is_over(now);
             match &self.back {
                 Sending::Not if over => return Ok(None),
                 Sending::Done(sent) if over => return Ok(Some(*sent)),
@@ -313,8 +329,7 @@ impl<'scope> Turn<'_, 'scope, '_> {
             return true;
         }
         let tally = self.session.lock();
-        let ended = tally.ended() && !(self.is_trade_off() && matches!(self.back, Sending::Not));
-        ended || now.since(tally.last) >= SILENCE_MAX || self.serving.stop.asked()
+        tally.ended() || now.since(tally.last) >= SILENCE_MAX || self.serving.stop.asked()
     }
 
     /// A client that sends, too, fell silent before it was done.
@@ -322,10 +337,6 @@ impl<'scope> Turn<'_, 'scope, '_> {
         let sends = self.header.is_some_and(|header| header.mode != Mode::Reverse);
         let tally = self.session.lock();
         sends && !tally.ended() && monotonic().since(tally.last) >= SILENCE_MAX
-    }
-
-    fn is_trade_off(&self) -> bool {
-        self.header.is_some_and(|header| header.mode == Mode::TradeOff)
     }
 
     /// Begins, follows and ends what is sent.
@@ -340,7 +351,10 @@ impl<'scope> Turn<'_, 'scope, '_> {
             Sending::Now(back) if back.is_done() => {
                 Sending::Ending(self.scope.spawn(move || back.finish()))
             }
-            Sending::Now(back) => {
+            Sending::Now(mut back) => {
+                let came = self.session.lock().came(monotonic());
+                let size = back.size_bytes().into();
+                self.session.reach.granted(came, size).into_iter().for_each(|all| back.grant(all));
                 if self.refusals >= REFUSALS_MAX || self.is_gone() {
                     back.stop();
                 }
@@ -358,16 +372,23 @@ impl<'scope> Turn<'_, 'scope, '_> {
     fn begin(&self) -> Result<Sending<'scope>, Failure> {
         let Some(header) = &self.header else { return Ok(Sending::Not) };
         let session = self.session;
+        let came = session.lock().came(monotonic());
+        if header.mode == Mode::TradeOff && !came.ended {
+            return Ok(Sending::Not);
+        }
+        let size = sending(header)?.size_bytes;
+        let Some(bounds) = session.reach.bounds(came, size.into()) else {
+            return Ok(Sending::Not);
+        };
         match header.mode {
             Mode::Reverse | Mode::FullDuplex => {
                 let own = session.socket.try_clone();
                 let own = own.map_err(|error| crate::failure::system(&error))?;
-                Back::on(own, header).map(Sending::Now)
+                Back::on(own, header, bounds).map(Sending::Now)
             }
-            Mode::TradeOff if !session.lock().ended() => Ok(Sending::Not),
             Mode::Dual | Mode::TradeOff => {
                 let (peer, header) = (session.peer, *header);
-                Ok(Sending::Opening(self.scope.spawn(move || Back::to(peer, &header))))
+                Ok(Sending::Opening(self.scope.spawn(move || Back::to(peer, &header, bounds))))
             }
             Mode::Forward => Ok(Sending::Not),
         }
@@ -403,6 +424,31 @@ impl<'scope> Turn<'_, 'scope, '_> {
     }
 }
 
+/// How much a client may be sent that proves no address and asks for `bps`.
+fn reach_of(
+    peer: SocketAddr,
+    header: &ClientHeader,
+    bps: u64,
+    serving: &UdpServing<'_>,
+) -> Result<Reach, Failure> {
+    if let Some(reach) = serving.trust.of(peer.ip(), bps, header.threads) {
+        return Ok(reach);
+    }
+    let fail = |reason: &str| {
+        let failure = Failure::new(Fault::PeerRefused, "send UDP to", peer.to_string(), reason);
+        failure.advise("permit its network by --udp-reverse-to; linerate's client needs no permit")
+    };
+    if header.mode == Mode::Reverse {
+        return Err(fail(
+            "one datagram of iperf's -R proves no address, and nobody answers for it",
+        ));
+    }
+    if !serving.sends_anywhere && !is_near(peer.ip()) {
+        return Err(fail("iperf 2's UDP proves no address, so data goes to private ones alone"));
+    }
+    Ok(Reach::Mirrored)
+}
+
 /// Whether an address is of the loopback, a private network (RFC 1918, RFC 4193), the link
 /// (RFC 3927, RFC 4291) or a provider's own (RFC 6598).
 fn is_near(address: IpAddr) -> bool {
@@ -419,6 +465,62 @@ fn is_near(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Everybody;
+
+    impl Admission for Everybody {
+        fn admit(
+            &self,
+            _: &Demand,
+            _: SocketAddr,
+        ) -> Result<Permit, linerate_proto::native::Refuse> {
+            Ok(Permit(Box::new(())))
+        }
+
+        fn duration_max(&self) -> Duration {
+            Duration::from_secs(1)
+        }
+    }
+
+    #[test]
+    fn without_proof_private_addresses_get_what_they_bring_and_strangers_nothing() {
+        let stop = Stop::new();
+        let trust = UdpTrust::default().and(&["203.0.113.0/24=1M".parse().expect("a network")]);
+        let reach = |peer: &str, mode, sends_anywhere| {
+            let serving = UdpServing {
+                admission: &Everybody,
+                stop: &stop,
+                watch: &|_, _| {},
+                aside: &|_, _| false,
+                interval: None,
+                trust: &trust,
+                sends_anywhere,
+            };
+            let header = ClientHeader::new(mode, linerate_proto::iperf2::Amount::Bytes(1));
+            let peer = SocketAddr::new(peer.parse().expect("an address"), 5001);
+            match reach_of(peer, &header, 5_000, &serving) {
+                Ok(Reach::Whole) => "whole",
+                Ok(Reach::Mirrored) => "mirrored",
+                Ok(Reach::Capped(_)) => "capped",
+                Err(_) => "refused",
+            }
+        };
+        for (peer, mode, anywhere, expected) in [
+            ("192.168.1.1", Mode::FullDuplex, false, "mirrored"),
+            ("192.168.1.1", Mode::Dual, false, "mirrored"),
+            ("192.168.1.1", Mode::Reverse, false, "refused"),
+            ("192.168.1.1", Mode::Reverse, true, "refused"),
+            ("198.51.100.7", Mode::FullDuplex, false, "refused"),
+            ("198.51.100.7", Mode::Dual, false, "refused"),
+            ("198.51.100.7", Mode::FullDuplex, true, "mirrored"),
+            ("198.51.100.7", Mode::Reverse, true, "refused"),
+            ("203.0.113.9", Mode::Reverse, false, "capped"),
+            ("203.0.113.9", Mode::Dual, false, "capped"),
+            ("127.0.0.1", Mode::Reverse, false, "whole"),
+        ] {
+            assert_eq!(reach(peer, mode, anywhere), expected, "{peer} {mode:?} {anywhere}");
+        }
+    }
 
     #[test]
     fn private_addresses_are_near_and_public_ones_are_not() {

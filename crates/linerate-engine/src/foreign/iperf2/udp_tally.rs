@@ -1,13 +1,20 @@
 //! What came from one address to the UDP port that iperf 2 and ttcp share, and the answer to its
 //! end.
 
+use std::time::Duration;
+
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{ClientHeader, UdpReceiver, UdpReport, UdpTaken};
 use linerate_proto::ttcp;
 
+use super::udp_trust::Came;
+
 /// Counts the datagrams of one sender.
 pub(super) struct Tally {
     machine: Machine,
+    /// All that came, and all that was answered.
+    came_bytes: u64,
+    answered_bytes: u64,
     pub(super) begin: MonoTime,
     pub(super) last: MonoTime,
 }
@@ -44,27 +51,38 @@ impl Tally {
         } else {
             Machine::Iperf(Box::default())
         };
-        Self { machine, begin: now, last: now }
+        Self { machine, came_bytes: 0, answered_bytes: 0, begin: now, last: now }
     }
 
     /// Takes a datagram that came at `now`, `wall_us` by the wall clock; the answer, where it ends
     /// the test.
     pub(super) fn take(&mut self, datagram: &[u8], now: MonoTime, wall_us: u64) -> Option<Vec<u8>> {
         self.last = now;
+        self.came_bytes += datagram.len() as u64;
         match &mut self.machine {
             Machine::Iperf(receiver) => {
                 if receiver.take(datagram, datagram.len(), wall_us) != UdpTaken::End {
                     return None;
                 }
                 let report = receiver.report();
-                // Never more to an address than came from it.
-                (receiver.counts().bytes >= report.len() as u64).then_some(report)
+                // Never more to an address than came from it, however often it ends.
+                let answered = self.answered_bytes + report.len() as u64;
+                let earned = answered <= self.came_bytes;
+                earned.then(|| self.answered_bytes = answered).map(|()| report)
             }
             Machine::Ttcp(receiver, ended) => {
                 *ended |= receiver.take(datagram.len()) == ttcp::Received::End;
                 None
             }
         }
+    }
+
+    /// What came until `now`.
+    pub(super) fn came(&self, now: MonoTime) -> Came {
+        let ended = self.ended();
+        let until = if ended { self.last } else { now };
+        let span = Duration::from_nanos(until.nanos_since(self.begin));
+        Came { bytes: self.came_bytes, span, ended }
     }
 
     /// Whether the sender has said that it is done.

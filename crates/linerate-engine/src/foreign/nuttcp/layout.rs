@@ -1,7 +1,7 @@
 //! Datagrams of nuttcp in the loops of this program. A datagram has no number: it says how many
 //! bytes were sent with it, and all have one length.
 //!
-//! The times in it are not read: versions before 7.0.1 leave what was there before.
+//! The times in it are not read here: a transmitter writes them for one-way delays alone.
 
 use linerate_core::time::MonoTime;
 use linerate_proto::nuttcp::{announced, stamp};
@@ -30,7 +30,8 @@ fn write(datagram: &mut [u8], leaving: Leaving, _tag: u16) {
     stamp(datagram, wall_us(leaving.at), sent);
 }
 
-fn wall_us(at: MonoTime) -> u64 {
+/// The wall clock at a time of the monotonic one.
+pub(super) fn wall_us(at: MonoTime) -> u64 {
     let ns = at.nanos().cast_signed().saturating_add(realtime_offset_ns());
     ns.cast_unsigned() / 1000
 }

@@ -362,5 +362,6 @@ fn report(about: Vec<String>, reports: &[EndReport], role: Role) -> Report {
         cpu_s: (cpu(|end| end.cpu_user_ns), cpu(|end| end.cpu_system_ns)),
         calls: ends.iter().map(|end| end.io_calls).sum(),
         retransmits: if role == Role::Transmitter { retransmits } else { None },
+        arrivals: None,
     }
 }

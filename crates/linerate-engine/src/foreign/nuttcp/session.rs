@@ -33,6 +33,10 @@ pub struct Extras<'a> {
     pub intervals: bool,
     /// A server that transmits keeps its pace from write to write (`-Ri`).
     pub instant: bool,
+    /// A server that receives tells its jitter: what `-j` shows of it, 0 for nothing.
+    pub jitter: u8,
+    /// The same of one-way delays (`-o`).
+    pub delay: u8,
     /// Told of the intervals.
     pub told: &'a mut ToldInterval<'a>,
 }
@@ -40,7 +44,7 @@ pub struct Extras<'a> {
 impl<'a> Extras<'a> {
     /// Nothing beside the plan.
     pub fn none(told: &'a mut ToldInterval<'a>) -> Self {
-        Self { data_port: None, intervals: false, instant: false, told }
+        Self { data_port: None, intervals: false, instant: false, jitter: 0, delay: 0, told }
     }
 }
 

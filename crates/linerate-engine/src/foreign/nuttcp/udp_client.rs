@@ -15,7 +15,7 @@ use linerate_core::time::MonoTime;
 use linerate_proto::native::{EndReport, Token, UdpCounts, UdpRequest, UdpSample, UdpSent};
 use linerate_proto::nuttcp::{
     BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, PORT, Parameters, Summary, UNLIMITED,
-    UNTIL_TIMEOUT, UdpMark, is_swapped,
+    UNTIL_TIMEOUT, UdpMark, Version, is_swapped,
 };
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
@@ -89,7 +89,13 @@ fn measure_with(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<Summary, Failure> {
+    // Jitter is that of single datagrams, each at its own time.
+    let alone = UdpRequest { joined: request.joined && extras.jitter == 0, ..request.clone() };
+    let request = &alone;
     check(request)?;
+    if extras.jitter > 0 || extras.delay > 0 {
+        check_times(request)?;
+    }
     account.ends.push(crate::environment::local_end(Some(server.ip())));
     account.witness = Some(Witness::begin(server.ip()));
     account.size_bytes = request.size_bytes;
@@ -100,7 +106,8 @@ fn measure_with(
     let socket = open_socket(request, local).map_err(system)?;
     let up = request.directions == TcpDirections::Up;
     let mut parameters = parameters(plan, request);
-    parameters.instant = extras.instant;
+    parameters.instant = extras.instant || extras.jitter > 0;
+    (parameters.jitter, parameters.delay) = (extras.jitter, extras.delay);
     parameters.port = match extras.data_port {
         Some(port) if up => port,
         _ if up => PORT,
@@ -117,6 +124,11 @@ fn measure_with(
     tcp::notice_vanished_peer(&control, SERVER_VANISHED);
     let mut session = Session::new(control, extras.told);
     let version = session.greet(context)?;
+    if (extras.jitter > 0 || extras.delay > 0) && version < Version(7, 0, 1) {
+        let reason = format!("version {version} has none, 7.0.1 is the first that does");
+        let failure = Failure::new(Fault::PeerIncompatible, "ask nuttcp for", "jitter", reason);
+        return Err(failure.advise("leave out -j and -o"));
+    }
     account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
     session.ask(&parameters.to_line(version), context)?;
     let endpoint = Endpoint::with_layout(request.clone(), NATIVE, plan.cpu);
@@ -150,6 +162,21 @@ fn check(request: &UdpRequest) -> Result<(), Failure> {
     let down = request.directions == TcpDirections::Down;
     if down && request.size_bytes < NUMBERED_BYTES_MIN {
         return refuse("datagrams below 32 bytes are not counted", "give -l 32 or more");
+    }
+    Ok(())
+}
+
+/// What its measure of jitter and of delays has a place for.
+fn check_times(request: &UdpRequest) -> Result<(), Failure> {
+    let refuse = |reason: &str, advice: &str| {
+        let failure = Failure::new(Fault::Usage, "ask nuttcp for", "jitter", reason);
+        Err(failure.advise(advice))
+    };
+    if request.directions != TcpDirections::Up {
+        return refuse("only a server that receives tells it", "leave out -r, or -j and -o");
+    }
+    if request.pace_bps.is_none() {
+        return refuse("it is that of a pace, and there is none", "give a rate by -R");
     }
     Ok(())
 }

@@ -11,8 +11,9 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::native::{Token, UdpRequest};
 use linerate_proto::nuttcp::{
-    BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, FORMAT_PARSE, Interval, Parameters, Report, Role,
-    ServerMachine, UNTIL_TIMEOUT, UdpMark, UdpReceiver, report_lines,
+    Arrivals, BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, FORMAT_PARSE, IN_ORDER, Interval,
+    Parameters, Report, Role, ServerMachine, Timed, UNTIL_TIMEOUT, UdpMark, UdpReceiver,
+    report_lines, sent_us,
 };
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch, any_local};
@@ -21,7 +22,7 @@ use linerate_sys::tcp;
 use linerate_sys::thread::{ThreadCost, cost};
 
 use super::data_ports::{DataPorts, Stream, UdpTurn};
-use super::layout::NATIVE;
+use super::layout::{NATIVE, wall_us};
 use super::server::{STREAMS, Session};
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::foreign::serve::{IDLE, Serving};
@@ -202,7 +203,8 @@ fn udp_request(parameters: &Parameters) -> UdpRequest {
         pace_bps: parameters.pace_bps(),
         window_bytes: Some(parameters.window).filter(|window| *window > 0),
         dscp: Some(parameters.tos >> 2).filter(|dscp| *dscp > 0),
-        joined: true,
+        // Whoever asks for jitter wants to see each datagram leave at its own time.
+        joined: parameters.jitter == 0,
         search: None,
         taken_singly: false,
     }
@@ -238,6 +240,10 @@ struct Count {
     last: MonoTime,
     end: Option<MonoTime>,
     over: bool,
+    /// Times of arrivals, for a client that asks for them: jitter and one-way delay, each with
+    /// what is to be shown of it.
+    arrivals: Option<Arrivals>,
+    shown: (u8, u8),
     /// Time, bytes and announced bytes at the end of the last interval.
     told: Option<(MonoTime, u64, u64)>,
 }
@@ -260,14 +266,23 @@ impl Receiving {
                 last: now,
                 end: None,
                 over: false,
+                arrivals: (parameters.jitter > 0 || parameters.delay > 0)
+                    .then(|| Arrivals::paced(parameters.gap_ms())),
+                shown: (parameters.jitter, parameters.delay),
                 told: None,
             },
         }
     }
 
     fn add(&mut self, stream: Stream) {
-        stream.socket.join_receives();
-        stream.first.iter().for_each(|datagram| self.count.take(datagram, monotonic()));
+        match self.count.arrivals {
+            // Each has a time of its own then.
+            Some(_) => stream.socket.note_arrivals(),
+            None => drop(stream.socket.join_receives()),
+        }
+        let now = monotonic();
+        let now = (now, wall_us(now) * 1000);
+        stream.first.iter().for_each(|datagram| self.count.take(datagram, now));
         self.streams.push(stream.socket);
     }
 
@@ -289,7 +304,9 @@ impl Receiving {
             self.calls += 1;
             for arrived in self.batch.arrived() {
                 let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
-                arrived.bytes.chunks(size).for_each(|datagram| self.count.take(datagram, now));
+                let wall_ns = arrived.arrived_ns.unwrap_or_else(|| wall_us(now) * 1000);
+                let at = (now, wall_ns);
+                arrived.bytes.chunks(size).for_each(|datagram| self.count.take(datagram, at));
             }
         }
         Ok(true)
@@ -310,7 +327,8 @@ impl Receiving {
         if self.count.end.is_some() || now.since(told.0) < interval {
             return None;
         }
-        Some(format!("{}\n", self.count.interval(told, now).to_line(self.parse)))
+        let row = self.count.interval(told, now).to_line(self.parse);
+        Some(format!("{row}{}\n", self.count.times(self.parse)))
     }
 
     fn report(&self, parameters: &Parameters, cost: ThreadCost) -> Report {
@@ -329,6 +347,7 @@ impl Receiving {
             cpu_s: cpu_seconds(cost.user_ns, cost.system_ns),
             calls: self.calls,
             retransmits: None,
+            arrivals: self.count.arrivals,
         }
     }
 
@@ -345,8 +364,10 @@ impl Receiving {
 }
 
 impl Count {
-    fn take(&mut self, datagram: &[u8], now: MonoTime) {
+    /// Takes a datagram that came at this time of the monotonic clock and the wall clock.
+    fn take(&mut self, datagram: &[u8], (now, wall_ns): (MonoTime, u64)) {
         self.heard = now;
+        let announced = self.receiver.announced;
         let head = if self.numbered { datagram } else { &datagram[..datagram.len().min(4)] };
         match self.receiver.take(head, datagram.len()) {
             // A mark that comes again starts nothing anew once data is there.
@@ -359,8 +380,28 @@ impl Count {
                     self.start(now);
                 }
                 self.last = now;
+                self.time(datagram, announced, wall_ns);
             }
         }
+    }
+
+    /// Notes when a datagram came; `announced` is what was before it.
+    fn time(&mut self, datagram: &[u8], announced: Option<u64>, wall_ns: u64) {
+        let Some(arrivals) = &mut self.arrivals else { return };
+        let next = announced.map(|bytes| bytes + datagram.len() as u64);
+        let in_order = next.is_none() || next == self.receiver.announced;
+        let neighbour = in_order || self.shown.0 & IN_ORDER == 0;
+        let sent_us = sent_us(datagram).filter(|_| self.shown.1 > 0);
+        arrivals.take(wall_ns, neighbour, sent_us);
+    }
+
+    /// What a row of an interval says of times.
+    fn times(&mut self, parse: bool) -> String {
+        let Some(arrivals) = &mut self.arrivals else { return String::new() };
+        let (jitter, delay) =
+            (std::mem::take(&mut arrivals.jitter_row), std::mem::take(&mut arrivals.delay_row));
+        let columns = jitter.columns(Timed::Jitter, self.shown.0, parse);
+        columns + &delay.columns(Timed::Delay, self.shown.1, parse)
     }
 
     fn start(&mut self, now: MonoTime) {
@@ -402,6 +443,7 @@ fn transmitted(parameters: &Parameters, end: &FlowEnd) -> Report {
         cpu_s: cpu_seconds(end.cpu_user_ns, end.cpu_system_ns),
         calls: end.io_calls,
         retransmits: None,
+        arrivals: None,
     }
 }
 

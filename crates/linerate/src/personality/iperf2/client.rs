@@ -12,17 +12,18 @@ use linerate_engine::foreign::iperf2::{Return, run_with_return};
 use linerate_engine::throughput;
 use linerate_sys::stop::Stop;
 
+use super::enhanced::{self, Sender};
 use super::lines::{self, Format, HEAD, RULER};
 use super::{Asked, Ways, server};
 use crate::command::measure::tool;
 use crate::output;
-use crate::personality::listening;
+use crate::personality::{listening, together};
 
 /// Measures and prints.
 pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
     let plan = plan(asked);
     let stop = listening::until_interrupted()?;
-    let printer = Mutex::new(Printer { asked, streams: Vec::new(), headed: false });
+    let printer = Mutex::new(Printer { asked, streams: Vec::new(), headed: None });
     let mut watch = |event: &Event| lock(&printer).event(event);
     let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
     let record = match asked.ways {
@@ -46,7 +47,7 @@ fn with_return(
     let giving_up = listening.clone();
     std::thread::scope(|scope| {
         let receiving = scope.spawn(|| {
-            listening::serve(&listener, &giving_up, true, &|stream, _| {
+            listening::serve(&listener, &giving_up, Some(1), &|stream, _| {
                 server::answer(stream, asked, &stop, "*");
             })
         });
@@ -101,7 +102,8 @@ fn plan(asked: &Asked) -> TcpPlan {
 struct Printer<'a> {
     asked: &'a Asked,
     streams: Vec<StreamOpened>,
-    headed: bool,
+    /// The head above the last row.
+    headed: Option<&'static str>,
 }
 
 impl Printer<'_> {
@@ -149,6 +151,10 @@ impl Printer<'_> {
             .map_or_else(|| "default".to_owned(), |asked| format!("WARNING: requested {asked}"));
         output::line(RULER);
         output::line(&format!("Client connecting to {host}, TCP port {}", self.asked.port));
+        if self.asked.enhanced {
+            let length = self.asked.length.unwrap_or(128 << 10);
+            output::line(&format!("Write buffer size: {length} Byte"));
+        }
         output::line(&format!("TCP window size: {window} ({asked})"));
         output::line(RULER);
     }
@@ -157,21 +163,39 @@ impl Printer<'_> {
         let span = (row.start_ns as f64 / 1e9, row.end_ns as f64 / 1e9);
         // With one stream its row is the sum.
         let flow = row.flow.or_else(|| (self.asked.streams == 1).then_some(0));
-        self.row((row.direction, flow), span, row.bytes);
+        self.row((row.direction, flow), span, row.bytes, (Sender::of_row(row), None));
     }
 
-    fn row(&mut self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), bytes: u64) {
+    /// A row, with what `-e` adds to it.
+    fn row(
+        &mut self,
+        (direction, flow): (Direction, Option<u16>),
+        span: (f64, f64),
+        bytes: u64,
+        (sender, reads): (Sender, Option<u64>),
+    ) {
         if self.asked.csv {
             self.csv_row((direction, flow), span, bytes);
             return;
         }
-        if !self.headed {
-            self.headed = true;
-            output::line(HEAD);
+        let sends = direction == Direction::Up;
+        let (head, columns) = match (self.asked.enhanced, sends) {
+            (false, _) => (HEAD, String::new()),
+            (true, true) => {
+                let length = self.asked.length.unwrap_or(128 << 10);
+                let sender =
+                    Sender { cwnd_bytes: sender.cwnd_bytes.filter(|_| flow.is_some()), ..sender };
+                (enhanced::SENT, enhanced::sent(sender, (bytes, length), span.1 - span.0))
+            }
+            (true, false) => (enhanced::RECEIVED, enhanced::received(reads)),
+        };
+        if self.headed.replace(head) != Some(head) {
+            output::line(head);
         }
         let star = if direction == Direction::Down { "*" } else { "" };
         let id = flow.map_or_else(|| "SUM".to_owned(), |flow| format!("{star}{}", flow + 1));
-        output::line(&lines::row(&id, span, bytes, self.asked.format));
+        let row = lines::row(&id, span, bytes, self.asked.format);
+        output::line(&format!("{row}{columns}"));
     }
 
     fn csv_row(&self, (direction, flow): (Direction, Option<u16>), span: (f64, f64), bytes: u64) {
@@ -183,7 +207,13 @@ impl Printer<'_> {
             Direction::Up => (stream.local_addr.as_str(), stream.remote_addr.as_str()),
             Direction::Down => (stream.remote_addr.as_str(), stream.local_addr.as_str()),
         };
-        output::line(&lines::csv(u32::from(flow) + 1, (sender, receiver), span, bytes));
+        output::line(&lines::csv(
+            &lines::date(span),
+            u32::from(flow) + 1,
+            (sender, receiver),
+            span,
+            bytes,
+        ));
     }
 
     /// The rows of the whole test.
@@ -201,14 +231,17 @@ impl Printer<'_> {
                 .collect();
             for (flow, end) in &ends {
                 let span = (0.0, end.span_ns as f64 / 1e9);
-                self.row((direction, Some(*flow)), span, end.bytes);
+                let added = (Sender::of_end(end), Some(end.io_calls));
+                // What was still on the way after the test's time is not of its span.
+                self.row((direction, Some(*flow)), span, end.bytes_measured, added);
             }
             if ends.len() > 1 {
-                let bytes = ends.iter().map(|(_, end)| end.bytes).sum();
-                let first = ends.iter().map(|(_, end)| end.span_start_ns).min().unwrap_or(0);
-                let last = ends.iter().map(|(_, end)| end.span_start_ns + end.span_ns).max();
-                let span_ns = last.unwrap_or(0).saturating_sub(first);
-                self.row((direction, None), (0.0, span_ns as f64 / 1e9), bytes);
+                let each = ends.iter().map(|(_, end)| Sender::of_end(end).retransmits);
+                let sender = Sender { retransmits: each.sum(), ..Sender::default() };
+                let reads = ends.iter().map(|(_, end)| end.io_calls).sum();
+                let (bytes, seconds) = together(ends.iter().map(|(_, end)| *end));
+                let added = (sender, Some(reads));
+                self.row((direction, None), (0.0, seconds), bytes, added);
             }
         }
     }

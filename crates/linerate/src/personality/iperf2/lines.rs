@@ -79,9 +79,19 @@ pub(super) fn row(id: &str, (begin_s, end_s): (f64, f64), bytes: u64, format: Fo
     )
 }
 
-/// A row of `-y C`: bytes and bit/s with the addresses, the sender's first, without a date of its
-/// own.
+/// The local date at the beginning of a row of `-y C` that ends now.
+pub(super) fn date((begin_s, end_s): (f64, f64)) -> String {
+    let now = linerate_sys::clock::wall();
+    let ahead_ms = linerate_sys::local_time::offset_seconds(now) * 1000;
+    let span_ms = ((end_s - begin_s) * 1e3) as u64;
+    let begin_ms = now.unix_millis().saturating_sub(span_ms).saturating_add_signed(ahead_ms);
+    let local = linerate_core::time::WallTime::from_unix_nanos(u128::from(begin_ms) * 1_000_000);
+    local.text("%Y%m%d%H%M%S").unwrap_or_default()
+}
+
+/// A row of `-y C`: the date, bytes and bit/s with the addresses, the sender's first.
 pub(super) fn csv(
+    date: &str,
     id: u32,
     (sender, receiver): (&str, &str),
     (begin_s, end_s): (f64, f64),
@@ -93,9 +103,9 @@ pub(super) fn csv(
     };
     let span = end_s - begin_s;
     let rate = if span > 0.0 { bytes as f64 * 8.0 / span } else { 0.0 };
-    // iperf 2.1.8 prints the epoch's first second for the date, whatever the day is.
+    // Some rows of iperf 2.1.8 have the epoch's first second for a date; 2.0 and 2.2 the day's.
     format!(
-        "19700101000000,{},{},{id},{begin_s:.1}-{end_s:.1},{bytes},{rate:.0}",
+        "{date},{},{},{id},{begin_s:.1}-{end_s:.1},{bytes},{rate:.0}",
         both(sender),
         both(receiver)
     )
@@ -142,11 +152,19 @@ mod tests {
     }
 
     #[test]
+    fn dates_have_fourteen_digits_of_this_century() {
+        let (now, hour_ago) = (date((0.0, 0.0)), date((0.0, 3600.0)));
+        assert_eq!((now.len(), hour_ago.len()), (14, 14));
+        assert!(hour_ago < now && now.as_str() > "2024", "{hour_ago} {now}");
+    }
+
+    #[test]
     fn comma_separated_rows_have_the_columns_of_the_original() {
-        let line = csv(1, ("127.0.0.1:55434", "127.0.0.1:7799"), (0.0, 1.0), 2_711_224_380);
+        let ends = ("127.0.0.1:55434", "127.0.0.1:7799");
+        let line = csv("20221103221147", 1, ends, (0.0, 1.0), 2_711_224_380);
         assert_eq!(
             line,
-            "19700101000000,127.0.0.1,55434,127.0.0.1,7799,1,0.0-1.0,2711224380,21689795040"
+            "20221103221147,127.0.0.1,55434,127.0.0.1,7799,1,0.0-1.0,2711224380,21689795040"
         );
         let line = connected("1", ("[::1]:1", "[::1]:2"), "reverse");
         assert_eq!(line, "[  1] local ::1 port 1 connected with ::1 port 2 (reverse)");

@@ -10,6 +10,7 @@ use linerate_proto::native::{EndReport, FlowSample};
 use linerate_sys::stop::Stop;
 
 use super::Asked;
+use super::enhanced::{self, Sender};
 use super::lines::{self, Format, HEAD, RULER};
 use crate::output;
 use crate::personality::listening;
@@ -27,7 +28,10 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
         output::line(&format!("TCP window size: {} ({asked})", Format::size(window)));
         output::line(RULER);
     }
-    listening::serve(&listener, &stop, false, &|stream, _| answer(stream, asked, &stop, ""))
+    listening::within(asked.serve_for, &stop, &|| false, || {
+        let most = asked.serve_clients;
+        listening::serve(&listener, &stop, most, &|stream, _| answer(stream, asked, &stop, ""))
+    })
 }
 
 /// How long a connection back may last.
@@ -39,7 +43,8 @@ pub(super) fn span(asked: &Asked) -> Duration {
 pub(super) fn answer(stream: TcpStream, asked: &Asked, stop: &Stop, star: &str) {
     static NUMBERS: AtomicU32 = AtomicU32::new(1);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    let mut client = Client { asked, number, star, streams: Vec::new(), before: Vec::new() };
+    let mut client =
+        Client { asked, number, star, streams: Vec::new(), before: Vec::new(), headed: None };
     let interval = asked.interval_s.map(Duration::try_from_secs_f64).and_then(Result::ok);
     let mut watch = |seen: &Seen<'_>| client.see(seen);
     let mut serving = Serving {
@@ -61,6 +66,8 @@ struct Client<'a> {
     /// Direction, own address, the client's.
     streams: Vec<(Direction, String, String)>,
     before: Vec<FlowSample>,
+    /// The head above the last row.
+    headed: Option<&'static str>,
 }
 
 impl Client<'_> {
@@ -81,13 +88,13 @@ impl Client<'_> {
                 if !self.asked.csv && !known {
                     let id = self.id(*direction);
                     output::line(&lines::connected(&id, (&local, &remote), ""));
-                    output::line(HEAD);
                 }
                 self.streams.push((*direction, local, remote));
             }
             Seen::Interval(samples) if self.asked.interval_s.is_some() => self.interval(samples),
             Seen::Interval(_) => {}
             Seen::Done(reports) => reports.iter().for_each(|report| self.done(report)),
+            Seen::Bounced(done) => output::line(&format!("[{:>3}] {done}", self.number)),
         }
     }
 
@@ -97,6 +104,7 @@ impl Client<'_> {
     }
 
     fn interval(&mut self, samples: &[FlowSample]) {
+        let mut rows = Vec::new();
         for sample in samples {
             let same = |other: &&FlowSample| other.direction == sample.direction;
             let before = self.before.iter().find(same);
@@ -106,17 +114,29 @@ impl Client<'_> {
             if (span.1 - span.0) * 2.0 < self.asked.interval_s.unwrap_or(0.0) {
                 continue;
             }
-            self.row(sample.direction, span, sample.bytes.saturating_sub(bytes));
+            let added = (Sender::of_sample(sample, before), None);
+            rows.push((sample.direction, span, sample.bytes.saturating_sub(bytes), added));
+        }
+        for (direction, span, bytes, added) in rows {
+            self.row(direction, span, bytes, added);
         }
         self.before = samples.to_vec();
     }
 
-    fn done(&self, report: &EndReport) {
+    fn done(&mut self, report: &EndReport) {
         let span = (0.0, report.end.span_ns as f64 / 1e9);
-        self.row(report.direction, span, report.end.bytes);
+        let added = (Sender::of_end(&report.end), Some(report.end.io_calls));
+        self.row(report.direction, span, report.end.bytes, added);
     }
 
-    fn row(&self, direction: Direction, span: (f64, f64), bytes: u64) {
+    /// A row, with what `-e` adds to it.
+    fn row(
+        &mut self,
+        direction: Direction,
+        span: (f64, f64),
+        bytes: u64,
+        (sender, reads): (Sender, Option<u64>),
+    ) {
         let stream = self.streams.iter().find(|(way, ..)| *way == direction);
         match stream.filter(|_| self.asked.csv) {
             Some((_, local, remote)) => {
@@ -125,10 +145,30 @@ impl Client<'_> {
                     Direction::Up => (remote, local),
                     Direction::Down => (local, remote),
                 };
-                output::line(&lines::csv(self.number, (sender, receiver), span, bytes));
+                output::line(&lines::csv(
+                    &lines::date(span),
+                    self.number,
+                    (sender, receiver),
+                    span,
+                    bytes,
+                ));
             }
             None => {
-                output::line(&lines::row(&self.id(direction), span, bytes, self.asked.format));
+                // The server of a client that sends is the receiver.
+                let (head, columns) = match (self.asked.enhanced, direction) {
+                    (false, _) => (HEAD, String::new()),
+                    (true, Direction::Up) => (enhanced::RECEIVED, enhanced::received(reads)),
+                    (true, Direction::Down) => {
+                        let length = self.asked.length.unwrap_or(128 << 10);
+                        let seconds = span.1 - span.0;
+                        (enhanced::SENT, enhanced::sent(sender, (bytes, length), seconds))
+                    }
+                };
+                if self.headed.replace(head) != Some(head) {
+                    output::line(head);
+                }
+                let row = lines::row(&self.id(direction), span, bytes, self.asked.format);
+                output::line(&format!("{row}{columns}"));
             }
         }
     }

@@ -10,7 +10,9 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::foreign::iperf2::{Return, UdpEar, UdpExtras, UdpSeen, UdpServing, run_udp};
+use linerate_engine::foreign::iperf2::{
+    Return, UdpEar, UdpExtras, UdpSeen, UdpServing, UdpTrust, run_udp,
+};
 use linerate_proto::iperf2::UdpReport;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
@@ -64,6 +66,7 @@ fn with_return(
         watch: &watch,
         interval: udp_server::interval(asked),
         aside: &|_, _| false,
+        trust: &UdpTrust::default(),
         sends_anywhere: false,
     };
     std::thread::scope(|scope| {
@@ -241,7 +244,7 @@ impl Printer<'_> {
             Direction::Up => (stream.local_addr.as_str(), stream.remote_addr.as_str()),
             Direction::Down => (stream.remote_addr.as_str(), stream.local_addr.as_str()),
         };
-        let of = |bytes| lines::csv(u32::from(flow) + 1, places, span, bytes);
+        let of = |bytes| lines::csv(&lines::date(span), u32::from(flow) + 1, places, span, bytes);
         output::line(&match what {
             Row::Sent(bytes, datagrams, whole) => {
                 csv_sent(of(*bytes), (!whole).then_some(*datagrams))

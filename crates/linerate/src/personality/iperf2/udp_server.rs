@@ -6,16 +6,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_core::record::Failure;
+use linerate_core::time::MonoTime;
 use linerate_engine::foreign::iperf2::{
-    UdpCounted, UdpEar, UdpMoved, UdpSeen, UdpSentBack, UdpServing,
+    UdpCounted, UdpEar, UdpMoved, UdpSeen, UdpSentBack, UdpServing, UdpTrust,
 };
 use linerate_proto::iperf2::{ClientHeader, Mode, UdpReport};
+use linerate_sys::clock::monotonic;
 
 use super::Asked;
 use super::lines::{self, Format, RULER};
 use super::udp_lines::{Received, Style, csv_received, csv_sent};
 use crate::output;
 use crate::personality::listening;
+
+/// A client that was served may say its end again for this long.
+const ENDED: Duration = Duration::from_millis(500);
 
 /// Serves until the user stops it.
 pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
@@ -31,14 +36,22 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
         output::line(RULER);
     }
     let printer = Printer::new(asked, "");
-    ear.run(&UdpServing {
-        admission: &listening::Everybody,
-        stop: &stop,
-        watch: &|peer, seen| printer.see(peer, seen),
-        interval: interval(asked),
-        aside: &|_, _| false,
-        // As the original does.
-        sends_anywhere: true,
+    // A client whose report is lost says its end again.
+    let over = || {
+        let (clients, last) = *printer.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = asked.serve_clients.is_some_and(|most| clients >= most);
+        all && last.is_some_and(|last| monotonic().since(last) >= ENDED)
+    };
+    listening::within(asked.serve_for, &stop, &over, || {
+        ear.run(&UdpServing {
+            admission: &listening::Everybody,
+            stop: &stop,
+            watch: &|peer, seen| printer.see(peer, seen),
+            interval: interval(asked),
+            aside: &|_, _| false,
+            trust: &UdpTrust::default().and(&asked.trusted),
+            sends_anywhere: true,
+        });
     });
     Ok(())
 }
@@ -64,6 +77,8 @@ pub(super) struct Printer<'a> {
     /// Before the numbers.
     star: &'static str,
     clients: Mutex<Clients>,
+    /// Clients that were served to their end, and when the last was.
+    done: Mutex<(u32, Option<MonoTime>)>,
 }
 
 #[derive(Default)]
@@ -85,7 +100,7 @@ struct Client {
 
 impl<'a> Printer<'a> {
     pub(super) fn new(asked: &'a Asked, star: &'static str) -> Self {
-        Self { asked, star, clients: Mutex::default() }
+        Self { asked, star, clients: Mutex::default(), done: Mutex::default() }
     }
 
     pub(super) fn see(&self, peer: SocketAddr, seen: &UdpSeen<'_>) {
@@ -149,6 +164,9 @@ impl<'a> Printer<'a> {
     fn done(&self, clients: &mut Clients, peer: SocketAddr, moved: &UdpMoved) {
         let Clients { by_address, headed, .. } = clients;
         let Some(client) = by_address.remove(&peer) else { return };
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        *done = (done.0 + 1, Some(monotonic()));
+        drop(done);
         let span = (0.0, moved.span_ns as f64 / 1e9);
         let mut lines = Lines { printer: self, peer, client: &client, headed };
         match moved.received {
@@ -194,7 +212,13 @@ impl Lines<'_> {
         if style.csv {
             // Who sends comes first.
             let peer = self.peer.to_string();
-            let row = lines::csv(self.client.number, (&peer, &self.client.local), span, of.bytes);
+            let row = lines::csv(
+                &lines::date(span),
+                self.client.number,
+                (&peer, &self.client.local),
+                span,
+                of.bytes,
+            );
             output::line(&csv_received(row, of));
             return;
         }
@@ -206,7 +230,13 @@ impl Lines<'_> {
         let style = self.style(false);
         if style.csv {
             let peer = self.peer.to_string();
-            let row = lines::csv(self.client.number, (&self.client.local, &peer), span, bytes);
+            let row = lines::csv(
+                &lines::date(span),
+                self.client.number,
+                (&self.client.local, &peer),
+                span,
+                bytes,
+            );
             output::line(&csv_sent(row, (!whole).then_some(datagrams)));
             return;
         }

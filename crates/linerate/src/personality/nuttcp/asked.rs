@@ -2,45 +2,88 @@
 
 use linerate_core::record::Family;
 
-use crate::personality::getopt::{self, Flag, Word};
+use linerate_proto::nuttcp::{IN_ORDER, MOST};
+
+use crate::personality::getopt::{self, Known, Part, Takes};
 
 const NO_FORK: char = '\u{1}';
+const IGNORED: char = '\u{2}';
+const IGNORED_VALUE: char = '\u{3}';
 
-const FLAGS: [Flag; 26] = [
-    ('t', "", false),
-    ('r', "", false),
-    ('S', "", false),
-    ('1', "", false),
-    ('F', "", false),
-    ('T', "", true),
-    ('n', "", true),
-    ('l', "", true),
-    ('N', "", true),
-    ('i', "", true),
-    ('P', "", true),
-    ('p', "", true),
-    ('w', "", true),
-    ('R', "", true),
-    ('f', "", true),
-    ('D', "", false),
-    ('M', "", true),
-    ('c', "", true),
-    ('v', "", false),
-    ('b', "", false),
-    ('u', "", false),
-    ('4', "", false),
-    ('6', "", false),
-    ('B', "", false),
-    ('h', "help", false),
-    (NO_FORK, "nofork", false),
+/// A flag of nuttcp; most take their value in the same word.
+struct Flag(char, &'static str, Takes);
+
+impl Known for Flag {
+    fn letter(&self) -> Option<char> {
+        Some(self.0)
+    }
+
+    fn long(&self) -> &str {
+        self.1
+    }
+
+    fn takes(&self) -> Takes {
+        self.2
+    }
+
+    fn is_alias_of(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+const FLAGS: [Flag; 40] = [
+    Flag('t', "", Takes::Nothing),
+    Flag('r', "", Takes::Nothing),
+    Flag('S', "", Takes::Maybe),
+    Flag('1', "", Takes::Nothing),
+    Flag('F', "", Takes::Nothing),
+    Flag('T', "", Takes::Value),
+    Flag('n', "", Takes::Value),
+    Flag('l', "", Takes::Value),
+    Flag('N', "", Takes::Value),
+    Flag('i', "", Takes::Value),
+    Flag('P', "", Takes::Value),
+    Flag('p', "", Takes::Value),
+    Flag('w', "", Takes::Value),
+    Flag('R', "", Takes::Value),
+    Flag('f', "", Takes::Value),
+    Flag('D', "", Takes::Nothing),
+    Flag('M', "", Takes::Value),
+    Flag('c', "", Takes::Value),
+    Flag('v', "", Takes::Maybe),
+    Flag('b', "", Takes::Nothing),
+    Flag('u', "", Takes::Maybe),
+    Flag('j', "", Takes::Maybe),
+    Flag('o', "", Takes::Maybe),
+    Flag('4', "", Takes::Nothing),
+    Flag('6', "", Takes::Nothing),
+    Flag('B', "", Takes::Nothing),
+    Flag('a', "", Takes::Maybe),
+    Flag('d', "", Takes::Nothing),
+    Flag('I', "", Takes::Value),
+    Flag('x', "", Takes::Value),
+    Flag('m', "", Takes::Maybe),
+    Flag('s', "", Takes::Nothing),
+    Flag('h', "help", Takes::Nothing),
+    Flag('V', "", Takes::Nothing),
+    Flag(NO_FORK, "nofork", Takes::Nothing),
+    Flag(IGNORED, "no3rdparty", Takes::Nothing),
+    Flag(IGNORED, "single-threaded", Takes::Nothing),
+    Flag(IGNORED, "disable-v4-mapped", Takes::Nothing),
+    Flag(IGNORED, "enable-v4-mapped", Takes::Nothing),
+    Flag(IGNORED_VALUE, "idle-data-timeout", Takes::Value),
 ];
 
 pub(super) const USAGE: &str = "\
-Usage: linerate nuttcp [-t | -r] [-u] [-T s] [-n buffers] [-l bytes] [-N streams] [-i s] [-w KB]
+Usage: nuttcp [-t | -r] [-u] [-T s] [-n buffers] [-l bytes] [-N streams] [-i s] [-w KB]
               [-R[i]rate] [-p port] [-P port] [-D] [-M bytes] [-c dscp] [-fparse] [-f-drops]
-              [-f-percentloss] [-f-retrans] [-f-rtt] [-4 | -6] [-v] host
-       linerate nuttcp -S | -1 [-P port] [--nofork]
-taken without effect: -F (over TCP the client always connects), -b, -B; not here: third parties";
+              [-f-percentloss] [-f-retrans] [-f-rtt] [-j[m][a][x][o]] [-o[m][a][x]] [-4 | -6]
+              [-v] host
+       nuttcp -S | -1 [-P port] [--nofork]
+       nuttcp -V
+-j and -o (jitter, one-way delay over UDP) are what a receiving server tells: nuttcp 7.0.1 or newer
+taken without effect: -F (over TCP the client always connects), -a -b -B -d -I -xP -xc
+--no3rdparty --single-threaded --idle-data-timeout; not here: third parties, multicast, -xt, -s";
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +95,9 @@ pub(super) struct Asked {
     pub(super) time_s: f64,
     pub(super) amount: Option<Amount>,
     pub(super) udp: bool,
+    /// What is shown of jitter and of one-way delays, 0 for nothing.
+    pub(super) jitter: u8,
+    pub(super) delay: u8,
     /// None for the usual one of TCP, or of the route over UDP.
     pub(super) length: Option<u32>,
     pub(super) streams: u16,
@@ -81,6 +127,8 @@ impl Default for Asked {
             time_s: 10.0,
             amount: None,
             udp: false,
+            jitter: 0,
+            delay: 0,
             length: None,
             streams: 1,
             interval_s: None,
@@ -144,21 +192,37 @@ impl Asked {
     }
 }
 
-/// The command line; none when it asks for help.
-pub(super) fn read(words: &[String]) -> Result<Option<Asked>, String> {
+/// What a command line wants.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Wanted {
+    Help,
+    Version,
+    Test(Box<Asked>),
+}
+
+/// The command line.
+pub(super) fn read(words: &[String]) -> Result<Wanted, String> {
     let mut asked = Asked::default();
-    for word in getopt::parse(words, &FLAGS)? {
-        match word {
-            Word::Operand(host) => asked.host = Some(host),
-            Word::Flag('h', _) => return Ok(None),
-            Word::Flag(letter, value) => take(&mut asked, letter, &value)?,
+    for part in getopt::scan(words, &FLAGS)? {
+        match part {
+            Part::Operand(host) => asked.host = Some(host),
+            Part::Flag(Flag('h', ..), _) => return Ok(Wanted::Help),
+            Part::Flag(Flag('V', ..), _) => return Ok(Wanted::Version),
+            Part::Flag(flag, value) => take(&mut asked, flag.0, &value.unwrap_or_default())?,
         }
     }
     match (asked.serves, &asked.host) {
         (true, Some(host)) => Err(format!("a server takes no host, and got '{host}'")),
         (false, None) => Err("a host is needed, or -S".to_owned()),
-        _ => Ok(Some(asked)),
+        _ => Ok(Wanted::Test(Box::new(asked))),
     }
+}
+
+/// What `-jmax` or `-oa` shows: least, mean, most, and for jitter whether neighbours alone count.
+fn shown(value: &str, usual: u8) -> u8 {
+    let of = |letter, bit| if value.contains(letter) { bit } else { 0 };
+    let three = of('m', 1) | of('a', 2) | of('x', 4);
+    if three == 0 { usual } else { three }
 }
 
 fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
@@ -208,7 +272,12 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
         'p' => asked.data_port = Some(getopt::number(letter, value)?),
         '4' => asked.family = Some(Family::V4),
         '6' => asked.family = Some(Family::V6),
-        'u' => asked.udp = true,
+        'u' => {
+            asked.udp = true;
+            if value == "u" {
+                asked.rate = Some(Rate::Unlimited);
+            }
+        }
         'D' => asked.nodelay = true,
         'M' => asked.mss = Some(getopt::number(letter, value)?),
         'c' => {
@@ -216,6 +285,22 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
             asked.dscp = Some(class).filter(|class| *class < 64);
             asked.dscp.ok_or("-c: a code point is 0 to 63")?;
         }
+        _ => take_newer(asked, letter, value)?,
+    }
+    Ok(())
+}
+
+/// Flags of nuttcp 7 and 8, and those that are not here.
+fn take_newer(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
+    match letter {
+        'j' => {
+            let in_order = if value.contains('o') { IN_ORDER } else { 0 };
+            (asked.udp, asked.jitter) = (true, shown(value, MOST) | in_order);
+        }
+        'o' => asked.delay = shown(value, 2),
+        'x' if value.starts_with('t') => return Err("-xt: use traceroute itself".to_owned()),
+        'm' => return Err("-m: multicast is not here".to_owned()),
+        's' => return Err("-s: no data of standard streams, leave it out".to_owned()),
         _ => {}
     }
     Ok(())
@@ -229,7 +314,7 @@ fn format_option(asked: &mut Asked, value: &str) -> Result<(), String> {
         "-percentloss" => asked.hidden.percent = true,
         "-retrans" => asked.hidden.retransmits = true,
         "-rtt" => asked.hidden.rtt = true,
-        "-beta" => {}
+        "-beta" | "-cwnd" => {}
         other => return Err(format!("-f{other}: this format is not here, see -h")),
     }
     Ok(())
@@ -257,7 +342,11 @@ mod tests {
     use super::*;
 
     fn asked(line: &str) -> Result<Option<Asked>, String> {
-        read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        read(&words).map(|wanted| match wanted {
+            Wanted::Test(asked) => Some(*asked),
+            Wanted::Help | Wanted::Version => None,
+        })
     }
 
     #[test]
@@ -324,6 +413,28 @@ mod tests {
                     ..Asked::default()
                 },
             ),
+            (
+                "-j -o -T 2 -T5 -R10m -xP1 -I x -a h",
+                Asked {
+                    udp: true,
+                    jitter: 4,
+                    delay: 2,
+                    time_s: 5.0,
+                    rate: Some(Rate::BitsPerSecond(10_000_000)),
+                    host: Some("h".to_owned()),
+                    ..Asked::default()
+                },
+            ),
+            (
+                "-jmao -uu h",
+                Asked {
+                    udp: true,
+                    jitter: 1 | 2 | 8,
+                    rate: Some(Rate::Unlimited),
+                    host: Some("h".to_owned()),
+                    ..Asked::default()
+                },
+            ),
             ("-S -P5100", Asked { serves: true, port: 5100, ..Asked::default() }),
         ];
         for (line, expected) in cases {
@@ -352,6 +463,8 @@ mod tests {
             ("-R-1 h", "-R"),
             ("-fxml h", "-fxml"),
             ("-c64 h", "-c"),
+            ("-xt h", "traceroute"),
+            ("-s h", "-s"),
         ] {
             assert!(asked(line).is_err_and(|said| said.contains(part)), "{line}");
         }

@@ -1,9 +1,10 @@
 //! The lines of nuttcp 6.1.2: MB is 2^20 bytes, Mbps 10^6 bit/s.
 
 use linerate_core::record::{Direction, FlowEnd, IntervalRow, MetricId, Record, Side, Stat};
-use linerate_proto::nuttcp::{Interval, Summary};
+use linerate_proto::nuttcp::{Interval, Summary, Timed};
 
 use super::asked::Asked;
+use crate::personality::together;
 
 /// A row of `-i` of a test in which this end receives.
 pub(super) fn interval(row: &IntervalRow, parse: bool) -> String {
@@ -16,14 +17,34 @@ pub(super) fn interval(row: &IntervalRow, parse: bool) -> String {
     interval.to_line(parse)
 }
 
+/// A row that the server told, for programs: what stands behind the usual columns too.
+pub(super) fn told(interval: &Interval, line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut row = interval.to_line(true);
+    for pair in words.windows(2) {
+        // `3.5460 msMaxJitter` is `msmaxjitter=3.5460`, `0.1651 msAvgOWD` is `msavgOWD=0.1651`.
+        let name = pair[1].strip_prefix("ms").filter(|name| name.len() > 3);
+        let Some((which, what)) = name.and_then(|name| name.split_at_checked(3)) else { continue };
+        let what = if what == "Jitter" { "jitter" } else { what };
+        row += &format!(" ms{}{what}={}", which.to_ascii_lowercase(), pair[0]);
+    }
+    row
+}
+
 /// The line of the whole test; `told` is what the server told of its end.
 pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> String {
     let direction = if asked.receives { Direction::Down } else { Direction::Up };
     let value = |metric, stat| record.value(metric, stat, Some(direction));
-    let bytes = value(MetricId::Bytes, Stat::Value).unwrap_or(0.0);
-    let seconds = value(MetricId::Span, Stat::Value).unwrap_or(0.0) / 1e9;
+    let (bytes, seconds) = match asked.receives && !asked.udp {
+        // What was still on the way after the test's time is not of its span.
+        true => together(record.flows.iter().filter_map(|flow| flow.receiver.as_ref())),
+        false => {
+            let bytes = value(MetricId::Bytes, Stat::Value).unwrap_or(0.0) as u64;
+            (bytes, value(MetricId::Span, Stat::Value).unwrap_or(0.0) / 1e9)
+        }
+    };
     let parse = asked.parse;
-    let figures = Interval::of(bytes as u64, seconds).to_line(parse);
+    let figures = Interval::of(bytes, seconds).to_line(parse);
     let mut line = figures.replace("real_sec=", "real_seconds=");
     for (side, name, key) in [(Side::Sender, "%TX", "tx_cpu"), (Side::Receiver, "%RX", "rx_cpu")] {
         let own = (side == Side::Receiver) == asked.receives;
@@ -34,10 +55,21 @@ pub(super) fn result(asked: &Asked, record: &Record, told: Option<&Summary>) -> 
         }
     }
     line += &match asked.udp {
-        true => losses(asked, record, direction),
+        true => losses(asked, record, direction) + &times(asked, told),
         false => retransmits(asked, record, direction, told),
     };
     line
+}
+
+/// What the server told of times.
+fn times(asked: &Asked, told: Option<&Summary>) -> String {
+    let Some(told) = told else { return String::new() };
+    let both =
+        [(told.jitter, Timed::Jitter, asked.jitter), (told.delay, Timed::Delay, asked.delay)];
+    let shown = both.into_iter().filter_map(|(spread, of, wanted)| {
+        spread.map(|spread| spread.columns(of, wanted, asked.parse))
+    });
+    shown.collect()
 }
 
 fn losses(asked: &Asked, record: &Record, direction: Direction) -> String {
@@ -104,6 +136,17 @@ fn share(record: &Record, direction: Direction, side: Side) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_told_row_keeps_its_times_for_programs() {
+        let line = "    0.5000 MB /   0.50 sec =    8.3876 Mbps     0 /    64 ~drop/pkt  \
+            0.00 ~%loss 36.0314 msMaxJitter 0.1651 msAvgOWD";
+        let interval = Interval::parse(line).expect("a row");
+        // nuttcp 7.3.3 -fparse.
+        let parsed = "megabytes=0.5000 real_sec=0.50 rate_Mbps=8.3876 drop=0 pkt=64 \
+            data_loss=0.00000 msmaxjitter=36.0314 msavgOWD=0.1651";
+        assert_eq!(told(&interval, line), parsed);
+    }
 
     #[test]
     fn a_row_has_the_columns_of_the_original() {

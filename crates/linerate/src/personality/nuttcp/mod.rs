@@ -1,4 +1,5 @@
-//! `nuttcp` as 6.1.2 has it: `nuttcp host`, `nuttcp -r host`, `nuttcp -S`, over UDP with `-u`.
+//! `nuttcp` as 6.1.2 has it: `nuttcp host`, `nuttcp -r host`, `nuttcp -S`, over UDP with `-u`, and
+//! the jitter and one-way delay of 7.0.1 with `-j` and `-o`.
 //!
 //! Left out: third parties, multicast, traceroute, the lines of `-v` but for the result.
 
@@ -16,10 +17,10 @@ use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::Serving;
 use linerate_engine::foreign::nuttcp::{self, DataPorts, Extras};
-use linerate_proto::nuttcp::Interval;
+use linerate_proto::nuttcp::{Interval, WIRE_VERSION};
 use linerate_sys::datagram_socket::route_mtu_bytes;
 
-use self::asked::{Amount, Asked, TCP_LENGTH, USAGE, read};
+use self::asked::{Amount, Asked, TCP_LENGTH, USAGE, Wanted, read};
 use super::listening;
 use crate::command::measure::tool;
 use crate::exit::Outcome;
@@ -28,12 +29,19 @@ use crate::output;
 /// Runs the command line.
 pub(super) fn run(words: &[String]) -> Outcome {
     let asked = match read(words) {
-        Ok(Some(asked)) => asked,
-        Ok(None) => {
+        Ok(Wanted::Test(asked)) => asked,
+        Ok(Wanted::Help) => {
             output::line(USAGE);
             return Ok(0);
         }
-        Err(mistake) => return Err(super::mistake("nuttcp", &mistake).into()),
+        Ok(Wanted::Version) => {
+            output::line(&format!("nuttcp-{WIRE_VERSION}"));
+            return Ok(0);
+        }
+        Err(mistake) => {
+            output::note(&format!("nuttcp: {mistake}\n{USAGE}"));
+            return Ok(1);
+        }
     };
     let done = if asked.serves { serve(&asked) } else { measure(&asked) };
     Ok(done.map_or_else(
@@ -54,7 +62,7 @@ fn measure(asked: &Asked) -> Result<(), Failure> {
         output::line(line);
     };
     let mut told = |interval: &Interval, line: &str| match asked.parse {
-        true => print(&interval.to_line(true)),
+        true => print(&lines::told(interval, line)),
         false => print(line),
     };
     let mut watch = |event: &Event| {
@@ -69,6 +77,8 @@ fn measure(asked: &Asked) -> Result<(), Failure> {
         data_port: asked.data_port,
         intervals: asked.interval_s.is_some(),
         instant: asked.instant,
+        jitter: asked.jitter,
+        delay: asked.delay,
         told: &mut told,
     };
     let mut context = Context { tool: tool(), stop, watch: &mut watch };
@@ -160,7 +170,7 @@ fn serve(asked: &Asked) -> Result<(), Failure> {
     let listener = listening::listen(None, asked.port, None)?;
     let stop = listening::until_interrupted()?;
     let ports = DataPorts::beside(vec![asked.port]);
-    listening::serve(&listener, &stop, asked.once, &|stream, peer| {
+    listening::serve(&listener, &stop, asked.once.then_some(1), &|stream, peer| {
         let mut serving = Serving {
             admission: &listening::Everybody,
             stop: &stop,

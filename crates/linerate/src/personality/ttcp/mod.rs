@@ -46,9 +46,9 @@ const FLAGS: [Flag; 20] = [
 ];
 
 const USAGE: &str = "\
-Usage: linerate ttcp -t [-u] [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f kmgKMG] [-v]
+Usage: ttcp -t [-u] [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f kmgKMG] [-v]
                     [-4 | -6] host
-       linerate ttcp -r [-u] [-s] [-l bytes] [-p port] [-b bytes] [-f kmgKMG] [-v] [-4 | -6]
+       ttcp -r [-u] [-s] [-l bytes] [-p port] [-b bytes] [-f kmgKMG] [-v] [-4 | -6]
 -s is always on: the pattern is sent and what comes is discarded
 -w is -b under another name; -d, -B, -T are taken and change nothing; -A and -O are printed";
 
@@ -102,7 +102,10 @@ pub(super) fn run(words: &[String]) -> Outcome {
             output::line(USAGE);
             return Ok(0);
         }
-        Err(mistake) => return Err(super::mistake("ttcp", &mistake).into()),
+        Err(mistake) => {
+            output::note(&format!("ttcp: {mistake}\n{USAGE}"));
+            return Ok(1);
+        }
     };
     if !asked.sink {
         output::note(&format!("{}: as with -s: no data of standard streams", lines::name(&asked)));
@@ -243,7 +246,7 @@ fn receive(asked: &Asked) -> Result<FlowEnd, Failure> {
     let stop = listening::until_interrupted()?;
     let listener = listening::listen(any(asked.family), asked.port, asked.socket_buffer)?;
     let result = std::sync::Mutex::new(Err(nothing()));
-    listening::serve(&listener, &stop, true, &|stream, peer| {
+    listening::serve(&listener, &stop, Some(1), &|stream, peer| {
         output::note(&format!("ttcp-r: accept from {}", peer.ip()));
         let mut end = None;
         let mut watch = |seen: &Seen<'_>| {

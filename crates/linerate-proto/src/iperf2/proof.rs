@@ -1,0 +1,83 @@
+//! Proof that a client of `-R` over UDP is where its datagrams come from, between linerate and
+//! linerate: iperf 2 has none, and one forged datagram would make a server flood a stranger.
+//!
+//! ```text
+//! client                                       server
+//!   header, cookie 0 -------------------------->
+//!   <------------------------- number 0, cookie        no longer than what came
+//!   header, the same cookie ------------------->       now it sends
+//! ```
+//!
+//! The cookie stands behind everything that iperf 2 reads, so its servers take the first datagram
+//! for what it asks and send at once: 120 `linerate`, 128 the cookie (8). Datagrams of data, with
+//! number 0, are none of a test.
+
+use super::datagram::Stamp;
+use super::pattern;
+
+/// Bytes of a datagram that carries a cookie.
+pub const PROOF_BYTES: usize = 136;
+
+const MARK_AT: usize = 120;
+const MARK: &[u8; 8] = b"linerate";
+
+/// Puts a cookie into a datagram that has [`PROOF_BYTES`]; 0 asks for one.
+pub fn put_cookie(datagram: &mut [u8], cookie: u64) {
+    let Some(room) = datagram.get_mut(MARK_AT..PROOF_BYTES) else { return };
+    room[..8].copy_from_slice(MARK);
+    room[8..].copy_from_slice(&cookie.to_be_bytes());
+}
+
+/// The cookie of a datagram; none where it has no room or no mark for one.
+pub fn cookie(datagram: &[u8]) -> Option<u64> {
+    let (mark, rest) = datagram.get(MARK_AT..)?.split_first_chunk::<8>()?;
+    let cookie = rest.first_chunk::<8>()?;
+    (mark == MARK).then(|| u64::from_be_bytes(*cookie))
+}
+
+/// A server's answer to a client without a cookie.
+pub fn cookie_answer(cookie: u64) -> Vec<u8> {
+    let mut answer = pattern(PROOF_BYTES);
+    Stamp { number: 0, sent_us: 0 }.write(&mut answer);
+    put_cookie(&mut answer, cookie);
+    answer
+}
+
+/// The cookie of such an answer; none of a datagram of data.
+pub fn answered_cookie(datagram: &[u8]) -> Option<u64> {
+    let numbers = [datagram.get(..4)?, datagram.get(12..16)?];
+    cookie(datagram).filter(|_| numbers.concat().iter().all(|byte| *byte == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Amount, ClientHeader, Layout, Mode, UdpSender};
+    use super::*;
+
+    #[test]
+    fn a_cookie_stands_behind_the_header_also_with_trip_times() {
+        let header = ClientHeader::new(Mode::Reverse, Amount::Centiseconds(100));
+        for trip_times in [None, Some(1_000_000)] {
+            let sender = UdpSender::new(ClientHeader { trip_times, ..header });
+            assert!(sender.head().len() <= MARK_AT);
+            let mut datagram = sender.buffer(PROOF_BYTES);
+            assert_eq!(cookie(&datagram), None, "digits are no cookie");
+            put_cookie(&mut datagram, 0x0123_4567_89ab_cdef);
+            assert_eq!(cookie(&datagram), Some(0x0123_4567_89ab_cdef));
+            assert_eq!(datagram[..sender.head().len()], sender.head());
+        }
+    }
+
+    #[test]
+    fn an_answer_is_told_from_data_by_its_number() {
+        let answer = cookie_answer(77);
+        assert_eq!((answer.len(), Layout::of(&answer)), (PROOF_BYTES, Layout::Wide));
+        assert_eq!(answered_cookie(&answer), Some(77));
+        for length in 0..PROOF_BYTES {
+            assert_eq!(answered_cookie(&answer[..length]), None, "{length}");
+        }
+        let mut data = answer;
+        Stamp { number: 1, sent_us: 5 }.write(&mut data);
+        assert_eq!((cookie(&data), answered_cookie(&data)), (Some(77), None));
+    }
+}

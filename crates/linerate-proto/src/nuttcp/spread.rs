@@ -1,0 +1,192 @@
+//! Least, mean and most of what a receiver of nuttcp 7.0.1 and newer tells of times in
+//! milliseconds: jitter (`-j`), here how far the gap between two arrivals is from the gap of the
+//! pace, and one-way delay (`-o`) by the clocks of both ends. Lines are made and read.
+
+/// Which of the three the client wants to see, as its parameters say.
+const LEAST: u8 = 1;
+const MEAN: u8 = 2;
+/// The most: what `-j` alone shows.
+pub const MOST: u8 = 4;
+/// Jitter of neighbours in the transmitter's order alone.
+pub const IN_ORDER: u8 = 8;
+
+/// What times are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timed {
+    /// Gaps between arrivals.
+    Jitter,
+    /// Ways from the transmitter.
+    Delay,
+}
+
+impl Timed {
+    const fn word(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Jitter => ("jitter", "Jitter"),
+            Self::Delay => ("OWD", "OWD"),
+        }
+    }
+}
+
+/// Times so far, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// How many.
+    pub n: u64,
+    /// The least.
+    pub least_ms: f64,
+    /// The mean.
+    pub mean_ms: f64,
+    /// The most.
+    pub most_ms: f64,
+}
+
+impl Spread {
+    /// Takes one.
+    pub fn take(&mut self, ms: f64) {
+        let first = self.n == 0;
+        self.n += 1;
+        self.least_ms = if first { ms } else { self.least_ms.min(ms) };
+        self.most_ms = if first { ms } else { self.most_ms.max(ms) };
+        self.mean_ms += (ms - self.mean_ms) / self.n as f64;
+    }
+
+    /// The line of a summary, without its beginning and end.
+    pub fn to_line(self, of: Timed, parse: bool) -> String {
+        let (word, _) = of.word();
+        let Self { least_ms, mean_ms, most_ms, .. } = self;
+        if parse {
+            return format!(
+                "msmin{word}={least_ms:.4} msavg{word}={mean_ms:.4} msmax{word}={most_ms:.4}"
+            );
+        }
+        format!(
+            "min-{word} = {least_ms:.4} ms, avg-{word} = {mean_ms:.4} ms, \
+             max-{word} = {most_ms:.4} ms"
+        )
+    }
+
+    /// What stands behind a row: those of the three that are wanted.
+    pub fn columns(self, of: Timed, wanted: u8, parse: bool) -> String {
+        let (word, title) = of.word();
+        let three = [
+            (LEAST, "min", "Min", self.least_ms),
+            (MEAN, "avg", "Avg", self.mean_ms),
+            (MOST, "max", "Max", self.most_ms),
+        ];
+        let shown = three.into_iter().filter(|(bit, ..)| self.n > 0 && wanted & bit != 0);
+        let column = |(_, small, large, ms): (u8, &str, &str, f64)| match parse {
+            true => format!(" ms{small}{word}={ms:.4}"),
+            false => format!(" {ms:.4} ms{large}{title}"),
+        };
+        shown.map(column).collect()
+    }
+
+    /// What a line of a summary tells, behind its beginning; none for any other.
+    pub fn parse(text: &str) -> Option<(Timed, Self)> {
+        let of = [Timed::Jitter, Timed::Delay];
+        let of = of.into_iter().find(|of| {
+            let (word, _) = of.word();
+            text.starts_with(&format!("min-{word} = "))
+                || text.starts_with(&format!("msmin{word}="))
+        })?;
+        let number = |word: &str| word.rsplit('=').next()?.parse::<f64>().ok();
+        let numbers = text.split_whitespace().filter_map(number).filter(|ms| ms.is_finite());
+        let numbers: Vec<f64> = numbers.collect();
+        let [least_ms, mean_ms, most_ms] = numbers[..] else { return None };
+        Some((of, Self { n: 1, least_ms, mean_ms, most_ms }))
+    }
+}
+
+/// Times of arrivals, of the whole test and since the last row.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Arrivals {
+    gap_ms: Option<f64>,
+    last_ns: Option<u64>,
+    /// Jitter of the whole test.
+    pub jitter: Spread,
+    /// The same since the last row.
+    pub jitter_row: Spread,
+    /// Delays of the whole test.
+    pub delay: Spread,
+    /// The same since the last row.
+    pub delay_row: Spread,
+}
+
+impl Arrivals {
+    /// Of datagrams with a gap by their pace; none where there is no pace, and no jitter then.
+    pub fn paced(gap_ms: Option<f64>) -> Self {
+        Self { gap_ms, ..Self::default() }
+    }
+
+    /// Takes a datagram that came at `now_ns` by the wall clock; without `neighbour` its gap is
+    /// left out. `sent_us` is the transmitter's time in it, where that counts.
+    pub fn take(&mut self, now_ns: u64, neighbour: bool, sent_us: Option<u64>) {
+        let before = self.last_ns.replace(now_ns).filter(|_| neighbour);
+        if let (Some(before), Some(gap_ms)) = (before, self.gap_ms) {
+            let ms = (now_ns.wrapping_sub(before).cast_signed() as f64 / 1e6 - gap_ms).abs();
+            self.jitter.take(ms);
+            self.jitter_row.take(ms);
+        }
+        if let Some(sent_us) = sent_us {
+            let ms = (now_ns / 1000).wrapping_sub(sent_us).cast_signed() as f64 / 1e3;
+            self.delay.take(ms);
+            self.delay_row.take(ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// nuttcp 7.3.3 -u -j -o, as its server told it, and `-fparse`.
+    #[test]
+    fn lines_are_those_of_the_original_and_read_again() {
+        let spread = Spread { n: 3, least_ms: 0.0011, mean_ms: 0.1651, most_ms: 25.7244 };
+        for (of, parse, line) in [
+            (
+                Timed::Jitter,
+                false,
+                "min-jitter = 0.0011 ms, avg-jitter = 0.1651 ms, max-jitter = 25.7244 ms",
+            ),
+            (Timed::Delay, false, "min-OWD = 0.0011 ms, avg-OWD = 0.1651 ms, max-OWD = 25.7244 ms"),
+            (Timed::Jitter, true, "msminjitter=0.0011 msavgjitter=0.1651 msmaxjitter=25.7244"),
+            (Timed::Delay, true, "msminOWD=0.0011 msavgOWD=0.1651 msmaxOWD=25.7244"),
+        ] {
+            assert_eq!(spread.to_line(of, parse), line);
+            assert_eq!(Spread::parse(line), Some((of, Spread { n: 1, ..spread })));
+            for cut in 0..line.len() - 8 {
+                let _ = Spread::parse(&line[..cut]);
+            }
+        }
+        assert_eq!(Spread::parse("min-jitter = nan ms, avg-jitter = 1 ms"), None);
+        let columns = |of, wanted, parse| spread.columns(of, wanted, parse);
+        assert_eq!(columns(Timed::Jitter, MOST, false), " 25.7244 msMaxJitter");
+        assert_eq!(columns(Timed::Delay, MEAN, false), " 0.1651 msAvgOWD");
+        assert_eq!(
+            columns(Timed::Jitter, LEAST | MEAN, true),
+            " msminjitter=0.0011 msavgjitter=0.1651"
+        );
+        assert_eq!(Spread::default().columns(Timed::Jitter, MOST, false), "");
+    }
+
+    #[test]
+    fn jitter_is_how_far_a_gap_is_from_that_of_the_pace() {
+        let mut arrivals = Arrivals::paced(Some(2.0));
+        // Gaps of 2, 5 and 1 ms: 0, 3 and 1 ms off; then one that is no neighbour.
+        for (ms, neighbour) in [(10, true), (12, true), (17, true), (18, true), (90, false)] {
+            arrivals.take(ms * 1_000_000, neighbour, Some(ms * 1000 - 4000));
+        }
+        let Spread { n, least_ms, mean_ms, most_ms } = arrivals.jitter;
+        assert_eq!((n, least_ms, most_ms), (3, 0.0, 3.0));
+        assert!((mean_ms - 4.0 / 3.0).abs() < 1e-12);
+        // Each was on the way for 4 ms.
+        let Spread { n, least_ms, mean_ms, most_ms } = arrivals.delay;
+        assert_eq!((n, least_ms, mean_ms, most_ms), (5, 4.0, 4.0, 4.0));
+        let mut unpaced = Arrivals::default();
+        unpaced.take(1, true, None);
+        unpaced.take(2, true, None);
+        assert_eq!((unpaced.jitter.n, unpaced.delay.n), (0, 0));
+    }
+}
