@@ -13,6 +13,10 @@ use super::generator_program::{
 use super::spread::{byte, increment};
 use crate::bpf::{Alu, Asm, Condition, MappedArray, Reg, Size};
 
+/// A frame that took so much longer than usual was held up, by an interrupt for one. Below, times
+/// differ from frame to frame.
+const HELD_UP_NS: i32 = 1000;
+
 /// Watches the frame that is about to leave. Expects R2 = when it was due, R7 = the state, R8 = its
 /// number, R9 = now; keeps these.
 pub(super) fn emit(asm: &mut Asm, suspects: &MappedArray) {
@@ -33,7 +37,9 @@ fn held_up(asm: &mut Asm) {
     asm.load(Size::Double, Reg::R5, Reg::R7, byte(USUAL));
     asm.jump_if(Condition::Equal, Reg::R5, 0, first);
     asm.rsh(Reg::R5, 4);
-    asm.jump_if(Condition::LessOrEqual, Reg::R3, Reg::R5, usual);
+    asm.mov(Reg::R0, Reg::R5);
+    asm.add(Reg::R0, HELD_UP_NS);
+    asm.jump_if(Condition::LessOrEqual, Reg::R3, Reg::R0, usual);
     asm.add(Reg::R4, Reg::R3);
     asm.sub(Reg::R4, Reg::R5);
     asm.load(Size::Double, Reg::R0, Reg::R7, byte(SERVICE));
