@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use linerate_core::record::{SynOptions, TcpInfo};
+use linerate_core::units::BitRate;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::{Error, Result};
@@ -226,6 +227,18 @@ pub fn set_call_timeout(stream: &TcpStream, timeout: Duration) -> Result<()> {
         .set_read_timeout(Some(timeout))
         .and_then(|()| stream.set_write_timeout(Some(timeout)))
         .map_err(|source| Error::new("set SO_RCVTIMEO and SO_SNDTIMEO", "", source))
+}
+
+/// Lets the kernel hold what a connection sends to a rate of payload and headers
+/// (SO_MAX_PACING_RATE, socket(7)). Without the queueing discipline fq on the way out TCP keeps
+/// the rate by timers of its own, since Linux 4.13.
+/// # Errors
+/// When the kernel refuses the option.
+pub fn set_pacing_rate(stream: &TcpStream, rate: BitRate) -> Result<()> {
+    // It takes bytes a second, 32 bits of them on older kernels, where the highest is no limit.
+    let bytes = u32::try_from(rate.bits_per_sec() / 8).unwrap_or(u32::MAX);
+    set_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes.cast_signed())
+        .map_err(|source| Error::new("set SO_MAX_PACING_RATE", format!("to {rate}"), source))
 }
 
 /// The kernel's account of the connection; about a microsecond.

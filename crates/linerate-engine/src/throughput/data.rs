@@ -105,6 +105,8 @@ pub(crate) struct Receiver {
     pub(crate) omit_ns: u64,
     /// When the test began at this end.
     pub(crate) started: MonoTime,
+    /// The measured span is counted from there.
+    pub(crate) fixed: bool,
     /// Nobody else says when the test is over: everything up to the last byte counts.
     pub(crate) whole: bool,
     /// The kernel chooses the window; one that was asked for is not to be disturbed.
@@ -131,7 +133,7 @@ impl Receiver {
             }
         };
         let meter = SpanMeter::new(self.finish, self.omit_ns, self.started);
-        let mut meter = meter.to_the_last_byte(self.whole);
+        let mut meter = meter.from_the_start(self.fixed).to_the_last_byte(self.whole);
         let mut low_water = LowWater::starting_at(monotonic(), intake.mark_max());
         let (io_calls, failure) = match self.await_first_byte() {
             Ok(Some(now)) => {
@@ -220,6 +222,8 @@ pub(crate) struct Sender {
     pub(crate) burst: Option<u32>,
     /// Close this direction at the end; where the end is told otherwise, the stream stays open.
     pub(crate) closes: bool,
+    /// A buffer that was begun is written to its end: the other end counts whole ones.
+    pub(crate) whole_buffers: bool,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
     pub(crate) budget: Option<Arc<AtomicU64>>,
     /// What goes before the payload and counts as payload: the header of another protocol. It is
@@ -299,28 +303,37 @@ impl Sender {
         if let Err(error) = io::Write::write_all(&mut &*self.stream, &self.head) {
             return (0, calls, Some(format!("write: {}", words_of(&error))));
         }
+        // What is left of a buffer that has to be written to its end.
+        let mut begun = 0;
         loop {
             let now = monotonic();
-            if now.nanos() >= deadline || self.told_to_stop() {
+            let over = now.nanos() >= deadline || self.told_to_stop();
+            if over && (begun == 0 || self.switches.halted()) {
                 return (total, calls, None);
             }
             if let Some(seen) = &mut delivery {
                 seen.at(now, begin, &self.stream, self.omit_ns);
             }
-            if let Some(due) = pacer.map(|pacer| pacer.due()).filter(|due| *due > monotonic()) {
+            let due = pacer.map(|pacer| pacer.due()).filter(|due| !over && *due > monotonic());
+            if let Some(due) = due {
                 sleep_until(due.min(MonoTime::from_nanos(deadline)).min(soon()));
                 continue;
             }
-            let wanted = pacer.map_or(whole, |pacer| pacer.write_bytes(whole));
-            let granted = self.take_budget(wanted);
-            if granted == 0 {
+            let paced = pacer.filter(|_| !over).map_or(whole, |pacer| pacer.write_bytes(whole));
+            if begun == 0 {
+                begun = self.take_budget(if self.whole_buffers { whole } else { paced });
+            }
+            if begun == 0 {
                 return (total, calls, None);
             }
-            let result = outlet.send(&self.stream, granted);
+            let result = outlet.send(&self.stream, paced.min(begun));
             calls += 1;
             trail.step();
             let sent = *result.as_ref().unwrap_or(&0);
-            self.return_budget(granted - sent);
+            begun -= sent;
+            if !self.whole_buffers {
+                self.return_budget(std::mem::take(&mut begun));
+            }
             total += sent as u64;
             self.progress.bytes.store(total, Ordering::Relaxed);
             if let Some(pacer) = &mut pacer {

@@ -86,6 +86,8 @@ pub(crate) struct Outstanding {
     pub(crate) unsent_bytes: u64,
     /// Segments sent, not acknowledged.
     pub(crate) unacknowledged: u64,
+    /// Bytes acknowledged so far.
+    pub(crate) acknowledged_bytes: u64,
     /// Windows that the peer offers; they grow while it reads on.
     pub(crate) offered_bytes: u64,
     /// Segments retransmitted so far.
@@ -103,6 +105,7 @@ impl Outstanding {
         Self {
             unsent_bytes: self.unsent_bytes + count(info.notsent_bytes),
             unacknowledged: self.unacknowledged + count(info.unacked),
+            acknowledged_bytes: self.acknowledged_bytes + info.bytes_acked.unwrap_or(0),
             offered_bytes: self.offered_bytes + count(info.snd_wnd_bytes),
             retransmits: self.retransmits + count(info.total_retrans),
             rtt_ns: self.rtt_ns.max(count(info.rtt_us) * 1000),

@@ -38,6 +38,10 @@ pub(crate) struct Endpoint {
     closes: bool,
     /// Whole buffers that leave at once within the pace.
     burst: Option<u32>,
+    /// Rate that the kernel holds senders to (SO_MAX_PACING_RATE).
+    kernel_pace: Option<BitRate>,
+    /// Senders write whole buffers, and spans of receivers are counted from the start of the test.
+    as_iperf3: bool,
     started: MonoTime,
     stolen: Option<StolenTime>,
 }
@@ -107,11 +111,20 @@ impl Endpoint {
 
     /// The end of a test in the manner of another protocol.
     pub(crate) fn in_manner(request: Request, manner: Manner) -> Self {
-        let switches = Arc::new(Switches::default());
-        let (streams, started) = (Vec::new(), MonoTime::default());
-        let (closes, burst) = (true, None);
-        let (payload, cpus, stolen) = (None, Vec::new(), None);
-        Self { request, manner, streams, switches, payload, cpus, closes, burst, started, stolen }
+        Self {
+            request,
+            manner,
+            streams: Vec::new(),
+            switches: Arc::default(),
+            payload: None,
+            cpus: Vec::new(),
+            closes: true,
+            burst: None,
+            kernel_pace: None,
+            as_iperf3: false,
+            started: MonoTime::default(),
+            stolen: None,
+        }
     }
 
     /// The same with its data threads kept on these processors, in turn; none leaves them free.
@@ -120,11 +133,27 @@ impl Endpoint {
         self
     }
 
-    /// The same, but the receiver learns of the end by other means than the end of the stream.
-    pub(crate) fn leaving_open(request: Request) -> Self {
+    /// An end of a test of iperf3: receivers may count whole buffers alone, and all streams have
+    /// the span of the test.
+    pub(crate) fn of_iperf3(request: Request) -> Self {
         let mut endpoint = Self::new(request);
-        endpoint.closes = false;
+        endpoint.as_iperf3 = true;
         endpoint
+    }
+
+    /// The same, but the receiver learns of the end by other means than the end of the stream.
+    pub(crate) const fn leaving_open(mut self) -> Self {
+        self.closes = false;
+        self
+    }
+
+    /// Senders are held to this rate by the kernel.
+    pub(crate) const fn paced_by_kernel(mut self, rate_bps: Option<u64>) -> Self {
+        self.kernel_pace = match rate_bps {
+            Some(rate_bps) => Some(BitRate::from_bits_per_sec(rate_bps)),
+            None => None,
+        };
+        self
     }
 
     /// Senders with a pace write so many buffers at once.
@@ -191,6 +220,9 @@ impl Endpoint {
         for stream in &mut self.streams {
             let (place, cpu) = ((stream.direction, stream.flow), in_turn(&self.cpus, stream.flow));
             tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
+            if let Some(rate) = self.kernel_pace.filter(|_| stream.side == Side::Sender) {
+                tcp::set_pacing_rate(&stream.socket, rate)?;
+            }
             stream.thread = Some(match (stream.side, &self.payload) {
                 (Side::Sender, Some(payload)) => {
                     let sender = Sender {
@@ -203,6 +235,7 @@ impl Endpoint {
                         pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
                         burst: self.burst,
                         closes: self.closes,
+                        whole_buffers: self.as_iperf3,
                         budget: match bytes.filter(|_| self.manner.shares) {
                             Some(bytes) => Some(stream.share(bytes, self.request.streams)),
                             None => all.clone(),
@@ -221,6 +254,7 @@ impl Endpoint {
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
                         started: now,
+                        fixed: self.as_iperf3,
                         whole: self.manner.one_sided,
                         autotuned: self.request.window_bytes.is_none(),
                         treatment: Treatment {

@@ -9,6 +9,9 @@
 //! A thread that comes late finds more than one segment waiting. What waited took time to arrive
 //! that nobody measured: it does not count or, where all bytes have to, the span begins as much
 //! earlier as they took at the rate of the others.
+//!
+//! Where the span is fixed it begins with the test, or with the end of the omitted span, for all
+//! streams alike: their sum over one span is then no more than the path carried in it.
 
 use linerate_core::record::Finish;
 use linerate_core::time::MonoTime;
@@ -20,6 +23,8 @@ pub(crate) struct SpanMeter {
     omit_ns: u64,
     /// Before it nothing can have come.
     earliest: MonoTime,
+    /// The span begins there, whenever bytes come.
+    fixed: bool,
     /// Everything up to the last byte counts.
     whole: bool,
     first: Option<MonoTime>,
@@ -56,8 +61,23 @@ impl SpanMeter {
             Finish::Bytes(_) | Finish::Buffers(_) => None,
         };
         let last = Point { at: MonoTime::from_nanos(0), bytes: 0 };
-        let whole = limit_ns.is_none();
-        Self { limit_ns, omit_ns, earliest, whole, first: None, begin: None, last, end: None }
+        Self {
+            limit_ns,
+            omit_ns,
+            earliest,
+            fixed: false,
+            whole: limit_ns.is_none(),
+            first: None,
+            begin: None,
+            last,
+            end: None,
+        }
+    }
+
+    /// The same, but the span begins at `earliest` where `fixed`.
+    pub(crate) const fn from_the_start(mut self, fixed: bool) -> Self {
+        self.fixed = fixed;
+        self
     }
 
     /// The same, but everything up to the last byte counts where `whole`.
@@ -68,10 +88,11 @@ impl SpanMeter {
 
     /// The first byte is there to be read, and `waiting` bytes in all.
     pub(crate) fn readable(&mut self, now: MonoTime, waiting: u64) {
-        self.first = Some(now);
-        self.last = Point { at: now, bytes: 0 };
+        let (first, waiting) = if self.fixed { (self.earliest, 0) } else { (now, waiting) };
+        self.first = Some(first);
+        self.last = Point { at: first, bytes: 0 };
         if self.omit_ns == 0 {
-            self.begin = Some(Point { at: now, bytes: waiting });
+            self.begin = Some(Point { at: first, bytes: waiting });
         }
     }
 
@@ -87,7 +108,11 @@ impl SpanMeter {
                 self.end = Some(straddle(self.last, next, end_at));
             }
         } else if now.nanos_since(self.first.unwrap_or(now)) >= self.omit_ns {
-            self.begin = Some(Point { at: now, bytes: next.bytes + waiting() });
+            self.begin = Some(if self.fixed {
+                straddle(self.last, next, later(self.earliest, self.omit_ns))
+            } else {
+                Point { at: now, bytes: next.bytes + waiting() }
+            });
         }
         self.last = next;
     }
@@ -96,7 +121,7 @@ impl SpanMeter {
     pub(crate) fn deadline(&self) -> Option<MonoTime> {
         let first = self.first?;
         let span = self.omit_ns.saturating_add(self.limit_ns?);
-        Some(MonoTime::from_nanos(first.nanos().saturating_add(span)))
+        Some(later(first, span))
     }
 
     /// The account of the stream, which ended at `now` with or without an end-of-file.
@@ -130,14 +155,18 @@ impl SpanMeter {
 
     fn end_at(&self, begin: Point) -> Option<MonoTime> {
         let limit = self.limit_ns.filter(|_| !self.whole)?;
-        Some(MonoTime::from_nanos(begin.at.nanos().saturating_add(limit)))
+        Some(later(begin.at, limit))
     }
+}
+
+const fn later(at: MonoTime, ns: u64) -> MonoTime {
+    MonoTime::from_nanos(at.nanos().saturating_add(ns))
 }
 
 /// The point at `end_at` on the straight line from `before` to `after`.
 fn straddle(before: Point, after: Point, end_at: MonoTime) -> Point {
     let whole = u128::from(after.at.nanos_since(before.at).max(1));
-    let part = u128::from(end_at.nanos_since(before.at));
+    let part = u128::from(end_at.nanos_since(before.at)).min(whole);
     let bytes = u128::from(after.bytes - before.bytes) * part / whole;
     Point { at: end_at, bytes: before.bytes + u64::try_from(bytes).unwrap_or(u64::MAX) }
 }
@@ -313,6 +342,20 @@ mod tests {
                 proptest::prop_assert_eq!(measured.bytes, total);
             }
         }
+    }
+
+    #[test]
+    fn a_fixed_span_is_that_of_the_test_whenever_bytes_come() {
+        // 1000 bytes every 30 ms from 0; the first is noticed at 20 ms. From 50 ms to 150 ms are
+        // a third of the second read, two whole ones and the fifth, which ends there.
+        let mut meter = meter(100, 50).from_the_start(true);
+        meter.readable(at(20), 0);
+        for ms in [30, 60, 90, 120, 150, 180] {
+            meter.read(at(ms), 1000, || 0);
+        }
+        let measured = meter.finish(at(181));
+        assert_eq!((measured.begin, measured.span_ns), (at(50), 100 * MS));
+        assert_eq!((measured.bytes, measured.bytes_total), (3334, 6000));
     }
 
     #[test]

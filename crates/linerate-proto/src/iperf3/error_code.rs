@@ -28,6 +28,8 @@ impl ErrorCode {
     pub const BURST: Self = Self(15);
     /// Reverse and both ways at once.
     pub const REVERSE_AND_BOTH: Self = Self(25);
+    /// The server allows no test of that length (since 3.20).
+    pub const LONGER_THAN_ALLOWED: Self = Self(37);
     /// A control byte out of order.
     pub const MESSAGE: Self = Self(110);
     /// The parameters did not arrive.
@@ -64,6 +66,7 @@ impl ErrorCode {
             21 => "the type of service is none",
             25 => "reverse and both ways exclude each other",
             27 => "the rate is above its limit",
+            37 => "it does not allow a test of that length",
             100 | 101 => "it could not set up the test",
             104 => "it could not accept a connection",
             106 => "it did not get the cookie",

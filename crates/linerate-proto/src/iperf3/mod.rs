@@ -25,11 +25,15 @@ pub use datagram::{
     CONNECT_BYTES, CONNECT_REPLY, CONNECT_REQUEST, CounterWidth, DatagramHeader, is_connect_reply,
 };
 pub use error_code::ErrorCode;
-pub use params::{PARAMS_BYTES_MAX, Params, ParamsError, Protocol};
+pub use params::{CLIENT_NAME, PARAMS_BYTES_MAX, Params, ParamsError, Protocol};
 pub use results::{RESULTS_BYTES_MAX, Results, ServerOutput, StreamResult};
 pub use server::{ServerEvent, ServerMachine};
 pub use state::State;
 pub use wire::{WireError, frame, server_error};
+
+/// The version of iperf3 that this program is like, and says that it is: what others make of it
+/// depends on that. With it goes OAEP as the padding of logins unless told otherwise (since 3.17).
+pub const VERSION: &str = "3.21";
 
 /// Where an iperf3 server listens unless told otherwise, for control and data.
 pub const PORT: u16 = 5201;

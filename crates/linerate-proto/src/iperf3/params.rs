@@ -10,6 +10,8 @@ use super::{ErrorCode, STREAMS_MAX, WireError};
 pub const PARAMS_BYTES_MAX: usize = 64 << 10;
 
 const WHAT: &str = "parameters";
+/// How the version of a client of this program begins.
+pub const CLIENT_NAME: &str = "linerate ";
 /// A day: MAX_TIME.
 const TIME_MAX_S: u64 = 86_400;
 /// MAX_OMIT_TIME.
@@ -68,6 +70,8 @@ pub struct Params {
     pub rate_bps: Option<u64>,
     /// Datagrams or writes at once within that pace.
     pub burst: Option<u64>,
+    /// Rate that the sending kernel holds each stream to, in bit/s (SO_MAX_PACING_RATE).
+    pub fq_rate_bps: Option<u64>,
     /// Type of service octet.
     pub tos: Option<u64>,
     /// Congestion control.
@@ -129,6 +133,7 @@ impl Params {
             window_bytes: object.count("window")?.filter(|bytes| *bytes > 0),
             rate_bps: object.count("bandwidth")?.filter(|rate| *rate > 0),
             burst: object.count("burst")?.filter(|burst| *burst > 0),
+            fq_rate_bps: object.count("fqrate")?.filter(|rate| *rate > 0),
             tos: object.count("TOS")?,
             congestion: object.text("congestion")?,
             title: object.text("title")?,
@@ -166,6 +171,7 @@ impl Params {
             ("window", self.window_bytes),
             ("bandwidth", self.rate_bps),
             ("burst", self.burst),
+            ("fqrate", self.fq_rate_bps),
             ("TOS", self.tos),
         ];
         let present = numbers.into_iter().filter_map(|(key, value)| Some((key, value?)));
@@ -202,6 +208,30 @@ impl Params {
             }
         }
         Value::Object(map).to_string()
+    }
+
+    /// The number that says best that the server allows no test so long: a client before 3.20 has
+    /// words only for the bounds that iperf3 itself has.
+    pub fn too_long(&self) -> ErrorCode {
+        let knows = self.is_own() || self.is_since(20);
+        if knows { ErrorCode::LONGER_THAN_ALLOWED } else { ErrorCode::DURATION }
+    }
+
+    /// Whether the client is this program, which ends a test when all has arrived.
+    pub fn is_own(&self) -> bool {
+        self.client_version.as_ref().is_some_and(|version| version.starts_with(CLIENT_NAME))
+    }
+
+    /// Whether the client is iperf3 of version 3.`minor` or later.
+    fn is_since(&self, minor: u32) -> bool {
+        let version = self.client_version.as_deref().and_then(|version| version.split_once('.'));
+        let Some((major, rest)) = version else { return false };
+        let own = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|it| it.parse().ok());
+        match major.parse::<u32>() {
+            Ok(3) => own.is_some_and(|own: u32| own >= minor),
+            Ok(major) => major > 3,
+            Err(_) => false,
+        }
     }
 
     /// Holds the values against iperf3's own bounds; a server's limits come on top.

@@ -229,6 +229,69 @@ fn another_protocols_greeting_is_quoted() {
 }
 
 #[test]
+fn a_cookie_may_have_a_character_in_place_of_the_zero_byte() {
+    // iperf3 compares 37 bytes and looks at none of them; Python's clients send 37 characters.
+    let bytes = b"0123456789abcdef-0123456789abcdef-xyz";
+    let cookie = Cookie::parse(bytes).expect("37 characters");
+    assert_eq!((&cookie.to_bytes(), cookie.text().as_bytes()), (bytes, &bytes[..]));
+    let mut zero = *bytes;
+    zero[36] = 0;
+    let ends = Cookie::parse(&zero).expect("36 characters and a zero byte");
+    assert_eq!((ends.text().as_bytes(), ends == cookie), (&bytes[..36], false));
+    for (at, byte) in [(36, 7), (36, b' '), (35, 0), (0, 0x80)] {
+        let mut wrong = *bytes;
+        wrong[at] = byte;
+        assert!(Cookie::parse(&wrong).is_err(), "{byte} at {at}");
+    }
+}
+
+#[test]
+fn parameters_of_the_newest_client_are_read_whatever_it_adds() {
+    // What 3.21 sends with every flag that this end does not know (iperf_api.c, send_parameters).
+    let text = br#"{"udp":true,"omit":1,"server_affinity":0,"time":2,"num":0,"blockcount":0,
+        "parallel":3,"reverse":true,"mptcp":true,"len":1448,"bandwidth":50000000,
+        "fqrate":20000000,"pacing_timer":1000,"gso":1,"gso_dg_size":1448,"gso_bf_size":65160,
+        "gro":1,"gro_bf_size":65536,"flowlabel":7,"extra_data":"more","congestion_used":"cubic",
+        "repeating_payload":1,"dont_fragment":1,"skip_rx_copy":1,"client_version":"3.21"}"#;
+    let params = Params::parse(text).expect("sound parameters");
+    let expected = Params {
+        protocol: Protocol::Udp,
+        omit_s: 1,
+        time_s: 2,
+        parallel: 3,
+        reverse: true,
+        block_bytes: Some(1448),
+        rate_bps: Some(50_000_000),
+        fq_rate_bps: Some(20_000_000),
+        extra_data: Some("more".to_owned()),
+        client_version: Some("3.21".to_owned()),
+        ..Params::default()
+    };
+    assert_eq!((params.check(), &params), (Ok(()), &expected));
+    assert_eq!(Params::parse(expected.to_json().as_bytes()), Ok(expected));
+}
+
+#[test]
+fn a_test_that_is_too_long_is_refused_by_a_number_that_the_client_knows() {
+    for (version, too_long) in [
+        (None, 5),
+        (Some("3.1.3"), 5),
+        (Some("3.19.1"), 5),
+        (Some("3.20"), 37),
+        (Some("3.21+"), 37),
+        (Some("4.0"), 37),
+        (Some("linerate 0.1.0"), 37),
+        (Some("riperf3 0.9.1"), 5),
+        (Some("three"), 5),
+    ] {
+        let client_version = version.map(str::to_owned);
+        let params = Params { client_version, ..Params::default() };
+        assert_eq!(params.too_long().0, too_long, "{version:?}");
+    }
+    assert!(ErrorCode(37).to_string().contains("does not allow"), "{}", ErrorCode(37));
+}
+
+#[test]
 fn datagrams_are_those_that_were_recorded() {
     // The head of the second datagram of `iperf3 -u --udp-counters-64bit`, version 3.12.
     let head = [0, 0, 0x62, 0x42, 0, 0, 0xcb, 0xb7, 0, 0, 0, 0, 0, 0, 0, 2];

@@ -2,8 +2,7 @@
 //! the account of each stream at both ends.
 
 use linerate_core::record::{
-    Direction, Finish, Flow, FlowEnd, IntervalRow, Record, StreamOpened, TcpDirections, TcpPlan,
-    UdpPlan,
+    Direction, Flow, FlowEnd, IntervalRow, Record, StreamOpened, TcpDirections, TcpPlan, UdpPlan,
 };
 
 /// Which end prints.
@@ -185,49 +184,33 @@ impl Sheet {
         record.flows.iter().filter(move |flow| flow.direction == direction)
     }
 
-    /// Both ends of a stream.
+    /// Both ends of a stream: bytes of the measured span, and that.
     pub(super) fn ends(&self, flow: &Flow) -> Ends {
+        let count = |end: &FlowEnd| Count {
+            bytes: end.bytes_measured,
+            seconds: end.span_ns as f64 / 1e9,
+            retransmits: None,
+            datagrams: None,
+        };
         Ends {
-            sender: flow.sender.as_ref().map(|end| self.sender(end)),
+            sender: flow.sender.as_ref().map(|end| Count {
+                retransmits: end.tcp_info.and_then(|info| info.total_retrans).map(u64::from),
+                datagrams: end
+                    .sent_datagrams
+                    .as_ref()
+                    .map(|it| Datagrams { total: it.measured, ..Datagrams::default() }),
+                ..count(end)
+            }),
             receiver: flow.receiver.as_ref().map(|end| Count {
-                bytes: self.measured(end),
-                seconds: end.span_ns as f64 / 1e9,
-                retransmits: None,
                 datagrams: end.received_datagrams.as_ref().map(|it| Datagrams {
                     total: it.measured.received + it.measured.lost,
                     lost: it.measured.lost.cast_signed(),
                     reordered: it.measured.reordered,
                     jitter_ms: it.delay.and_then(|delay| delay.jitter_ns).unwrap_or(0) as f64 / 1e6,
                 }),
+                ..count(end)
             }),
         }
-    }
-
-    fn sender(&self, end: &FlowEnd) -> Count {
-        // A sender notices its end up to a tenth of a second late when it waits for a full window.
-        let span_ns = match self.plan.finish {
-            Finish::TimeNs(ns) => end.span_ns.saturating_sub(self.begun_ns(end)).min(ns),
-            _ => end.span_ns.saturating_sub(self.begun_ns(end)),
-        };
-        Count {
-            bytes: self.measured(end),
-            seconds: span_ns as f64 / 1e9,
-            retransmits: end.tcp_info.and_then(|info| info.total_retrans).map(u64::from),
-            datagrams: end
-                .sent_datagrams
-                .as_ref()
-                .map(|it| Datagrams { total: it.measured, ..Datagrams::default() }),
-        }
-    }
-
-    /// The omitted span where the span of an end holds it.
-    const fn begun_ns(&self, end: &FlowEnd) -> u64 {
-        if end.span_start_ns == 0 && !self.udp { self.plan.omit_ns } else { 0 }
-    }
-
-    /// Bytes without those of the omitted span. What came after the measured one counts.
-    const fn measured(&self, end: &FlowEnd) -> u64 {
-        if self.plan.omit_ns == 0 { end.bytes } else { end.bytes_measured }
     }
 
     /// Both ends of all streams of a direction together.
@@ -252,4 +235,47 @@ fn together(counts: impl Iterator<Item = Option<Count>>) -> Option<Count> {
             |all| Datagrams { jitter_ms: all.jitter_ms / counts.len() as f64, ..all },
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{Finish, Plan, RecordId, SentDatagrams, Tool};
+    use linerate_core::time::WallTime;
+
+    use super::*;
+
+    #[test]
+    fn bytes_of_each_end_are_divided_by_the_time_that_goes_with_them() {
+        // 50 Mbit/s for 2 s after 2 s that are omitted; the server goes on sending until it hears
+        // of the end, 0.1 s later.
+        let end = |bytes_measured, span_ns| FlowEnd {
+            bytes: 25_000_000,
+            bytes_measured,
+            span_start_ns: 2_000_000_000,
+            span_ns,
+            sent_datagrams: Some(SentDatagrams::default()),
+            ..FlowEnd::default()
+        };
+        let flow = Flow {
+            flow: 0,
+            direction: Direction::Down,
+            client_addr: String::new(),
+            server_addr: String::new(),
+            sender: Some(end(13_125_000, 2_100_000_000)),
+            receiver: Some(end(12_500_000, 2_000_000_000)),
+            syn: None,
+        };
+        let finish = Finish::TimeNs(2_000_000_000);
+        let plan = TcpPlan { finish, omit_ns: 2_000_000_000, ..TcpPlan::default() };
+        let tool = Tool { name: String::new(), version: String::new() };
+        let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
+        let begin = Record::begin(id, tool, Plan::Tcp(plan.clone()), at);
+        let record = Record { flows: vec![flow], ..begin };
+        for udp in [false, true] {
+            let sheet = Sheet { udp, ..Sheet::new(Role::Client, plan.clone()) };
+            let sum = sheet.sum(&record, Direction::Down);
+            let rates = [sum.sender, sum.receiver].map(|count| count.expect("both").bps());
+            assert_eq!(rates, [50e6, 50e6], "udp {udp}");
+        }
+    }
 }

@@ -234,7 +234,8 @@ fn a_udp_test_prints_datagrams_as_iperf3_does() {
     let received =
         ReceivedDatagrams { all: tally, measured: tally, ..ReceivedDatagrams::default() };
     let sender = FlowEnd { sent_datagrams: Some(sent), ..end.clone() };
-    let receiver = FlowEnd { bytes: 98_304, received_datagrams: Some(received), ..end };
+    let (bytes, received_datagrams) = (98_304, Some(received));
+    let receiver = FlowEnd { bytes, bytes_measured: bytes, received_datagrams, ..end };
     let flow = Flow { sender: Some(sender), receiver: Some(receiver), ..flow(Direction::Up, 0, 0) };
     let record = record(&lines.sheet, vec![flow]);
     let expected = "- - - - - - - - - - - - - - - - - - - - - - - - -

@@ -13,7 +13,7 @@ use linerate_engine::failure::words_of;
 use linerate_engine::foreign::iperf3::{
     Arrival, Door, Guard, House, Observer, Registry, read_cookie, serve,
 };
-use linerate_proto::iperf3::{Cookie, Params, ServerOutput};
+use linerate_proto::iperf3::{Cookie, Params, STREAMS_MAX, ServerOutput};
 use linerate_report::iperf3::{Lines, Role, Sheet, Unit};
 use linerate_sys::clock::monotonic;
 use linerate_sys::poll::readable;
@@ -31,6 +31,13 @@ const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 
 /// Most of what is kept of the lines for a client that wants them.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
+
+/// What iperf3's own server allows: a day after its omitted time (MAX_TIME, MAX_OMIT_TIME) and 128
+/// streams each way (MAX_STREAMS).
+pub fn limits() -> Limits {
+    let duration = Duration::from_secs(86_400 + 600);
+    Limits { duration, streams: 2 * STREAMS_MAX, ..Limits::default() }
+}
 
 /// What the connections of iperf3's clients share.
 #[derive(Debug, Default)]

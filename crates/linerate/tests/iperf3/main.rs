@@ -107,7 +107,7 @@ fn a_server_of_this_command_line_prints_and_ends_like_iperf3s() {
     assert!(said.trim_end().ends_with("receiver"), "{said}");
 
     let server = Peer::personality(&["--verbose"]);
-    let (sent, received) = bytes(&json(&server.asked_by_iperf3(&["-t", "1", "-J"])), "");
+    let (sent, received) = bytes(&json(&server.asked_by_iperf3(&["-n", "10M", "-J"])), "");
     assert_eq!(sent, received);
     let mut server = server;
     interrupt(&server.child);

@@ -10,13 +10,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, TcpPlan,
+    Direction, Event, Failure, Fault, Finish, Record, Side, StreamOpened, TcpDirections, TcpPlan,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, Params, ServerOutput, State, frame,
 };
-use linerate_proto::native::{EndReport, Request};
+use linerate_proto::native::{FlowSample, Request};
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions};
 
@@ -26,7 +26,7 @@ use super::fail::refusal;
 use super::gather::opened;
 use super::login::Login;
 use super::plan::{burst_of, out_of_bounds, params};
-use super::report::{Own, Place, is_of, places, remote_reports, results};
+use super::report::{Other, Place, count_between, in_one_span, places, remote_reports, results};
 use super::silence::Silence;
 use crate::address::resolve;
 use crate::context::Context;
@@ -45,6 +45,9 @@ const DELIVERY_MAX: Duration = Duration::from_secs(2);
 /// A server that closes nothing is done sending when nothing has come for this long.
 const QUIET_READING: Duration = Duration::from_millis(200);
 
+/// Threads that were told to leave are given this long.
+const LEAVE_MAX: Duration = Duration::from_secs(1);
+
 /// What goes with the parameters and is no part of the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
@@ -58,6 +61,8 @@ pub struct Extras {
     pub login: Option<Login>,
     /// Blocks that leave at once within the pace.
     pub burst: Option<u64>,
+    /// Rate that the sending kernel holds each stream to, in bit/s (`--fq-rate`).
+    pub fq_rate_bps: Option<u64>,
     /// A test gives up when nothing is received for so long.
     pub receive_max: Option<Duration>,
 }
@@ -65,10 +70,15 @@ pub struct Extras {
 impl Extras {
     /// The parameters with these beside them.
     pub(super) fn with(self, params: Params) -> Result<Params, Failure> {
-        let Self { title, extra_data, server_output, login, burst, receive_max: _ } = self;
-        let auth_token = login.map(|login| login.token()).transpose()?;
-        let get_server_output = server_output;
-        let params = Params { title, extra_data, get_server_output, auth_token, burst, ..params };
+        let params = Params {
+            title: self.title,
+            extra_data: self.extra_data,
+            get_server_output: self.server_output,
+            auth_token: self.login.map(|login| login.token()).transpose()?,
+            burst: self.burst,
+            fq_rate_bps: self.fq_rate_bps,
+            ..params
+        };
         params.check().map_err(|error| out_of_bounds(&error))?;
         Ok(params)
     }
@@ -123,12 +133,12 @@ struct Test {
     endpoint: Endpoint,
     request: Request,
     places: Vec<Place>,
-    /// Bytes of each sending stream when the omitted span ended.
-    omitted: Vec<(Place, u64)>,
-    /// When senders were told to stop, since the begin.
-    stopped_ns: u64,
+    /// What had been acknowledged of each sending stream when the omitted span ended.
+    omitted: Vec<FlowSample>,
     /// What the server printed.
     server_output: Option<ServerOutput>,
+    /// It was asked for.
+    wants_output: bool,
     receive_max: Option<Duration>,
 }
 
@@ -156,15 +166,18 @@ impl Test {
         let control = way.control()?;
         account.server_host_id = same_host(&control);
         let places = places(request.each_direction(), request.streams);
-        let endpoint = Endpoint::leaving_open(request.clone()).in_bursts(burst_of(&params));
+        let endpoint = Endpoint::of_iperf3(in_whole_blocks(request.clone()))
+            .leaving_open()
+            .in_bursts(burst_of(&params))
+            .paced_by_kernel(params.fq_rate_bps);
         let mut test = Self {
             control,
             endpoint,
             request,
             places,
             omitted: Vec::new(),
-            stopped_ns: 0,
             server_output: None,
+            wants_output: params.get_server_output,
             receive_max,
         };
         test.set_up(&params, &way, context, account).inspect_err(|_| {
@@ -191,7 +204,8 @@ impl Test {
                     let prepared = self.endpoint.prepare();
                     prepared.map_err(|error| crate::failure::system(&error))?;
                 }
-                ClientEvent::Starting => {}
+                // The server sends no data before this.
+                ClientEvent::Starting => account.begin = monotonic(),
                 ClientEvent::Running => return Ok(()),
                 event => return Err(refusal(self.control.peer(), event)),
             }
@@ -213,38 +227,38 @@ impl Test {
     }
 
     fn measure(&mut self, context: &mut Context<'_>, account: &mut Account) -> Result<(), Failure> {
-        account.begin = monotonic();
         let started = self.endpoint.start(account.begin);
         started.map_err(|error| crate::failure::system(&error))?;
-        let span_ns = self.follow(context, account)?;
+        let ending = self.follow(context, account)?;
         self.control.send_state(State::TestEnd)?;
         self.control.machine.ended();
         match self.next_event(ANSWER_TIMEOUT, context)? {
             ClientEvent::SendResults => {}
             event => return Err(refusal(self.control.peer(), event)),
         }
+        let sent = self.endpoint.acknowledged(monotonic(), COOKIE_BYTES as u64);
         self.end_receivers();
         self.sample(monotonic(), account, context);
         let done = std::mem::replace(&mut self.endpoint, Endpoint::new(self.request.clone()));
+        let omit_ns = self.request.omit_ns;
+        let delivered_ns = ending.span_ns(account.begin, omit_ns);
         account.local = done.finish();
-        without_omitted(&mut account.local, &self.omitted);
-        let own = results(
-            &self.places,
-            &account.local,
-            &Own {
-                side_of: client_side,
-                omitted: &self.omitted,
-                omit_ns: self.request.omit_ns,
-                stopped_ns: self.stopped_ns,
-            },
-        );
+        count_between(&mut account.local, (&self.omitted, &sent), delivered_ns);
+        in_one_span(&mut account.local, Direction::Down, omit_ns);
+        let own = results(&self.places, &account.local, client_side);
         self.control.send(&frame(&own.to_json()))?;
         match self.next_event(ANSWER_TIMEOUT, context)? {
             ClientEvent::Results(mut results) => {
-                self.server_output = results.server_output.take();
-                let of_server =
-                    (server_side as fn(Direction) -> Side, self.request.omit_ns, span_ns);
-                account.remote = remote_reports(&self.places, &results, of_server);
+                // A server of 3.12 and later goes on sending it once anybody has asked.
+                self.server_output = results.server_output.take().filter(|_| self.wants_output);
+                let other = Other {
+                    side_of: server_side,
+                    omit_ns,
+                    // The server began its measured span by its own clock.
+                    delivered_ns: (omit_ns == 0).then_some(delivered_ns),
+                    ended_ns: ending.stopped.nanos_since(account.begin),
+                };
+                account.remote = remote_reports(&self.places, &results, &other);
             }
             event => return Err(refusal(self.control.peer(), event)),
         }
@@ -255,13 +269,12 @@ impl Test {
         Ok(())
     }
 
-    /// Takes samples until the end; the receiver's span from the first byte to the last, where all
-    /// arrived.
+    /// Takes samples until the end, and until what was sent has been read there.
     fn follow(
         &mut self,
         context: &mut Context<'_>,
         account: &mut Account,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<Ending, Failure> {
         let begin = account.begin;
         let planned = crate::throughput::session::planned_span(&self.request);
         let interval = Duration::from_nanos(self.request.interval_ns);
@@ -282,18 +295,17 @@ impl Test {
             }
             if omit.is_some_and(|at| now >= at) {
                 omit = None;
-                self.note_omitted(now);
+                self.omitted = self.endpoint.acknowledged(now, COOKIE_BYTES as u64);
             }
             let over = planned.map_or_else(|| self.is_complete(), |span| now >= begin + span);
             if (over || context.stop.asked()) && end.is_none() {
                 self.endpoint.stop_sending();
-                self.stopped_ns = now.nanos_since(begin);
                 end = Some(Ending::at(now));
             }
             if let Some(end) = &mut end
                 && self.is_delivered(end, now)
             {
-                return Ok(end.receiver_span_ns(begin));
+                return Ok(*end);
             }
             let due = planned.is_none_or(|span| now + LOOK >= begin + span);
             let look = if due || end.is_some() { LOOK_AT_END } else { LOOK };
@@ -327,7 +339,7 @@ impl Test {
     /// Whether what was sent has arrived and been read, or has had its time.
     fn is_delivered(&self, end: &mut Ending, now: MonoTime) -> bool {
         self.request.directions == TcpDirections::Down
-            || (self.endpoint.has_sent() && end.look(now, self.endpoint.outstanding()))
+            || end.look(now, self.endpoint.outstanding(), self.endpoint.has_sent())
             || now.since(end.stopped) >= DELIVERY_MAX
     }
 
@@ -346,7 +358,7 @@ impl Test {
             }
             linerate_sys::clock::sleep(LOOK_AT_END);
         }
-        self.endpoint.stop_receiving();
+        leave(&self.endpoint);
     }
 
     fn sample(&mut self, now: MonoTime, account: &mut Account, context: &mut Context<'_>) {
@@ -354,15 +366,6 @@ impl Test {
         let samples = self.endpoint.sample(now);
         account.local_interval(samples, context.watch);
         account.remote_interval(acknowledged, context.watch);
-    }
-
-    fn note_omitted(&mut self, now: MonoTime) {
-        let samples = self.endpoint.sample(now);
-        let of = |place: &Place| {
-            let same = samples.iter().find(|sample| is_of(place, sample.direction, sample.flow));
-            same.map(|sample| (*place, sample.bytes))
-        };
-        self.omitted = self.places.iter().filter_map(of).collect();
     }
 
     fn next_event(
@@ -385,16 +388,25 @@ impl Test {
     }
 }
 
-/// Takes the bytes of the omitted span off what senders measured.
-pub(super) fn without_omitted(reports: &mut [EndReport], omitted: &[(Place, u64)]) {
-    for report in reports {
-        let same = |(place, _): &&(Place, u64)| is_of(place, report.direction, report.flow);
-        if let Some((_, bytes)) = omitted.iter().find(same)
-            && report.end.span_start_ns == 0
-        {
-            report.end.bytes_measured = report.end.bytes.saturating_sub(*bytes);
-        }
+/// The bytes of a test rounded up to whole blocks, as iperf3 does: servers since 3.16 count those
+/// alone.
+fn in_whole_blocks(request: Request) -> Request {
+    let block = u64::from(request.buffer_bytes.max(1));
+    let finish = match request.finish {
+        Finish::Bytes(bytes) => Finish::Bytes(bytes.div_ceil(block).saturating_mul(block)),
+        other => other,
+    };
+    Request { finish, ..request }
+}
+
+/// Ends every thread: receivers after what has arrived, senders where they are.
+pub(super) fn leave(endpoint: &Endpoint) {
+    endpoint.stop_receiving();
+    let end = monotonic() + LEAVE_MAX;
+    while !endpoint.is_done() && monotonic() < end {
+        linerate_sys::clock::sleep(LOOK_AT_END);
     }
+    endpoint.halt();
 }
 
 /// The side that the server has in a direction.

@@ -8,7 +8,8 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{
-    CONNECT_BYTES, CounterWidth, DatagramHeader, Params, Protocol, Results, StreamResult,
+    CLIENT_NAME, CONNECT_BYTES, CounterWidth, DatagramHeader, Params, Protocol, Results,
+    StreamResult,
 };
 use linerate_proto::native::{EndReport, UdpRequest, UdpSample, UdpSent};
 
@@ -17,6 +18,8 @@ use super::report::{Place, is_of};
 use crate::datagram::layout::{Head, Layout, Leaving, Read};
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// Where more than one datagram in so many is lost, a queue on the way is taken to be full.
+const QUEUED_ABOVE: u64 = 100;
 
 /// The layout with numbers of 64 bits, which this client always asks for.
 pub(super) const WIDE: Layout = Layout {
@@ -94,7 +97,7 @@ pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Fail
         rate_bps: plan.pace.map(BitRate::bits_per_sec),
         tos: plan.dscp.map(|dscp| u64::from(dscp) << 2),
         udp_counters_64bit: true,
-        client_version: Some(format!("linerate {}", env!("CARGO_PKG_VERSION"))),
+        client_version: Some([CLIENT_NAME, env!("CARGO_PKG_VERSION")].concat()),
         ..Params::default()
     };
     params.check().map_err(|error| out_of_bounds(&error))?;
@@ -211,6 +214,22 @@ pub(super) fn udp_results(
     results
 }
 
+/// What came after the end of the test counts, so the time of all streams lasts until the last of
+/// it came.
+pub(super) fn until_last(results: &mut Results, places: &[Place], reports: &[EndReport]) {
+    let of_receivers = reports.iter().filter(|report| report.end.received_datagrams.is_some());
+    let last_s = of_receivers.map(|report| report.end.span_ns as f64 / 1e9).fold(0.0, f64::max);
+    for place in places {
+        let receives = reports.iter().any(|report| {
+            is_of(place, report.direction, report.flow) && report.end.received_datagrams.is_some()
+        });
+        let same = results.streams.iter_mut().find(|stream| stream.id == place.id);
+        if let Some(stream) = same.filter(|_| receives) {
+            stream.end_s = stream.end_s.map(|end_s| end_s.max(last_s));
+        }
+    }
+}
+
 /// What the other end's senders sent, for the receivers of this end. A sender of 3.12 leaves the
 /// omitted span out of its bytes, but not out of its datagrams, and says that none were omitted.
 pub(super) fn told_sent(places: &[Place], results: &Results, size_bytes: u32) -> Vec<UdpSent> {
@@ -257,7 +276,9 @@ fn remote_end(
     side: Side,
     size_bytes: u32,
 ) -> FlowEnd {
-    let told_ns = stream.span_s().map_or(0, |span_s| (span_s * 1e9) as u64);
+    // Versions before 3.2 tell no time.
+    let own_ns = || own.map_or(0, |own| own.end.span_ns);
+    let told_ns = stream.span_s().map_or_else(own_ns, |span_s| (span_s * 1e9) as u64);
     let end = FlowEnd {
         bytes: stream.bytes,
         bytes_measured: stream.bytes,
@@ -280,8 +301,11 @@ fn remote_end(
         |sent| sent.saturating_sub(datagrams),
     );
     let tally = DatagramTally { sent, received: datagrams, lost, ..DatagramTally::default() };
-    // The server counts until the end of the test; its datagrams came as they were sent.
-    let span_ns = own.map_or(told_ns, |own| own.end.span_ns.min(told_ns));
+    // The server counts until the end of the test. Datagrams came as they were sent, unless a queue
+    // was full: those that it held came later, and nobody tells how much.
+    let queued = sent.is_some_and(|sent| lost.saturating_mul(QUEUED_ABOVE) > sent);
+    let sent_ns = own.map(|own| own.end.span_ns).filter(|_| !queued);
+    let span_ns = sent_ns.map_or(told_ns, |sent_ns| sent_ns.min(told_ns));
     let jitter_ns = (datagrams > 1).then(|| (stream.jitter_s * 1e9).round() as u64);
     let delay = jitter_ns.map(|jitter_ns| DelayVariation {
         n: datagrams,
@@ -319,5 +343,60 @@ mod tests {
         assert_eq!((NARROW.read)(&datagram, 0), Read::Data(Head { number: 0, stamp_ns }));
         assert_eq!((WIDE.read)(b"6789", 0), Read::Opening);
         assert_eq!((WIDE.read)(&[0; 15], 0), Read::Stray);
+    }
+
+    #[test]
+    fn late_datagrams_go_with_the_time_in_which_they_came() {
+        let report = |direction, received: bool, span_ns| EndReport {
+            direction,
+            flow: 0,
+            end: FlowEnd {
+                span_ns,
+                received_datagrams: received.then(ReceivedDatagrams::default),
+                ..FlowEnd::default()
+            },
+            syn: None,
+            client_addr: String::new(),
+            failure: None,
+            stolen_ratio: None,
+        };
+        let place = |direction, id| Place { direction, flow: 0, id };
+        let places = [place(Direction::Up, 1), place(Direction::Down, 3)];
+        let one = |id| StreamResult { id, end_s: Some(1.0), ..StreamResult::default() };
+        let mut own = Results { streams: vec![one(1), one(3)], ..Results::default() };
+        // The last datagram of the first stream came 50 ms after the end.
+        let reports = [
+            report(Direction::Up, true, 1_050_000_000),
+            report(Direction::Down, false, 1_200_000_000),
+        ];
+        until_last(&mut own, &places, &reports);
+        let ends: Vec<_> = own.streams.iter().map(|stream| stream.end_s).collect();
+        assert_eq!(ends, [Some(1.05), Some(1.0)]);
+    }
+
+    #[test]
+    fn what_a_full_queue_held_came_after_it_was_sent() {
+        // 1000 datagrams sent in 1 s; the server tells 1.1 s, as this end waits for the last ones.
+        let span_ns = |arrived: u64| {
+            let sent = SentDatagrams { measured: 1000, ..SentDatagrams::default() };
+            let own = EndReport {
+                direction: Direction::Up,
+                flow: 0,
+                end: FlowEnd {
+                    span_ns: SECOND_NS,
+                    sent_datagrams: Some(sent),
+                    ..FlowEnd::default()
+                },
+                syn: None,
+                client_addr: String::new(),
+                failure: None,
+                stolen_ratio: None,
+            };
+            let (bytes, start_s, end_s) = (arrived * 100, Some(0.0), Some(1.1));
+            let told = StreamResult { bytes, start_s, end_s, ..StreamResult::default() };
+            remote_end(&told, Some(&own), Side::Receiver, 100).span_ns
+        };
+        assert_eq!([1000, 990].map(span_ns), [SECOND_NS; 2]);
+        assert_eq!(span_ns(500), 1_100_000_000);
     }
 }

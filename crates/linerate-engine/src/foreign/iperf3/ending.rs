@@ -7,6 +7,8 @@
 //! else when all was acknowledged. The receiver's span is shorter than that by one idle round trip:
 //! the first byte took the way there, the acknowledgement the way back. The peer's program has
 //! read everything once the offered window stands still.
+//!
+//! Where something stays on the way for good, the end is when the last of it was acknowledged.
 
 use std::time::Duration;
 
@@ -29,24 +31,33 @@ pub(super) struct Ending {
     left: Option<(MonoTime, u64)>,
     /// The offered windows, and since when they are so.
     offered: Option<(u64, MonoTime)>,
+    /// Bytes acknowledged, and since when no more are.
+    progress: (u64, MonoTime),
 }
 
 impl Ending {
     /// Senders were told to stop.
     pub(super) const fn at(stopped: MonoTime) -> Self {
-        Self { stopped, acknowledged: None, left: None, offered: None }
+        let progress = (0, stopped);
+        Self { stopped, acknowledged: None, left: None, offered: None, progress }
     }
 
-    /// From the first byte to the last at the receiver, when the sender began at `begin`; `None`
-    /// while something is on the way.
-    pub(super) fn receiver_span_ns(&self, begin: MonoTime) -> Option<u64> {
-        let (at, rtt_min_ns) = self.acknowledged?;
-        Some(at.nanos_since(begin).saturating_sub(rtt_min_ns))
+    /// The time in which the bytes came that have been acknowledged, since the `begin` of the test.
+    /// It is the receiver's from its first byte to its last; what is left of it after `omit_ns` has
+    /// its begin and its end on the sender's clock.
+    pub(super) fn span_ns(&self, begin: MonoTime, omit_ns: u64) -> u64 {
+        let (at, rtt_min_ns) = self.acknowledged.unwrap_or((self.progress.1, 0));
+        let trip_ns = if omit_ns == 0 { rtt_min_ns } else { 0 };
+        at.nanos_since(begin).saturating_sub(trip_ns)
     }
 
-    /// Takes note of how things stand at `now`; whether the peer has read all.
-    pub(super) fn look(&mut self, now: MonoTime, outstanding: Outstanding) -> bool {
-        if outstanding.unsent_bytes > 0 {
+    /// Takes note of how things stand at `now`; whether the peer has read all. Senders may still
+    /// be writing, unless `written`.
+    pub(super) fn look(&mut self, now: MonoTime, outstanding: Outstanding, written: bool) -> bool {
+        if outstanding.acknowledged_bytes != self.progress.0 {
+            self.progress = (outstanding.acknowledged_bytes, now);
+        }
+        if !written || outstanding.unsent_bytes > 0 {
             return false;
         }
         let (left, retransmits) = *self.left.get_or_insert((now, outstanding.retransmits));
@@ -82,6 +93,7 @@ mod tests {
             unsent_bytes,
             unacknowledged,
             offered_bytes,
+            acknowledged_bytes: 1000 - unsent_bytes - unacknowledged,
             retransmits: 3,
             rtt_ns: 5 * MS,
             rtt_min_ns: 2 * MS,
@@ -91,30 +103,45 @@ mod tests {
     #[test]
     fn a_delayed_acknowledgement_does_not_delay_the_arrival() {
         let mut ending = Ending::at(at(0));
-        assert!(!ending.look(at(1), outstanding(10, 2, 100)));
-        assert!(!ending.look(at(3), outstanding(0, 2, 100)));
-        assert!(!ending.look(at(43), outstanding(0, 0, 100)));
+        assert!(!ending.look(at(0), outstanding(0, 0, 100), false), "the last write is to come");
+        assert!(!ending.look(at(1), outstanding(10, 2, 100), true));
+        assert!(!ending.look(at(3), outstanding(0, 2, 100), true));
+        assert!(!ending.look(at(43), outstanding(0, 0, 100), true));
         // All had left at 3 ms; a round trip is 5 ms now, 2 ms when idle: 3 + 5 - 2.
-        assert_eq!(ending.receiver_span_ns(at(0)), Some(6 * MS));
-        assert!(!ending.look(at(62), outstanding(0, 0, 100)));
-        assert!(ending.look(at(63), outstanding(0, 0, 100)));
+        assert_eq!(ending.span_ns(at(0), 0), 6 * MS);
+        // Since the omitted span acknowledgements are counted at both of its ends.
+        assert_eq!(ending.span_ns(at(0), 1), 8 * MS);
+        assert!(!ending.look(at(62), outstanding(0, 0, 100), true));
+        assert!(ending.look(at(63), outstanding(0, 0, 100), true));
     }
 
     #[test]
     fn a_lost_last_segment_arrives_when_it_is_acknowledged() {
         let mut ending = Ending::at(at(0));
-        assert!(!ending.look(at(3), Outstanding { retransmits: 2, ..outstanding(0, 2, 100) }));
-        assert!(!ending.look(at(210), outstanding(0, 0, 100)));
-        assert_eq!(ending.receiver_span_ns(at(0)), Some(208 * MS));
+        let before = Outstanding { retransmits: 2, ..outstanding(0, 2, 100) };
+        assert!(!ending.look(at(3), before, true));
+        assert!(!ending.look(at(210), outstanding(0, 0, 100), true));
+        assert_eq!(ending.span_ns(at(0), 0), 208 * MS);
     }
 
     #[test]
     fn a_window_that_still_grows_is_waited_for() {
         let mut ending = Ending::at(at(0));
         for ms in 1..=50 {
-            assert!(!ending.look(at(ms), outstanding(0, 0, ms)), "{ms} ms");
+            assert!(!ending.look(at(ms), outstanding(0, 0, ms), true), "{ms} ms");
         }
-        assert!(ending.look(at(70), outstanding(0, 0, 50)));
-        assert_eq!(ending.receiver_span_ns(at(1)), Some(0), "shorter than a round trip");
+        assert!(ending.look(at(70), outstanding(0, 0, 50), true));
+        assert_eq!(ending.span_ns(at(1), 0), 0, "shorter than a round trip");
+    }
+
+    #[test]
+    fn what_never_arrives_does_not_stretch_the_time() {
+        let mut ending = Ending::at(at(10));
+        assert!(!ending.look(at(11), outstanding(500, 9, 100), true));
+        for ms in 12..=400 {
+            assert!(!ending.look(at(ms), outstanding(400, 9, 100), true), "{ms} ms");
+        }
+        // The last acknowledgement was seen at 12 ms.
+        assert_eq!(ending.span_ns(at(0), 0), 12 * MS);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, Finish, TcpDirections, TcpPlan, Via};
 use linerate_core::units::BitRate;
-use linerate_proto::iperf3::{Params, ParamsError, Protocol};
+use linerate_proto::iperf3::{CLIENT_NAME, Params, ParamsError, Protocol};
 use linerate_proto::native::Request;
 
 /// Bytes of a write where the client names none (DEFAULT_TCP_BLKSIZE).
@@ -52,7 +52,7 @@ pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
         tos: plan.dscp.map(|dscp| u64::from(dscp) << 2),
         congestion: plan.congestion_control.clone(),
         zerocopy: plan.zero_copy,
-        client_version: Some(format!("linerate {}", env!("CARGO_PKG_VERSION"))),
+        client_version: Some([CLIENT_NAME, env!("CARGO_PKG_VERSION")].concat()),
         ..Params::default()
     };
     params.check().map_err(|error| out_of_bounds(&error))?;

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
@@ -31,10 +30,11 @@ pub struct Arrival {
 /// Shared between the listener and the tests that it runs.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    waiting: Arc<Mutex<HashMap<Cookie, Sender<Arrival>>>>,
+    /// Running tests; those that have all their streams wait for no more.
+    tests: Arc<Mutex<HashMap<Cookie, Option<Sender<Arrival>>>>>,
 }
 
-/// A test's place in the registry, given up when dropped.
+/// A running test's place in the registry, given up when dropped: nobody else has its cookie.
 #[derive(Debug)]
 pub(super) struct Registration {
     cookie: Cookie,
@@ -67,24 +67,31 @@ impl Registry {
     /// The connection, when nobody waits for it.
     pub fn deliver(&self, cookie: &Cookie, arrival: Arrival) -> Result<(), Arrival> {
         match self.lock().get(cookie) {
-            Some(sender) => sender.send(arrival).map_err(|unsent| unsent.0),
-            None => Err(arrival),
+            Some(Some(sender)) => sender.send(arrival).map_err(|unsent| unsent.0),
+            Some(None) | None => Err(arrival),
         }
     }
 
     /// Waits for data connections that carry `cookie`; `None` when a test with it runs already.
     pub(super) fn register(&self, cookie: Cookie) -> Option<Registration> {
         let (sender, arrivals) = channel();
-        let mut waiting = self.lock();
-        if waiting.contains_key(&cookie) {
+        let mut tests = self.lock();
+        if tests.contains_key(&cookie) {
             return None;
         }
-        waiting.insert(cookie, sender);
+        tests.insert(cookie, Some(sender));
         Some(Registration { cookie, registry: self.clone(), arrivals })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Cookie, Sender<Arrival>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Cookie, Option<Sender<Arrival>>>> {
+        self.tests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Registration {
+    /// The test has all its streams.
+    pub(super) fn complete(&self) {
+        self.registry.lock().insert(self.cookie, None);
     }
 }
 

@@ -1,8 +1,11 @@
 //! Between this program's account of a stream and the results of iperf3.
 
 use linerate_core::record::{Asked, Direction, FlowEnd, Side, TcpInfo};
+use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{Results, StreamResult, stream_id};
-use linerate_proto::native::EndReport;
+use linerate_proto::native::{EndReport, FlowSample};
+
+use crate::throughput::rate_bps;
 
 /// A stream's place: which way, its number within that direction, and the identifier in results.
 #[derive(Clone, Copy, Debug)]
@@ -20,29 +23,49 @@ pub(super) fn places(directions: &[Direction], streams: u16) -> Vec<Place> {
         .collect()
 }
 
-/// What an end knows of its test beside the reports of its streams.
-#[derive(Clone, Copy)]
-pub(super) struct Own<'a> {
-    /// The side of this end in a direction.
-    pub(super) side_of: fn(Direction) -> Side,
-    /// Bytes of each sending stream when the omitted span ended.
-    pub(super) omitted: &'a [(Place, u64)],
-    /// The omitted span.
-    pub(super) omit_ns: u64,
-    /// When senders were told to stop; they notice a little later.
-    pub(super) stopped_ns: u64,
+/// Gives the streams that `until` has, and no others, the bytes between two samples, over the time
+/// from the first to `end_ns`; a stream without a first sample counts from the start of the test.
+pub(super) fn count_between(
+    reports: &mut [EndReport],
+    (from, until): (&[FlowSample], &[FlowSample]),
+    end_ns: u64,
+) {
+    for report in reports {
+        let same = |it: &&FlowSample| (it.direction, it.flow) == (report.direction, report.flow);
+        let Some(last) = until.iter().find(same) else { continue };
+        let (bytes, t_ns) = from.iter().find(same).map_or((0, 0), |it| (it.bytes, it.t_ns));
+        report.end.bytes_measured = last.bytes.saturating_sub(bytes);
+        report.end.span_start_ns = t_ns;
+        report.end.span_ns = end_ns.saturating_sub(t_ns);
+    }
 }
 
-/// What the streams of this end did, as iperf3 wants it.
-pub(super) fn results(places: &[Place], reports: &[EndReport], own: &Own<'_>) -> Results {
+/// Gives all streams of a direction the span of the one that ended last: iperf3 divides the bytes
+/// of all of them by the time of the first.
+pub(super) fn in_one_span(reports: &mut [EndReport], direction: Direction, omit_ns: u64) {
+    let last_ns = |end: &FlowEnd| end.span_start_ns + end.span_ns;
+    let of_way = |report: &&EndReport| report.direction == direction;
+    let all = reports.iter().filter(of_way).map(|report| last_ns(&report.end)).max().unwrap_or(0);
+    for report in reports.iter_mut().filter(|report| report.direction == direction) {
+        report.end.span_start_ns = omit_ns;
+        report.end.span_ns = all.saturating_sub(omit_ns);
+    }
+}
+
+/// What the streams of this end did, as iperf3 wants it; `side_of` is this end's in a direction.
+pub(super) fn results(
+    places: &[Place],
+    reports: &[EndReport],
+    side_of: fn(Direction) -> Side,
+) -> Results {
     let mut results = Results::default();
     let mut longest_ns = 0;
     let (mut user_ns, mut system_ns) = (0, 0);
     for place in places {
         let same = |report: &&EndReport| is_of(place, report.direction, report.flow);
         let Some(end) = reports.iter().find(same).map(|report| &report.end) else { continue };
-        let side = (own.side_of)(place.direction);
-        results.streams.push(stream(place, end, side, own));
+        let side = side_of(place.direction);
+        results.streams.push(stream(place, end, side));
         longest_ns = longest_ns.max(end.span_start_ns + end.span_ns);
         user_ns += end.cpu_user_ns.unwrap_or(0);
         system_ns += end.cpu_system_ns.unwrap_or(0);
@@ -59,42 +82,39 @@ pub(super) fn results(places: &[Place], reports: &[EndReport], own: &Own<'_>) ->
     results
 }
 
-fn stream(place: &Place, end: &FlowEnd, side: Side, own: &Own<'_>) -> StreamResult {
-    let (bytes, span_ns, retransmits) = match side {
-        Side::Sender => {
-            let before = own.omitted.iter().find(|(other, _)| other.id == place.id);
-            let omitted = before.map_or(0, |(_, bytes)| *bytes);
-            let retransmits = end.tcp_info.and_then(|info| info.total_retrans);
-            let span_ns = end.span_ns.min(own.stopped_ns).saturating_sub(own.omit_ns);
-            (end.bytes.saturating_sub(omitted), span_ns, retransmits.map(u64::from))
-        }
-        // All that came after the omitted span, also what came after the measured one.
-        Side::Receiver if own.omit_ns == 0 => (end.bytes, end.span_ns, None),
-        Side::Receiver => (end.bytes_measured, end.span_ns, None),
-    };
+fn stream(place: &Place, end: &FlowEnd, side: Side) -> StreamResult {
+    let retransmits = end.tcp_info.and_then(|info| info.total_retrans).map(u64::from);
     StreamResult {
         id: place.id,
-        bytes,
-        retransmits,
+        bytes: end.bytes_measured,
+        retransmits: retransmits.filter(|_| side == Side::Sender),
         start_s: Some(0.0),
-        end_s: Some(span_ns as f64 / 1e9),
+        end_s: Some(end.span_ns as f64 / 1e9),
         ..StreamResult::default()
     }
 }
 
-/// What the other end tells of its streams. iperf3 tells the span until the end of the test, not
-/// until the last byte: `span_ns` is what this end knows of the receiver's span, the omitted one
-/// included.
-pub(super) fn remote_reports(
-    places: &[Place],
-    results: &Results,
-    (side_of, omit_ns, span_ns): (fn(Direction) -> Side, u64, Option<u64>),
-) -> Vec<EndReport> {
+/// What this end knows of the other's account.
+#[derive(Clone, Copy)]
+pub(super) struct Other {
+    /// The side of the other end in a direction.
+    pub(super) side_of: fn(Direction) -> Side,
+    /// The omitted span.
+    pub(super) omit_ns: u64,
+    /// The time in which everything came that this end sent, since the start of the test. iperf3
+    /// tells that until the end of the test, which may be later.
+    pub(super) delivered_ns: Option<u64>,
+    /// When the test ended, for versions before 3.2, which tell no time.
+    pub(super) ended_ns: u64,
+}
+
+/// What the other end tells of its streams.
+pub(super) fn remote_reports(places: &[Place], results: &Results, other: &Other) -> Vec<EndReport> {
     let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
     told.map(|(place, stream)| EndReport {
         direction: place.direction,
         flow: place.flow,
-        end: remote_end(stream, results, side_of(place.direction), (omit_ns, span_ns)),
+        end: remote_end(stream, results, (other.side_of)(place.direction), other),
         syn: None,
         client_addr: String::new(),
         failure: None,
@@ -103,17 +123,13 @@ pub(super) fn remote_reports(
     .collect()
 }
 
-fn remote_end(
-    stream: &StreamResult,
-    results: &Results,
-    side: Side,
-    (omit_ns, known_ns): (u64, Option<u64>),
-) -> FlowEnd {
+fn remote_end(stream: &StreamResult, results: &Results, side: Side, other: &Other) -> FlowEnd {
     let told_ns = stream.span_s().map(|span_s| (span_s * 1e9) as u64);
-    let known_ns = known_ns.map(|span_ns| span_ns.saturating_sub(omit_ns));
-    let span_ns = match (told_ns, known_ns.filter(|_| side == Side::Receiver)) {
-        (Some(told), Some(known)) => told.min(known),
-        (told, known) => told.or(known).unwrap_or(0),
+    let since_omit = |ns: u64| ns.saturating_sub(other.omit_ns);
+    let known_ns = other.delivered_ns.filter(|_| side == Side::Receiver).map(since_omit);
+    let span_ns = match (told_ns, known_ns) {
+        (Some(told_ns), Some(known_ns)) => told_ns.min(known_ns),
+        (told_ns, known_ns) => told_ns.or(known_ns).unwrap_or_else(|| since_omit(other.ended_ns)),
     };
     let told_ns = told_ns.unwrap_or(0);
     // iperf3 tells the processor time of the process; with one stream that is the stream's.
@@ -124,7 +140,7 @@ fn remote_end(
     FlowEnd {
         bytes: stream.bytes,
         bytes_measured: stream.bytes,
-        span_start_ns: omit_ns,
+        span_start_ns: other.omit_ns,
         span_ns,
         cpu_user_ns: spent(results.cpu_user_percent),
         cpu_system_ns: spent(results.cpu_system_percent),
@@ -135,6 +151,140 @@ fn remote_end(
     }
 }
 
+/// `, 12345 bytes up in 1.000 s, 98.8 kbit/s` for each direction, for the log; none where nothing
+/// was counted.
+pub(super) fn amounts(reports: &[EndReport]) -> String {
+    let mut line = String::new();
+    for (direction, way) in [(Direction::Up, "up"), (Direction::Down, "down")] {
+        let ends = || reports.iter().filter(|it| it.direction == direction).map(|it| &it.end);
+        let Some(span_ns) = ends().map(|end| end.span_ns).max() else { continue };
+        let bytes: u64 = ends().map(|end| end.bytes_measured).sum();
+        let rate = BitRate::from_bits_per_sec(rate_bps(bytes, span_ns) as u64);
+        line.push_str(&format!(", {bytes} bytes {way} in {:.3} s, {rate}", span_ns as f64 / 1e9));
+    }
+    line
+}
+
 pub(super) fn is_of(place: &Place, direction: Direction, flow: u16) -> bool {
     place.direction == direction && place.flow == flow
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn report(
+        direction: Direction,
+        flow: u16,
+        (start_ns, span_ns, bytes): (u64, u64, u64),
+    ) -> EndReport {
+        EndReport {
+            direction,
+            flow,
+            end: FlowEnd {
+                bytes,
+                bytes_measured: bytes,
+                span_start_ns: start_ns,
+                span_ns,
+                ..FlowEnd::default()
+            },
+            syn: None,
+            client_addr: String::new(),
+            failure: None,
+            stolen_ratio: None,
+        }
+    }
+
+    fn sample(direction: Direction, flow: u16, t_ns: u64, bytes: u64) -> FlowSample {
+        FlowSample {
+            direction,
+            flow,
+            t_ns,
+            bytes,
+            retransmits: None,
+            cwnd_bytes: None,
+            rtt_ns: None,
+            send_window_bytes: None,
+            receive_window_bytes: None,
+            delivery_rate_bps: None,
+            rtt_var_ns: None,
+            pmtu_bytes: None,
+            cpu_ns: None,
+            run_queue_wait_ns: None,
+        }
+    }
+
+    fn told(reports: &[EndReport]) -> Vec<(u64, u64, u64)> {
+        let end = |it: &EndReport| (it.end.bytes_measured, it.end.span_start_ns, it.end.span_ns);
+        reports.iter().map(end).collect()
+    }
+
+    #[test]
+    fn bytes_of_the_omitted_span_go_with_its_time() {
+        // 120 MB a second on a link of 1 Gbit/s, 2 s omitted and 2 s measured; what was in the
+        // send buffers then arrives in another 10 ms.
+        let mut reports = [
+            report(Direction::Up, 0, (0, 4 * SECOND, 481_200_000)),
+            report(Direction::Down, 0, (2 * SECOND, 2 * SECOND, 240_000_000)),
+        ];
+        let from = [sample(Direction::Up, 0, 2 * SECOND, 240_000_000)];
+        let until = [sample(Direction::Up, 0, 4 * SECOND, 481_200_000)];
+        count_between(&mut reports, (&from, &until), 4 * SECOND + SECOND / 100);
+        let expected = (241_200_000, 2 * SECOND, 2 * SECOND + SECOND / 100);
+        assert_eq!(told(&reports), [expected, (240_000_000, 2 * SECOND, 2 * SECOND)]);
+        // 241.2 MB in 2.01 s are 960 Mbit/s, not 1920.
+        assert!(
+            amounts(&reports[..1]).ends_with(" in 2.010 s, 960 Mbit/s"),
+            "{}",
+            amounts(&reports)
+        );
+    }
+
+    #[test]
+    fn streams_that_end_apart_have_the_time_of_the_last() {
+        // Eight streams on a link of 1 Gbit/s have 15 MB each in the first second. Then they end
+        // one by one, 10 ms apart, with another 1.25 MB each: 130 MB in 1.08 s.
+        let late = |flow: u16| SECOND + u64::from(flow + 1) * SECOND / 100;
+        let mut reports: Vec<_> =
+            (0..8).map(|flow| report(Direction::Up, flow, (0, late(flow), 16_250_000))).collect();
+        reports.push(report(Direction::Down, 0, (0, SECOND, 1000)));
+        in_one_span(&mut reports, Direction::Up, 0);
+        assert!(reports[..8].iter().all(|it| it.end.span_ns == late(7)));
+        assert_eq!(
+            amounts(&reports),
+            ", 130000000 bytes up in 1.080 s, 962.96 Mbit/s, 1000 bytes down in 1.000 s, 8 kbit/s"
+        );
+        // What is told of each has that time too: a client divides the sum by the first one's.
+        let places = places(&[Direction::Up], 8);
+        let own = results(&places, &reports, |_| Side::Receiver);
+        assert!(own.streams.iter().all(|stream| stream.span_s() == Some(1.08)));
+    }
+
+    #[test]
+    fn the_time_that_a_server_tells_is_used_where_nothing_better_is_known() {
+        let places = places(&[Direction::Up, Direction::Down], 1);
+        let one = |id, end_s| StreamResult {
+            id,
+            bytes: 1000,
+            start_s: Some(0.0),
+            end_s,
+            ..StreamResult::default()
+        };
+        let spans = |end_s: Option<f64>, delivered_ns| {
+            let streams = vec![one(1, end_s), one(3, end_s)];
+            let results = Results { streams, ..Results::default() };
+            let side_of = |way| if way == Direction::Up { Side::Receiver } else { Side::Sender };
+            let other = Other { side_of, omit_ns: SECOND, delivered_ns, ended_ns: 4 * SECOND };
+            let reports = remote_reports(&places, &results, &other);
+            [reports[0].end.span_ns, reports[1].end.span_ns]
+        };
+        // Told 3.125 s; all was there after 3.0 s, of which one was omitted.
+        assert_eq!(spans(Some(3.125), Some(3 * SECOND)), [2 * SECOND, 3_125_000_000]);
+        assert_eq!(spans(Some(3.125), None), [3_125_000_000; 2]);
+        // Versions before 3.2 tell no time.
+        assert_eq!(spans(None, None), [3 * SECOND; 2]);
+        assert_eq!(spans(None, Some(4 * SECOND + 8)), [3 * SECOND + 8, 3 * SECOND]);
+    }
 }

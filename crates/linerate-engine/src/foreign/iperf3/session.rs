@@ -7,25 +7,27 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, Fault, Plan, Record, Tool};
+use linerate_core::record::{Direction, Event, Failure, Fault, Plan, Record, Side, Tool};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     Cookie, ErrorCode, Params, Protocol, Results, ServerEvent, ServerMachine, ServerOutput, State,
     frame, server_error,
 };
-use linerate_proto::native::{RefuseCode, Request};
+use linerate_proto::native::{EndReport, FlowSample, RefuseCode, Request};
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 
-use super::client::{server_side, without_omitted};
+use super::client::{leave, server_side};
 use super::control::Control;
 use super::door::Door;
 use super::gather::{opened, take_streams};
 use super::login::Guard;
 use super::plan::{burst_of, plan_of, request_of};
-use super::registry::{Arrival, Registry};
-use super::report::{Own, Place, is_of, places, remote_reports, results};
+use super::registry::{Arrival, Registration, Registry};
+use super::report::{
+    Other, Place, amounts, count_between, in_one_span, is_of, places, remote_reports, results,
+};
 use crate::foreign::test::VANISHED;
 use crate::throughput::account::Account;
 use crate::throughput::client::client_side;
@@ -46,8 +48,6 @@ pub(super) const LOOK: Duration = Duration::from_millis(20);
 const DRAIN_MAX: Duration = Duration::from_secs(4);
 /// Where the client does not tell how much it sent, the end is when nothing came for this long.
 const QUIET: Duration = Duration::from_millis(100);
-/// Threads that were told to leave are given this long.
-const LEAVE_MAX: Duration = Duration::from_secs(1);
 
 /// What every session of a server shares.
 pub struct House<'a> {
@@ -138,8 +138,11 @@ struct Running {
     endpoint: Endpoint,
     account: Account,
     record: Record,
-    /// Bytes of each sending stream when the omitted span ended.
-    omitted: Vec<(Place, u64)>,
+    /// What each stream had received, or had acknowledged, when the omitted span ended.
+    omitted: Vec<FlowSample>,
+    /// The same when the client said that the test was over.
+    ended: Vec<FlowSample>,
+    registration: Registration,
     _permit: Permit,
 }
 
@@ -160,17 +163,20 @@ impl Session<'_> {
         let streams = usize::from(request.streams) * request.each_direction().len();
         let planned =
             (params.time_s > 0).then(|| Duration::from_secs(params.time_s + params.omit_s));
-        let permit = match self.admit(streams, planned)? {
+        let permit = match self.admit(&params, streams, planned)? {
             Ok(permit) => permit,
             Err(line) => return Ok(line),
         };
+        let registration = self.register()?;
         observer.accepted(&params, self.peer, &self.cookie);
         let plan = plan_of(&params, &request, self.peer);
         observer.event(&Event::Plan(Plan::Tcp(plan.clone())));
         let tool = self.house.tool.clone();
         let mut running = Running {
             places: places(request.each_direction(), request.streams),
-            endpoint: Endpoint::new(request.clone()).in_bursts(burst_of(&params)),
+            endpoint: Endpoint::of_iperf3(request.clone())
+                .in_bursts(burst_of(&params))
+                .paced_by_kernel(params.fq_rate_bps),
             account: Account {
                 row_ns_min: request.interval_ns / 4,
                 omit_ns: request.omit_ns,
@@ -178,8 +184,10 @@ impl Session<'_> {
             },
             record: Record::begin(record_id(), tool, Plan::Tcp(plan), wall()),
             omitted: Vec::new(),
+            ended: Vec::new(),
             params,
             request,
+            registration,
             _permit: permit,
         };
         let measured = self.measure(&mut running, observer);
@@ -218,6 +226,7 @@ impl Session<'_> {
     /// and blocks take as long as they take.
     pub(super) fn admit(
         &mut self,
+        params: &Params,
         streams: usize,
         planned: Option<Duration>,
     ) -> Result<Result<Permit, String>, Failure> {
@@ -238,11 +247,20 @@ impl Session<'_> {
             linerate_sys::clock::sleep(LOOK_AT_END);
         };
         let line = format!("iperf3: refused: {}", refuse.reason);
-        match refuse.code {
-            RefuseCode::Busy => self.control.send_state(State::AccessDenied)?,
-            _ => self.control.send(&server_error(ErrorCode::DURATION, 0))?,
+        let too_long = planned.is_some_and(|planned| planned > admission.duration_max());
+        match (refuse.code, too_long) {
+            (RefuseCode::Busy, _) => self.control.send_state(State::AccessDenied)?,
+            (_, true) => self.control.send(&server_error(params.too_long(), 0))?,
+            (_, false) => self.control.send(&server_error(ErrorCode::STREAMS, 0))?,
         }
         Ok(Err(line))
+    }
+
+    /// The test's place among those that run.
+    pub(super) fn register(&mut self) -> Result<Registration, Failure> {
+        self.code = ErrorCode::CREATE_STREAM;
+        let registration = self.house.registry.register(self.cookie);
+        registration.ok_or_else(|| self.failed("its cookie is that of a running test"))
     }
 
     /// The longest that a test may send.
@@ -267,29 +285,33 @@ impl Session<'_> {
     ) -> Result<(), Failure> {
         self.open_streams(running, observer)?;
         self.code = ErrorCode::EXPIRED;
-        self.follow(running, observer)?;
+        let ended = self.follow(running, observer)?;
         running.endpoint.stop_sending();
-        let stopped_ns = monotonic().nanos_since(running.account.begin);
         self.code = ErrorCode::MESSAGE;
+        let by_time = running.params.bytes == 0 && running.params.blocks == 0;
+        let as_it_ended = by_time && !running.params.is_own();
+        running.ended = counts(&mut running.endpoint, ended);
+        let ended_ns = ended.nanos_since(running.account.begin);
         self.control.send_state(State::ExchangeResults)?;
         let event = self.next_event(STEP_TIMEOUT, "the results")?;
         let ServerEvent::Results(of_client) = event else { return Err(self.left_early()) };
-        drain(running, &of_client);
+        if as_it_ended {
+            leave(&running.endpoint);
+        } else {
+            drain(running, &of_client);
+        }
         sample(running, monotonic(), observer);
         let request = running.request.clone();
         let done = std::mem::replace(&mut running.endpoint, Endpoint::new(request));
         running.account.remote = done.finish();
-        without_omitted(&mut running.account.remote, &running.omitted);
-        running.account.local = remote_reports(
-            &running.places,
-            &of_client,
-            (client_side, running.request.omit_ns, None),
-        );
+        let omit_ns = running.request.omit_ns;
+        let other = Other { side_of: client_side, omit_ns, delivered_ns: None, ended_ns };
+        running.account.local = remote_reports(&running.places, &of_client, &other);
+        count(running, as_it_ended, ended_ns);
         if let Plan::Tcp(plan) = running.record.plan.clone() {
             fold(&mut running.record, &plan, &running.account);
         }
-        let mut own =
-            results(&running.places, &running.account.remote, &own_of(running, stopped_ns));
+        let mut own = results(&running.places, &running.account.remote, server_side);
         if running.params.get_server_output {
             own.server_output = observer.output(&running.record);
         }
@@ -306,11 +328,7 @@ impl Session<'_> {
         running: &mut Running,
         observer: &mut dyn Observer,
     ) -> Result<(), Failure> {
-        self.code = ErrorCode::CREATE_STREAM;
-        let Some(registration) = self.house.registry.register(self.cookie) else {
-            let reason = "its cookie is that of a running test";
-            return Err(Failure::new(Fault::PeerMisbehaved, "serve", plain(self.peer), reason));
-        };
+        let registration = &running.registration;
         running.account.ends.push(crate::environment::local_end(Some(self.peer.ip())));
         self.control.machine.accepted();
         self.control.send_state(State::CreateStreams)?;
@@ -323,7 +341,7 @@ impl Session<'_> {
                 Err(_) => self.look_at_client()?,
             }
         }
-        drop(registration);
+        registration.complete();
         arrivals.sort_by_key(|arrival| arrival.serial);
         for (place, arrival) in running.places.iter().zip(&arrivals) {
             let (direction, flow) = (place.direction, place.flow);
@@ -347,12 +365,12 @@ impl Session<'_> {
         self.control.send_state(State::TestRunning)
     }
 
-    /// Takes samples until the client ends the test.
+    /// Takes samples until the client ends the test; when that was.
     fn follow(
         &mut self,
         running: &mut Running,
         observer: &mut dyn Observer,
-    ) -> Result<(), Failure> {
+    ) -> Result<MonoTime, Failure> {
         let begin = running.account.begin;
         let planned = self.planned_max(&running.params);
         let end = begin + planned + GRACE;
@@ -368,7 +386,7 @@ impl Session<'_> {
             }
             if omit.is_some_and(|at| now >= at) {
                 omit = None;
-                note_omitted(running, now);
+                running.omitted = counts(&mut running.endpoint, now);
             }
             if now >= end {
                 return Err(self.failed("the client did not end the test in time"));
@@ -376,7 +394,7 @@ impl Session<'_> {
             self.look_at_stop()?;
             let until = tick.min(omit.unwrap_or(tick)).min(now + LOOK).min(end);
             match self.control.next_event(until)? {
-                Some(ServerEvent::Ended) => return Ok(()),
+                Some(ServerEvent::Ended) => return Ok(monotonic()),
                 Some(_) => return Err(self.left_early()),
                 None => {}
             }
@@ -429,12 +447,30 @@ impl Session<'_> {
     }
 }
 
-fn own_of(running: &Running, stopped_ns: u64) -> Own<'_> {
-    Own {
-        side_of: server_side,
-        omitted: &running.omitted,
-        omit_ns: running.request.omit_ns,
-        stopped_ns,
+/// What every stream has received, or has had acknowledged.
+fn counts(endpoint: &mut Endpoint, now: MonoTime) -> Vec<FlowSample> {
+    let received = endpoint.sample(now).into_iter();
+    let received = received.filter(|it| server_side(it.direction) == Side::Receiver);
+    received.chain(endpoint.acknowledged(now, 0)).collect()
+}
+
+/// Which bytes count, and over which time. Of a test by time, as at iperf3's own server, what had
+/// come when the test ended, and of what this end sent what had arrived; both over the time until
+/// then. A test by bytes or blocks, or of a client of this program, which waits until all has come,
+/// counts what was received whole, over the time until the last byte.
+fn count(running: &mut Running, as_it_ended: bool, ended_ns: u64) {
+    let Account { remote, local, .. } = &mut running.account;
+    let counts = |it: &&FlowSample| as_it_ended || it.direction == Direction::Down;
+    let until: Vec<FlowSample> = running.ended.iter().filter(counts).cloned().collect();
+    count_between(remote, (&running.omitted, &until), ended_ns);
+    if !as_it_ended {
+        in_one_span(remote, Direction::Up, running.request.omit_ns);
+    }
+    // An acknowledgement may be on the way of what the client has read.
+    for sent in remote.iter_mut().filter(|report| report.direction == Direction::Down) {
+        let same = |it: &&EndReport| (it.direction, it.flow) == (sent.direction, sent.flow);
+        let read = local.iter().find(same).map_or(0, |report| report.end.bytes_measured);
+        sent.end.bytes_measured = sent.end.bytes_measured.max(read);
     }
 }
 
@@ -471,16 +507,6 @@ fn drain(running: &mut Running, of_client: &Results) {
     leave(&running.endpoint);
 }
 
-/// Ends every thread: receivers after what has arrived, senders where they are.
-fn leave(endpoint: &Endpoint) {
-    endpoint.stop_receiving();
-    let end = monotonic() + LEAVE_MAX;
-    while !endpoint.is_done() && monotonic() < end {
-        linerate_sys::clock::sleep(LOOK_AT_END);
-    }
-    endpoint.halt();
-}
-
 fn sample(running: &mut Running, now: MonoTime, observer: &mut dyn Observer) {
     let acknowledged = running.endpoint.acknowledged(now, 0);
     let samples = running.endpoint.sample(now);
@@ -489,25 +515,9 @@ fn sample(running: &mut Running, now: MonoTime, observer: &mut dyn Observer) {
     running.account.local_interval(acknowledged, &mut watch);
 }
 
-fn note_omitted(running: &mut Running, now: MonoTime) {
-    let samples = running.endpoint.sample(now);
-    let of = |place: &Place| {
-        let same = samples.iter().find(|sample| is_of(place, sample.direction, sample.flow));
-        same.map(|sample| (*place, sample.bytes))
-    };
-    running.omitted = running.places.iter().filter_map(of).collect();
-}
-
-/// `iperf3: 2 streams, 1000 bytes up, 2000 bytes down`.
+/// `iperf3: 2 streams, 12345 bytes up in 1.000 s, 98.8 kbit/s`.
 fn said(running: &Running) -> String {
     let noun = if running.request.streams == 1 { "stream" } else { "streams" };
-    let mut line = format!("iperf3: {} {noun}", running.request.streams);
-    for (direction, way) in [(Direction::Up, "up"), (Direction::Down, "down")] {
-        let reports = running.account.remote.iter().filter(|end| end.direction == direction);
-        if running.request.each_direction().contains(&direction) {
-            let bytes: u64 = reports.map(|report| report.end.bytes).sum();
-            line.push_str(&format!(", {bytes} bytes {way}"));
-        }
-    }
-    line
+    let amounts = amounts(&running.account.remote);
+    format!("iperf3: {} {noun}{amounts}", running.request.streams)
 }

@@ -102,7 +102,9 @@ fn measure_udp_with(
     let endpoint = endpoint.in_bursts(burst_of(&params));
     let burst = params.burst.unwrap_or(1);
     let request = request.clone();
-    let mut test = Test { control, endpoint, request, places, output: None, receive_max, burst };
+    let (output, wants_output) = (None, params.get_server_output);
+    let mut test =
+        Test { control, endpoint, request, places, output, wants_output, receive_max, burst };
     let parameters = frame(&params.to_json());
     let result = test.run(&parameters, (server, local, cookie), context, account);
     if result.is_err() {
@@ -122,6 +124,8 @@ struct Test {
     request: UdpRequest,
     places: Vec<Place>,
     output: Option<ServerOutput>,
+    /// It was asked for.
+    wants_output: bool,
     receive_max: Option<Duration>,
     burst: u64,
 }
@@ -138,15 +142,16 @@ impl Test {
             match self.next_event(ANSWER_TIMEOUT)? {
                 ClientEvent::SendParams => self.control.send(parameters)?,
                 ClientEvent::CreateStreams => self.open_streams(way, context, account)?,
-                ClientEvent::Starting => {}
+                // The server sends no data before this.
+                ClientEvent::Starting => account.begin = monotonic(),
                 ClientEvent::Running => break,
                 event => return Err(refusal(self.control.peer(), event)),
             }
         }
-        account.begin = monotonic();
         let started = self.endpoint.start_senders(account.begin);
         started.map_err(|error| crate::failure::system(&error))?;
         let (omitted, stopped) = self.follow(context, account)?;
+        let received = self.endpoint.sample(monotonic());
         self.control.send_state(State::TestEnd)?;
         self.control.machine.ended();
         match self.next_event(ANSWER_TIMEOUT)? {
@@ -155,7 +160,11 @@ impl Test {
         }
         // What the server sent before it read the end is on its way.
         sleep(ARRIVAL);
-        let samples = self.endpoint.sample(monotonic());
+        let mut samples = self.endpoint.sample(monotonic());
+        // What comes after the end does not count there.
+        let receives = |it: &UdpSample| client_side(it.direction) == Side::Receiver;
+        samples.retain(|it| !receives(it));
+        samples.extend(received.into_iter().filter(receives));
         let told = Told {
             side_of: client_side,
             omitted: &omitted,
@@ -178,7 +187,8 @@ impl Test {
         account.local = std::mem::replace(&mut self.endpoint, empty).finish();
         let about = (server_side as fn(Direction) -> Side, self.request.size_bytes);
         account.remote = udp_remote_reports(&self.places, &results, &account.local, about);
-        self.output = results.server_output;
+        // A server of 3.12 and later goes on sending it once anybody has asked.
+        self.output = results.server_output.filter(|_| self.wants_output);
         if let Ok(ClientEvent::Finished) = self.next_event(ANSWER_TIMEOUT) {
             let _ = self.control.send_state(State::IperfDone);
         }

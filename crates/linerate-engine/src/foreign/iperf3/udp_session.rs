@@ -14,9 +14,10 @@ use linerate_sys::clock::{monotonic, record_id, sleep, wall};
 use super::client::server_side;
 use super::datagrams::{
     Told, layout_of, told_sent, udp_plan_of, udp_remote_reports, udp_request_of, udp_results,
+    until_last,
 };
 use super::plan::burst_of;
-use super::report::{Place, places};
+use super::report::{Place, amounts, places};
 use super::sent_rows::SentRows;
 use super::session::{GRACE, LOOK, Observer, STEP_TIMEOUT, Session};
 use crate::datagram::account::Account;
@@ -52,10 +53,13 @@ impl Session<'_> {
         let planned = (params.time_s > 0)
             .then(|| Duration::from_secs(params.time_s + params.omit_s))
             .or_else(|| request.planned_span().filter(|_| params.bytes + params.blocks > 0));
-        let permit = match self.admit(request.places().count(), planned)? {
+        let permit = match self.admit(&params, request.places().count(), planned)? {
             Ok(permit) => permit,
             Err(line) => return Ok(line),
         };
+        // No stream of it comes by TCP.
+        let registration = self.register()?;
+        registration.complete();
         observer.accepted(&params, self.peer, &self.cookie);
         let plan = udp_plan_of(&params, &request, self.peer);
         observer.event(&Event::Plan(Plan::Udp(plan.clone())));
@@ -118,6 +122,7 @@ impl Session<'_> {
         sample(running, samples, observer);
         let empty = Endpoint::new(running.request.clone(), None);
         running.account.remote = std::mem::replace(&mut running.endpoint, empty).finish();
+        until_last(&mut own, &running.places, &running.account.remote);
         let about = (client_side as fn(Direction) -> Side, size_bytes);
         running.account.local =
             udp_remote_reports(&running.places, &of_client, &running.account.remote, about);
@@ -140,7 +145,6 @@ impl Session<'_> {
         running: &mut Running,
         observer: &mut dyn Observer,
     ) -> Result<(), Failure> {
-        self.code = ErrorCode::CREATE_STREAM;
         let Some(door) = self.house.door else {
             let reason = "the UDP port is another program's";
             return Err(self.failed(reason));
@@ -254,10 +258,11 @@ fn sample(running: &mut Running, samples: Vec<UdpSample>, observer: &mut dyn Obs
     rows.for_each(|row| observer.event(&Event::Interval(row)));
 }
 
-/// `iperf3: 2 UDP streams, 100 datagrams received, 3 lost`.
+/// `iperf3: 2 UDP streams, 100000 bytes up in 1.000 s, 800 kbit/s, 100 datagrams received, 3 lost`.
 fn said(running: &Running) -> String {
     let noun = if running.request.streams == 1 { "stream" } else { "streams" };
-    let mut line = format!("iperf3: {} UDP {noun}", running.request.streams);
+    let amounts = amounts(&running.account.remote);
+    let mut line = format!("iperf3: {} UDP {noun}{amounts}", running.request.streams);
     let ends = || running.account.remote.iter().map(|report| &report.end);
     let received = ends().filter_map(|end| end.received_datagrams.as_ref());
     if let Some(all) = received

@@ -43,6 +43,7 @@ pub(super) fn run(args: &Args, host: &str, paper: &Paper) -> Outcome {
         login,
         burst: args.test.bitrate.and_then(|pace| pace.burst).map(u64::from),
         receive_max: Some(args.rcv_timeout),
+        ..Extras::default()
     };
     let stop = Stop::on_signals()?;
     let without_reader = stop.clone();

@@ -8,7 +8,7 @@ use linerate_engine::foreign::iperf3::Observer;
 use linerate_proto::iperf3::{Cookie, Params, ServerOutput};
 use linerate_report::iperf3::{Document, Lines};
 use linerate_server::admission::Limits;
-use linerate_server::foreign::iperf3::{Iperf3Server, sheet_of};
+use linerate_server::foreign::iperf3::{Iperf3Server, limits, sheet_of};
 use linerate_server::listen::LogEntry;
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
@@ -78,7 +78,7 @@ fn bind(args: &Args) -> Result<Iperf3Server, Failure> {
         })?),
         None => None,
     };
-    let limits = Limits::default();
+    let limits = limits();
     let duration = args.server_max_duration.unwrap_or(limits.duration);
     let limits = Limits { duration, ..limits };
     let v6 = !args.test.version4;
