@@ -84,7 +84,7 @@ pub(crate) fn of_text(cell: &Cell, printer: Printer, text: &str) -> Vec<Row> {
         Printer::Server => cell.server,
     };
     match (cell.protocol, program) {
-        (_, Program::Linerate) => own(printer, text),
+        (_, Program::Linerate) => own(cell, printer, text),
         (Protocol::Iperf3 | Protocol::Iperf2, _) => iperf(cell, printer, text),
         (Protocol::Nuttcp, _) => nuttcp(cell, printer, text),
         (Protocol::Ttcp, _) => ttcp(printer, text),
@@ -286,20 +286,21 @@ fn ttcp(printer: Printer, text: &str) -> Vec<Row> {
 
 /// `all up    0.00-0.50 s           5.88 MB   94.06 Mbit/s`, and the summary's
 /// `  sum     12.20 MB  96.61 Mbit/s` or, of datagrams, its last column. Both are what arrived.
-fn own(printer: Printer, text: &str) -> Vec<Row> {
+fn own(cell: &Cell, printer: Printer, text: &str) -> Vec<Row> {
     let mut direction = Direction::Up;
     let mut rows = Vec::new();
-    // Rows that show what was sent have a heading that says so.
-    let mut sent = false;
+    // Where what arrived is told at the end alone, intervals show what was sent: of datagrams with
+    // these programs (docs/manual/other-programs.md and iperf3.md), on its way up.
+    let sent = cell.udp && !matches!(cell.protocol, Protocol::Native | Protocol::Nuttcp);
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            ["stream", "interval", ..] => sent = words.contains(&"sent"),
             ["client", "to", "server"] => direction = Direction::Up,
             ["server", "to", "client"] => direction = Direction::Down,
             _ => {}
         }
-        let side = if sent { Side::Sender } else { Side::Receiver };
+        let up = words.get(1) == Some(&"up");
+        let side = if sent && up { Side::Sender } else { Side::Receiver };
         rows.extend(own_interval(printer, side, &words, line));
         rows.extend(own_total(printer, direction, &words, line));
     }
