@@ -2,7 +2,8 @@
 //! being written again, datagrams that never count more than came, reports that come back the same.
 
 use linerate_proto::iperf2::{
-    Answer, HEADER_BYTES_MAX, Layout, Opening, Stamp, UdpReceiver, UdpReport, UdpTaken, opening,
+    Answer, Bounce, HEADER_BYTES_MAX, Layout, Opening, Stamp, UdpReceiver, UdpReport, UdpTaken,
+    opening,
 };
 use linerate_proto::ttcp;
 
@@ -18,6 +19,7 @@ pub(crate) fn run(bytes: &[u8]) {
             let Opening::Header(again) = again else { panic!("{again:?}") };
             assert_eq!((again.mode, again.threads), (header.mode, header.threads));
         }
+        Ok(Opening::Bounce(bounce)) => assert_eq!(Bounce::parse(bytes), Some(bounce)),
         Ok(Opening::Plain) => {}
         Err(error) => assert!(!error.to_string().contains('\n')),
     }
