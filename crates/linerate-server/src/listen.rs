@@ -81,14 +81,17 @@ impl Server {
     /// # Errors
     /// When the address is taken or not this host's.
     pub fn bind(options: &ServeOptions) -> Result<Self, Failure> {
-        let listener = listen(options.local).map_err(|(kind, failure)| match kind {
-            ErrorKind::AddrInUse => {
-                failure.advise("another server is running; choose a port with -p")
+        let listener = listen(options.local).map_err(|error| {
+            let failure = cannot_listen(&error);
+            match error.source.kind() {
+                ErrorKind::AddrInUse => {
+                    failure.advise("another server is running; choose a port with -p")
+                }
+                ErrorKind::PermissionDenied => {
+                    failure.advise("ports below 1024 need root; choose another with -p")
+                }
+                _ => failure,
             }
-            ErrorKind::PermissionDenied => {
-                failure.advise("ports below 1024 need root; choose another with -p")
-            }
-            _ => failure,
         })?;
         let local = listener.local_addr().unwrap_or(options.local);
         let foreign = foreign::open(&options.foreign, options.local.ip())?;
@@ -245,19 +248,17 @@ impl Server {
     }
 }
 
-/// A listener that never blocks, or the kind of error and the failure.
-pub(crate) fn listen(local: SocketAddr) -> Result<TcpListener, (ErrorKind, Failure)> {
-    let listener = tcp::listen(local, &TcpOptions::default()).map_err(|error| {
-        let words = words_of(&error.source);
-        (error.source.kind(), Failure::new(Fault::System, error.call, &error.object, words))
-    })?;
-    match listener.set_nonblocking(true) {
-        Ok(()) => Ok(listener),
-        Err(error) => {
-            let kind = error.kind();
-            Err((kind, Failure::new(Fault::System, "set up", local.to_string(), error)))
-        }
-    }
+/// A listener that never blocks.
+pub(crate) fn listen(local: SocketAddr) -> linerate_sys::Result<TcpListener> {
+    let listener = tcp::listen(local, &TcpOptions::default())?;
+    let set = listener.set_nonblocking(true);
+    set.map_err(|source| linerate_sys::Error::new("set up", local, source))?;
+    Ok(listener)
+}
+
+/// Why there is no listener.
+pub(crate) fn cannot_listen(error: &linerate_sys::Error) -> Failure {
+    Failure::new(Fault::System, error.call, &error.object, words_of(&error.source))
 }
 
 /// A connection that is there already.

@@ -282,9 +282,27 @@ pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) {
     let _ = set_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
-/// Bytes that have come and were not read yet (SIOCINQ, tcp(7)); 0 where the kernel does not tell.
-pub fn waiting_bytes(stream: &TcpStream) -> u64 {
-    rustix::io::ioctl_fionread(stream).unwrap_or(0)
+/// What has come and was not read yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Bytes that a read would return (SIOCINQ, tcp(7)); 0 where the kernel does not tell.
+    pub bytes: u64,
+    /// Much more lies behind a segment that is missing: memory that what waits cannot explain.
+    pub behind_a_gap: bool,
+}
+
+/// A segment of 1,448 bytes takes at most a page of 4,096 (struct sk_buff's truesize), and a socket
+/// from which everything is read may hold one joined packet.
+const MEMORY_PER_BYTE: u64 = 4;
+const MEMORY_OF_A_PACKET: u64 = 128 << 10;
+
+/// What waits in a connection.
+pub fn waiting(stream: &TcpStream) -> Waiting {
+    let bytes = rustix::io::ioctl_fionread(stream).unwrap_or(0);
+    let explained = bytes.saturating_mul(MEMORY_PER_BYTE).saturating_add(MEMORY_OF_A_PACKET);
+    let held = crate::socket_option::receive_room(stream.as_fd());
+    let behind_a_gap = held.is_some_and(|held| u64::from(held.used_bytes) > explained);
+    Waiting { bytes, behind_a_gap }
 }
 
 /// Aborts the connection on close: the peer gets a reset, nothing lingers.

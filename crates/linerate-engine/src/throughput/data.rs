@@ -19,7 +19,7 @@ use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::poll::readable;
-use linerate_sys::tcp::{set_receive_low_water, waiting_bytes};
+use linerate_sys::tcp::{set_receive_low_water, waiting};
 use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slack};
 
 use super::dealt::Dealt;
@@ -134,7 +134,7 @@ impl Receiver {
         let mut low_water = LowWater::starting_at(monotonic(), intake.mark_max());
         let (io_calls, failure) = match self.await_first_byte() {
             Ok(Some(now)) => {
-                meter.readable(now, waiting_bytes(&*self.stream));
+                meter.readable(now, waiting(&self.stream).bytes);
                 low_water = LowWater::starting_at(now, intake.mark_max());
                 let mut watched = (&mut meter, &mut low_water, &mut trail);
                 self.read_all(&mut intake, &mut watched)
@@ -185,7 +185,7 @@ impl Receiver {
             match result {
                 Ok(0) => return (calls, None),
                 Ok(count) => {
-                    meter.read(now, count, || waiting_bytes(&*self.stream));
+                    meter.read(now, count, || waiting(&self.stream));
                     if marked && let Some(mark) = low_water.read(now, count) {
                         set_receive_low_water(&self.stream, mark.cast_signed());
                     }

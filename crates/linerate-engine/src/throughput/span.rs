@@ -11,10 +11,16 @@
 //!
 //! A thread that comes late finds more than one segment waiting. What waited took time to arrive
 //! that nobody measured: it does not count or, where all bytes have to, the span begins as much
-//! earlier as they took at the rate of the others.
+//! earlier as they took at the rate of the others. What lies behind a missing segment when the
+//! omitted span ends came before, too: the measured span begins once that segment is there.
 
 use linerate_core::record::Finish;
 use linerate_core::time::MonoTime;
+use linerate_sys::tcp::Waiting;
+
+/// Longest wait for a segment that is missing where the measured span is to begin: two round trips
+/// of 500 ms.
+const GAP_NS_MAX: u64 = 1_000_000_000;
 
 /// Which bytes of a stream count, and over which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +95,7 @@ impl SpanMeter {
 
     /// A read returned `count` bytes; more may be `waiting`.
     #[inline]
-    pub(crate) fn read(&mut self, now: MonoTime, count: usize, waiting: impl FnOnce() -> u64) {
+    pub(crate) fn read(&mut self, now: MonoTime, count: usize, waiting: impl FnOnce() -> Waiting) {
         let next = Point { at: now, bytes: self.last.bytes + count as u64 };
         if let Some(begin) = self.begin {
             if self.end.is_none()
@@ -99,16 +105,29 @@ impl SpanMeter {
                 self.end = Some(straddle(self.last, next, end_at));
             }
         } else if self.extent == Extent::Fixed {
-            let here = Point { at: now, bytes: next.bytes + waiting() };
+            let here = Point { at: now, bytes: next.bytes + waiting().bytes };
             let begin_at = later(self.start, self.omit_ns);
             if now >= begin_at {
                 self.begin = Some(straddle(self.arrived, here, begin_at));
             }
             self.arrived = here;
-        } else if now.nanos_since(self.first.unwrap_or(now)) >= self.omit_ns {
-            self.begin = Some(Point { at: now, bytes: next.bytes + waiting() });
+        } else if let Some(late_ns) = self.past_omitted(now) {
+            let waiting = waiting();
+            if !waiting.behind_a_gap || late_ns >= self.patience_ns() {
+                self.begin = Some(Point { at: now, bytes: next.bytes + waiting.bytes });
+            }
         }
         self.last = next;
+    }
+
+    /// How long ago the omitted span ended, if it did.
+    fn past_omitted(&self, now: MonoTime) -> Option<u64> {
+        now.nanos_since(self.first.unwrap_or(now)).checked_sub(self.omit_ns)
+    }
+
+    /// How long the measured span waits for a missing segment: what lies behind it came before.
+    fn patience_ns(&self) -> u64 {
+        self.limit_ns.map_or(GAP_NS_MAX, |limit| (limit / 2).min(GAP_NS_MAX))
     }
 
     /// When a test by time is over for this stream, if it has begun.
@@ -171,6 +190,11 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const NOTHING: Waiting = Waiting { bytes: 0, behind_a_gap: false };
+
+    fn waits(bytes: u64) -> Waiting {
+        Waiting { bytes, behind_a_gap: false }
+    }
 
     fn at(ms: u64) -> MonoTime {
         MonoTime::from_nanos(ms * MS)
@@ -186,7 +210,7 @@ mod tests {
         let mut meter = meter(100, 0);
         meter.readable(at(0), 0);
         for ms in [30, 60, 90, 120, 150] {
-            meter.read(at(ms), 1000, || 0);
+            meter.read(at(ms), 1000, || NOTHING);
         }
         let measured = meter.finish(at(151));
         assert_eq!(measured.bytes, 3333);
@@ -198,7 +222,7 @@ mod tests {
     fn a_stall_before_the_end_stretches_the_span_to_the_end() {
         let mut meter = meter(100, 0);
         meter.readable(at(0), 0);
-        meter.read(at(10), 1000, || 0);
+        meter.read(at(10), 1000, || NOTHING);
         let measured = meter.finish(at(3000));
         assert_eq!((measured.bytes, measured.span_ns), (1000, 100 * MS));
     }
@@ -207,7 +231,7 @@ mod tests {
     fn an_early_end_of_file_ends_the_span() {
         let mut meter = meter(100, 0);
         meter.readable(at(0), 0);
-        meter.read(at(50), 1000, || 0);
+        meter.read(at(50), 1000, || NOTHING);
         let measured = meter.finish(at(60));
         assert_eq!((measured.bytes, measured.span_ns), (1000, 60 * MS));
     }
@@ -217,7 +241,7 @@ mod tests {
         let mut meter = meter(100, 50);
         meter.readable(at(0), 0);
         for ms in [20, 40, 60, 80, 160] {
-            meter.read(at(ms), 600, || 0);
+            meter.read(at(ms), 600, || NOTHING);
         }
         // Begins at 60 ms with 1800 bytes; ends at 160 ms with 3000.
         let measured = meter.finish(at(161));
@@ -228,8 +252,8 @@ mod tests {
     fn a_test_by_bytes_ends_with_the_last_byte() {
         let mut meter = SpanMeter::new(Finish::Bytes(2000), 0, at(0), Extent::Own);
         meter.readable(at(5), 0);
-        meter.read(at(10), 1000, || 0);
-        meter.read(at(25), 1000, || 0);
+        meter.read(at(10), 1000, || NOTHING);
+        meter.read(at(25), 1000, || NOTHING);
         let measured = meter.finish(at(400));
         assert_eq!((measured.bytes, measured.span_ns), (2000, 20 * MS));
     }
@@ -241,7 +265,7 @@ mod tests {
         let mut meter = meter(100, 0);
         meter.readable(at(20), 2000);
         for (ms, count) in [(20, 2000), (70, 5000), (120, 5000), (130, 1000)] {
-            meter.read(at(ms), count, || 0);
+            meter.read(at(ms), count, || NOTHING);
         }
         let measured = meter.finish(at(131));
         assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
@@ -249,7 +273,7 @@ mod tests {
         let mut meter = self::meter(100, 50);
         meter.readable(at(0), 0);
         for (ms, count, waiting) in [(40, 4000, 0), (60, 1000, 1000), (160, 11_000, 0)] {
-            meter.read(at(ms), count, || waiting);
+            meter.read(at(ms), count, || waits(waiting));
         }
         let measured = meter.finish(at(161));
         assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
@@ -260,14 +284,14 @@ mod tests {
         // 100 bytes each ms from 0; the thread comes at 20 ms.
         let mut meter = SpanMeter::new(Finish::Bytes(10_000), 0, at(0), Extent::Own);
         meter.readable(at(20), 2000);
-        meter.read(at(20), 2000, || 0);
-        meter.read(at(100), 8000, || 0);
+        meter.read(at(20), 2000, || NOTHING);
+        meter.read(at(100), 8000, || NOTHING);
         let measured = meter.finish(at(300));
         assert_eq!((measured.bytes, measured.span_ns), (10_000, 100 * MS));
         // Everything was there already: it came since the stream could bring something.
         let mut meter = SpanMeter::new(Finish::Bytes(500), 0, at(10), Extent::Own);
         meter.readable(at(15), 500);
-        meter.read(at(16), 500, || 0);
+        meter.read(at(16), 500, || NOTHING);
         let measured = meter.finish(at(300));
         assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(10), 500, 6 * MS));
     }
@@ -277,7 +301,7 @@ mod tests {
         let mut meter = SpanMeter::new(Finish::TimeNs(100 * MS), 0, at(0), Extent::Whole);
         meter.readable(at(0), 0);
         for ms in [50, 100, 150] {
-            meter.read(at(ms), 1000, || 0);
+            meter.read(at(ms), 1000, || NOTHING);
         }
         let measured = meter.finish(at(400));
         assert_eq!((measured.bytes, measured.span_ns), (3000, 150 * MS));
@@ -301,14 +325,14 @@ mod tests {
             let count = (come(now) - taken).min(20_000);
             if count > 0 {
                 taken += count;
-                meter.read(us(now), count as usize, || come(now) - taken);
+                meter.read(us(now), count as usize, || waits(come(now) - taken));
             }
         }
         while taken < total {
             now += 1000;
             let count = (come(now) - taken).min(20_000);
             taken += count;
-            meter.read(us(now), count as usize, || come(now) - taken);
+            meter.read(us(now), count as usize, || waits(come(now) - taken));
         }
         let measured = meter.finish(us(now));
         let (begin, span) = (measured.begin.nanos() / 1000, measured.span_ns / 1000);
@@ -347,11 +371,37 @@ mod tests {
         let mut meter = SpanMeter::new(finish, 50 * MS, at(0), Extent::Fixed);
         meter.readable(at(20), 2);
         for ms in [30, 60, 90, 120, 150, 180] {
-            meter.read(at(ms), 1000, || 0);
+            meter.read(at(ms), 1000, || NOTHING);
         }
         let measured = meter.finish(at(181));
         assert_eq!((measured.begin, measured.span_ns), (at(50), 100 * MS));
         assert_eq!((measured.bytes, measured.bytes_total), (3334, 6000));
+    }
+
+    #[test]
+    fn the_span_waits_for_a_missing_segment_where_the_omitted_one_ends() {
+        // 1000 bytes each 10 ms. At 50 ms a segment is missing, behind which 30,000 bytes lie; it
+        // comes at 80 ms and everything is read: from there on 100 bytes/ms.
+        let play = |gap: [bool; 4]| {
+            let mut meter = meter(100, 50);
+            meter.readable(at(0), 0);
+            let reads = [(50, 1000), (60, 1000), (70, 1000), (80, 31_000)];
+            for ((ms, count), behind_a_gap) in reads.into_iter().zip(gap) {
+                meter.read(at(ms), count, || Waiting { bytes: 0, behind_a_gap });
+            }
+            (9..20).for_each(|tens| meter.read(at(tens * 10), 1000, || NOTHING));
+            meter.finish(at(200))
+        };
+        let measured = play([true, true, true, false]);
+        assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(80), 10_000, 100 * MS));
+        // A gap that stays is waited for during half of the test, here 50 ms.
+        let mut meter = meter(100, 50);
+        meter.readable(at(0), 0);
+        for ms in [50, 70, 90, 110, 130] {
+            meter.read(at(ms), 1000, || Waiting { bytes: 0, behind_a_gap: true });
+        }
+        let measured = meter.finish(at(140));
+        assert_eq!((measured.begin, measured.bytes, measured.span_ns), (at(110), 1000, 30 * MS));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 
 use crate::admission::{Gate, Limits};
-use crate::listen::{Log, LogEntry, accept, listen};
+use crate::listen::{Log, LogEntry, accept, cannot_listen, listen};
 use crate::table::{Knowing, Table};
 
 /// Time between the samples of a test.
@@ -169,7 +169,7 @@ impl Iperf3Server {
     /// # Errors
     /// When the address is taken or not this host's.
     pub fn bind(local: SocketAddr, limits: Limits) -> Result<Self, Failure> {
-        let listener = listen(local).map_err(|(_, failure)| failure)?;
+        let listener = listen(local).map_err(|error| cannot_listen(&error))?;
         let table = Table::new(limits.connections);
         Ok(Self {
             clients: Clients::of(&listener),

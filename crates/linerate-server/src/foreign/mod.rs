@@ -16,7 +16,7 @@ use linerate_engine::throughput::Admission;
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
-use crate::listen::{Log, LogEntry, listen};
+use crate::listen::{Log, LogEntry, cannot_listen, listen};
 use crate::table::{Knowing, Place};
 
 /// What this server answers of other programs' protocols.
@@ -97,8 +97,9 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failu
                     .flatten();
                 ears.push(Ear { via, port, listener, udp });
             }
-            Err((ErrorKind::AddrInUse, _)) if !must => {}
-            Err((_, failure)) => {
+            Err(error) if !must && error.source.kind() == ErrorKind::AddrInUse => {}
+            Err(error) => {
+                let failure = cannot_listen(&error);
                 let advice = format!("choose its port by --foreign {via}:PORT, or leave it out");
                 return Err(failure.advise(advice));
             }

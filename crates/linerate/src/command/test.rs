@@ -55,7 +55,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         port: args.port,
         family: family(args.ipv4, args.ipv6),
         tcp_time: args.time,
-        within: args.within.or(args.time.is_none().then_some(WITHIN)),
+        within: args.within.or_else(|| args.time.is_none().then_some(WITHIN)),
         congestion_control: args.congestion.clone(),
         ping_count: args.count,
     };

@@ -262,7 +262,7 @@ enum Sending<'scope> {
     Not,
     /// A client that may not listen yet is asked, while data comes from it.
     Opening(ScopedJoinHandle<'scope, Result<Back, Failure>>),
-    Now(Back),
+    Now(Box<Back>),
     /// The client's report is waited for.
     Ending(ScopedJoinHandle<'scope, Sent>),
     Done(UdpSentBack),
@@ -346,10 +346,10 @@ impl<'scope> Turn<'_, 'scope, '_> {
             Sending::Not => self.begin()?,
             Sending::Opening(thread) if thread.is_finished() => {
                 let gone = || Failure::new(Fault::System, "send UDP to", "a client", "a panic");
-                Sending::Now(thread.join().unwrap_or_else(|_| Err(gone()))?)
+                Sending::Now(Box::new(thread.join().unwrap_or_else(|_| Err(gone()))?))
             }
             Sending::Now(back) if back.is_done() => {
-                Sending::Ending(self.scope.spawn(move || back.finish()))
+                Sending::Ending(self.scope.spawn(move || (*back).finish()))
             }
             Sending::Now(mut back) => {
                 let came = self.session.lock().came(monotonic());
@@ -384,7 +384,7 @@ impl<'scope> Turn<'_, 'scope, '_> {
             Mode::Reverse | Mode::FullDuplex => {
                 let own = session.socket.try_clone();
                 let own = own.map_err(|error| crate::failure::system(&error))?;
-                Back::on(own, header, bounds).map(Sending::Now)
+                Back::on(own, header, bounds).map(|back| Sending::Now(Box::new(back)))
             }
             Mode::Dual | Mode::TradeOff => {
                 let (peer, header) = (session.peer, *header);
