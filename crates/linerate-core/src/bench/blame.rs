@@ -45,8 +45,8 @@ pub enum Blame {
     Device,
 }
 
-/// Whose the loss of a trial is: of `lost` frames so many are explained one by one, and so many more
-/// could be lost of frames that are not told apart.
+/// Whose the loss of a trial is: of `lost` frames so many are explained one by one, and so many
+/// more could be lost of frames that are not told apart.
 pub const fn blame(lost: u64, explained: u64, could_lose: u64) -> Blame {
     let left = lost.saturating_sub(explained);
     if left == 0 {

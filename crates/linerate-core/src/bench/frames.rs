@@ -154,8 +154,8 @@ pub enum WhenLate {
     KeepSchedule,
     /// The schedule moves by the delay: no two frames are closer than asked for.
     KeepGap,
-    /// A delay that is no pause ([`super::WatchRule`]) is made up for, beyond it the schedule moves:
-    /// small delays do not add up, and no pause makes a bunch that is longer than it.
+    /// A delay that is no pause ([`super::WatchRule`]) is made up for, beyond it the schedule
+    /// moves: small delays do not add up, and no pause makes a bunch that is longer than it.
     Steady,
 }
 

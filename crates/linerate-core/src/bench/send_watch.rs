@@ -113,8 +113,8 @@ impl Watched {
         known && self.could_lose * 2 <= frames
     }
 
-    /// Adds the run that followed on this one; frames that could be lost are told apart in the first
-    /// one alone.
+    /// Adds the run that followed on this one; frames that could be lost are told apart in the
+    /// first one alone.
     pub fn join(&mut self, next: &Self) {
         if self.steady_gaps == 0 && self.could_lose == 0 {
             self.suspects.clone_from(&next.suspects);

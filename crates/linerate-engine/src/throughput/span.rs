@@ -83,11 +83,11 @@ impl SpanMeter {
 
     /// The first byte is there to be read, and `waiting` bytes in all.
     pub(crate) fn readable(&mut self, now: MonoTime, waiting: u64) {
+        self.arrived = Point { at: now, bytes: waiting };
         let fixed = self.extent == Extent::Fixed;
         let (first, waiting) = if fixed { (self.start, 0) } else { (now, waiting) };
         self.first = Some(first);
         self.last = Point { at: first, bytes: 0 };
-        self.arrived = self.last;
         if self.omit_ns == 0 {
             self.begin = Some(Point { at: first, bytes: waiting });
         }
@@ -354,8 +354,11 @@ mod tests {
             let whole = extent == Extent::Whole;
             let total = total * 1000;
             let (measured, came) = played(meter, late_us, &pauses_us, total);
-            proptest::prop_assert!(measured.bytes <= came, "{measured:?}, {came} came");
-            proptest::prop_assert!(measured.bytes <= measured.span_ns / 1000 + 2000, "{measured:?}");
+            // What comes while the thread is away across the beginning of a fixed span is shared
+            // out evenly: there are as many bytes in doubt as come in its longest pause.
+            let doubt = if extent == Extent::Fixed && omit_ms.is_some() { 61_000 } else { 0 };
+            let most = (came + doubt).min(measured.span_ns / 1000 + 2000 + doubt);
+            proptest::prop_assert!(measured.bytes <= most, "{measured:?}, {came} came");
             proptest::prop_assert_eq!(measured.bytes_total, total);
             if omit_ms.is_none() && (whole || limit_ms.is_none()) {
                 proptest::prop_assert_eq!(measured.bytes, total);

@@ -263,6 +263,7 @@ fn parameters_of_the_newest_client_are_read_whatever_it_adds() {
         block_bytes: Some(1448),
         rate_bps: Some(50_000_000),
         fq_rate_bps: Some(20_000_000),
+        server_affinity: Some(0),
         extra_data: Some("more".to_owned()),
         client_version: Some("3.21".to_owned()),
         ..Params::default()

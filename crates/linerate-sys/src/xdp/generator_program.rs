@@ -9,7 +9,7 @@
 //! state  0 next number   1 end   2 paced   3 due ns   4 remainder of due   5 step ns
 //!        6 remainder of step   7 divisor of remainders   8 moves from  9 burst   10 left of burst
 //!       11 late above   12 late   13 worst   14 bytes   15 first   16 last   17 spin below
-//!       18 place in mix   19 length of mix   20 trial and stream   21 broken   22 call after a frame
+//!       18 place in mix   19 length of mix   20 trial, stream   21 broken   22 call after a frame
 //!       23 service ns   24 room ns   25 busy until   26 could lose   27 pause from   28 pauses
 //!       29 away ns   30 stretch since   31 its first number   32 longest stretch   33 its gaps
 //!       34 usual time of a frame ns x 16   35 ... mix, bytes   163 ... pauses, number and delay
