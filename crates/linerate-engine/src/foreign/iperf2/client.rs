@@ -113,6 +113,7 @@ fn connect(
     account: &mut Account,
 ) -> Result<(), Failure> {
     let header = header(way, flow, plan)?.to_bytes();
+    account.head_bytes = header.len() as u64;
     let side = if way.mode == Mode::Reverse { Side::Receiver } else { Side::Sender };
     let socket = test.connect(test.server, side)?;
     let lost = |error: std::io::Error| {
