@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    Direction, Fault, Finish, MetricId, Record, Stat, Status, TcpDirections, TcpPlan, Tool,
+    Direction, Fault, Finish, MetricId, Record, Stat, Status, TcpDirections, TcpPlan, Tool, Via,
 };
 use linerate_engine::context::Context;
 use linerate_engine::lab::Lab;
@@ -65,20 +65,29 @@ impl Drop for AskOnDrop<'_> {
 
 /// Serves on `b` and measures from `a` for a second.
 fn measure(lab: &Lab, directions: TcpDirections) -> (Record, Duration) {
+    measure_via(lab, directions, None)
+}
+
+/// The same in the protocol of another program.
+fn measure_via(lab: &Lab, directions: TcpDirections, via: Option<Via>) -> (Record, Duration) {
     let address: IpAddr = lab.address_of("b").expect("it has a link");
+    // ttcp comes to the port of iperf 2.
+    let dialect = if via == Some(Via::Ttcp) { Some(Via::Iperf2) } else { via };
     let options = ServeOptions {
         local: SocketAddr::new(address, 0),
         limits: Limits::default(),
-        foreign: Foreign::none(),
+        foreign: dialect.map_or_else(Foreign::none, |via| Foreign::These(vec![(via, 0)])),
     };
     let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
     let stop = Stop::new();
     std::thread::scope(|scope| {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
         let _ends = AskOnDrop(&stop);
+        let own = server.local_addr().expect("bound").port();
         let plan = TcpPlan {
+            via,
             host: address.to_string(),
-            port: server.local_addr().expect("bound").port(),
+            port: server.foreign().next().map_or(own, |(_, port)| port),
             directions,
             finish: Finish::TimeNs(1_000_000_000),
             interval_ns: 200_000_000,
@@ -113,6 +122,30 @@ fn a_test_of_which_nothing_arrived_has_failed_and_says_so_within_seconds() {
     let Some(lab) = lab_with_hole_to("a") else { return };
     let (record, took) = measure(&lab, TcpDirections::Down);
     check_nothing_arrived(&record, took);
+}
+
+#[test]
+fn in_the_protocols_of_others_too_a_test_of_which_nothing_arrived_has_failed() {
+    use TcpDirections::{Down, Up};
+    // Of several at a time each may be late by the others.
+    let check = |lab: &Lab, via, directions| {
+        let (record, took) = measure_via(lab, directions, Some(via));
+        let failure = record.failure.as_ref().expect("nothing arrived");
+        let of = format!("{via} {directions:?}: {failure}");
+        assert_eq!((failure.fault, record.status), (Fault::Unreachable, Status::Error), "{of}");
+        assert!(failure.reason.contains("nothing arrived"), "{of}");
+        // A second of sending, up to 15 s of waiting for what is on the way, and as much again.
+        assert!(took < Duration::from_secs(40), "{of}: {took:?}");
+    };
+    let Some(lab) = lab_with_hole_to("b") else { return };
+    std::thread::scope(|scope| {
+        for via in [Via::Iperf2, Via::Iperf3, Via::Ttcp] {
+            let (lab, check) = (&lab, &check);
+            scope.spawn(move || check(lab, via, Up));
+        }
+    });
+    let Some(lab) = lab_with_hole_to("a") else { return };
+    check(&lab, Via::Iperf3, Down);
 }
 
 #[test]

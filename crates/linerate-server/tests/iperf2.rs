@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{CaveatCode, Direction, Finish, TcpDirections, TcpPlan, Via};
+use linerate_core::record::{CaveatCode, Direction, Finish, Status, TcpDirections, TcpPlan, Via};
 use linerate_core::units::BitRate;
 use linerate_server::admission::Limits;
 use linerate_sys::clock::monotonic;
@@ -291,4 +291,27 @@ fn garbage_and_silence_cost_seconds_and_disturb_nobody() {
         let short = log.iter().filter(|line| line.contains("a header of 1 bytes"));
         assert_eq!(short.count(), 15, "{log:?}");
     });
+}
+
+#[test]
+fn a_server_that_dies_while_it_sends_is_no_end_of_the_test() {
+    // Half a second was asked for, or a million bytes: 100,000 bytes, then the end of a process.
+    for finish in [Finish::TimeNs(500_000_000), Finish::Bytes(1_000_000)] {
+        let listener = TcpListener::bind((HERE, 0)).expect("a free port");
+        let plan = plan(Via::Iperf2, listener.local_addr().expect("bound").port());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let (mut stream, _) = listener.accept().expect("a client");
+                // All of the header, so that closing sends an end and no reset.
+                let mut header = [0; 4096];
+                assert!(stream.read(&mut header).expect("a header") >= 24);
+                stream.write_all(&[7; 100_000]).expect("the client is there");
+            });
+            let (record, _) = measure(&TcpPlan { directions: TcpDirections::Down, finish, ..plan });
+            let failure = record.failure.as_ref().expect("its end never came");
+            assert!(failure.reason.contains("its streams ended"), "{finish:?}: {failure}");
+            assert_eq!((record.status, record.exit_code()), (Status::Partial, 3));
+            assert_eq!(bytes(&record, Direction::Down), 100_000, "what came is kept");
+        });
+    }
 }

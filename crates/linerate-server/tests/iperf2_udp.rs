@@ -426,3 +426,28 @@ fn trip_times_are_the_delays_that_both_ends_tell() {
         assert!((told - mean * 1000.0).abs() < 1.5, "{mean} ms: {log:?}");
     });
 }
+
+#[test]
+fn a_server_that_dies_while_it_sends_is_no_end_of_the_test() {
+    let server = UdpSocket::bind((HERE, 0)).expect("a free port");
+    let plan = plan(server.local_addr().expect("bound").port());
+    // Of two seconds the server lives for a few milliseconds.
+    let finish = Finish::TimeNs(2_000_000_000);
+    let plan = UdpPlan { directions: TcpDirections::Down, finish, ..plan };
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (_, client) = server.recv_from(&mut [0; 2000]).expect("a client asks");
+            for number in 1..=50_i32 {
+                let mut datagram = [0; 1000];
+                datagram[..4].copy_from_slice(&number.to_be_bytes());
+                server.send_to(&datagram, client).expect("the client is there");
+            }
+        });
+        let record = measure(&plan);
+        let failure = record.failure.as_ref().expect("its end never came");
+        assert!(failure.reason.contains("fell silent"), "{failure}");
+        assert_eq!(record.exit_code(), 3);
+        let received = &record.flows[0].receiver.as_ref().expect("this end").received_datagrams;
+        assert_eq!(received.as_ref().map(|it| it.all.received), Some(50), "what came is kept");
+    });
+}

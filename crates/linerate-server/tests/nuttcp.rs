@@ -3,15 +3,21 @@
 
 mod peers;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Finish, TcpDirections, TcpPlan, Via};
+use linerate_core::record::{Direction, Finish, Status, TcpDirections, TcpPlan, Tool, Via};
 use linerate_core::units::BitRate;
+use linerate_engine::context::Context;
+use linerate_engine::foreign::nuttcp::{self, Extras};
+use linerate_proto::nuttcp::Interval;
 use linerate_server::admission::Limits;
 use linerate_sys::clock::sleep;
-use peers::{Peer, bytes, free_port, good, lacks, logged_bytes, measure, plan, run, with_server};
+use linerate_sys::stop::Stop;
+use peers::{
+    HERE, Peer, bytes, free_port, good, lacks, logged_bytes, measure, plan, run, with_server,
+};
 
 /// The megabytes of the last result line that nuttcp printed, in bytes.
 fn told(printed: &str) -> f64 {
@@ -139,6 +145,38 @@ fn our_client_and_our_server_speak_nuttcp_with_each_other_too() {
             let counted = bytes(&record, direction);
             assert!((2_000_000..=4_000_000 + 4 * 131_072).contains(&counted), "{counted}");
         }
+    });
+}
+
+#[test]
+fn a_server_that_dies_while_it_sends_is_no_end_of_the_test() {
+    let data = TcpListener::bind((HERE, 0)).expect("a free port");
+    let control = TcpListener::bind((HERE, 0)).expect("a free port");
+    let data_port = data.local_addr().expect("bound").port();
+    let plan = plan(Via::Nuttcp, control.local_addr().expect("bound").port());
+    let plan = TcpPlan { directions: TcpDirections::Down, ..plan };
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (mut control, _) = control.accept().expect("a client");
+            let mut lines = BufReader::new(control.try_clone().expect("a handle")).lines();
+            for answer in ["HELO nuttcp v6.1.2\n", "OK v6.1.2\n"] {
+                lines.next().expect("a line").expect("of text");
+                control.write_all(answer.as_bytes()).expect("the client is there");
+            }
+            let (mut data, _) = data.accept().expect("a stream");
+            data.write_all(&[7; 100_000]).expect("the client is there");
+            // All that the kernel says for a process that was killed is that both are at their end.
+        });
+        let mut told = |_: &Interval, _: &str| {};
+        let extras = Extras { data_port: Some(data_port), ..Extras::none(&mut told) };
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
+        let (record, summary) = nuttcp::run(&plan, extras, &mut context);
+        assert_eq!(summary, None);
+        let failure = record.failure.as_ref().expect("its end never came");
+        assert!(failure.to_string().contains("closed the control connection"), "{failure}");
+        assert_eq!((record.status, record.exit_code()), (Status::Partial, 3));
+        assert_eq!(bytes(&record, Direction::Down), 100_000, "what came is kept");
     });
 }
 

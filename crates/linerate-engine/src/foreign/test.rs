@@ -166,6 +166,29 @@ impl Test {
         Ok(())
     }
 
+    /// Whether a server that sends and tells nothing else has sent what it was to: the end of its
+    /// streams may also be that of the server. It was `asked` for the last stream then; by its
+    /// clock the time may be over `early`.
+    pub(crate) fn has_all_of_server(
+        &self,
+        asked: MonoTime,
+        early: Duration,
+    ) -> Result<(), Failure> {
+        let now = monotonic();
+        let due = planned_span(&self.request).map(|span| asked + span);
+        let reason = match (due, self.request.byte_budget()) {
+            (Some(due), _) if now + early < due => {
+                format!("its streams ended {:.3} s early", due.since(now).as_secs_f64())
+            }
+            (None, Some(bytes)) if self.endpoint.received() < bytes => {
+                format!("its streams ended after {} of {bytes} bytes", self.endpoint.received())
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::new(Fault::Unreachable, "receive from", self.server.to_string(), reason)
+            .advise("what was measured before is kept"))
+    }
+
     /// A server that sends has no other way to learn that nobody wants more.
     fn hang_up_receivers(&self) {
         if self.request.directions != TcpDirections::Up {

@@ -44,6 +44,8 @@ pub(crate) struct Account {
     pub(crate) intervals_told: usize,
     /// The server tells nothing of its side: what the client's end knows is the result.
     pub(crate) one_sided: bool,
+    /// What each stream of such a test begins with before its payload, where that counts.
+    pub(crate) head_bytes: u64,
     /// Rounds that chose how data is moved.
     pub(crate) trials: Vec<Trial>,
     /// Watches the emulated paths on the way.

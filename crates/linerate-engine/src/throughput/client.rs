@@ -15,6 +15,7 @@ use linerate_sys::clock::{monotonic, record_id, sleep, wall};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::account::Account;
+use super::arrived::{nothing_arrived, nothing_at_all};
 use super::control::{Control, read_hello, send_hello};
 use super::endpoint::{Endpoint, socket_options};
 use super::fold::fold;
@@ -63,38 +64,7 @@ fn measure(
     let mut link = test.measure(context, account)?;
     // The server has reported; a bye that does not reach it changes nothing.
     let _ = link.control.send(&Message::Bye);
-    let failure = account.stream_failure();
-    let nothing = || nothing_arrived(plan, account).filter(|_| !context.stop.asked());
-    failure.or_else(nothing).or_else(|| account.wrong_contents()).map_or(Ok(()), Err)
-}
-
-/// Payload that an account has as received in a direction, within the measured span.
-fn received(account: &Account, direction: Direction) -> u64 {
-    let reports = match client_side(direction) {
-        Side::Sender => &account.remote,
-        Side::Receiver => &account.local,
-    };
-    let of_way = reports.iter().filter(|report| report.direction == direction);
-    of_way.map(|report| report.end.bytes_measured).sum()
-}
-
-/// The failure of a test in which a direction carried nothing at all: connections were made, so
-/// small packets pass, and what it measured is no rate.
-fn nothing_arrived(plan: &TcpPlan, account: &Account) -> Option<Failure> {
-    let ways = [Direction::Up, Direction::Down].into_iter();
-    let mut ways = ways.filter(|way| has(plan.directions, *way));
-    let silent = ways.find(|way| received(account, *way) == 0)?;
-    let (attempt, sent) = match silent {
-        Direction::Up => ("move data to", &account.local),
-        Direction::Down => ("move data from", &account.remote),
-    };
-    let sent = sent.iter().filter(|report| report.direction == silent);
-    let sent: u64 = sent.map(|report| report.end.bytes).sum();
-    let reason = format!("nothing arrived of the {sent} bytes that were sent");
-    Some(Failure::new(Fault::Unreachable, attempt, &plan.host, reason).advise(
-        "the connections were made, so small packets pass: when large ones vanish on the way, -M \
-         536 goes through and `linerate ping -s 1400 --dont-fragment` does not",
-    ))
+    account.stream_failure().or_else(|| account.wrong_contents()).map_or(Ok(()), Err)
 }
 
 /// What needs this program at both ends.
@@ -123,11 +93,13 @@ pub(crate) fn run_by(
     (context.watch)(&Event::Plan(record.plan.clone()));
     let mut account =
         Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
-    if let Err(failure) = measure(context, &mut account) {
+    let result = measure(context, &mut account);
+    let nothing = || nothing_arrived(plan, &account).filter(|_| !context.stop.asked());
+    if let Err(failure) = result.and_then(|()| nothing().map_or(Ok(()), Err)) {
         record.status = match failure.fault {
             // All of it was measured: the contents are the result.
             Fault::Corrupted => Status::Ok,
-            _ if account.has_samples() && !reported_nothing(plan, &account) => Status::Partial,
+            _ if account.has_samples() && !nothing_at_all(plan, &account) => Status::Partial,
             _ => Status::Error,
         };
         record.failure = Some(failure);
@@ -142,14 +114,6 @@ pub(crate) fn run_by(
     }
     record.duration_ns = monotonic().nanos_since(begin);
     record
-}
-
-/// Whether the receivers have reported, and no direction carried anything.
-fn reported_nothing(plan: &TcpPlan, account: &Account) -> bool {
-    let mut ways = [Direction::Up, Direction::Down].into_iter();
-    !account.remote.is_empty()
-        && !account.one_sided
-        && ways.all(|way| !has(plan.directions, way) || received(account, way) == 0)
 }
 
 /// The request that a plan makes of the server.

@@ -291,6 +291,12 @@ impl Endpoint {
         self.streams.iter_mut().map(|stream| stream.sample(t_ns)).collect()
     }
 
+    /// Bytes that the receivers have read so far.
+    pub(crate) fn received(&self) -> u64 {
+        let receivers = self.streams.iter().filter(|stream| stream.side == Side::Receiver);
+        receivers.map(|stream| stream.progress.bytes.load(Ordering::Relaxed)).sum()
+    }
+
     /// Bytes that all streams have moved so far.
     pub(crate) fn moved(&self) -> u64 {
         self.streams.iter().map(|stream| stream.progress.bytes.load(Ordering::Relaxed)).sum()

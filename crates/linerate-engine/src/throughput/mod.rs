@@ -5,6 +5,7 @@
 //! The receiver's count over its own span is the result.
 
 pub(crate) mod account;
+mod arrived;
 mod caveats;
 mod ceiling;
 pub(crate) mod client;

@@ -142,6 +142,12 @@ impl Path {
         route.set_down(INDEX[End::Server as usize]).expect("link down");
     }
 
+    /// Kills every process at one end.
+    pub(crate) fn kill_all(&self, end: End) {
+        let ids: Vec<u64> = self.ends[end as usize].id().into_iter().collect();
+        netns::processes_inside(&ids).iter().for_each(netns::Process::kill);
+    }
+
     /// What was counted at one end.
     pub(crate) fn counted(&self, end: End) -> Counted {
         self.enter(end);

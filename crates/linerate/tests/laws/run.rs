@@ -60,6 +60,8 @@ pub(crate) fn run(cell: &Cell) -> Result<Outcome, String> {
     let mut client = start(&directory, "client", &cell.client_command());
     if cell.fault == Fault::Kill {
         clock::sleep(Duration::from_millis(800));
+        // nuttcp's serves each client by a child, which would outlive it.
+        path.kill_all(End::Server);
         stop(&mut server);
     }
     let ends = wait_for(PATIENCE, || matches!(client.try_wait(), Ok(Some(_)) | Err(_)));

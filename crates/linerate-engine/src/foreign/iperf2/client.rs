@@ -27,6 +27,10 @@ pub(crate) const MANNER: Manner =
 /// Longest buffer that a server of iperf 2 may be asked to write: its own default.
 const SERVER_BUFFER_MAX: u32 = 128 << 10;
 
+/// A server that sends for a time closes this much before it at the earliest: it begins when it has
+/// the header, and rounds to hundredths.
+const EARLY: Duration = Duration::from_millis(200);
+
 /// After the last acknowledgement a server closes within this time, as far as anybody waits.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -82,11 +86,17 @@ fn measure_in(
     (context, account): (&mut Context<'_>, &mut Account),
 ) -> Result<(), Failure> {
     let mut test = Test::of(plan, MANNER, account)?;
+    let mut asked = monotonic();
     for flow in 0..plan.streams {
+        asked = monotonic();
         connect(&mut test, (way, flow), plan, account)?;
     }
     test.connected(plan, context);
     let result = test.start(account).and_then(|()| test.follow(context, account, &mut |_| Ok(())));
+    let result = match context.stop.asked() || way.is_forward() {
+        true => result,
+        false => result.and_then(|()| test.has_all_of_server(asked, EARLY)),
+    };
     let answered = way.is_forward() && result.is_ok();
     let answer = answered
         .then(|| test.rest_of(0, ANSWER_BYTES, monotonic() + CLOSE_TIMEOUT))
@@ -113,6 +123,7 @@ fn connect(
     account: &mut Account,
 ) -> Result<(), Failure> {
     let header = header(way, flow, plan)?.to_bytes();
+    account.head_bytes = header.len() as u64;
     let side = if way.mode == Mode::Reverse { Side::Receiver } else { Side::Sender };
     let socket = test.connect(test.server, side)?;
     let lost = |error: std::io::Error| {

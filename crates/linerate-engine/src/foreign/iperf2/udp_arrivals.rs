@@ -15,6 +15,9 @@ pub(super) const AGAIN: Duration = Duration::from_millis(250);
 pub(super) const FIRST: Duration = Duration::from_secs(3);
 /// After the planned end silence of this length means that the end was lost.
 const QUIET: Duration = Duration::from_secs(1);
+/// A server whose last datagram came this long before the planned end, and three gaps of its pace,
+/// was gone by then. Both ends count the time by themselves, and a host may be late.
+const EARLY: Duration = Duration::from_millis(500);
 /// Before it, silence of this length means that the server is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
@@ -22,6 +25,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Arrivals {
     begin: MonoTime,
     planned: Option<MonoTime>,
+    /// What the last datagram may be away from the planned end.
+    early: Duration,
     server: SocketAddr,
     asked: MonoTime,
     moved: MonoTime,
@@ -35,10 +40,12 @@ impl Arrivals {
         begin: MonoTime,
         planned: Option<MonoTime>,
         server: SocketAddr,
+        gap: Duration,
     ) -> Self {
         let (asked, moved) = (begin, begin);
         let (stopping, over) = (false, false);
-        Self { begin, planned, server, asked, moved, datagrams: 0, stopping, over }
+        let early = EARLY.saturating_add(gap.saturating_mul(3));
+        Self { begin, planned, early, server, asked, moved, datagrams: 0, stopping, over }
     }
 
     /// The user does not want more.
@@ -66,14 +73,17 @@ impl Arrivals {
         }
         let silent = now.since(self.moved);
         let planned = self.planned.is_none_or(|end| now >= end);
-        if self.stopping || (datagrams > 0 && planned && silent >= QUIET) {
+        let quiet = datagrams > 0 && planned && silent >= QUIET;
+        if quiet && !self.stopping && self.ended_early() {
+            return Err(self.gone());
+        }
+        if self.stopping || quiet {
             self.over = true;
             endpoint.told_sent(&downs.iter().map(|sample| until_now(sample)).collect::<Vec<_>>());
         } else if datagrams == 0 && now.since(self.begin) >= FIRST {
             return Err(no_data(self.server));
         } else if silent >= SILENCE_MAX {
-            let failure = self.fault("the server fell silent");
-            return Err(failure.advise("what was measured before is kept"));
+            return Err(self.gone());
         }
         if self.over || now.since(self.asked) < AGAIN {
             return Ok(Vec::new());
@@ -83,8 +93,15 @@ impl Arrivals {
         Ok(dry.map(|sample| sample.flow).collect())
     }
 
-    fn fault(&self, reason: &str) -> Failure {
+    /// Whether the last datagram came so long before the planned end that more were to come.
+    fn ended_early(&self) -> bool {
+        self.planned.is_some_and(|end| end.since(self.moved) > self.early)
+    }
+
+    fn gone(&self) -> Failure {
+        let reason = "the server fell silent";
         Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
+            .advise("what was measured before is kept")
     }
 }
 

@@ -246,7 +246,7 @@ impl<'a> Test<'a> {
         let planned = self.request.planned_span().map(|span| begin + span);
         let mut give_up = planned.map(|end| end + GRACE);
         let (mut tick, mut stopping) = (begin + interval, false);
-        let mut arrivals = Arrivals::new(begin, planned, self.server);
+        let mut arrivals = Arrivals::new(begin, planned, self.server, gap(self.request));
         let mut ended = (self.mode == Mode::Reverse).then(Vec::new);
         loop {
             let now = monotonic();
@@ -325,6 +325,13 @@ fn check(request: &UdpRequest, mode: Mode, extras: UdpExtras) -> Result<(), Fail
         return refuse("its report counts from the start", "leave out -O");
     }
     Ok(())
+}
+
+/// From datagram to datagram of a stream at its pace.
+fn gap(request: &UdpRequest) -> Duration {
+    let bits = f64::from(request.size_bytes) * 8.0;
+    let gap = request.pace_bps.map_or(0.0, |bps| bits / bps.max(1) as f64);
+    Duration::from_secs_f64(gap.min(3600.0))
 }
 
 /// What a server that sends is to send on one stream: whole datagrams.

@@ -137,12 +137,17 @@ impl<'a> Session<'a> {
         self.machine.handle(line).map_err(|error| self.control.misbehaved(&error))
     }
 
-    /// Takes the summary; the server closes behind it.
+    /// Takes the summary; the server closes behind it. One that closes before has not lived to its
+    /// end.
     pub(super) fn read_summary(&mut self, context: &Context<'_>) -> Result<(), Failure> {
         let deadline = monotonic() + SUMMARY_TIMEOUT;
         while monotonic() < deadline {
-            if self.listen(deadline.min(monotonic() + LOOK))? || context.stop.asked() {
+            let over = self.listen(deadline.min(monotonic() + LOOK))?;
+            if context.stop.asked() || self.summary.megabytes.is_some() && over {
                 return Ok(());
+            }
+            if over {
+                return Err(self.closed());
             }
         }
         Err(self.control.silent("summary"))

@@ -396,7 +396,7 @@ impl Test<'_, '_> {
             }
             // Closing the control connection is how a client tells the server to stop.
             if context.stop.asked() || self.session.listen(tick.min(now + LOOK))? {
-                return Ok(());
+                return self.session.read_summary(context);
             }
         }
     }

@@ -1,0 +1,121 @@
+//! Whether anything arrived: a test in which a direction carried nothing has measured no rate,
+//! whoever the other end is.
+
+use linerate_core::record::{Direction, Failure, Fault, Side, TcpPlan};
+use linerate_proto::native::EndReport;
+
+use super::account::Account;
+use super::client::{client_side, has};
+
+/// The failure of a test in which a direction carried nothing at all: connections were made, so
+/// small packets pass, and what it measured is no rate.
+pub(super) fn nothing_arrived(plan: &TcpPlan, account: &Account) -> Option<Failure> {
+    let silent = ways(plan).find(|way| received(account, *way) == Some(0))?;
+    let (attempt, sent) = match silent {
+        Direction::Up => ("move data to", &account.local),
+        Direction::Down => ("move data from", &account.remote),
+    };
+    let sent: u64 = of_way(sent, silent).map(|report| report.end.bytes).sum();
+    let reason = match sent {
+        // A server of iperf 2 does not tell.
+        0 => "nothing arrived".to_owned(),
+        sent => format!("nothing arrived of the {sent} bytes that were sent"),
+    };
+    Some(Failure::new(Fault::Unreachable, attempt, &plan.host, reason).advise(
+        "the connections were made, so small packets pass: when large ones vanish on the way, -M \
+         536 goes through and `linerate ping -s 1400 --dont-fragment` does not",
+    ))
+}
+
+/// Whether it is known of every direction that it carried nothing.
+pub(super) fn nothing_at_all(plan: &TcpPlan, account: &Account) -> bool {
+    ways(plan).all(|way| received(account, way) == Some(0))
+}
+
+/// Payload that an account has as received in a direction, within the measured span; none where no
+/// end told. Where the receiver never tells, its kernel's acknowledgements stand for it.
+fn received(account: &Account, way: Direction) -> Option<u64> {
+    let told = |reports| of_way(reports, way).map(|report| report.end.bytes_measured);
+    match client_side(way) {
+        Side::Receiver => told(&account.local).reduce(u64::saturating_add),
+        Side::Sender => {
+            let there = told(&account.remote).reduce(u64::saturating_add);
+            let heads = told(&account.local).map(|it| it.saturating_sub(account.head_bytes));
+            there.or_else(|| heads.reduce(u64::saturating_add).filter(|_| account.one_sided))
+        }
+    }
+}
+
+fn ways(plan: &TcpPlan) -> impl Iterator<Item = Direction> {
+    let both = [Direction::Up, Direction::Down].into_iter();
+    let directions = plan.directions;
+    both.filter(move |way| has(directions, *way))
+}
+
+fn of_way(reports: &[EndReport], way: Direction) -> impl Iterator<Item = &EndReport> {
+    reports.iter().filter(move |report| report.direction == way)
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{FlowEnd, TcpDirections};
+
+    use super::*;
+
+    fn report(direction: Direction, bytes: u64, bytes_measured: u64) -> EndReport {
+        EndReport {
+            direction,
+            flow: 0,
+            end: FlowEnd { bytes, bytes_measured, ..FlowEnd::default() },
+            syn: None,
+            client_addr: String::new(),
+            failure: None,
+            stolen_ratio: None,
+        }
+    }
+
+    fn reason(directions: TcpDirections, account: &Account) -> Option<String> {
+        let plan = TcpPlan { directions, host: "192.0.2.1".to_owned(), ..TcpPlan::default() };
+        nothing_arrived(&plan, account).map(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn nothing_received_is_a_failure_in_either_direction() {
+        use Direction::{Down, Up};
+        let mut account = Account::default();
+        account.local = vec![report(Up, 700, 700), report(Down, 50, 50)];
+        account.remote = vec![report(Up, 0, 0), report(Down, 50, 50)];
+        let up = reason(TcpDirections::Up, &account).expect("nothing of 700");
+        assert!(up.contains("nothing arrived of the 700 bytes"), "{up}");
+        assert_eq!(reason(TcpDirections::Down, &account), None);
+        assert!(reason(TcpDirections::Both, &account).is_some(), "one way of two");
+        // What only went before the measured span is not measured.
+        account.local[1] = report(Down, 50, 0);
+        assert!(reason(TcpDirections::Down, &account).is_some());
+    }
+
+    #[test]
+    fn an_end_that_tells_nothing_is_not_one_that_received_nothing() {
+        let local = vec![report(Direction::Up, 700, 700)];
+        let silent = Account { local, ..Account::default() };
+        assert_eq!(reason(TcpDirections::Up, &silent), None);
+        let plan = TcpPlan::default();
+        assert!(!nothing_at_all(&plan, &silent));
+    }
+
+    #[test]
+    fn what_the_senders_kernel_saw_acknowledged_stands_for_a_receiver_that_never_tells() {
+        // Two streams, each begun with a header of 60 bytes, which small packets carry.
+        let of = |acknowledged: [u64; 2]| {
+            let local = acknowledged.map(|bytes| report(Direction::Up, 9000, bytes)).to_vec();
+            Account { local, one_sided: true, head_bytes: 60, ..Account::default() }
+        };
+        let nothing = reason(TcpDirections::Up, &of([60, 60])).expect("headers alone");
+        assert!(nothing.contains("of the 18000 bytes"), "{nothing}");
+        assert!(reason(TcpDirections::Up, &of([0, 31])).is_some());
+        assert_eq!(reason(TcpDirections::Up, &of([60, 61])), None);
+        // A server that tells a sum is believed.
+        let told = Account { remote: vec![report(Direction::Up, 0, 0)], ..of([9000, 9000]) };
+        assert!(reason(TcpDirections::Up, &told).is_some());
+    }
+}
