@@ -29,6 +29,9 @@ fn the_program_alone_prints_its_help_and_exits_2() {
     assert_eq!(stdout(&output), "");
 }
 
+/// Commands that are other programs' command lines, in those programs' words.
+const PERSONALITIES: [&str; 4] = ["iperf3", "iperf", "nuttcp", "ttcp"];
+
 #[test]
 fn version_is_one_line_on_standard_output() {
     let output = linerate(&["--version"]);
@@ -48,7 +51,9 @@ fn every_command_prints_its_help_and_exits_0() {
             let output = linerate(&[path.as_slice(), &["--help"]].concat());
             assert_eq!(output.status.code(), Some(0), "{path:?}");
             assert_eq!(stderr(&output), "", "{path:?}");
-            let usage = format!("Usage: linerate {}", path.join(" "));
+            let own = PERSONALITIES.contains(&name.as_str());
+            let program = if own { "" } else { "linerate " };
+            let usage = format!("Usage: {program}{}", path.join(" "));
             assert!(stdout(&output).contains(&usage), "{path:?}");
         }
     }
@@ -56,9 +61,21 @@ fn every_command_prints_its_help_and_exits_0() {
 
 #[test]
 fn a_wrong_flag_is_one_line_that_names_it_and_the_help() {
-    for name in commands(&[]) {
+    for name in commands(&[]).iter().filter(|name| !PERSONALITIES.contains(&name.as_str())) {
         let help = format!("linerate {name}");
-        check_wrong_use(&[&name, "--no-such-flag"], &["'--no-such-flag'", &help, "--help"]);
+        check_wrong_use(&[name, "--no-such-flag"], &["'--no-such-flag'", &help, "--help"]);
+    }
+}
+
+#[test]
+fn a_wrong_flag_of_another_program_is_answered_as_that_program_does() {
+    for name in PERSONALITIES {
+        let output = linerate(&[name, "--no-such-flag"]);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{name}");
+        let said = stderr(&output);
+        // The words are getopt_long's (glibc); the usage follows.
+        let first = format!("{name}: unrecognized option '--no-such-flag'\n");
+        assert!(said.starts_with(&first) && said.contains(&format!("Usage: {name}")), "{said}");
     }
 }
 
