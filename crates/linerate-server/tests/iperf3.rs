@@ -193,6 +193,31 @@ fn the_omitted_seconds_do_not_count() {
 }
 
 #[test]
+fn where_the_first_second_of_datagrams_is_omitted_none_is_lost_at_its_end() {
+    with_server(Limits::default(), |server| {
+        for directions in [TcpDirections::Up, TcpDirections::Down] {
+            let plan = UdpPlan {
+                directions,
+                streams: 8,
+                omit_ns: 1_000_000_000,
+                finish: Finish::TimeNs(1_000_000_000),
+                pace: Some(BitRate::from_bits_per_sec(1_000_000)),
+                ..udp_plan(server)
+            };
+            let (record, _) = measure_udp(&plan);
+            assert_eq!(record.failure, None, "{directions:?}");
+            for flow in &record.flows {
+                let end = flow.receiver.as_ref().and_then(|end| end.received_datagrams.as_ref());
+                let it = end.expect("a receiver").measured;
+                // What the sockets of a loopback hold is never lost, wherever the span begins.
+                assert_eq!((it.lost, it.sent), (0, Some(it.received)), "{directions:?} {it:?}");
+                assert!(it.received > 0, "{directions:?}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_second_client_is_denied_while_the_first_runs() {
     with_server(Limits::default(), |server| {
         std::thread::scope(|scope| {

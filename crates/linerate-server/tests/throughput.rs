@@ -158,6 +158,10 @@ fn the_omitted_span_does_not_count() {
         assert!(bytes < value(&record, MetricId::BytesSent, Direction::Up));
         let omitted = |event: &&Event| matches!(event, Event::Interval(row) if row.omitted);
         assert!(events.iter().filter(omitted).count() >= 1);
+        // The sender's bytes and time are those after the omitted span, too.
+        let sender = record.flows[0].sender.as_ref().expect("this end");
+        assert!(sender.bytes_measured < sender.bytes, "{sender:?}");
+        assert!(sender.span_start_ns >= 200_000_000, "{sender:?}");
     });
 }
 

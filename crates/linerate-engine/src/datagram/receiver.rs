@@ -183,7 +183,8 @@ impl Receiver {
     }
 
     fn account(&self, receiving: &Receiving) -> ReceivedDatagrams {
-        let sent = self.progress.sent().map(|sent| (sent.datagrams, sent.measured));
+        let sent =
+            self.progress.sent().map(|sent| (sent.datagrams, self.measured(&sent, receiving)));
         let drops = self.socket.drops();
         let (all, measured) = receiving.tracker.tallies(sent, drops, receiving.joined_max);
         ReceivedDatagrams {
@@ -196,6 +197,16 @@ impl Receiver {
             socket_drops: drops.map(u64::from),
             delay: receiving.delay.variation(),
         }
+    }
+}
+
+impl Receiver {
+    /// What the sender sent after the omitted span. Where the stamps do not count from its start,
+    /// its own account of that begins at another moment than the receiver's.
+    fn measured(&self, sent: &UdpSent, receiving: &Receiving) -> u64 {
+        let all = sent.datagrams.max(receiving.tracker.next_expected());
+        let here = receiving.tracker.sent_after_omitted(all);
+        here.filter(|_| !self.layout.stamps_from_start).unwrap_or(sent.measured)
     }
 }
 

@@ -234,6 +234,13 @@ pub(crate) struct Sender {
     pub(crate) progress: Arc<Progress>,
 }
 
+/// Where what counts of a sending stream begins.
+pub(super) struct Counted {
+    delivery: Option<Delivery>,
+    /// When the omitted span was over, and what had been written by then.
+    from: Option<(MonoTime, u64)>,
+}
+
 impl Sender {
     /// Writes until the time, the bytes or the patience is over, then closes this direction where
     /// that is how the receiver learns of the end.
@@ -255,16 +262,15 @@ impl Sender {
         if self.pace.is_some() {
             tighten_timer_slack();
         }
-        let mut delivery = self.delivery;
+        let mut counted = Counted { delivery: self.delivery, from: None };
         let (total, io_calls, failure) =
-            self.write_all(begin, (&mut outlet, &mut trail), delivery.as_mut());
+            self.write_all(begin, (&mut outlet, &mut trail), &mut counted);
         if self.closes {
             let _ = self.stream.shutdown(Shutdown::Write);
         }
-        let span_ns = monotonic().nanos_since(begin);
-        let sent = Measured { begin, span_ns, bytes: total, bytes_total: total };
+        let sent = self.measured(&counted, begin, total);
         let halt = || self.switches.halt.load(Ordering::Relaxed);
-        let measured = delivery.map_or(sent, |seen| seen.finish(&self.stream, sent, halt));
+        let measured = counted.delivery.map_or(sent, |seen| seen.finish(&self.stream, sent, halt));
         let zero_copy_sends = outlet.settle(&self.stream, halt);
         self.progress.done.store(true, Ordering::Release);
         Outcome {
@@ -280,18 +286,48 @@ impl Sender {
         }
     }
 
+    /// What was written until now, which began at `begin`: bytes and time of the same span.
+    fn measured(&self, counted: &Counted, begin: MonoTime, total: u64) -> Measured {
+        let from = if self.omit_ns == 0 { Some((begin, 0)) } else { counted.from };
+        // Stopped before the omitted span was over.
+        let nothing = Measured { begin, bytes_total: total, ..Measured::default() };
+        from.map_or(nothing, |(begin, before)| Measured {
+            begin,
+            span_ns: monotonic().nanos_since(begin),
+            bytes: total - before,
+            bytes_total: total,
+        })
+    }
+
+    /// Takes note of the end of the omitted span, when `total` bytes were written.
+    #[inline]
+    pub(super) fn note(
+        &self,
+        counted: &mut Counted,
+        (now, begin): (MonoTime, MonoTime),
+        total: u64,
+    ) {
+        if self.omit_ns > 0 && counted.from.is_none() && now.nanos_since(begin) >= self.omit_ns {
+            counted.from = Some((now, total));
+            if let Some(seen) = &mut counted.delivery {
+                seen.begin(now, &self.stream);
+            }
+        }
+    }
+
     fn write_all(
         &self,
         begin: MonoTime,
         (outlet, trail): (&mut Outlet<'_>, &mut Trail),
-        mut delivery: Option<&mut Delivery>,
+        counted: &mut Counted,
     ) -> (u64, u64, Option<String>) {
         let deadline = match self.finish {
             Finish::TimeNs(ns) => begin.nanos().saturating_add(self.omit_ns).saturating_add(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
         };
         if let Some(dealt) = &self.dealt {
-            return self.write_dealt((begin, MonoTime::from_nanos(deadline)), dealt, outlet);
+            let span = (begin, MonoTime::from_nanos(deadline));
+            return self.write_dealt(span, dealt, (outlet, counted));
         }
         let pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let mut pacer = pacer.map(|pacer| pacer.in_bursts(self.burst));
@@ -308,9 +344,7 @@ impl Sender {
             if over && (begun == 0 || self.switches.halted()) {
                 return (total, calls, None);
             }
-            if let Some(seen) = &mut delivery {
-                seen.at(now, begin, &self.stream, self.omit_ns);
-            }
+            self.note(counted, (now, begin), total);
             let due = pacer.map(|pacer| pacer.due()).filter(|due| !over && *due > monotonic());
             if let Some(due) = due {
                 sleep_until(due.min(MonoTime::from_nanos(deadline)).min(soon()));

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, sleep_until};
 
-use super::data::{Sender, is_pause, soon};
+use super::data::{Counted, Sender, is_pause, soon};
 use super::outlet::Outlet;
 use super::pace::Pacer;
 use crate::failure::words_of;
@@ -64,7 +64,7 @@ impl Sender {
         &self,
         (begin, deadline): (MonoTime, MonoTime),
         dealt: &Dealt,
-        outlet: &mut Outlet<'_>,
+        (outlet, counted): (&mut Outlet<'_>, &mut Counted),
     ) -> (u64, u64, Option<String>) {
         let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let whole = self.payload.length();
@@ -75,6 +75,7 @@ impl Sender {
                 if self.switches.halted() {
                     return (total, calls, None);
                 }
+                self.note(counted, (monotonic(), begin), total);
                 if let Some(due) = pacer.map(|pacer| pacer.due()).filter(|due| *due > monotonic()) {
                     sleep_until(due.min(soon()));
                     continue;

@@ -43,12 +43,9 @@ impl Delivery {
         counted.map_or(written, |count| count.min(written))
     }
 
-    /// Takes note of the end of the omitted span.
-    #[inline]
-    pub(crate) fn at(&mut self, now: MonoTime, start: MonoTime, stream: &TcpStream, omit_ns: u64) {
-        if omit_ns > 0 && self.begin.is_none() && now.nanos_since(start) >= omit_ns {
-            self.begin = Some((now, self.bytes(acknowledged(stream), u64::MAX)));
-        }
+    /// Begins the measured span, once the omitted one is over.
+    pub(crate) fn begin(&mut self, now: MonoTime, stream: &TcpStream) {
+        self.begin = Some((now, self.bytes(acknowledged(stream), u64::MAX)));
     }
 
     /// Waits until what was `sent` is acknowledged, and tells what was.

@@ -147,6 +147,19 @@ fn datagrams_belong_to_the_span_in_which_they_were_sent_however_late_they_come()
 }
 
 #[test]
+fn how_many_were_sent_after_the_omitted_span_is_told_by_the_stamps_of_what_came() {
+    let mut tracker = UdpTracker::new(100);
+    assert_eq!(tracker.sent_after_omitted(7), None);
+    for (number, stamp) in [(0, 10), (1, 90), (4, 140), (3, 120)] {
+        tracker.take(number, stamp);
+    }
+    // 3 is the first that is known to be of the span; 3 to 6.
+    assert_eq!(tracker.sent_after_omitted(7), Some(4));
+    let whole = UdpTracker::new(0);
+    assert_eq!(whole.sent_after_omitted(7), Some(7), "also where the first are lost");
+}
+
+#[test]
 fn a_gap_where_the_kernel_dropped_is_this_hosts_and_no_larger_than_what_it_dropped() {
     let mut tracker = UdpTracker::new(0);
     tracker.take(0, 0);

@@ -41,6 +41,9 @@ pub struct UdpTracker {
     /// The highest number that came, and 1: NextExp of RFC 4737.
     next: u64,
     omit_ns: u64,
+    /// The lowest number that was sent after the omitted span, of those that came; the highest
+    /// there can be before any came.
+    first_counted: u64,
     /// Sent within the omitted span, and after it.
     tallies: [DatagramTally; 2],
     /// The kernel's count of drops at the last arrival.
@@ -52,20 +55,40 @@ impl UdpTracker {
     pub fn new(omit_ns: u64) -> Self {
         let words = usize::try_from(WINDOW / WORD).expect("16,384 words");
         let tallies = [DatagramTally::default(); 2];
-        Self { came: vec![0; words], next: 0, omit_ns, tallies, drops: 0 }
+        Self { came: vec![0; words], next: 0, omit_ns, first_counted: u64::MAX, tallies, drops: 0 }
     }
 
     /// Takes in a datagram that was sent at `stamp_ns`.
     #[inline]
     pub fn take(&mut self, number: u64, stamp_ns: u64) -> Order {
-        let tally = &mut self.tallies[usize::from(stamp_ns >= self.omit_ns)];
         if number != self.next {
             return self.take_other(number, stamp_ns);
         }
-        tally.received += 1;
+        self.part(number, stamp_ns).received += 1;
         set(&mut self.came, number);
         self.next += 1;
         Order::Ahead
+    }
+
+    /// The tally to which a datagram belongs.
+    #[inline]
+    fn part(&mut self, number: u64, stamp_ns: u64) -> &mut DatagramTally {
+        let counts = stamp_ns >= self.omit_ns;
+        if counts {
+            self.first_counted = self.first_counted.min(number);
+        }
+        &mut self.tallies[usize::from(counts)]
+    }
+
+    /// How many of `all` datagrams were sent after the omitted span by the stamps of those that
+    /// came: for senders whose own account of it begins at another moment than their stamps. None
+    /// where none of them came.
+    pub const fn sent_after_omitted(&self, all: u64) -> Option<u64> {
+        match (self.omit_ns, self.first_counted) {
+            (0, _) => Some(all),
+            (_, u64::MAX) => None,
+            (_, first) => Some(all.saturating_sub(first)),
+        }
     }
 
     /// Takes in `count` datagrams with numbers one after the other from `first` on, all sent at
@@ -76,7 +99,7 @@ impl UdpTracker {
         if first != self.next || first.checked_add(count).is_none_or(|end| end == u64::MAX) {
             return false;
         }
-        self.tallies[usize::from(stamp_ns >= self.omit_ns)].received += count;
+        self.part(first, stamp_ns).received += count;
         let mut at = first;
         while at < first + count {
             let bits = (WORD - at % WORD).min(first + count - at);
@@ -90,26 +113,25 @@ impl UdpTracker {
 
     #[cold]
     fn take_other(&mut self, number: u64, stamp_ns: u64) -> Order {
-        let part = usize::from(stamp_ns >= self.omit_ns);
         if let Some(gap) = number.checked_sub(self.next) {
             if gap > AHEAD_MAX || number == u64::MAX {
                 return Order::Implausible;
             }
             self.forget(number, gap);
-            self.tallies[part].received += 1;
+            self.part(number, stamp_ns).received += 1;
             set(&mut self.came, number);
             self.next = number + 1;
             return Order::Ahead;
         }
-        let tally = &mut self.tallies[part];
         if self.next - number > WINDOW {
-            tally.too_old += 1;
+            self.part(number, stamp_ns).too_old += 1;
             return Order::TooOld;
         }
         if is_set(&self.came, number) {
-            tally.duplicates += 1;
+            self.part(number, stamp_ns).duplicates += 1;
             return Order::Duplicate;
         }
+        let tally = self.part(number, stamp_ns);
         tally.received += 1;
         tally.reordered += 1;
         set(&mut self.came, number);

@@ -164,6 +164,9 @@ pub(super) struct Told<'a> {
     pub(super) side_of: fn(Direction) -> Side,
     /// The samples at the end of the omitted span.
     pub(super) omitted: &'a [UdpSample],
+    /// What its senders have sent, once they are done: to the datagram, where samples are taken
+    /// when a thread comes to it.
+    pub(super) sent: &'a [UdpSent],
     /// That span.
     pub(super) omit_ns: u64,
     /// When the test ended.
@@ -184,12 +187,16 @@ pub(super) fn udp_results(
             samples.iter().find(|it| is_of(place, it.direction, it.flow)).copied()
         };
         let Some(sample) = of(samples) else { continue };
+        let receives = (told.side_of)(place.direction) == Side::Receiver;
         let before = of(told.omitted).map(|sample| sample.counts).unwrap_or_default();
         let counts = sample.counts;
-        let datagrams = counts.datagrams - before.datagrams.min(counts.datagrams);
+        let sampled = (counts.datagrams - before.datagrams.min(counts.datagrams), before.next);
+        let sent = told.sent.iter().find(|it| is_of(place, it.direction, it.flow));
+        let exact = sent.filter(|_| !receives);
+        let (datagrams, omitted) =
+            exact.map_or(sampled, |it| (it.measured, it.datagrams - it.measured));
         let lost = counts.next.saturating_sub(counts.datagrams).cast_signed();
         let lost_before = before.next.saturating_sub(before.datagrams).cast_signed();
-        let receives = (told.side_of)(place.direction) == Side::Receiver;
         spent_ns += sample.cpu_ns.unwrap_or(0);
         results.streams.push(StreamResult {
             id: place.id,
@@ -198,8 +205,8 @@ pub(super) fn udp_results(
             // Both with those of the omitted span, which readers take off.
             lost: if receives { lost } else { 0 },
             lost_omitted: Some(if receives { lost_before } else { 0 }),
-            packets: counts.next,
-            packets_omitted: Some(before.next),
+            packets: exact.map_or(counts.next, |it| it.datagrams),
+            packets_omitted: Some(omitted),
             start_s: Some(0.0),
             end_s: Some(told.end_ns.saturating_sub(told.omit_ns) as f64 / 1e9),
             ..StreamResult::default()
@@ -293,13 +300,11 @@ fn remote_end(
             Some(SentDatagrams { size_bytes, count, measured, ..SentDatagrams::default() });
         return FlowEnd { sent_datagrams, ..end };
     }
-    let sent = own.and_then(|own| own.end.sent_datagrams.as_ref()).map(|sent| sent.measured);
-    // The own sum, so that what was sent is what arrived and what did not: iperf3's count of lost
-    // ones goes down with duplicates, and leaves out what is missing at the end.
-    let lost = sent.map_or_else(
-        || u64::try_from(stream.lost).unwrap_or(0),
-        |sent| sent.saturating_sub(datagrams),
-    );
+    let own_sent = own.and_then(|own| own.end.sent_datagrams.as_ref());
+    let (sent, lost) = match own_sent {
+        Some(sent) => sent_and_lost(stream, sent, datagrams),
+        None => (None, u64::try_from(stream.lost).unwrap_or(0)),
+    };
     let tally = DatagramTally { sent, received: datagrams, lost, ..DatagramTally::default() };
     // The server counts until the end of the test. Datagrams came as they were sent, unless a queue
     // was full: those that it held came later, and nobody tells how much.
@@ -322,9 +327,28 @@ fn remote_end(
     FlowEnd { span_ns, received_datagrams, ..end }
 }
 
+/// How many of the datagrams that count this end sent, and how many of them are lost, where
+/// `received` came.
+fn sent_and_lost(stream: &StreamResult, sent: &SentDatagrams, received: u64) -> (Option<u64>, u64) {
+    // The own sum, so that what was sent is what arrived and what did not: iperf3's count of lost
+    // ones goes down with duplicates, and leaves out what is missing at the end.
+    let missing = sent.measured.saturating_sub(received);
+    if sent.count == sent.measured {
+        return (Some(sent.measured), missing);
+    }
+    // The other end's span begins at another moment, so what is missing of the own sum need not be
+    // lost. Before 3.14 nobody tells how many of the lost were of the omitted span.
+    let tail = sent.count.saturating_sub(stream.packets);
+    let passed_over = stream.lost - stream.lost_omitted.unwrap_or(0);
+    let told = u64::try_from(passed_over).unwrap_or(0) + tail;
+    let lost = if stream.lost_omitted.is_some() { told } else { told.min(missing) };
+    (Some(received + lost), lost)
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_core::time::MonoTime;
+    use linerate_proto::native::UdpCounts;
 
     use super::*;
 
@@ -343,6 +367,58 @@ mod tests {
         assert_eq!((NARROW.read)(&datagram, 0), Read::Data(Head { number: 0, stamp_ns }));
         assert_eq!((WIDE.read)(b"6789", 0), Read::Opening);
         assert_eq!((WIDE.read)(&[0; 15], 0), Read::Stray);
+    }
+
+    #[test]
+    fn where_a_span_was_omitted_only_what_was_passed_over_or_missing_at_the_end_is_lost() {
+        // 180 sent, 87 of them after the omitted span by this end's clock; by the server's 85 came
+        // in it. It passed 3 over, 2 of them before, and its last one was number 178.
+        let sent = SentDatagrams { count: 180, measured: 87, ..SentDatagrams::default() };
+        let told = StreamResult {
+            packets: 178,
+            lost: 3,
+            lost_omitted: Some(2),
+            ..StreamResult::default()
+        };
+        assert_eq!(sent_and_lost(&told, &sent, 85), (Some(88), 3));
+        let all = StreamResult { packets: 180, lost: 2, ..told.clone() };
+        assert_eq!(sent_and_lost(&all, &sent, 85), (Some(85), 0), "a later begin is no loss");
+        let older = StreamResult { lost_omitted: None, ..all };
+        assert_eq!(sent_and_lost(&older, &sent, 86), (Some(87), 1));
+        let whole = SentDatagrams { count: 87, measured: 87, ..SentDatagrams::default() };
+        assert_eq!(sent_and_lost(&told, &whole, 85), (Some(87), 2));
+    }
+
+    #[test]
+    fn a_sender_tells_what_its_thread_counted_and_not_what_a_late_look_saw() {
+        let place = Place { direction: Direction::Down, flow: 0, id: 1 };
+        let sample = |datagrams| UdpSample {
+            direction: Direction::Down,
+            flow: 0,
+            t_ns: 1,
+            counts: UdpCounts { datagrams, next: datagrams, ..UdpCounts::default() },
+            cpu_ns: None,
+            run_queue_wait_ns: None,
+        };
+        let sent = UdpSent {
+            direction: Direction::Down,
+            flow: 0,
+            datagrams: 180,
+            measured: 90,
+            span_ns: SECOND_NS,
+        };
+        // The look at the end of the omitted span came 10 datagrams late.
+        let told = Told {
+            side_of: |_| Side::Sender,
+            omitted: &[sample(100)],
+            sent: &[sent],
+            omit_ns: SECOND_NS,
+            end_ns: 2 * SECOND_NS,
+        };
+        let told = udp_results(&[place], &[sample(180)], 1000, &told);
+        let stream = &told.streams[0];
+        assert_eq!((stream.bytes, stream.packets), (90_000, 180));
+        assert_eq!(stream.packets_omitted, Some(90));
     }
 
     #[test]
@@ -378,7 +454,7 @@ mod tests {
     fn what_a_full_queue_held_came_after_it_was_sent() {
         // 1000 datagrams sent in 1 s; the server tells 1.1 s, as this end waits for the last ones.
         let span_ns = |arrived: u64| {
-            let sent = SentDatagrams { measured: 1000, ..SentDatagrams::default() };
+            let sent = SentDatagrams { count: 1000, measured: 1000, ..SentDatagrams::default() };
             let own = EndReport {
                 direction: Direction::Up,
                 flow: 0,

@@ -168,9 +168,11 @@ impl Test {
         let receives = |it: &UdpSample| client_side(it.direction) == Side::Receiver;
         samples.retain(|it| !receives(it));
         samples.extend(received.into_iter().filter(receives));
+        let sent = self.endpoint.sent().unwrap_or_default();
         let told = Told {
             side_of: client_side,
             omitted: &omitted,
+            sent: &sent,
             omit_ns: self.request.omit_ns,
             end_ns: stopped.nanos_since(account.begin),
         };

@@ -114,9 +114,11 @@ impl Session<'_> {
             sleep(LOOK_AT_END);
         }
         let samples = running.endpoint.sample(monotonic());
+        let sent = running.endpoint.sent().unwrap_or_default();
         let told = Told {
             side_of: server_side,
             omitted: &running.omitted,
+            sent: &sent,
             omit_ns: running.request.omit_ns,
             end_ns: stopped.nanos_since(running.account.begin),
         };

@@ -61,6 +61,7 @@ fn measure_with(
             return Err(refuse(reason).advise("leave out --bidir"));
         }
     };
+    let plan = &in_turn(plan);
     let mut parameters = parameters(plan, direction)?;
     parameters.port = extras.data_port.unwrap_or(PORT);
     parameters.instant = extras.instant;
@@ -144,6 +145,13 @@ fn parameters(plan: &TcpPlan, direction: Direction) -> Result<Parameters, Failur
     })
 }
 
+/// The plan with buffers that several paced streams can send in turn: a round of them has to take
+/// little beside the time of the test, for it ends with a whole round.
+fn in_turn(plan: &TcpPlan) -> TcpPlan {
+    let buffer_bytes = if plan.streams > 1 { buflen(plan) } else { plan.buffer_bytes };
+    TcpPlan { buffer_bytes, ..plan.clone() }
+}
+
 /// What the server writes at once: where it has a pace, no more than that gives in 10 ms, for it
 /// keeps the pace from write to write.
 fn buflen(plan: &TcpPlan) -> u32 {
@@ -173,4 +181,28 @@ fn told(summary: &Summary, plan: &TcpPlan, direction: Direction, account: &mut A
     };
     let report = EndReport { end, syn: None, failure: None, stolen_ratio: None, ..local.clone() };
     account.remote.push(report);
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::units::BitRate;
+
+    use super::*;
+
+    #[test]
+    fn a_round_of_paced_buffers_takes_ten_milliseconds() {
+        let plan = TcpPlan {
+            streams: 4,
+            buffer_bytes: 524_288,
+            pace: Some(BitRate::from_bits_per_sec(5_000_000)),
+            finish: Finish::TimeNs(1_000_000_000),
+            ..TcpPlan::default()
+        };
+        // 5,000,000 bit/s x 10 ms / 8; a whole buffer would take 0.84 s.
+        assert_eq!(in_turn(&plan).buffer_bytes, 6250);
+        let bytes = |plan: &TcpPlan| in_turn(plan).buffer_bytes;
+        assert_eq!(bytes(&TcpPlan { streams: 1, ..plan.clone() }), 524_288);
+        assert_eq!(bytes(&TcpPlan { pace: None, ..plan.clone() }), 524_288);
+        assert_eq!(bytes(&TcpPlan { finish: Finish::Buffers(100), ..plan }), 524_288);
+    }
 }

@@ -302,6 +302,7 @@ fn take(asked: &mut Asked, letter: char, value: &str) -> Result<(), String> {
         'p' => asked.port = getopt::number(letter, value)?,
         'L' => asked.listen_port = Some(getopt::number(letter, value)?),
         't' => asked.time_s = seconds()?,
+        'i' if getopt::number::<f64>(letter, value)? == 0.0 => asked.interval_s = None,
         'i' => asked.interval_s = Some(seconds()?.max(0.01)),
         'n' => asked.bytes = Some(bytes(letter, value)?),
         'l' => {
@@ -406,6 +407,7 @@ mod tests {
         let host = Some("h".to_owned());
         let cases = [
             ("-c h", Asked { host: host.clone(), ..Asked::default() }),
+            ("-c h -i 0", Asked { host: host.clone(), ..Asked::default() }),
             (
                 "-c h -t30 -i1 -w 512k -P4",
                 Asked {
