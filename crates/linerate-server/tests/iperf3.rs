@@ -196,15 +196,10 @@ fn the_omitted_seconds_do_not_count() {
 fn where_the_first_second_of_datagrams_is_omitted_none_is_lost_at_its_end() {
     with_server(Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
-            let plan = UdpPlan {
-                directions,
-                streams: 8,
-                omit_ns: 1_000_000_000,
-                finish: Finish::TimeNs(1_000_000_000),
-                pace: Some(BitRate::from_bits_per_sec(1_000_000)),
-                ..udp_plan(server)
-            };
-            let (record, _) = measure_udp(&plan);
+            let finish = Finish::TimeNs(1_000_000_000);
+            let plan = UdpPlan { directions, finish, streams: 8, ..udp_plan(server) };
+            let pace = Some(BitRate::from_bits_per_sec(1_000_000));
+            let (record, _) = measure_udp(&UdpPlan { pace, omit_ns: 1_000_000_000, ..plan });
             assert_eq!(record.failure, None, "{directions:?}");
             for flow in &record.flows {
                 let end = flow.receiver.as_ref().and_then(|end| end.received_datagrams.as_ref());

@@ -82,9 +82,9 @@ mod tests {
     #[test]
     fn nothing_received_is_a_failure_in_either_direction() {
         use Direction::{Down, Up};
-        let mut account = Account::default();
-        account.local = vec![report(Up, 700, 700), report(Down, 50, 50)];
-        account.remote = vec![report(Up, 0, 0), report(Down, 50, 50)];
+        let local = vec![report(Up, 700, 700), report(Down, 50, 50)];
+        let remote = vec![report(Up, 0, 0), report(Down, 50, 50)];
+        let mut account = Account { local, remote, ..Account::default() };
         let up = reason(TcpDirections::Up, &account).expect("nothing of 700");
         assert!(up.contains("nothing arrived of the 700 bytes"), "{up}");
         assert_eq!(reason(TcpDirections::Down, &account), None);

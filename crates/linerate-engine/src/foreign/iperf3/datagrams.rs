@@ -381,7 +381,7 @@ mod tests {
             ..StreamResult::default()
         };
         assert_eq!(sent_and_lost(&told, &sent, 85), (Some(88), 3));
-        let all = StreamResult { packets: 180, lost: 2, ..told.clone() };
+        let all = StreamResult { packets: 180, lost: 2, ..told };
         assert_eq!(sent_and_lost(&all, &sent, 85), (Some(85), 0), "a later begin is no loss");
         let older = StreamResult { lost_omitted: None, ..all };
         assert_eq!(sent_and_lost(&older, &sent, 86), (Some(87), 1));
