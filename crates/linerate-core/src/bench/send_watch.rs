@@ -96,10 +96,8 @@ impl Watched {
         let pauses = if shares { self.pauses.as_slice() } else { &[] };
         let mut explained = came.to_vec();
         blame::forgive_pauses(pauses, &mut explained, fps);
-        for number in 0..came.len() {
-            if self.is_suspect(number) || number > 0 && self.is_suspect(number - 1) {
-                explained[number] = true;
-            }
+        for (number, explained) in explained.iter_mut().enumerate() {
+            *explained |= self.is_suspect(number) || number > 0 && self.is_suspect(number - 1);
         }
         came.iter().zip(explained).filter(|(came, explained)| !**came && *explained).count() as u64
     }
