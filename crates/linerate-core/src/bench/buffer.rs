@@ -17,6 +17,18 @@ pub fn held_frames(came: &[bool]) -> Option<f64> {
     Some(first as f64 * lost as f64 / after.len() as f64)
 }
 
+/// Frames that come to a device differ in their time on the way by so many ns, without anything
+/// that tells it; a hundredth of the gap is enough to matter.
+const JITTER_NS: f64 = 1000.0;
+const OF_A_GAP: f64 = 0.01;
+const ROOM_FOR_TWO: f64 = 1.75;
+
+/// Whether a device that holds so many frames has no room for a second one, at a rate at which the
+/// time that frames take on their way decides whether the one before has left.
+pub fn holds_one_of_near(held_frames: f64, fps: f64) -> bool {
+    held_frames < ROOM_FOR_TWO && fps * JITTER_NS / 1e9 > OF_A_GAP
+}
+
 /// What several trials say: the middle, smallest and largest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Held {
@@ -112,6 +124,9 @@ mod tests {
             assert!((held - places as f64).abs() <= 2.0, "{service} {places}: {held}");
         }
         assert_eq!(held_frames(&came(100, 0.5, 1)), None);
+        // 1 us of 13.7 us, and of 297 us.
+        assert!(holds_one_of_near(0.5, 73_000.0) && !holds_one_of_near(0.5, 3370.0));
+        assert!(!holds_one_of_near(2.0, 333_000.0));
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Needed {
 /// A benchmark ends within so many times the time that it is expected to take, and as much more:
 /// spoilt trials are made again three times, and a search ends without a result then.
 const LONGEST: u64 = 4;
-const LONGEST_MORE_NS: u64 = 10 * SECOND_NS;
+const LONGEST_MORE_NS: u64 = 30 * SECOND_NS;
 
 /// The longest that a benchmark takes, ns.
 pub fn longest_ns(plan: &BenchPlan) -> u64 {

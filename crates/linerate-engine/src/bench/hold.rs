@@ -3,23 +3,27 @@
 //! After a search, a few overloads at twice the result show how many frames go in before the first
 //! is lost. Over the time of a trial these are no rate: both bounds are less by them. A device that
 //! loses nothing at twice its result is not limited by its rate there, and nothing is taken off.
+//! One that holds a single frame is a case of its own ([`by_every_other`]).
 
 use linerate_core::bench::buffer::{Held, Load, held_frames};
-use linerate_core::record::{BenchTest, GoalFound};
+use linerate_core::record::{BenchTest, GoalFound, TrialPort};
 
 use super::bed::{Ask, Bed, Ended};
 use super::burst::ROOM_FRAMES;
 
-/// Overloads, of which the middle one counts.
+/// Overloads, of which the middle one counts, and how many are made for them at most: in one in
+/// which the tester paused for more than this share of it the device had time to empty.
 const TRIALS: usize = 3;
+const TRIALS_MOST: usize = 12;
+const AWAY_MOST: f64 = 0.01;
 
 /// The load of an overload, times the result.
 const OVER: f64 = 2.0;
 
-/// Frames that come to a device differ in their time on the way by so many ns, without anything
-/// that tells it. One that holds less than two frames loses by it, and another one does not.
-const JITTER_NS: f64 = 1000.0;
-const ROOM_FOR_TWO: f64 = 1.75;
+/// The rate of a device that holds a single frame is below so many times what passed, and found to
+/// within this width.
+const SINGLE_MOST: f64 = 1.25;
+const SINGLE_WIDTH: f64 = 1.0025;
 
 /// Longest overload, ns.
 const LONGEST_NS: u64 = 1_000_000_000;
@@ -45,11 +49,15 @@ pub(super) fn held(
     }
     let length_ns = trial_ns.min(LONGEST_NS).min(ROOM_FRAMES.saturating_mul(1_000_000_000) / fps);
     let mut found = Vec::new();
-    for _ in 0..TRIALS {
+    for _ in 0..TRIALS_MOST {
+        if found.len() == TRIALS {
+            break;
+        }
         let mut ask = Ask::new(BenchTest::Throughput, Some(fps), length_ns);
         ask.arrivals = true;
         let outcome = bed.trial(&ask.because("how much the device holds back"))?;
-        if outcome.trial.invalid.is_some() {
+        let away = |port: &TrialPort| port.away_ns as f64 > length_ns as f64 * AWAY_MOST;
+        if outcome.trial.invalid.is_some() || outcome.trial.ports.iter().any(away) {
             continue;
         }
         let each = outcome.ways.iter().filter(|way| !way.arrivals.is_empty());
@@ -64,19 +72,62 @@ pub(super) fn held(
     Ok(if found.len() == TRIALS { Held::of(found) } else { None })
 }
 
+/// The rate of a device without room for a second frame. At a load above its rate it loses every
+/// other frame, because each comes while the one before it is served; below, those alone that came
+/// too near to the one before. Where half of them do, which is at its rate when frames are as often
+/// early as late, each of these costs a frame and the one after it passes: a third is lost. The lower
+/// bound stays what passed.
+pub(super) fn by_every_other(
+    bed: &mut dyn Bed,
+    goal: &mut GoalFound,
+    held: &Held,
+    trial_ns: u64,
+) -> Result<(), Ended> {
+    let Some(lower) = goal.lower_fps else { return Ok(()) };
+    let (mut low, mut high) = (lower, lower * SINGLE_MOST);
+    goal.held_frames = Some(held.frames);
+    goal.unfinished = Some(
+        "the device has no room for a second frame, so that what the tester is off its times, \
+         about 1 \u{b5}s, decides what it loses at such a rate"
+            .to_owned(),
+    );
+    for (load, is_carried) in [(low, true), (high, false)] {
+        if loses_few(bed, load, trial_ns)? != Some(is_carried) {
+            return Ok(());
+        }
+    }
+    while high > low * SINGLE_WIDTH {
+        let middle = f64::midpoint(low, high);
+        match loses_few(bed, middle, trial_ns)? {
+            Some(true) => low = middle,
+            Some(false) => high = middle,
+            None => return Ok(()),
+        }
+    }
+    goal.unfinished = None;
+    goal.upper_fps = Some(high);
+    goal.conditional_fps = Some(low);
+    Ok(())
+}
+
+/// Whether most of the trials at a load lose less than a third; none where they say nothing.
+fn loses_few(bed: &mut dyn Bed, fps: f64, trial_ns: u64) -> Result<Option<bool>, Ended> {
+    let mut few = Vec::new();
+    for _ in 0..TRIALS {
+        let length_ns = trial_ns.min(LONGEST_NS);
+        let ask = Ask::new(BenchTest::Throughput, Some(fps as u64), length_ns);
+        let outcome = bed.trial(&ask.because("whether it loses every other frame"))?;
+        let ports = outcome.trial.ports.iter().filter(|_| outcome.trial.invalid.is_none());
+        few.extend(ports.map(|port| port.lost() * 3 < port.sent));
+    }
+    let yes = few.iter().filter(|it| **it).count();
+    Ok((few.len() * 2 > TRIALS && yes * 2 != few.len()).then_some(yes * 2 > few.len()))
+}
+
 /// Takes what was held off the bounds of a goal: `passed` is what was sent without loss at its lower
 /// bound, `lost` what lost at its upper one.
 pub(super) fn take_off(goal: &mut GoalFound, held: &Held, passed: &[&Load], lost: &[&Load]) {
     let Some(lower) = goal.lower_fps else { return };
-    if held.frames < ROOM_FOR_TWO && lower * JITTER_NS / 1e9 > UNSURE / 2.0 {
-        goal.held_frames = Some(held.frames);
-        goal.unfinished = Some(
-            "the device has no room for a second frame, so that what the tester is off its times, \
-             about 1 \u{b5}s, decides what it loses at such a rate"
-                .to_owned(),
-        );
-        return;
-    }
     let least = |held: f64| passed.iter().map(|it| it.carried_by(held)).reduce(f64::max);
     let most = |held: f64| lost.iter().map(|it| it.carried_by(held)).reduce(f64::min);
     let (Some(low), Some(high)) = (least(held.frames), most(held.frames)) else { return };
@@ -100,7 +151,9 @@ pub(super) fn take_off(goal: &mut GoalFound, held: &Held, passed: &[&Load], lost
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated::{Device, Simulated};
+    use linerate_core::bench::buffer::holds_one_of_near;
+
+    use super::super::simulated::{Device, Late, Simulated};
     use super::*;
 
     #[test]
@@ -114,6 +167,29 @@ mod tests {
         }
         let mut bed = Simulated::new(Device::default());
         assert_eq!(held(&mut bed, 1000.0, 1_000_000, 1_000_000_000).unwrap(), None);
+    }
+
+    #[test]
+    fn a_device_without_room_for_a_second_frame_is_found_by_every_other_loss() {
+        for (capacity_fps, jitter_ns) in [(73_000, 40), (73_000, 700), (200_000, 300)] {
+            let device = Device { capacity_fps, buffer: 1, ..Device::default() };
+            let late = Late { seed: 7, jitter_ns, ..Late::default() };
+            let mut bed = Simulated { late: Some(late), ..Simulated::new(device) };
+            bed.ceiling_fps = 4 * capacity_fps;
+            let capacity = capacity_fps as f64;
+            let mut goal = goal(capacity * 0.93);
+            let held = Held::of(vec![0.5, 0.5, 0.6]).unwrap();
+            assert!(holds_one_of_near(held.frames, capacity));
+            by_every_other(&mut bed, &mut goal, &held, 100_000_000).unwrap();
+            let found = goal.throughput_fps().unwrap();
+            assert!((found / capacity - 1.0).abs() < 0.01, "{capacity} {jitter_ns}: {goal:?}");
+        }
+        // A device that loses nothing there holds more than that: no result.
+        let mut goal = goal(73_000.0);
+        let held = Held::of(vec![0.5; 3]).unwrap();
+        let mut bed = Simulated::new(Device::default());
+        by_every_other(&mut bed, &mut goal, &held, 100_000_000).unwrap();
+        assert_eq!(goal.throughput_fps(), None);
     }
 
     fn goal(lower: f64) -> GoalFound {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::bench::buffer::Load;
+use linerate_core::bench::buffer::{Load, holds_one_of_near};
 use linerate_core::bench::pair::{Cause, Pair, scattered_above};
 use linerate_core::bench::search::{
     Controller, Goal, GoalResult, INVALID_MAX, Invalid as Spoilt, LoadTrial, MultiSearch, Range,
@@ -27,6 +27,9 @@ use super::{check, hold, trial};
 /// what was really offered is what a result says (RFC 2285 §3.5.2). Below, what is missing counts
 /// as lost (RFC 9971).
 const OFFERED: f64 = check::SHORT;
+
+/// A search that comes to no end has a result when its bounds are this near to each other.
+const NEAR: f64 = 1.02;
 
 /// A search under way, with what its trials say beside their counts.
 struct Search<'a> {
@@ -112,14 +115,19 @@ impl Search<'_> {
             loss_ratio_below: result.zero_loss_bound(),
             held_frames: None,
             scattered: scattered_above(result, self.search.trace()),
-            unfinished: self.unfinished(&result.status),
+            unfinished: self.unfinished(result),
         }
     }
 
-    fn unfinished(&self, status: &Status) -> Option<String> {
+    fn unfinished(&self, result: &GoalResult) -> Option<String> {
+        // Bounds are bounds, though the search looked for nearer ones.
+        let near = |lower: u64, upper: u64| upper as f64 <= lower as f64 * NEAR;
+        if result.lower_fps.zip(result.upper_fps).is_some_and(|(lower, upper)| near(lower, upper)) {
+            return None;
+        }
         let why = || self.spoilt.as_ref().map(|why| format!("; the last: {why}"));
         let why = || why().unwrap_or_default();
-        match status {
+        match &result.status {
             Status::Regular | Status::AtMaximum | Status::BelowMinimum => None,
             Status::Invalid(_) => {
                 Some(format!("the tester spoilt {INVALID_MAX} loads in a row{}", why()))
@@ -159,7 +167,10 @@ fn take_off_held(
             continue;
         };
         let trial_ns = result.goal.final_duration_ns.max(LEAST_HELD_NS);
-        if let Some(held) = hold::held(bed, lower as f64, most, trial_ns)? {
+        let Some(held) = hold::held(bed, lower as f64, most, trial_ns)? else { continue };
+        if holds_one_of_near(held.frames, lower as f64) {
+            hold::by_every_other(bed, goal, &held, trial_ns)?;
+        } else {
             hold::take_off(goal, &held, &passed, &lost);
         }
     }
@@ -231,12 +242,14 @@ fn steady_fps(port: &TrialPort) -> f64 {
 }
 
 /// Frames that were sent within the trial's time, and those of them that came: a generator that is
-/// behind sends all its frames, later. What was lost around pauses that it shared with the device
-/// is in neither.
+/// behind sends all its frames, later. Of lost frames that the tester's times explain nothing is known:
+/// the others stand for them.
 fn in_time(port: &TrialPort, trial: &LoadTrial, is_short: bool) -> (u64, u64) {
     let share = steady_fps(port) / trial.load_fps.max(1) as f64;
-    let received = port.sent.saturating_sub(port.lost_elsewhere());
-    let received = received.max(port.received);
+    let told = port.sent.saturating_sub(port.lost_explained).max(port.received).max(1);
+    let received = (port.sent as f64 * port.received as f64 / told as f64).round() as u64;
+    // One that is lost is lost, however many the others are.
+    let received = if port.lost_elsewhere() > 0 { received.min(port.sent - 1) } else { received };
     // A single frame has no rate.
     if !is_short || port.sent < 2 || share >= OFFERED {
         return (port.sent, received);

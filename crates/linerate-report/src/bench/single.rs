@@ -3,6 +3,7 @@
 //!
 //! Percentages of a theoretical rate are only where a medium gives one.
 
+use linerate_core::bench::buffer::holds_one_of_near;
 use linerate_core::bench::curve::{Overload, OverloadKind};
 use linerate_core::bench::latency::Repeated;
 use linerate_core::record::{
@@ -147,6 +148,17 @@ fn throughput_notes(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
 /// What short trials would have counted as rate.
 fn held(goal: &GoalFound) -> Option<String> {
     let frames = goal.held_frames?;
+    let (fps, lower) = goal.throughput_fps().zip(goal.lower_fps)?;
+    if holds_one_of_near(frames, lower) {
+        return Some(format!(
+            "{}: the device has no room for a second frame: above {} frames/s it loses every other \
+             one; below, from {} frames/s on, those that the tester's own times bring too near to \
+             each other",
+            goal.goal,
+            words::frames(fps),
+            words::frames(lower)
+        ));
+    }
     Some(format!(
         "{}: the device holds {frames:.0} frames before it loses one; what they make of these \
          trials is taken off",
