@@ -75,8 +75,8 @@ pub(super) fn held(
 /// The rate of a device without room for a second frame. At a load above its rate it loses every
 /// other frame, because each comes while the one before it is served; below, those alone that came
 /// too near to the one before. Where half of them do, which is at its rate when frames are as often
-/// early as late, each of these costs a frame and the one after it passes: a third is lost. The lower
-/// bound stays what passed.
+/// early as late, each of these costs a frame and the one after it passes: a third is lost. The
+/// lower bound stays what passed.
 pub(super) fn by_every_other(
     bed: &mut dyn Bed,
     goal: &mut GoalFound,
@@ -124,8 +124,8 @@ fn loses_few(bed: &mut dyn Bed, fps: f64, trial_ns: u64) -> Result<Option<bool>,
     Ok((few.len() * 2 > TRIALS && yes * 2 != few.len()).then_some(yes * 2 > few.len()))
 }
 
-/// Takes what was held off the bounds of a goal: `passed` is what was sent without loss at its lower
-/// bound, `lost` what lost at its upper one.
+/// Takes what was held off the bounds of a goal: `passed` is what was sent without loss at its
+/// lower bound, `lost` what lost at its upper one.
 pub(super) fn take_off(goal: &mut GoalFound, held: &Held, passed: &[&Load], lost: &[&Load]) {
     let Some(lower) = goal.lower_fps else { return };
     let least = |held: f64| passed.iter().map(|it| it.carried_by(held)).reduce(f64::max);

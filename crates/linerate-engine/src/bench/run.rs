@@ -4,8 +4,8 @@ use linerate_core::bench::curve::Overload;
 use linerate_core::bench::latency::frame_time_ns;
 use linerate_core::bench::medium::Medium;
 use linerate_core::record::{
-    BenchPlan, BenchResult, BenchTest, Caveat, CaveatCode, Event, Failure, Fault, GoalFound, Plan,
-    Record, Status,
+    BenchPlan, BenchResult, BenchTest, BenchTrial, Caveat, CaveatCode, Event, Failure, Fault,
+    GoalFound, Invalid, Plan, Record, Status,
 };
 use linerate_core::units::{BitRate, FrameLen};
 use linerate_sys::clock::{monotonic, record_id, wall};
@@ -66,7 +66,7 @@ fn without_result(found: &BenchResult) -> Option<Failure> {
     }
     for trial in &found.trials {
         let mut same = found.trials.iter().filter(|other| other.test == trial.test);
-        if same.all(|other| other.invalid.is_some()) {
+        if same.all(tells_nothing) {
             let reason = trial.invalid.as_ref().map_or("", |it| it.detail());
             let count = found.trials.iter().filter(|other| other.test == trial.test).count();
             let reason = format!("all of its trials ({count}) say nothing of the device: {reason}");
@@ -75,6 +75,15 @@ fn without_result(found: &BenchResult) -> Option<Failure> {
         }
     }
     None
+}
+
+/// Whether a trial says nothing of the device. One that was to show loss or delay at a load says
+/// something where all of less than that load came through.
+fn tells_nothing(trial: &BenchTrial) -> bool {
+    let shows_less = matches!(trial.test, BenchTest::Soak | BenchTest::Latency)
+        && matches!(trial.invalid, Some(Invalid::GeneratorShort { .. }))
+        && trial.ports.iter().all(|port| port.sent > 0 && port.lost() == 0);
+    trial.invalid.is_some() && !shows_less
 }
 
 const LEAVE_ALONE: &str = "leave the tester's processors alone, and measure again";

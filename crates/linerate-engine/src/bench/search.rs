@@ -242,8 +242,8 @@ fn steady_fps(port: &TrialPort) -> f64 {
 }
 
 /// Frames that were sent within the trial's time, and those of them that came: a generator that is
-/// behind sends all its frames, later. Of lost frames that the tester's times explain nothing is known:
-/// the others stand for them.
+/// behind sends all its frames, later. Of lost frames that the tester's times explain nothing is
+/// known: the others stand for them.
 fn in_time(port: &TrialPort, trial: &LoadTrial, is_short: bool) -> (u64, u64) {
     let share = steady_fps(port) / trial.load_fps.max(1) as f64;
     let told = port.sent.saturating_sub(port.lost_explained).max(port.received).max(1);

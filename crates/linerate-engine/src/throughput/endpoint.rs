@@ -43,6 +43,8 @@ pub(crate) struct Endpoint {
     kernel_pace: Option<BitRate>,
     /// Senders write whole buffers, and spans of receivers are counted from the start of the test.
     as_iperf3: bool,
+    /// Since when streams could bring data, where that was before the start.
+    open_since: Option<MonoTime>,
     started: MonoTime,
     stolen: Option<StolenTime>,
 }
@@ -124,6 +126,7 @@ impl Endpoint {
             burst: None,
             kernel_pace: None,
             as_iperf3: false,
+            open_since: None,
             started: MonoTime::default(),
             stolen: None,
         }
@@ -141,6 +144,13 @@ impl Endpoint {
         let mut endpoint = Self::new(request);
         endpoint.as_iperf3 = true;
         endpoint
+    }
+
+    /// The same, but streams have been open since `then`: what waits when the test begins came
+    /// after that.
+    pub(crate) const fn open_since(mut self, then: MonoTime) -> Self {
+        self.open_since = Some(then);
+        self
     }
 
     /// The same, but the receiver learns of the end by other means than the end of the stream.
@@ -256,7 +266,7 @@ impl Endpoint {
                         stream: Arc::clone(&stream.socket),
                         finish: self.request.finish,
                         omit_ns: self.request.omit_ns,
-                        started: now,
+                        started: self.open_since.unwrap_or(now),
                         extent,
                         autotuned: self.request.window_bytes.is_none(),
                         treatment: Treatment {

@@ -1,5 +1,5 @@
-//! What the program of the generator says of its own times: `linerate_core::bench::SendWatch` in the
-//! kernel.
+//! What the program of the generator says of its own times: `linerate_core::bench::SendWatch` in
+//! the kernel.
 //!
 //! It knows more: a frame whose call took longer than usual came to the device later by up to that,
 //! and the next one nearer to it.

@@ -196,6 +196,10 @@ impl Cell {
         {
             words.push("-u".to_owned());
         }
+        // One datagram asks for all of it, so that a server wants to be told to whom it may send.
+        if self.udp && self.protocol == Protocol::Iperf2 && self.server != Program::Peer {
+            words.extend(["--udp-reverse-to", "10.77.0.0/24=1G"].map(str::to_owned));
+        }
         words
     }
 

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{Direction, Failure, Fault, Finish, Side, TcpDirections};
+use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
     Amount, Answer, ClientHeader, HEADER_BYTES_MAX, Mode, Opening, WIRE_VERSION, opening,
 };
@@ -33,6 +34,7 @@ const BUFFER_MAX: u32 = 16 << 20;
 /// # Errors
 /// Why it did not end well.
 pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<String, Failure> {
+    let accepted = monotonic();
     tcp::notice_vanished_peer(&socket, VANISHED);
     // A ttcp goes on or closes; a few letters and silence are no test, and take no place.
     let told = |bytes: &[u8]| match opening(bytes) {
@@ -48,7 +50,7 @@ pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<String, Fai
     match opened {
         // Fewer bytes than a header, then the end: data all the same.
         Opening::Plain | Opening::Needs(_) => {
-            let reports = receive(socket, None, serving)?;
+            let reports = receive(socket, accepted, None, serving)?;
             Ok(format!("ttcp or plain data: {}", said(&reports)))
         }
         Opening::Bounce(first) => {
@@ -56,7 +58,7 @@ pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<String, Fai
             Ok(format!("iperf {done}"))
         }
         Opening::Header(header) => {
-            let reports = answer(socket, header, serving)?;
+            let reports = answer(socket, accepted, header, serving)?;
             let version = header.version.map_or_else(|| "2.0".to_owned(), |v| v.to_string());
             Ok(format!("iperf {version}: {}", said(&reports)))
         }
@@ -65,16 +67,17 @@ pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<String, Fai
 
 fn answer(
     socket: TcpStream,
+    accepted: MonoTime,
     header: ClientHeader,
     serving: &mut Serving<'_>,
 ) -> Result<Vec<EndReport>, Failure> {
     match header.mode {
-        Mode::Forward => receive(socket, Some(header), serving),
+        Mode::Forward => receive(socket, accepted, Some(header), serving),
         Mode::Dual => dual(socket, header, serving),
         Mode::TradeOff => {
             let peer = peer_of(&socket)?;
             let _permit = permit(&request(TcpDirections::Up, UNTIL_CLOSED), peer, serving)?;
-            let mut reports = receive(socket, Some(header), serving)?;
+            let mut reports = receive(socket, accepted, Some(header), serving)?;
             let request = sending(header, TcpDirections::Down)?;
             let back = connect_back(peer, header.listen_port)?;
             let mut endpoint = Endpoint::in_manner(request, MANNER);
@@ -105,13 +108,14 @@ fn answer(
 /// Data from the client until it closes.
 fn receive(
     socket: TcpStream,
+    accepted: MonoTime,
     header: Option<ClientHeader>,
     serving: &mut Serving<'_>,
 ) -> Result<Vec<EndReport>, Failure> {
     let request = request(TcpDirections::Up, UNTIL_CLOSED);
     let _permit = permit(&request, peer_of(&socket)?, serving)?;
     answer_header(&socket, header)?;
-    let mut endpoint = Endpoint::in_manner(request, MANNER);
+    let mut endpoint = Endpoint::in_manner(request, MANNER).open_since(accepted);
     add(&mut endpoint, socket, (Direction::Up, 0, Side::Receiver), serving);
     run(endpoint, serving)
 }

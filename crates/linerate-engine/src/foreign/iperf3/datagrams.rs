@@ -259,7 +259,8 @@ pub(super) fn udp_remote_reports(
     places: &[Place],
     results: &Results,
     own: &[EndReport],
-    (side_of, size_bytes): (fn(Direction) -> Side, u32),
+    side_of: fn(Direction) -> Side,
+    request: &UdpRequest,
 ) -> Vec<EndReport> {
     let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
     told.map(|(place, stream)| {
@@ -267,7 +268,7 @@ pub(super) fn udp_remote_reports(
         EndReport {
             direction: place.direction,
             flow: place.flow,
-            end: remote_end(stream, own, side_of(place.direction), size_bytes),
+            end: remote_end(stream, own, side_of(place.direction), request),
             syn: None,
             client_addr: String::new(),
             failure: None,
@@ -277,12 +278,20 @@ pub(super) fn udp_remote_reports(
     .collect()
 }
 
+/// Whether a sender came to less than 99 % of its pace, or had none.
+fn is_held_back(end: &FlowEnd, request: &UdpRequest) -> bool {
+    let Some(pace_bps) = request.pace_bps else { return true };
+    let kept_bits = u128::from(pace_bps) * u128::from(end.span_ns) / u128::from(SECOND_NS);
+    u128::from(end.bytes_measured) * 8 * 100 < kept_bits * 99
+}
+
 fn remote_end(
     stream: &StreamResult,
     own: Option<&EndReport>,
     side: Side,
-    size_bytes: u32,
+    request: &UdpRequest,
 ) -> FlowEnd {
+    let size_bytes = request.size_bytes;
     // Versions before 3.2 tell no time.
     let own_ns = || own.map_or(0, |own| own.end.span_ns);
     let told_ns = stream.span_s().map_or_else(own_ns, |span_s| (span_s * 1e9) as u64);
@@ -307,8 +316,10 @@ fn remote_end(
     };
     let tally = DatagramTally { sent, received: datagrams, lost, ..DatagramTally::default() };
     // The server counts until the end of the test. Datagrams came as they were sent, unless a queue
-    // was full: those that it held came later, and nobody tells how much.
-    let queued = sent.is_some_and(|sent| lost.saturating_mul(QUEUED_ABOVE) > sent);
+    // was full: those that it held came later, and nobody tells how much. It was where datagrams
+    // were lost, and where the sender was held back from its pace.
+    let lossy = sent.is_some_and(|sent| lost.saturating_mul(QUEUED_ABOVE) > sent);
+    let queued = lossy || own.is_some_and(|own| is_held_back(&own.end, request));
     let sent_ns = own.map(|own| own.end.span_ns).filter(|_| !queued);
     let span_ns = sent_ns.map_or(told_ns, |sent_ns| sent_ns.min(told_ns));
     let jitter_ns = (datagrams > 1).then(|| (stream.jitter_s * 1e9).round() as u64);
@@ -347,6 +358,7 @@ fn sent_and_lost(stream: &StreamResult, sent: &SentDatagrams, received: u64) -> 
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::record::UdpPlan;
     use linerate_core::time::MonoTime;
     use linerate_proto::native::UdpCounts;
 
@@ -453,12 +465,13 @@ mod tests {
     #[test]
     fn what_a_full_queue_held_came_after_it_was_sent() {
         // 1000 datagrams sent in 1 s; the server tells 1.1 s, as this end waits for the last ones.
-        let span_ns = |arrived: u64| {
+        let span_ns = |arrived: u64, pace_bps: Option<u64>| {
             let sent = SentDatagrams { count: 1000, measured: 1000, ..SentDatagrams::default() };
             let own = EndReport {
                 direction: Direction::Up,
                 flow: 0,
                 end: FlowEnd {
+                    bytes_measured: 100_000,
                     span_ns: SECOND_NS,
                     sent_datagrams: Some(sent),
                     ..FlowEnd::default()
@@ -470,9 +483,16 @@ mod tests {
             };
             let (bytes, start_s, end_s) = (arrived * 100, Some(0.0), Some(1.1));
             let told = StreamResult { bytes, start_s, end_s, ..StreamResult::default() };
-            remote_end(&told, Some(&own), Side::Receiver, 100).span_ns
+            let plan = UdpPlan { host: "192.0.2.1".to_owned(), ..UdpPlan::default() };
+            let request = crate::datagram::client::checked_request(&plan).expect("sound");
+            let request = UdpRequest { size_bytes: 100, pace_bps, ..request };
+            remote_end(&told, Some(&own), Side::Receiver, &request).span_ns
         };
-        assert_eq!([1000, 990].map(span_ns), [SECOND_NS; 2]);
-        assert_eq!(span_ns(500), 1_100_000_000);
+        // 100,000 bytes in 1 s are 800 kbit/s: the pace.
+        let kept = |arrived| span_ns(arrived, Some(800_000));
+        assert_eq!([1000, 990].map(kept), [SECOND_NS; 2]);
+        assert_eq!(kept(500), 1_100_000_000, "a queue that dropped was full");
+        assert_eq!(span_ns(1000, Some(1_000_000)), 1_100_000_000, "held back from its pace");
+        assert_eq!(span_ns(1000, None), 1_100_000_000, "as fast as the path takes it");
     }
 }

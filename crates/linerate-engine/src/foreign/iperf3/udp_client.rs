@@ -190,8 +190,8 @@ impl Test {
         account.local_interval(self.endpoint.sample(monotonic()), context.watch);
         let empty = Endpoint::with_layout(self.request.clone(), WIDE, None);
         account.local = std::mem::replace(&mut self.endpoint, empty).finish();
-        let about = (server_side as fn(Direction) -> Side, self.request.size_bytes);
-        account.remote = udp_remote_reports(&self.places, &results, &account.local, about);
+        let (own, request) = (&account.local, &self.request);
+        account.remote = udp_remote_reports(&self.places, &results, own, server_side, request);
         // A server of 3.12 and later goes on sending it once anybody has asked.
         self.output = results.server_output.filter(|_| self.wants_output);
         if let Ok(ClientEvent::Finished) = self.next_event(ANSWER_TIMEOUT) {

@@ -5,9 +5,7 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{
-    Direction, Event, Failure, IntervalRow, Plan, Record, Side, StreamOpened,
-};
+use linerate_core::record::{Direction, Event, Failure, IntervalRow, Plan, Record, StreamOpened};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{ErrorCode, Params, ServerEvent, State, frame};
 use linerate_proto::native::{Token, UdpRequest, UdpSample};
@@ -127,9 +125,9 @@ impl Session<'_> {
         let empty = Endpoint::new(running.request.clone(), None);
         running.account.remote = std::mem::replace(&mut running.endpoint, empty).finish();
         until_last(&mut own, &running.places, &running.account.remote);
-        let about = (client_side as fn(Direction) -> Side, size_bytes);
+        let (places, ours) = (&running.places, &running.account.remote);
         running.account.local =
-            udp_remote_reports(&running.places, &of_client, &running.account.remote, about);
+            udp_remote_reports(places, &of_client, ours, client_side, &running.request);
         if let Plan::Udp(plan) = record.plan.clone() {
             fold(record, &plan, &running.account);
         }
