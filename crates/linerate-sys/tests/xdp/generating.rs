@@ -176,7 +176,30 @@ fn kept_gaps_are_never_shorter_than_asked_for() {
 
 #[test]
 fn the_program_says_of_its_own_times_what_they_say() {
-    let Some(mut watched) = Watched::new() else { return };
+    // Its schedule moves after a pause, and the stamps do not tell by how much.
+    for _ in 0..RUNS_MAX {
+        let Some((said, expected)) = said_and_stamped() else { return };
+        if said.away_ns > 0 {
+            continue;
+        }
+        // It also knows which frames took longer than usual on their way.
+        assert!(said.could_lose >= expected.could_lose, "{said:?}");
+        assert_eq!(expected.away_ns, 0);
+        assert_eq!(said.steady_gaps, expected.steady_gaps);
+        assert_eq!(said.steady_ns, expected.steady_ns);
+        let bits: u32 = said.suspects.iter().map(|word| word.count_ones()).sum();
+        assert_eq!(u64::from(bits), said.could_lose);
+        return;
+    }
+    println!("skipped: other work on this machine spoilt {RUNS_MAX} runs of 1 ms");
+}
+
+/// A run without a pause of 0.7 ms is to be had even on a busy machine.
+const RUNS_MAX: u32 = 50;
+
+/// What the program says of a run, and what the stamps of its frames say.
+fn said_and_stamped() -> Option<(linerate_core::bench::Watched, linerate_core::bench::Watched)> {
+    let mut watched = Watched::new()?;
     let mut generator = watched.generator(vec![ipv4_udp(60, MAC)]);
     let load = load(200, rate(300_007));
     generator.begin(7);
@@ -189,14 +212,7 @@ fn the_program_says_of_its_own_times_what_they_say() {
         let due = number * 1_000_000_000 / 300_007;
         watch.leaves(number, after, after.saturating_sub(due));
     }
-    let expected = watch.end();
-    // It also knows which frames took longer than usual on their way.
-    assert!(sent.watched.could_lose >= expected.could_lose, "{:?}", sent.watched);
-    assert_eq!(sent.watched.away_ns, expected.away_ns);
-    assert_eq!(sent.watched.steady_gaps, expected.steady_gaps);
-    assert_eq!(sent.watched.steady_ns, expected.steady_ns);
-    let bits: u32 = sent.watched.suspects.iter().map(|word| word.count_ones()).sum();
-    assert_eq!(u64::from(bits), sent.watched.could_lose);
+    Some((sent.watched, watch.end()))
 }
 
 #[test]

@@ -403,7 +403,9 @@ fn received_there(own: &EndReport, told: &UdpReport, size_bytes: u32) -> EndRepo
         delay,
         ..ReceivedDatagrams::default()
     });
-    let span_ns = own.end.span_ns.min(told.span_us.saturating_mul(1000));
+    // The server's: what a queue held came later than it was sent.
+    let told_ns = Some(told.span_us.saturating_mul(1000)).filter(|ns| *ns > 0);
+    let span_ns = told_ns.unwrap_or(own.end.span_ns);
     let end = FlowEnd {
         bytes,
         bytes_measured: bytes,

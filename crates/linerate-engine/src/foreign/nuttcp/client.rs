@@ -152,11 +152,19 @@ fn in_turn(plan: &TcpPlan) -> TcpPlan {
     TcpPlan { buffer_bytes, ..plan.clone() }
 }
 
-/// What the server writes at once: where it has a pace, no more than that gives in 10 ms, for it
-/// keeps the pace from write to write.
+/// One write of nuttcp 6.1.2 over TCP.
+const WRITE_BYTES: u32 = 64 << 10;
+
+/// What is written at once in a test by time: with a pace no more than that gives in 10 ms, for the
+/// pace is kept from write to write; by several streams what nuttcp writes where nothing was asked.
 fn buflen(plan: &TcpPlan) -> u32 {
-    let Some(pace) = plan.pace.filter(|_| matches!(plan.finish, Finish::TimeNs(_))) else {
+    if !matches!(plan.finish, Finish::TimeNs(_)) {
         return plan.buffer_bytes;
+    }
+    let Some(pace) = plan.pace else {
+        let asked = plan.buffer_bytes != TcpPlan::default().buffer_bytes;
+        let whole = asked || plan.streams == 1;
+        return if whole { plan.buffer_bytes } else { plan.buffer_bytes.min(WRITE_BYTES) };
     };
     let in_10_ms = u32::try_from(pace.bits_per_sec() / 800).unwrap_or(u32::MAX);
     plan.buffer_bytes.min(in_10_ms.max(1024))
