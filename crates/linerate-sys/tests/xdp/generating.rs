@@ -182,11 +182,14 @@ fn the_program_says_of_its_own_times_what_they_say() {
         if said.away_ns > 0 {
             continue;
         }
-        // It also knows which frames took longer than usual on their way.
-        assert!(said.could_lose >= expected.could_lose, "{said:?}");
         assert_eq!(expected.away_ns, 0);
         assert_eq!(said.steady_gaps, expected.steady_gaps);
-        assert_eq!(said.steady_ns, expected.steady_ns);
+        // 199 gaps at 300,007/s are 663,317 ns. The stamps begin with the first frame, which may
+        // leave late, and the program with when it was due; a µs is for reading the clock.
+        let least = expected.steady_ns.saturating_sub(1000);
+        assert!((least..=664_317).contains(&said.steady_ns), "{said:?} {expected:?}");
+        // It also knows which frames took longer than usual on their way.
+        assert!(said.could_lose >= expected.could_lose, "{said:?} {expected:?}");
         let bits: u32 = said.suspects.iter().map(|word| word.count_ones()).sum();
         assert_eq!(u64::from(bits), said.could_lose);
         return;

@@ -210,7 +210,10 @@ mod tests {
         assert_eq!(in_turn(&plan).buffer_bytes, 6250);
         let bytes = |plan: &TcpPlan| in_turn(plan).buffer_bytes;
         assert_eq!(bytes(&TcpPlan { streams: 1, ..plan.clone() }), 524_288);
-        assert_eq!(bytes(&TcpPlan { pace: None, ..plan.clone() }), 524_288);
+        // Without a pace, what nuttcp 6.1.2 writes, unless another length was asked for.
+        assert_eq!(bytes(&TcpPlan { pace: None, ..plan.clone() }), 65_536);
+        let asked = TcpPlan { pace: None, buffer_bytes: 300_000, ..plan.clone() };
+        assert_eq!(bytes(&asked), 300_000);
         assert_eq!(bytes(&TcpPlan { finish: Finish::Buffers(100), ..plan }), 524_288);
     }
 }
