@@ -299,8 +299,9 @@ impl EchoSocket {
     /// # Errors
     /// The kernel's reason.
     pub fn start_stamps(&self) -> Result<()> {
-        // The number starts anew only when the option was off.
-        timestamps::switch_off(self.socket.as_fd())
+        // The number starts anew only when it was off. Arrivals stay on meanwhile: without a
+        // socket that asks for them the kernel stops stamping, and starts again by deferred work.
+        timestamps::switch_on_arrivals(self.socket.as_fd())
             .and_then(|()| timestamps::switch_on(self.socket.as_fd()))
             .map_err(|source| Error::new("set", "SO_TIMESTAMPING", source))
     }
