@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use linerate_core::bench::{Foreign, SIGNATURE_BYTES, Signature};
+use linerate_core::device::{Foreign, SIGNATURE_BYTES, Signature};
 use linerate_proto::test_frame::{
     AppleTalkAddress, ForeignKind, Hosts, IpxAddress, IpxFraming, IpxRouter, MIX_FRAMES_MAX, Mac,
     Mix, Neighbours, Stations, check, told,

@@ -5,8 +5,8 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
-pub mod bench;
 pub mod conformance;
+pub mod device;
 pub mod lab;
 pub mod path;
 pub mod record;

@@ -3,12 +3,12 @@
 mod bench_device;
 
 use bench_device::{CAPACITY_FPS, Device, Found, RUNS, run_binary, run_multi, share_below};
-use linerate_core::bench::pair::{Cause, Pair};
-use linerate_core::bench::search::{
+use linerate_core::device::pair::{Cause, Pair};
+use linerate_core::device::search::{
     BinarySearch, Controller, Goal, Invalid, LoadTrial, MultiSearch, Range, Status, StepDown,
     TrialOutcome, Why,
 };
-use linerate_core::bench::time_needed::Needed;
+use linerate_core::device::time_needed::Needed;
 use proptest::prelude::*;
 
 /// 0 to 150 % of the capacity, as the published simulation had it.

@@ -3,10 +3,10 @@
 //! Control is a machine, data is a loop: plain threads move bytes; nothing here prints.
 
 mod address;
-pub mod bench;
 pub mod conform;
 pub mod context;
 pub mod datagram;
+pub mod device;
 pub mod environment;
 pub mod examine;
 pub mod failure;

@@ -8,7 +8,7 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use linerate_core::bench::{FrameLoad, FrameTemplate, Pace, Received, Sent, WhenLate};
+use linerate_core::device::{FrameLoad, FrameTemplate, Pace, Received, Sent, WhenLate};
 use linerate_core::lab::LabPlan;
 use linerate_engine::lab::Lab;
 use linerate_sys::stop::Stop;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_core::bench::{Foreign, Signature};
+use linerate_core::device::{Foreign, Signature};
 use linerate_core::time::MonoTime;
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{

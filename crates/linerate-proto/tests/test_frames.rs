@@ -2,7 +2,7 @@
 //! `check`, which shares no code with what builds them; `tcpdump` judges the same in
 //! `test_frames_tcpdump.rs`.
 
-use linerate_core::bench::{FrameTemplate, Signature};
+use linerate_core::device::{FrameTemplate, Signature};
 use linerate_core::record::BenchProtocol;
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{

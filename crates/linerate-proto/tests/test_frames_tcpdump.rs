@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use linerate_core::bench::Signature;
+use linerate_core::device::Signature;
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
     AppleTalkAddress, Content, DecNetAddress, Field, Flows, Hosts, IpxAddress, IpxFraming,

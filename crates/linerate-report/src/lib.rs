@@ -5,9 +5,9 @@
 //! shown as a dash, never as 0.
 #![forbid(unsafe_code)]
 
-pub mod bench;
 mod ceiling;
 pub mod csv;
+pub mod device;
 pub mod emulated;
 mod escape;
 pub mod examination;

@@ -6,7 +6,7 @@ use common::bench::{self, as_printed, full, on_a_line};
 use linerate_core::record::{self, BenchResult, Plan, Record};
 use linerate_core::study::{BenchTest, Measure, Streams, Test, TestKind};
 use linerate_report::study::{self, Results};
-use linerate_report::{bench as report, html, text};
+use linerate_report::{device as report, html, text};
 
 /// Whether a text has a part, wherever its lines are broken.
 fn has(text: &str, part: &str) {

@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 
-use linerate_core::bench::Varying;
-use linerate_core::bench::{FrameLoad, FrameTemplate, HeaderSum, Pace, Received, Sent, WhenLate};
+use linerate_core::device::Varying;
+use linerate_core::device::{FrameLoad, FrameTemplate, HeaderSum, Pace, Received, Sent, WhenLate};
 use linerate_sys::netlink::{RouteSocket, VethEnd, VethPair};
 use linerate_sys::netns::Netns;
 use linerate_sys::stop::Stop;

@@ -19,7 +19,9 @@ mod support;
 use std::io::Read;
 use std::time::Duration;
 
-use linerate_core::bench::{FrameLoad, Pace, Received, SIGNATURE_BYTES, Sent, Signature, WhenLate};
+use linerate_core::device::{
+    FrameLoad, Pace, Received, SIGNATURE_BYTES, Sent, Signature, WhenLate,
+};
 use linerate_sys::frame_counter::{CounterOptions, Expected, FrameCounter, StreamExpected};
 use linerate_sys::frame_sender::{FrameSender, SenderOptions};
 use linerate_sys::netlink::RouteSocket;

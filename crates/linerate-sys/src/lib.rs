@@ -4,52 +4,28 @@
 //! per kernel facility, the manual page and the kernel version in its head.
 #![allow(unsafe_code)]
 
-pub mod answer_socket;
-pub mod arena;
 pub mod bpf;
-pub mod child;
-pub mod clock;
-pub mod clock_facts;
-mod control;
-pub mod datagram_batch;
-pub mod datagram_socket;
-pub mod echo_socket;
 mod error;
-pub mod ethtool;
-pub mod fd_passing;
-pub mod frame_counter;
-mod frame_loop;
-pub mod frame_sender;
-pub mod frame_tally;
-pub mod frame_writer;
-pub mod host;
-pub mod icmp;
-pub mod interface_facts;
-pub mod local_time;
-pub mod napi;
+mod frames;
 pub mod netlink;
-pub mod netns;
-pub mod open_files;
-pub mod packet_capture;
-pub mod page_cache;
-pub mod password;
-pub mod poll;
-pub mod raw_port;
-pub mod realtime;
-pub mod sched;
-mod socket_option;
-pub mod splice;
-pub mod stop;
-pub mod sysctl;
-pub mod tcp;
-pub mod terminal;
-pub mod thread;
-pub mod timer;
-pub mod timestamps;
-pub mod tun;
-pub mod userns;
+mod process;
+mod sockets;
+mod time;
 pub mod xdp;
-pub mod xdp_socket;
-pub mod zero_copy;
 
 pub use error::{Error, Result};
+pub(crate) use frames::frame_loop;
+pub use frames::{
+    ethtool, frame_counter, frame_sender, frame_tally, frame_writer, interface_facts, napi,
+    packet_capture, raw_port, tun, xdp_socket,
+};
+pub use process::{
+    arena, child, host, netns, open_files, password, realtime, sched, stop, sysctl, terminal,
+    thread, userns,
+};
+pub use sockets::{
+    answer_socket, datagram_batch, datagram_socket, echo_socket, fd_passing, icmp, page_cache,
+    poll, splice, tcp, timestamps, zero_copy,
+};
+pub(crate) use sockets::{control, socket_option};
+pub use time::{clock, clock_facts, local_time, timer};

@@ -9,7 +9,7 @@ mod support;
 
 use std::time::Duration;
 
-use linerate_core::bench::{FrameLoad, Pace, Received, Sent, Signature, WhenLate};
+use linerate_core::device::{FrameLoad, Pace, Received, Sent, Signature, WhenLate};
 use linerate_core::time::MonoTime;
 use linerate_sys::frame_counter::{
     CounterOptions, CounterReading, Expected, FrameCounter, StreamExpected,
@@ -133,7 +133,7 @@ fn every_frame_of_both_ways_arrives_once_and_in_order() {
         assert_eq!(received.gap.bins.count(), 9_999);
         assert_eq!(received.gap.sum_ns, received.last_ns - received.first_ns);
         assert!(received.last_ns >= sent.first_ns && received.first_ns <= sent.last_ns + 1_000_000);
-        assert_eq!(reading.foreign, linerate_core::bench::Foreign::default());
+        assert_eq!(reading.foreign, linerate_core::device::Foreign::default());
         let counted = link(&cable.right, RIGHT).counters.rx_packets - before;
         assert_eq!(counted, 10_000, "the interface's own count");
     }

@@ -1,7 +1,7 @@
 //! A simulated device: a capacity, a buffer, stalls, scattered loss, collapse under overload, and
 //! the tester in front of it.
 
-use linerate_core::bench::search::{
+use linerate_core::device::search::{
     BinarySearch, Controller, Goal, Invalid, LoadTrial, MultiSearch, Range, TrialOutcome,
 };
 use rand_core::{Rng, SeedableRng};

@@ -18,7 +18,7 @@ use linerate_sys::stop::Stop;
 use super::Measurer;
 use crate::context::Context;
 use crate::lab::Lab;
-use crate::{bench, datagram, rtt, simulate, throughput};
+use crate::{datagram, device, rtt, simulate, throughput};
 
 /// Answers tests on the host where it is called until the flag is set. Tells once whether it is
 /// ready.
@@ -73,7 +73,7 @@ impl Laboratory {
                 Plan::Ping(plan) => rtt::run(plan, &mut context),
                 Plan::Udp(plan) => datagram::run(plan, &mut context),
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
-                Plan::Bench(plan) => bench::run(plan, &bench::Here, &mut context),
+                Plan::Bench(plan) => device::run(plan, &device::Here, &mut context),
             }
         };
         if let Plan::Bench(plan) = &cell.plan {
@@ -96,10 +96,10 @@ impl Laboratory {
         let (tool, stop) = (self.tool.clone(), self.stop.clone());
         let mut context = Context { tool, stop, watch: &mut *self.watch };
         if plan.ports.iter().all(|port| port.host.is_none()) {
-            return Ok(bench::run(plan, &bench::Here, &mut context));
+            return Ok(device::run(plan, &device::Here, &mut context));
         }
         let site = self.site.as_ref().ok_or_else(|| nothing_stands(cell))?;
-        Ok(bench::run(plan, &site.lab, &mut context))
+        Ok(device::run(plan, &site.lab, &mut context))
     }
 }
 

@@ -19,8 +19,8 @@ use linerate_core::record::{
     BenchTimes, BenchTrial, BenchWay, CaveatCode, CounterKind, Event, Fault, GeneratorKind,
     Invalid, Record, Status, Tool, TrialPort,
 };
-use linerate_engine::bench;
 use linerate_engine::context::Context;
+use linerate_engine::device;
 use linerate_engine::lab::Lab;
 use linerate_sys::bpf::AttachMode;
 use linerate_sys::netlink::RouteSocket;
@@ -131,7 +131,7 @@ fn measure(lab: &Lab, plan: &BenchPlan) -> Record {
         }
     };
     let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
-    bench::run(plan, lab, &mut Context { tool, stop: Stop::new(), watch: &mut watch })
+    device::run(plan, lab, &mut Context { tool, stop: Stop::new(), watch: &mut watch })
 }
 
 /// Measurements that a busy machine may spoil before the test fails.
@@ -416,7 +416,7 @@ fn a_link_that_goes_down_midway_spoils_its_trial() {
             }
             _ => {}
         };
-        bench::run(&plan, lab, &mut Context { tool, stop: Stop::new(), watch: &mut watch })
+        device::run(&plan, lab, &mut Context { tool, stop: Stop::new(), watch: &mut watch })
     });
     // The second try finds the link still down, and says so.
     let failure = record.failure.unwrap().to_string();

@@ -9,7 +9,7 @@
 
 use std::net::IpAddr;
 
-use linerate_core::bench::{FrameTemplate, HeaderSum, SIGNATURE_BYTES};
+use linerate_core::device::{FrameTemplate, HeaderSum, SIGNATURE_BYTES};
 use linerate_core::units::FrameLen;
 
 use super::appletalk::{self, DATAGRAM_BYTES_MAX};

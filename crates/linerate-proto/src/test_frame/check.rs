@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use linerate_core::bench::{SIGNATURE_BYTES, Signature};
+use linerate_core::device::{SIGNATURE_BYTES, Signature};
 use thiserror::Error;
 
 use super::ether::Ether;

@@ -1,6 +1,6 @@
 //! One frame of a template, the plain way: what every generator has to give the same.
 
-use linerate_core::bench::{FrameTemplate, Signature};
+use linerate_core::device::{FrameTemplate, Signature};
 
 use crate::frame::checksum::Sum;
 
@@ -55,7 +55,7 @@ fn changed(old: u32, new: u32) -> Sum {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::bench::{HeaderSum, Varying};
+    use linerate_core::device::{HeaderSum, Varying};
 
     use super::*;
 

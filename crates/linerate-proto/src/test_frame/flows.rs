@@ -3,11 +3,11 @@
 //! The fields go like the digits of a counter, the first one fastest. There is no seed: the order
 //! of shuffled flows is fixed ([`FrameTemplate::flow_of`]), so that two runs offer the same.
 //!
-//! [`FrameTemplate::flow_of`]: linerate_core::bench::FrameTemplate::flow_of
+//! [`FrameTemplate::flow_of`]: linerate_core::device::FrameTemplate::flow_of
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use linerate_core::bench::{FrameTemplate, Varying};
+use linerate_core::device::{FrameTemplate, Varying};
 
 use super::build::Places;
 use super::error::{Result, TestFrameError};

@@ -2,7 +2,7 @@
 //! switches make by themselves. Which trial a test frame is of, and where it came in, is the
 //! counter's to judge.
 
-use linerate_core::bench::Foreign;
+use linerate_core::device::Foreign;
 
 use super::ether::{ARP, Ether, IPV6, LLDP, SLOW};
 

@@ -4,8 +4,8 @@ use linerate_core::record::{BenchPlan, MetricId, Record};
 
 use super::page;
 use super::study::{figure, section};
-use crate::bench::suite::{Suite, plain_name};
-use crate::bench::{self, single, words};
+use crate::device::suite::{Suite, plain_name};
+use crate::device::{self, single, words};
 use crate::number::{self, or_dash};
 use crate::study::Plot;
 use crate::study::sections::Section;
@@ -67,7 +67,7 @@ pub(super) fn tiles(record: &Record) -> Vec<[String; 3]> {
 pub(super) fn body(record: &Record, plan: &BenchPlan) -> String {
     let Some(result) = &record.bench else { return String::new() };
     let mut out = page::list(&single::facts(plan, result));
-    out.push_str(&figures(&bench::plots(&Suite::new([record], plain_name))));
+    out.push_str(&figures(&device::plots(&Suite::new([record], plain_name))));
     for each in single::sections(plan, result) {
         out.push_str(&section(&each, "h2"));
     }

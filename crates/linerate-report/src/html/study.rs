@@ -3,7 +3,7 @@
 use linerate_core::record::MetricId;
 
 use super::page;
-use crate::bench;
+use crate::device;
 use crate::escape::xml;
 use crate::study::compare::Comparison;
 use crate::study::grid::Grid;
@@ -47,7 +47,7 @@ pub(crate) fn page(results: &Results) -> String {
         body.push_str(&section(&each, "h2"));
     }
     let suite = grid.bench();
-    for each in bench::sections(&suite, grid.routers) {
+    for each in device::sections(&suite, grid.routers) {
         body.push_str(&section(&each, "h2"));
     }
     if grid.paths().next().is_some() {

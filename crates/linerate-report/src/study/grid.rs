@@ -11,7 +11,7 @@ use super::figure::{FlowFigure, FlowKind, FlowTest, PingFigure, PingTest, by_win
 use super::limit::{PlanLimit, slowest_link};
 use super::past::{self, Published};
 use super::way::Way;
-use crate::bench::suite::{Suite, plain_name};
+use crate::device::suite::{Suite, plain_name};
 
 /// All figures of a study.
 pub(crate) struct Grid<'a> {

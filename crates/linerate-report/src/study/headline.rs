@@ -4,7 +4,7 @@ use super::compare::{Comparison, limited_rate};
 use super::figure::FlowFigure;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
-use crate::{bench, number};
+use crate::{device, number};
 
 /// One figure in large type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison, answered: &Answered<
 
 /// The rates of benchmarked devices.
 fn of_devices(grid: &Grid<'_>) -> Vec<Tile> {
-    let tiles = bench::headline::tiles(&grid.bench(), grid.routers).into_iter();
+    let tiles = device::headline::tiles(&grid.bench(), grid.routers).into_iter();
     tiles.map(|[figure, label, past]| Tile { figure, label, past }).collect()
 }
 

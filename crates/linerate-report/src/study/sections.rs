@@ -7,7 +7,7 @@ use super::figure::PingTest;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
 use super::{across, flow_table};
-use crate::bench;
+use crate::device;
 use crate::number::{self, NONE, or_dash};
 use crate::table::{Kind, Table};
 use crate::words;
@@ -49,7 +49,7 @@ impl Entry {
 /// A section per topology, the comparison, what did not end well, the caveats, the answers.
 pub(crate) fn sections(grid: &Grid<'_>, answered: &Answered<'_>) -> Vec<Section> {
     let mut out: Vec<Section> = grid.paths().map(|row| of_topology(row, &grid.past)).collect();
-    out.extend(bench::sections(&grid.bench(), grid.routers));
+    out.extend(device::sections(&grid.bench(), grid.routers));
     out.extend(comparison(grid, &Comparison::new(grid)));
     out.extend(super::unfinished_and_caveats(grid));
     out.extend(answered.sections(grid));

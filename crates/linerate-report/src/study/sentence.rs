@@ -6,7 +6,7 @@ use super::compare::{Comparison, Roles, filter_rules, limited_rate};
 use super::figure::FlowFigure;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
-use crate::bench::headline;
+use crate::device::headline;
 use crate::{number, words};
 
 /// One plain sentence on what a study found.

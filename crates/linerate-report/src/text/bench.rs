@@ -3,7 +3,7 @@
 use linerate_core::record::{BenchPlan, Record};
 
 use super::{facts, own_limits, tail};
-use crate::bench::{limit, single, words as told};
+use crate::device::{limit, single, words as told};
 use crate::study::section_text;
 use crate::{escape, words};
 

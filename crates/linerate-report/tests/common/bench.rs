@@ -1,10 +1,10 @@
 //! Hand-made records of device benchmarks: one with every test in it, a run that repeats what was
 //! printed of a router of 1990, and a series of filters on a straight line.
 
-use linerate_core::bench::congestion::{Congestion, PortCounts};
-use linerate_core::bench::curve::{Overload, OverloadKind};
-use linerate_core::bench::latency::{LatencyRepeats, Repeated};
-use linerate_core::bench::policer::compare;
+use linerate_core::device::congestion::{Congestion, PortCounts};
+use linerate_core::device::curve::{Overload, OverloadKind};
+use linerate_core::device::latency::{LatencyRepeats, Repeated};
+use linerate_core::device::policer::compare;
 use linerate_core::record::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,

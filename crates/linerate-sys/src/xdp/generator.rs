@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::bench::{
+use linerate_core::device::{
     FrameLoad, FrameTemplate, PAUSES_MAX, Pace, Pause, SIGNATURE_BYTES, SUSPECTS_MAX, Sent,
     WatchRule, Watched,
 };

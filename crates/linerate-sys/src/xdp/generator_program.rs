@@ -19,7 +19,7 @@
 //! RFC 1624 §3 (eqn. 3): HC' = ~(~HC + ~m + m') in one's complement, where a value of 32 bits may
 //! stand for the sum of its halves, because 2^16 is 1 modulo 65535.
 
-use linerate_core::bench::{FrameTemplate, PAUSES_MAX, SUSPECTS_MAX, Varying};
+use linerate_core::device::{FrameTemplate, PAUSES_MAX, SUSPECTS_MAX, Varying};
 
 use super::generator_watch;
 use super::spread::{byte, increment};

@@ -1,10 +1,10 @@
-//! What the program of the generator says of its own times: `linerate_core::bench::SendWatch` in
+//! What the program of the generator says of its own times: `linerate_core::device::SendWatch` in
 //! the kernel.
 //!
 //! It knows more: a frame whose call took longer than usual came to the device later by up to that,
 //! and the next one nearer to it.
 
-use linerate_core::bench::{PAUSES_MAX, SUSPECTS_MAX};
+use linerate_core::device::{PAUSES_MAX, SUSPECTS_MAX};
 
 use super::generator_program::{
     AFTER, AWAY, BUSY_UNTIL, COULD_LOSE, LAST, PAUSE, PAUSE_FROM, PAUSES, ROOM, SERVICE, SINCE,

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use linerate_core::bench::{Foreign, Received};
+use linerate_core::device::{Foreign, Received};
 
 use super::frame::ONE_BUFFER_MTU_BYTES;
 use super::sink_program as program;

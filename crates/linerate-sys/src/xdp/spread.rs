@@ -8,7 +8,7 @@
 //! word 0 sum   1 smallest   2 largest   3 scratch   4 ... 1987 bins
 //! ```
 
-use linerate_core::bench::Spread;
+use linerate_core::device::Spread;
 use linerate_core::stats::LogHistogram;
 
 use crate::bpf::{Alu, Asm, Condition, MappedArray, Reg, Size};

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use linerate_core::bench::{FrameTemplate, HeaderSum, SIGNATURE_BYTES, Varying};
+use linerate_core::device::{FrameTemplate, HeaderSum, SIGNATURE_BYTES, Varying};
 use linerate_sys::netlink::{LinkFacts, RouteSocket, VethEnd, VethPair};
 use linerate_sys::netns::Netns;
 use linerate_sys::{clock, sysctl, userns};

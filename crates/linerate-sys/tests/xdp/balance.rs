@@ -3,7 +3,7 @@
 //!
 //! Equality alone is judged: how many are dropped, and where, is the machine's business.
 
-use linerate_core::bench::{FrameLoad, Pace, Received, Sent, WhenLate};
+use linerate_core::device::{FrameLoad, Pace, Received, Sent, WhenLate};
 use linerate_sys::bpf::XdpLink;
 use linerate_sys::frame_counter::{CounterOptions, CounterReading, FrameCounter};
 use linerate_sys::frame_sender::{FrameSender, SenderOptions};
@@ -175,6 +175,6 @@ fn a_million_frames_by_packet_sockets_into_an_overloaded_device_balance_to_the_f
     });
     let interfaces = since(bench.interfaces(), before);
     let received = &reading.streams[0].1;
-    assert_eq!(reading.foreign, linerate_core::bench::Foreign::default());
+    assert_eq!(reading.foreign, linerate_core::device::Foreign::default());
     check(FRAMES, &sent, bench.device.counts(), interfaces, (received, reading.ring_dropped));
 }

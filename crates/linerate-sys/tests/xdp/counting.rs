@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use linerate_core::bench::{Foreign, Signature};
+use linerate_core::device::{Foreign, Signature};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::xdp::{Expected, Sink, SinkOptions, StreamExpected, hold_napi};
 use linerate_sys::{bpf::XdpLink, clock};

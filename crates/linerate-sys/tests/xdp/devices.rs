@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use linerate_core::bench::{FrameLoad, Pace, Received, Sent, WhenLate};
+use linerate_core::device::{FrameLoad, Pace, Received, Sent, WhenLate};
 use linerate_sys::bpf::{AttachMode, XdpLink};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::netns::Netns;

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use linerate_core::bench::{FrameTemplate, HeaderSum, SIGNATURE_BYTES, Signature, Varying};
+use linerate_core::device::{FrameTemplate, HeaderSum, SIGNATURE_BYTES, Signature, Varying};
 
 pub(crate) const TRIAL: u32 = 0x4c52_0007;
 pub(crate) const SRC: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_core::bench::{
+use linerate_core::device::{
     FrameLoad, FrameTemplate, Pace, SendWatch, Signature, WatchRule, WhenLate,
 };
 use linerate_core::time::MonoTime;
@@ -201,7 +201,7 @@ fn the_program_says_of_its_own_times_what_they_say() {
 const RUNS_MAX: u32 = 50;
 
 /// What the program says of a run, and what the stamps of its frames say.
-fn said_and_stamped() -> Option<(linerate_core::bench::Watched, linerate_core::bench::Watched)> {
+fn said_and_stamped() -> Option<(linerate_core::device::Watched, linerate_core::device::Watched)> {
     let mut watched = Watched::new()?;
     let mut generator = watched.generator(vec![ipv4_udp(60, MAC)]);
     let load = load(200, rate(300_007));

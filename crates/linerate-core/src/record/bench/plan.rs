@@ -6,8 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::search::Goal;
-use crate::bench::time_needed::Needed;
+use crate::device::search::Goal;
+use crate::device::time_needed::Needed;
 use crate::units::BitRate;
 
 /// A benchmark of one device with frames of one length.

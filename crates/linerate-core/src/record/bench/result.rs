@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
-use crate::bench::congestion::Congestion;
-use crate::bench::curve::Overload;
-use crate::bench::latency::LatencyRepeats;
-use crate::bench::policer::Compared;
+use crate::device::congestion::Congestion;
+use crate::device::curve::Overload;
+use crate::device::latency::LatencyRepeats;
+use crate::device::policer::Compared;
 use crate::record::Distribution;
 
 /// What was found with frames of one length.

@@ -13,7 +13,7 @@ use super::Plot;
 use super::compare::Comparison;
 use super::figure::FlowKind;
 use super::grid::{Grid, Row};
-use crate::bench;
+use crate::device;
 use crate::number;
 use crate::svg::{Axis, Kind, LineChart, Series, linear_domain, log_domain, text_width};
 
@@ -29,7 +29,7 @@ pub(crate) fn plots(grid: &Grid<'_>, compared: &Comparison) -> Vec<Plot> {
     out.extend(sequence::plots(grid));
     out.extend(losses::plot(grid, compared));
     out.extend(spread::plots(grid));
-    out.extend(bench::plots(&grid.bench()));
+    out.extend(device::plots(&grid.bench()));
     told_apart(out)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::bench::time_needed::longest_ns;
+use linerate_core::device::time_needed::longest_ns;
 use linerate_core::record::{BenchGoal, BenchPlan, BenchWay, Plan};
 use linerate_core::study::{CellPlan, Estimator, StudyPlan};
 use linerate_core::units::print_span;

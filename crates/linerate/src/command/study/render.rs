@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use linerate_core::record::Failure;
-use linerate_report::bench;
+use linerate_report::device;
 use linerate_report::study::{self, Results};
 use linerate_server::store::Store;
 
@@ -55,8 +55,8 @@ pub(crate) fn write(results: &Results, directory: &Path) -> Result<(), Failure> 
     paths::write(&directory.join("index.html"), &study::html(results))?;
     paths::write(&directory.join("report.md"), &study::markdown(results))?;
     paths::write(&directory.join("results.csv"), &study::csv(results))?;
-    if results.records.iter().any(bench::is_bench) {
-        paths::write(&directory.join("trials.csv"), &bench::trials_csv(&results.records))?;
+    if results.records.iter().any(device::is_bench) {
+        paths::write(&directory.join("trials.csv"), &device::trials_csv(&results.records))?;
     }
     for (name, svg) in study::svgs(results) {
         paths::write(&directory.join(name), &svg)?;

@@ -1,0 +1,221 @@
+//! What trials run on, seen from the tests: they ask for a trial and are given its outcome. The
+//! real one has interfaces; a simulated device stands in for it in tests.
+
+use linerate_core::device::{Received, Sent};
+use linerate_core::record::{BenchTest, BenchTrial, Failure, Fault, Invalid, LoadPoint, TrialPort};
+
+/// A trial to make.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    /// What it is for.
+    pub test: BenchTest,
+    /// Frames per second of each sending port; none is all that it can.
+    pub fps: Option<u64>,
+    /// When it ends.
+    pub length: Length,
+    /// Which ports send; none is those of the plan's way.
+    pub senders: Option<Vec<usize>>,
+    /// Time of arrival of each frame is wanted.
+    pub arrivals: bool,
+    /// A rate that the load drops to after the first part of the frames, and that part in ns.
+    pub drop_to: Option<(u64, u64)>,
+    /// Frames other than the plan's.
+    pub pattern: Option<Pattern>,
+    /// Ports where the frames are to come out; none is every other.
+    pub outputs: Option<Vec<usize>>,
+    /// What is restarted while frames run.
+    pub restart: Option<Restart>,
+    /// Rest before the first frame, at least, ns.
+    pub idle_ns: u64,
+    /// Frames may be late or not sent at all: the device may hold the senders back, or losses are
+    /// what the trial is for.
+    pub may_fall_short: bool,
+    /// Why, in the words of a search.
+    pub why: Option<String>,
+}
+
+impl Ask {
+    /// A trial of a length at a load.
+    pub(super) fn new(test: BenchTest, fps: Option<u64>, ns: u64) -> Self {
+        Self {
+            test,
+            fps,
+            length: Length::Time(ns),
+            senders: None,
+            arrivals: false,
+            drop_to: None,
+            pattern: None,
+            outputs: None,
+            restart: None,
+            idle_ns: 0,
+            may_fall_short: false,
+            why: None,
+        }
+    }
+
+    /// A trial of a number of frames, with their times of arrival.
+    pub(super) fn train(test: BenchTest, fps: Option<u64>, frames: u64) -> Self {
+        Self { length: Length::Frames(frames), arrivals: true, ..Self::new(test, fps, 0) }
+    }
+
+    /// Whether this is what the trial is about, and does not spoil it.
+    pub(super) fn excuses(&self, invalid: &Invalid) -> bool {
+        match invalid {
+            Invalid::LinkDown { .. }
+            | Invalid::CounterDrops { .. }
+            | Invalid::CountsDisagree { .. } => self.restart.is_some(),
+            Invalid::GeneratorShort { .. } => self.may_fall_short,
+            Invalid::Loop { .. } | Invalid::StolenTime { .. } => false,
+        }
+    }
+
+    /// The same for this reason.
+    #[must_use]
+    pub(super) fn because(mut self, why: impl Into<String>) -> Self {
+        self.why = Some(why.into());
+        self
+    }
+}
+
+/// Frames of one trial that are not the plan's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// From each of these hardware addresses once to the station of a port.
+    Learning(Learnt, usize),
+    /// To each of these hardware addresses once.
+    Learnt(Learnt),
+    /// Of each port, the first to last, to the stations of these ports in turn.
+    Towards(Vec<Vec<usize>>),
+}
+
+/// Hardware addresses that a switch is to learn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Learnt {
+    /// How many.
+    pub count: u32,
+    /// Those of another series differ, up to 256 series.
+    pub series: u8,
+}
+
+/// What is restarted, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Restart {
+    /// After the first frame, ns.
+    pub after_ns: u64,
+    /// What.
+    pub what: What,
+}
+
+/// What can be restarted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The link of one of the tester's ports: it is down for so many ns.
+    Link(usize, u64),
+    /// Whatever the user's command restarts.
+    Command(String),
+}
+
+/// When a trial ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// After this many ns.
+    Time(u64),
+    /// After this many frames of each port.
+    Frames(u64),
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// For the record.
+    pub trial: BenchTrial,
+    /// Each sending port, in the order of the trial's ports.
+    pub ways: Vec<Way>,
+}
+
+/// One sending port's part in a trial.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Way {
+    /// What was sent.
+    pub sent: Sent,
+    /// What each receiving port counted of it: the port and its count.
+    pub received: Vec<(usize, Received)>,
+    /// The number of the first frame after the load's drop.
+    pub drop_at: Option<u64>,
+    /// Time of arrival by number at the receiving port, where that was asked for.
+    pub arrivals: Vec<Option<u64>>,
+}
+
+impl Way {
+    /// That the counter told when each frame came.
+    /// # Errors
+    /// Frames came, and it did not.
+    pub(super) fn has_arrivals(&self) -> Result<(), Failure> {
+        let came = self.received.iter().map(|(_, it)| it.frames).sum::<u64>();
+        if came == 0 || !self.arrivals.is_empty() {
+            return Ok(());
+        }
+        let reason = "the counter keeps no time of arrival; XDP does";
+        Err(Failure::new(Fault::System, "see single frames of", "a trial", reason))
+    }
+}
+
+impl Outcome {
+    /// Frames sent and received by all ports together.
+    pub(super) fn totals(&self) -> (u64, u64) {
+        let ports = self.trial.ports.iter();
+        ports.fold((0, 0), |(sent, came), port| (sent + port.sent, came + port.received))
+    }
+
+    /// The load of one port that was really offered: the smallest of the ports.
+    pub(super) fn offered_fps(&self) -> f64 {
+        self.trial.ports.iter().map(|port| port.offered_fps).reduce(f64::min).unwrap_or(0.0)
+    }
+
+    /// Load and loss of all ports together.
+    pub(super) fn point(&self) -> LoadPoint {
+        let (sent, received) = self.totals();
+        let offered: f64 = self.trial.ports.iter().map(|port| port.offered_fps).sum();
+        let lost: u64 = self.trial.ports.iter().map(TrialPort::lost).sum();
+        let loss_ratio = if sent > 0 { lost as f64 / sent as f64 } else { 0.0 };
+        LoadPoint {
+            intended_fps: self.trial.intended_fps.map(|fps| fps * self.trial.ports.len() as f64),
+            offered_fps: offered,
+            forwarded_fps: offered * (1.0 - loss_ratio),
+            loss_ratio,
+            sent,
+            received,
+        }
+    }
+}
+
+/// Why no outcome comes.
+#[derive(Clone, Debug)]
+pub(super) enum Ended {
+    /// The user wants no more.
+    Stopped,
+    /// Something failed.
+    Failed(Failure),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// What trials run on.
+pub(super) trait Bed {
+    /// Makes one trial; an invalid one is made again some times before it is given
+    /// back.
+    fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended>;
+
+    /// Tells the user what comes.
+    fn tell(&mut self, text: &str);
+
+    /// Restarts something between trials, and waits until all links are up.
+    fn restart(&mut self, what: &What) -> Result<(), Ended>;
+
+    /// The tester's ports: their names.
+    fn ports(&self) -> Vec<String>;
+}

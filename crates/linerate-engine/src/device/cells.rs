@@ -1,0 +1,382 @@
+//! A policer of cells against what was ordered: PCR with CDVT, SCR with MBS.
+//!
+//! A train far above PCR shows the peak rule until the sustained bucket is empty; one just below
+//! the peak rate that was found meets the sustained rule alone. Then what the order allows is
+//! sent: MBS cells at PCR after a rest, and cells at SCR for long; none may be lost. Cells are
+//! frames of the plan's length. Source: ATM Forum Traffic Management 4.0 §4.4; ITU-T I.371. Left
+//! out: tagging (CLP), which no frame shows, and partial packet discard.
+
+use linerate_core::device::policer::{
+    BucketEstimate, Compared, FindError, Holds, TrainTrial, cells as in_cells, compare,
+    compare_burst, find_first, max_burst,
+};
+use linerate_core::record::{BenchPlan, BenchTest, CellContract, ContractFound};
+
+use super::bed::{Ask, Bed, Ended, Outcome};
+use super::burst::ROOM_FRAMES;
+use super::contract::{PRECISION, TOLERANCE_NS, bucket, send, take_bucket, trains};
+
+/// The first train is so many times as fast as the peak rate.
+const ABOVE_PEAK: f64 = 8.0;
+
+/// The second is this share of the peak rate that was found.
+const BELOW_PEAK: f64 = 0.9;
+
+/// Trains for the sustained rule, each four times as long, until frames are lost.
+const TRIES: u32 = 3;
+
+const SECOND_NS: f64 = 1e9;
+
+/// The longest train and rest, s.
+const LONGEST_S: f64 = 60.0;
+
+/// Time without frames before the first train, s: nothing is known about the device yet.
+const FIRST_REST_S: f64 = 2.0;
+
+/// What the device grants in cells, and whether that is what was ordered.
+pub(super) fn cells(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    ordered: &CellContract,
+    most: u64,
+) -> Result<ContractFound, Ended> {
+    let mut test = Test { bed, plan, ordered, most, found: ContractFound::default(), open: false };
+    let peak = test.peak()?;
+    let sustained = match &peak {
+        Rule::Peak(peak) => test.sustained(peak)?,
+        Rule::Sustained(bucket) => Some(*bucket),
+        Rule::None => None,
+    };
+    let peak = if let Rule::Peak(peak) = &peak { Some(peak) } else { None };
+    test.compare(peak, sustained.as_ref());
+    test.steps()?;
+    let Test { mut found, open, .. } = test;
+    let is_broken = found.as_ordered == Some(false);
+    found.as_ordered = (is_broken || !open).then_some(!is_broken);
+    Ok(found)
+}
+
+/// What the first train showed.
+enum Rule {
+    Peak(BucketEstimate),
+    /// No peak rule stands before the sustained one.
+    Sustained(BucketEstimate),
+    None,
+}
+
+struct Test<'a> {
+    bed: &'a mut dyn Bed,
+    plan: &'a BenchPlan,
+    ordered: &'a CellContract,
+    /// Frames per second that can be sent.
+    most: u64,
+    found: ContractFound,
+    /// Something could not be told.
+    open: bool,
+}
+
+impl Test<'_> {
+    /// Depth of the sustained bucket that was ordered, cells.
+    fn depth(&self) -> f64 {
+        let CellContract { pcr_per_sec, scr_per_sec, mbs_cells, .. } = *self.ordered;
+        let spread_s = 1.0 / scr_per_sec - 1.0 / pcr_per_sec;
+        let burst_s = mbs_cells.saturating_sub(1) as f64 * spread_s;
+        1.0 + (burst_s + self.ordered.cdvt_ns.unwrap_or(0) as f64 / SECOND_NS) * scr_per_sec
+    }
+
+    /// Time in which that bucket is full again, with half as much in reserve.
+    fn rest_s(&self) -> f64 {
+        1.5 * self.depth() / self.ordered.scr_per_sec
+    }
+
+    /// How far off frames may be: doubled six times it stays below half of the time between two
+    /// cells at the peak rate.
+    fn tolerance_ns(&self) -> u64 {
+        whole(SECOND_NS / self.ordered.pcr_per_sec / 128.0).min(TOLERANCE_NS)
+    }
+
+    fn train(&self, load_fps: u64, duration_s: f64, rest_s: f64) -> TrainTrial {
+        TrainTrial {
+            load_fps,
+            duration_ns: whole(duration_s.min(LONGEST_S) * SECOND_NS),
+            idle_before_ns: whole(rest_s.min(LONGEST_S) * SECOND_NS),
+        }
+    }
+
+    fn broken(&mut self, finding: String) {
+        self.found.findings.push(finding);
+        self.found.as_ordered = Some(false);
+    }
+
+    fn peak(&mut self) -> Result<Rule, Ended> {
+        let CellContract { pcr_per_sec, scr_per_sec, mbs_cells, .. } = *self.ordered;
+        let above = whole(pcr_per_sec * ABOVE_PEAK).min(self.most);
+        let mut loads = vec![above, self.most];
+        loads.dedup();
+        // Long enough to come out behind the sustained bucket.
+        let duration_s = (4.0 * mbs_cells as f64).max(200.0) / pcr_per_sec;
+        let mut error = FindError::NoLoss;
+        for load_fps in loads {
+            let trial = self.train(load_fps, duration_s, self.rest_s().max(FIRST_REST_S));
+            let outcome = send(self.bed, self.plan, &trial)?;
+            match self.first(&trial, &outcome)? {
+                Ok((bucket, false)) => return Ok(Rule::Peak(bucket)),
+                Ok((bucket, true)) => {
+                    let per_s = self.per_s(bucket.rate_bps);
+                    // Of one rule alone: the one whose rate is nearer.
+                    if per_s * per_s >= pcr_per_sec * scr_per_sec {
+                        return Ok(Rule::Peak(bucket));
+                    }
+                    let line = format!(
+                        "no peak rule: {load_fps} cells/s pass until the sustained \
+                                        bucket is empty"
+                    );
+                    self.broken(line);
+                    return Ok(Rule::Sustained(bucket));
+                }
+                Err(FindError::NoLoss) => {}
+                Err(other) => {
+                    error = other;
+                    break;
+                }
+            }
+        }
+        self.lacking("peak", error);
+        Ok(Rule::None)
+    }
+
+    /// The rule that is met first, and whether it explains the whole train.
+    fn first(
+        &self,
+        trial: &TrainTrial,
+        outcome: &Outcome,
+    ) -> Result<Result<(BucketEstimate, bool), FindError>, Ended> {
+        let mut best: Result<(BucketEstimate, usize), FindError> = Err(FindError::NothingArrived);
+        let mut all = 0;
+        for train in trains(self.plan, trial, outcome)? {
+            all = train.len();
+            let found = find_first(&train, self.tolerance_ns());
+            let length = |it: &Result<(BucketEstimate, usize), FindError>| match it {
+                Ok((_, length)) => *length,
+                Err(_) => 0,
+            };
+            if best.is_err() || length(&found) > length(&best) {
+                best = found;
+            }
+        }
+        Ok(best.map(|(bucket, length)| (bucket, length == all)))
+    }
+
+    fn per_s(&self, bps: f64) -> f64 {
+        bps / 8.0 / f64::from(self.plan.frames.size_bytes.max(1))
+    }
+
+    fn sustained(&mut self, peak: &BucketEstimate) -> Result<Option<BucketEstimate>, Ended> {
+        let load = self.per_s(peak.rate_low_bps) * BELOW_PEAK;
+        let load_fps = whole(load).clamp(1, self.most);
+        let scr = self.ordered.scr_per_sec;
+        let excess = (load_fps as f64 - scr).max(scr / 100.0);
+        // Until the bucket is empty, and until one cell is to the rate what it is to be known to.
+        let mut duration_s = (2.0 * self.depth() / excess + 2.0 / (PRECISION * scr)).max(1.0);
+        for _ in 0..TRIES {
+            let frames_s = ROOM_FRAMES as f64 / load_fps as f64;
+            let trial = self.train(load_fps, duration_s.min(frames_s), self.rest_s());
+            let outcome = send(self.bed, self.plan, &trial)?;
+            match bucket(self.plan, &trial, &outcome)? {
+                Ok(bucket) => return Ok(Some(bucket)),
+                Err(FindError::NoLoss) => {}
+                Err(other) => {
+                    self.lacking("sustained", other);
+                    return Ok(None);
+                }
+            }
+            if duration_s >= LONGEST_S.min(frames_s) {
+                break;
+            }
+            duration_s *= 4.0;
+        }
+        self.lacking("sustained", FindError::NoLoss);
+        Ok(None)
+    }
+
+    /// A rule that was not found: without a loss the device grants more than was ordered.
+    fn lacking(&mut self, rule: &str, error: FindError) {
+        let line = format!("the {rule} rule: {error}");
+        match error {
+            FindError::NoLoss => self.broken(line),
+            FindError::NothingArrived | FindError::NoBucket => {
+                self.found.findings.push(line);
+                self.open = true;
+            }
+        }
+    }
+
+    /// Every parameter beside its order.
+    fn compare(&mut self, peak: Option<&BucketEstimate>, sustained: Option<&BucketEstimate>) {
+        let bytes = self.plan.frames.size_bytes;
+        let mut cdvt_s = self.ordered.cdvt_ns.map(|ns| ns as f64 / SECOND_NS);
+        if let Some(rule) = peak.and_then(|it| in_cells(it, bytes)) {
+            let rates = (rule.per_s_low, rule.per_s, rule.per_s_high);
+            self.against(compare(self.ordered.pcr_per_sec, rates, PRECISION).of("pcr", "cells/s"));
+            let limits = (rule.limit_low_s, rule.limit_s, rule.limit_high_s);
+            match cdvt_s {
+                Some(cdvt_s) => {
+                    self.against(compare(cdvt_s, limits, PRECISION).of("cdvt", "s"));
+                }
+                None => self.found.findings.push(format!(
+                    "cdvt: {:.6} s ({:.6} to {:.6}), none was ordered",
+                    rule.limit_s, rule.limit_low_s, rule.limit_high_s
+                )),
+            }
+            cdvt_s = cdvt_s.or(Some(rule.limit_s));
+        }
+        let Some(bucket) = sustained else { return };
+        take_bucket(&mut self.found, bucket);
+        let Some(rule) = in_cells(bucket, bytes) else { return };
+        let rates = (rule.per_s_low, rule.per_s, rule.per_s_high);
+        self.against(compare(self.ordered.scr_per_sec, rates, PRECISION).of("scr", "cells/s"));
+        if let Some(burst) = max_burst(&rule, self.ordered.pcr_per_sec, cdvt_s.unwrap_or(0.0)) {
+            self.against(compare_burst(&burst, self.ordered.mbs_cells as f64, PRECISION));
+        }
+    }
+
+    fn against(&mut self, compared: Compared) {
+        let verdict = match compared.holds {
+            Holds::Kept => None,
+            Holds::Less => Some("less"),
+            Holds::More => Some("more"),
+        };
+        if let Some(verdict) = verdict {
+            let Compared { parameter, unit, ordered, found, low, high, .. } = &compared;
+            let digits = if unit == "s" { 6 } else { 0 };
+            self.broken(format!(
+                "{parameter}: {found:.digits$} {unit} ({low:.digits$} to {high:.digits$}), \
+                 {verdict} than the {ordered:.digits$} that were ordered"
+            ));
+        }
+        self.found.compared.push(compared);
+    }
+
+    /// What the order allows, sent as it allows it.
+    fn steps(&mut self) -> Result<(), Ended> {
+        let CellContract { pcr_per_sec, scr_per_sec, mbs_cells, .. } = *self.ordered;
+        let rest = whole(self.rest_s().min(LONGEST_S) * SECOND_NS);
+        let idle_ns = rest.max(self.plan.times.settle_ns);
+        let pcr = whole(pcr_per_sec).clamp(1, self.most);
+        let burst = Ask::train(BenchTest::Contract, Some(pcr), mbs_cells.clamp(2, ROOM_FRAMES));
+        let scr = whole(scr_per_sec).clamp(1, self.most);
+        let long = Ask::new(BenchTest::Contract, Some(scr), self.plan.times.trial_ns);
+        for (ask, what) in [(burst, "MBS cells at PCR"), (long, "cells at SCR")] {
+            let ask = Ask { senders: Some(vec![0]), idle_ns, ..ask }.because(what);
+            let outcome = self.bed.trial(&ask)?;
+            let late_ns = outcome.ways.iter().map(|way| way.sent.worst_late_ns).max().unwrap_or(0);
+            let point = outcome.point();
+            let lost = point.sent.saturating_sub(point.received);
+            if outcome.trial.invalid.is_some() {
+                self.found.findings.push(format!("{what}: the tester was disturbed"));
+                self.open = true;
+                continue;
+            }
+            self.found.steps.push(point);
+            // A late cell comes nearer to the next one than the order allows.
+            if lost > 0 && late_ns as f64 > SECOND_NS / pcr_per_sec / 2.0 {
+                let late_us = late_ns / 1000;
+                let line =
+                    format!("{what}: {lost} lost, but the tester was {late_us} \u{b5}s late");
+                self.found.findings.push(line);
+                self.open = true;
+            } else if lost > 0 {
+                self.broken(format!("{what}: {lost} of {} were lost", outcome.totals().0));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A rate or time that is not negative, cut.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is not negative, and a cast keeps within the range of the type"
+)]
+const fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::theory::token_bucket::TokenBucket;
+    use linerate_core::units::{BitRate, Bytes};
+
+    use super::super::contract::contract;
+    use super::super::simulated::{Device, Simulated, plan};
+    use super::*;
+
+    /// Buckets of 64-byte frames a second, so many bytes deep, one behind the other.
+    fn found(rules: &[(u64, u64)]) -> ContractFound {
+        let bucket = |&(fps, bytes): &(u64, u64)| {
+            TokenBucket::new(BitRate::from_bits_per_sec(fps * 512), Bytes::new(bytes)).unwrap()
+        };
+        let policers = rules.iter().map(bucket).collect();
+        let mut bed = Simulated::new(Device { policers, ..Device::default() });
+        // BT = 31 x (4 - 1) ms = 93 ms and 4 ms of CDVT: a bucket of 1 + 97 / 4 = 25.25 cells.
+        let ordered = CellContract {
+            pcr_per_sec: 1000.0,
+            cdvt_ns: Some(4_000_000),
+            scr_per_sec: 250.0,
+            mbs_cells: 32,
+        };
+        let plan = BenchPlan { cell_contract: Some(ordered), ..plan(1_000_000_000) };
+        contract(&mut bed, &plan, 100_000).unwrap()
+    }
+
+    fn verdicts(found: &ContractFound) -> Vec<(&str, Holds)> {
+        found.compared.iter().map(|it| (it.parameter.as_str(), it.holds)).collect()
+    }
+
+    #[test]
+    fn a_device_with_the_contract_that_was_ordered_keeps_every_parameter() {
+        // 1 + 4 ms x 1000/s = 5 cells at once are 320 bytes, and 25.25 cells 1616.
+        let found = found(&[(1000, 320), (250, 1616)]);
+        let kept = ["pcr", "cdvt", "scr", "mbs"].map(|name| (name, Holds::Kept));
+        assert_eq!(verdicts(&found), kept, "{found:?}");
+        assert_eq!(found.as_ordered, Some(true), "{:?}", found.findings);
+        // 32 cells at once and 250 in a second, none lost.
+        let steps: Vec<_> = found.steps.iter().map(|step| (step.sent, step.received)).collect();
+        assert_eq!(steps, [(32, 32), (250, 250)]);
+        let cir = found.cir_bps.unwrap();
+        assert!(cir.low <= 128_000.0 && 128_000.0 <= cir.high, "{cir:?}");
+    }
+
+    #[test]
+    fn half_of_the_ordered_burst_is_found_where_rates_are_as_ordered() {
+        // L = 56 ms less 4 ms of CDVT over 3 ms: MBS = 1 + 17.3 = 18.
+        let found = found(&[(1000, 320), (250, 15 * 64)]);
+        let kept = |name| (name, Holds::Kept);
+        let expected = [kept("pcr"), kept("cdvt"), kept("scr"), ("mbs", Holds::Less)];
+        assert_eq!(verdicts(&found), expected, "{found:?}");
+        assert!((found.compared[3].found - 18.0).abs() <= 1.0, "{:?}", found.compared);
+        assert_eq!(found.as_ordered, Some(false));
+        let burst = &found.findings[0];
+        assert!(burst.contains("less than the 32 that were ordered"), "{burst}");
+        // 32 cells at PCR lose some.
+        assert!(found.steps[0].received < 32, "{:?}", found.steps);
+    }
+
+    #[test]
+    fn a_device_without_one_of_the_rules_is_found_out() {
+        // The sustained rule alone.
+        let without_peak = found(&[(250, 1616)]);
+        assert!(without_peak.findings[0].starts_with("no peak rule"), "{without_peak:?}");
+        assert_eq!(without_peak.as_ordered, Some(false));
+        assert_eq!(without_peak.compared[0].parameter, "scr");
+        // The peak rule alone.
+        let without_sustained = found(&[(1000, 320)]);
+        assert!(without_sustained.findings[0].contains("sustained rule: no frame was lost"));
+        assert_eq!(without_sustained.as_ordered, Some(false));
+        // None at all.
+        let none = found(&[]);
+        assert_eq!((none.cir_bps, none.as_ordered), (None, Some(false)));
+        assert!(none.findings[0].contains("peak rule: no frame was lost"), "{none:?}");
+    }
+}

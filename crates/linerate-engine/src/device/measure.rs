@@ -1,0 +1,206 @@
+//! Tests at constant loads: flood, loss and overload curves, latency, soak.
+
+use linerate_core::device::curve;
+use linerate_core::device::latency::Delays;
+use linerate_core::device::medium::is_tester_limited;
+use linerate_core::device::search::{Controller, TrialOutcome};
+use linerate_core::device::soak::{Interval, Intervals};
+use linerate_core::record::{
+    BenchLatency, BenchPlan, BenchTest, Failure, Fault, Invalid, LoadPoint, Soak,
+};
+
+use super::bed::{Ask, Bed, Ended, Outcome};
+use super::search::told;
+
+/// No search goes below this load, frames per second.
+pub(super) const LEAST_FPS: u64 = 10;
+
+/// What the loads of a device are held against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// What the tester can send and count on one port.
+    pub tester_fps: f64,
+    /// What the medium allows.
+    pub theoretical_fps: Option<f64>,
+    /// The plan's own bound.
+    pub asked_max: Option<u64>,
+}
+
+impl Bounds {
+    /// The largest load of a search.
+    pub(super) fn max_fps(&self) -> u64 {
+        let medium = self.theoretical_fps.unwrap_or(f64::INFINITY);
+        let most = self.tester_fps.min(medium).max(LEAST_FPS as f64) as u64;
+        self.asked_max.map_or(most, |asked| asked.min(most)).max(LEAST_FPS)
+    }
+
+    pub(super) fn is_tester_limited(&self, fps: f64) -> bool {
+        is_tester_limited(fps, self.tester_fps)
+            && self.theoretical_fps.is_none_or(|it| fps < it * 0.999)
+    }
+}
+
+/// What comes out of all that the generators can do.
+pub(super) fn flood(bed: &mut dyn Bed, plan: &BenchPlan) -> Result<LoadPoint, Ended> {
+    let ask = Ask::new(BenchTest::Flood, None, plan.times.trial_ns);
+    Ok(bed.trial(&ask)?.point())
+}
+
+/// Loss at loads from the largest down, until two in a row lose nothing (RFC 2544 §26.3).
+pub(super) fn loss_curve(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    bounds: &Bounds,
+    curve: &mut Vec<LoadPoint>,
+) -> Result<(), Ended> {
+    let series = curve::loss_curve(bounds.max_fps(), plan.times.trial_ns);
+    let mut series = series
+        .map_err(|error| Failure::new(Fault::Usage, "step down from", "the largest load", error))?;
+    while let Some(trial) = series.next().trial() {
+        let ask = Ask::new(BenchTest::LossCurve, Some(trial.load_fps), trial.duration_ns);
+        let outcome = bed.trial(&ask)?;
+        let told = told(&trial, &outcome);
+        let invalid = told.invalid.clone().filter(|_| !is_of_device(&outcome));
+        let told = TrialOutcome { invalid, ..told };
+        if told.invalidity().is_none() {
+            curve.push(outcome.point());
+        }
+        series.take(told);
+    }
+    Ok(())
+}
+
+/// Whether load and loss of a trial are the device's. They are where the generator fell short:
+/// what it sent stands beside what it was asked for.
+fn is_of_device(outcome: &Outcome) -> bool {
+    matches!(outcome.trial.invalid, None | Some(Invalid::GeneratorShort { .. }))
+}
+
+/// What comes out beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
+pub(super) fn overload(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    (bounds, throughput): (&Bounds, f64),
+    curve: &mut Vec<LoadPoint>,
+) -> Result<(), Ended> {
+    for fps in curve::overload_loads(throughput, bounds.max_fps()) {
+        let outcome = bed.trial(&Ask::new(BenchTest::Overload, Some(fps), plan.times.trial_ns))?;
+        if is_of_device(&outcome) {
+            curve.push(outcome.point());
+        }
+    }
+    Ok(())
+}
+
+/// Delays at one load, of every frame of all repetitions. `frame_ns` is the time of a frame on the
+/// medium.
+pub(super) fn latency(
+    bed: &mut dyn Bed,
+    plan: &BenchPlan,
+    fps: f64,
+    frame_ns: Option<u64>,
+) -> Result<Vec<BenchLatency>, Ended> {
+    let mut delays = Delays::default();
+    for _ in 0..plan.times.repetitions.max(1) {
+        let ask = Ask::new(BenchTest::Latency, Some(fps.max(1.0) as u64), plan.times.latency_ns);
+        let outcome = bed.trial(&ask)?;
+        let received = outcome.ways.iter().flat_map(|way| &way.received);
+        delays.add(received.map(|(_, received)| &received.latency));
+    }
+    Ok(delays.latency(fps, frame_ns))
+}
+
+/// A long run at one load, second by second; nothing when the tester spoilt every one.
+pub(super) fn soak(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Option<Soak>, Ended> {
+    let mut intervals = Intervals::default();
+    for _ in 0..plan.times.soak_seconds() {
+        let ask = Ask::new(BenchTest::Soak, Some(fps.max(1.0) as u64), SECOND_NS);
+        let outcome = bed.trial(&ask)?;
+        let received = || outcome.ways.iter().flat_map(|way| &way.received).map(|it| &it.1);
+        let runs = received().map(|it| it.loss_runs).sum();
+        let longest = received().map(|it| it.longest_loss_run).max().unwrap_or(0);
+        intervals.add(Interval {
+            point: outcome.point(),
+            duration_ns: SECOND_NS,
+            loss_runs: (runs, longest),
+            is_short: matches!(outcome.trial.invalid, Some(Invalid::GeneratorShort { .. })),
+            is_valid: is_of_device(&outcome),
+        });
+    }
+    Ok(intervals.found())
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::LatencyKind;
+
+    use super::super::simulated::{Device, Simulated, plan};
+    use super::*;
+
+    fn bounds(tester_fps: f64) -> Bounds {
+        Bounds { tester_fps, theoretical_fps: None, asked_max: None }
+    }
+
+    #[test]
+    fn the_loss_curve_goes_down_by_tenths_until_two_loads_lose_nothing() {
+        // 2 ms a frame, no room to wait: of 1000 frames/s every other one passes.
+        let device = Device { capacity_fps: 500, buffer: 1, ..Device::default() };
+        let mut curve = Vec::new();
+        let bounds = bounds(1000.0);
+        loss_curve(&mut Simulated::new(device), &plan(2 * SECOND_NS), &bounds, &mut curve).unwrap();
+        let loads: Vec<f64> = curve.iter().filter_map(|point| point.intended_fps).collect();
+        assert_eq!(loads, [1000.0, 900.0, 800.0, 700.0, 600.0, 500.0, 400.0]);
+        assert_eq!((curve[0].sent, curve[0].received), (2000, 1000));
+        assert!((curve[0].loss_ratio - 0.5).abs() < 1e-9);
+        assert!(curve[1..5].iter().all(|point| point.loss_ratio > 0.0));
+        assert!(curve[5..].iter().all(|point| point.loss_ratio == 0.0));
+    }
+
+    #[test]
+    fn beyond_its_throughput_the_device_forwards_no_more() {
+        let device = Device { capacity_fps: 500, buffer: 1, ..Device::default() };
+        let mut curve = Vec::new();
+        let bounds = bounds(1000.0);
+        let plan = plan(2 * SECOND_NS);
+        overload(&mut Simulated::new(device), &plan, (&bounds, 500.0), &mut curve).unwrap();
+        // 110, 125, 150, 200 %, where the tester ends.
+        let loads: Vec<f64> = curve.iter().filter_map(|point| point.intended_fps).collect();
+        assert_eq!(loads, [550.0, 625.0, 750.0, 1000.0]);
+        // 2 ms a frame and a frame each ms.
+        assert!((curve[3].forwarded_fps - 500.0).abs() < 1e-6, "{:?}", curve[3]);
+    }
+
+    #[test]
+    fn a_flood_is_what_comes_out_of_all_that_the_tester_can_send() {
+        let device = Device { capacity_fps: 500_000, buffer: 1, ..Device::default() };
+        let point = flood(&mut Simulated::new(device), &plan(SECOND_NS / 10)).unwrap();
+        assert_eq!((point.intended_fps, point.sent, point.received), (None, 100_000, 50_000));
+    }
+
+    #[test]
+    fn a_soak_counts_its_seconds_with_errors_and_its_runs() {
+        // 3 s of 100 frames: the 140th and the 280th are lost, in the second and the third second.
+        let mut bed = Simulated::new(Device { lose_every: Some(140), ..Device::default() });
+        let mut plan = plan(SECOND_NS);
+        plan.times.soak_ns = 3 * SECOND_NS;
+        let found = soak(&mut bed, &plan, 100.0).unwrap().unwrap();
+        assert_eq!((found.point.sent, found.point.received), (300, 298));
+        assert_eq!((found.errored_seconds, found.loss_runs, found.longest_loss_run), (2, 2, 1));
+        assert_eq!(found.duration_ns, 3 * SECOND_NS);
+    }
+
+    #[test]
+    fn delay_is_that_of_every_frame_less_its_time_on_the_medium() {
+        // 50 us a frame in the device; 5 us a frame on the medium.
+        let device = Device { capacity_fps: 20_000, ..Device::default() };
+        let plan = plan(SECOND_NS / 10);
+        let found = latency(&mut Simulated::new(device), &plan, 1000.0, Some(5000)).unwrap();
+        let [store, cut] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((store.kind, cut.kind), (LatencyKind::StoreAndForward, LatencyKind::CutThrough));
+        assert_eq!((store.min_ns, cut.min_ns), (40_000, 45_000));
+        assert_eq!((store.max_ns, store.frames), (40_000, 300));
+        assert!((cut.mean_ns - 45_000.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,48 @@
+//! Whether frames come out of the device at all: a few slow ones before the first trial.
+//!
+//! A device or a link behind it that is too narrow for them (its MTU), or that leads elsewhere,
+//! drops all in silence; every test would find a device that forwards nothing. Left out: lengths of
+//! a mix that are lost while others come.
+
+use linerate_core::device::WhenLate;
+use linerate_core::record::{BenchPlan, BenchTest, Failure, Fault};
+
+use super::bed::{Ask, Ended, Length};
+use super::tester::Tester;
+
+/// Frames of a try, and how fast they go.
+const FRAMES: u64 = 16;
+const FPS: u64 = 1000;
+
+/// A device may ask for hardware addresses first.
+const TRIES: u64 = 3;
+
+/// Sends some frames and looks for them; what spoils a trial is left to the trials, which say it.
+pub(super) fn frames_come_out(tester: &mut Tester<'_, '_>, plan: &BenchPlan) -> Result<(), Ended> {
+    let ask = Ask { length: Length::Frames(FRAMES), ..Ask::new(BenchTest::Latency, Some(FPS), 0) };
+    for _ in 0..TRIES {
+        let outcome = tester.once(&ask, WhenLate::KeepSchedule)?;
+        let (sent, received) = outcome.totals();
+        if received > 0 || sent == 0 || outcome.trial.invalid.is_some() {
+            return Ok(());
+        }
+    }
+    Err(nothing_came(tester, plan).into())
+}
+
+fn nothing_came(tester: &Tester<'_, '_>, plan: &BenchPlan) -> Failure {
+    let ports = tester.ports.iter().map(|port| match &port.host {
+        Some(host) => format!("{} of {host}", port.name),
+        None => port.name.clone(),
+    });
+    let ports: Vec<String> = ports.collect();
+    let attempt = match &plan.frames.mix {
+        Some(_) => "find frames of a mix again at".to_owned(),
+        None => format!("find frames of {} bytes again at", plan.frames.size_bytes),
+    };
+    let reason = format!("none of {} came through the device", TRIES * FRAMES);
+    Failure::new(Fault::Unreachable, attempt, ports.join(", "), reason).advise(
+        "see that it forwards between these ports, and that its MTU and that of every link behind \
+         it allow this length",
+    )
+}

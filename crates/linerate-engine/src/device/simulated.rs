@@ -1,0 +1,435 @@
+//! A device in virtual time for tests of the tests: what was planted in it is what they have to
+//! find.
+
+use std::collections::VecDeque;
+
+use linerate_core::device::{
+    FrameLoad, Pace, Received, SendWatch, Sent, WatchRule, Watched, WhenLate,
+};
+use linerate_core::record::{
+    BenchFrames, BenchPlan, BenchTest, BenchTimes, BenchTrial, BenchWay, Invalid, TrialPort,
+};
+use linerate_core::theory::token_bucket::TokenBucket;
+
+use super::bed::{Ask, Bed, Ended, Learnt, Length, Outcome, Pattern, Way, What};
+use super::check::{self, Seen};
+use super::trial;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What is planted; the default forwards everything at once.
+#[derive(Clone, Debug)]
+pub(super) struct Device {
+    /// Frames per second that it can forward.
+    pub(super) capacity_fps: u64,
+    /// Frames that it holds, the one that goes out included.
+    pub(super) buffer: usize,
+    /// It loses each frame whose number, over all trials, is a multiple of this.
+    pub(super) lose_every: Option<u64>,
+    /// It forwards nothing from so many ns after a trial's first frame until then.
+    pub(super) outage: Option<(u64, u64)>,
+    /// It stands still at each multiple of the first for the second, ns.
+    pub(super) stall: Option<(u64, u64)>,
+    /// Frames of 64 bytes beyond any of them are dropped.
+    pub(super) policers: Vec<TokenBucket>,
+    /// Addresses that it remembers, and how many it learns in a second.
+    pub(super) table: (u32, u64),
+    /// Every so many frames to a free output is lost behind a full one.
+    pub(super) held_up_every: Option<u64>,
+}
+
+impl Default for Device {
+    fn default() -> Self {
+        Self {
+            capacity_fps: 1_000_000_000,
+            buffer: 1 << 20,
+            lose_every: None,
+            outage: None,
+            stall: None,
+            policers: Vec::new(),
+            table: (1000, 5000),
+            held_up_every: None,
+        }
+    }
+}
+
+/// How the tester is off its times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Late {
+    pub(super) seed: u64,
+    /// A frame leaves up to so many ns late.
+    pub(super) jitter_ns: u64,
+    /// Pauses of a length between these, after a time between those.
+    pub(super) pause_ns: (u64, u64),
+    pub(super) every_ns: (u64, u64),
+    /// The device stands still with the tester, and up to so long after it, at most twice as long
+    /// in all.
+    pub(super) skew_ns: u64,
+}
+
+impl Late {
+    /// A number from 0 to 2^64, one after the other (splitmix64, Steele et al. 2014).
+    fn next(&mut self) -> u64 {
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.seed;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn between(&mut self, (least, most): (u64, u64)) -> u64 {
+        least + self.next() % (most - least + 1)
+    }
+
+    /// Begins and ends of pauses until a time.
+    fn pauses(&mut self, until_ns: u64) -> Vec<(u64, u64)> {
+        let mut pauses = Vec::new();
+        let mut at = 0;
+        while self.every_ns.1 > 0 && at < until_ns {
+            at += self.between(self.every_ns);
+            let length = self.between(self.pause_ns);
+            pauses.push((at, at + length));
+            at += length;
+        }
+        pauses
+    }
+}
+
+/// When frames leave a generator that is off its times, as the real ones pace themselves.
+fn departures(load: &FrameLoad, late: &mut Late, pauses: &[(u64, u64)]) -> (Vec<u64>, Watched) {
+    /// What a generator takes for a frame at least.
+    const LEAST_NS: u64 = 250;
+    let Pace::Rate { frames_per_sec } = load.pace else { panic!("a rate") };
+    let rule = WatchRule::of(load, 1).expect("a rate");
+    let (step, part) = (SECOND_NS / frames_per_sec, SECOND_NS % frames_per_sec);
+    let (mut due, mut rest, mut free) = (0, 0, 0);
+    let mut watch = SendWatch::new(rule);
+    let mut pauses = pauses.iter().peekable();
+    let times = (0..load.frames).map(|number| {
+        let mut at = due.max(free) + late.between((0, late.jitter_ns));
+        while let Some((_, end)) = pauses.next_if(|(begin, _)| *begin <= at) {
+            at = at.max(*end);
+        }
+        let behind = at - due;
+        watch.leaves(number, at, behind);
+        if behind > 0 && behind >= load.when_late.moves_from_ns(rule.pause_ns) {
+            due = at;
+        }
+        due += step + (rest + part) / frames_per_sec;
+        rest = (rest + part) % frames_per_sec;
+        free = at + LEAST_NS;
+        at
+    });
+    let times = times.collect();
+    (times, watch.end())
+}
+
+/// A tester on such a device.
+#[derive(Debug)]
+pub(super) struct Simulated {
+    pub(super) device: Device,
+    /// What the tester can send.
+    pub(super) ceiling_fps: u64,
+    pub(super) ports: usize,
+    /// Of so many trials one is spoilt, and loses half of its frames.
+    pub(super) spoil_every: Option<usize>,
+    /// How it is off its times, if it is.
+    pub(super) late: Option<Late>,
+    /// Pauses of the device in the trial under way.
+    pub(super) standing: Vec<(u64, u64)>,
+    /// Loads of all trials.
+    pub(super) loads: Vec<Option<u64>>,
+    pub(super) now_ns: u64,
+    pub(super) frames: u64,
+    pub(super) known: Option<(Learnt, u32)>,
+}
+
+impl Simulated {
+    pub(super) fn new(device: Device) -> Self {
+        Self {
+            device,
+            ceiling_fps: 1_000_000,
+            ports: 2,
+            spoil_every: None,
+            late: None,
+            standing: Vec::new(),
+            loads: Vec::new(),
+            now_ns: 0,
+            frames: 0,
+            known: None,
+        }
+    }
+
+    /// When each frame of a port arrives at the device, ns from the first, and the number of the
+    /// first one after a drop of the load.
+    fn times(&self, ask: &Ask) -> (Vec<u64>, Option<u64>) {
+        let fps = ask.fps.unwrap_or(self.ceiling_fps).min(self.ceiling_fps);
+        let at = |number: u64, fps: u64| number * SECOND_NS / fps;
+        let within = |ns: u64, fps: u64| ns * fps / SECOND_NS;
+        match (ask.length, ask.drop_to) {
+            (Length::Frames(frames), _) => ((0..frames).map(|it| at(it, fps)).collect(), None),
+            (Length::Time(ns), None) => {
+                ((0..within(ns, fps)).map(|it| at(it, fps)).collect(), None)
+            }
+            (Length::Time(ns), Some((to, first_ns))) => {
+                let first = within(first_ns, fps);
+                let second = within(ns - first_ns, to);
+                let before = (0..first).map(|it| at(it, fps));
+                let after = (0..second).map(|it| first_ns + at(it, to));
+                (before.chain(after).collect(), Some(first))
+            }
+        }
+    }
+
+    /// When each frame leaves the device, if it does.
+    fn forward(&mut self, ask: &Ask, times: &[u64]) -> Vec<Option<u64>> {
+        let service_ns = SECOND_NS / self.device.capacity_fps;
+        let down = match ask.restart.as_ref().map(|it| (it.after_ns, &it.what)) {
+            Some((after_ns, What::Link(_, down_ns))) => Some((after_ns, after_ns + down_ns)),
+            _ => self.device.outage,
+        };
+        let mut policers = self.device.policers.clone();
+        let standing = self.standing.clone();
+        let mut standing_at = 0;
+        let mut waiting: VecDeque<u64> = VecDeque::new();
+        let mut forward = |at: u64| {
+            self.frames += 1;
+            let is_down = down.is_some_and(|(from, until)| (from..until).contains(&at));
+            if is_down
+                || self.device.lose_every.is_some_and(|every| self.frames.is_multiple_of(every))
+            {
+                return None;
+            }
+            if policers.iter_mut().any(|it| it.arrive(at, 64).is_some()) {
+                return None;
+            }
+            while waiting.front().is_some_and(|left| *left <= at) {
+                waiting.pop_front();
+            }
+            if waiting.len() >= self.device.buffer {
+                return None;
+            }
+            let mut from = waiting.back().map_or(at, |last| at.max(*last));
+            if let Some((every, length)) = self.device.stall {
+                let into = (self.now_ns + from) % every;
+                from += length.saturating_sub(into);
+            }
+            while let Some((begin, end)) = standing.get(standing_at) {
+                if from < *begin {
+                    break;
+                }
+                from = from.max(*end);
+                standing_at += 1;
+            }
+            waiting.push_back(from + service_ns);
+            Some(from + service_ns)
+        };
+        times.iter().map(|at| forward(*at)).collect()
+    }
+
+    /// What a switch does with frames to and from many addresses: where each of `count` came out.
+    fn switched(&mut self, ask: &Ask, count: u64) -> Vec<(usize, u64)> {
+        match ask.pattern.as_ref() {
+            Some(Pattern::Learning(learnt, to)) => {
+                let (room, rate) = self.device.table;
+                let learnable = u64::from(learnt.count) * rate / ask.fps.unwrap_or(1).max(1);
+                let learnable = u32::try_from(learnable).unwrap_or(u32::MAX);
+                self.known = Some((*learnt, learnt.count.min(room).min(learnable)));
+                vec![(*to, count)]
+            }
+            Some(Pattern::Learnt(learnt)) => {
+                let known = self.known.filter(|(it, _)| it == learnt).map_or(0, |(_, known)| known);
+                vec![(1, count), (2, u64::from(learnt.count - known))]
+            }
+            Some(Pattern::Towards(_)) | None => vec![(1, count)],
+        }
+    }
+
+    fn towards(&self, outputs: &[usize], sent: u64) -> Vec<(usize, u64)> {
+        let [free, full] = *outputs else { return vec![(outputs[0], sent)] };
+        let to_free = sent.div_ceil(2);
+        let held_up = self.device.held_up_every.map_or(0, |every| to_free / every);
+        vec![(free, to_free - held_up), (full, sent / 2)]
+    }
+
+    fn way(&mut self, sender: usize, ask: &Ask, when_late: WhenLate) -> Way {
+        let (mut times, drop_at) = self.times(ask);
+        let mut watched = Watched::default();
+        self.standing.clear();
+        if let (Some(mut late), Some(fps), None) = (self.late, ask.fps, ask.drop_to) {
+            let pace = Pace::Rate { frames_per_sec: fps.min(self.ceiling_fps) };
+            let frames = times.len() as u64;
+            let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
+            let pauses = late.pauses(4 * times.last().copied().unwrap_or(0) + SECOND_NS);
+            (times, watched) = departures(&load, &mut late, &pauses);
+            if late.skew_ns > 0 {
+                let skewed = |&(begin, end): &(u64, u64)| {
+                    (begin, end + late.between((0, late.skew_ns.min(end - begin))))
+                };
+                self.standing = pauses.iter().map(skewed).collect();
+            }
+            self.late = Some(late);
+        }
+        let left = self.forward(ask, &times);
+        let sent = Sent {
+            frames: times.len() as u64,
+            first_ns: self.now_ns,
+            last_ns: self.now_ns + times.last().copied().unwrap_or(0),
+            watched,
+            ..Sent::default()
+        };
+        let mut received = received(&times, &left, self.now_ns);
+        if self.spoil_every.is_some_and(|every| self.loads.len().is_multiple_of(every)) {
+            received.frames /= 2;
+        }
+        let received = match &ask.pattern {
+            None => vec![(1, received)],
+            Some(pattern) => {
+                let counts = match pattern {
+                    Pattern::Towards(outputs) => self.towards(&outputs[sender], sent.frames),
+                    _ => self.switched(ask, received.frames),
+                };
+                let counted = |frames| Received { frames, ..Received::default() };
+                counts.into_iter().map(|(port, frames)| (port, counted(frames))).collect()
+            }
+        };
+        let arrivals = if ask.arrivals { left } else { Vec::new() };
+        Way { sent, received, drop_at, arrivals }
+    }
+}
+
+/// A counter's figures of frames sent at `times` that left the device at `left`.
+fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> Received {
+    let mut all = Received { duplicates: Some(0), ..Received::default() };
+    let mut last: Option<(usize, u64)> = None;
+    for (number, (at, left)) in times.iter().zip(left).enumerate() {
+        let Some(left) = left else { continue };
+        let missing = last.map_or(number, |(former, _)| number - former - 1) as u64;
+        all.loss_runs += u64::from(missing > 0);
+        all.longest_loss_run = all.longest_loss_run.max(missing);
+        if let Some((_, former)) = last {
+            all.gap.max_ns = all.gap.max_ns.max(left - former);
+        }
+        let delay = left - at;
+        all.latency.min_ns = if all.frames == 0 { delay } else { all.latency.min_ns.min(delay) };
+        all.latency.max_ns = all.latency.max_ns.max(delay);
+        all.latency.sum_ns += delay;
+        all.latency.bins.record(delay);
+        all.frames += 1;
+        all.last_ns = now_ns + left;
+        last = Some((number, *left));
+    }
+    all
+}
+
+impl Simulated {
+    fn once(&mut self, ask: &Ask, when_late: WhenLate) -> Outcome {
+        self.loads.push(ask.fps);
+        let senders = ask.senders.clone().unwrap_or_else(|| vec![0]);
+        // Times of arrival are kept where frames are lost while the tester is away.
+        let told = Ask { arrivals: ask.arrivals || self.late.is_some(), ..ask.clone() };
+        let way = |sender: &usize| self.way(*sender, &told, when_late);
+        let ways: Vec<Way> = senders.iter().map(way).collect();
+        let is_output = |at: usize| ask.outputs.as_ref().is_none_or(|it| it.contains(&at));
+        let port = |(port, way): (&usize, &Way)| {
+            let came = || way.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
+            let watched = &way.sent.watched;
+            let mut found = TrialPort {
+                port: *port as u8,
+                sent: way.sent.frames,
+                offered_fps: way.sent.frames_per_sec().unwrap_or(0.0),
+                received: came().map(|it| it.frames).sum(),
+                loss_runs: came().map(|it| it.loss_runs).sum(),
+                could_lose: watched.could_lose,
+                away_ns: watched.away_ns,
+                steady_ns: watched.steady_ns,
+                steady_fps: watched.steady_fps(),
+                ..TrialPort::default()
+            };
+            if let Some(fps) = ask.fps {
+                let came: Vec<bool> = way.arrivals.iter().map(Option::is_some).collect();
+                found.lost_explained = watched.explained(&came, fps as f64, true);
+                if watched.tells_each_of(way.sent.frames) {
+                    found.could_lose = 0;
+                }
+            }
+            if when_late == WhenLate::KeepSchedule {
+                found.steady_ns = way.sent.last_ns - way.sent.first_ns;
+                found.steady_fps = way.sent.frames_per_sec();
+            }
+            found
+        };
+        let is_spoilt =
+            self.spoil_every.is_some_and(|every| self.loads.len().is_multiple_of(every));
+        let mut trial = BenchTrial {
+            test: ask.test,
+            at_ns: self.now_ns,
+            duration_ns: if let Length::Time(ns) = ask.length { ns } else { 0 },
+            intended_fps: ask.fps.map(|fps| fps as f64),
+            ports: senders.iter().zip(&ways).map(port).collect(),
+            stolen_ns: None,
+            pause_frames: None,
+            invalid: is_spoilt.then(|| Invalid::CounterDrops { detail: "a full ring".to_owned() }),
+            why: ask.why.clone(),
+        };
+        if self.late.is_some() && !is_spoilt {
+            let seen = Seen { before: &[], after: &[], counted: &[] };
+            let expected = ask.fps.map(|_| trial.ports[0].sent);
+            let invalid = check::invalid(&trial, &seen, expected);
+            trial.invalid = invalid.filter(|it| !ask.excuses(it));
+        }
+        let mut ways = ways;
+        if when_late == WhenLate::KeepSchedule && ask.test == BenchTest::Throughput {
+            ways.iter_mut().for_each(|way| way.sent.watched.pauses.clear());
+        }
+        // A rest of a second lets every queue run empty.
+        self.now_ns += ways[0].sent.last_ns - ways[0].sent.first_ns + SECOND_NS;
+        Outcome { trial, ways }
+    }
+}
+
+impl Bed for Simulated {
+    fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
+        if self.late.is_none() {
+            return Ok(self.once(ask, WhenLate::KeepSchedule));
+        }
+        trial::repeated(ask, |when_late| Ok(self.once(ask, when_late)))
+    }
+
+    fn tell(&mut self, _: &str) {}
+
+    fn restart(&mut self, _: &What) -> Result<(), Ended> {
+        self.known = None;
+        Ok(())
+    }
+
+    fn ports(&self) -> Vec<String> {
+        (0..self.ports).map(|port| format!("eth{port}")).collect()
+    }
+}
+
+/// A plan with trials of this length.
+pub(super) fn plan(trial_ns: u64) -> BenchPlan {
+    BenchPlan {
+        ports: Vec::new(),
+        frames: BenchFrames::default(),
+        way: BenchWay::Single,
+        tests: vec![BenchTest::Throughput],
+        goals: Vec::new(),
+        times: BenchTimes {
+            trial_ns,
+            latency_ns: trial_ns,
+            repetitions: 3,
+            ..BenchTimes::default()
+        },
+        generator: None,
+        counter: None,
+        line: None,
+        frames_per_sec_max: None,
+        filters: None,
+        contract: None,
+        cell_contract: None,
+        reset_command: None,
+        seed: 1,
+    }
+}

@@ -1,0 +1,281 @@
+//! The tester: its ports with generators and counters, opened as planned.
+
+use linerate_core::device::{Foreign, Sent};
+use linerate_core::record::{
+    BenchFrames, BenchPlan, BenchTimes, BenchTrial, CounterKind, Failure, Fault, GeneratorKind,
+    PortFacts,
+};
+use linerate_core::time::MonoTime;
+use linerate_sys::clock::monotonic;
+use linerate_sys::sched;
+use linerate_sys::xdp::{Expected, StreamExpected};
+
+use super::bed::{Ended, Pattern, Way};
+use super::check::PortNow;
+use super::frames::{self, Station, Stock};
+use super::places::Places;
+use super::port::Port;
+use crate::context::Context;
+
+/// Frames of a number that is remembered; a flood has no number.
+const REMEMBERED: u64 = 1 << 28;
+
+/// Foreign frames and own drops of each port's counter.
+type Beside = Vec<(Foreign, u64)>;
+
+/// The tester, ready for trials.
+pub(super) struct Tester<'a, 'b> {
+    pub places: &'a dyn Places,
+    pub context: &'a mut Context<'b>,
+    pub ports: Vec<Port>,
+    /// Ports that send in a trial, unless it says otherwise.
+    pub senders: Vec<usize>,
+    pub times: BenchTimes,
+    pub frames: BenchFrames,
+    pub began: MonoTime,
+    /// The upper half is the same in all trials of this tester.
+    pub trial_number: u32,
+    pub trials: Vec<BenchTrial>,
+    pub generator: GeneratorKind,
+    pub counter: CounterKind,
+    /// Mixes of the ports' templates.
+    pub mixes: Vec<Vec<u8>>,
+    /// Shortest and longest frame without FCS.
+    pub lengths: (usize, usize),
+    /// Which frames the generators have, where they are not the plan's.
+    pub loaded: Option<Pattern>,
+}
+
+impl<'a, 'b> Tester<'a, 'b> {
+    /// Opens all ports. Nothing is sent but questions for hardware addresses.
+    pub(super) fn open(
+        plan: &BenchPlan,
+        places: &'a dyn Places,
+        context: &'a mut Context<'b>,
+    ) -> Result<Self, Failure> {
+        let opened = plan.ports.iter().enumerate();
+        let opened = opened.map(|(number, port)| Port::open(places, port, number));
+        let mut ports: Vec<Port> = opened.collect::<Result<_, _>>()?;
+        check_mtu(&plan.frames, &ports)?;
+        let counters = plan.counter.map_or_else(|| COUNTERS.to_vec(), |kind| vec![kind]);
+        let mut counter = CounterKind::Xdp;
+        for port in &mut ports {
+            counter = port.count_by(places, &counters)?;
+            port.answer(places, &plan.frames)?;
+        }
+        let senders = (0..plan.way.senders(ports.len())).collect();
+        let mut tester = Self {
+            places,
+            context,
+            ports,
+            senders,
+            times: plan.times.clone(),
+            frames: plan.frames.clone(),
+            began: monotonic(),
+            trial_number: (plan.seed as u32) << 16,
+            trials: Vec::new(),
+            generator: GeneratorKind::Packet,
+            counter,
+            mixes: Vec::new(),
+            lengths: (0, 0),
+            loaded: None,
+        };
+        tester.open_generators(plan.generator)?;
+        places.trials_begin(tester.trial_number);
+        Ok(tester)
+    }
+
+    fn open_generators(&mut self, kind: Option<GeneratorKind>) -> Result<(), Failure> {
+        let kinds = kind.map_or_else(|| GENERATORS.to_vec(), |kind| vec![kind]);
+        let stations: Vec<Station> = self.ports.iter().map(|port| port.station.clone()).collect();
+        for at in 0..self.ports.len() {
+            let stock = self.stock_of(at, &stations)?;
+            let cpu = cpu_of(at, self.senders.len());
+            self.generator = self.ports[at].send_by(self.places, &kinds, &stock, cpu)?;
+            self.take_stock(at, stock);
+        }
+        Ok(())
+    }
+
+    fn take_stock(&mut self, at: usize, stock: Stock) {
+        if self.mixes.len() <= at {
+            self.mixes.resize(at + 1, Vec::new());
+        }
+        self.mixes[at] = stock.mix;
+        let (shortest, longest) = stock.lengths;
+        let (least, most) = self.lengths;
+        self.lengths = (if least == 0 { shortest } else { least.min(shortest) }, most.max(longest));
+    }
+
+    /// Gives the senders of a trial its frames: the plan's own, or those of a pattern.
+    pub(super) fn load(
+        &mut self,
+        pattern: Option<&Pattern>,
+        senders: &[usize],
+    ) -> Result<(), Failure> {
+        if self.loaded.as_ref() == pattern {
+            return Ok(());
+        }
+        let stations: Vec<Station> = self.ports.iter().map(|port| port.station.clone()).collect();
+        for at in 0..self.ports.len() {
+            // A pattern is for the senders alone; the plan's own frames are given back to all.
+            if pattern.is_some() && !senders.contains(&at) {
+                continue;
+            }
+            let stock = match pattern {
+                None => self.stock_of(at, &stations)?,
+                Some(pattern) => patterned(&self.frames, pattern, at, &stations)?,
+            };
+            let cpu = cpu_of(at, senders.len());
+            self.ports[at].load(self.places, self.generator, &stock, cpu)?;
+            self.take_stock(at, stock);
+        }
+        self.loaded = pattern.cloned();
+        Ok(())
+    }
+
+    /// What a port sends: to the next of two, to every other in a mesh.
+    fn stock_of(&self, at: usize, stations: &[Station]) -> Result<Stock, Failure> {
+        let others: Vec<&Station> = if self.senders.len() > 2 {
+            stations.iter().enumerate().filter(|(other, _)| *other != at).map(|it| it.1).collect()
+        } else {
+            vec![&stations[usize::from(at == 0)]]
+        };
+        frames::stock(&self.frames, &stations[at], &others)
+    }
+
+    /// All counters at 0 for a trial.
+    pub(super) fn counters_begin(&mut self, frames: u64) -> Result<(), Failure> {
+        let frames = frames.min(REMEMBERED);
+        let streams: Vec<u8> = self.ports.iter().map(|port| port.stream).collect();
+        for port in &mut self.ports {
+            let others = streams.iter().filter(|stream| **stream != port.stream);
+            let expected = Expected {
+                trial: self.trial_number,
+                streams: others.map(|&stream| StreamExpected { stream, frames }).collect(),
+                own_streams: vec![port.stream],
+                shortest: self.lengths.0,
+                longest: self.lengths.1,
+            };
+            port.begin(&expected)?;
+        }
+        Ok(())
+    }
+
+    /// Every link is up.
+    pub(super) fn links_are_up(&mut self) -> Result<Vec<PortNow>, Failure> {
+        let now = self.facts_now()?;
+        match now.iter().find(|port| !port.running) {
+            None => Ok(now),
+            Some(port) => Err(Failure::new(
+                Fault::Unreachable,
+                "send frames on",
+                &port.name,
+                "its link is down",
+            )
+            .advise("see that the cable is in and the device is on")),
+        }
+    }
+
+    /// The interfaces as they are now.
+    pub(super) fn facts_now(&self) -> Result<Vec<PortNow>, Failure> {
+        self.ports.iter().map(|port| port.now(self.places)).collect()
+    }
+
+    /// Bridges and neighbours learn where the ports are.
+    pub(super) fn learn(&self) -> Result<(), Failure> {
+        self.ports.iter().try_for_each(Port::learn)
+    }
+
+    /// What each port's counter saw beside the trial's frames, and what it dropped itself; and the
+    /// counts of the senders' frames.
+    pub(super) fn read_ways(
+        &mut self,
+        senders: &[usize],
+        sent: Vec<Sent>,
+        arrivals: bool,
+    ) -> Result<(Vec<Way>, Beside), Ended> {
+        let mut ways: Vec<Way> =
+            sent.into_iter().map(|sent| Way { sent, ..Way::default() }).collect();
+        let mut beside = Vec::new();
+        for at in 0..self.ports.len() {
+            let counted = self.ports[at].read()?;
+            beside.push((counted.foreign, counted.dropped));
+            for (stream, received) in counted.streams {
+                let Some(way) = senders.iter().position(|it| *it == usize::from(stream)) else {
+                    continue;
+                };
+                // What was lost while the sender was away is told from the rest by its numbers.
+                let lost = ways[way].sent.frames > received.frames;
+                let watched = &ways[way].sent.watched;
+                let look = arrivals || lost && (watched.could_lose, watched.away_ns) != (0, 0);
+                if look && received.frames > 0 {
+                    let came = self.ports[at].arrivals(stream)?;
+                    join_arrivals(&mut ways[way].arrivals, came);
+                }
+                ways[way].received.push((at, received));
+            }
+        }
+        Ok((ways, beside))
+    }
+
+    /// What was true of each port.
+    pub(super) fn port_facts(&self) -> Vec<PortFacts> {
+        self.ports.iter().map(|port| port.facts.clone()).collect()
+    }
+}
+
+/// Frames of one sender may come out at several ports, each at one of them.
+fn join_arrivals(all: &mut Vec<Option<u64>>, came: Vec<Option<u64>>) {
+    if all.is_empty() {
+        *all = came;
+    } else {
+        all.iter_mut().zip(came).for_each(|(one, other)| *one = one.or(other));
+    }
+}
+
+/// Generators share the first processors; the others are left to the device.
+fn cpu_of(at: usize, senders: usize) -> Option<u32> {
+    let cores = sched::cores();
+    let own = cores.get(at.min(cores.len().saturating_sub(1))).copied();
+    if senders > 1 { own } else { cores.first().copied() }
+}
+
+/// Frames of a port in a pattern.
+fn patterned(
+    frames: &BenchFrames,
+    pattern: &Pattern,
+    at: usize,
+    stations: &[Station],
+) -> Result<Stock, Failure> {
+    match pattern {
+        Pattern::Learning(learnt, to) => frames::learning(frames, *learnt, &stations[*to]),
+        Pattern::Learnt(learnt) => frames::learnt(frames, *learnt, &stations[at]),
+        Pattern::Towards(outputs) => {
+            let others = outputs.get(at).into_iter().flatten();
+            let others: Vec<&Station> = others.map(|other| &stations[*other]).collect();
+            frames::stock(frames, &stations[at], &others)
+        }
+    }
+}
+
+const COUNTERS: [CounterKind; 2] = [CounterKind::Xdp, CounterKind::Packet];
+const GENERATORS: [GeneratorKind; 3] =
+    [GeneratorKind::Live, GeneratorKind::Xdp, GeneratorKind::Packet];
+
+/// Header of Ethernet and FCS, which the MTU does not count; and a VLAN tag.
+const ETHERNET_BYTES: u32 = 18;
+const TAG_BYTES: u32 = 4;
+
+fn check_mtu(plan: &BenchFrames, ports: &[Port]) -> Result<(), Failure> {
+    let tags = u32::try_from(plan.vlans.len()).unwrap_or(0) * TAG_BYTES;
+    let longest = frames::longest_bytes(plan)?;
+    let needed = longest.saturating_sub(ETHERNET_BYTES + tags);
+    let Some(port) = ports.iter().find(|port| port.facts.mtu_bytes < needed) else {
+        return Ok(());
+    };
+    let reason = format!("frames of {longest} bytes need an MTU of {needed}");
+    let object = format!("{}, whose MTU is {}", port.name, port.facts.mtu_bytes);
+    Err(Failure::new(Fault::Usage, "send frames on", object, reason)
+        .advise("raise the MTU, on the device too, or leave this length out"))
+}

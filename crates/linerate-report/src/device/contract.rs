@@ -1,0 +1,80 @@
+//! The policer or shaper of one record: each parameter as ordered and as found, then the steps.
+
+use linerate_core::device::policer::{Compared, Holds};
+use linerate_core::record::{BenchPlan, BenchResult, ContractFound};
+
+use super::single::{loads, titled};
+use super::words;
+use crate::number;
+use crate::study::sections::Section;
+use crate::table::Table;
+
+/// What was found, beside what was ordered where something was.
+pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractFound) -> Section {
+    let mut notes = Vec::new();
+    let bytes = |bytes: f64| format!("{bytes:.0} bytes");
+    let [mut rate, mut burst] = [String::new(), String::new()];
+    // The table of parameters has the order where there is one.
+    if let Some(ordered) = plan.contract.as_ref().filter(|_| found.compared.is_empty()) {
+        rate = format!(", ordered {}", ordered.cir);
+        burst = format!(", ordered {}", bytes(ordered.cbs_bytes as f64));
+    }
+    let (named, of) = match &plan.cell_contract {
+        Some(_) => ("sustained", "cells are frames of one length"),
+        None => ("committed", ""),
+    };
+    match &found.cir_bps {
+        Some(cir) => {
+            notes.push(format!("{named} rate {}{rate}", words::found(cir, number::rate)));
+        }
+        None if plan.cell_contract.is_some() => notes.push("no sustained rule was found".into()),
+        None => notes.push("nothing was ever dropped: no policer was found".to_owned()),
+    }
+    let cbs = found.cbs_bytes.as_ref();
+    notes.extend(cbs.map(|cbs| format!("{named} burst {}{burst}", words::found(cbs, bytes))));
+    notes.extend(Some(of).filter(|of| !of.is_empty()).map(str::to_owned));
+    notes.extend(found.as_ordered.map(|yes| {
+        if yes { "as ordered, within the intervals" } else { "not as ordered" }.to_owned()
+    }));
+    notes.extend(found.findings.iter().cloned());
+    let mut tables = parameters(&found.compared).into_iter().collect::<Vec<_>>();
+    tables.extend(loads("", &found.steps, plan, result).into_iter().flat_map(|it| it.tables));
+    titled("Traffic contract", tables, notes)
+}
+
+/// A row a parameter.
+fn parameters(compared: &[Compared]) -> Option<Table> {
+    if compared.is_empty() {
+        return None;
+    }
+    let head = ["parameter", "ordered", "found", "from", "to", "verdict"];
+    let mut table = Table::new(head);
+    for each in compared {
+        let show = |value: f64| shown(value, &each.unit);
+        let verdict = match each.holds {
+            Holds::Kept => "as ordered",
+            Holds::Less => "less",
+            Holds::More => "more",
+        };
+        table.row([
+            each.parameter.to_uppercase(),
+            show(each.ordered),
+            show(each.found),
+            show(each.low),
+            show(each.high),
+            verdict.to_owned(),
+        ]);
+    }
+    Some(table)
+}
+
+fn shown(value: f64, unit: &str) -> String {
+    let digits = |value: f64| number::trimmed(&number::significant(value, 5)).to_owned();
+    match unit {
+        "bit/s" => number::rate(value),
+        "s" => words::time(value * 1e9),
+        "cells" => format!("{value:.0} cells"),
+        "bytes" => format!("{value:.0} bytes"),
+        other => format!("{} {other}", digits(value)),
+    }
+}

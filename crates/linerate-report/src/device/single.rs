@@ -1,0 +1,456 @@
+//! The sections of one record: what was found with frames of one length. Text, Markdown and pages
+//! show the same.
+//!
+//! Percentages of a theoretical rate are only where a medium gives one.
+
+use linerate_core::device::buffer::holds_one_of_near;
+use linerate_core::device::curve::{Overload, OverloadKind};
+use linerate_core::device::latency::Repeated;
+use linerate_core::record::{
+    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, LoadPoint, Recovery, Reset,
+    Soak, Tester,
+};
+use linerate_core::stats::median;
+
+use super::blocking::blocking;
+use super::contract::contract;
+use super::{limit, words};
+use crate::number::{self, or_dash};
+use crate::study::sections::Section;
+use crate::table::Table;
+
+/// Reasons of trials that do not count, told at most.
+const REASONS_MAX: usize = 12;
+
+/// The tester, the medium and the ports: a line each, for the head of a report.
+pub(crate) fn facts(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
+    let mut out = Vec::new();
+    match &result.tester {
+        Some(tester) => out.extend(of_tester(tester)),
+        None => out.push("tester: not measured by itself".to_owned()),
+    }
+    out.push(match result.theoretical_fps {
+        Some(fps) => format!("medium: {} frames/s in theory", words::frames(fps)),
+        None => "medium: none (virtual links), so there is no theoretical rate".to_owned(),
+    });
+    out.extend(plan.filters.map(|filters| format!("filters in the device: {filters}")));
+    for port in &result.ports {
+        let mut line = format!("port {}: MTU {}", port.interface, port.mtu_bytes);
+        let known = [port.driver.clone(), port.speed_bps.map(|bps| number::rate(bps as f64))];
+        known.into_iter().flatten().for_each(|it| line.push_str(&format!(", {it}")));
+        port.notes.iter().for_each(|note| line.push_str(&format!("; {note}")));
+        out.push(line);
+    }
+    out
+}
+
+fn of_tester(tester: &Tester) -> Vec<String> {
+    let over = if tester.over_own_cable { "a cable of its own" } else { "the ports themselves" };
+    let mut own = format!("tester alone: {} frames/s", words::frames(tester.frames_per_sec));
+    let latency = tester.latency_p50_ns.map(|ns| format!(", median delay {}", words::time(ns)));
+    own.push_str(&format!("{} over {over}", latency.unwrap_or_default()));
+    let error = tester.rate_error.map(|error| format!("; rate off by {error:.1e} of it"));
+    let late = tester.late_share.map(|late| format!(", {} late", words::loss(late)));
+    own.extend(error.into_iter().chain(late));
+    let how = format!(
+        "tester: sends by {}, counts by {}",
+        words::generator(tester.generator),
+        words::counter(tester.counter)
+    );
+    vec![how, own]
+}
+
+/// All that was found, in the order of the standards' tests.
+pub(crate) fn sections(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
+    let mut out = Vec::new();
+    out.extend(throughput(plan, result));
+    out.extend(flood(plan, result));
+    out.extend(loads("Loss by load", &result.loss_curve, plan, result));
+    out.extend(latency(result));
+    out.extend(result.back_to_back.as_ref().map(back_to_back));
+    out.extend(result.recovery.as_ref().map(recovery));
+    out.extend(result.reset.as_ref().map(reset));
+    let overload = loads("Overload", &result.overload, plan, result);
+    out.extend(overload.map(|section| with_verdict(section, result.overloaded.as_ref())));
+    out.extend(further(plan, result));
+    out.extend(invalid(&result.trials));
+    out
+}
+
+/// What is told in lines and not in tables of several lengths.
+pub(crate) fn further(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
+    let mut out = Vec::new();
+    out.extend(result.caching.as_ref().map(caching));
+    out.extend(result.blocking.as_ref().map(|free| blocking(free, result.congestion.as_ref())));
+    out.extend(result.soak.as_ref().map(soak));
+    out.extend(result.contract.as_ref().map(|found| contract(plan, result, found)));
+    out
+}
+
+pub(super) fn titled(title: &str, tables: Vec<Table>, notes: Vec<String>) -> Section {
+    Section { title: title.to_owned(), tables, notes, ..Section::default() }
+}
+
+/// A row a goal.
+fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
+    if result.goals.is_empty() {
+        return None;
+    }
+    let mut head = vec!["goal", "throughput\nframes/s"];
+    head.extend(result.theoretical_fps.map(|_| "of\ntheoretical"));
+    head.extend(result.tester.as_ref().map(|_| "of tester's\nown"));
+    head.extend(["lower\nbound", "upper\nbound", "trials", "time", "loss\nbelow"]);
+    let mut table = Table::new(head);
+    for goal in &result.goals {
+        let fps = goal.throughput_fps();
+        let mark = if goal.tester_limited { "*" } else { "" };
+        let share = |of: f64| or_dash(fps, |fps| words::share(fps / of));
+        let mut row = vec![goal.goal.clone(), format!("{}{mark}", or_dash(fps, words::frames))];
+        row.extend(result.theoretical_fps.map(share));
+        row.extend(result.tester.as_ref().map(|tester| share(tester.frames_per_sec)));
+        row.extend([
+            or_dash(goal.lower_fps, words::frames),
+            or_dash(goal.upper_fps, words::frames),
+            goal.trials.to_string(),
+            number::seconds(goal.spent_ns as f64),
+            or_dash(goal.loss_ratio_below, |ratio| format!("{ratio:.1e}")),
+        ]);
+        table.row(row);
+    }
+    Some(titled("Throughput", vec![table], throughput_notes(plan, result)))
+}
+
+fn throughput_notes(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
+    let mut notes = Vec::new();
+    if words::senders(plan) > 1 {
+        notes.push("rates are those of each sending port, all of them sending".to_owned());
+    }
+    if result.goals.iter().any(|goal| goal.tester_limited) {
+        notes.push(
+            "*: tester-limited, within 10 % of what the tester itself can do; the device may do \
+             more"
+                .to_owned(),
+        );
+    }
+    if result.goals.iter().any(|goal| goal.loss_ratio_below.is_some()) {
+        notes.push(
+            "loss below: n frames without a loss bound its ratio by 3/n with 95 %".to_owned(),
+        );
+    }
+    notes.extend(stalls(result));
+    notes.extend(result.goals.iter().filter_map(held));
+    notes.extend(result.goals.iter().filter_map(scattered));
+    let without = |goal: &&GoalFound| goal.throughput_fps().is_none();
+    notes.extend(result.goals.iter().filter(without).map(unreached));
+    notes
+}
+
+/// What short trials would have counted as rate.
+fn held(goal: &GoalFound) -> Option<String> {
+    let frames = goal.held_frames?;
+    let (fps, lower) = goal.throughput_fps().zip(goal.lower_fps)?;
+    if holds_one_of_near(frames, lower) {
+        return Some(format!(
+            "{}: the device has no room for a second frame: above {} frames/s it loses every other \
+             one; below, from {} frames/s on, those that the tester's own times bring too near to \
+             each other",
+            goal.goal,
+            words::frames(fps),
+            words::frames(lower)
+        ));
+    }
+    Some(format!(
+        "{}: the device holds {frames:.0} frames before it loses one; what they make of these \
+         trials is taken off",
+        goal.goal
+    ))
+}
+
+/// What ends a goal where the rate does not.
+fn scattered(goal: &GoalFound) -> Option<String> {
+    let found = goal.scattered?;
+    Some(format!(
+        "{}: ended by single lost frames, {:.1e} of all (95 %: {:.1e} to {:.1e}) at every load up \
+         to {} frames/s, and not by what the device can forward",
+        goal.goal,
+        found.loss_ratio,
+        found.low,
+        found.high,
+        words::frames(found.up_to_fps)
+    ))
+}
+
+/// Why strict is below typical.
+fn stalls(result: &BenchResult) -> Option<String> {
+    let show = |value: f64| number::trimmed(&number::significant(value, 3)).to_owned();
+    let often = result.stalls_per_sec.as_ref().map(|it| words::found(it, show));
+    match (limit::stalls_part(result), often) {
+        (Some((strict, typical)), often) => Some(format!(
+            "strict is {} of typical: frames are lost below the typical load{}",
+            number::percent(strict / typical),
+            often.map_or_else(String::new, |often| format!(" {often} times a second"))
+        )),
+        (None, Some(often)) => {
+            Some(format!("frames are lost below the typical load {often} times a second"))
+        }
+        (None, None) => None,
+    }
+}
+
+fn unreached(goal: &GoalFound) -> String {
+    if let Some(reason) = &goal.unfinished {
+        return format!("{}: no result: {reason}", goal.goal);
+    }
+    match goal.upper_fps {
+        Some(upper) => format!(
+            "{}: not reached at any load tried, the least {} frames/s",
+            goal.goal,
+            words::frames(upper)
+        ),
+        None => format!("{}: no load was decided", goal.goal),
+    }
+}
+
+fn flood(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
+    let points = std::slice::from_ref(result.flood.as_ref()?);
+    loads("Flood (all that the tester sends)", points, plan, result)
+}
+
+/// A row a load: what was asked, what was sent, what came out.
+pub(super) fn loads(
+    title: &str,
+    points: &[LoadPoint],
+    plan: &BenchPlan,
+    result: &BenchResult,
+) -> Option<Section> {
+    if points.is_empty() {
+        return None;
+    }
+    let line = result.theoretical_fps.map(|fps| fps * words::senders(plan) as f64);
+    let mut head = vec!["intended", "offered", "forwarded", "loss", "frames\nsent", "lost"];
+    if line.is_some() {
+        head.insert(2, "of\ntheoretical");
+    }
+    let mut table = Table::new(head);
+    for point in points {
+        let mut row = vec![
+            point.intended_fps.map_or_else(|| "all".to_owned(), words::frames),
+            words::frames(point.offered_fps),
+            words::frames(point.forwarded_fps),
+            words::loss(point.loss_ratio),
+            point.sent.to_string(),
+            point.sent.saturating_sub(point.received).to_string(),
+        ];
+        if let Some(line) = line {
+            row.insert(2, words::share(point.offered_fps / line));
+        }
+        table.row(row);
+    }
+    let notes = match words::senders(plan) {
+        0 | 1 => vec![],
+        ports => vec![format!("frames/s of all {ports} sending ports together")],
+    };
+    Some(titled(title, vec![table], notes))
+}
+
+/// What becomes of a device beyond its throughput.
+fn with_verdict(mut section: Section, found: Option<&Overload>) -> Section {
+    section.notes.extend(found.map(|found| {
+        let kind = match found.kind {
+            OverloadKind::Holds => "it holds",
+            OverloadKind::Sags => "it sags",
+            OverloadKind::Collapses => "it collapses (receive livelock)",
+        };
+        format!(
+            "at the largest load, {} frames/s, {} of the best rate is left: {kind}",
+            words::frames(found.largest_offered_fps),
+            words::share(found.kept)
+        )
+    }));
+    section
+}
+
+/// A row a load, the tester alone below.
+fn latency(result: &BenchResult) -> Option<Section> {
+    let first = result.latency.first()?;
+    let head = ["load\nframes/s", "min", "p50", "p90", "p99", "p99.9", "max", "PDV"];
+    let mut table = Table::new(head).dropping(&[3]);
+    result.latency.iter().for_each(|found| table.row(words::latency_row(found)));
+    let own = result.tester.as_ref().and_then(|tester| tester.latency_p50_ns);
+    if let Some(own) = own {
+        let dash = || number::NONE.to_owned();
+        let mut row = vec!["tester alone".to_owned(), dash(), words::micros(own)];
+        row.extend((0..5).map(|_| dash()));
+        table.row(row);
+    }
+    let mut notes = vec![
+        format!("\u{b5}s, every one of {} frames: {}", first.frames, words::latency(first.kind)),
+        "the tester's own delay is in the device's and was not taken off".to_owned(),
+    ];
+    notes.extend(first.p50_range_ns.map(|(low, high)| {
+        let [low, high] = [low, high].map(words::micros);
+        format!("medians of the repetitions: {low} to {high} \u{b5}s")
+    }));
+    notes.extend(first.repeated.map(|each| {
+        let of = |figure: Repeated| words::micros(figure.median_ns);
+        let (typical, worst, pdv) = (of(each.typical), of(each.worst), of(each.pdv));
+        let few =
+            if each.is_complete { "" } else { ", of which RFC 8219 asks for 20 of 500 frames" };
+        format!(
+            "median of {} repetitions{few}: typical {typical}, worst case {worst}, PDV {pdv} \
+             \u{b5}s (RFC 8219)",
+            each.repeats
+        )
+    }));
+    Some(titled("Latency", vec![table], notes))
+}
+
+/// A burst length, which is a mean and need not be whole.
+pub(crate) fn burst(frames: f64) -> String {
+    number::trimmed(&format!("{frames:.1}")).to_owned()
+}
+
+fn back_to_back(found: &BackToBack) -> Section {
+    let head = ["bursts", "mean", "min", "max", "std dev", "searches"];
+    let mut table = Table::new(head);
+    table.row([
+        "frames".to_owned(),
+        burst(found.mean_frames),
+        found.min_frames.to_string(),
+        found.max_frames.to_string(),
+        burst(found.stddev_frames),
+        found.runs.len().to_string(),
+    ]);
+    let mut notes = Vec::new();
+    if found.unbounded {
+        notes.push("no burst that was tried lost a frame: there is no upper bound".to_owned());
+    }
+    let mut line = format!(
+        "sent at {} frames/s: implied buffer time {}",
+        words::frames(found.burst_fps),
+        words::time(found.implied_buffer_ns)
+    );
+    let corrected = found.corrected_buffer_ns.map(words::time);
+    line.extend(corrected.map(|time| format!(", corrected {time}")));
+    line.extend(found.buffer_frames.map(|frames| format!(": {} frames", burst(frames))));
+    notes.push(format!("{line} (RFC 9004)"));
+    titled("Back to back", vec![table], notes)
+}
+
+/// Median and ends of repeated times.
+pub(crate) fn times(times_ns: &[u64]) -> String {
+    let times: Vec<f64> = times_ns.iter().map(|ns| *ns as f64).collect();
+    let ends = times.iter().copied().reduce(f64::min).zip(times.iter().copied().reduce(f64::max));
+    match (times.as_slice(), median(&times).zip(ends)) {
+        (&[one], _) => words::time(one),
+        (_, Some((middle, (low, high)))) => format!(
+            "median {} of {}, {} to {}",
+            words::time(middle),
+            times.len(),
+            words::time(low),
+            words::time(high)
+        ),
+        (_, None) => number::NONE.to_owned(),
+    }
+}
+
+fn recovery(found: &Recovery) -> Section {
+    let loads = format!(
+        "from {} to {} frames/s",
+        words::frames(found.overload_fps),
+        words::frames(found.after_fps)
+    );
+    let mut notes = Vec::new();
+    if !found.times_ns.is_empty() {
+        notes.push(format!("{loads}: last loss after {}", times(&found.times_ns)));
+    }
+    if !found.not_recovered_ns.is_empty() {
+        let least = times(&found.not_recovered_ns);
+        notes.push(format!("{loads}: frames were lost to the end of the trial, after {least}"));
+    }
+    if found.without_overload > 0 {
+        let count = found.without_overload;
+        notes.push(format!("{loads}: nothing was lost in {count} trials, so no overload"));
+    }
+    titled("System recovery", vec![], notes)
+}
+
+fn reset(found: &Reset) -> Section {
+    let mut notes = vec![format!("restarted: {}", found.what)];
+    for (how, each) in [("by frames lost", &found.by_loss_ns), ("by stamps", &found.by_stamps_ns)] {
+        if !each.is_empty() {
+            notes.push(format!("{how}: {}", times(each)));
+        }
+    }
+    if let Some(most) = found.outages.iter().max().filter(|most| **most > 1) {
+        notes.push(format!("up to {most} outages in a trial: it came back and went away again"));
+    }
+    if found.partial > 0 {
+        let count = found.partial;
+        notes.push(format!("part of the frames was forwarded meanwhile in {count} trials"));
+    }
+    titled("Reset", vec![], notes)
+}
+
+fn caching(found: &Caching) -> Section {
+    let bound = if found.unbounded { " or more (the most that was tried)" } else { "" };
+    let mut notes = vec![format!("{} addresses remembered at once{bound}", found.addresses)];
+    let rate = found.learning_fps.map(words::frames);
+    notes.extend(rate.map(|rate| format!("learned at up to {rate} new addresses a second")));
+    titled("Address table", vec![], notes)
+}
+
+fn soak(found: &Soak) -> Section {
+    let note = format!(
+        "{} at {} frames/s: loss {}, {} of {} frames in {} runs, the longest {}; {} errored \
+         seconds",
+        number::seconds(found.duration_ns as f64),
+        words::frames(found.point.offered_fps),
+        words::loss(found.point.loss_ratio),
+        found.point.sent.saturating_sub(found.point.received),
+        found.point.sent,
+        found.loss_runs,
+        found.longest_loss_run,
+        found.errored_seconds
+    );
+    let mut notes = vec![note];
+    notes.extend(
+        found
+            .loss_ratio_high
+            .map(|high| format!("the loss ratio is below {} with 95 %", words::loss(high))),
+    );
+    notes.extend(found.worst.map(|worst| {
+        format!("the worst second, number {}, lost {}", worst.number, words::loss(worst.loss_ratio))
+    }));
+    let spoilt = [("fell short in", found.short_seconds), ("spoilt", found.invalid_seconds)];
+    for (what, count) in spoilt.into_iter().filter(|(_, count)| *count > 0) {
+        notes.push(format!("the tester {what} {count} seconds"));
+    }
+    titled("Soak", vec![], notes)
+}
+
+/// The trials that say nothing about the device, by reason.
+pub(crate) fn invalid<'a>(trials: impl IntoIterator<Item = &'a BenchTrial>) -> Option<Section> {
+    let mut kinds: Vec<(&str, &str, u64)> = Vec::new();
+    let mut all = 0_u64;
+    for trial in trials {
+        all += 1;
+        let Some(why) = &trial.invalid else { continue };
+        let kind = words::invalid(why);
+        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((_, _, count)) => *count += 1,
+            None => kinds.push((kind, why.detail(), 1)),
+        }
+    }
+    let bad: u64 = kinds.iter().map(|(_, _, count)| count).sum();
+    let notes: Vec<String> = kinds
+        .iter()
+        .take(REASONS_MAX)
+        .map(|(kind, detail, count)| match count {
+            1 => format!("1: {kind} ({detail})"),
+            _ => format!("{count}: {kind} (the first: {detail})"),
+        })
+        .collect();
+    let title = format!("{bad} of {all} trials do not count");
+    (!notes.is_empty()).then(|| titled(&title, vec![], notes))
+}

@@ -1,0 +1,292 @@
+//! A counter of test frames on a packet ring: the way that every interface has
+//! ([`crate::packet_capture`]), on a thread of its own.
+//!
+//! The sketch: 30 ns a frame for the kernel's copy of 64 bytes, 100 ns for both histograms. What
+//! finds the ring full is lost by the tester and not by the device: it is told by itself. Times
+//! are the kernel's, at the ring; they are put on the monotonic clock, to some 30 ns. Left out:
+//! frames that the interface itself dropped, which are in its counters.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use linerate_core::device::{Foreign, Received};
+
+use crate::packet_capture::{BLOCK_AGE, CaptureCounts, CaptureOptions, PacketCapture};
+use crate::sched::Pinned;
+use crate::stop::Stop;
+use crate::{Error, Result, clock};
+
+use crate::frame_tally::FrameTally;
+pub use crate::frame_tally::{Expected, StreamExpected};
+
+/// Longest wait for packets, so that requests are answered.
+const WAIT: Duration = Duration::from_millis(5);
+
+/// Readings of the two clocks of which the quickest is taken.
+const CLOCK_READINGS: usize = 9;
+
+/// The wall clock was set, when it is off by more than this.
+const CLOCK_STEP_NS: u64 = 5_000;
+
+/// What to count, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterOptions {
+    /// Name of the interface, in the calling thread's network namespace.
+    pub interface: String,
+    /// Memory for frames that wait: a frame takes its length and some 100 bytes.
+    pub ring_bytes: usize,
+    /// The processor that the thread is pinned to.
+    pub cpu: Option<u32>,
+}
+
+impl CounterOptions {
+    /// A ring of 64 MiB: some 400,000 frames of 64 bytes.
+    pub fn of_interface(name: &str) -> Self {
+        Self { interface: name.to_owned(), ring_bytes: 64 << 20, cpu: None }
+    }
+}
+
+/// What was counted since the trial began.
+#[derive(Clone, Debug, Default)]
+pub struct CounterReading {
+    /// What came of each expected stream.
+    pub streams: Vec<(u8, Received)>,
+    /// What came besides.
+    pub foreign: Foreign,
+    /// Frames that found the ring full: lost by the tester. They are in no other count.
+    pub ring_dropped: u64,
+    /// Frames that the interface showed, the dropped ones too.
+    pub seen: u64,
+}
+
+/// A running counter. Its thread ends with it.
+#[derive(Debug)]
+pub struct FrameCounter {
+    shared: Arc<Shared>,
+    requests: Sender<Request>,
+    thread: Option<JoinHandle<()>>,
+    stop: Stop,
+    name: String,
+}
+
+#[derive(Debug)]
+struct Shared {
+    frames: AtomicU64,
+    /// Why the capture broke, since the trial began.
+    broken: Mutex<Option<Error>>,
+}
+
+enum Request {
+    Begin(Expected, Sender<Result<()>>),
+    Read { asked_ns: u64, answer: Sender<Result<CounterReading>> },
+}
+
+impl FrameCounter {
+    /// Opens the ring, promiscuous, and starts the thread.
+    /// # Errors
+    /// As [`PacketCapture::open`], or when no thread can be started.
+    pub fn open(options: &CounterOptions, expected: Expected) -> Result<Self> {
+        let name = options.interface.clone();
+        let capture = PacketCapture::open(&CaptureOptions {
+            promiscuous: true,
+            incoming_only: true,
+            ring_bytes: options.ring_bytes,
+            ..CaptureOptions::of_interface(&name)
+        })?;
+        let (shared, stop) = (Arc::new(Shared::new()), Stop::new());
+        let (requests, inbox) = channel();
+        let worker = Worker {
+            capture,
+            tally: FrameTally::new(expected),
+            clocks: Clocks::read(),
+            base: CaptureCounts::default(),
+            begin_ns: 0,
+            last_arrival_ns: 0,
+            shared: shared.clone(),
+            waiting: Vec::new(),
+        };
+        let (cpu, until) = (options.cpu, stop.clone());
+        let thread = thread::Builder::new()
+            .name("frame-counter".to_owned())
+            .spawn(move || worker.work(cpu, &inbox, &until))
+            .map_err(|source| Error::new("start the counter of", &name, source))?;
+        Ok(Self { shared, requests, thread: Some(thread), stop, name })
+    }
+
+    /// Begins a trial: all counts are 0, and frames that were captured before are not in them.
+    /// # Errors
+    /// When the thread has ended, or the kernel does not tell its counts.
+    pub fn begin(&self, expected: Expected) -> Result<()> {
+        self.ask(|answer| Request::Begin(expected, answer))
+    }
+
+    /// Frames of the trial so far, without copies; some 10 ms old.
+    pub fn frames(&self) -> u64 {
+        self.shared.frames.load(Ordering::Relaxed)
+    }
+
+    /// Waits until what has arrived by now is counted, some 20 ms, and gives the counts.
+    /// # Errors
+    /// When the interface went down or away since the trial began.
+    pub fn read(&self) -> Result<CounterReading> {
+        let asked_ns = clock::monotonic().nanos();
+        self.ask(|answer| Request::Read { asked_ns, answer })
+    }
+
+    fn ask<T>(&self, request: impl FnOnce(Sender<Result<T>>) -> Request) -> Result<T> {
+        let (answer, reply) = channel();
+        let gone = |_| {
+            let source = std::io::Error::other("its thread has ended");
+            Error::new("ask the counter of", &self.name, source)
+        };
+        self.requests.send(request(answer)).map_err(|_| gone(()))?;
+        reply.recv().map_err(|_| gone(()))?
+    }
+}
+
+impl Drop for FrameCounter {
+    fn drop(&mut self) {
+        self.stop.ask();
+        if let Some(thread) = self.thread.take() {
+            // A panic was printed where it happened; the counts are gone either way.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    const fn new() -> Self {
+        Self { frames: AtomicU64::new(0), broken: Mutex::new(None) }
+    }
+
+    fn broken(&self) -> MutexGuard<'_, Option<Error>> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Worker {
+    capture: PacketCapture,
+    tally: FrameTally,
+    clocks: Clocks,
+    /// The ring's counts when the trial began.
+    base: CaptureCounts,
+    /// What arrived before is not of the trial.
+    begin_ns: u64,
+    last_arrival_ns: u64,
+    shared: Arc<Shared>,
+    /// Readings that were asked for and wait for what is in the ring.
+    waiting: Vec<(u64, Sender<Result<CounterReading>>)>,
+}
+
+impl Worker {
+    fn work(mut self, cpu: Option<u32>, inbox: &Receiver<Request>, stop: &Stop) {
+        let _pinned = cpu.map(Pinned::to);
+        while !stop.asked() {
+            let taken = self.take();
+            // Whoever asked may be gone, and needs no answer then.
+            for request in inbox.try_iter() {
+                match request {
+                    Request::Begin(expected, answer) => {
+                        let _ = answer.send(self.begin(expected));
+                    }
+                    Request::Read { asked_ns, answer } => self.waiting.push((asked_ns, answer)),
+                }
+            }
+            self.answer(taken);
+        }
+    }
+
+    /// Counts one block of the ring; gives its frames.
+    fn take(&mut self) -> usize {
+        let Self { capture, tally, clocks, begin_ns, last_arrival_ns, .. } = self;
+        let taken = capture.take(WAIT, |packet| {
+            let tag = if packet.vlan.is_some() { 4 } else { 0 };
+            *last_arrival_ns = clocks.monotonic(packet.at_ns);
+            if *last_arrival_ns >= *begin_ns {
+                tally.add(packet.data, packet.original_len as usize + tag, *last_arrival_ns);
+            }
+        });
+        self.clocks.follow();
+        self.shared.frames.store(self.tally.frames(), Ordering::Relaxed);
+        taken.unwrap_or_else(|error| {
+            // A link that is down may come up again; what was counted stays.
+            *self.shared.broken() = Some(error);
+            clock::sleep(WAIT);
+            0
+        })
+    }
+
+    fn begin(&mut self, expected: Expected) -> Result<()> {
+        self.base = self.capture.counts()?;
+        self.tally.begin(expected);
+        self.clocks = Clocks::read();
+        self.begin_ns = clock::monotonic().nanos();
+        self.shared.frames.store(0, Ordering::Relaxed);
+        *self.shared.broken() = None;
+        Ok(())
+    }
+
+    /// Answers those whose time the counts have reached: a block is handed over when it is full or
+    /// old, and blocks come in order.
+    fn answer(&mut self, taken: usize) {
+        let now_ns = clock::monotonic().nanos();
+        let age_ns = 2 * BLOCK_AGE.as_nanos() as u64;
+        let reached_ns = if taken == 0 { now_ns.saturating_sub(age_ns) } else { 0 };
+        let reached_ns = reached_ns.max(self.last_arrival_ns);
+        let (ready, waiting) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(asked_ns, _)| *asked_ns <= reached_ns);
+        self.waiting = waiting;
+        for (_, answer) in ready {
+            let _ = answer.send(self.reading());
+        }
+    }
+
+    fn reading(&mut self) -> Result<CounterReading> {
+        let counts = self.capture.counts()?;
+        if let Some(error) = &*self.shared.broken() {
+            // Every reading of the trial says so.
+            let source = std::io::Error::new(error.source.kind(), error.source.to_string());
+            return Err(Error::new(error.call, &error.object, source));
+        }
+        Ok(CounterReading {
+            streams: self.tally.streams(),
+            foreign: self.tally.foreign(),
+            ring_dropped: counts.dropped - self.base.dropped,
+            seen: counts.seen - self.base.seen,
+        })
+    }
+}
+
+/// What the wall clock shows more than the monotonic one.
+#[derive(Clone, Copy, Debug)]
+struct Clocks {
+    offset_ns: i64,
+}
+
+impl Clocks {
+    fn read() -> Self {
+        let reading = || {
+            let before = clock::monotonic().nanos();
+            let offset = clock::realtime_offset_ns();
+            (clock::monotonic().nanos() - before, offset)
+        };
+        let quickest = (0..CLOCK_READINGS).map(|_| reading()).min_by_key(|(took, _)| *took);
+        Self { offset_ns: quickest.map_or(0, |(_, offset)| offset) }
+    }
+
+    const fn monotonic(self, wall_ns: u64) -> u64 {
+        wall_ns.saturating_add_signed(self.offset_ns.wrapping_neg())
+    }
+
+    /// Reads anew when somebody has set the wall clock.
+    fn follow(&mut self) {
+        let now = clock::realtime_offset_ns();
+        if now.abs_diff(self.offset_ns) > CLOCK_STEP_NS {
+            *self = Self::read();
+        }
+    }
+}

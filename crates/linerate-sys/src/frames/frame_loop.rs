@@ -1,0 +1,414 @@
+//! The loop of every generator in user space: waits until frames are due, writes them, hands them
+//! over, keeps account. The ways to the interface are in `frame_sender` and `xdp_socket`.
+//!
+//! Frame n is due n gaps after the start, in whole nanoseconds without a sum of rounding errors.
+//! What is due at one time goes in one call, so that batches grow only when the loop is late or
+//! bursts are wanted. A thread spins for what is due within a millisecond: sleeps end late by
+//! tens of microseconds, and real-time priority would be stopped 50 ms in each second.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use linerate_core::device::{FrameLoad, Pace, SendWatch, Sent, WatchRule, Watched, WhenLate};
+use linerate_core::time::MonoTime;
+
+use crate::frame_writer::{FrameSet, Numbered, Place};
+use crate::sched::{Pinned, ShortSlack};
+use crate::stop::Stop;
+use crate::{Error, Result, clock};
+
+/// Sleeps for what is due later than this.
+const FAR_NS: u64 = 1_000_000;
+/// Wakes this long before.
+const EARLY_NS: u64 = 300_000;
+/// Longest sleep, so that a wish to stop is seen.
+const SLEEP_MAX_NS: u64 = 50_000_000;
+/// Less is not called late, whatever the gap.
+const LATE_MIN_NS: u64 = 10_000;
+
+/// A way for frames into an interface.
+pub(crate) trait Outlet {
+    /// Most frames of one call.
+    fn batch_max(&self) -> usize;
+
+    /// Waits until there are places for `count` frames; gives how many there are, 0 after a wish
+    /// to stop.
+    fn reserve(&mut self, count: usize, stop: &Stop) -> Result<usize>;
+
+    /// Writes frame `index` of the next call, which `write` gives the length of.
+    fn put(&mut self, index: usize, write: impl FnOnce(&mut Place<'_>) -> usize);
+
+    /// Hands over the first `count` frames.
+    fn send(&mut self, count: usize, stop: &Stop) -> Result<Handed>;
+
+    /// Waits until the interface has taken everything.
+    fn finish(&mut self, stop: &Stop) -> Result<()>;
+}
+
+/// What became of the frames of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Handed {
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    pub(crate) refused: u64,
+}
+
+/// What a generator has done so far, for other threads to look at.
+#[derive(Clone, Debug, Default)]
+pub struct SendProgress {
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    frames: AtomicU64,
+    refused: AtomicU64,
+    late: AtomicU64,
+}
+
+impl SendProgress {
+    /// Frames that the interface took in the current or the last run.
+    pub fn frames(&self) -> u64 {
+        self.counts.frames.load(Ordering::Relaxed)
+    }
+
+    /// Frames that it refused.
+    pub fn refused(&self) -> u64 {
+        self.counts.refused.load(Ordering::Relaxed)
+    }
+
+    /// Frames that left late.
+    pub fn late(&self) -> u64 {
+        self.counts.late.load(Ordering::Relaxed)
+    }
+
+    fn show(&self, sent: &Sent) {
+        self.counts.frames.store(sent.frames, Ordering::Relaxed);
+        self.counts.refused.store(sent.refused, Ordering::Relaxed);
+        self.counts.late.store(sent.late, Ordering::Relaxed);
+    }
+}
+
+/// When a run begins and ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// When its first frame is due; at once when absent.
+    pub start: Option<MonoTime>,
+    /// No frame leaves from then on, whatever is left of the load.
+    pub deadline: Option<MonoTime>,
+}
+
+/// A run of a load.
+pub(crate) struct Run<'a> {
+    pub(crate) set: &'a FrameSet,
+    pub(crate) load: &'a FrameLoad,
+    /// The number of its first frame.
+    pub(crate) first: u64,
+    pub(crate) window: Window,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) stop: &'a Stop,
+    pub(crate) progress: &'a SendProgress,
+}
+
+impl Run<'_> {
+    /// Sends the load on the calling thread.
+    pub(crate) fn drive(&self, outlet: &mut impl Outlet) -> Result<Sent> {
+        self.check()?;
+        let _pinned = self.cpu.map(pin).transpose()?;
+        let _slack = ShortSlack::begin();
+        let mut sent = Sent::default();
+        self.progress.show(&sent);
+        let start = self.window.start.unwrap_or_else(clock::monotonic);
+        let mut pacer = Pacer::new(self.load, start.nanos());
+        let mut mix = Mix::at(&self.load.mix, self.first);
+        let (mut left, mut next, mut batch) = (self.load.frames, self.first, 0);
+        while left > 0 {
+            let Some(now) = self.wait(pacer.due_ns) else { break };
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(outlet.batch_max());
+            let room = outlet.reserve(most, self.stop)?;
+            if room == 0 {
+                break;
+            }
+            batch = pacer.take(now, room, &mut sent);
+            let stamp = now as u32;
+            for index in 0..batch {
+                let number = Numbered { sequence: next + index as u64, stamp };
+                let template = mix.next();
+                outlet.put(index, |place| self.set.fill(template, number, place));
+            }
+            let handed = outlet.send(batch, self.stop)?;
+            note(&mut sent, handed, now);
+            self.progress.show(&sent);
+            next += batch as u64;
+            left -= batch as u64;
+        }
+        sent.watched = pacer.watched();
+        outlet.finish(self.stop)?;
+        if batch > 1 {
+            // The last frame of a call leaves near its end.
+            sent.last_ns = clock::monotonic().nanos();
+        }
+        Ok(sent)
+    }
+
+    /// Waits until `due_ns`, and gives the clock; none at the deadline and after a wish to stop.
+    #[inline]
+    fn wait(&self, due_ns: u64) -> Option<u64> {
+        let deadline_ns = self.window.deadline.map_or(u64::MAX, MonoTime::nanos);
+        loop {
+            let now = clock::monotonic().nanos();
+            if self.stop.asked() || now >= deadline_ns {
+                return None;
+            }
+            if now >= due_ns {
+                return Some(now);
+            }
+            let far = due_ns.min(deadline_ns) - now;
+            if far > FAR_NS {
+                let then = now + (far - EARLY_NS).min(SLEEP_MAX_NS);
+                clock::sleep_until(MonoTime::from_nanos(then));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let load = self.load;
+        let text = match load.pace {
+            Pace::Rate { frames_per_sec: 0 } => "a rate of 0".to_owned(),
+            _ if load.burst == 0 => "bursts of 0 frames".to_owned(),
+            _ if load.mix.is_empty() => "a mix of no template".to_owned(),
+            _ => match load.mix.iter().find(|it| usize::from(**it) >= self.set.count()) {
+                Some(missing) => format!("template {missing} of {}", self.set.count()),
+                None => return Ok(()),
+            },
+        };
+        let source = io::Error::new(io::ErrorKind::InvalidInput, text);
+        Err(Error::new("send", format!("{} frames", load.frames), source))
+    }
+}
+
+fn pin(cpu: u32) -> Result<Pinned> {
+    let pinned = Pinned::to(cpu);
+    if pinned.is_pinned() {
+        return Ok(pinned);
+    }
+    let source = io::Error::new(io::ErrorKind::InvalidInput, "not among the allowed processors");
+    Err(Error::new("move the generator to processor", cpu, source))
+}
+
+fn note(sent: &mut Sent, handed: Handed, now: u64) {
+    if handed.frames > 0 {
+        if sent.frames == 0 {
+            sent.first_ns = now;
+        }
+        sent.last_ns = now;
+    }
+    sent.frames += handed.frames;
+    sent.bytes += handed.bytes;
+    sent.refused += handed.refused;
+}
+
+/// The templates of one frame after the other.
+struct Mix<'a> {
+    entries: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Mix<'a> {
+    /// From frame `number` on. The mix is not empty.
+    fn at(entries: &'a [u8], number: u64) -> Self {
+        Self { entries, at: (number % entries.len() as u64) as usize }
+    }
+
+    #[inline]
+    fn next(&mut self) -> u8 {
+        let entry = self.entries[self.at];
+        self.at += 1;
+        if self.at == self.entries.len() {
+            self.at = 0;
+        }
+        entry
+    }
+}
+
+/// When frames are due.
+struct Pacer {
+    /// When the next frame is due; 0 for at once.
+    due_ns: u64,
+    /// The part of it below a nanosecond, in 1 / `frames_per_sec` ns.
+    due_part: u64,
+    /// None for as fast as possible.
+    step: Option<Step>,
+    when_late: WhenLate,
+    burst: u32,
+    /// Frames that are still due at `due_ns`.
+    left: u32,
+    /// Frames that left so far.
+    next: u64,
+    watch: Option<(WatchRule, SendWatch)>,
+}
+
+/// From one due time to the next: whole nanoseconds, and the rest in 1 / `frames_per_sec` ns.
+struct Step {
+    ns: u64,
+    part: u64,
+    frames_per_sec: u64,
+}
+
+impl Pacer {
+    fn new(load: &FrameLoad, start_ns: u64) -> Self {
+        let step = match load.pace {
+            Pace::Flood => None,
+            Pace::Rate { frames_per_sec } => {
+                let span = u64::from(load.burst) * 1_000_000_000;
+                Some(Step {
+                    ns: span / frames_per_sec,
+                    part: span % frames_per_sec,
+                    frames_per_sec,
+                })
+            }
+        };
+        let FrameLoad { when_late, burst, .. } = *load;
+        let watch = WatchRule::of(load, 1).map(|rule| (rule, SendWatch::new(rule)));
+        Self { due_ns: start_ns, due_part: 0, step, when_late, burst, left: burst, next: 0, watch }
+    }
+
+    /// What the times of all frames so far say.
+    fn watched(&self) -> Watched {
+        self.watch.as_ref().map(|(_, watch)| watch.clone().end()).unwrap_or_default()
+    }
+
+    /// Takes the frames that are due at `now`, at most `max`, off the schedule; counts those that
+    /// are late.
+    fn take(&mut self, now: u64, max: usize, sent: &mut Sent) -> usize {
+        let (Some(step), Some((rule, watch))) = (&self.step, &mut self.watch) else { return max };
+        let late_ns = step.ns.max(LATE_MIN_NS);
+        let mut taken = 0;
+        while taken < max && self.due_ns <= now {
+            let many = (max - taken).min(self.left as usize);
+            taken += many;
+            self.left -= many as u32;
+            let behind = now - self.due_ns;
+            for _ in 0..many {
+                watch.leaves(self.next, now, behind);
+                self.next += 1;
+            }
+            if behind > late_ns {
+                sent.late += many as u64;
+                sent.worst_late_ns = sent.worst_late_ns.max(behind);
+            }
+            if self.left > 0 {
+                break;
+            }
+            self.left = self.burst;
+            self.due_ns += step.ns;
+            self.due_part += step.part;
+            if self.due_part >= step.frames_per_sec {
+                self.due_part -= step.frames_per_sec;
+                self.due_ns += 1;
+            }
+            if behind > 0 && behind >= self.when_late.moves_from_ns(rule.pause_ns) {
+                self.due_ns += behind;
+                break;
+            }
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(frames_per_sec: u64, burst: u32, when_late: WhenLate) -> FrameLoad {
+        let pace = Pace::Rate { frames_per_sec };
+        FrameLoad { frames: 100, pace, when_late, burst, mix: vec![0] }
+    }
+
+    #[test]
+    fn due_times_add_up_without_a_rounding_error() {
+        // 1,488,095 frames a second: a gap of 672.0001882 ns. Frame n is due floor(n 10^9 / rate).
+        let mut pacer = Pacer::new(&load(1_488_095, 1, WhenLate::KeepSchedule), 7);
+        let mut sent = Sent::default();
+        for number in 0..3_000_000_u64 {
+            assert_eq!(pacer.due_ns, 7 + number * 1_000_000_000 / 1_488_095);
+            assert_eq!(pacer.take(pacer.due_ns, 64, &mut sent), 1);
+        }
+        assert_eq!((sent.late, sent.worst_late_ns), (0, 0));
+    }
+
+    #[test]
+    fn what_is_late_leaves_at_once_and_the_schedule_stays() {
+        // A gap of 100 us; 1 ms late: frames 0 to 10 are due, 0 to 8 by more than a gap.
+        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
+        let mut sent = Sent::default();
+        assert_eq!(pacer.take(1_000_000, 64, &mut sent), 11);
+        assert_eq!((sent.late, sent.worst_late_ns), (9, 1_000_000));
+        assert_eq!(pacer.due_ns, 1_100_000);
+    }
+
+    #[test]
+    fn a_steady_pace_makes_up_for_delays_but_not_for_pauses() {
+        // A gap of 100 us: 90 us late is made up for, 400 us is let go.
+        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::Steady), 0);
+        let mut sent = Sent::default();
+        assert_eq!(pacer.take(90_000, 64, &mut sent), 1);
+        assert_eq!(pacer.due_ns, 100_000);
+        assert_eq!(pacer.take(500_000, 64, &mut sent), 1);
+        assert_eq!(pacer.due_ns, 600_000);
+        assert_eq!(pacer.take(600_000, 64, &mut sent), 1);
+        let watched = pacer.watched();
+        assert_eq!((watched.could_lose, watched.away_ns), (0, 400_000));
+    }
+
+    #[test]
+    fn what_leaves_at_once_after_a_delay_may_cost_a_device_frames() {
+        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
+        let mut sent = Sent::default();
+        assert_eq!(pacer.take(0, 64, &mut sent), 1);
+        // Frames 1 to 10: one finds room.
+        assert_eq!(pacer.take(1_000_000, 64, &mut sent), 10);
+        let watched = pacer.watched();
+        assert_eq!((watched.could_lose, watched.pauses.len()), (9, 1));
+    }
+
+    #[test]
+    fn no_more_leave_at_once_than_fit() {
+        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepSchedule), 0);
+        let mut sent = Sent::default();
+        assert_eq!(pacer.take(1_000_000, 4, &mut sent), 4);
+        assert_eq!(pacer.due_ns, 400_000);
+    }
+
+    #[test]
+    fn a_kept_gap_moves_the_schedule() {
+        let mut pacer = Pacer::new(&load(10_000, 1, WhenLate::KeepGap), 0);
+        let mut sent = Sent::default();
+        assert_eq!(pacer.take(1_000_000, 64, &mut sent), 1);
+        assert_eq!(pacer.due_ns, 1_100_000);
+        assert_eq!(pacer.take(1_100_000, 64, &mut sent), 1);
+        assert_eq!((sent.late, sent.worst_late_ns), (1, 1_000_000));
+    }
+
+    #[test]
+    fn bursts_are_as_far_apart_as_their_frames_together() {
+        // 16 frames of a mean gap of 100 us every 1.6 ms, in calls of at most 10.
+        let mut pacer = Pacer::new(&load(10_000, 16, WhenLate::KeepSchedule), 0);
+        let mut sent = Sent::default();
+        assert_eq!(pacer.take(5, 10, &mut sent), 10);
+        assert_eq!(pacer.due_ns, 0);
+        assert_eq!(pacer.take(9, 10, &mut sent), 6);
+        assert_eq!(pacer.due_ns, 1_600_000);
+        assert_eq!(sent.late, 0);
+    }
+
+    #[test]
+    fn at_full_speed_every_call_is_full() {
+        let flood = FrameLoad { pace: Pace::Flood, ..load(1, 1, WhenLate::KeepSchedule) };
+        let mut pacer = Pacer::new(&flood, 0);
+        assert_eq!(pacer.take(123, 64, &mut Sent::default()), 64);
+    }
+}

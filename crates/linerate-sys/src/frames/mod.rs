@@ -1,0 +1,14 @@
+//! Frames of an interface: sending, taking, counting and capturing them, and what the interface is.
+
+pub mod ethtool;
+pub mod frame_counter;
+pub(crate) mod frame_loop;
+pub mod frame_sender;
+pub mod frame_tally;
+pub mod frame_writer;
+pub mod interface_facts;
+pub mod napi;
+pub mod packet_capture;
+pub mod raw_port;
+pub mod tun;
+pub mod xdp_socket;

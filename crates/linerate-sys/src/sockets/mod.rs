@@ -1,0 +1,16 @@
+//! Sockets of TCP, UDP and ICMP: options, timestamps, batches, data without copying, waiting.
+
+pub mod answer_socket;
+pub(crate) mod control;
+pub mod datagram_batch;
+pub mod datagram_socket;
+pub mod echo_socket;
+pub mod fd_passing;
+pub mod icmp;
+pub mod page_cache;
+pub mod poll;
+pub(crate) mod socket_option;
+pub mod splice;
+pub mod tcp;
+pub mod timestamps;
+pub mod zero_copy;

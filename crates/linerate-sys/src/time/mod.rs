@@ -1,0 +1,6 @@
+//! Clocks and timers.
+
+pub mod clock;
+pub mod clock_facts;
+pub mod local_time;
+pub mod timer;
