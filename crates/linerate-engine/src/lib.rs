@@ -12,6 +12,7 @@ pub mod examine;
 pub mod failure;
 pub mod foreign;
 pub mod lab;
+mod netns;
 pub mod path;
 pub mod rtt;
 mod served;

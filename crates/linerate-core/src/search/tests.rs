@@ -2,7 +2,9 @@
 //! whole searches over emulated paths in virtual time against closed forms.
 
 use super::*;
-use crate::path::{Ecn, Outlet, Packet, PathPlan, Pipeline, plan::BucketPlan};
+use crate::path::{Ecn, Outlet, Packet, Pipeline};
+use crate::record::BucketPlan;
+use crate::record::PathPlan;
 use crate::record::{CapacitySearch, Direction, SearchPlan, SearchSpan, SearchStep, SearchTrial};
 use crate::time::MonoTime;
 use crate::units::BitRate;

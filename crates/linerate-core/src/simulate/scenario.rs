@@ -8,8 +8,9 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::{FlowPlan, PointsPlan, Simulation, TcpModel};
-use crate::path::plan::CrossPlan;
-use crate::path::{DirectionFacts, PathPlan, PathProblem, Random};
+use crate::path::{DirectionFacts, PathProblem, Random};
+use crate::record::CrossPlan;
+use crate::record::PathPlan;
 use crate::record::{Finish, SimulatePlan};
 use crate::time::MonoTime;
 

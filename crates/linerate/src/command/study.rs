@@ -53,7 +53,7 @@ enum Command {
         study: PathBuf,
     },
     /// Run a study, or go on with a run
-    Run(run::Args),
+    Run(session::Args),
     /// List the tables of published figures, or show one beside what theory says
     Published {
         /// A table, or a study for all of its tables

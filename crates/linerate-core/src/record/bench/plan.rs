@@ -6,8 +6,6 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::search::Goal;
-use crate::device::time_needed::Needed;
 use crate::units::BitRate;
 
 /// A benchmark of one device with frames of one length.
@@ -53,13 +51,6 @@ pub struct BenchPlan {
     pub reset_command: Option<String>,
     /// Of everything random: trial numbers, order of flows.
     pub seed: u64,
-}
-
-impl BenchPlan {
-    /// What it is expected to take: trials and waits of a device without whims.
-    pub fn expected_ns(&self) -> u64 {
-        Needed::of(self).time_ns
-    }
 }
 
 /// One interface of the tester.
@@ -354,19 +345,6 @@ impl BenchGoal {
             duration_sum_ns: 2 * strict.duration_sum_ns,
             exceed_ratio: 0.5,
             ..strict
-        }
-    }
-
-    /// As a search takes it.
-    pub fn search(&self) -> Goal {
-        Goal {
-            name: self.name.clone(),
-            final_duration_ns: self.final_trial_ns,
-            duration_sum_ns: self.duration_sum_ns,
-            loss_ratio: self.loss_ratio,
-            exceed_ratio: self.exceed_ratio,
-            width: self.width,
-            initial_duration_ns: self.final_trial_ns,
         }
     }
 

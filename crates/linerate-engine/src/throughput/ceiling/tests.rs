@@ -1,6 +1,6 @@
 //! Ceilings of hand-made records, held against sums over the bytes of one packet.
 
-use linerate_core::path::PathPlan;
+use linerate_core::record::PathPlan;
 use linerate_core::record::{
     EmulatedPath, End, FlowEnd, PathDirection, Plan, RecordId, Summary, SynOptions, TcpDirections,
     TcpInfo, Tool,
