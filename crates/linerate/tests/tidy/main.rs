@@ -13,6 +13,7 @@ mod house;
 mod size;
 mod source;
 mod tree;
+mod words;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -180,4 +181,17 @@ fn the_changelog_is_open() {
 #[test]
 fn every_protocol_has_a_page_and_every_page_that_is_named_exists() {
     hold(&[house::protocol_pages(&TEXTS), house::lost_pages(&TEXTS)].concat());
+}
+
+#[test]
+fn users_read_the_words_of_the_field() {
+    let texts = tree::texts();
+    let avoided = words::avoided(&tree::read("docs/glossary.md"));
+    assert!(avoided.len() > 10, "the table was found: {avoided:?}");
+    hold(&[words::strange_words(&texts, &avoided), words::riddles(&texts)].concat());
+}
+
+#[test]
+fn a_letter_is_the_same_flag_in_every_command() {
+    hold(&words::letters(&tree::texts()));
 }
