@@ -185,13 +185,12 @@ fn every_protocol_has_a_page_and_every_page_that_is_named_exists() {
 
 #[test]
 fn users_read_the_words_of_the_field() {
-    let texts = tree::texts();
-    let avoided = words::avoided(&tree::read("docs/glossary.md"));
+    let avoided = words::avoided(&read("docs/glossary.md"));
     assert!(avoided.len() > 10, "the table was found: {avoided:?}");
-    hold(&[words::strange_words(&texts, &avoided), words::riddles(&texts)].concat());
+    hold(&[words::strange_words(&TEXTS, &avoided), words::riddles(&TEXTS)].concat());
 }
 
 #[test]
 fn a_letter_is_the_same_flag_in_every_command() {
-    hold(&words::letters(&tree::texts()));
+    hold(&words::letters(&TEXTS));
 }
