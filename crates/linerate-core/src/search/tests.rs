@@ -3,9 +3,10 @@
 
 use super::*;
 use crate::path::{Ecn, Outlet, Packet, Pipeline};
-use crate::record::BucketPlan;
-use crate::record::PathPlan;
-use crate::record::{CapacitySearch, Direction, SearchPlan, SearchSpan, SearchStep, SearchTrial};
+use crate::record::{
+    BucketPlan, CapacitySearch, Direction, PathPlan, SearchPlan, SearchSpan, SearchStep,
+    SearchTrial,
+};
 use crate::time::MonoTime;
 use crate::units::BitRate;
 use SearchStep::{Back, Down, Fast, Hold, Up};

@@ -9,9 +9,7 @@ use thiserror::Error;
 
 use super::{FlowPlan, PointsPlan, Simulation, TcpModel};
 use crate::path::{DirectionFacts, PathProblem, Random};
-use crate::record::CrossPlan;
-use crate::record::PathPlan;
-use crate::record::{Finish, SimulatePlan};
+use crate::record::{CrossPlan, Finish, PathPlan, SimulatePlan};
 use crate::time::MonoTime;
 
 /// Samples of a run, for progress and a diagram of goodput.

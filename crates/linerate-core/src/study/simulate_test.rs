@@ -13,9 +13,9 @@ use super::tcp_test::{Axis, nanos, pick};
 use super::test::{Parameter, TestStep, Value};
 use super::{TcpTest, Topology};
 use crate::lab::Layout;
-use crate::record::PathPlan;
-use crate::record::{ControlName, LossRecovery};
-use crate::record::{Finish, Plan, SimulatePlan, SimulatedTcp};
+use crate::record::{
+    ControlName, Finish, LossRecovery, PathPlan, Plan, SimulatePlan, SimulatedTcp,
+};
 use crate::simulate::{HEADER_BYTES, Stack, TcpChoice};
 
 /// Virtual time after which a transfer is given up: a day.

@@ -11,9 +11,9 @@ use super::{
     Background, BenchTest, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
     SimulateTest, TcpTest, Topology, UdpTest,
 };
-use crate::record::LossRecovery;
 use crate::record::{
-    BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, PingMode, PingPlan, Plan,
+    BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, LossRecovery, PingMode,
+    PingPlan, Plan,
 };
 use crate::simulate::Stack;
 

@@ -10,8 +10,7 @@ use linerate_core::device::policer::{
     BucketEstimate, FindError, TrainTrial, cells as in_cells, compare, compare_burst, find_first,
     max_burst,
 };
-use linerate_core::record::{BenchPlan, BenchTest, CellContract, ContractFound};
-use linerate_core::record::{Compared, Holds};
+use linerate_core::record::{BenchPlan, BenchTest, CellContract, Compared, ContractFound, Holds};
 
 use super::bed::{Ask, Bed, Ended, Outcome};
 use super::burst::ROOM_FRAMES;

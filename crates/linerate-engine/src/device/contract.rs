@@ -13,9 +13,8 @@ use linerate_core::device::policer::{
     BucketEstimate, FindError, PolicerSearch, TrainFrame, TrainTrial, compare, find_bucket,
 };
 use linerate_core::device::search::{Controller, Invalid as Spoilt};
-use linerate_core::record::Holds;
 use linerate_core::record::{
-    BenchContract, BenchPlan, BenchTest, ContractFound, Failure, Fault, LoadPoint, RateFound,
+    BenchContract, BenchPlan, BenchTest, ContractFound, Failure, Fault, Holds, LoadPoint, RateFound,
 };
 
 use super::bed::{Ask, Bed, Ended, Outcome, Way};

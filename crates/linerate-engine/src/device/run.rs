@@ -2,10 +2,9 @@
 
 use linerate_core::device::latency::frame_time_ns;
 use linerate_core::device::medium::Medium;
-use linerate_core::record::Overload;
 use linerate_core::record::{
     BenchPlan, BenchResult, BenchTest, BenchTrial, Caveat, CaveatCode, Event, Failure, Fault,
-    GoalFound, Invalid, Plan, Record, Status,
+    GoalFound, Invalid, Overload, Plan, Record, Status,
 };
 use linerate_core::units::{BitRate, FrameLen};
 use linerate_sys::clock::{monotonic, record_id, wall};

@@ -5,13 +5,10 @@ use linerate_core::device::policer::compare;
 use linerate_core::record::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
-    Cell, ContractFound, CounterKind, Distribution, GeneratorKind, GoalFound, Invalid, LatencyKind,
-    LoadPoint, MetricId, Plan, PortFacts, RateFound, Record, Recovery, Reset, Soak, Tester,
-    TrialPort, WorstSecond,
+    Cell, Congestion, ContractFound, CounterKind, Distribution, GeneratorKind, GoalFound, Invalid,
+    LatencyKind, LatencyRepeats, LoadPoint, MetricId, Overload, OverloadKind, Plan, PortCounts,
+    PortFacts, RateFound, Record, Recovery, Repeated, Reset, Soak, Tester, TrialPort, WorstSecond,
 };
-use linerate_core::record::{Congestion, PortCounts};
-use linerate_core::record::{LatencyRepeats, Repeated};
-use linerate_core::record::{Overload, OverloadKind};
 use linerate_core::study::{
     PublishedFigures, PublishedRouter, PublishedRows, PublishedTable, Streams, TableAbout,
 };

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_core::path::LossCause;
-use linerate_core::record::PathPlan;
 use linerate_core::record::{
-    Direction, EmulatedPath, PathDirection, PathLoss, PathStops, QueueSeries,
+    Direction, EmulatedPath, PathDirection, PathLoss, PathPlan, PathStops, QueueSeries,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock;

@@ -3,8 +3,7 @@
 //! Left out: what stands beside a line, such as policers and cross traffic (`core::path::Bound`).
 
 use linerate_core::path::Bound;
-use linerate_core::record::PathPlan;
-use linerate_core::record::{Direction, EmulatedPath};
+use linerate_core::record::{Direction, EmulatedPath, PathPlan};
 use linerate_core::theory::framing::FramingCeiling;
 
 use super::Packet;

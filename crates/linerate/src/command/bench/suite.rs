@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTest, BenchTimes, BenchWay,
-    Failure,
+    BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTimes, BenchWay, Failure,
 };
 use linerate_core::study::{
     self, Measure, OrderedCells, OrderedContract, StudyPlan, Test, TestKind, Topology,
@@ -17,7 +16,6 @@ use super::contract::Contract;
 use super::defaults;
 use super::device::Device;
 use super::flags::Args;
-use super::mix::MixArg;
 use super::place::Place;
 use crate::command::tcp::nanos;
 
@@ -219,6 +217,7 @@ fn frames(args: &Args) -> BenchFrames {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use linerate_core::record::BenchTest;
     use linerate_core::record::Plan;
 
     use super::*;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_core::record::PathPlan;
-use linerate_core::record::{ControlName, LossRecovery};
-use linerate_core::record::{Failure, Fault, Finish, SimulatePlan, SimulatedTcp};
+use linerate_core::record::{
+    ControlName, Failure, Fault, Finish, LossRecovery, PathPlan, SimulatePlan, SimulatedTcp,
+};
 use linerate_core::simulate::{ScenarioError, Stack, TcpChoice, TcpModel, mtu_bytes};
 use linerate_core::units::{Bytes, parse_span};
 
