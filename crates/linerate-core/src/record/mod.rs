@@ -15,6 +15,7 @@ mod flow;
 mod id;
 mod means;
 mod metric;
+mod named;
 mod path;
 mod path_plan;
 mod plain;

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::named::named;
 use super::{Finish, PathPlan};
 use crate::units::BitRate;
 
@@ -69,20 +70,7 @@ pub enum ControlName {
     Cubic,
 }
 
-impl ControlName {
-    /// The one of this name; `None` for one that the model does not have.
-    pub fn of(name: &str) -> Option<Self> {
-        [Self::Reno, Self::Cubic].into_iter().find(|control| control.name() == name)
-    }
-
-    /// Its name, as in plans and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-        }
-    }
-}
+named!(ControlName { Reno = "reno", Cubic = "cubic" });
 
 /// How a sender repairs losses.
 #[derive(
@@ -98,13 +86,4 @@ pub enum LossRecovery {
     Sack,
 }
 
-impl LossRecovery {
-    /// Its name, as in plans and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reno => "reno",
-            Self::NewReno => "newreno",
-            Self::Sack => "sack",
-        }
-    }
-}
+named!(LossRecovery { Reno = "reno", NewReno = "newreno", Sack = "sack" });

@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_named_takes_the_place_of_what_the_stack_has() {
         let choice = TcpChoice {
-            congestion_control: ControlName::of("reno"),
+            congestion_control: Some(ControlName::Reno),
             recovery: Some(Stack::Today.recovery(false)),
             window_bytes: Some(65_536),
             initial_window: Some(4),

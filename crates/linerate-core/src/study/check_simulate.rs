@@ -47,7 +47,7 @@ fn check_values(test: &SimulateTest) -> Checked {
         names.map(|(at, name)| (name, vec![Step::Key("congestion_controls"), Step::Index(at)]));
     let mut seen = BTreeSet::new();
     for (name, path) in one.chain(names) {
-        if ControlName::of(name).is_none() {
+        if name.parse::<ControlName>().is_err() {
             return problem(&path, format!("`{name}`: the model has `reno` and `cubic`"));
         }
         if !seen.insert(name) {

@@ -13,9 +13,7 @@ use super::tcp_test::{Axis, nanos, pick};
 use super::test::{Parameter, TestStep, Value};
 use super::{TcpTest, Topology};
 use crate::lab::Layout;
-use crate::record::{
-    ControlName, Finish, LossRecovery, PathPlan, Plan, SimulatePlan, SimulatedTcp,
-};
+use crate::record::{Finish, LossRecovery, PathPlan, Plan, SimulatePlan, SimulatedTcp};
 use crate::simulate::{HEADER_BYTES, Stack, TcpChoice};
 
 /// Virtual time after which a transfer is given up: a day.
@@ -158,7 +156,7 @@ impl SimulateTest {
         let sack = pick(lists.sack.as_ref(), at).map(|on| self.tcp.recovery(on));
         TcpChoice {
             stack: self.tcp,
-            congestion_control: named.and_then(|name| ControlName::of(&name)),
+            congestion_control: named.and_then(|name| name.parse().ok()),
             recovery: pick(self.recoveries.as_ref(), at).or(sack),
             window_bytes: pick(lists.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
             initial_window: self.initial_window,
