@@ -29,17 +29,17 @@ pub(crate) struct Args {
 enum What {
     /// Write one man page per command into a directory
     Man {
-        /// Directory; it is made when absent
+        /// Directory; created if absent
         directory: PathBuf,
     },
     /// Print a completion script
     Completions {
-        /// The shell that is to complete
+        /// Shell to generate for
         shell: clap_complete::Shell,
     },
     /// Print the JSON Schema of a stored document
     Schema {
-        /// Which document
+        /// Document to print the schema of
         #[arg(value_enum, default_value_t = Document::Record)]
         document: Document,
     },
@@ -47,7 +47,7 @@ enum What {
     Flags,
     /// Write the page of formulas and its plots into a directory: theory.md, theory/*.svg
     Theory {
-        /// Directory; it is made when absent
+        /// Directory; created if absent
         directory: PathBuf,
     },
 }
@@ -61,7 +61,7 @@ enum Document {
     Study,
     /// The plan of a laboratory
     Lab,
-    /// The answer of linerate ceiling
+    /// The result of linerate ceiling
     Ceiling,
     /// The tables of linerate ceiling --all-links
     FrameRates,

@@ -27,10 +27,11 @@ use super::report::{Other, count_between, in_one_span, remote_reports, results};
 use super::tcp_streams::{TcpStreams, opened};
 use crate::address::resolve;
 use crate::context::Context;
+use crate::flow::account::Account;
+use crate::flow::account::client_side;
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::path::witness::Witness;
-use crate::throughput::account::Account;
-use crate::throughput::client::{bind_address, client_side, connect_failure, request, run_by};
+use crate::throughput::client::{bind_address, connect_failure, request, run_by};
 use crate::throughput::control::plain;
 use crate::throughput::session::planned_span;
 

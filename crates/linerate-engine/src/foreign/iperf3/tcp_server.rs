@@ -5,11 +5,10 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, Side, TcpPlan};
+use linerate_core::record::{Direction, EndReport, Event, Failure, Side, TcpPlan};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{Params, Results, Server};
-use linerate_proto::native::{EndReport, FlowSample};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::client::server_side;
@@ -18,16 +17,16 @@ use super::registry::Arrival;
 use super::report::{Other, amounts, count_between, in_one_span, is_of, remote_reports, results};
 use super::server::{About, Served};
 use super::tcp_streams::{TcpStreams, opened};
+use crate::flow::Sample;
+use crate::flow::account::Account;
+use crate::flow::account::client_side;
+use crate::flow::fold::fold;
 use crate::throughput::Demand;
-use crate::throughput::account::Account;
-use crate::throughput::client::client_side;
 use crate::throughput::control::plain;
-use crate::throughput::fold::fold;
 
 /// A test that was let in.
 pub(super) struct TcpServer {
     params: Params,
-    plan: TcpPlan,
     streams: TcpStreams,
     arrivals: Vec<Arrival>,
     account: Account,
@@ -57,7 +56,6 @@ impl TcpServer {
         let test = Self {
             streams: TcpStreams::new(request, &params, 0),
             params,
-            plan: plan.clone(),
             arrivals: Vec::new(),
             account,
             ended: MonoTime::default(),
@@ -168,7 +166,7 @@ impl TcpServer {
     }
 
     /// What every stream has received, or has had acknowledged.
-    fn counts(&mut self, now: MonoTime) -> Vec<FlowSample> {
+    fn counts(&mut self, now: MonoTime) -> Vec<Sample> {
         let (samples, acknowledged) = self.streams.sample(now);
         let received = samples.into_iter();
         let received = received.filter(|it| server_side(it.direction) == Side::Receiver);
@@ -188,7 +186,7 @@ impl TcpServer {
         count(streams, account, self.params.counts_as_it_ended(), ended_ns);
         let mut own = results(&streams.places, &account.remote, server_side);
         if let Some(record) = &mut about.record {
-            fold(record, &self.plan, account);
+            fold(record, account);
             if self.params.get_server_output {
                 own.server_output = about.observer.output(record);
             }
@@ -203,8 +201,8 @@ impl TcpServer {
 /// counts what was received whole, over the time until the last byte.
 fn count(streams: &TcpStreams, account: &mut Account, as_it_ended: bool, ended_ns: u64) {
     let Account { remote, local, .. } = account;
-    let counts = |it: &&FlowSample| as_it_ended || it.direction == Direction::Down;
-    let until: Vec<FlowSample> = streams.ended.iter().filter(counts).cloned().collect();
+    let counts = |it: &&Sample| as_it_ended || it.direction == Direction::Down;
+    let until: Vec<Sample> = streams.ended.iter().filter(counts).cloned().collect();
     count_between(remote, (&streams.omitted, &until), ended_ns);
     if !as_it_ended {
         in_one_span(remote, Direction::Up, streams.request.omit_ns);

@@ -3,15 +3,16 @@
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
-use linerate_core::record::{Direction, Failure, Side, StreamOpened};
+use linerate_core::record::{Direction, EndReport, Failure, Side, StreamOpened};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::FlowState;
 use linerate_proto::iperf3::{Cookie, Params};
-use linerate_proto::native::{EndReport, FlowSample, Request};
+use linerate_proto::native::Request;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::plan::burst_of;
 use super::report::{Place, places};
+use crate::flow::Sample;
 use crate::throughput::control::plain;
 use crate::throughput::endpoint::{Endpoint, socket_options};
 
@@ -23,8 +24,8 @@ pub(super) struct TcpStreams {
     /// Bytes that a sender's stream begins with and that do not count.
     head_bytes: u64,
     /// What was counted of each stream when the omitted span ended, and at the end of the test.
-    pub(super) omitted: Vec<FlowSample>,
-    pub(super) ended: Vec<FlowSample>,
+    pub(super) omitted: Vec<Sample>,
+    pub(super) ended: Vec<Sample>,
 }
 
 impl TcpStreams {
@@ -62,12 +63,12 @@ impl TcpStreams {
     }
 
     /// What the other end's kernel has acknowledged of what this end sent.
-    pub(super) fn acknowledged(&self, now: MonoTime) -> Vec<FlowSample> {
+    pub(super) fn acknowledged(&self, now: MonoTime) -> Vec<Sample> {
         self.endpoint.acknowledged(now, self.head_bytes)
     }
 
     /// What every stream has moved, and what was acknowledged.
-    pub(super) fn sample(&mut self, now: MonoTime) -> (Vec<FlowSample>, Vec<FlowSample>) {
+    pub(super) fn sample(&mut self, now: MonoTime) -> (Vec<Sample>, Vec<Sample>) {
         let acknowledged = self.acknowledged(now);
         (self.endpoint.sample(now), acknowledged)
     }

@@ -14,7 +14,7 @@ use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf3::{
     CONNECT_REQUEST, Client, ClientTest, Cookie, PeerFault, Results, ServerOutput, is_connect_reply,
 };
-use linerate_proto::native::{UdpRequest, UdpSample};
+use linerate_proto::native::UdpRequest;
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use linerate_sys::poll::readable;
@@ -24,12 +24,13 @@ use super::datagrams::{Told, WIDE, told_sent, udp_params, udp_remote_reports, ud
 use super::fail::{lost, of_client};
 use super::udp_streams::UdpStreams;
 use crate::context::Context;
-use crate::datagram::account::Account;
 use crate::datagram::client::{checked_request, run_by};
 use crate::datagram::endpoint::open_socket;
-use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::flow::account::Account;
+use crate::flow::account::client_side;
+use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::path::witness::Witness;
-use crate::throughput::client::{bind_address, client_side};
+use crate::throughput::client::bind_address;
 use crate::throughput::control::plain;
 
 /// How often an answer is looked for.
@@ -132,7 +133,7 @@ struct UdpClient<'a, 'w> {
     stopped: Option<MonoTime>,
     /// The samples when the server was told that the test is over: what comes later does not count
     /// there.
-    received: Vec<UdpSample>,
+    received: Vec<Sample>,
     /// What the server counted.
     results: Option<Results>,
 }
@@ -214,7 +215,8 @@ impl UdpClient<'_, '_> {
             let client_addr =
                 socket.local_address().map_or_else(String::new, |addr| addr.to_string());
             let (direction, flow) = (place.direction, place.flow);
-            account.connected((direction, flow), &client_addr, server, socket.mtu_bytes());
+            account.route_mtu_bytes = socket.mtu_bytes();
+            account.connected(direction, flow, &client_addr, server);
             let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
             (context.watch)(&Event::Stream(StreamOpened {
                 direction,
@@ -248,7 +250,7 @@ impl UdpClient<'_, '_> {
     /// What the streams did, for the server.
     fn count(&mut self, now: MonoTime) -> Results {
         let mut samples = self.streams.endpoint.sample(now);
-        let receives = |it: &UdpSample| client_side(it.direction) == Side::Receiver;
+        let receives = |it: &Sample| client_side(it.direction) == Side::Receiver;
         samples.retain(|it| !receives(it));
         samples.extend(std::mem::take(&mut self.received).into_iter().filter(receives));
         let sent = self.streams.endpoint.sent().unwrap_or_default();

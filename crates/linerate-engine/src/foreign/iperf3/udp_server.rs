@@ -9,7 +9,6 @@ use linerate_core::record::{Direction, Event, Failure, Fault, StreamOpened, UdpP
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{Params, Results, Server};
-use linerate_proto::native::UdpSample;
 
 use super::client::server_side;
 use super::datagrams::{
@@ -20,16 +19,16 @@ use super::door::{Door, Turn};
 use super::report::amounts;
 use super::server::{About, Served};
 use super::udp_streams::UdpStreams;
-use crate::datagram::account::Account;
-use crate::datagram::fold::fold;
+use crate::flow::Sample;
+use crate::flow::account::Account;
+use crate::flow::account::client_side;
+use crate::flow::fold::fold;
 use crate::throughput::Demand;
-use crate::throughput::client::client_side;
 use crate::throughput::control::plain;
 
 /// A test that was let in.
 pub(super) struct UdpServer<'a> {
     params: Params,
-    plan: UdpPlan,
     streams: UdpStreams,
     door: Option<&'a Door>,
     /// Its turn at the port that all clients share, until its streams are open.
@@ -65,7 +64,6 @@ impl<'a> UdpServer<'a> {
         let test = Self {
             streams: UdpStreams::new(request, &params, layout_of(&params), None),
             params,
-            plan: plan.clone(),
             door: about.house.door,
             turn: None,
             open: 0,
@@ -102,7 +100,7 @@ impl Served for UdpServer<'_> {
             let local_addr = socket.local_address().map_or_else(String::new, plain);
             let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
             let client_addr = plain(peer);
-            self.account.connected((direction, flow), &client_addr, door.local(), None);
+            self.account.connected(direction, flow, &client_addr, door.local());
             about.observer.event(&Event::Stream(StreamOpened {
                 direction,
                 flow,
@@ -178,7 +176,7 @@ impl Served for UdpServer<'_> {
 }
 
 impl UdpServer<'_> {
-    fn tell(&mut self, samples: Vec<UdpSample>, about: &mut About<'_>) {
+    fn tell(&mut self, samples: Vec<Sample>, about: &mut About<'_>) {
         let mut watch = |event: &Event| about.observer.event(event);
         self.account.remote_interval(samples.clone(), &mut watch);
         self.account.local_interval(Vec::new(), &mut watch);
@@ -206,7 +204,7 @@ impl UdpServer<'_> {
         let (ours, request) = (&account.remote, &streams.request);
         account.local = udp_remote_reports(&streams.places, &of_client, ours, client_side, request);
         if let Some(record) = &mut about.record {
-            fold(record, &self.plan, account);
+            fold(record, account);
             if self.params.get_server_output {
                 own.server_output = about.observer.output(record);
             }

@@ -1,10 +1,10 @@
 //! The UDP streams of either end of a test.
 
-use linerate_core::record::{Direction, Event, IntervalRow, Side};
+use linerate_core::record::{Direction, EndReport, Event, IntervalRow, Side};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::FlowState;
 use linerate_proto::iperf3::Params;
-use linerate_proto::native::{EndReport, Token, UdpRequest, UdpSample};
+use linerate_proto::native::{Token, UdpRequest};
 use linerate_sys::datagram_socket::DatagramSocket;
 
 use super::plan::burst_of;
@@ -12,6 +12,7 @@ use super::report::{Place, places};
 use super::sent_rows::SentRows;
 use crate::datagram::endpoint::{Endpoint, Place as StreamPlace};
 use crate::datagram::layout::Layout;
+use crate::flow::Sample;
 
 /// The streams of one end.
 pub(super) struct UdpStreams {
@@ -21,7 +22,7 @@ pub(super) struct UdpStreams {
     layout: Layout,
     sent_rows: SentRows,
     /// The samples at the end of the omitted span.
-    pub(super) omitted: Vec<UdpSample>,
+    pub(super) omitted: Vec<Sample>,
 }
 
 impl UdpStreams {
@@ -57,7 +58,7 @@ impl UdpStreams {
     /// it is all.
     pub(super) fn tell_sent(
         &mut self,
-        samples: &[UdpSample],
+        samples: &[Sample],
         (direction, least_ns): (Direction, u64),
         watch: &mut dyn FnMut(&Event),
     ) {
@@ -72,7 +73,7 @@ impl UdpStreams {
         let samples = self.endpoint.sample(now);
         let count = |direction: Direction| -> u64 {
             let of_way = samples.iter().filter(|sample| sample.direction == direction);
-            of_way.map(|sample| sample.counts.next).sum()
+            of_way.map(|sample| sample.counts().next).sum()
         };
         let budget = self.request.datagram_budget().unwrap_or(0);
         FlowState {
