@@ -2,9 +2,8 @@
 //! the two differ.
 
 use linerate_core::study::{Comparison, PublishedItem, PublishedRows, PublishedTable};
-
-use crate::published::{compared, named, value};
-use crate::table::markdown_cell as safe;
+use linerate_report::markdown_cell as safe;
+use linerate_report::published::{compared, named, value};
 
 /// Its heading.
 pub(super) const TITLE: &str = "Published tables beside theory";

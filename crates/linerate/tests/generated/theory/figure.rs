@@ -60,7 +60,6 @@ fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
-#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -3,9 +3,13 @@
 //! `LINERATE_ACCEPT=1` (or `./dev accept`) writes them anew; the change is then read in the diff
 //! like any other. The schema of records and the table of metrics are held by linerate-core.
 
+mod theory;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use linerate_engine::study::TABLES;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -81,13 +85,13 @@ fn man_pages_are_current() {
 
 #[test]
 fn the_page_of_formulas_and_its_plots_are_current() {
-    let made = tempfile::tempdir().expect("a directory for the page");
-    generate(&["theory", &made.path().to_string_lossy()]);
-    let page = std::fs::read_to_string(made.path().join("theory.md")).expect("the page");
-    let plots = texts(&made.path().join("theory"));
+    let sheet = theory::sheet();
+    let published = TABLES.iter().map(|table| table.read().expect("a published table"));
+    let page = theory::page(&sheet, &published.collect::<Vec<_>>());
+    let plots: BTreeMap<_, _> = theory::plots(&sheet).into_iter().collect();
     assert_eq!(page.matches("](theory/").count(), plots.len(), "the page shows every plot once");
     check("docs/theory.md", &page);
-    check_directory("docs/theory", &plots);
+    check_directory(&format!("docs/{}", theory::PLOTS), &plots);
 }
 
 #[test]

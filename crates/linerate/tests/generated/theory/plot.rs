@@ -1,9 +1,9 @@
 //! A plot of the sheet as a small SVG file.
 
-use linerate_core::theory::sheet::{Curve, Plot, PlotAxis};
+use linerate_report::short_signed;
+use linerate_report::svg::{Axis, Kind, LineChart, Series, linear_domain};
 
-use crate::number;
-use crate::svg::{Axis, Kind, LineChart, Series, linear_domain};
+use super::sheet::{Curve, Plot, PlotAxis};
 
 /// Name of a plot's file.
 pub(super) fn file_name(plot: &Plot) -> String {
@@ -12,14 +12,18 @@ pub(super) fn file_name(plot: &Plot) -> String {
 
 /// The plot as a file.
 pub(super) fn svg(plot: &Plot) -> String {
-    let curves = (plot.curves)();
+    let curves = plot.curves();
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
     let chart = LineChart {
-        title: plot.title.to_owned(),
+        title: plot.title.clone(),
         description: format!("{} over {}", plot.y.label, plot.x.label),
         x: axis(&plot.x, points().map(|point| point.0).collect()),
         y: axis(&plot.y, points().map(|point| point.1).collect()),
-        series: curves.into_iter().enumerate().map(series).collect(),
+        series: curves
+            .into_iter()
+            .enumerate()
+            .map(|(at, curve)| series(at, curve, plot.steps))
+            .collect(),
         room: 0.0,
     };
     chart.formula_svg().file()
@@ -32,35 +36,30 @@ fn axis(axis: &PlotAxis, values: Vec<f64>) -> Axis {
     let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let far = kind == Kind::Linear && lowest > highest / 2.0 && lowest > 0.0;
     let domain = if far { linear_domain(values.into_iter(), lowest, 5) } else { None };
-    Axis { domain, ..Axis::plain(axis.label, kind, tick) }
+    Axis { domain, ..Axis::plain(&axis.label, kind, tick) }
 }
 
-fn series((style, curve): (usize, Curve)) -> Series {
+fn series(style: usize, curve: Curve, steps: bool) -> Series {
     Series {
         label: curve.label,
         style,
         points: curve.points,
         rings: Vec::new(),
         dashed: false,
-        steps: curve.steps,
+        steps,
     }
 }
 
 /// The text of a tick: `20k`, `0.01`, `1e-6`.
 fn tick(value: f64) -> String {
-    if value != 0.0 && value.abs() < 1e-3 {
-        format!("{value:e}")
-    } else {
-        number::short_signed(value)
-    }
+    if value != 0.0 && value.abs() < 1e-3 { format!("{value:e}") } else { short_signed(value) }
 }
 
-#[cfg(test)]
 mod tests {
     use super::*;
 
     fn domain(log: bool, values: &[f64]) -> Option<(f64, f64)> {
-        axis(&PlotAxis { label: "x", log }, values.to_vec()).domain
+        axis(&PlotAxis { log, ..PlotAxis::default() }, values.to_vec()).domain
     }
 
     #[test]
