@@ -25,17 +25,17 @@ pub(crate) struct Args {
 enum What {
     /// Write one man page per command into a directory
     Man {
-        /// Directory; it is made when absent
+        /// Directory; created if absent
         directory: PathBuf,
     },
     /// Print a completion script
     Completions {
-        /// The shell that is to complete
+        /// Shell to generate for
         shell: clap_complete::Shell,
     },
     /// Print the JSON Schema of a stored document
     Schema {
-        /// Which document
+        /// Document to print the schema of
         #[arg(value_enum, default_value_t = Document::Record)]
         document: Document,
     },
@@ -52,7 +52,7 @@ enum Document {
     Study,
     /// The plan of a laboratory
     Lab,
-    /// The answer of linerate ceiling
+    /// The result of linerate ceiling
     Ceiling,
     /// The tables of linerate ceiling --all-links
     FrameRates,

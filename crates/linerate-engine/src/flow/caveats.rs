@@ -1,16 +1,19 @@
 //! What a reader has to know before believing a throughput figure, each with its threshold.
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Ceiling, Direction, Fault, Finish, Flow, FlowEnd, LINK, MetricId,
-    Plan, Record, SHARE_MAX, Side, Stat, TcpPlan,
+    Asked, Caveat, CaveatCode, Ceiling, Direction, Fault, Finish, Flow, FlowEnd, Interface, LINK,
+    MetricId, Plan, ReceivedDatagrams, Record, SHARE_MAX, Side, Stat, TcpPlan, Via,
+    dropped_at_interface,
 };
+use linerate_core::units::BitRate;
 
-use super::account::Account;
+use super::account::{Account, rate_bps};
+use super::ceiling::datagrams::packet;
+use super::start_up;
+use super::summary::{cpu_share, run_queue_share};
+use crate::datagram::search_account;
 use crate::environment::stolen_time;
 use crate::path::witness;
-
-use super::fold::{cpu_share, run_queue_share};
-use super::start_up;
 
 /// A data thread above this share of a core may be what limits the result.
 const CPU_BOUND_RATIO: f64 = 0.95;
@@ -18,31 +21,45 @@ const CPU_BOUND_RATIO: f64 = 0.95;
 const RUN_QUEUE_WAIT_RATIO: f64 = 0.10;
 /// Below this, start-up weighs in the result.
 const SHORT_RUN_NS: u64 = 1_000_000_000;
-/// A paced stream below this share of its pace did not keep it.
-const PACE_KEPT_RATIO: f64 = 0.98;
+/// A paced TCP stream below this share of its pace did not keep it.
+const PACE_KEPT_RATIO_TCP: f64 = 0.98;
+/// The same for a UDP stream, whose pace is its own.
+const PACE_KEPT_RATIO_UDP: f64 = 0.99;
+/// Above this share of datagrams that arrived joined, the result is that of joined ones.
+const JOINED_RATIO: f64 = 0.5;
+/// Below this share of all datagrams, what the receiver's own socket dropped is not told.
+const LOST_HERE_RATIO: f64 = 1e-4;
 
 /// Every caveat of a finished test.
-pub(super) fn caveats(record: &Record, plan: &TcpPlan, account: &Account) -> Vec<Caveat> {
+pub(super) fn caveats(record: &Record, account: &Account) -> Vec<Caveat> {
+    let flows = &record.flows;
     let mut caveats = Vec::new();
     for side in [Side::Sender, Side::Receiver] {
-        caveats.extend(cpu_bound(&record.flows, side));
-        caveats.extend(run_queue_wait(&record.flows, side));
+        caveats.extend(cpu_bound(flows, side));
+        caveats.extend(run_queue_wait(flows, side));
     }
-    caveats.extend(windows(&record.flows));
-    caveats.extend(congestion_control(&record.flows));
-    caveats.extend(mss(&record.flows));
-    caveats.extend(zero_copy(&record.flows));
-    caveats.extend(multipath(&record.flows));
+    caveats.extend(receive_drops(flows));
+    caveats.extend(interface_drops(flows));
+    caveats.extend(record.search.as_ref().into_iter().flat_map(search_account::caveats));
+    caveats.extend(windows(flows));
+    caveats.extend(congestion_control(flows));
+    caveats.extend(mss(flows));
+    caveats.extend(zero_copy(flows));
+    caveats.extend(multipath(flows));
     let same_host = same_host(account.server_host_id.as_deref());
     // One machine is told once.
     let ends = record.ends.iter().filter(|end| same_host.is_none() || end.role == "local");
     caveats.extend(ends.filter_map(stolen_time));
     caveats.extend(same_host);
+    caveats.extend(uncut(record));
+    caveats.extend(fragmented(record, account));
     caveats.extend(one_sided(record, account));
-    if account.has_samples() {
+    if let Plan::Tcp(plan) = &record.plan
+        && account.has_samples()
+    {
         caveats.extend(short_run(plan).or_else(|| start_up::caveat(record, plan)));
     }
-    caveats.extend(pace(&record.flows, plan));
+    caveats.extend(pace(record));
     caveats.extend(record.ceilings().filter_map(|ceiling| above_ceiling(record, ceiling)));
     caveats.extend(witness::caveats(&record.paths));
     caveats.extend(cut_short(record));
@@ -64,7 +81,7 @@ const fn name(side: Side) -> &'static str {
 }
 
 /// A data thread that used nearly all of a core.
-pub(crate) fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
+fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
     let ends = flows.iter().filter_map(|flow| end_of(flow, side));
     let share = ends.filter_map(cpu_share).reduce(f64::max)?;
     (share >= CPU_BOUND_RATIO).then(|| {
@@ -77,7 +94,7 @@ pub(crate) fn cpu_bound(flows: &[Flow], side: Side) -> Option<Caveat> {
 }
 
 /// A data thread that waited for a core.
-pub(crate) fn run_queue_wait(flows: &[Flow], side: Side) -> Option<Caveat> {
+fn run_queue_wait(flows: &[Flow], side: Side) -> Option<Caveat> {
     let ends = flows.iter().filter_map(|flow| end_of(flow, side));
     let share = ends.filter_map(run_queue_share).reduce(f64::max)?;
     (share >= RUN_QUEUE_WAIT_RATIO).then(|| {
@@ -90,7 +107,7 @@ pub(crate) fn run_queue_wait(flows: &[Flow], side: Side) -> Option<Caveat> {
 }
 
 /// The kernel doubles what is asked (socket(7)); less than that was not granted.
-pub(crate) fn windows(flows: &[Flow]) -> Option<Caveat> {
+fn windows(flows: &[Flow]) -> Option<Caveat> {
     let ends = flows.iter().flat_map(|flow| [&flow.sender, &flow.receiver]).flatten();
     let short = |buffer: &Asked<u64>| {
         buffer.asked.zip(buffer.got).filter(|(asked, got)| *got < asked.saturating_mul(2))
@@ -165,7 +182,7 @@ fn multipath(flows: &[Flow]) -> Option<Caveat> {
 }
 
 /// Both ends on one kernel, by the name that the other end gave.
-pub(crate) fn same_host(server_host_id: Option<&str>) -> Option<Caveat> {
+fn same_host(server_host_id: Option<&str>) -> Option<Caveat> {
     let here = linerate_sys::host::boot_id()?;
     (server_host_id == Some(here.as_str())).then(|| {
         Caveat::new(
@@ -176,17 +193,59 @@ pub(crate) fn same_host(server_host_id: Option<&str>) -> Option<Caveat> {
     })
 }
 
-/// Without the receiver's count the sender's kernel is the witness.
+fn receivers(flows: &[Flow]) -> impl Iterator<Item = &ReceivedDatagrams> {
+    flows.iter().filter_map(|flow| flow.receiver.as_ref()?.received_datagrams.as_ref())
+}
+
+/// Losses of the receiver's own.
+fn receive_drops(flows: &[Flow]) -> Option<Caveat> {
+    let (here, lost, all) = receivers(flows).fold((0, 0, 0), |(here, lost, all), it| {
+        let tally = &it.measured;
+        (here + tally.lost_here, lost + tally.lost, all + tally.received + tally.lost)
+    });
+    (here > 0 && here as f64 >= all as f64 * LOST_HERE_RATIO).then(|| {
+        Caveat::new(
+            CaveatCode::ReceiveDrops,
+            format!("the receiver's own socket had no room for {here} of {lost} datagrams lost"),
+            "not the path: raise net.core.rmem_max there, use -w, or send more slowly",
+        )
+    })
+}
+
+/// Losses of the sender's own.
+fn interface_drops(flows: &[Flow]) -> Option<Caveat> {
+    let of = |way: Direction| flows.iter().filter(move |flow| flow.direction == way);
+    let dropped = [Direction::Up, Direction::Down].map(|way| dropped_at_interface(of(way)));
+    let dropped: u64 = dropped.into_iter().flatten().sum();
+    let lost: u64 = receivers(flows).map(|it| it.measured.lost).sum();
+    let of_lost = if lost > 0 { format!(" of {lost} lost") } else { String::new() };
+    (dropped > 0).then(|| {
+        Caveat::new(
+            CaveatCode::OwnInterfaceDrops,
+            format!("the sender's own interface dropped {dropped} datagrams{of_lost}"),
+            "not the path: send below the rate of that interface (-b), or give it a longer queue",
+        )
+    })
+}
+
+/// Without the receiver's count the sender is the witness: over TCP its kernel, which sees what is
+/// acknowledged.
 fn one_sided(record: &Record, account: &Account) -> Option<Caveat> {
     let uncounted = record.flows.iter().any(|flow| flow.receiver.is_none());
-    (account.one_sided && uncounted).then(|| {
-        Caveat::new(
-            CaveatCode::OneSided,
+    let untold = matches!(&record.plan, Plan::Udp(plan) if plan.via == Some(Via::Ttcp));
+    let (detail, advice) = match untold {
+        true => (
+            "the receiver told no count; the figures are what was sent",
+            "take what is lost from the count that it prints, or run linerate serve there",
+        ),
+        false if account.one_sided && uncounted => (
             "the receiver told no count; the figures are the bytes that it acknowledged, until the \
              last was",
             "for both ends' figures run linerate serve there",
-        )
-    })
+        ),
+        false => return None,
+    };
+    Some(Caveat::new(CaveatCode::OneSided, detail, advice))
 }
 
 fn short_run(plan: &TcpPlan) -> Option<Caveat> {
@@ -200,23 +259,74 @@ fn short_run(plan: &TcpPlan) -> Option<Caveat> {
     })
 }
 
-fn pace(flows: &[Flow], plan: &TcpPlan) -> Option<Caveat> {
-    let pace = plan.pace?.bits_per_sec() as f64;
-    let ends = flows.iter().filter_map(|flow| flow.sender.as_ref());
-    let rate =
-        |end: &FlowEnd| (end.span_ns > 0).then(|| end.bytes as f64 * 8e9 / end.span_ns as f64);
-    let slowest = ends.filter_map(rate).reduce(f64::min)?;
-    (slowest < pace * PACE_KEPT_RATIO).then(|| {
+/// A sender that could not hold its rate.
+fn pace(record: &Record) -> Option<Caveat> {
+    let (pace, kept, advice) = match &record.plan {
+        Plan::Tcp(plan) => (plan.pace, PACE_KEPT_RATIO_TCP, "the path or this host gives no more"),
+        Plan::Udp(plan) => (
+            plan.pace,
+            PACE_KEPT_RATIO_UDP,
+            "this host or its interface gives no more: use larger datagrams (-l) or streams (-P)",
+        ),
+        _ => return None,
+    };
+    let pace = pace.map(BitRate::bits_per_sec)? as f64;
+    let ends = record.flows.iter().filter_map(|flow| flow.sender.as_ref());
+    // What another program tells of its senders of datagrams is no measure of theirs.
+    let own = |end: &FlowEnd| end.sent_datagrams.is_some() && !end.technique.is_empty();
+    let over_tcp = matches!(record.plan, Plan::Tcp(_));
+    let ends = ends.filter(|end| end.span_ns > 0 && (over_tcp || own(end)));
+    let rates = ends.map(|end| rate_bps(end.bytes_measured, end.span_ns));
+    let slowest = rates.reduce(f64::min)?;
+    (slowest < pace * kept).then(|| {
         Caveat::new(
             CaveatCode::PaceNotKept,
             format!("a stream sent {:.1} % of the pace that was asked", slowest / pace * 100.0),
-            "the path or this host gives no more",
+            advice,
         )
     })
 }
 
+/// Kinds of interfaces that hand joined buffers over without cutting them (Linux: veth and the
+/// loopback offer UDP segmentation and never do it).
+const UNCUTTING: [&str; 2] = ["loopback", "veth"];
+
+/// Datagrams that were never packets of their own.
+fn uncut(record: &Record) -> Option<Caveat> {
+    let (joined, all) = receivers(&record.flows)
+        .fold((0, 0), |(joined, all), it| (joined + it.joined, all + it.all.received));
+    let kind = |interface: &Interface| interface.kind.clone();
+    let kinds: Vec<String> =
+        record.ends.iter().filter_map(|end| kind(end.interface.as_ref()?)).collect();
+    let software = !kinds.is_empty() && kinds.iter().all(|kind| UNCUTTING.contains(&kind.as_str()));
+    (software && joined > 0 && joined as f64 > all as f64 * JOINED_RATIO).then(|| {
+        Caveat::new(
+            CaveatCode::UncutDatagrams,
+            format!("{joined} of {all} datagrams travelled joined, over {}", kinds.join(" and ")),
+            "no network carries them so: --no-join sends and takes each by itself",
+        )
+    })
+}
+
+/// Datagrams that need several packets.
+fn fragmented(record: &Record, account: &Account) -> Option<Caveat> {
+    let flows = record.flows.iter();
+    let (direction, unknown) = flows
+        .filter_map(|flow| Some((flow.direction, packet(flow, account, flow.direction).err()?)))
+        .next()?;
+    let way = match direction {
+        Direction::Up => "client to server",
+        Direction::Down => "server to client",
+    };
+    Some(Caveat::new(
+        CaveatCode::Fragmented,
+        format!("{way}: {}", unknown.trim_start_matches("what fragments take: ")),
+        "one lost fragment loses the datagram: use a smaller -l",
+    ))
+}
+
 /// More than a bound allows is measured wrongly, or the bound is wrong.
-pub(crate) fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
+fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
     let direction = ceiling.direction?;
     let goodput = record.value(ceiling.metric, Stat::Value, Some(direction))?;
     let bound = ceiling.expected().filter(|bound| goodput > bound.value * SHARE_MAX)?;
@@ -265,7 +375,7 @@ fn waited_behind_a_hole(record: &Record, direction: Direction) -> bool {
 }
 
 /// Figures of a test that ended early.
-pub(crate) fn cut_short(record: &Record) -> Option<Caveat> {
+fn cut_short(record: &Record) -> Option<Caveat> {
     let failure = record.failure.as_ref().filter(|failure| failure.fault != Fault::Corrupted)?;
     (!record.summary.is_empty()).then(|| {
         Caveat::new(

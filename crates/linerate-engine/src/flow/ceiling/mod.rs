@@ -5,6 +5,7 @@
 //! Left out: rates further along the path, which neither end can see from here, but for those of
 //! emulated paths, which tell them.
 
+pub(super) mod datagrams;
 mod emulated;
 mod link;
 mod rungs;
@@ -15,6 +16,7 @@ use linerate_core::record::{
 };
 use linerate_core::theory::framing::{FramingCeiling, Segment, Transport};
 
+pub(super) use datagrams::of_datagrams;
 use link::LinkRate;
 
 /// Bit of `tcpi_options` for timestamps (Linux tcp.h, TCPI_OPT_TIMESTAMPS).
@@ -51,7 +53,7 @@ fn ceiling(record: &Record, plan: &TcpPlan, direction: Direction, sight: Sight) 
 
 /// The ceiling of a direction, beside further bounds. In place of its packets may stand what is
 /// not known of them.
-pub(crate) fn bound(
+fn bound(
     record: &Record,
     direction: Direction,
     packet: Result<Packet, String>,
@@ -127,7 +129,7 @@ fn layers(framing: &FramingCeiling) -> Vec<LayerRate> {
 
 /// A full packet of a flow.
 #[derive(Clone, Debug)]
-pub(crate) struct Packet {
+pub(super) struct Packet {
     pub(crate) segment: Segment,
     /// Length of the IP packet.
     pub(crate) bytes: u32,
