@@ -4,7 +4,7 @@ mod common;
 
 use common::bench::{self, as_printed, full, on_a_line};
 use linerate_core::record::{self, BenchResult, Plan, Record};
-use linerate_core::study::{BenchTest, Measure, Streams, Test, TestKind};
+use linerate_core::study::{FramesTest, Measure, Streams, Test, TestKind};
 use linerate_report::study::{self, Results};
 use linerate_report::{device as report, html, text};
 
@@ -171,7 +171,8 @@ fn every_trial_is_a_row() {
     let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
     assert_eq!(rows.len(), 5);
     let last = &rows[4];
-    let cells = ["trial", "intended_fps", "sent", "received", "lost", "duplicates", "invalid"];
+    let cells =
+        ["trial", "intended_frames_per_sec", "sent", "received", "lost", "duplicates", "invalid"];
     let got: Vec<&str> = cells.iter().map(|name| &last[at(name)]).collect();
     assert_eq!(got, ["5", "875000", "875000", "874999", "1", "0", ""]);
     assert_eq!(&rows[2][at("invalid")], "generator_short");
@@ -218,10 +219,10 @@ fn results() -> Results {
     plan.tests = vec![Test {
         id: "bench".to_owned(),
         on: None,
-        kind: TestKind::Bench(BenchTest {
+        kind: TestKind::Bench(FramesTest {
             frame_sizes: Some(vec![64, 128, 256, 512, 1024, 1518]),
             measures: vec![Measure(record::BenchTest::Flood)],
-            ..BenchTest::default()
+            ..FramesTest::default()
         }),
         repetitions: 1,
     }];
@@ -254,7 +255,7 @@ fn the_report_of_a_study_has_its_benchmarks_under_the_topologies_titles() {
     has(&page, "Throughput by frame length");
     assert!(!page.contains("All figures by topology"));
     has(&study::markdown(&results), "## Beside the devices of 1990: ip, single stream");
-    has(&study::csv(&results), "throughput_strict_fps,value,14488,frames/s,frame");
+    has(&study::csv(&results), "throughput_strict_frames_per_sec,value,14488,frames/s,frame");
     let names: Vec<String> = study::svgs(&results).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["bench-throughput.svg"]);
 }

@@ -77,8 +77,8 @@ fn the_oc_12_path_descends_from_622_08_to_537_346() {
         assert!(!layer["rule"].as_str().expect("a rule").is_empty());
         assert!(!layer["source"].as_str().expect("a source").is_empty());
     }
-    close(&answer["packets_per_s"], 7358.49, "packets/s");
-    assert_eq!(answer["schema"], "linerate.ceiling/1");
+    close(&answer["packets_per_sec"], 7358.49, "packets/s");
+    assert_eq!(answer["schema"], "linerate.ceiling/2");
     // Without timestamps 9140 of 9180 bytes are payload: 538.053.
     check_payload(&[&OC12[1..], &["--no-timestamps"]].concat(), 538.053);
 }
@@ -284,18 +284,18 @@ fn the_table_of_all_links_is_that_of_rfc_5180() {
     }
     let rates: Value =
         serde_json::from_str(&ends_with(0, &["ceiling", "--all-links", "--json"])).expect("JSON");
-    assert_eq!(rates["schema"], "linerate.frame-rates/1");
+    assert_eq!(rates["schema"], "linerate.frame-rates/2");
     let ethernet = rates["ethernet"].as_array().expect("an array");
     assert_eq!(ethernet.len(), 13);
-    assert_eq!(ethernet[0]["frames_per_s"][1], 8445);
+    assert_eq!(ethernet[0]["frames_per_sec"][1], 8445);
     let oc3 = rates["optical"].as_array().expect("an array").iter();
     let oc3 = oc3.clone().find(|line| line["link"] == "oc3").expect("OC-3 is a line");
     // 149.76 Mbit/s / 424 bit = 353,207.55 cells/s, 1500 bytes are 32 of them.
-    close(&oc3["cells_per_s"], 353_207.55, "cells");
+    close(&oc3["cells_per_sec"], 353_207.55, "cells");
     close(&oc3["payload_bps"], 149.76e6, "payload");
-    close(&oc3["carriers"][0]["packets_per_s"][2], 11_037.74, "packets of 1500 bytes");
+    close(&oc3["carriers"][0]["packets_per_sec"][2], 11_037.74, "packets of 1500 bytes");
     // PPP adds 9 bytes: 149.76e6 / (1509 × 8).
-    close(&oc3["carriers"][1]["packets_per_s"][2], 12_405.57, "packets of 1500 bytes");
+    close(&oc3["carriers"][1]["packets_per_sec"][2], 12_405.57, "packets of 1500 bytes");
     let csv = ends_with(0, &["ceiling", "--all-links", "--csv"]);
     assert!(csv.contains("800g,800000000000,ethernet,64,,1190476190\n"), "{csv}");
     // 13 links of 8 sizes, 6 lines of 2 carriers and 5 sizes, and the head.

@@ -136,7 +136,7 @@ fn a_run_is_stored_listed_and_rendered_in_every_form() {
     assert_eq!(lines.lines().count(), 2, "one record a line");
     for line in lines.lines() {
         let record: Value = serde_json::from_str(line).expect("a record");
-        assert_eq!(record["schema"], "linerate.record/1");
+        assert_eq!(record["schema"], "linerate.record/2");
         assert_eq!(record["status"], "ok");
     }
 }

@@ -11,7 +11,7 @@ use super::plan::Layer;
 use crate::theory::token_bucket::Colour;
 
 /// The schema that [`Conformance`] is written in. Additions keep it; a rename or removal raises it.
-pub const SCHEMA: &str = "linerate.conform/1";
+pub const SCHEMA: &str = "linerate.conform/2";
 
 /// Everything that one run found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,7 @@ pub struct Conformance {
     /// How packets became cells; null when bytes count.
     pub cells: Option<CellMapping>,
     /// Cells per second of their line; null when bytes count.
+    #[serde(rename = "line_cells_per_sec")]
     pub line_cells_per_s: Option<f64>,
     /// All that was metered.
     pub total: Count,
@@ -198,6 +199,7 @@ pub struct BurstAtRate {
     /// The length of the interval that needs it, ns.
     pub span_ns: f64,
     /// The rate in cells per second; null when bytes count.
+    #[serde(rename = "cells_per_sec")]
     pub cells_per_s: Option<f64>,
     /// The smallest CDVT at that cell rate, ns; null when bytes count.
     pub cdvt_ns: Option<f64>,

@@ -71,7 +71,7 @@ impl PathPlan {
                 what: line_name(&plan),
             }
         });
-        let device = plan.packets_per_s.map(|packets_per_s| Bound {
+        let device = plan.packets_per_sec.map(|packets_per_s| Bound {
             packets_per_s: packets_per_s as f64,
             rate: None,
             line_bytes: ip_bytes,

@@ -122,12 +122,12 @@ impl<'a> Builder<'a> {
             let element = Shaper::new(bucket("shaper", shaper)?, queue);
             self.push(element.map_err(|error| problem("shaper", error))?);
         }
-        if let Some(packets_per_s) = plan.packets_per_s {
-            if packets_per_s == 0 {
-                return Err(problem("packets_per_s", "0 carries nothing"));
+        if let Some(packets_per_sec) = plan.packets_per_sec {
+            if packets_per_sec == 0 {
+                return Err(problem("packets_per_sec", "0 carries nothing"));
             }
             let queue = TailDrop::new(self.facts.buffer);
-            self.push(Link::of_packets(packets_per_s, queue));
+            self.push(Link::of_packets(packets_per_sec, queue));
         }
         Ok(())
     }

@@ -130,7 +130,7 @@ fn beyond_netem(plan: &PathPlan) -> Option<&'static str> {
         mtu_silent,
         policer,
         shaper,
-        packets_per_s,
+        packets_per_sec,
         cross,
     } = plan;
     let set = [
@@ -150,7 +150,7 @@ fn beyond_netem(plan: &PathPlan) -> Option<&'static str> {
         ("mtu_silent", mtu_silent.is_some()),
         ("policer", policer.is_some()),
         ("shaper", shaper.is_some()),
-        ("packets_per_s", packets_per_s.is_some()),
+        ("packets_per_sec", packets_per_sec.is_some()),
         ("cross", !cross.is_empty()),
     ];
     set.into_iter().find(|(_, set)| *set).map(|(key, _)| key)

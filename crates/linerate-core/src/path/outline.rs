@@ -64,7 +64,7 @@ impl PathPlan {
             Limit::Packets(packets) => packets.saturating_mul(u64::from(mtu_bytes)),
         };
         // A device on the way has a queue of the link's length.
-        let queues = if plan.packets_per_s.is_some() { 2 } else { 1 };
+        let queues = if plan.packets_per_sec.is_some() { 2 } else { 1 };
         let shaper_bytes = shaper * u64::from(mtu_bytes);
         Ok(Load {
             rate: line,
@@ -126,7 +126,7 @@ impl PathPlan {
             ("steps", !self.steps.is_empty()),
             ("policer", self.policer.is_some()),
             ("shaper", self.shaper.is_some()),
-            ("packet rate", self.packets_per_s.is_some()),
+            ("packet rate", self.packets_per_sec.is_some()),
             ("cross traffic", !self.cross.is_empty()),
             ("half duplex", self.half_duplex == Some(true)),
             ("netem", self.is_netem()),

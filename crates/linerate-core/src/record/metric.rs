@@ -6,7 +6,21 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Layer;
+/// What a rate or size includes.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// Bytes given to and taken from the application.
+    Payload,
+    /// IP packets, headers included.
+    Ip,
+    /// Ethernet frames, header and FCS included.
+    Frame,
+    /// Frames with preamble and inter-frame gap: what fills the line.
+    Wire,
+}
 
 /// Whether more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -173,10 +187,10 @@ metrics! {
         "From the kernel's time of giving the probe to the interface to its time of taking the \
          answer from it: the path and the peer, without this host's scheduling.",
         "RFC 2681 §2.7.2 (wire times), Linux SO_TIMESTAMPING";
-    Pps = "pings_per_s", "pings per second", "1/s", None, Higher,
+    Pps = "pings_per_sec", "pings per second", "1/s", None, Higher,
         "Answered probes over the time from the first send to the last answer.",
         "own";
-    PpsPaper = "pings_per_s_from_avg", "pings per second, 1000/avg", "1/s", None, Higher,
+    PpsPaper = "pings_per_sec_from_avg", "pings per second, 1000/avg", "1/s", None, Higher,
         "One second over the mean round-trip time, as the studies of 2000 printed it.",
         "PREN study 2000 §2.2";
     Sent = "probes_sent", "probes sent", "probes", None, Neither,
@@ -197,7 +211,7 @@ metrics! {
     Reordered = "reordered", "reordered", "answers", None, Lower,
         "Answers whose sequence number is below one that came before; duplicates removed first.",
         "RFC 4737 §4.1";
-    DatagramRate = "datagrams_per_s", "datagrams per second", "1/s", None, Higher,
+    DatagramRate = "datagrams_per_sec", "datagrams per second", "1/s", None, Higher,
         "Different datagrams that the receiving application took in, over the measured span.",
         "own";
     DatagramsSent = "datagrams_sent", "datagrams sent", "datagrams", None, Neither,
@@ -257,12 +271,12 @@ metrics! {
     Late = "late", "late answers", "answers", None, Lower,
         "Answers that came after the time-out; they count as lost.",
         "RFC 7680 §2";
-    TheoreticalFrames = "theoretical_fps", "theoretical frame rate", "frames/s",
+    TheoreticalFrames = "theoretical_frames_per_sec", "theoretical frame rate", "frames/s",
         Some(Layer::Frame), Neither,
         "Frames of this length that the medium carries in a second, preamble and gap counted; \
          absent where there is no medium, as on virtual links.",
         "RFC 2544 appendix B, RFC 5180 appendix A";
-    TesterFrames = "tester_fps", "tester's own frame rate", "frames/s", Some(Layer::Frame), Neither,
+    TesterFrames = "tester_frames_per_sec", "tester's own frame rate", "frames/s", Some(Layer::Frame), Neither,
         "Frames a second that the tester sends from one port and counts in whole without the \
          device: results near it are the tester's.",
         "RFC 2285 §3.5.3 (maximum offered load), taken without a device";
@@ -270,34 +284,34 @@ metrics! {
         "Median delay of the tester with a cable in place of the device; it is in the latencies \
          of the device, and not taken off them.",
         "own";
-    ThroughputStrict = "throughput_strict_fps", "throughput, strict", "frames/s",
+    ThroughputStrict = "throughput_strict_frames_per_sec", "throughput, strict", "frames/s",
         Some(Layer::Frame), Higher,
         "Highest load of one sending port at which a trial of full length loses not one frame; \
          the forwarding rate at the lower bound of the goal `strict`. Trials are of 60 s unless \
          the plan shortens them.",
         "RFC 1242 §3.17, RFC 2544 §24 and §26.1";
-    ThroughputTypical = "throughput_typical_fps", "throughput, typical", "frames/s",
+    ThroughputTypical = "throughput_typical_frames_per_sec", "throughput, typical", "frames/s",
         Some(Layer::Frame), Higher,
         "Highest load of one sending port at which at least half of the trials, by time, lose not \
          one frame; the forwarding rate at the lower bound of the goal `typical`.",
         "RFC 9971 (MLRsearch), conditional throughput";
-    ThroughputVerified = "throughput_verified_fps", "throughput, verified", "frames/s",
+    ThroughputVerified = "throughput_verified_frames_per_sec", "throughput, verified", "frames/s",
         Some(Layer::Frame), Higher,
         "As strict, with a lossy trial repeated before it counts; the goal `verified`.",
         "ETSI GS NFV-TST 009 §12.3.3 (binary search with loss verification)";
-    ForwardingRateMax = "forwarding_rate_max_fps", "maximum forwarding rate", "frames/s",
+    ForwardingRateMax = "forwarding_rate_max_frames_per_sec", "maximum forwarding rate", "frames/s",
         Some(Layer::Frame), Higher,
         "Most frames a second that came out at any load of the flood, the loss curve and the \
          overload, all sending ports together, loss or not.",
         "RFC 2285 §3.6.3";
-    FloodOffered = "flood_offered_fps", "maximum offered load", "frames/s", Some(Layer::Frame),
+    FloodOffered = "flood_offered_frames_per_sec", "maximum offered load", "frames/s", Some(Layer::Frame),
         Neither,
         "Frames a second that all sending ports together offered while each sent all that it can.",
         "RFC 2285 §3.5.3";
-    FloodForwarded = "flood_forwarded_fps", "flood rate", "frames/s", Some(Layer::Frame), Higher,
+    FloodForwarded = "flood_forwarded_frames_per_sec", "flood rate", "frames/s", Some(Layer::Frame), Higher,
         "Frames a second that came out at the maximum offered load: Bradner's flood rate.",
         "RFC 2285 §3.6.2 (forwarding rate at maximum offered load)";
-    Stalls = "stalls_per_s", "stalls", "1/s", None, Lower,
+    Stalls = "stalls_per_sec", "stalls", "1/s", None, Lower,
         "Times a second that frames were lost below the typical throughput: what pulls strict \
          below it.",
         "own";
@@ -326,7 +340,7 @@ metrics! {
     AddressesCached = "addresses_cached", "address caching capacity", "addresses", None, Higher,
         "Most hardware addresses that the bridge remembers at once without flooding a frame.",
         "RFC 2285 §3.8.1, RFC 2889 §5.7";
-    AddressRate = "address_learning_fps", "address learning rate", "frames/s", None, Higher,
+    AddressRate = "address_learning_frames_per_sec", "address learning rate", "frames/s", None, Higher,
         "Most new hardware addresses a second that the bridge learns without missing one.",
         "RFC 2285 §3.8.2, RFC 2889 §5.8";
     BlockedLoss = "blocked_loss_ratio", "loss beside a full output", "1", None, Lower,
@@ -379,7 +393,7 @@ mod tests {
                 "ns" => "_ns",
                 "s/GB" => "_s_per_gb",
                 "bytes" => "_bytes",
-                "frames/s" => "_fps",
+                "frames/s" => "_frames_per_sec",
                 _ => continue,
             };
             assert!(row.id.key().ends_with(suffix), "{} is in {}", row.id, row.unit);

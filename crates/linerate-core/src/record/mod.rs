@@ -13,6 +13,7 @@ mod event;
 mod failure;
 mod flow;
 mod id;
+mod interface_drops;
 mod means;
 mod metric;
 mod named;
@@ -24,7 +25,9 @@ mod sample;
 mod search;
 mod simulate_plan;
 mod tcp_info;
+mod transfer;
 mod udp_plan;
+mod upgrade;
 
 pub use bench::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
@@ -38,7 +41,6 @@ pub use caveat::{Caveat, CaveatCode};
 pub use ceiling::{Ceiling, CeilingInput, Expected, LINK, LayerRate, Rung, SHARE_MAX};
 pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
-    dropped_at_interface,
 };
 pub use end_report::{DatagramCounts, DatagramsSent, EndReport};
 pub use environment::{End, Interface, TcpSettings};
@@ -46,10 +48,11 @@ pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, Stream
 pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use id::RecordId;
+pub use interface_drops::dropped_at_interface;
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,
 };
-pub use metric::{Better, METRICS, Metric, MetricId};
+pub use metric::{Better, Layer, METRICS, Metric, MetricId};
 pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,
@@ -59,17 +62,15 @@ pub use path_plan::{
     QueuePlan, RateStep, ReorderPlan,
 };
 pub use plain::one_line;
-pub use plan::{
-    DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
-    Via, WaitMode,
-};
-pub use sample::{Direction, Distribution, Layer, Series, Side, Stat, Summary};
+pub use plan::{PingMode, PingPlan, PingTransport, Plan, TcpPlan, WaitMode};
+pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
     SubInterval,
 };
 pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
+pub use transfer::{DEFAULT_PORT, Family, Finish, TcpDirections, Via};
 pub use udp_plan::UdpPlan;
 
 use std::collections::BTreeMap;
@@ -80,7 +81,7 @@ use serde::{Deserialize, Serialize};
 use crate::time::WallTime;
 
 /// The schema that [`Record`] is written in. Additions keep it; a rename or removal raises it.
-pub const SCHEMA: &str = "linerate.record/1";
+pub const SCHEMA: &str = "linerate.record/2";
 
 /// One measurement: what was asked, what was got, by whom, and what went wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

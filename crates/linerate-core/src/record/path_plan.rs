@@ -116,8 +116,8 @@ pub struct PathPlan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaper: Option<BucketPlan>,
     /// A device on the way that handles so many packets a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub packets_per_s: Option<u64>,
+    #[serde(alias = "packets_per_s", default, skip_serializing_if = "Option::is_none")]
+    pub packets_per_sec: Option<u64>,
     /// Other traffic on the link.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cross: Vec<CrossPlan>,
@@ -293,7 +293,7 @@ impl PathPlan {
             mtu_silent: own.mtu_silent.or(both.mtu_silent),
             policer: own.policer.or(both.policer),
             shaper: own.shaper.or(both.shaper),
-            packets_per_s: own.packets_per_s.or(both.packets_per_s),
+            packets_per_sec: own.packets_per_sec.or(both.packets_per_sec),
             cross: or_list(own.cross, both.cross),
         }
     }

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::named::named;
-use super::{BenchPlan, Means, SimulatePlan, UdpPlan};
+use super::{
+    BenchPlan, DEFAULT_PORT, Family, Finish, Means, SimulatePlan, TcpDirections, UdpPlan, Via,
+};
 use crate::units::BitRate;
 
 /// One measurement to make.
@@ -28,40 +29,27 @@ impl Plan {
     pub const fn is_live(&self) -> bool {
         !matches!(self, Self::Simulate(_))
     }
-}
 
-/// Internet Protocol version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Family {
-    /// IP version 4.
-    V4,
-    /// IP version 6.
-    V6,
-}
+    /// The kind, as it is tagged in records.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "tcp",
+            Self::Ping(_) => "ping",
+            Self::Udp(_) => "udp",
+            Self::Simulate(_) => "simulate",
+            Self::Bench(_) => "bench",
+        }
+    }
 
-/// When a throughput test ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Finish {
-    /// After this time (after the omitted span).
-    TimeNs(u64),
-    /// After this many payload bytes of all streams of a direction together.
-    Bytes(u64),
-    /// After this many buffers of `buffer_bytes`, all streams of a direction together.
-    Buffers(u64),
-}
-
-/// Which ways data goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TcpDirections {
-    /// Client to server.
-    Up,
-    /// Server to client.
-    Down,
-    /// Both at once, on separate connections.
-    Both,
+    /// The host that it measures to; none for a model and for ports of a device.
+    pub const fn host_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Tcp(plan) => Some(&mut plan.host),
+            Self::Ping(plan) => Some(&mut plan.host),
+            Self::Udp(plan) => Some(&mut plan.host),
+            Self::Simulate(_) | Self::Bench(_) => None,
+        }
+    }
 }
 
 /// A TCP throughput test.
@@ -147,36 +135,6 @@ impl Default for TcpPlan {
             means: Means::default(),
             fast: false,
             connect_timeout_ns: 5_000_000_000,
-        }
-    }
-}
-
-/// Port of `linerate serve`, for TCP control and data and for UDP echo.
-pub const DEFAULT_PORT: u16 = 5210;
-
-/// Another program whose protocol this one speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Via {
-    /// iperf 3.
-    Iperf3,
-    /// iperf 2.
-    Iperf2,
-    /// nuttcp.
-    Nuttcp,
-    /// ttcp and its descendants without a protocol of their own.
-    Ttcp,
-}
-
-named!(Via { Iperf3 = "iperf3", Iperf2 = "iperf2", Nuttcp = "nuttcp", Ttcp = "ttcp" });
-
-impl Via {
-    /// The port where its servers listen unless told otherwise (of nuttcp, the control port).
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Self::Iperf3 => 5201,
-            Self::Iperf2 | Self::Ttcp => 5001,
-            Self::Nuttcp => 5000,
         }
     }
 }

@@ -29,22 +29,6 @@ pub enum Side {
     Receiver,
 }
 
-/// What a rate or size includes.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Layer {
-    /// Bytes given to and taken from the application.
-    Payload,
-    /// IP packets, headers included.
-    Ip,
-    /// Ethernet frames, header and FCS included.
-    Frame,
-    /// Frames with preamble and inter-frame gap: what fills the line.
-    Wire,
-}
-
 /// How a summary value was made from the samples.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -5,19 +5,8 @@
 
 use std::collections::HashSet;
 
-use super::{Ipdv, ipdv, pdv};
+use super::{Arrival, Ipdv, ipdv, pdv};
 use crate::units::Ratio;
-
-/// One packet that arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// Number of the packet, in the order of sending from 0.
-    pub sequence: u64,
-    /// Time of arrival, since any fixed point.
-    pub received_ns: u64,
-    /// Its delay: one way or round trip. Negative when two clocks disagree.
-    pub delay_ns: i64,
-}
 
 /// A run of consecutive packets that were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

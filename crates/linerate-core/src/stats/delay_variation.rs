@@ -4,7 +4,16 @@
 //! RFC 5481 §4: IPDV takes the previous packet as reference (the selection function of RFC 3393
 //! for consecutive packets), PDV the fastest packet of the interval.
 
-use super::Arrival;
+/// One packet that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Number of the packet, in the order of sending from 0.
+    pub sequence: u64,
+    /// Time of arrival, since any fixed point.
+    pub received_ns: u64,
+    /// Its delay: one way or round trip. Negative when two clocks disagree.
+    pub delay_ns: i64,
+}
 
 /// Difference of a packet's delay from that of the packet sent just before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

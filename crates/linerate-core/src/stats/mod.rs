@@ -16,8 +16,8 @@ mod quantile;
 mod thinned;
 mod wilson;
 
-pub use arrivals::{Arrival, Arrivals, LossPeriod, Reordered};
-pub use delay_variation::{Ipdv, ipdv, pdv};
+pub use arrivals::{Arrivals, LossPeriod, Reordered};
+pub use delay_variation::{Arrival, Ipdv, ipdv, pdv};
 pub use fairness::jain_index;
 pub use jitter::JitterRfc3550;
 pub use line_fit::LineFit;

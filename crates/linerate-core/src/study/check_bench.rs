@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::bench_test::parse_mix;
 use super::bench_words::GoalWord;
 use super::check_tcp::{Checked, list, named, problem};
-use super::{BenchTest, StudyPlan, Test, Topology};
+use super::frames_test::parse_mix;
+use super::{FramesTest, StudyPlan, Test, Topology};
 use crate::lab::{Layout, Step};
 use crate::record;
 use crate::units::BitRate;
@@ -33,7 +33,7 @@ const GOALS_MAX: usize = 8;
 const QUICK_MAX: u64 = 1000;
 
 /// Whether the test can be asked for on every topology of `study` that it is on.
-pub(super) fn check_bench(study: &StudyPlan, test: &Test, bench: &BenchTest) -> Checked {
+pub(super) fn check_bench(study: &StudyPlan, test: &Test, bench: &FramesTest) -> Checked {
     let id = &test.id;
     named(id, check_frames(bench))?;
     named(id, check_measures(bench))?;
@@ -50,7 +50,7 @@ pub(super) fn check_bench(study: &StudyPlan, test: &Test, bench: &BenchTest) -> 
     Ok(())
 }
 
-fn check_frames(bench: &BenchTest) -> Checked {
+fn check_frames(bench: &FramesTest) -> Checked {
     match (&bench.frame_sizes, &bench.mix) {
         (None, None) => {
             return problem(&[], "it varies nothing; give it frame_sizes or a mix".to_owned());
@@ -79,7 +79,7 @@ fn check_frames(bench: &BenchTest) -> Checked {
 }
 
 /// Lengths that hold the headers, once it is known that these can be.
-fn check_headers(bench: &BenchTest) -> Checked {
+fn check_headers(bench: &FramesTest) -> Checked {
     for (index, &length) in bench.frame_sizes.iter().flatten().enumerate() {
         if let Some(reason) = too_short(bench, length) {
             return problem(&[Step::Key("frame_sizes"), Step::Index(index)], reason);
@@ -93,7 +93,7 @@ fn check_headers(bench: &BenchTest) -> Checked {
 }
 
 /// Why a frame of that length cannot be: its headers and the signature need more.
-fn too_short(bench: &BenchTest, length: u32) -> Option<String> {
+fn too_short(bench: &FramesTest, length: u32) -> Option<String> {
     let (protocol, tags) = (bench.protocol(), bench.vlans.as_ref().map_or(0, Vec::len));
     let least = protocol.shortest_frame_bytes(tags);
     let with = match tags {
@@ -108,7 +108,7 @@ fn too_short(bench: &BenchTest, length: u32) -> Option<String> {
     })
 }
 
-fn check_measures(bench: &BenchTest) -> Checked {
+fn check_measures(bench: &FramesTest) -> Checked {
     if bench.measures.is_empty() {
         return problem(&[Step::Key("measures")], "measures is empty".to_owned());
     }
@@ -117,7 +117,7 @@ fn check_measures(bench: &BenchTest) -> Checked {
     check_contract(bench)
 }
 
-fn check_contract(bench: &BenchTest) -> Checked {
+fn check_contract(bench: &FramesTest) -> Checked {
     let ordered = bench.measures.iter().any(|it| it.0 == record::BenchTest::Contract);
     let (key, wrong) = match (&bench.contract, &bench.cell_contract) {
         (None, None) if ordered => {
@@ -154,7 +154,7 @@ fn check_contract(bench: &BenchTest) -> Checked {
     }
 }
 
-fn check_goals(bench: &BenchTest) -> Checked {
+fn check_goals(bench: &FramesTest) -> Checked {
     let Some(goals) = &bench.goals else { return Ok(()) };
     let key = Step::Key("goals");
     if goals.is_empty() || goals.len() > GOALS_MAX {
@@ -202,7 +202,7 @@ fn once<'a>(key: &'static str, names: impl Iterator<Item = &'a str>) -> Checked 
     Ok(())
 }
 
-fn check_numbers(bench: &BenchTest) -> Checked {
+fn check_numbers(bench: &FramesTest) -> Checked {
     check_span("trial_seconds", bench.trial_seconds, &[Step::Key("trial_seconds")])?;
     check_span("latency_seconds", bench.latency_seconds, &[Step::Key("latency_seconds")])?;
     check_span("soak_seconds", bench.soak_seconds, &[Step::Key("soak_seconds")])?;
@@ -252,7 +252,7 @@ fn check_span(key: &str, seconds: Option<f64>, path: &[Step]) -> Checked {
     }
 }
 
-fn check_rates(bench: &BenchTest) -> Checked {
+fn check_rates(bench: &FramesTest) -> Checked {
     match bench.line.as_deref().map(str::parse::<BitRate>) {
         Some(Err(error)) => problem(&[Step::Key("line")], error.to_string()),
         Some(Ok(rate)) if rate.bits_per_sec() == 0 => {
@@ -263,7 +263,7 @@ fn check_rates(bench: &BenchTest) -> Checked {
 }
 
 /// Whether the frames can be sent on a topology.
-fn fits(topology: &Topology, bench: &BenchTest) -> Result<(), String> {
+fn fits(topology: &Topology, bench: &FramesTest) -> Result<(), String> {
     if bench.plan.as_ref().is_some_and(|plan| !plan.ports.is_empty()) {
         // Interfaces of the host itself: what they take is asked when they are used.
         return Ok(());
@@ -299,8 +299,7 @@ fn fits(topology: &Topology, bench: &BenchTest) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use crate::record::{
-        BenchGoal, BenchPlan, BenchProtocol, BenchTest as Measured, BenchTimes, BenchWay,
-        CellContract, Plan,
+        BenchGoal, BenchPlan, BenchProtocol, BenchTest, BenchTimes, BenchWay, CellContract, Plan,
     };
     use crate::study::StudyPlan;
 
@@ -340,7 +339,7 @@ mod tests {
         assert_eq!((*number, label.as_deref()), (1518, Some("frame 1518")));
         assert_eq!((plan.frames.size_bytes, plan.frames.flows, plan.frames.burst), (1518, 16, 4));
         assert_eq!((plan.frames.protocol, plan.way), (BenchProtocol::Tcp6, BenchWay::Dual));
-        assert_eq!(plan.tests.last(), Some(&Measured::Contract));
+        assert_eq!(plan.tests.last(), Some(&BenchTest::Contract));
         // A tenth of 1 s over 21 s, and of 0.5 s over 2 s.
         let goals: Vec<_> =
             plan.goals.iter().map(|goal| (goal.final_trial_ns, goal.duration_sum_ns)).collect();

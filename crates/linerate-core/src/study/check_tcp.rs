@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::test::Parameter;
+use super::parameter::Parameter;
 use super::{StudyPlan, TcpTest, Test};
 use crate::lab::{Problem, Step, is_congestion_control};
 

@@ -3,13 +3,14 @@
 //! Nothing here measures or reads a file; the grid is run by the engine and kept by the store.
 
 mod background;
-mod bench_test;
 mod bench_words;
 mod check;
 mod check_bench;
 mod check_simulate;
 mod check_tcp;
 mod estimate;
+mod frames_test;
+mod parameter;
 mod plan;
 mod published;
 mod question;
@@ -17,13 +18,15 @@ mod simulate_test;
 mod tcp_test;
 mod test;
 mod toml_text;
+mod topology;
 mod udp_test;
 
 pub use background::Background;
-pub use bench_test::BenchTest;
 pub use bench_words::{GoalTable, GoalWord, Measure, NamedGoal, OrderedCells, OrderedContract};
 pub use estimate::{Estimator, expected_ns};
-pub use plan::{CellKey, CellPlan, PublishedAs, StudyPlan, Topology};
+pub use frames_test::FramesTest;
+pub use parameter::{Parameter, Value};
+pub use plan::{CellKey, CellPlan, StudyPlan};
 pub use published::{
     Cards, Comparison, ErrorColumn, Milestone, MilestoneSet, NotAFigure, PacketsPerSecond, Printed,
     PublishedError, PublishedFigures, PublishedItem, PublishedPing, PublishedRouter, PublishedRows,
@@ -31,10 +34,11 @@ pub use published::{
 };
 pub use question::{
     Answer, CHANCE_RUNS_MIN, Condition, Evaluated, Figure, FigureKind, FigureStat, Figures,
-    Measured, Missing, Part, Place, Quantity, Question, Template, Unit, ValueName, Verdict,
+    Measured, Missing, Part, Quantity, Question, Setting, Template, Unit, ValueName, Verdict,
 };
 pub use simulate_test::SimulateTest;
 pub use tcp_test::TcpTest;
-pub use test::{Parameter, Test, TestKind, Value};
+pub use test::{Test, TestKind};
 pub use toml_text::PlanError;
+pub use topology::{PublishedAs, Topology};
 pub use udp_test::{OfferedRate, UdpTest};

@@ -10,8 +10,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Question, Test};
-use crate::lab::LabPlan;
+use super::{Question, Test, Topology};
 use crate::record::{Cell, Plan};
 
 /// A whole study.
@@ -45,44 +44,6 @@ pub struct StudyPlan {
     /// What the study asks, answered by the figures of a run.
     #[serde(rename = "question", default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
-}
-
-/// One topology of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Topology {
-    /// Identifier within the study: `c.1`.
-    pub id: String,
-    /// Name in tables and legends: `localhost`.
-    pub title: String,
-    /// `calibration`, `backbone`, `man`: topologies of one class share a plot.
-    pub class: String,
-    /// The laboratory to build.
-    pub lab: LabPlan,
-    /// The host that asks for the tests.
-    pub client: String,
-    /// The host that answers; the same name is measured over its loopback.
-    pub server: String,
-    /// Switches on the way.
-    #[serde(default)]
-    pub l2_hops: u32,
-    /// Routers on the way.
-    #[serde(default)]
-    pub l3_hops: u32,
-    /// The published rows to put beside this topology's.
-    #[serde(default)]
-    pub published: Option<PublishedAs>,
-}
-
-/// The published rows that belong to a topology.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PublishedAs {
-    /// Identifier in the published tables: `c.1`.
-    pub test: String,
-    /// Only rows of this MTU, where the published table varies it.
-    #[serde(default)]
-    pub mtu_bytes: Option<u32>,
 }
 
 /// One measurement of the grid.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_test::{Axis, nanos, pick};
-use super::test::{Parameter, TestStep, Value};
 use super::{TcpTest, Topology};
 use crate::lab::Layout;
 use crate::record::{Finish, LossRecovery, PathPlan, Plan, SimulatePlan, SimulatedTcp};
@@ -47,7 +47,7 @@ pub struct SimulateTest {
 
 /// The one emulated link between two hosts, seen from the sender.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Way {
+pub(super) struct EmulatedLink {
     /// Data go forward on it.
     pub(super) path: PathPlan,
     pub(super) place: String,
@@ -169,7 +169,7 @@ impl SimulateTest {
 /// The emulated link that a topology's data cross.
 /// # Errors
 /// None or several of them, or something else on the way that the model would leave out.
-pub(super) fn way(topology: &Topology) -> Result<Way, String> {
+pub(super) fn way(topology: &Topology) -> Result<EmulatedLink, String> {
     let Topology { id, client, server, .. } = topology;
     let named = |reason: String| format!("topology '{id}': {reason}");
     if client == server {
@@ -209,8 +209,8 @@ pub(super) fn way(topology: &Topology) -> Result<Way, String> {
     let turned =
         |place: &str| place.split_once(" - ").map(|(one, other)| format!("{other} - {one}"));
     Ok(match crossing.backward {
-        false => Way { path: path.clone(), place, mtu_bytes },
-        true => Way {
+        false => EmulatedLink { path: path.clone(), place, mtu_bytes },
+        true => EmulatedLink {
             path: PathPlan {
                 forward: path.backward.clone(),
                 backward: path.forward.clone(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::test::{Parameter, TestStep, Value};
+use super::parameter::{Parameter, TestStep, Value};
 use super::{Background, Topology};
 use crate::record::{Finish, Plan, TcpPlan};
 use crate::units::Bytes;

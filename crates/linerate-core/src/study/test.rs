@@ -7,8 +7,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::parameter::{Parameter, TestStep, Value};
 use super::{
-    Background, BenchTest, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
+    Background, FramesTest, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
     SimulateTest, TcpTest, Topology, UdpTest,
 };
 use crate::record::{
@@ -52,38 +53,7 @@ pub enum TestKind {
     /// UDP throughput by offered rate or by size of datagrams.
     Udp(UdpTest),
     /// Raw frames through a device, by their length.
-    Bench(BenchTest),
-}
-
-/// What a test varies: words for headings and axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// The key that lists its values in the plan: `windows_bytes`.
-    pub key: &'static str,
-    /// Its name in headings: `window`.
-    pub name: &'static str,
-    /// Unit of its values; none for counts and names.
-    pub unit: Option<&'static str>,
-}
-
-impl Parameter {
-    /// The name with the unit, for the axis of a plot: `window, bytes`.
-    pub fn title(&self) -> String {
-        match self.unit {
-            Some(unit) => format!("{}, {unit}", self.name),
-            None => self.name.to_owned(),
-        }
-    }
-}
-
-/// One value of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
-    /// The number that stands for it in cells and keys. For a name it is its place in the plan's
-    /// list, from 1; for a choice 1 is yes.
-    pub number: u64,
-    /// How it is written in headings: `16 KiB`, `auto`, `reno`.
-    pub label: String,
+    Bench(FramesTest),
 }
 
 impl Test {
@@ -133,14 +103,6 @@ impl Test {
             TestKind::Bench(bench) => bench.steps(topology),
         }
     }
-}
-
-/// One value of a test with its plan.
-pub(super) struct TestStep {
-    pub(super) value: Value,
-    pub(super) plan: Plan,
-    /// Selective acknowledgements at both ends; none leaves them as the topology has them.
-    pub(super) sack: Option<bool>,
 }
 
 fn flood_plan(size: u32, count: u64) -> PingPlan {
@@ -357,8 +319,8 @@ impl TestTable {
         ]
     }
 
-    fn into_bench(self, name: &str) -> Result<BenchTest, String> {
-        Ok(BenchTest {
+    fn into_bench(self, name: &str) -> Result<FramesTest, String> {
+        Ok(FramesTest {
             frame_sizes: self.frame_sizes,
             mix: self.mix,
             measures: needed(name, "bench", "measures", self.measures)?,

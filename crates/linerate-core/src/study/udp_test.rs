@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Test;
+use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_test::{nanos, pick};
-use super::test::{Parameter, TestStep, Value};
 use crate::lab::{Problem, Step};
 use crate::record::{Finish, Plan, UdpPlan};
 use crate::units::BitRate;

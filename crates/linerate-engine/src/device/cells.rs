@@ -40,7 +40,8 @@ pub(super) fn cells(
     ordered: &CellContract,
     most: u64,
 ) -> Result<ContractFound, Ended> {
-    let mut test = Test { bed, plan, ordered, most, found: ContractFound::default(), open: false };
+    let mut test =
+        CellTest { bed, plan, ordered, most, found: ContractFound::default(), open: false };
     let peak = test.peak()?;
     let sustained = match &peak {
         Rule::Peak(peak) => test.sustained(peak)?,
@@ -50,7 +51,7 @@ pub(super) fn cells(
     let peak = if let Rule::Peak(peak) = &peak { Some(peak) } else { None };
     test.compare(peak, sustained.as_ref());
     test.steps()?;
-    let Test { mut found, open, .. } = test;
+    let CellTest { mut found, open, .. } = test;
     let is_broken = found.as_ordered == Some(false);
     found.as_ordered = (is_broken || !open).then_some(!is_broken);
     Ok(found)
@@ -64,7 +65,7 @@ enum Rule {
     None,
 }
 
-struct Test<'a> {
+struct CellTest<'a> {
     bed: &'a mut dyn Bed,
     plan: &'a BenchPlan,
     ordered: &'a CellContract,
@@ -75,7 +76,7 @@ struct Test<'a> {
     open: bool,
 }
 
-impl Test<'_> {
+impl CellTest<'_> {
     /// Depth of the sustained bucket that was ordered, cells.
     fn depth(&self) -> f64 {
         let CellContract { pcr_per_sec, scr_per_sec, mbs_cells, .. } = *self.ordered;

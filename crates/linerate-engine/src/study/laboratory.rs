@@ -128,11 +128,8 @@ fn held_to_plan(mut record: Record) -> Record {
 /// The same plan for this target.
 fn aimed_at(plan: &Plan, host: &str) -> Plan {
     let mut plan = plan.clone();
-    match &mut plan {
-        Plan::Tcp(tcp) => host.clone_into(&mut tcp.host),
-        Plan::Ping(ping) => host.clone_into(&mut ping.host),
-        Plan::Udp(udp) => host.clone_into(&mut udp.host),
-        Plan::Simulate(_) | Plan::Bench(_) => {}
+    if let Some(target) = plan.host_mut() {
+        host.clone_into(target);
     }
     plan
 }

@@ -7,7 +7,7 @@ use super::error::{CaptureError, Problem};
 use super::interface::Interface;
 use super::pcap::{self, PcapHeader};
 use super::pcapng::{self, Section};
-use super::step::{Place, Step};
+use super::step::{Position, Step};
 
 /// The format of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ enum State {
 #[derive(Debug, Default)]
 pub struct Parser {
     state: State,
-    place: Place,
+    place: Position,
     failed: Option<CaptureError>,
 }
 

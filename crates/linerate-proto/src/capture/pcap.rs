@@ -13,7 +13,7 @@ use super::error::{BLOCK_MAX, CaptureError, Problem};
 use super::interface::{Clock, Interface};
 use super::link_type::LinkType;
 use super::order::Order;
-use super::step::{Place, Step};
+use super::step::{Position, Step};
 
 /// Bytes of the file header.
 pub(super) const FILE_HEADER_BYTES: usize = 24;
@@ -127,7 +127,7 @@ impl PcapHeader {
     pub(super) fn record<'a>(
         &self,
         input: &'a [u8],
-        place: &mut Place,
+        place: &mut Position,
     ) -> Result<Step<'a>, CaptureError> {
         let Some((head, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() else {
             return Ok(Step::Needs { bytes: RECORD_HEADER_BYTES });

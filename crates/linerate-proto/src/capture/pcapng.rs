@@ -17,7 +17,7 @@ use super::error::{BLOCK_MAX, CaptureError, Problem};
 use super::interface::{Clock, Interface};
 use super::link_type::LinkType;
 use super::order::Order;
-use super::step::{Place, Step};
+use super::step::{Position, Step};
 use super::{Direction, INTERFACES_MAX, Packet};
 
 /// Type of the section header block; it reads the same in both byte orders.
@@ -85,7 +85,7 @@ impl Section {
     pub(super) fn block<'a>(
         &mut self,
         input: &'a [u8],
-        place: &mut Place,
+        place: &mut Position,
     ) -> Result<Step<'a>, CaptureError> {
         let offset = place.offset;
         let Some(head) = input.first_chunk::<FRAME_BYTES>() else {

@@ -26,14 +26,14 @@ pub enum Step<'a> {
 
 /// How far a parser has come.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Position {
     /// Bytes done with.
     pub(super) offset: u64,
     /// Packets given.
     pub(super) packets: u64,
 }
 
-impl Place {
+impl Position {
     /// The step for something of `used` bytes that is no packet.
     pub(super) const fn pass<'a>(&mut self, used: usize) -> Step<'a> {
         self.offset += used as u64;

@@ -93,7 +93,7 @@ fn hundredths(value: f64) -> String {
 
 /// One value a line: link, carrier, size and the rate, with all digits.
 pub fn csv(rates: &FrameRates) -> String {
-    let head = ["link", "rate_bps", "carrier", "frame_bytes", "ip_bytes", "packets_per_s"];
+    let head = ["link", "rate_bps", "carrier", "frame_bytes", "ip_bytes", "packets_per_sec"];
     let ethernet = rates.ethernet.iter().flat_map(|link| {
         rates.frame_bytes.iter().zip(&link.frames_per_s).map(|(size, frames)| {
             row(&link.link, link.rate_bps, "ethernet", [Some(*size), None], frames)

@@ -2,7 +2,7 @@
 //! published.
 
 use linerate_core::record::{MetricId, Record, Stat};
-use linerate_core::study::{Figures, Place, PublishedItem};
+use linerate_core::study::{Figures, PublishedItem, Setting};
 
 use super::Results;
 use super::figure::{FlowFigure, by_window};
@@ -15,16 +15,16 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    fn row(&self, place: &Place<'_>) -> Option<&'a Row<'a>> {
+    fn row(&self, place: &Setting<'_>) -> Option<&'a Row<'a>> {
         self.grid.row(&place.topology.id)
     }
 
-    fn flow(&self, place: &Place<'_>) -> Option<(&'a Row<'a>, &'a FlowFigure<'a>)> {
+    fn flow(&self, place: &Setting<'_>) -> Option<(&'a Row<'a>, &'a FlowFigure<'a>)> {
         let row = self.row(place)?;
         Some((row, row.flow(&place.test.id)?.at(place.value.number)?))
     }
 
-    fn records(&self, place: &Place<'_>) -> &'a [&'a Record] {
+    fn records(&self, place: &Setting<'_>) -> &'a [&'a Record] {
         if let Some((_, figure)) = self.flow(place) {
             return &figure.runs;
         }
@@ -41,16 +41,16 @@ impl<'a> Facts<'a> {
 }
 
 impl Figures for Facts<'_> {
-    fn runs(&self, place: &Place<'_>, metric: MetricId) -> Vec<f64> {
+    fn runs(&self, place: &Setting<'_>, metric: MetricId) -> Vec<f64> {
         self.records(place).iter().filter_map(|run| value(run, metric)).collect()
     }
 
-    fn ceiling_bps(&self, place: &Place<'_>) -> Option<f64> {
+    fn ceiling_bps(&self, place: &Setting<'_>) -> Option<f64> {
         let (row, figure) = self.flow(place)?;
         row.ceiling_bps(figure)
     }
 
-    fn bound_bps(&self, place: &Place<'_>) -> Option<f64> {
+    fn bound_bps(&self, place: &Setting<'_>) -> Option<f64> {
         let (row, figure) = self.flow(place)?;
         let window = row.window_bound_bps(figure).filter(|_| by_window(place.test));
         window.or_else(|| row.ceiling_bps(figure))
@@ -60,7 +60,7 @@ impl Figures for Facts<'_> {
         self.results.published.items.iter().find(|row| row.item == item)
     }
 
-    fn published_at(&self, place: &Place<'_>, metric: MetricId) -> Option<f64> {
+    fn published_at(&self, place: &Setting<'_>, metric: MetricId) -> Option<f64> {
         let published = &self.row(place)?.published;
         let size = u32::try_from(place.value.number);
         match metric {

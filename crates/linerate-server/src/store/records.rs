@@ -1,6 +1,6 @@
 //! Records in and out.
 
-use linerate_core::record::{Failure, Fault, Plan, Record, SCHEMA, Status};
+use linerate_core::record::{Failure, Fault, Record, Status};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params};
 
 use super::{Entry, Filter, Store};
@@ -118,7 +118,7 @@ impl Store {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             params![
                 id,
-                kind(&record.plan),
+                record.plan.kind(),
                 record.started_at.to_string(),
                 status(record.status),
                 record.name,
@@ -255,26 +255,7 @@ fn parse(id: &str, doc: &str) -> Result<Record, Failure> {
         Failure::new(Fault::System, "read record", id, reason)
             .advise("use the linerate that wrote it")
     };
-    let value: serde_json::Value =
-        serde_json::from_str(doc).map_err(|error| unreadable(error.to_string()))?;
-    match value.get("schema").and_then(serde_json::Value::as_str) {
-        Some(SCHEMA) => {}
-        found => {
-            let found = found.unwrap_or("no schema");
-            return Err(unreadable(format!("it is written in {found}, not in {SCHEMA}")));
-        }
-    }
-    serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))
-}
-
-const fn kind(plan: &Plan) -> &'static str {
-    match plan {
-        Plan::Tcp(_) => "tcp",
-        Plan::Ping(_) => "ping",
-        Plan::Udp(_) => "udp",
-        Plan::Simulate(_) => "simulate",
-        Plan::Bench(_) => "bench",
-    }
+    Record::from_json(doc).map_err(unreadable)
 }
 
 const fn status(status: Status) -> &'static str {

@@ -4,10 +4,10 @@
 //! [`Goal::verified`] the search with loss verification of ETSI GS NFV-TST 009 §12.3.3. The
 //! bottom of the range is taken to pass and is never tried.
 
-use super::classify::Bound;
 use super::goal::{Goal, GoalError};
 use super::ledger::{Ledger, Relevant};
 use super::result::{GoalResult, Status};
+use super::trial::Bound;
 use super::trial::{LoadTrial, TrialOutcome, Tried, Why};
 use super::{Controller, Range, Step};
 

@@ -4,23 +4,8 @@
 //! ones never make a lower bound. Source: RFC 9971, the appendices on load classification and
 //! conditional throughput, whose worked example is the test.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::goal::Goal;
-use super::trial::TrialOutcome;
-
-/// What a load is for a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Bound {
-    /// It reaches the goal.
-    Lower,
-    /// It fails the goal.
-    Upper,
-    /// More trials could make it either.
-    Undecided,
-}
+use super::trial::{Bound, TrialOutcome};
 
 /// Time of the trials at a load, by length and loss, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::classify::{Bound, Sums};
+use super::classify::Sums;
 use super::goal::{Goal, GoalError};
+use super::trial::Bound;
 use super::trial::{EARLY_STOP_MIN_NS, Invalid, LoadTrial, TrialOutcome, Tried, Why};
 use super::{INVALID_MAX, Range};
 

@@ -18,13 +18,13 @@ mod step_down;
 mod trial;
 
 pub use binary::BinarySearch;
-pub use classify::{Bound, Classification, Sums};
+pub use classify::{Classification, Sums};
 pub use goal::{Goal, GoalError, WIDTH};
 pub use integer::IntegerSearch;
 pub use multi::MultiSearch;
 pub use result::{GoalResult, Status};
 pub use step_down::StepDown;
-pub use trial::{Invalid, LoadTrial, SHORTFALL_MAX, TrialOutcome, Tried, Why};
+pub use trial::{Bound, Invalid, LoadTrial, SHORTFALL_MAX, TrialOutcome, Tried, Why};
 
 /// Invalid trials in a row after which a search gives up.
 pub const INVALID_MAX: usize = 3;

@@ -5,10 +5,10 @@
 //! taken in their order, so cheap ones first leave bounds for the dear ones. Everything follows
 //! from the trials so far. Source: RFC 9971; the choice of loads, which it leaves open, is ours.
 
-use super::classify::Bound;
 use super::goal::{Goal, GoalError};
 use super::ledger::{Ledger, Relevant};
 use super::result::{GoalResult, Status};
+use super::trial::Bound;
 use super::trial::{LoadTrial, TrialOutcome, Tried, Why};
 use super::{Controller, Range, Step};
 

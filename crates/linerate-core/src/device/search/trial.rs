@@ -190,6 +190,18 @@ impl TrialOutcome {
     }
 }
 
+/// What a load is for a goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// It reaches the goal.
+    Lower,
+    /// It fails the goal.
+    Upper,
+    /// More trials could make it either.
+    Undecided,
+}
+
 /// A trial with its outcome, for the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tried {
@@ -198,7 +210,7 @@ pub struct Tried {
     /// What became of it.
     pub outcome: TrialOutcome,
     /// What its load was for each goal after it; empty when it did not count.
-    pub bounds: Vec<super::Bound>,
+    pub bounds: Vec<Bound>,
 }
 
 impl Tried {

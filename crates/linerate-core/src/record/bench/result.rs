@@ -15,6 +15,7 @@ pub struct BenchResult {
     pub tester: Option<Tester>,
     /// What the medium allows, frames per second of one port; null without a medium.
     #[serde(default)]
+    #[serde(rename = "theoretical_frames_per_sec")]
     pub theoretical_fps: Option<f64>,
     /// What came out while all ports sent as fast as they could.
     #[serde(default)]
@@ -110,10 +111,13 @@ pub struct RateFound {
 pub struct LoadPoint {
     /// Intended load, frames per second of all sending ports (Iload); null for all that they can.
     #[serde(default)]
+    #[serde(rename = "intended_frames_per_sec")]
     pub intended_fps: Option<f64>,
     /// What they really sent (Oload).
+    #[serde(rename = "offered_frames_per_sec")]
     pub offered_fps: f64,
     /// What came out.
+    #[serde(rename = "forwarded_frames_per_sec")]
     pub forwarded_fps: f64,
     /// Lost over sent, 0 … 1.
     pub loss_ratio: f64,
@@ -130,12 +134,15 @@ pub struct GoalFound {
     pub goal: String,
     /// Largest load that reached it, frames per second of one sending port; null when none did.
     #[serde(default)]
+    #[serde(rename = "lower_frames_per_sec")]
     pub lower_fps: Option<f64>,
     /// Smallest load that did not; null when every load did.
     #[serde(default)]
+    #[serde(rename = "upper_frames_per_sec")]
     pub upper_fps: Option<f64>,
     /// Forwarding rate at the lower bound, by the trial at the goal's quantile.
     #[serde(default)]
+    #[serde(rename = "conditional_frames_per_sec")]
     pub conditional_fps: Option<f64>,
     /// Trials that the goal needed.
     pub trials: u32,
@@ -170,6 +177,7 @@ pub struct Scattered {
     /// Largest.
     pub high: f64,
     /// The largest load that lost no more than that, frames per second.
+    #[serde(rename = "up_to_frames_per_sec")]
     pub up_to_fps: f64,
 }
 
@@ -179,6 +187,7 @@ pub struct BenchLatency {
     /// Which definition.
     pub kind: LatencyKind,
     /// Frames per second of one sending port.
+    #[serde(rename = "offered_frames_per_sec")]
     pub offered_fps: f64,
     /// Every frame of all repetitions, ns, the tester's own delay included.
     pub distribution: Distribution,
@@ -224,6 +233,7 @@ pub struct BackToBack {
     /// Every burst up to the longest that was tried passed: there is no upper bound.
     pub unbounded: bool,
     /// Rate of frames within a burst, frames per second.
+    #[serde(rename = "burst_frames_per_sec")]
     pub burst_fps: f64,
     /// Mean length over that rate (RFC 9004 §6.4).
     pub implied_buffer_ns: f64,
@@ -248,8 +258,10 @@ pub struct BurstRun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recovery {
     /// Load before the drop, frames per second of one sending port.
+    #[serde(rename = "overload_frames_per_sec")]
     pub overload_fps: f64,
     /// Load after it.
+    #[serde(rename = "after_frames_per_sec")]
     pub after_fps: f64,
     /// From the drop to the last frame that was lost, each repetition that recovered, ns; 0 where
     /// nothing was lost after the drop.
@@ -289,6 +301,7 @@ pub struct Caching {
     pub unbounded: bool,
     /// Fastest rate of new addresses at which all were learned (§5.8), frames per second.
     #[serde(default)]
+    #[serde(rename = "learning_frames_per_sec")]
     pub learning_fps: Option<f64>,
 }
 
@@ -365,6 +378,7 @@ pub struct BenchTrial {
     pub duration_ns: u64,
     /// Intended load, frames per second of one sending port; null for all that it can.
     #[serde(default)]
+    #[serde(rename = "intended_frames_per_sec")]
     pub intended_fps: Option<f64>,
     /// Each sending port.
     pub ports: Vec<TrialPort>,
@@ -391,6 +405,7 @@ pub struct TrialPort {
     /// Frames sent.
     pub sent: u64,
     /// From the first to the last frame, frames per second.
+    #[serde(rename = "offered_frames_per_sec")]
     pub offered_fps: f64,
     /// Frames that left late.
     pub late: u64,
@@ -414,6 +429,7 @@ pub struct TrialPort {
     pub steady_ns: u64,
     /// The rate in that time, frames per second; null for a flood and for too few frames.
     #[serde(default)]
+    #[serde(rename = "steady_frames_per_sec")]
     pub steady_fps: Option<f64>,
     /// Frames that the driver refused. Over a veth from a program in the kernel these are frames
     /// for which the ring of its other end had no room: sent, and lost by the device.

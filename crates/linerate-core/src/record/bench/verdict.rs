@@ -54,10 +54,13 @@ pub enum OverloadKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overload {
     /// Maximum forwarding rate of all loads (RFC 2285 §3.6.3), frames per second.
+    #[serde(rename = "best_frames_per_sec")]
     pub best_fps: f64,
     /// Largest load that was put on the wire (RFC 2285 §3.5.3), frames per second.
+    #[serde(rename = "largest_offered_frames_per_sec")]
     pub largest_offered_fps: f64,
     /// Forwarding rate at it (RFC 2285 §3.6.2).
+    #[serde(rename = "at_largest_frames_per_sec")]
     pub at_largest_fps: f64,
     /// At the largest load over best.
     pub kept: f64,

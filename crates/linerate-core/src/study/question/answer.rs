@@ -22,7 +22,7 @@ pub const CHANCE_RUNS_MIN: u32 = 5;
 
 /// Where a figure is measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place<'a> {
+pub struct Setting<'a> {
     /// The topology.
     pub topology: &'a Topology,
     /// The test.
@@ -31,7 +31,7 @@ pub struct Place<'a> {
     pub value: Value,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Setting<'a> {
     /// The place that a figure names in its plan.
     /// # Errors
     /// Which of topology, test and value is not there.
@@ -81,15 +81,15 @@ impl Measured {
 /// The figures of a run and those published beside them.
 pub trait Figures {
     /// A metric of each repetition that ended well.
-    fn runs(&self, place: &Place<'_>, metric: MetricId) -> Vec<f64>;
+    fn runs(&self, place: &Setting<'_>, metric: MetricId) -> Vec<f64>;
     /// The ceiling of goodput, in bit/s.
-    fn ceiling_bps(&self, place: &Place<'_>) -> Option<f64>;
+    fn ceiling_bps(&self, place: &Setting<'_>) -> Option<f64>;
     /// The least of the ceiling and the window over the round trip, in bit/s.
-    fn bound_bps(&self, place: &Place<'_>) -> Option<f64>;
+    fn bound_bps(&self, place: &Setting<'_>) -> Option<f64>;
     /// A single figure that the study published.
     fn published(&self, item: &str) -> Option<&PublishedItem>;
     /// What the study published in a place, in the metric's unit.
-    fn published_at(&self, place: &Place<'_>, metric: MetricId) -> Option<f64>;
+    fn published_at(&self, place: &Setting<'_>, metric: MetricId) -> Option<f64>;
 }
 
 /// Why a figure has no value, or a condition no outcome.
@@ -293,7 +293,7 @@ impl Sums<'_> {
     }
 
     fn title(&self, name: &str, figure: &Figure) -> String {
-        let place = |of: &Measured| Some(Place::find(self.study, of).ok()?.name());
+        let place = |of: &Measured| Some(Setting::find(self.study, of).ok()?.name());
         let own = figure.title.clone().or_else(|| match &figure.kind {
             FigureKind::Measured(of) => place(of),
             FigureKind::Published(item) => Some(item.replace('_', " ")),
@@ -371,7 +371,7 @@ impl Sums<'_> {
     }
 
     fn measured(&self, of: &Measured) -> Result<Quantity, Missing> {
-        let place = Place::find(self.study, of).map_err(Missing::Plan)?;
+        let place = Setting::find(self.study, of).map_err(Missing::Plan)?;
         let metric = of.metric_of(place.test);
         let runs = self.figures.runs(&place, metric);
         if let Some(why) = place.chance()
@@ -398,10 +398,10 @@ impl Sums<'_> {
     }
 
     /// The place of a figure that is measured.
-    fn place(&self, name: &str) -> Result<(Place<'_>, &Measured), Missing> {
+    fn place(&self, name: &str) -> Result<(Setting<'_>, &Measured), Missing> {
         match self.question.figures.get(name).map(|figure| &figure.kind) {
             Some(FigureKind::Measured(of)) => {
-                Ok((Place::find(self.study, of).map_err(Missing::Plan)?, of))
+                Ok((Setting::find(self.study, of).map_err(Missing::Plan)?, of))
             }
             _ => Err(Missing::Plan(format!("figure '{name}' is not measured"))),
         }

@@ -10,7 +10,7 @@ use super::condition::Term;
 use super::figure::constant;
 use super::quantity::Unit;
 use super::template::is_name;
-use super::{Figure, FigureKind, FigureStat, Measured, Place, Question, Template};
+use super::{Figure, FigureKind, FigureStat, Measured, Question, Setting, Template};
 use crate::lab::{Problem, Step};
 use crate::record::{Better, MetricId};
 use crate::study::{StudyPlan, TestKind};
@@ -131,7 +131,7 @@ impl Checker<'_> {
     }
 
     fn measured(&self, of: &Measured) -> Result<(), String> {
-        let place = Place::find(self.study, of)?;
+        let place = Setting::find(self.study, of)?;
         let key = (of.topology.clone(), of.test.clone(), place.value.number);
         if !self.cells.contains(&key) {
             return Err(format!("test '{}' is not made on topology '{}'", of.test, of.topology));
@@ -157,7 +157,7 @@ impl Checker<'_> {
 
     fn goodput(&self, name: &str) -> Result<(), String> {
         let of = self.measured_figure(name)?;
-        let place = Place::find(self.study, of)?;
+        let place = Setting::find(self.study, of)?;
         let ping = matches!(place.test.kind, TestKind::Ping { .. });
         match of.metric_of(place.test) {
             MetricId::Goodput if !ping && of.stat != FigureStat::Std => Ok(()),
@@ -201,7 +201,7 @@ impl Checker<'_> {
     }
 
     fn unit_of(&self, of: &Measured) -> Option<Unit> {
-        let place = Place::find(self.study, of).ok()?;
+        let place = Setting::find(self.study, of).ok()?;
         Some(Unit::of_metric(of.metric_of(place.test).row().unit))
     }
 

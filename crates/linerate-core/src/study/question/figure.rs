@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{Quantity, Unit};
+use super::quantity::{FigureStat, Quantity, Unit};
 use crate::record::{METRICS, MetricId};
 use crate::study::{Test, Value};
 
@@ -76,27 +76,6 @@ pub enum ValueName {
     Choice(bool),
     /// As headings have it: `cubic`, `auto`, `8 MiB`.
     Label(String),
-}
-
-/// What is made of the repetitions of one value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FigureStat {
-    /// The middle one.
-    #[default]
-    Median,
-    /// The largest where more is better, else the smallest.
-    Best,
-    /// The opposite.
-    Worst,
-    /// The arithmetic mean.
-    Mean,
-    /// The smallest.
-    Min,
-    /// The largest.
-    Max,
-    /// The sample standard deviation; two repetitions are needed.
-    Std,
 }
 
 impl ValueName {

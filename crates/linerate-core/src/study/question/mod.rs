@@ -19,10 +19,10 @@ mod figure;
 mod quantity;
 mod template;
 
-pub use answer::{Answer, CHANCE_RUNS_MIN, Evaluated, Figures, Missing, Place, Verdict};
+pub use answer::{Answer, CHANCE_RUNS_MIN, Evaluated, Figures, Missing, Setting, Verdict};
 pub use condition::Condition;
-pub use figure::{Figure, FigureKind, FigureStat, Measured, ValueName};
-pub use quantity::{Quantity, Unit};
+pub use figure::{Figure, FigureKind, Measured, ValueName};
+pub use quantity::{FigureStat, Quantity, Unit};
 pub use template::{Part, Template};
 
 pub(super) use check::check;

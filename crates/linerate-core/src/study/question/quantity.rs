@@ -3,10 +3,11 @@
 //! Sums over ranges take their ends (Moore, Interval Analysis, 1966); what a range leaves open is
 //! not decided.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::stats::{Moments, median};
 use crate::study::Printed;
-
-use super::FigureStat;
 
 /// What a figure counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +145,27 @@ impl Quantity {
     pub(super) const fn middle(&self) -> f64 {
         f64::midpoint(self.low, self.high)
     }
+}
+
+/// What is made of the repetitions of one value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureStat {
+    /// The middle one.
+    #[default]
+    Median,
+    /// The largest where more is better, else the smallest.
+    Best,
+    /// The opposite.
+    Worst,
+    /// The arithmetic mean.
+    Mean,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The sample standard deviation; two repetitions are needed.
+    Std,
 }
 
 impl FigureStat {

@@ -81,15 +81,15 @@ impl Made {
 }
 
 impl Figures for Made {
-    fn runs(&self, place: &Place<'_>, metric: MetricId) -> Vec<f64> {
+    fn runs(&self, place: &Setting<'_>, metric: MetricId) -> Vec<f64> {
         self.runs.get(&(place.name(), metric)).cloned().unwrap_or_default()
     }
 
-    fn ceiling_bps(&self, place: &Place<'_>) -> Option<f64> {
+    fn ceiling_bps(&self, place: &Setting<'_>) -> Option<f64> {
         self.ceilings.get(&place.name()).copied()
     }
 
-    fn bound_bps(&self, place: &Place<'_>) -> Option<f64> {
+    fn bound_bps(&self, place: &Setting<'_>) -> Option<f64> {
         self.ceiling_bps(place).map(|bps| bps / 2.0)
     }
 
@@ -97,7 +97,7 @@ impl Figures for Made {
         self.items.iter().find(|row| row.item == item)
     }
 
-    fn published_at(&self, _: &Place<'_>, metric: MetricId) -> Option<f64> {
+    fn published_at(&self, _: &Setting<'_>, metric: MetricId) -> Option<f64> {
         (metric == MetricId::Goodput).then_some(4.5e6)
     }
 }

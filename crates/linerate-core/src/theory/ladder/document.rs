@@ -16,7 +16,7 @@ use crate::theory::stack::{Layer, Stack, StackPlan};
 use crate::units::{BitRate, Bytes, Distance};
 
 /// The schema that [`PathCeiling`] is written in. Additions keep it; a rename or removal raises it.
-pub const SCHEMA: &str = "linerate.ceiling/1";
+pub const SCHEMA: &str = "linerate.ceiling/2";
 
 /// A question about a path.
 #[derive(Clone, Debug)]
@@ -47,6 +47,7 @@ pub struct PathCeiling {
     /// From the line's rate down to the payload.
     pub layers: Vec<LayerRow>,
     /// Full packets per second on the link.
+    #[serde(rename = "packets_per_sec")]
     pub packets_per_s: f64,
     /// Payload of a full packet.
     pub payload_bytes: u32,

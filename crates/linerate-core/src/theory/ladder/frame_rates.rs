@@ -15,7 +15,7 @@ use crate::theory::link::Link;
 use crate::theory::stack::{StackError, StackPlan, stack};
 
 /// The schema that [`FrameRates`] is written in. Additions keep it; a rename or removal raises it.
-pub const FRAME_RATES_SCHEMA: &str = "linerate.frame-rates/1";
+pub const FRAME_RATES_SCHEMA: &str = "linerate.frame-rates/2";
 
 /// IP packets of the table of SONET/SDH lines, bytes: a TCP acknowledgement, the least that every
 /// IPv4 host takes in (RFC 791), the MTU of Ethernet, that of packets on SONET, and that of IP in
@@ -45,6 +45,7 @@ pub struct FrameRow {
     /// Its rate.
     pub rate_bps: u64,
     /// Whole frames per second, one for each size.
+    #[serde(rename = "frames_per_sec")]
     pub frames_per_s: Vec<u64>,
 }
 
@@ -60,6 +61,7 @@ pub struct OpticalRow {
     /// What SONET leaves of it.
     pub payload_bps: f64,
     /// Cells per second that fill it.
+    #[serde(rename = "cells_per_sec")]
     pub cells_per_s: f64,
     /// One for each carrier.
     pub carriers: Vec<OpticalColumn>,
@@ -71,6 +73,7 @@ pub struct OpticalColumn {
     /// The carrier.
     pub carrier: String,
     /// Packets per second, one for each size.
+    #[serde(rename = "packets_per_sec")]
     pub packets_per_s: Vec<f64>,
 }
 

@@ -15,8 +15,8 @@ use super::check;
 use super::contract::Contract;
 use super::defaults;
 use super::device::Device;
+use super::device_lab::DeviceLab;
 use super::flags::Args;
-use super::place::Place;
 use crate::command::tcp::nanos;
 
 /// How much shorter `--quick` makes trials of a minute, and shorter ones.
@@ -31,7 +31,9 @@ pub(super) fn of(args: &Args) -> Result<StudyPlan, Failure> {
     check::flags(args)?;
     let plan = plan(args, frames(args));
     let topologies = match &args.made.device {
-        Some(device) => Place { device, args, longest_bytes: defaults::longest(args) }.topologies(),
+        Some(device) => {
+            DeviceLab { device, args, longest_bytes: defaults::longest(args) }.topologies()
+        }
         None => vec![outside(&plan)],
     };
     Ok(StudyPlan {
@@ -55,9 +57,9 @@ pub(super) fn of(args: &Args) -> Result<StudyPlan, Failure> {
 /// Name of the studies that this command makes.
 pub(super) const NAME: &str = "bench";
 
-fn test(args: &Args, plan: BenchPlan) -> study::BenchTest {
+fn test(args: &Args, plan: BenchPlan) -> study::FramesTest {
     let mix = defaults::mix(args).map(|mix| mix.text());
-    study::BenchTest {
+    study::FramesTest {
         frame_sizes: mix.is_none().then(|| defaults::sizes(args)),
         mix,
         measures: plan.tests.iter().copied().map(Measure).collect(),
@@ -75,7 +77,7 @@ fn test(args: &Args, plan: BenchPlan) -> study::BenchTest {
             mbs: it.mbs_cells,
         }),
         plan: Some(Box::new(plan)),
-        ..study::BenchTest::default()
+        ..study::FramesTest::default()
     }
 }
 

@@ -23,7 +23,7 @@ use linerate_sys::stop::Stop;
 use linerate_sys::tun::TunKind;
 use linerate_sys::{child, clock};
 
-use super::run_ends::{Address, EndFlag, Place};
+use super::run_ends::{Address, EndFlag, Namespace};
 use super::run_flags::Args;
 use crate::command::measure;
 use crate::exit::Outcome;
@@ -46,14 +46,14 @@ pub(super) fn run(args: &Args) -> Outcome {
             .into());
     }
     let ends = &args.ends.0;
-    if ends.iter().all(|end| end.place == Place::New) {
+    if ends.iter().all(|end| end.place == Namespace::New) {
         // Before anything that could start a thread.
         enter_user_namespace_if_needed()?;
     }
     // From here on a signal ends the path, and the summary is printed. A command has its own.
     let stop = if args.command.is_empty() { Stop::on_signals()? } else { Stop::new() };
     let netns = [ends[0].netns()?.map(Arc::new), ends[1].netns()?.map(Arc::new)];
-    for netns in netns.iter().zip(ends).filter(|(_, end)| end.place == Place::New) {
+    for netns in netns.iter().zip(ends).filter(|(_, end)| end.place == Namespace::New) {
         loopback_up(netns.0.as_deref(), &netns.1.device)?;
     }
     let facts = facts(args, &plan, ends);
@@ -77,7 +77,7 @@ fn start(
     netns: &[Option<Arc<Netns>>; 2],
 ) -> Result<Emulator, Failure> {
     let given = [&args.left_address, &args.right_address];
-    let any_new = args.ends.0.iter().any(|end| end.place == Place::New);
+    let any_new = args.ends.0.iter().any(|end| end.place == Namespace::New);
     let usual = any_new && given.iter().all(|addresses| addresses.is_empty());
     let end = |index: usize| {
         let usual = usual.then(|| ADDRESSES[index].parse().expect("the constant is an address"));
@@ -222,7 +222,7 @@ impl Held<'_> {
         }
         let pid = std::process::id();
         let new = self.netns.iter().zip(&self.args.ends.0);
-        for (netns, end) in new.filter(|(_, end)| end.place == Place::New) {
+        for (netns, end) in new.filter(|(_, end)| end.place == Namespace::New) {
             let Some(netns) = netns else { continue };
             let fd = netns.as_fd().as_raw_fd();
             let device = &end.device;

@@ -15,7 +15,7 @@ const DEVICE_BYTES_MAX: usize = 15;
 
 /// A namespace as a user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Namespace {
     /// That of the program.
     Here,
     /// One made for this path.
@@ -27,7 +27,7 @@ pub(super) enum Place {
 /// One end: a namespace and the name of the device to make there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EndFlag {
-    pub(super) place: Place,
+    pub(super) place: Namespace,
     pub(super) device: String,
 }
 
@@ -41,7 +41,7 @@ impl FromStr for Ends {
     fn from_str(text: &str) -> Result<Self, String> {
         let (left, right) = text.split_once(',').ok_or("two ends are NETNS:DEV,NETNS:DEV")?;
         let ends = [left.parse::<EndFlag>()?, right.parse::<EndFlag>()?];
-        if ends[0] == ends[1] && ends[0].place != Place::New {
+        if ends[0] == ends[1] && ends[0].place != Namespace::New {
             return Err(format!("both ends are {left}: a path has two devices"));
         }
         Ok(Self(ends))
@@ -61,13 +61,13 @@ impl FromStr for EndFlag {
             ));
         }
         let place = match place {
-            "" | "." => Place::Here,
-            "new" => Place::New,
-            file if file.contains('/') => Place::File(file.to_owned()),
+            "" | "." => Namespace::Here,
+            "new" => Namespace::New,
+            file if file.contains('/') => Namespace::File(file.to_owned()),
             pid if pid.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Place::File(format!("/proc/{pid}/ns/net"))
+                Namespace::File(format!("/proc/{pid}/ns/net"))
             }
-            name => Place::File(format!("{NAMED}/{name}")),
+            name => Namespace::File(format!("{NAMED}/{name}")),
         };
         Ok(Self { place, device: device.to_owned() })
     }
@@ -77,12 +77,12 @@ impl EndFlag {
     /// Opens or makes the namespace; none for the program's own.
     pub(super) fn netns(&self) -> Result<Option<Netns>, Failure> {
         match &self.place {
-            Place::Here => Ok(None),
-            Place::New => Netns::new().map(Some).map_err(|error| {
+            Namespace::Here => Ok(None),
+            Namespace::New => Netns::new().map(Some).map_err(|error| {
                 Failure::new(Fault::System, "make namespace for", &self.device, error)
                     .advise("run as root, or make both ends new: --ends new:path0,new:path1")
             }),
-            Place::File(file) => match File::open(file) {
+            Namespace::File(file) => match File::open(file) {
                 Ok(open) => Ok(Some(Netns::from_fd(open.into()))),
                 Err(error) => {
                     Err(Failure::new(Fault::Usage, "open namespace", file, words_of(&error))
@@ -95,9 +95,9 @@ impl EndFlag {
     /// For messages and records: `path0`, `new:path1`, `/run/netns/b:eth9`.
     pub(super) fn name(&self) -> String {
         match &self.place {
-            Place::Here => self.device.clone(),
-            Place::New => format!("new:{}", self.device),
-            Place::File(file) => format!("{file}:{}", self.device),
+            Namespace::Here => self.device.clone(),
+            Namespace::New => format!("new:{}", self.device),
+            Namespace::File(file) => format!("{file}:{}", self.device),
         }
     }
 }

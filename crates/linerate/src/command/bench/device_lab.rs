@@ -25,14 +25,14 @@ const RECEIVER: &str = "receiver";
 const DEVICE: &str = "device";
 
 /// A device, and what the flags say of its surroundings.
-pub(super) struct Place<'a> {
+pub(super) struct DeviceLab<'a> {
     pub(super) device: &'a Device,
     pub(super) args: &'a Args,
     /// Of the frames that it is to carry.
     pub(super) longest_bytes: u32,
 }
 
-impl Place<'_> {
+impl DeviceLab<'_> {
     /// One for each number of filters.
     pub(super) fn topologies(&self) -> Vec<Topology> {
         match self.args.made.filters.as_slice() {
