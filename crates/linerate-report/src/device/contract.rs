@@ -3,11 +3,10 @@
 use linerate_core::device::policer::{Compared, Holds};
 use linerate_core::record::{BenchPlan, BenchResult, ContractFound};
 
-use super::single::{loads, titled};
+use super::single::load_table;
 use super::words;
+use crate::document::{Section, Table};
 use crate::number;
-use crate::study::sections::Section;
-use crate::table::Table;
 
 /// What was found, beside what was ordered where something was.
 pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractFound) -> Section {
@@ -38,8 +37,8 @@ pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractF
     }));
     notes.extend(found.findings.iter().cloned());
     let mut tables = parameters(&found.compared).into_iter().collect::<Vec<_>>();
-    tables.extend(loads("", &found.steps, plan, result).into_iter().flat_map(|it| it.tables));
-    titled("Traffic contract", tables, notes)
+    tables.extend(load_table(&found.steps, plan, result));
+    Section::of("Traffic contract", tables, notes)
 }
 
 /// A row a parameter.

@@ -4,7 +4,7 @@ use linerate_core::theory::sheet::{Example, Formula, Plot, Symbol};
 
 use super::figure::{computed, stated};
 use super::{PLOTS, plot};
-use crate::table::markdown_cell as safe;
+use crate::document::safe;
 
 /// The entry of a formula; `shown` are the plots above it, with the formula that shows each.
 pub(super) fn entry(

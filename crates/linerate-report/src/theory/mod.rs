@@ -11,7 +11,7 @@ mod published;
 use linerate_core::study::PublishedTable;
 use linerate_core::theory::sheet::{Formula, Section};
 
-use crate::table::markdown_cell as safe;
+use crate::document::safe;
 
 /// Layers, units, and how to use the page: what a reader needs before the first formula.
 const INTRODUCTION: &str = include_str!("introduction.md");

@@ -3,8 +3,8 @@
 
 use linerate_core::study::{Comparison, PublishedItem, PublishedRows, PublishedTable};
 
+use crate::document::safe;
 use crate::published::{compared, named, value};
-use crate::table::markdown_cell as safe;
 
 /// Its heading.
 pub(super) const TITLE: &str = "Published tables beside theory";

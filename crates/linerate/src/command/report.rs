@@ -92,17 +92,17 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
     if args.json {
         output::line(&paths::json(record)?);
     }
-    let text = linerate_report::text::record_within(record, output::width());
+    let document = linerate_report::record::document(record);
     let mut wrote = Vec::new();
     let mut put = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
         Some(path) => write(path, &text(), &mut wrote),
         None => Ok(()),
     };
-    put(&args.html, &|| linerate_report::html::record(record))?;
-    put(&args.md, &|| format!("```text\n{text}```\n"))?;
+    put(&args.html, &|| document.html())?;
+    put(&args.md, &|| document.markdown())?;
     put(&args.csv, &|| linerate_report::csv::record(record))?;
     if wrote.is_empty() && !args.json {
-        output::text(&text);
+        output::document(&document);
     }
     Ok(wrote)
 }
@@ -117,11 +117,12 @@ fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
         Some(path) => write(path, &text(), &mut wrote),
         None => Ok(()),
     };
-    put(&args.html, &|| study::html(results))?;
-    put(&args.md, &|| study::markdown(results))?;
+    let document = study::document(results);
+    put(&args.html, &|| document.html())?;
+    put(&args.md, &|| document.markdown())?;
     put(&args.csv, &|| study::csv(results))?;
     if let Some(directory) = &args.svg {
-        for (name, svg) in study::svgs(results) {
+        for (name, svg) in document.svgs() {
             write(&directory.join(name), &svg, &mut wrote)?;
         }
     }
@@ -130,7 +131,7 @@ fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
         wrote.push(directory.join("index.html"));
     }
     if wrote.is_empty() && !args.json {
-        output::text(&study::text_within(results, output::width()));
+        output::document(&document);
     }
     Ok(wrote)
 }

@@ -245,7 +245,7 @@ fn print(args: &Args, run: &PathRun) -> Result<(), Failure> {
     if args.json {
         output::line(&serde_json::to_string_pretty(run).unwrap_or_default());
     } else {
-        output::text(&linerate_report::emulated::text(run));
+        output::document(&linerate_report::emulated::document(run));
     }
     Ok(())
 }

@@ -1,47 +1,90 @@
-//! The final text of a UDP throughput test.
+//! The document of a UDP throughput test, and of a search for the capacity.
 
 use linerate_core::record::{
     DatagramTally, Direction, Flow, MetricId, PacedBy, ReceivedDatagrams, Record, SentDatagrams,
     Stat, UdpPlan, dropped_at_interface,
 };
 
-use super::{facts, own_limits, search, tail, tcp};
+use super::{goodput, search, tcp};
+use crate::document::{Block, Document, RowKind, Section, Table, Tile};
 use crate::number::{self, NONE, or_dash};
-use crate::table::Table;
-use crate::{escape, words};
+use crate::{ceiling, words};
 
-/// Header, a table per direction, what became of the losses, how evenly and in what way datagrams
-/// travelled, processor use, ceiling, caveats, failure, one plain sentence.
-pub(super) fn summary(record: &Record, plan: &UdpPlan, width: Option<usize>) -> String {
-    let mut out = escape::line(&title(plan));
-    out.push('\n');
-    out.push_str(&facts(record));
-    out.push_str(&own_limits(record));
+/// The metrics that a page defines.
+const METRICS: &[MetricId] = &[
+    MetricId::IpCapacity,
+    MetricId::Goodput,
+    MetricId::DatagramsSent,
+    MetricId::DatagramsReceived,
+    MetricId::DatagramsLost,
+    MetricId::DatagramLossRatio,
+    MetricId::DatagramsLostHere,
+    MetricId::DatagramsDroppedAtSender,
+    MetricId::DatagramDuplicates,
+    MetricId::DatagramsReordered,
+    MetricId::JitterRfc3550,
+    MetricId::Pdv,
+    MetricId::BusiestMs,
+];
+
+/// The figures of the test.
+pub(super) fn document(record: &Record, plan: &UdpPlan) -> Document {
+    let found = record.search.as_ref();
+    let mut sections: Vec<Section> =
+        found.map(|found| search::figure(record, found)).into_iter().collect();
+    sections.extend(goodput::figure(record));
     for &direction in words::each_direction(plan.directions) {
-        out.push_str(&format!("{}\n", words::direction(direction)));
-        if let Some(found) = &record.search {
-            out.push_str(&search::summary(record, found, width));
-            continue;
-        }
-        out.push_str(&short_table(record, direction).text_within(2, width));
-        for line in [losses(record, direction), delays(record, direction)].into_iter().flatten() {
-            out.push_str(&words::remark(&line, width));
-        }
-        let how = [pace(record, direction), held(record, direction), travel(record, direction)];
-        for line in how.into_iter().flatten() {
-            out.push_str(&words::remark(&line, width));
-        }
-        out.push_str(&tcp::processors(record, direction));
-        for line in tcp::ceilings(record, direction) {
-            out.push_str(&words::remark(&escape::line(&line), width));
-        }
+        let streams = table(record, direction);
+        let (mut blocks, lines) = match found {
+            Some(found) => (search::blocks(found), search::lines(record, found)),
+            None => (vec![Block::Table(streams.clone())], lines(record, direction)),
+        };
+        blocks.extend([
+            Block::Remarks(lines),
+            Block::Lines(vec![tcp::processors(record, direction)]),
+            Block::Remarks(tcp::ceilings(record, direction)),
+        ]);
+        blocks.extend(found.map(|_| Block::Table(streams.on_pages())));
+        sections.push(Section::close(words::direction(direction), blocks));
     }
-    out.push_str(&tail(record));
-    out
+    Document {
+        title: title(plan),
+        tiles: tiles(record, plan),
+        sections,
+        sentence: sentence(record, plan),
+        metrics: METRICS.to_vec(),
+        ..Document::default()
+    }
+}
+
+/// What became of the losses, how evenly and in what way datagrams travelled.
+fn lines(record: &Record, direction: Direction) -> Vec<String> {
+    let each = [losses, delays, pace, held, travel];
+    each.into_iter().filter_map(|line| line(record, direction)).collect()
+}
+
+fn tiles(record: &Record, plan: &UdpPlan) -> Vec<Tile> {
+    let mut tiles = Vec::new();
+    for &direction in words::each_direction(plan.directions) {
+        let value = |metric| record.value(metric, Stat::Value, Some(direction));
+        let way = words::direction(direction);
+        let mut ceiling = ceiling::brief(record.ceiling_of(direction));
+        if plan.search.is_some() {
+            let capacity = or_dash(value(MetricId::IpCapacity), number::rate);
+            let ceiling = std::mem::take(&mut ceiling);
+            tiles.push(Tile::new(capacity, format!("most IP packets, {way}"), ceiling));
+        }
+        let goodput = or_dash(value(MetricId::Goodput), number::rate);
+        tiles.push(Tile::new(goodput, format!("payload, {way}"), ceiling));
+        let sent = or_dash(value(MetricId::DatagramsSent), |n| format!("of {n:.0} sent"));
+        let loss = or_dash(value(MetricId::DatagramLossRatio), number::percent);
+        tiles.push(Tile::new(loss, format!("lost, {way}"), sent));
+    }
+    tiles
 }
 
 /// The one line that says what was asked.
-pub(crate) fn title(plan: &UdpPlan) -> String {
+fn title(plan: &UdpPlan) -> String {
     if let Some(search) = &plan.search {
         return search::title(plan, search);
     }
@@ -60,22 +103,15 @@ pub(crate) fn title(plan: &UdpPlan) -> String {
     )
 }
 
-/// More streams than this are shown as their sum.
+/// Of more streams than this a terminal shows the sum.
 const STREAMS_MAX: usize = 16;
 
-fn short_table(record: &Record, direction: Direction) -> Table {
-    let mut table = empty_table();
-    if flows(record, direction).count() <= STREAMS_MAX {
-        return self::table(record, direction);
-    }
-    table.row(sum_row(record, direction));
-    table
-}
-
 /// One row per stream, and the sum where there are several.
-pub(crate) fn table(record: &Record, direction: Direction) -> Table {
+fn table(record: &Record, direction: Direction) -> Table {
     let mut table = empty_table();
-    let count = flows(record, direction).map(|flow| table.row(stream_row(flow))).count();
+    let count = flows(record, direction).count();
+    let kind = if count > STREAMS_MAX { RowKind::OneOfMany } else { RowKind::Measured };
+    flows(record, direction).for_each(|flow| table.push(kind, stream_row(flow)));
     if count != 1 {
         table.row(sum_row(record, direction));
     }
@@ -268,7 +304,7 @@ pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
 }
 
 /// What the test says, in one plain sentence.
-pub(super) fn sentence(record: &Record, plan: &UdpPlan) -> String {
+fn sentence(record: &Record, plan: &UdpPlan) -> String {
     if let Some(found) = &record.search {
         return search::sentence(record, plan, found);
     }
@@ -388,7 +424,7 @@ mod tests {
     #[test]
     fn losses_are_told_by_place_and_what_is_of_no_use_beside_them() {
         let (record, plan) = record();
-        let text = summary(&record, &plan, None);
+        let text = document(&record, &plan).text(None);
         for part in [
             "1 stream, 10.0 s, datagrams of 1000 bytes, at 8 Mbit/s a stream",
             "lost: 3 on the path, 4 at the receiver's own socket, 3 dropped at the sender's own",
@@ -422,7 +458,7 @@ mod tests {
         let (mut record, plan) = record();
         record.summary.clear();
         record.flows.clear();
-        let text = summary(&record, &plan, Some(80));
+        let text = document(&record, &plan).text(Some(80));
         assert!(text.ends_with("No data arrived in the test with b.\n"), "{text}");
         assert!(text.contains(NONE), "{text}");
     }
