@@ -340,9 +340,12 @@ mod tests {
         let columns = [("bound", Align::Left), ("Mbit/s", Align::Right), ("formula", Align::Prose)];
         let table = Table::of(columns);
         let table = table.rows([["loss", "9.9", "aaaa bbbb cccc dddd eeee ffff gggg"]]);
-        let wide = "bound  Mbit/s  formula\nloss      9.9  aaaa bbbb cccc dddd eeee\n               ffff gggg\n";
+        let wide = "bound  Mbit/s  formula\n\
+                    loss      9.9  aaaa bbbb cccc dddd eeee\n\
+                    \x20              ffff gggg\n";
         assert_eq!(table.text(0, Some(40)), wide);
-        let narrow = "bound  Mbit/s\n    formula\nloss      9.9\n    aaaa bbbb cccc dddd eeee\n    ffff gggg\n";
+        let narrow = "bound  Mbit/s\n    formula\nloss      9.9\n\
+                      \x20   aaaa bbbb cccc dddd eeee\n    ffff gggg\n";
         assert_eq!(table.text(0, Some(30)), narrow);
     }
 

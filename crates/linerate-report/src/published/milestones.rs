@@ -29,8 +29,8 @@ pub fn document(milestones: &[Milestone]) -> Document {
     };
     let names =
         ["no.", "year", "who", "Mbit/s", "payload, bytes", "packets/s", "which are", "over"];
-    let note = "derived: rate / (8 x payload of a full packet); the payload is the MTU less 40 bytes \
-                where only the MTU is known";
+    let note = "derived: rate / (8 x payload of a full packet); the payload is the MTU less 40 \
+                bytes where only the MTU is known";
     Document::list(typed(names, milestones.iter().enumerate().map(row).collect()))
         .with([Block::Remarks(vec![note.to_owned()])])
 }
