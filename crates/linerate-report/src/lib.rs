@@ -21,9 +21,9 @@ pub mod published;
 pub mod record;
 pub mod simulate;
 pub mod study;
-mod svg;
-pub mod theory;
+pub mod svg;
 mod words;
 
-pub use document::{Align, Block, Document, Fact, Table};
+pub use document::{Align, Block, Document, Fact, Table, markdown_cell};
+pub use number::short_signed;
 pub use study::summary_sentence;

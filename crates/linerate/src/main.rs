@@ -31,41 +31,42 @@ struct Cli {
 enum Command {
     /// Measure TCP throughput to a server
     Tcp(command::tcp::Args),
-    /// Measure UDP throughput, loss and delay variation to a server
+    /// Measure UDP throughput, loss, jitter and delay variation to a server
     Udp(command::udp::Args),
-    /// Measure round-trip times
+    /// Measure round-trip time to any host
     Ping(command::ping::Args),
-    /// Answer tests from other hosts
+    /// Run the server that other hosts test against
     Serve(command::serve::Args),
-    /// Examine a path: round trips by size, TCP by window and streams, the ceiling
+    /// Survey a path: round-trip time by packet size, TCP by window and streams, theoretical
+    /// maximum
     Test(command::test::Args),
-    /// Measure a router, switch or bridge by raw frames between two interfaces
+    /// Benchmark a router, switch or bridge with raw frames (RFC 2544, 2889, 9971)
     Bench(command::bench::Args),
-    /// Hold a capture or live traffic to a contract: cells, token buckets, colours
+    /// Check a capture or live traffic for conformance to a traffic contract
     Conform(command::conform::Args),
-    /// Compute what a path can carry at best, layer by layer, and what binds
+    /// Calculate the maximum throughput of a path, layer by layer, and the bottleneck
     Ceiling(command::ceiling::Args),
-    /// Build a laboratory of hosts, switches and routers on this machine
+    /// Build a virtual network of hosts, switches and routers on this machine
     Lab(command::lab::Args),
-    /// Hold or simulate a path with a rate, a delay and losses of its own
+    /// Emulate a path, live or in virtual time
     Path(command::path::Args),
-    /// Run a study over the laboratory
+    /// Run a study: a set of measurements over virtual networks
     Study(command::study::Args),
-    /// Show a stored result or a study's report
+    /// Show a stored result or the report of a study
     Report(command::report::Args),
     /// List stored results
     History(command::history::Args),
-    /// Be ttcp: its flags, its lines, its units; also by a link named ttcp
+    /// Emulate ttcp's command line and output (or link linerate as ttcp)
     Ttcp(personality::Words),
-    /// Be iperf 2: its flags and its lines; also by a link named iperf
+    /// Emulate iperf 2's command line and output (or link linerate as iperf)
     Iperf(personality::Words),
-    /// Be iperf3: its flags, its lines and its JSON; also by a link named iperf3
+    /// Emulate iperf3's command line, output and JSON (or link linerate as iperf3)
     Iperf3(personality::Words),
-    /// Be nuttcp: its flags and its lines; also by a link named nuttcp
+    /// Emulate nuttcp's command line and output (or link linerate as nuttcp)
     Nuttcp(personality::Words),
-    /// Check this host
+    /// Check whether this host is fit to measure
     Doctor(command::doctor::Args),
-    /// Make man pages, completions, schemas and tables from the code
+    /// Generate man pages, completions, schemas and tables from the code
     #[command(hide = true)]
     Generate(command::generate::Args),
 }
@@ -96,4 +97,31 @@ fn main() -> std::process::ExitCode {
         Command::Doctor(args) => command::doctor::run(args),
         Command::Generate(args) => command::generate::run(args),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> String {
+        let words = std::iter::once("linerate").chain(words.iter().copied());
+        format!("{:?}", Cli::try_parse_from(words).expect("the flags are accepted"))
+    }
+
+    #[test]
+    fn former_names_of_flags_are_accepted() {
+        for (command, former, now) in [
+            (&["ping", "h"][..], &["--wait", "spin"][..], &["--wait-mode", "spin"][..]),
+            (&["bench", "a", "b"], &["--wait", "1s"], &["--drain", "1s"]),
+            (&["bench", "a", "b"], &["-b", "9k"], &["--rate-max", "9k"]),
+            (&["bench"], &["--plan", "bradner"], &["--study", "bradner"]),
+            (&["path", "simulate"], &["--cc", "reno"], &["--congestion", "reno"]),
+            (&["path", "simulate"], &["-n", "2"], &["--flows", "2"]),
+            (&["ceiling", "--link", "1g"], &["--cc", "reno"], &["--congestion", "reno"]),
+            (&["serve"], &["--queue", "9s"], &["--queue-time", "9s"]),
+        ] {
+            assert_eq!(parsed(&[command, former].concat()), parsed(&[command, now].concat()));
+            assert_ne!(parsed(&[command, now].concat()), parsed(command), "{now:?} says something");
+        }
+    }
 }

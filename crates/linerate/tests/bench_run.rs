@@ -17,7 +17,7 @@ use support::{command, end_of, interrupt, linerate, no_laboratory, stderr, stdou
 
 /// A flood of a tenth of a second over a cable.
 const CABLE: [&str; 9] =
-    ["bench", "--device", "cable", "--tests", "flood", "--trial-time", "100ms", "--wait", "100ms"];
+    ["bench", "--device", "cable", "--tests", "flood", "--trial-time", "100ms", "--drain", "100ms"];
 
 /// Why nothing can be measured here, if so.
 fn cannot() -> bool {
@@ -132,7 +132,7 @@ fn the_report_of_a_router_has_the_headings_of_bradners_table() {
         "flood,throughput",
         "--goals",
         goal,
-        "-b",
+        "--rate-max",
         "2k",
         "--trial-time",
         "100ms",

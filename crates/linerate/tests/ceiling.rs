@@ -132,7 +132,7 @@ fn the_text_shows_every_layer_and_says_what_binds() {
 #[test]
 fn other_congestion_controls_answer_the_same_loss_otherwise() {
     let with = |cc: &str, loss: &str, mbps: f64| {
-        let flags = ["--link", "1g", "--rtt", "100ms", "--loss", loss, "--cc", cc];
+        let flags = ["--link", "1g", "--rtt", "100ms", "--loss", loss, "--congestion", cc];
         check_rung(&flags, "loss", mbps);
     };
     // 1448 × 8 / 0.1 s = 115,840 bit/s; × 1.224745 / 0.01 = 14.1874.
@@ -340,7 +340,7 @@ fn what_no_path_has_is_one_line() {
     on(&["--window", "0"], &["window of 0"]);
     on(&["--loss", "1"], &["loss of 1"]);
     on(&["--loss", "0"], &["loss of 0"]);
-    on(&["--loss", "0.3", "--cc", "bbr"], &["0.3", "0.2"]);
+    on(&["--loss", "0.3", "--congestion", "bbr"], &["0.3", "0.2"]);
     on(&["--capacity", "0"], &["capacity of 0"]);
     on(&["--pps", "0"], &["packet rate of 0"]);
     on(&["--pace", "0"], &["pace of 0"]);

@@ -46,9 +46,9 @@ fn what_does_not_fit_into_the_time_is_left_out_and_named() {
     let server = Server::start(&[]);
     let begin = linerate_sys::clock::monotonic();
     let fixed = ["test", "127.0.0.1", "--port", &server.port, "--no-save"];
-    let text = ends_with(0, &[&fixed[..], &["--within", "4s"]].concat());
+    let text = ends_with(0, &[&fixed[..], &["--within", "5s"]].concat());
     let took = linerate_sys::clock::monotonic().since(begin);
-    // Each test takes 1.2 s each way: one fits, nine do not, on a busy machine none.
+    // Each test takes 1.2 s each way: one fits, nine do not.
     assert!(text.contains("Left out for want of time"), "{text}");
     // What a busy machine adds; all nine would be 21 s.
     assert!(took < std::time::Duration::from_secs(15), "{took:?}");

@@ -44,7 +44,7 @@ fn the_tcp_of_1999_is_what_it_says_and_flags_change_it() {
     let changed = [
         "--tcp",
         "1999",
-        "--cc",
+        "--congestion",
         "cubic",
         "--recovery",
         "newreno",

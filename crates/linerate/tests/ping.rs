@@ -48,7 +48,7 @@ fn every_flag_reaches_the_plan() {
         "--dscp=8",
         "--dont-fragment",
         "--ipv4",
-        "--wait=block",
+        "--wait-mode=block",
         "--no-kernel-stamps",
         "--warmup=1",
         "--samples",

@@ -7,11 +7,11 @@ mod schedule;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Family, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Record, Stat,
-    TcpDirections, TcpPlan,
+    Failure, Family, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan, Record,
+    Stat, Status, TcpDirections, TcpPlan,
 };
 use linerate_core::time::MonoTime;
-use linerate_sys::clock::monotonic;
+use linerate_sys::clock::{monotonic, record_id, wall};
 
 use crate::context::Context;
 use crate::{rtt, throughput};
@@ -78,8 +78,12 @@ impl Examination {
         // A peer that does not answer is not asked a thousand times.
         let count = if look.is_some() { self.ping_count } else { LOOK_PROBES };
         let mut run = Run { examination: self, begin, look: look.unwrap_or_default(), seen };
-        run.tell_plan();
         let mut examined = Examined::default();
+        if let Some(record) = run.too_short(Duration::ZERO, context) {
+            run.done(&mut examined, record);
+            return examined;
+        }
+        run.tell_plan();
         let ping = run.look.probes(self.ping(transport), count);
         let record = rtt::run(&ping, context);
         let usable = record.failure.as_ref().is_none_or(|failure| failure.fault != Fault::Usage);
@@ -177,6 +181,24 @@ impl Run<'_> {
         room.is_none_or(|room| spent + self.cost(plan) <= room)
     }
 
+    /// The failed record of an examination whose time has no room for a single TCP test once
+    /// `spent` of it is over: it would say nothing of what the path carries, and still end well.
+    fn too_short(&self, spent: Duration, context: &Context<'_>) -> Option<Record> {
+        let first = self.examination.tcp_plans(self.look).into_iter().next()?;
+        if self.fits(spent, &first) {
+            return None;
+        }
+        let least = (spent + self.cost(&first)).as_secs_f64() * 32.0 / 31.0;
+        let within = self.examination.within.unwrap_or_default().as_secs_f64();
+        let mut record = Record::begin(record_id(), context.tool.clone(), Plan::Tcp(first), wall());
+        record.status = Status::Error;
+        let reason = format!("no TCP test fits into {within} s");
+        let failure = Failure::new(Fault::Usage, "examine", &self.examination.host, reason);
+        record.failure =
+            Some(failure.advise(format!("allow --within {:.0}s or more", least.ceil())));
+        Some(record)
+    }
+
     fn tell_plan(&mut self) {
         // Probes of a size take a second and a round trip.
         let pings = Duration::from_secs(1) + Duration::from_nanos(self.look.large_ns);
@@ -202,6 +224,11 @@ impl Run<'_> {
     }
 
     fn all_tcp(&mut self, context: &mut Context<'_>, examined: &mut Examined) {
+        if let Some(record) = self.too_short(monotonic().since(self.begin), context) {
+            examined.left_out = self.examination.tcp_plans(self.look);
+            self.done(examined, record);
+            return;
+        }
         for plan in self.examination.tcp_plans(self.look) {
             if !self.fits(monotonic().since(self.begin), &plan) {
                 examined.left_out.push(plan);
@@ -222,6 +249,9 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::record::{Event, Tool};
+    use linerate_sys::stop::Stop;
+
     use super::*;
 
     fn examination(within: Option<Duration>) -> Examination {
@@ -262,6 +292,27 @@ mod tests {
         assert_eq!((planned(0).0, planned(20).0), (19, 19));
         // Far paths have at least one stream and four, both ways.
         assert!(planned(300).0 >= 5, "{:?}", planned(300));
+    }
+
+    #[test]
+    fn a_time_without_room_for_one_test_is_wrong_use_and_says_how_much_would_do() {
+        let look = Look { small_ns: 1_000_000, large_ns: 1_000_000 };
+        let refusal = |within: u64| {
+            let examination = examination(Some(Duration::from_secs(within)));
+            let run =
+                Run { examination: &examination, begin: monotonic(), look, seen: &mut |_| {} };
+            let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+            let mut watch = |_: &Event| {};
+            let context = Context { tool, stop: Stop::default(), watch: &mut watch };
+            run.too_short(Duration::ZERO, &context).and_then(|record| record.failure)
+        };
+        for within in [0, 2] {
+            let failure = refusal(within).expect("both ways of a second alone take two");
+            assert_eq!((failure.fault, failure.exit_code()), (Fault::Usage, 2), "{failure}");
+            // Both ways of 1 s, 0.1 s of start and 67 ms beside, and the reserve: 2.4 s.
+            assert!(failure.to_string().contains("allow --within 3s"), "{failure}");
+        }
+        assert_eq!(refusal(3), None);
     }
 
     #[test]

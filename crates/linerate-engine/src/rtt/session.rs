@@ -328,7 +328,7 @@ impl Session<'_, '_> {
             self.caveat(Caveat::new(
                 CaveatCode::LateSends,
                 format!("{late} of {sent} probes left late"),
-                "ask for a longer interval, or for --wait spin",
+                "ask for a longer interval, or for --wait-mode spin",
             ));
         }
     }

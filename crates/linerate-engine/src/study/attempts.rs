@@ -1,6 +1,7 @@
 //! One cell of a study, measured until this machine did not spoil it, a few times at the most.
 //!
-//! Left out: what the path, the peer or the plan did. That would be so again.
+//! Each repeat has a laboratory built anew: a path that loses its 100th packet has spent that loss
+//! on the attempt before. Left out: what the path, the peer or the plan did. That would be so again.
 
 use linerate_core::record::{Failure, Fault, Record, Status};
 use linerate_core::study::CellPlan;
@@ -25,7 +26,17 @@ impl<'a> Walk<'a, '_> {
             repeats += 1;
             self.ending.repeated += 1;
             self.tell(Step::Again(&cell.cell, &failure, repeats, self.retries));
+            if let Some(failure) = self.rebuild() {
+                return Ok((Status::Error, Some(failure)));
+            }
         }
+    }
+
+    /// Why what stands could not be built anew, if it could not.
+    fn rebuild(&mut self) -> Option<Failure> {
+        let topology = self.topology?;
+        self.tools.measurer.clear();
+        self.build(topology)
     }
 
     fn attempt(&mut self, cell: &'a CellPlan) -> Record {

@@ -142,6 +142,7 @@ pub fn run(plan: &StudyPlan, options: &Options, tools: &mut Tools<'_>) -> Result
         started: tools.clock.now(),
         total: cells.len(),
         missing: &missing,
+        topology: None,
         next: 0,
         retries: options.retries,
         estimator: Estimator::default(),
@@ -167,6 +168,8 @@ struct Walk<'a, 'b> {
     started: MonoTime,
     total: usize,
     missing: &'a [CellPlan],
+    /// What stands.
+    topology: Option<&'a Topology>,
     next: usize,
     retries: u8,
     estimator: Estimator,
@@ -181,12 +184,13 @@ struct Walk<'a, 'b> {
 
 impl<'a> Walk<'a, '_> {
     /// Measures the missing cells of one topology, and builds it when one of them needs that.
-    fn topology(&mut self, topology: &Topology) -> Result<(), Failure> {
+    fn topology(&mut self, topology: &'a Topology) -> Result<(), Failure> {
         let end = self.next + self.cells_from(self.next, topology);
         if end == self.next || self.tools.stop.asked() {
             return Ok(());
         }
         let live = self.missing[self.next..end].iter().any(|cell| cell.plan.is_live());
+        self.topology = live.then_some(topology);
         let failure = if live { self.build(topology) } else { None };
         if failure.is_some() && self.tools.stop.asked() {
             return Ok(());

@@ -267,6 +267,8 @@ fn a_cell_that_the_machine_spoilt_is_measured_again_and_every_attempt_is_kept() 
         let ending = session.ending.expect("no panic").expect("all kept");
         assert_eq!((ending.measured, ending.failed), (well, 8 - well));
         assert_eq!(ending.repeated, attempts - 1);
+        // Each repeat has a laboratory of its own: no effect of a path is spent already.
+        assert_eq!(session.fake.prepared.len(), 2 + attempts - 1);
         let line = format!("{}: {}, again 1 of 2", all[2], spoilt());
         assert!(session.progress.iter().any(|(.., step)| *step == line), "{line}");
         // A resumed run tries the one that never went well again.

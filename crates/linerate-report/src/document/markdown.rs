@@ -8,10 +8,10 @@ use crate::escape;
 pub(super) fn render(document: &Document) -> String {
     let mut out = String::new();
     if !document.title.is_empty() {
-        out.push_str(&format!("# {}\n", safe(&document.title)));
+        out.push_str(&format!("# {}\n", markdown_cell(&document.title)));
     }
     if !document.sentence.is_empty() {
-        out.push_str(&format!("\n{}\n", safe(&document.sentence)));
+        out.push_str(&format!("\n{}\n", markdown_cell(&document.sentence)));
     }
     if !document.head.is_empty() {
         out.push('\n');
@@ -35,7 +35,7 @@ fn section(out: &mut String, section: &Section) {
         return;
     }
     if !section.title.is_empty() {
-        out.push_str(&format!("\n## {}\n\n", safe(&section.title)));
+        out.push_str(&format!("\n## {}\n\n", markdown_cell(&section.title)));
     }
     section.blocks.iter().for_each(|block| push(out, block));
 }
@@ -44,19 +44,23 @@ fn push(out: &mut String, block: &Block) {
     match block {
         Block::Table(table) => out.push_str(&(table.markdown() + "\n")),
         Block::Remarks(lines) | Block::Lines(lines) => {
-            lines.iter().for_each(|line| out.push_str(&format!("- {}\n", safe(line))));
+            lines.iter().for_each(|line| out.push_str(&format!("- {}\n", markdown_cell(line))));
         }
         Block::Facts(facts) => {
             for fact in facts {
                 let inner = if fact.inner { "  " } else { "" };
                 let label = if fact.label.is_empty() { "" } else { &format!("{}: ", fact.label) };
-                out.push_str(&format!("{inner}- {}{}\n", safe(label), safe(&fact.text)));
+                out.push_str(&format!(
+                    "{inner}- {}{}\n",
+                    markdown_cell(label),
+                    markdown_cell(&fact.text)
+                ));
             }
         }
-        Block::Text(text) => out.push_str(&format!("{}\n\n", safe(text))),
+        Block::Text(text) => out.push_str(&format!("{}\n\n", markdown_cell(text))),
         Block::Answers(answers) => {
             for answer in answers {
-                let (ask, told) = (safe(&answer.ask), safe(&answer.whole()));
+                let (ask, told) = (markdown_cell(&answer.ask), markdown_cell(&answer.whole()));
                 out.push_str(&format!("**{ask}**\n\n{told}\n\n"));
             }
         }
@@ -65,7 +69,7 @@ fn push(out: &mut String, block: &Block) {
 }
 
 /// A name or remark from outside, safe within Markdown.
-pub(crate) fn safe(text: &str) -> String {
+pub fn markdown_cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in escape::line(text).chars() {
         if matches!(c, '|' | '<' | '*' | '_' | '`' | '\\' | '[') {

@@ -14,7 +14,7 @@ use linerate_core::record::MetricId;
 
 use crate::svg::Svg;
 
-pub(crate) use markdown::safe;
+pub use markdown::markdown_cell;
 pub(crate) use table::RowKind;
 pub use table::{Align, Table};
 

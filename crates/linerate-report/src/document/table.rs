@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::markdown::safe;
+use super::markdown_cell;
 use crate::number::NONE;
 use crate::{escape, words};
 
@@ -231,7 +231,7 @@ impl Table {
     /// A pipe table.
     pub(crate) fn markdown(&self) -> String {
         let row = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|cell| safe(cell)).collect();
+            let cells: Vec<String> = cells.iter().map(|cell| markdown_cell(cell)).collect();
             format!("| {} |\n", cells.join(" | "))
         };
         let rule = |column: &Column| if column.align == Align::Right { "--:" } else { ":--" };

@@ -17,41 +17,43 @@ use crate::output;
 /// Flags of `linerate conform`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Capture to read, pcap or pcapng; - is standard input
+    /// Capture file to read, pcap or pcapng; - reads standard input
     #[arg(value_name = "FILE", required_unless_present = "live", conflicts_with = "live")]
     file: Option<PathBuf>,
-    /// Capture on this interface instead, until Ctrl-C or a limit
+    /// Capture on this interface instead, until Ctrl-C, --time or --packets
     #[arg(short = 'i', long, value_name = "INTERFACE")]
     live: Option<String>,
-    /// End this long after the first packet; of an interface, after the start
+    /// Stop this long after the first packet; with --live, after the start
     #[arg(short, long, value_name = "TIME", value_parser = parse_span)]
     time: Option<Duration>,
-    /// End after this many metered packets
+    /// Stop after this many metered packets
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packets: Option<u64>,
-    /// Cells: pcr=RATE,cdvt=TIME[,scr=RATE,mbs=CELLS]; a rate in cells/s, or with bit/s
+    /// Meter ATM cells (GCRA): pcr=RATE,cdvt=TIME[,scr=RATE,mbs=CELLS]; RATE in cells/s, or in
+    /// bit/s with that unit
     #[arg(long, value_name = "CONTRACT", value_parser = Contract::gcra)]
     gcra: Vec<Contract>,
-    /// One rate: rate=RATE,burst=SIZE
+    /// Meter with one token bucket: rate=RATE,burst=SIZE
     #[arg(long, value_name = "CONTRACT", value_parser = Contract::token_bucket)]
     token_bucket: Vec<Contract>,
-    /// One rate, three colours (RFC 2697): cir=RATE,cbs=SIZE,ebs=SIZE and, to heed colours, aware
+    /// Meter with a single-rate three-color marker (RFC 2697): cir=RATE,cbs=SIZE,ebs=SIZE[,aware];
+    /// aware = color-aware mode
     #[arg(long, value_name = "CONTRACT", value_parser = Contract::srtcm)]
     srtcm: Vec<Contract>,
-    /// Two rates, three colours (RFC 2698): cir=RATE,cbs=SIZE,pir=RATE,pbs=SIZE and, to heed
-    /// colours, aware
+    /// Meter with a two-rate three-color marker (RFC 2698):
+    /// cir=RATE,cbs=SIZE,pir=RATE,pbs=SIZE[,aware]; aware = color-aware mode
     #[arg(long, value_name = "CONTRACT", value_parser = Contract::trtcm)]
     trtcm: Vec<Contract>,
-    /// Turn packets into cells: llcsnap or vcmux (AAL5), packet (one cell each)
+    /// Segment packets into ATM cells: llcsnap or vcmux (AAL5), or packet (one cell each)
     #[arg(long, value_name = "HOW", value_parser = str::parse::<CellMapping>)]
     cells: Option<CellMapping>,
-    /// Line on which cells come back to back: oc3, oc12, … or the bit rate of its cells
+    /// Line that sets the spacing of a packet's cells: oc3, oc12, ... or its cell payload bit rate
     #[arg(long, value_name = "LINE", default_value = "oc3", value_parser = cell_line)]
     line: CellRate,
-    /// Layer whose bytes count
+    /// Layer at which bytes are counted
     #[arg(long, value_name = "LAYER", default_value = "ip")]
     layer: Counted,
-    /// Meter only packets for which all terms hold: udp,port=5001,host=10.0.0.1
+    /// Meter only packets that match all terms: udp,port=5001,host=10.0.0.1
     #[arg(long, value_name = "TERMS", value_parser = str::parse::<Filter>)]
     only: Option<Filter>,
     /// Print one JSON document
@@ -63,11 +65,11 @@ pub(crate) struct Args {
 enum Counted {
     /// The IP packet
     Ip,
-    /// The packet with its link header as captured: what Linux's tbf counts
+    /// The packet with its link header as captured, as Linux's tbf counts
     Captured,
-    /// The Ethernet frame with FCS
+    /// The Ethernet frame, including FCS
     Frame,
-    /// The frame with preamble and gap
+    /// The Ethernet frame with preamble and inter-frame gap
     Wire,
 }
 

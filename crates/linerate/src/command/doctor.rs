@@ -23,7 +23,7 @@ pub(crate) struct Args {
 /// A part of the examination, in full.
 #[derive(Clone, Copy, Debug, clap::Subcommand)]
 enum Part {
-    /// The clock test of the studies: resolution, steps, cost, and what the host itself adds
+    /// Test the clock: resolution, step size, cost of a reading, and scheduling delays of this host
     Clock,
 }
 

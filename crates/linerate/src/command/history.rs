@@ -13,22 +13,22 @@ use crate::{output, paths};
 /// Flags of `linerate history`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Show at most this many
+    /// List at most this many results
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Only results of this study
+    /// List only results of this study
     #[arg(long, value_name = "NAME")]
     study: Option<String>,
-    /// Only results of this run (the start of its identifier is enough)
+    /// List only results of this run (a unique prefix of its ID is enough)
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Only results of this kind
+    /// List only results of this kind
     #[arg(long, value_parser = ["tcp", "ping", "simulate"])]
     kind: Option<String>,
-    /// Print one JSON array
+    /// Print a JSON array
     #[arg(long)]
     json: bool,
-    /// Read this store
+    /// Read this store instead of the default one
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
 }

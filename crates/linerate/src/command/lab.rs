@@ -43,20 +43,20 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Build a laboratory and hold it until Ctrl-C, or until a command in it ends
+    /// Build a virtual network and keep it up until Ctrl-C or until the given command ends
     Run(RunArgs),
-    /// Enter a host of a running laboratory
+    /// Open a shell on a host of a running virtual network
     Shell(ShellArgs),
-    /// Check a plan and print its map, building nothing
+    /// Check a topology file and print its map without building it
     Check(PlanArgs),
-    /// Wait for the end of the process that holds standard input, then end what runs inside
+    /// Wait until standard input closes, then kill the processes in the given namespaces
     #[command(hide = true)]
     Warden(warden::Args),
 }
 
 #[derive(Debug, clap::Args)]
 struct PlanArgs {
-    /// A plan in TOML, or one that comes with linerate: cable, switch, router, filters, oc3, wan,
+    /// Topology file in TOML, or a built-in topology: cable, switch, router, filters, oc3, wan,
     /// oc12, forwarder, planted
     #[arg(value_name = "FILE")]
     plan: String,
@@ -66,23 +66,23 @@ struct PlanArgs {
 struct RunArgs {
     #[command(flatten)]
     plan: PlanArgs,
-    /// The host to run the command on
+    /// Host to run the command on
     #[arg(long, value_name = "HOST", requires = "command")]
     on: Option<String>,
-    /// A command to run; the laboratory ends with it, and its exit status is passed on
+    /// Command to run; the network is removed when it ends, and its exit status is returned
     #[arg(last = true, value_name = "CMD", requires = "on")]
     command: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
 struct ShellArgs {
-    /// The host to enter
+    /// Host to enter
     #[arg(value_name = "HOST")]
     host: String,
-    /// Which laboratory, where several run
+    /// PID or name of the virtual network, if several are running
     #[arg(long, value_name = "PID|NAME")]
     lab: Option<String>,
-    /// A command to run there; $SHELL when absent
+    /// Command to run there [default: $SHELL]
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }

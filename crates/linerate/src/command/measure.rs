@@ -12,28 +12,28 @@ use crate::{output, paths};
 /// Output flags of a measuring command.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Output {
-    /// Print one JSON document, the record
+    /// Print the record as one JSON document
     #[arg(short = 'J', long, conflicts_with = "jsonl")]
     pub(crate) json: bool,
-    /// Print one JSON object a line: events as they happen, the record last
+    /// Print one JSON object per line: events as they happen, then the record
     #[arg(long)]
     pub(crate) jsonl: bool,
-    /// Write the record to this file as JSON
+    /// Write the record to FILE as JSON
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Print the result alone
+    /// Print only the result
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
-    /// Name to find the result by
+    /// Name the result
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Label to keep with the result; may be repeated
+    /// Label the result; repeatable
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
     pub(crate) tags: Vec<(String, String)>,
-    /// Do not keep the result in the store
+    /// Do not store the result
     #[arg(long)]
     pub(crate) no_save: bool,
-    /// Keep the result in this store instead of the user's own
+    /// Use this store instead of the default one
     #[arg(long, value_name = "FILE", env = "LINERATE_STORE", hide_env_values = true)]
     pub(crate) store: Option<PathBuf>,
 }

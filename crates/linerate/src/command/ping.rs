@@ -18,42 +18,42 @@ use crate::output;
 /// Flags of `linerate ping`. Letters mean what they mean for ping.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Name or address of the target
+    /// Target host name or address
     host: String,
-    /// Probes of each size; goes on until Ctrl-C when absent
+    /// Probes to send per size [default: until Ctrl-C]
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
-    /// Payload bytes, one or several: 56,250,500,1024,1500
+    /// Payload size in bytes, or a list of sizes to test in turn: 56,250,500,1024,1500
     #[arg(short, long = "size", value_name = "BYTES", value_delimiter = ',', default_value = "56")]
     sizes: Vec<u32>,
     /// Time between probes
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     interval: Duration,
-    /// Flood: send the next probe when the last is answered (stop and wait)
+    /// Flood: send the next probe as soon as the previous one is answered
     #[arg(short, long)]
     flood: bool,
-    /// Flood with this many probes under way
+    /// Flood with this many probes in flight
     #[arg(long, value_name = "N")]
     window: Option<u16>,
-    /// A probe without answer after this long is lost
+    /// Count a probe as lost after this time without a reply
     #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     timeout: Duration,
-    /// End each size after this long
+    /// Stop testing each size after this long
     #[arg(short = 'w', long, value_name = "TIME", value_parser = parse_span)]
     deadline: Option<Duration>,
-    /// Local address or interface to send from
+    /// Source address or interface
     #[arg(short = 'I', long, visible_short_alias = 'B', value_name = "ADDRESS|INTERFACE")]
     bind: Option<String>,
-    /// Time to live of the probes
+    /// Time to live (IPv6: hop limit) of the probes
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     ttl: Option<u8>,
-    /// Differentiated services code point, 0 to 63
+    /// Differentiated services code point (DSCP), 0 to 63
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     dscp: Option<u8>,
-    /// Forbid fragmentation, here and on the way
+    /// Set the don't-fragment flag and do not fragment locally
     #[arg(long)]
     dont_fragment: bool,
-    /// The same in ping's words: do forbids fragmentation, want and dont allow it
+    /// Path MTU discovery as in ping(8): do forbids fragmentation, want and dont allow it
     #[arg(short = 'M', long, value_name = "do|want|dont", conflicts_with = "dont_fragment")]
     pmtudisc: Option<Fragmentation>,
     /// Use IPv4
@@ -62,25 +62,26 @@ pub(crate) struct Args {
     /// Use IPv6
     #[arg(short = '6', long)]
     ipv6: bool,
-    /// Probe by UDP; linerate serve answers
+    /// Probe with UDP instead of ICMP; the target must run linerate serve
     #[arg(long)]
     udp: bool,
-    /// Port of linerate serve
+    /// Port of linerate serve, with --udp
     #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// How to wait for an answer: auto spins while flooding and sleeps while pacing
-    #[arg(long, value_name = "HOW", default_value = "auto")]
+    /// Wait for replies by busy polling (spin) or sleeping (block); auto = spin for floods, block
+    /// otherwise
+    #[arg(long = "wait-mode", alias = "wait", value_name = "MODE", default_value = "auto")]
     wait: Wait,
-    /// Ask for the kernel's timestamps when flooding too, which slows the flood by a third
+    /// Use kernel timestamps for floods too; slows the flood by a third
     #[arg(long, conflicts_with = "no_kernel_stamps")]
     kernel_stamps: bool,
-    /// Do not ask for the kernel's timestamps
+    /// Do not use kernel timestamps
     #[arg(long)]
     no_kernel_stamps: bool,
-    /// Probes sent first and not counted, so that address resolution is not measured
+    /// Probes to send first and not count, so that ARP or neighbor discovery is not measured
     #[arg(long, value_name = "N", default_value_t = PingPlan::default().warmup)]
     warmup: u32,
-    /// Keep every sample in order in the record
+    /// Store every sample in order in the record
     #[arg(long)]
     samples: bool,
     #[command(flatten)]

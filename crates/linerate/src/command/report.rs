@@ -13,32 +13,32 @@ use crate::{output, paths};
 /// Flags of `linerate report`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A result: the start of its identifier, last, @-1, @-2, ...; the newest result, or the run
-    /// that it belongs to, when nothing is named
+    /// Result to show: a unique prefix of its ID, last, @-1, @-2, ... [default: the newest result,
+    /// or its run if it is part of a study]
     #[arg(value_name = "ID", conflicts_with = "run")]
     id: Option<String>,
-    /// A study's run: the start of its identifier, or last
+    /// Study run to show: a unique prefix of its ID, or last
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Write a page with plots
+    /// Write an HTML page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write Markdown
     #[arg(long, value_name = "FILE")]
     md: Option<PathBuf>,
-    /// Write a table of values
+    /// Write the values as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write a run's plots into this directory
+    /// Write the plots of a run to this directory
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// Write a run's report in every form into this directory
+    /// Write the report of a run in all formats to this directory
     #[arg(long, value_name = "DIR")]
     all: Option<PathBuf>,
-    /// Print the record as JSON; for a run, one record a line
+    /// Print the record as JSON; for a run, one record per line
     #[arg(long)]
     json: bool,
-    /// Read this store
+    /// Read this store instead of the default one
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
 }

@@ -19,34 +19,35 @@ use crate::personality::iperf3::GuardFlags;
 /// Flags of `linerate serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Port for TCP tests and UDP echo
+    /// Port to listen on, TCP and UDP
     #[arg(short, long, default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// Address to answer on; all addresses of the host by default
+    /// Address to listen on [default: all]
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
-    /// Tests at once; one keeps results clean
+    /// Maximum concurrent tests; concurrent tests disturb each other
     #[arg(long, value_name = "N", default_value_t = Limits::default().tests)]
     max_tests: usize,
-    /// Streams of one test, both directions together
+    /// Maximum streams per test, both directions together
     #[arg(long, value_name = "N", default_value_t = Limits::default().streams)]
     max_streams: u16,
-    /// Longest test
+    /// Maximum duration of a test
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     max_duration: std::time::Duration,
-    /// Other programs to answer, PROGRAM or PROGRAM:PORT with commas between: iperf3, iperf2 (and
-    /// ttcp), nuttcp; `none` for none; by default each at its usual port where that is free
+    /// Also serve clients of these programs, as PROGRAM[:PORT],...: iperf3, iperf2 (includes ttcp),
+    /// nuttcp; none disables all [default: all, each on its usual port if that is free]
     #[arg(long, value_name = "LIST", value_parser = parse_foreign)]
     foreign: Option<Foreign>,
-    /// Send UDP data to clients of iperf 2 in NETWORK that ask for it by -R, at most RATE to all of
-    /// them (10M by default), though their datagrams prove no address: 192.168.0.0/16=500M
+    /// Allow iperf 2's UDP -R to clients in NETWORK, at most RATE (default 10M) to all of them
+    /// together, although their source address is unverified: 192.168.0.0/16=500M
     #[arg(long, value_name = "NETWORK[=RATE]")]
     udp_reverse_to: Vec<Trusted>,
-    /// Time for which a client of iperf3 waits for its place before it is told that the server is
-    /// busy; nuttcp's wait 30 s anyhow, those of linerate ask by --wait
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
+    /// Queue iperf3 clients for this long before refusing them as busy (nuttcp clients always queue
+    /// 30 s; linerate clients retry with --wait)
+    #[arg(long = "queue-time", alias = "queue", value_name = "TIME", default_value = "0s",
+          value_parser = parse_span)]
     queue: std::time::Duration,
-    /// End after the first test
+    /// Exit after one test
     #[arg(short = '1', long)]
     one_off: bool,
     #[command(flatten)]

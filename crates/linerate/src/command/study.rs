@@ -12,7 +12,6 @@ mod run;
 pub(super) mod session;
 mod show;
 
-pub(crate) use published::read;
 pub(crate) use render::{lines, results, show, write};
 
 use std::path::PathBuf;
@@ -28,35 +27,35 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the plans that ship with linerate and the runs in the store
+    /// List the built-in studies and the stored runs
     List {
-        /// Read this store
+        /// Read this store instead of the default one
         #[arg(long, value_name = "FILE")]
         store: Option<PathBuf>,
     },
-    /// Show what a study measures and how long it takes
+    /// Show the measurements of a study and its duration
     Show {
-        /// A shipped plan or a file
+        /// Built-in study or file
         #[arg(value_name = "NAME|FILE")]
         study: String,
         /// Print the plan as JSON
         #[arg(long, conflicts_with = "toml")]
         json: bool,
-        /// Print the text of its file
+        /// Print the study file
         #[arg(long)]
         toml: bool,
     },
-    /// Check a study's file
+    /// Check a study file
     Check {
-        /// The file
+        /// Study file
         #[arg(value_name = "FILE")]
         study: PathBuf,
     },
-    /// Run a study, or go on with a run
+    /// Run a study, or resume a run
     Run(run::Args),
-    /// List the tables of published figures, or show one beside what theory says
+    /// List the tables of published results, or compare one with theory
     Published {
-        /// A table, or a study for all of its tables
+        /// Table, or study for all of its tables
         #[arg(value_name = "NAME")]
         name: Option<String>,
         /// Print JSON
@@ -66,7 +65,7 @@ enum Command {
         #[arg(long, requires = "name")]
         csv: bool,
     },
-    /// Show TCP throughput and packets per second by year, with your own results beside them
+    /// Chart published TCP throughput and packets per second by year, next to your own results
     Milestones(milestones::Args),
 }
 

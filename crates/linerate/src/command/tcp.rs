@@ -16,55 +16,55 @@ use crate::live::TcpLines;
 /// Flags of `linerate tcp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Name or address of a host that runs linerate serve, or with --via another program
+    /// Server: host name or address; it runs linerate serve, or the program given by --via
     host: String,
-    /// Port of the server: 5210, or the usual one of the program that --via names
+    /// Server port [default: 5210, or the usual port of the --via program]
     #[arg(short, long)]
     port: Option<u16>,
-    /// Whose protocol the server speaks: iperf3, iperf2, nuttcp, ttcp
+    /// Test against a server of another program: iperf3, iperf2, nuttcp, ttcp
     #[arg(long, value_name = "PROGRAM")]
     via: Option<Via>,
-    /// Send for this long
+    /// Test duration
     #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_span,
           conflicts_with_all = ["bytes", "blocks"])]
     time: Duration,
-    /// Send this many bytes in each direction instead (64K is 65,536; 1GB is 10^9)
+    /// Send this many bytes per direction instead of for --time (64K = 65,536; 1GB = 10^9)
     #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "blocks")]
     bytes: Option<Bytes>,
-    /// Send this many buffers in each direction instead
+    /// Send this many buffers of --length per direction instead of for --time
     #[arg(short = 'k', long, value_name = "N")]
     blocks: Option<u64>,
-    /// Bytes given to one write()
+    /// Buffer size of one write()
     #[arg(short = 'l', long, value_name = "SIZE", default_value = "512K")]
     length: Bytes,
-    /// Socket buffers at both ends; the kernel's autotuning when absent
+    /// Socket buffer size at both ends [default: kernel autotuning]
     #[arg(short = 'w', long, value_name = "SIZE")]
     window: Option<Bytes>,
-    /// Connections in each direction, each on a thread of its own
+    /// Number of parallel streams per direction, one thread each
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
     parallel: u16,
-    /// The server sends
+    /// Reverse: the server sends, the client receives
     #[arg(short = 'R', long, conflicts_with = "bidir")]
     reverse: bool,
-    /// Both ends send at once
+    /// Bidirectional: both ends send at the same time
     #[arg(long)]
     bidir: bool,
-    /// Congestion control of the sender: cubic, reno, bbr, ...
+    /// Congestion control of the sender: cubic, reno, bbr, ... [default: the kernel's]
     #[arg(short = 'C', long, value_name = "NAME")]
     congestion: Option<String>,
-    /// Maximum segment size in bytes
+    /// TCP maximum segment size (MSS) in bytes
     #[arg(short = 'M', long, value_name = "BYTES")]
     set_mss: Option<u32>,
-    /// Do not gather small writes (TCP_NODELAY)
+    /// Disable Nagle's algorithm (TCP_NODELAY)
     #[arg(short = 'N', long)]
     no_delay: bool,
-    /// Leave out this long at the start
+    /// Omit this long at the start from the result, to skip slow start
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     omit: Duration,
-    /// Time between lines
+    /// Time between interval reports
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     interval: Duration,
-    /// Pace of each stream in payload bit/s (100M is 100,000,000 bit/s)
+    /// Pace each stream at this payload rate in bit/s (100M = 10^8) [default: unlimited]
     #[arg(short = 'b', long, value_name = "RATE")]
     bitrate: Option<BitRate>,
     /// Use IPv4
@@ -73,47 +73,50 @@ pub(crate) struct Args {
     /// Use IPv6
     #[arg(short = '6', long)]
     ipv6: bool,
-    /// Local address to send from
+    /// Local address to bind to
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     bind: Option<String>,
-    /// Differentiated services code point, 0 to 63
+    /// Differentiated services code point (DSCP), 0 to 63
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     dscp: Option<u8>,
-    /// Send from the page cache without copying (sendfile)
+    /// Send from the page cache without copying (sendfile); same as --send-with sendfile
     #[arg(short = 'Z', long)]
     zerocopy: bool,
-    /// Choose how data is moved, and on which cores, from trials of two seconds in all
+    /// Find the fastest send and receive calls and CPU placement by trials first, two seconds in
+    /// all
     #[arg(long, conflicts_with_all = ["send_with", "receive_with", "affinity", "verify", "zerocopy",
           "read_size", "via"])]
     fast: bool,
-    /// How the sender hands over its bytes: write, sendfile, vmsplice, zerocopy
+    /// System call of the sender: write, sendfile, vmsplice, zerocopy (MSG_ZEROCOPY) [default:
+    /// write]
     #[arg(long, value_name = "CALL", conflicts_with = "zerocopy")]
     send_with: Option<SendWith>,
-    /// How the receiver takes them: read, trunc (the kernel drops them), splice (to /dev/null)
+    /// System call of the receiver: read, trunc (MSG_TRUNC: discard in the kernel), splice (to
+    /// /dev/null) [default: read]
     #[arg(long, value_name = "CALL")]
     receive_with: Option<ReceiveWith>,
-    /// Processors of the data threads: CLIENT or CLIENT,SERVER, each one or a range (0-3)
+    /// Pin data threads to CPUs: CLIENT or CLIENT,SERVER, each a CPU or a range (0-3)
     #[arg(short = 'A', long, value_name = "CPUS")]
     affinity: Option<Affinity>,
-    /// Send a pattern and hold every received byte against it
+    /// Send a test pattern and verify every received byte
     #[arg(long, conflicts_with_all = ["zerocopy", "via"])]
     verify: bool,
-    /// Multipath TCP at both ends, where the kernels have it
+    /// Use Multipath TCP (RFC 8684) if both kernels support it
     #[arg(long, conflicts_with = "via")]
     mptcp: bool,
-    /// Bytes that one read() takes; small reads make more traffic on the way back
+    /// Buffer size of one read(); small reads cause more ACKs [default: 512K]
     #[arg(long, value_name = "SIZE")]
     read_size: Option<Bytes>,
-    /// Meanwhile send payload at this rate against the test's direction, on another stream
+    /// Send background traffic at this payload rate in the opposite direction
     #[arg(long, value_name = "RATE", conflicts_with = "bidir")]
     background: Option<BitRate>,
-    /// How long to wait for the server to answer
+    /// Give up connecting to the server after this long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
     connect_timeout: Duration,
-    /// When the server is busy, go on asking for this long
+    /// Retry for this long while the server is busy
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     wait: Duration,
-    /// Show every stream, also when there are more than 16
+    /// Show every stream even if there are more than 16
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]

@@ -19,23 +19,23 @@ const WITHIN: Duration = Duration::from_secs(35);
 /// Flags of `linerate test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Name or address of a host that runs linerate serve
+    /// Server: name or address of a host that runs linerate serve
     host: String,
-    /// Port of the server
+    /// Server port
     #[arg(short, long, default_value_t = DEFAULT_PORT)]
     port: u16,
-    /// Time of each TCP test that counts, its slow start left out before; by default a second, or
-    /// five round trips where they take longer
+    /// Measured time of each TCP test, slow start excluded [default: 1s, or five round trips if
+    /// longer]
     #[arg(short = 't', long, value_name = "TIME", value_parser = parse_span)]
     time: Option<Duration>,
-    /// The whole ends within this: tests that do not fit are left out and named; by default 35s, or
-    /// no limit when -t is given
+    /// Finish within this time; tests that do not fit are skipped and listed [default: 35s,
+    /// unlimited with -t]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     within: Option<Duration>,
-    /// Most probes of each size; as many as a second has room for
+    /// Maximum probes per packet size; fewer if they do not fit in a second
     #[arg(short = 'c', long, value_name = "N", default_value_t = 1000)]
     count: u64,
-    /// Congestion control of the senders: cubic, reno, bbr, ...
+    /// Congestion control of the sender: cubic, reno, bbr, ... [default: the kernel's]
     #[arg(short = 'C', long, value_name = "NAME")]
     congestion: Option<String>,
     /// Use IPv4

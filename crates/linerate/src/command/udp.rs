@@ -17,55 +17,55 @@ use crate::live::UdpLines;
 /// Flags of `linerate udp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Name or address of a host that runs linerate serve
+    /// Server: host name or address; it runs linerate serve, or the program given by --via
     host: String,
-    /// Port of the server: 5210, or the usual one of the program that --via names
+    /// Server port [default: 5210, or the usual port of the --via program]
     #[arg(short, long)]
     port: Option<u16>,
-    /// Whose protocol the server speaks: iperf3, iperf2, nuttcp, ttcp
+    /// Test against a server of another program: iperf3, iperf2, nuttcp, ttcp
     #[arg(long, value_name = "PROGRAM")]
     via: Option<Via>,
-    /// Payload bit/s of each stream (100M is 100,000,000 bit/s); 0 is as fast as possible; with
-    /// --search the most that is offered, in bit/s of IP packets [default: 1M, a search: 100G]
+    /// Pace each stream at this payload rate in bit/s (100M = 10^8; 0 = unlimited); with --search,
+    /// maximum IP-layer rate to offer [default: 1M, with --search 100G]
     #[arg(short = 'b', long, value_name = "RATE")]
     bitrate: Option<BitRate>,
-    /// Search for the capacity at the IP layer (RFC 9097): the rate follows losses and delay
+    /// Search for the IP-layer capacity (RFC 9097), adjusting the rate to loss and delay
     #[arg(long, conflicts_with_all = ["bytes", "blocks", "parallel", "bidir", "omit"])]
     search: bool,
-    /// Other parameters of the search: feedback=50ms low=30ms high=90ms errors=10 confirm=3
-    /// step=10 delay=rtt or one-way; may be repeated
+    /// Override search parameters: feedback=50ms low=30ms high=90ms errors=10 confirm=3 step=10
+    /// delay=rtt|one-way; repeatable
     #[arg(long, value_name = "KEY=VALUE,...", requires = "search", value_delimiter = ',')]
     search_with: Vec<SearchSetting>,
-    /// Payload of a datagram, 16 to 65507 [default: the most of a packet of 1500 bytes]
+    /// Datagram payload size, 16 to 65507 [default: fills a 1500-byte packet]
     #[arg(short = 'l', long, value_name = "SIZE")]
     length: Option<Bytes>,
-    /// Send for this long
+    /// Test duration
     #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_span,
           conflicts_with_all = ["bytes", "blocks"])]
     time: Duration,
-    /// Send this many bytes in each direction instead, in whole datagrams
+    /// Send this many bytes per direction instead of for --time, in whole datagrams
     #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "blocks")]
     bytes: Option<Bytes>,
-    /// Send this many datagrams in each direction instead
+    /// Send this many datagrams per direction instead of for --time
     #[arg(short = 'k', long, value_name = "N")]
     blocks: Option<u64>,
-    /// Socket buffers at both ends; when absent the receiver has as much as its host gives, up to
-    /// 32 MiB, and the sender its kernel's default
+    /// Socket buffer size at both ends [default: sender: the kernel's default; receiver: up to 32
+    /// MiB]
     #[arg(short = 'w', long, value_name = "SIZE")]
     window: Option<Bytes>,
-    /// Streams in each direction, each on a thread of its own
+    /// Number of parallel streams per direction, one thread each
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
     parallel: u16,
-    /// The server sends
+    /// Reverse: the server sends, the client receives
     #[arg(short = 'R', long, conflicts_with = "bidir")]
     reverse: bool,
-    /// Both ends send at once
+    /// Bidirectional: both ends send at the same time
     #[arg(long)]
     bidir: bool,
-    /// Leave out what is sent this long at the start
+    /// Omit datagrams sent in this time at the start from the result
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     omit: Duration,
-    /// Time between lines
+    /// Time between interval reports
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     interval: Duration,
     /// Use IPv4
@@ -74,28 +74,28 @@ pub(crate) struct Args {
     /// Use IPv6
     #[arg(short = '6', long)]
     ipv6: bool,
-    /// Local address to send from
+    /// Local address to bind to
     #[arg(short = 'B', long, value_name = "ADDRESS")]
     bind: Option<String>,
-    /// Differentiated services code point, 0 to 63
+    /// Differentiated services code point (DSCP), 0 to 63
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     dscp: Option<u8>,
-    /// Hand each datagram to the kernel, and take it, by itself (no UDP_SEGMENT, no UDP_GRO)
+    /// Disable UDP GSO and GRO at both ends: one datagram per system call
     #[arg(long)]
     no_join: bool,
-    /// The receiver takes each datagram by itself (no UDP_GRO), also those that are sent joined
+    /// Disable UDP GRO at the receiver only
     #[arg(long)]
     take_singly: bool,
-    /// Hold this end's first data thread to this processor, the others to those after it
+    /// Pin this end's data threads to consecutive CPUs from N
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
-    /// How long to wait for the server to answer
+    /// Give up connecting to the server after this long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
     connect_timeout: Duration,
-    /// When the server is busy, go on asking for this long
+    /// Retry for this long while the server is busy
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     wait: Duration,
-    /// Show every stream, also when there are more than 16
+    /// Show every stream even if there are more than 16
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]

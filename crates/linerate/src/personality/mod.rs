@@ -21,7 +21,7 @@ use crate::exit::Outcome;
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Words {
-    /// Flags and operands as that program has them
+    /// Options and arguments of that program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     words: Vec<OsString>,
 }

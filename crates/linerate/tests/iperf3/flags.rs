@@ -168,7 +168,7 @@ fn a_server_goes_into_the_background_and_ends_when_nobody_comes() {
 
 #[test]
 fn clients_of_iperf3_wait_in_the_order_in_which_they_came() {
-    let server = Peer::serve(&["--queue", "60s"]);
+    let server = Peer::serve(&["--queue-time", "60s"]);
     let client = |bytes: &str| {
         let flags = ["iperf3", "-c", "127.0.0.1", "-p", &server.port, "-n", bytes, "-l", "1000"];
         let mut client = command(&flags);

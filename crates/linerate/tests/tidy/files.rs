@@ -91,6 +91,8 @@ fn is_root(path: &str) -> bool {
         ["crates", _, "src", "lib.rs" | "main.rs"] | ["crates", _, "build.rs"] => true,
         ["crates", _, "tests" | "benches" | "examples", _] => true,
         ["crates", _, "tests" | "benches" | "examples", _, "main.rs"] => true,
+        // A program that `./dev count` compiles.
+        ["crates", "linerate", "tests", "tidy", "counter.rs"] => true,
         ["crates", ..] => false,
         _ => true,
     }

@@ -5,20 +5,47 @@
 
 mod arrows;
 mod calls;
+mod circles;
+mod count;
 mod coverage;
 mod files;
 mod house;
 mod size;
 mod source;
 mod tree;
+mod words;
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use coverage::Kind;
 use linerate_core::record::METRICS;
+use source::Source;
+use tree::Text;
 
 const EXCEPTIONS: &str = "crates/linerate/tests/tidy/exceptions.txt";
+const BUDGET: &str = "crates/linerate/tests/tidy/budget.txt";
+
+fn root() -> PathBuf {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_dir.ancestors().nth(2).expect("the crate lies two levels down").to_owned()
+}
+
+/// The tree, read once for all checks.
+static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| tree::texts(&root()));
+static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| tree::sources(&TEXTS));
+
+/// The text of one file; empty when it is absent.
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_default()
+}
+
+/// Whether lists that only shrink are to be written anew.
+fn accepts() -> bool {
+    std::env::var_os("LINERATE_ACCEPT").is_some_and(|value| value == "1")
+}
 
 /// Fails with one line for each violation.
 fn hold(wrong: &[String]) {
@@ -29,34 +56,41 @@ fn hold(wrong: &[String]) {
 fn hold_listed(kind: &Kind, uncovered: &BTreeSet<String>) {
     static LIST: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = LIST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let list = tree::read(EXCEPTIONS);
-    if std::env::var_os("LINERATE_ACCEPT").is_some_and(|value| value == "1") {
+    let list = read(EXCEPTIONS);
+    if accepts() {
         let fresh = coverage::shrink(kind, uncovered, &list);
-        std::fs::write(tree::root().join(EXCEPTIONS), fresh).expect("write the list");
+        std::fs::write(root().join(EXCEPTIONS), fresh).expect("write the list");
     }
-    hold(&coverage::judge(kind, uncovered, &tree::read(EXCEPTIONS)));
+    hold(&coverage::judge(kind, uncovered, &read(EXCEPTIONS)));
 }
 
 #[test]
 fn functions_and_files_are_short() {
-    hold(&tree::sources().iter().flat_map(size::lengths).collect::<Vec<_>>());
+    hold(&SOURCES.iter().flat_map(size::lengths).collect::<Vec<_>>());
+}
+
+#[test]
+fn crates_do_not_grow_and_files_do_not_import_in_circles() {
+    let counts = count::counts(&SOURCES);
+    if accepts() {
+        let fresh = count::shrunk(&counts, &read(BUDGET));
+        std::fs::write(root().join(BUDGET), fresh).expect("write the budget");
+    }
+    hold(&count::grown(&counts, &read(BUDGET)));
 }
 
 #[test]
 fn lines_fit_a_window() {
-    let sources = tree::sources();
-    let code = sources.iter().flat_map(|file| size::widths(&file.path, &file.text, &file.code));
-    let comments = sources.iter().flat_map(size::comment_widths);
-    let texts = tree::texts();
-    let scripts = texts.iter().filter(|file| file.text.starts_with("#!"));
+    let code = SOURCES.iter().flat_map(|file| size::widths(&file.path, &file.text, &file.code));
+    let comments = SOURCES.iter().flat_map(size::comment_widths);
+    let scripts = TEXTS.iter().filter(|file| file.text.starts_with("#!"));
     let scripts = scripts.flat_map(|file| size::widths(&file.path, &file.text, &file.text));
     hold(&code.chain(comments).chain(scripts).collect::<Vec<_>>());
 }
 
 #[test]
 fn arrows_between_crates_point_one_way() {
-    let texts = tree::texts();
-    let manifests = texts.iter().filter_map(|file| {
+    let manifests = TEXTS.iter().filter_map(|file| {
         let folder = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
         Some(arrows::check(folder, &file.text))
     });
@@ -65,37 +99,35 @@ fn arrows_between_crates_point_one_way() {
 
 #[test]
 fn clocks_prints_input_and_unsafe_stay_in_their_place() {
-    let sources = tree::sources();
-    let reasons = sources.iter().flat_map(calls::unexplained_unsafe);
-    hold(&sources.iter().flat_map(calls::check).chain(reasons).collect::<Vec<_>>());
+    let reasons = SOURCES.iter().flat_map(calls::unexplained_unsafe);
+    hold(&SOURCES.iter().flat_map(calls::check).chain(reasons).collect::<Vec<_>>());
 }
 
 #[test]
 fn every_source_begins_by_saying_what_it_is() {
-    hold(&tree::sources().iter().flat_map(files::head).collect::<Vec<_>>());
+    hold(&SOURCES.iter().flat_map(files::head).collect::<Vec<_>>());
 }
 
 #[test]
 fn every_source_is_reached() {
-    hold(&files::dead(&tree::sources()));
+    hold(&files::dead(&SOURCES));
 }
 
 #[test]
 fn nothing_is_left_over() {
-    let texts = tree::texts();
-    let plain = texts.iter().filter(|file| !file.path.ends_with(".rs"));
+    let plain = TEXTS.iter().filter(|file| !file.path.ends_with(".rs"));
     let plain = plain.flat_map(|file| files::marks(&file.path, &file.text));
-    hold(&tree::sources().iter().flat_map(files::leftovers).chain(plain).collect::<Vec<_>>());
+    hold(&SOURCES.iter().flat_map(files::leftovers).chain(plain).collect::<Vec<_>>());
 }
 
 #[test]
 fn the_text_speaks_of_networks_alone() {
-    hold(&tree::texts().iter().flat_map(files::private_words).collect::<Vec<_>>());
+    hold(&TEXTS.iter().flat_map(files::private_words).collect::<Vec<_>>());
 }
 
 #[test]
 fn every_metric_is_defined_and_used() {
-    let page = tree::read("spec/metrics.md");
+    let page = read("spec/metrics.md");
     let undefined = METRICS.iter().filter(|row| !page.contains(&format!("`{}`", row.id)));
     hold(
         &undefined
@@ -103,17 +135,16 @@ fn every_metric_is_defined_and_used() {
             .collect::<Vec<_>>(),
     );
     let rows: Vec<_> = METRICS.iter().map(|row| (format!("{:?}", row.id), row.id.key())).collect();
-    hold_listed(&coverage::METRIC, &coverage::unused_metrics(&rows, &tree::sources()));
+    hold_listed(&coverage::METRIC, &coverage::unused_metrics(&rows, &SOURCES));
 }
 
 #[test]
 fn every_caveat_is_raised_and_explained() {
-    let sources = tree::sources();
-    let table = sources.iter().find(|source| source.path.ends_with("record/caveat.rs"));
+    let table = SOURCES.iter().find(|source| source.path.ends_with("record/caveat.rs"));
     let variants = coverage::variants(table.expect("caveats have a file"), "CaveatCode");
     assert!(variants.len() > 10, "the enum was found: {variants:?}");
-    hold(&coverage::caveat_headings(&variants, &tree::read("docs/manual/caveats.md")));
-    hold_listed(&coverage::CAVEAT, &coverage::unraised_caveats(&variants, &sources));
+    hold(&coverage::caveat_headings(&variants, &read("docs/manual/caveats.md")));
+    hold_listed(&coverage::CAVEAT, &coverage::unraised_caveats(&variants, &SOURCES));
 }
 
 #[test]
@@ -124,16 +155,16 @@ fn every_flag_has_a_help_text_and_a_test() {
         .expect("the program starts");
     let flags = coverage::flags(&String::from_utf8_lossy(&output.stdout));
     hold(&coverage::bare_flags(&flags));
-    hold_listed(&coverage::FLAG, &coverage::untested_flags(&flags, &tree::sources()));
+    hold_listed(&coverage::FLAG, &coverage::untested_flags(&flags, &SOURCES));
 }
 
 #[test]
 fn locked_packages_are_few_and_free() {
-    hold(&house::package_count(&tree::read("Cargo.lock")));
+    hold(&house::package_count(&read("Cargo.lock")));
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--offline", "--locked"])
         .arg("--filter-platform=x86_64-unknown-linux-gnu")
-        .current_dir(tree::root())
+        .current_dir(root())
         .output()
         .expect("cargo starts");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -144,11 +175,22 @@ fn locked_packages_are_few_and_free() {
 
 #[test]
 fn the_changelog_is_open() {
-    hold(&house::changelog(&tree::read("CHANGELOG.md")));
+    hold(&house::changelog(&read("CHANGELOG.md")));
 }
 
 #[test]
 fn every_protocol_has_a_page_and_every_page_that_is_named_exists() {
-    let texts = tree::texts();
-    hold(&[house::protocol_pages(&texts), house::lost_pages(&texts)].concat());
+    hold(&[house::protocol_pages(&TEXTS), house::lost_pages(&TEXTS)].concat());
+}
+
+#[test]
+fn users_read_the_words_of_the_field() {
+    let avoided = words::avoided(&read("docs/glossary.md"));
+    assert!(avoided.len() > 10, "the table was found: {avoided:?}");
+    hold(&[words::strange_words(&TEXTS, &avoided), words::riddles(&TEXTS)].concat());
+}
+
+#[test]
+fn a_letter_is_the_same_flag_in_every_command() {
+    hold(&words::letters(&TEXTS));
 }

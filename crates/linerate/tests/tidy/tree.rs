@@ -1,6 +1,6 @@
 //! The files of the tree, as text. Build output, the store's files and version control stay out.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::source::Source;
 
@@ -14,29 +14,23 @@ pub(crate) struct Text {
 /// Directories that hold nothing of the project's own.
 const SKIPPED: &[&str] = &["target", ".git", "node_modules", "dist"];
 
-pub(crate) fn root() -> PathBuf {
-    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    crate_dir.ancestors().nth(2).expect("the crate lies two levels down").to_owned()
-}
-
 /// Every text file of the project, by path.
-pub(crate) fn texts() -> Vec<Text> {
-    let root = root();
+pub(crate) fn texts(root: &Path) -> Vec<Text> {
     let mut found = Vec::new();
-    let mut waiting = vec![root.clone()];
+    let mut waiting = vec![root.to_owned()];
     while let Some(directory) = waiting.pop() {
         for entry in std::fs::read_dir(&directory).expect("read a directory of the tree") {
             let path = entry.expect("read a directory of the tree").path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if SKIPPED.contains(&name.as_str())
-                || name.starts_with("linerate-report") && is_top(&path)
-            {
+            // A report that `./dev demo` left lies at the top; the crate of that name does not.
+            let is_report = name.starts_with("linerate-report") && directory == root;
+            if SKIPPED.contains(&name.as_str()) || is_report {
                 continue;
             }
             if path.is_dir() {
                 waiting.push(path);
             } else if let Ok(text) = std::fs::read_to_string(&path) {
-                let path = path.strip_prefix(&root).expect("found under the root");
+                let path = path.strip_prefix(root).expect("found under the root");
                 found.push(Text { path: path.to_string_lossy().into_owned(), text });
             }
         }
@@ -45,23 +39,13 @@ pub(crate) fn texts() -> Vec<Text> {
     found
 }
 
-/// A report that `./dev demo` left lies at the top; the crate of that name does not.
-fn is_top(path: &Path) -> bool {
-    path.parent() == Some(root().as_path())
-}
-
 /// Every Rust file of the project.
-pub(crate) fn sources() -> Vec<Source> {
-    texts()
+pub(crate) fn sources(texts: &[Text]) -> Vec<Source> {
+    texts
         .iter()
         .filter(|file| file.path.ends_with(".rs"))
         .map(|file| Source::new(&file.path, &file.text))
         .collect()
-}
-
-/// The text of one file; empty when it is absent.
-pub(crate) fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_default()
 }
 
 /// Whether `path` lies in the crate `name` of `crates/`.

@@ -16,7 +16,7 @@ use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, Params, ServerOutput, State, frame,
 };
-use linerate_proto::native::{FlowSample, Request};
+use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions};
 
@@ -30,6 +30,7 @@ use super::report::{Other, Place, count_between, in_one_span, places, remote_rep
 use super::silence::Silence;
 use crate::address::resolve;
 use crate::context::Context;
+use crate::flow::Sample;
 use crate::path::witness::Witness;
 use crate::throughput::account::Account;
 use crate::throughput::client::{bind_address, client_side, connect_failure, request, run_by};
@@ -141,7 +142,7 @@ struct Test {
     request: Request,
     places: Vec<Place>,
     /// What had been acknowledged of each sending stream when the omitted span ended.
-    omitted: Vec<FlowSample>,
+    omitted: Vec<Sample>,
     /// What the server printed.
     server_output: Option<ServerOutput>,
     /// It was asked for.

@@ -7,13 +7,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, Fault, Plan, Record, Side, Tool};
+use linerate_core::record::{
+    Direction, EndReport, Event, Failure, Fault, Plan, Record, Side, Tool,
+};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     Cookie, ErrorCode, Params, Protocol, Results, ServerEvent, ServerMachine, ServerOutput, State,
     frame, server_error,
 };
-use linerate_proto::native::{EndReport, FlowSample, RefuseCode, Request};
+use linerate_proto::native::{RefuseCode, Request};
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
@@ -28,6 +30,7 @@ use super::registry::{Arrival, Registration, Registry};
 use super::report::{
     Other, Place, amounts, count_between, in_one_span, is_of, places, remote_reports, results,
 };
+use crate::flow::Sample;
 use crate::foreign::test::VANISHED;
 use crate::throughput::account::Account;
 use crate::throughput::client::client_side;
@@ -139,9 +142,9 @@ struct Running {
     account: Account,
     record: Record,
     /// What each stream had received, or had acknowledged, when the omitted span ended.
-    omitted: Vec<FlowSample>,
+    omitted: Vec<Sample>,
     /// The same when the client said that the test was over.
-    ended: Vec<FlowSample>,
+    ended: Vec<Sample>,
     registration: Registration,
     _permit: Permit,
 }
@@ -308,9 +311,7 @@ impl Session<'_> {
         let other = Other { side_of: client_side, omit_ns, delivered_ns: None, ended_ns };
         running.account.local = remote_reports(&running.places, &of_client, &other);
         count(running, as_it_ended, ended_ns);
-        if let Plan::Tcp(plan) = running.record.plan.clone() {
-            fold(&mut running.record, &plan, &running.account);
-        }
+        fold(&mut running.record, &running.account);
         let mut own = results(&running.places, &running.account.remote, server_side);
         if running.params.get_server_output {
             own.server_output = observer.output(&running.record);
@@ -448,7 +449,7 @@ impl Session<'_> {
 }
 
 /// What every stream has received, or has had acknowledged.
-fn counts(endpoint: &mut Endpoint, now: MonoTime) -> Vec<FlowSample> {
+fn counts(endpoint: &mut Endpoint, now: MonoTime) -> Vec<Sample> {
     let received = endpoint.sample(now).into_iter();
     let received = received.filter(|it| server_side(it.direction) == Side::Receiver);
     received.chain(endpoint.acknowledged(now, 0)).collect()
@@ -460,8 +461,8 @@ fn counts(endpoint: &mut Endpoint, now: MonoTime) -> Vec<FlowSample> {
 /// counts what was received whole, over the time until the last byte.
 fn count(running: &mut Running, as_it_ended: bool, ended_ns: u64) {
     let Account { remote, local, .. } = &mut running.account;
-    let counts = |it: &&FlowSample| as_it_ended || it.direction == Direction::Down;
-    let until: Vec<FlowSample> = running.ended.iter().filter(counts).cloned().collect();
+    let counts = |it: &&Sample| as_it_ended || it.direction == Direction::Down;
+    let until: Vec<Sample> = running.ended.iter().filter(counts).cloned().collect();
     count_between(remote, (&running.omitted, &until), ended_ns);
     if !as_it_ended {
         in_one_span(remote, Direction::Up, running.request.omit_ns);

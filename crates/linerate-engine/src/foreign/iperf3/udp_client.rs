@@ -16,7 +16,7 @@ use linerate_proto::iperf3::{
     CONNECT_REQUEST, ClientEvent, ClientMachine, Cookie, ServerOutput, State, frame,
     is_connect_reply,
 };
-use linerate_proto::native::{Token, UdpRequest, UdpSample};
+use linerate_proto::native::{Token, UdpRequest};
 use linerate_sys::clock::{monotonic, random_bytes, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use linerate_sys::poll::readable;
@@ -33,6 +33,7 @@ use crate::context::Context;
 use crate::datagram::account::Account;
 use crate::datagram::client::{checked_request, run_by};
 use crate::datagram::endpoint::{Endpoint, Place as StreamPlace, open_socket};
+use crate::flow::Sample;
 use crate::path::witness::Witness;
 use crate::throughput::client::{bind_address, client_side};
 use crate::throughput::session::LOOK_AT_END;
@@ -165,7 +166,7 @@ impl Test {
         sleep(ARRIVAL);
         let mut samples = self.endpoint.sample(monotonic());
         // What comes after the end does not count there.
-        let receives = |it: &UdpSample| client_side(it.direction) == Side::Receiver;
+        let receives = |it: &Sample| client_side(it.direction) == Side::Receiver;
         samples.retain(|it| !receives(it));
         samples.extend(received.into_iter().filter(receives));
         let sent = self.endpoint.sent().unwrap_or_default();
@@ -222,7 +223,8 @@ impl Test {
             let client_addr =
                 socket.local_address().map_or_else(String::new, |addr| addr.to_string());
             let (direction, flow) = (place.direction, place.flow);
-            account.connected((direction, flow), &client_addr, server, socket.mtu_bytes());
+            account.route_mtu_bytes = socket.mtu_bytes();
+            account.connected(direction, flow, &client_addr, server);
             let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
             (context.watch)(&Event::Stream(StreamOpened {
                 direction,
@@ -280,7 +282,7 @@ impl Test {
         &mut self,
         context: &mut Context<'_>,
         account: &mut Account,
-    ) -> Result<(Vec<UdpSample>, MonoTime), Failure> {
+    ) -> Result<(Vec<Sample>, MonoTime), Failure> {
         let begin = account.begin;
         let planned = self.request.datagram_budget().is_none();
         let planned = self.request.planned_span().filter(|_| planned);
@@ -356,7 +358,7 @@ impl Test {
         let samples = self.endpoint.sample(monotonic());
         self.request.each_direction().iter().all(|direction| {
             let of_way = samples.iter().filter(|sample| sample.direction == *direction);
-            of_way.map(|sample| sample.counts.next).sum::<u64>() >= budget
+            of_way.map(|sample| sample.counts().next).sum::<u64>() >= budget
         })
     }
 
@@ -364,7 +366,7 @@ impl Test {
     fn received(&self, now: MonoTime) -> u64 {
         let samples = self.endpoint.sample(now);
         let down = samples.iter().filter(|sample| sample.direction == Direction::Down);
-        down.map(|sample| sample.counts.next).sum()
+        down.map(|sample| sample.counts().next).sum()
     }
 
     /// A server that sends datagrams by their number is done when none comes for this long: ten

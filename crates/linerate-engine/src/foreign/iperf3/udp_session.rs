@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_core::record::{Direction, Event, Failure, IntervalRow, Plan, Record, StreamOpened};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{ErrorCode, Params, ServerEvent, State, frame};
-use linerate_proto::native::{Token, UdpRequest, UdpSample};
+use linerate_proto::native::{Token, UdpRequest};
 use linerate_sys::clock::{monotonic, record_id, sleep, wall};
 
 use super::client::server_side;
@@ -23,6 +23,7 @@ use super::session::{GRACE, LOOK, Observer, STEP_TIMEOUT, Session};
 use crate::datagram::account::Account;
 use crate::datagram::endpoint::{Endpoint, Place as StreamPlace};
 use crate::datagram::fold::fold;
+use crate::flow::Sample;
 use crate::throughput::client::client_side;
 use crate::throughput::control::plain;
 use crate::throughput::session::LOOK_AT_END;
@@ -38,7 +39,7 @@ struct Running {
     endpoint: Endpoint,
     account: Account,
     sent_rows: SentRows,
-    omitted: Vec<UdpSample>,
+    omitted: Vec<Sample>,
 }
 
 impl Session<'_> {
@@ -128,9 +129,7 @@ impl Session<'_> {
         let (places, ours) = (&running.places, &running.account.remote);
         running.account.local =
             udp_remote_reports(places, &of_client, ours, client_side, &running.request);
-        if let Plan::Udp(plan) = record.plan.clone() {
-            fold(record, &plan, &running.account);
-        }
+        fold(record, &running.account);
         if running.params.get_server_output {
             own.server_output = observer.output(record);
         }
@@ -183,7 +182,7 @@ impl Session<'_> {
             let local_addr = socket.local_address().map_or_else(String::new, plain);
             let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
             let client_addr = plain(peer);
-            running.account.connected((direction, flow), &client_addr, door.local(), None);
+            running.account.connected(direction, flow, &client_addr, door.local());
             observer.event(&Event::Stream(StreamOpened {
                 direction,
                 flow,
@@ -249,7 +248,7 @@ impl Session<'_> {
     }
 }
 
-fn sample(running: &mut Running, samples: Vec<UdpSample>, observer: &mut dyn Observer) {
+fn sample(running: &mut Running, samples: Vec<Sample>, observer: &mut dyn Observer) {
     let about = (running.request.size_bytes, running.request.omit_ns);
     let rows = running.sent_rows.next(&samples, Direction::Down, about);
     let mut watch = |event: &Event| observer.event(event);

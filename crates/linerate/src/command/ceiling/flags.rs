@@ -52,16 +52,17 @@ pub(crate) struct Args {
     pub(super) bounds: BoundFlags,
     #[command(flatten)]
     pub(super) wanted: WantedFlags,
-    /// Print frames a second of every Ethernet, packets and cells a second of every SONET/SDH line
+    /// Print the maximum frame rates of all Ethernet speeds and packet and cell rates of all
+    /// SONET/SDH lines
     #[arg(long, conflicts_with_all = ASKS_ABOUT_ONE_PATH, help_heading = "Output")]
     pub(super) all_links: bool,
-    /// Print the answer as JSON
+    /// Print the result as JSON
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
     /// Print the tables of --all-links as CSV
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub(super) csv: bool,
-    /// Write plots of the rate by window, by round trip and by loss into this directory
+    /// Write plots of the rate by window, round-trip time and loss to this directory
     #[arg(long, value_name = "DIR", requires = "rtt", conflicts_with_all = ["udp", "all_links"],
           help_heading = "Output")]
     pub(super) svg: Option<PathBuf>,
@@ -71,24 +72,24 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Path")]
 pub(super) struct PathFlags {
-    /// The sender's link: oc12, 10g, ds3, vdsl2:50m, shaped:100m, ... or any Ethernet rate
+    /// Link of the sender: oc12, 10g, ds3, vdsl2:50m, shaped:100m, ... or any Ethernet rate
     #[arg(long, value_name = "LINK", required_unless_present = "all_links", value_parser = link)]
     pub(super) link: Option<Link>,
-    /// What carries packets on it: aal5-llcsnap, aal5-vcmux, pos, pos-stuffed, pppoa-vcmux, ...;
-    /// the link's own when absent
+    /// Link-layer framing: aal5-llcsnap, aal5-vcmux, pos, pos-stuffed, pppoa-vcmux, ... [default:
+    /// the usual one of the link]
     #[arg(long, value_name = "NAME", visible_alias = "atm")]
     pub(super) carrier: Option<Carrier>,
-    /// What packets are wrapped in, outermost first: vlan, qinq, mpls:2, pppoe, gre, vxlan,
-    /// wireguard, esp-gcm, ...
+    /// Encapsulations, outermost first: vlan, qinq, mpls:2, pppoe, gre, vxlan, wireguard, esp-gcm,
+    /// ...
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(super) encap: Vec<Encapsulation>,
-    /// Longest packet of the link; the usual one of link and carrier when absent
+    /// MTU of the link in bytes [default: the usual one of link and framing]
     #[arg(long, value_name = "BYTES")]
     pub(super) mtu: Option<u32>,
-    /// Round-trip time without queues
+    /// Base round-trip time, without queueing
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub(super) rtt: Option<Duration>,
-    /// Length of the path one way, to compare the round trip with that of light
+    /// One-way path length, to compare the round-trip time with that of light in fiber
     #[arg(long, value_name = "LENGTH", requires = "rtt")]
     pub(super) distance: Option<Distance>,
 }
@@ -97,35 +98,36 @@ pub(super) struct PathFlags {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Flow")]
 pub(super) struct FlowFlags {
-    /// IPv6 instead of IPv4
+    /// Use IPv6 instead of IPv4
     #[arg(short = '6', long)]
     pub(super) ipv6: bool,
-    /// UDP instead of TCP
+    /// Use UDP instead of TCP
     #[arg(long)]
     pub(super) udp: bool,
-    /// TCP without timestamps
+    /// Without TCP timestamps
     #[arg(long, conflicts_with = "udp")]
     pub(super) no_timestamps: bool,
-    /// Connections beside each other
+    /// Number of parallel connections
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
     pub(super) parallel: u32,
-    /// Largest receive window of each connection, as it is advertised
+    /// Maximum advertised receive window per connection
     #[arg(short = 'w', long, value_name = "SIZE", requires = "rtt", conflicts_with = "udp")]
     pub(super) window: Option<Bytes>,
-    /// Window scale of the SYN; without --window the largest window that it allows
+    /// Window scale in the SYN; without --window, use the largest window it allows
     #[arg(long, value_name = "N", requires = "rtt", conflicts_with = "udp")]
     pub(super) window_scale: Option<u8>,
-    /// Limit of each connection's send buffer in the kernel; 0.6 of it is data
+    /// Kernel send buffer limit per connection; 0.6 of it holds data
     #[arg(long, value_name = "SIZE", requires = "rtt", conflicts_with = "udp")]
     pub(super) sndbuf: Option<Bytes>,
     /// Congestion control of the sender
     #[arg(short = 'C', long, value_name = "NAME", visible_alias = "cc", value_enum,
           default_value_t = Congestion::Cubic, conflicts_with = "udp")]
     pub(super) congestion: Congestion,
-    /// Segments of the first round trip
+    /// Initial window in segments
     #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "udp")]
     pub(super) initial_window: u32,
-    /// Factor by which the window grows in each round trip at the start; 1.5 for old stacks
+    /// Window growth factor per round trip in slow start; 1.5 for stacks without byte counting
+    /// (RFC 3465)
     #[arg(long, value_name = "FACTOR", default_value_t = 2.0, conflicts_with = "udp")]
     pub(super) growth: f64,
 }
@@ -134,32 +136,32 @@ pub(super) struct FlowFlags {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Known bounds")]
 pub(super) struct BoundFlags {
-    /// Loss events per packet: 1e-4, 0.01%, 1/10000
+    /// Loss event rate per packet: 1e-4, 0.01%, 1/10000
     #[arg(long, value_name = "SHARE", requires = "rtt", conflicts_with = "udp")]
     pub(super) loss: Option<Fraction>,
-    /// Rate of IP packets that the narrowest link carries
+    /// IP-layer capacity of the narrow link, in bit/s
     #[arg(long, value_name = "RATE")]
     pub(super) capacity: Option<BitRate>,
-    /// Rate of IP packets that a policer or shaper lets through for long
+    /// Sustained IP-layer rate of a policer or shaper, in bit/s
     #[arg(long, value_name = "RATE")]
     pub(super) sustained: Option<BitRate>,
-    /// Packets per second that the slowest device forwards
+    /// Forwarding rate of the slowest device, in packets per second
     #[arg(long, value_name = "RATE")]
     pub(super) pps: Option<PacketRate>,
-    /// Payload that the application offers or takes in each connection
+    /// Payload rate of the application per connection, in bit/s
     #[arg(long, value_name = "RATE")]
     pub(super) pace: Option<BitRate>,
-    /// Payload that the sending host can give
+    /// Maximum payload rate of the sending host, in bit/s
     #[arg(long, value_name = "RATE")]
     pub(super) sender_rate: Option<BitRate>,
-    /// Payload that the receiving host can take
+    /// Maximum payload rate of the receiving host, in bit/s
     #[arg(long, value_name = "RATE")]
     pub(super) receiver_rate: Option<BitRate>,
-    /// Link that the acknowledgements take back: 1m, adsl:1m, oc3, ...
+    /// Link of the reverse path, which carries the ACKs: 1m, adsl:1m, oc3, ...
     #[arg(long, value_name = "LINK", visible_alias = "reverse-rate", conflicts_with = "udp",
           value_parser = link)]
     pub(super) reverse_link: Option<Link>,
-    /// Segments that one acknowledgement answers
+    /// Segments per ACK
     #[arg(long, value_name = "N", default_value_t = 2, requires = "reverse_link")]
     pub(super) ack_every: u32,
 }
@@ -168,18 +170,18 @@ pub(super) struct BoundFlags {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Questions")]
 pub(super) struct WantedFlags {
-    /// How long this much payload takes (10GB is 10^10, 10G is 10 x 2^30); 100 MB, 1 GB and 10 GB
-    /// when absent
+    /// Calculate the transfer time of this much payload (10GB = 10^10, 10G = 10 x 2^30) [default:
+    /// 100 MB, 1 GB and 10 GB]
     #[arg(long, value_name = "SIZE", conflicts_with = "time")]
     pub(super) transfer: Option<Bytes>,
-    /// What a test of this length reaches on the mean
+    /// Calculate the mean rate of a test of this duration, slow start included
     #[arg(short = 't', long, value_name = "TIME", requires = "rtt", conflicts_with = "udp",
           value_parser = parse_span)]
     pub(super) time: Option<Duration>,
-    /// Flows that share the bottleneck, for its queue
+    /// Number of flows at the bottleneck, to size its buffer
     #[arg(long, value_name = "N", requires = "rtt")]
     pub(super) flows: Option<u64>,
-    /// What was measured of payload: the share that was reached, and what explains it
+    /// Measured payload rate, to compare with the maximum and explain the difference
     #[arg(long, value_name = "RATE")]
     pub(super) measured: Option<BitRate>,
 }

@@ -16,7 +16,7 @@ use crate::exit::Outcome;
 /// Flags of the hidden `linerate lab warden`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Numbers of the network namespaces
+    /// Inode numbers of the network namespaces
     namespaces: Vec<u64>,
 }
 

@@ -14,34 +14,34 @@ const PLAN_BYTES_MAX: u64 = 64 << 20;
 /// The flags of a path.
 #[derive(Debug, clap::Args)]
 pub(super) struct PathFlags {
-    /// A path in TOML; flags take the place of its keys
+    /// Path file in TOML; flags override its keys
     #[arg(long, value_name = "FILE", help_heading = "Path")]
     plan: Option<PathBuf>,
     /// Rate of an Ethernet link: '1 Gbit/s', 1G
     #[arg(long, value_name = "RATE", conflicts_with = "link", help_heading = "Path")]
     rate: Option<String>,
-    /// A link by name: 1g, ds3, oc12, oc12-atm, oc3-pos, ...
+    /// Link by name: 1g, ds3, oc12, oc12-atm, oc3-pos, ...
     #[arg(long, value_name = "LINK", help_heading = "Path")]
     link: Option<String>,
-    /// What carries packets on the link: ethernet, aal5-llcsnap, pos, ...
+    /// Link-layer framing: ethernet, aal5-llcsnap, pos, ... [default: the usual one of the link]
     #[arg(long, value_name = "CARRIER", help_heading = "Path")]
     carrier: Option<String>,
-    /// One-way delay: 22.5ms
+    /// One-way propagation delay: 22.5ms
     #[arg(long, value_name = "TIME", help_heading = "Path")]
     delay: Option<String>,
-    /// Further delay, evenly spread from 0 to this
+    /// Additional random delay, uniform between 0 and TIME
     #[arg(long, value_name = "TIME", help_heading = "Path")]
     jitter: Option<String>,
-    /// Share of packets lost in each direction: 1e-4, 0.01%
+    /// Random packet loss ratio in each direction: 1e-4, 0.01%
     #[arg(long, value_name = "SHARE", help_heading = "Path")]
     loss: Option<String>,
-    /// Room before the link: 250kB, '100 packets', 20ms, '1 BDP'
+    /// Queue limit of the link: 250kB, '100 packets', 20ms, '1 BDP'
     #[arg(long, value_name = "SIZE", help_heading = "Path")]
     buffer: Option<String>,
-    /// Discipline of the queue: tail, red, codel, fq-codel
+    /// Queue discipline: tail (drop-tail FIFO), red, codel, fq-codel
     #[arg(long, value_name = "NAME", help_heading = "Path", value_parser = queue)]
     queue: Option<QueuePlan>,
-    /// Seed of all random decisions [default: that of the plan, or 1]
+    /// Seed of the random generators [default: as in the path file, or 1]
     #[arg(long, value_name = "N", help_heading = "Path")]
     seed: Option<u64>,
 }

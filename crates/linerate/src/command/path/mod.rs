@@ -20,11 +20,11 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is moved once")]
 enum Action {
-    /// Hold an emulated path between two interfaces of this host
+    /// Emulate a path live, between two virtual interfaces of this host
     Run(run_flags::Args),
     /// Simulate TCP flows over a path in virtual time
     Simulate(simulate_flags::Args),
-    /// Hold the elements of paths to their closed forms, in virtual time
+    /// Verify the path emulator against closed-form results, in virtual time
     Check(simulate_check::Args),
 }
 

@@ -10,11 +10,11 @@ use crate::output;
 /// Flags of `linerate path check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Packets of each check
+    /// Packets per check
     #[arg(short = 'c', long, value_name = "N", default_value_t = 1_000_000,
           value_parser = clap::value_parser!(u64).range(10_000..=1_000_000_000))]
     packets: u64,
-    /// Seed of all random decisions
+    /// Seed of the random generators
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }

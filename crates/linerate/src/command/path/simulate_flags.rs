@@ -22,11 +22,11 @@ const TIME: Duration = Duration::from_secs(30);
 pub(crate) struct Args {
     #[command(flatten)]
     path: PathFlags,
-    /// How many flows
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, help_heading = "Flows",
+    /// Number of flows
+    #[arg(long, short_alias = 'n', value_name = "N", default_value_t = 1, help_heading = "Flows",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     flows: u32,
-    /// Virtual time [default: 30s, or until all flows have ended]
+    /// Simulated time [default: 30s, or with --bytes until all flows are complete]
     #[arg(
         short = 't',
         long,
@@ -35,45 +35,52 @@ pub(crate) struct Args {
         help_heading = "Flows"
     )]
     time: Option<Duration>,
-    /// What each flow sends; without it flows have no end
+    /// Bytes to send per flow [default: unlimited]
     #[arg(long, value_name = "SIZE", help_heading = "Flows")]
     bytes: Option<Bytes>,
-    /// Flows begin at random times within this span [default: a round trip for several flows]
+    /// Start flows at random times within this span [default: one round trip if there are several
+    /// flows]
     #[arg(long, value_name = "TIME", value_parser = parse_span, help_heading = "Flows")]
     start_spread: Option<Duration>,
-    /// Whose TCP: of today (CUBIC, SACK, HyStart) or of 1999 (Reno, 2 MB window)
+    /// TCP stack: today (CUBIC, SACK, HyStart) or 1999 (Reno, 2 MB window)
     #[arg(long, value_name = "WHEN", default_value = "today", help_heading = "TCP")]
     tcp: When,
-    /// Congestion control
-    #[arg(long, value_name = "NAME", help_heading = "TCP")]
+    /// Congestion control [default: that of the TCP stack]
+    #[arg(
+        short = 'C',
+        long = "congestion",
+        visible_alias = "cc",
+        value_name = "NAME",
+        help_heading = "TCP"
+    )]
     cc: Option<Control>,
-    /// How losses are repaired
+    /// Loss recovery [default: that of the TCP stack]
     #[arg(long, value_name = "HOW", help_heading = "TCP")]
     recovery: Option<Repair>,
-    /// The receiver's window
+    /// Receive window [default: that of the TCP stack]
     #[arg(long, value_name = "SIZE", help_heading = "TCP")]
     window: Option<Bytes>,
-    /// Segments of the first flight
+    /// Initial window in segments [default: that of the TCP stack]
     #[arg(long, value_name = "N", help_heading = "TCP",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     initial_window: Option<u32>,
-    /// Longest IP packet [default: that of the link]
+    /// MTU in bytes [default: that of the link]
     #[arg(long, value_name = "BYTES", conflicts_with = "mss", help_heading = "TCP")]
     mtu: Option<u32>,
-    /// Payload of a full segment [default: MTU less 52]
+    /// TCP maximum segment size in bytes [default: MTU - 52]
     #[arg(long, value_name = "BYTES", help_heading = "TCP")]
     mss: Option<u32>,
-    /// Slow start ends with the first loss only
+    /// Disable HyStart: slow start ends at the first loss
     #[arg(long, help_heading = "TCP")]
     no_hystart: bool,
-    /// Repeat with this many seeds, one above the other
+    /// Repeat with this many consecutive seeds
     #[arg(long, value_name = "K", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) runs: u32,
     /// Print the result as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Write diagrams of the first run into this directory
+    /// Write diagrams of the first run to this directory
     #[arg(long, value_name = "DIR")]
     pub(super) svg: Option<PathBuf>,
 }

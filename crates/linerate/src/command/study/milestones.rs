@@ -17,14 +17,14 @@ use crate::{output, paths};
 /// Flags of `linerate study milestones`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Add a stored result (the start of its identifier, last, @-1) or a result from elsewhere
-    /// (LABEL=RATE with ,mtu=BYTES or ,payload=BYTES and ,year=YEAR as known); may be repeated
+    /// Add a stored result (a unique prefix of its ID, last, @-1) or an external one:
+    /// LABEL=RATE[,mtu=BYTES|,payload=BYTES][,year=YEAR]; repeatable
     #[arg(long, value_name = "ID|LABEL=RATE", value_parser = str::parse::<Addition>)]
     add: Vec<Addition>,
-    /// Add the best or the newest of the stored TCP results
+    /// Add the best or the newest stored TCP result
     #[arg(long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "best")]
     mine: Option<Mine>,
-    /// Write both charts into this directory
+    /// Write both charts to this directory
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
     /// Print JSON
@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// Print comma-separated values
     #[arg(long)]
     csv: bool,
-    /// Read this store
+    /// Read this store instead of the default one
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
 }
@@ -41,9 +41,9 @@ pub(super) struct Args {
 /// Which stored result `--mine` means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Mine {
-    /// The one with the highest goodput
+    /// The result with the highest goodput
     Best,
-    /// The one that was measured last
+    /// The latest result
     Newest,
 }
 

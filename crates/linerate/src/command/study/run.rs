@@ -20,26 +20,26 @@ use crate::{output, paths};
 /// Flags of `linerate study run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A shipped plan or a file
+    /// Built-in study or file
     #[arg(value_name = "NAME|FILE", required_unless_present = "resume")]
     pub(super) study: Option<String>,
-    /// Go on with a run that was stopped; the last unfinished one when RUN is not given
+    /// Resume a stopped run [default RUN: the last unfinished one]
     #[arg(long, value_name = "RUN", num_args = 0..=1)]
     pub(super) resume: Option<Option<String>>,
-    /// Only these topologies
+    /// Measure only these topologies
     #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "resume")]
     pub(super) only: Vec<String>,
-    /// Measure each value this often instead of as often as the plan says
+    /// Repetitions per value [default: as set in the study]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) repetitions: Option<u32>,
-    /// Measure a value again up to N times where this machine spoilt it: an emulated path stood
-    /// still for too long or dropped packets [default: as the plan says, or 2]
+    /// Repeat a measurement up to N times if this host invalidated it: the path emulator stalled or
+    /// dropped packets [default: as set in the study, or 2]
     #[arg(long, value_name = "N")]
     pub(super) retries: Option<u8>,
-    /// Write the report into this directory [default: reports/STUDY-RUN beside the store]
+    /// Write the report to this directory [default: reports/STUDY-RUN next to the store]
     #[arg(long, value_name = "DIR")]
     pub(super) report: Option<PathBuf>,
-    /// Keep results in this file
+    /// Use this store instead of the default one
     #[arg(long, value_name = "FILE")]
     pub(super) store: Option<PathBuf>,
 }

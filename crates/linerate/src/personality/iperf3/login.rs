@@ -36,17 +36,17 @@ pub(super) fn guard(asked: &Asked) -> Result<Option<Guard>, Failure> {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Users of iperf3")]
 pub(crate) struct GuardFlags {
-    /// Let in only those whose name and password this RSA key decrypts and the list of users has
+    /// Require a user name and password from iperf3 clients, encrypted for this RSA private key
     #[arg(long, value_name = "FILE", requires = "authorized_users_path")]
     rsa_private_key_path: Option<PathBuf>,
-    /// Users, a line each: NAME,SHA256 of '{NAME}PASSWORD' in hexadecimal
+    /// File of authorized users, one per line: NAME,SHA-256 of '{NAME}PASSWORD' in hex
     #[arg(long, value_name = "FILE", requires = "rsa_private_key_path")]
     authorized_users_path: Option<PathBuf>,
-    /// Seconds by which the clocks of client and server may differ
+    /// Maximum clock difference between client and server in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = SKEW_DEFAULT_S,
           value_parser = clap::value_parser!(u64).range(1..))]
     time_skew_threshold: u64,
-    /// Use the padding of iperf3 before 3.17; a server takes both
+    /// Also accept the RSA padding (PKCS #1 v1.5) of iperf3 before 3.17
     #[arg(long)]
     use_pkcs1_padding: bool,
 }

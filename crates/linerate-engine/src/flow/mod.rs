@@ -1,0 +1,11 @@
+//! A flow test: what both ends know of its streams, and the record that comes of it.
+
+pub(crate) mod account;
+mod caveats;
+pub(crate) mod ceiling;
+pub(crate) mod fold;
+mod samples;
+pub(crate) mod start_up;
+pub(crate) mod summary;
+
+pub use samples::Sample;
