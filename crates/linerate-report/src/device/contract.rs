@@ -3,7 +3,7 @@
 use linerate_core::device::policer::{Compared, Holds};
 use linerate_core::record::{BenchPlan, BenchResult, ContractFound};
 
-use super::single::load_table;
+use super::loads::load_table;
 use super::words;
 use crate::document::{Section, Table};
 use crate::number;

@@ -10,6 +10,7 @@ mod contract;
 mod filters;
 pub(crate) mod headline;
 pub(crate) mod limit;
+mod loads;
 mod plots;
 mod rfc2544;
 pub(crate) mod single;
@@ -17,14 +18,41 @@ pub(crate) mod suite;
 mod trials;
 pub(crate) mod words;
 
-use linerate_core::record::{Plan, Record};
+use linerate_core::record::{MetricId, Plan, Record};
 use linerate_core::study::PublishedRouter;
 
 pub use trials::trials_csv;
 
 use crate::document::{Block, Document, Figure, Section};
-use crate::record::DEVICE_METRICS;
 use suite::Suite;
+
+/// The metrics that a page defines.
+pub(crate) const METRICS: &[MetricId] = &[
+    MetricId::TheoreticalFrames,
+    MetricId::TesterFrames,
+    MetricId::TesterLatency,
+    MetricId::ThroughputStrict,
+    MetricId::ThroughputTypical,
+    MetricId::ThroughputVerified,
+    MetricId::FloodOffered,
+    MetricId::FloodForwarded,
+    MetricId::ForwardingRateMax,
+    MetricId::Stalls,
+    MetricId::FrameLatency,
+    MetricId::FramePdv,
+    MetricId::BurstFrames,
+    MetricId::BurstBufferTime,
+    MetricId::Recovery,
+    MetricId::ResetByLoss,
+    MetricId::ResetByStamps,
+    MetricId::AddressesCached,
+    MetricId::AddressRate,
+    MetricId::BlockedLoss,
+    MetricId::SoakLoss,
+    MetricId::SoakErroredSeconds,
+    MetricId::ContractCir,
+    MetricId::ContractCbs,
+];
 
 /// Several records of benchmarks as one report: tables in Bradner's form and today's, then those
 /// of RFC 2544. His devices stand beside where `published` has them. Empty without a benchmark.
@@ -34,7 +62,7 @@ pub fn document(records: &[Record], published: &[PublishedRouter]) -> Document {
     let figures = Section::apart("", figures).leading();
     Document {
         sections: std::iter::once(figures).chain(sections(&suite, published)).collect(),
-        metrics: DEVICE_METRICS.to_vec(),
+        metrics: METRICS.to_vec(),
         ..Document::default()
     }
 }

@@ -7,13 +7,14 @@ use linerate_core::device::buffer::holds_one_of_near;
 use linerate_core::device::curve::{Overload, OverloadKind};
 use linerate_core::device::latency::Repeated;
 use linerate_core::record::{
-    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, LoadPoint, Recovery, Reset,
-    Soak, Tester,
+    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, Recovery, Reset, Soak,
+    Tester,
 };
 use linerate_core::stats::median;
 
 use super::blocking::blocking;
 use super::contract::contract;
+use super::loads::loads;
 use super::{limit, words};
 use crate::document::{Block, Section, Table};
 use crate::number::{self, or_dash};
@@ -212,50 +213,6 @@ fn unreached(goal: &GoalFound) -> String {
 fn flood(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
     let points = std::slice::from_ref(result.flood.as_ref()?);
     loads("Flood (all that the tester sends)", points, plan, result)
-}
-
-/// The loads of a test; none without any.
-fn loads(
-    title: &str,
-    points: &[LoadPoint],
-    plan: &BenchPlan,
-    result: &BenchResult,
-) -> Option<Section> {
-    let notes = match words::senders(plan) {
-        0 | 1 => vec![],
-        ports => vec![format!("frames/s of all {ports} sending ports together")],
-    };
-    Some(Section::of(title, [load_table(points, plan, result)?], notes))
-}
-
-/// A row a load: what was asked, what was sent, what came out; none without a load.
-pub(super) fn load_table(
-    points: &[LoadPoint],
-    plan: &BenchPlan,
-    result: &BenchResult,
-) -> Option<Table> {
-    points.first()?;
-    let line = result.theoretical_fps.map(|fps| fps * words::senders(plan) as f64);
-    let mut head = vec!["intended", "offered", "forwarded", "loss", "frames\nsent", "lost"];
-    if line.is_some() {
-        head.insert(2, "of\ntheoretical");
-    }
-    let mut table = Table::new(head);
-    for point in points {
-        let mut row = vec![
-            point.intended_fps.map_or_else(|| "all".to_owned(), words::frames),
-            words::frames(point.offered_fps),
-            words::frames(point.forwarded_fps),
-            words::loss(point.loss_ratio),
-            point.sent.to_string(),
-            point.sent.saturating_sub(point.received).to_string(),
-        ];
-        if let Some(line) = line {
-            row.insert(2, words::share(point.offered_fps / line));
-        }
-        table.row(row);
-    }
-    Some(table)
 }
 
 /// What becomes of a device beyond its throughput.

@@ -1,39 +1,11 @@
 //! The document of one benchmark of a device.
 
-use linerate_core::record::{BenchPlan, BenchResult, MetricId, Record};
+use linerate_core::record::{BenchPlan, BenchResult, Record};
 
 use crate::device::suite::{Suite, plain_name};
-use crate::device::{self, limit, single, words};
+use crate::device::{self, METRICS, limit, single, words};
 use crate::document::{Block, Document, Section, Tile};
 use crate::number::{self, or_dash};
-
-/// The metrics that a page defines.
-pub(crate) const METRICS: &[MetricId] = &[
-    MetricId::TheoreticalFrames,
-    MetricId::TesterFrames,
-    MetricId::TesterLatency,
-    MetricId::ThroughputStrict,
-    MetricId::ThroughputTypical,
-    MetricId::ThroughputVerified,
-    MetricId::FloodOffered,
-    MetricId::FloodForwarded,
-    MetricId::ForwardingRateMax,
-    MetricId::Stalls,
-    MetricId::FrameLatency,
-    MetricId::FramePdv,
-    MetricId::BurstFrames,
-    MetricId::BurstBufferTime,
-    MetricId::Recovery,
-    MetricId::ResetByLoss,
-    MetricId::ResetByStamps,
-    MetricId::AddressesCached,
-    MetricId::AddressRate,
-    MetricId::BlockedLoss,
-    MetricId::SoakLoss,
-    MetricId::SoakErroredSeconds,
-    MetricId::ContractCir,
-    MetricId::ContractCbs,
-];
 
 /// The figures of the benchmark.
 pub(super) fn document(record: &Record, plan: &BenchPlan) -> Document {

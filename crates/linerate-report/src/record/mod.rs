@@ -3,6 +3,7 @@
 //! A kind gives title, figures and sentence; what all kinds have in common is added here: when and
 //! where it was measured, caveats, the failure, the plan.
 
+mod datagrams;
 mod device;
 mod goodput;
 mod ping;
@@ -16,8 +17,6 @@ use linerate_core::record::{Caveat, Plan, Record, Status};
 
 use crate::document::{Block, Document, Fact};
 use crate::{emulated, number, words};
-
-pub(crate) use device::METRICS as DEVICE_METRICS;
 
 /// The document of any record.
 pub fn document(record: &Record) -> Document {

@@ -5,7 +5,7 @@ use linerate_core::record::{
     CapacitySearch, Direction, Layer, Record, SearchDelay, SearchPlan, Status, SubInterval, UdpPlan,
 };
 
-use super::{tcp, udp};
+use super::{datagrams, tcp};
 use crate::document::{Block, Figure, Section, Table};
 use crate::number::{self, or_dash};
 use crate::svg::{Axis, Kind, LineChart, Series};
@@ -51,8 +51,8 @@ pub(super) fn blocks(found: &CapacitySearch) -> Vec<Block> {
 /// Result, losses and ways of travel of the search's direction.
 pub(super) fn lines(record: &Record, found: &CapacitySearch) -> Vec<String> {
     let direction = found.direction;
-    let lines = [result(found), course(record, found), udp::losses(record, direction)];
-    lines.into_iter().chain([udp::travel(record, direction)]).flatten().collect()
+    let lines = [result(found), course(record, found), datagrams::losses(record, direction)];
+    lines.into_iter().chain([datagrams::travel(record, direction)]).flatten().collect()
 }
 
 /// One row per sub-interval.

@@ -1,10 +1,10 @@
 //! The document of a UDP throughput test, and of a search for the capacity.
 
 use linerate_core::record::{
-    DatagramTally, Direction, Flow, MetricId, PacedBy, ReceivedDatagrams, Record, SentDatagrams,
-    Stat, UdpPlan, dropped_at_interface,
+    DatagramTally, Direction, Flow, MetricId, PacedBy, Record, Stat, UdpPlan,
 };
 
+use super::datagrams::{flows, losses, received, sent, travel};
 use super::{goodput, search, tcp};
 use crate::document::{Block, Document, RowKind, Section, Table, Tile};
 use crate::number::{self, NONE, or_dash};
@@ -118,10 +118,6 @@ fn table(record: &Record, direction: Direction) -> Table {
     table
 }
 
-fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> + Clone {
-    record.flows.iter().filter(move |flow| flow.direction == direction)
-}
-
 fn empty_table() -> Table {
     let table = Table::new([
         "stream",
@@ -135,14 +131,6 @@ fn empty_table() -> Table {
         "goodput",
     ]);
     table.dropping(&[5, 6, 1])
-}
-
-fn received(flow: &Flow) -> Option<&ReceivedDatagrams> {
-    flow.receiver.as_ref()?.received_datagrams.as_ref()
-}
-
-fn sent(flow: &Flow) -> Option<&SentDatagrams> {
-    flow.sender.as_ref()?.sent_datagrams.as_ref()
 }
 
 fn stream_row(flow: &Flow) -> Vec<String> {
@@ -183,34 +171,6 @@ fn sum_row(record: &Record, direction: Direction) -> Vec<String> {
         or_dash(value(MetricId::JitterRfc3550), number::ms_to_microsecond),
         or_dash(value(MetricId::Goodput), number::rate),
     ]
-}
-
-/// Where the lost ones were lost, and what came that is of no use.
-pub(super) fn losses(record: &Record, direction: Direction) -> Option<String> {
-    let all: Vec<&ReceivedDatagrams> = flows(record, direction).filter_map(received).collect();
-    let sum = |pick: fn(&ReceivedDatagrams) -> u64| all.iter().map(|it| pick(it)).sum::<u64>();
-    let (lost, here) = (sum(|it| it.measured.lost), sum(|it| it.measured.lost_here));
-    let mut parts = Vec::new();
-    if lost > 0 {
-        let dropped = dropped_at_interface(flows(record, direction));
-        let path = lost.saturating_sub(here).saturating_sub(dropped.unwrap_or(0));
-        let told = here > 0 || all.iter().all(|it| it.socket_drops.is_some());
-        // What nobody looked at may be where they were lost.
-        let (way, here) = match told {
-            true => ("on the path", format!(", {here} at the receiver's own socket")),
-            false => ("on the path or at the receiver's own socket", String::new()),
-        };
-        parts.push(match dropped {
-            Some(count) => {
-                format!("lost: {path} {way}{here}, {count} dropped at the sender's own interface")
-            }
-            None => format!("lost: {path} {way}, or at the sender's own interface{here}"),
-        });
-    }
-    let others = [(sum(|it| it.strays), "stray"), (sum(|it| it.measured.too_old), "too old")];
-    let others = others.into_iter().filter(|(count, _)| *count > 0);
-    parts.extend(others.map(|(count, what)| format!("{count} {what}")));
-    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// How delays varied; the clocks of the ends need not agree.
@@ -272,37 +232,6 @@ fn held(record: &Record, direction: Direction) -> Option<String> {
     Some(format!("the sender waited {share} of the time for room in the receiver's socket"))
 }
 
-/// Whether datagrams travelled as packets of their own.
-pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
-    let (mut handed, mut most, mut joined, mut widest, mut all) = (0, 0, 0, 0, 0);
-    for flow in flows(record, direction) {
-        if let Some(sent) = sent(flow) {
-            (handed, most) = (handed + sent.joined, most.max(sent.joined_max));
-        }
-        if let Some(received) = received(flow) {
-            (joined, all) = (joined + received.joined, all + received.all.received);
-            widest = widest.max(received.joined_max);
-        }
-    }
-    let sent = match handed {
-        0 => "each datagram was handed over by itself".to_owned(),
-        _ => format!("up to {most} datagrams were handed over in one buffer"),
-    };
-    let came = match (joined, all) {
-        (_, 0) => return Some(sent),
-        (0, _) if handed > 0 => {
-            "and each came by itself: they were cut on the way, or by the receiver's kernel"
-                .to_owned()
-        }
-        (0, _) => "and each came by itself".to_owned(),
-        _ => {
-            let share = number::percent(joined as f64 / all.max(1) as f64);
-            format!("and {share} came joined, up to {widest} in one")
-        }
-    };
-    Some(format!("{sent}, {came}"))
-}
-
 /// What the test says, in one plain sentence.
 fn sentence(record: &Record, plan: &UdpPlan) -> String {
     if let Some(found) = &record.search {
@@ -325,7 +254,8 @@ fn sentence(record: &Record, plan: &UdpPlan) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        DelayVariation, FlowEnd, PaceKept, Plan, RecordId, Summary, TcpDirections, Tool,
+        DelayVariation, FlowEnd, PaceKept, Plan, ReceivedDatagrams, RecordId, SentDatagrams,
+        Summary, TcpDirections, Tool,
     };
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;

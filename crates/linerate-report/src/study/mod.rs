@@ -26,7 +26,6 @@ use linerate_core::study::{PublishedFigures, StudyPlan, TestKind};
 pub use sentence::summary_sentence;
 
 use crate::document::{Block, Document, Section};
-use crate::record::DEVICE_METRICS;
 use crate::{device, number, words};
 use compare::Comparison;
 use grid::Grid;
@@ -74,7 +73,7 @@ pub fn document(results: &Results) -> Document {
         .chain(caveats::section(&grid));
     sections.extend(leading.map(Section::leading));
     sections.extend(answered.sections(&grid));
-    let devices: &[MetricId] = if suite.is_empty() { &[] } else { DEVICE_METRICS };
+    let devices: &[MetricId] = if suite.is_empty() { &[] } else { device::METRICS };
     let plan = serde_json::to_string_pretty(&results.plan);
     let tool = grid.records.first().map(|record| &record.tool);
     Document {
