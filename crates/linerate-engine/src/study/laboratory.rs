@@ -73,7 +73,7 @@ impl Laboratory {
                 Plan::Ping(plan) => rtt::run(plan, &mut context),
                 Plan::Udp(plan) => datagram::run(plan, &mut context),
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
-                Plan::Bench(plan) => device::run(plan, &device::Here, &mut context),
+                Plan::Bench(plan) => device::run(plan, &device::OwnNamespace, &mut context),
             }
         };
         if let Plan::Bench(plan) = &cell.plan {
@@ -96,7 +96,7 @@ impl Laboratory {
         let (tool, stop) = (self.tool.clone(), self.stop.clone());
         let mut context = Context { tool, stop, watch: &mut *self.watch };
         if plan.ports.iter().all(|port| port.host.is_none()) {
-            return Ok(device::run(plan, &device::Here, &mut context));
+            return Ok(device::run(plan, &device::OwnNamespace, &mut context));
         }
         let site = self.site.as_ref().ok_or_else(|| nothing_stands(cell))?;
         Ok(device::run(plan, &site.lab, &mut context))
