@@ -61,7 +61,7 @@ impl Ear {
                 UdpSeen::Done(moved) => (moved.to_string(), true),
                 UdpSeen::Failed(failure) => (failure.to_string(), false),
             };
-            log(&LogEntry { peer: Some(peer), line: &line, tested });
+            log(&LogEntry { peer, line: &line, tested });
         };
         // nuttcp's clients may name this port for their data.
         let aside = |peer: SocketAddr, datagram: &[u8]| {
