@@ -6,6 +6,7 @@
 
 mod addresses;
 mod blocking;
+mod bounds;
 mod buffer;
 mod burst;
 mod cells;

@@ -19,7 +19,7 @@ use linerate_core::record::{
 };
 use linerate_sys::clock::monotonic;
 
-use super::measure::{Bounds, LEAST_FPS};
+use super::bounds::{Bounds, LEAST_FPS};
 use super::setup::{Ended, Outcome, TestSetup, TrialSpec};
 use super::{buffer, check, retry};
 
