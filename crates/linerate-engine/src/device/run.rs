@@ -20,7 +20,7 @@ use super::{addresses, blocking, burst, cells, contract, reset, search};
 use crate::context::Context;
 use crate::environment::local_end;
 
-/// Measures as planned, on interfaces that are where `places` says. The record always exists: when
+/// Measures as planned, on interfaces of `namespaces`. The record always exists: when
 /// something fails it says so, and keeps what was measured before.
 pub fn run(plan: &BenchPlan, namespaces: &dyn Namespaces, context: &mut Context<'_>) -> Record {
     let begin = monotonic();
