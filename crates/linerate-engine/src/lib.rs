@@ -10,6 +10,7 @@ pub mod device;
 pub mod environment;
 pub mod examine;
 pub mod failure;
+pub mod flow;
 pub mod foreign;
 pub mod lab;
 pub mod path;

@@ -1,8 +1,7 @@
 //! What a server's log says of a test over TCP: each way with its streams, bytes, time and rate.
 
-use linerate_core::record::Direction;
+use linerate_core::record::{Direction, EndReport};
 use linerate_core::units::BitRate;
-use linerate_proto::native::EndReport;
 
 /// `up: 2 streams, 1250000 bytes in 1.000 s, 10 Mbit/s; down: ...`, as this end counted: what it
 /// received and what it sent in the measured span, which goes from the first stream's begin to the
@@ -43,15 +42,7 @@ mod tests {
         let (span_start_ns, span_ns) = (start_ms * 1_000_000, ms * 1_000_000);
         let end =
             FlowEnd { bytes, bytes_measured: bytes, span_start_ns, span_ns, ..FlowEnd::default() };
-        EndReport {
-            direction,
-            flow: 0,
-            end,
-            syn: None,
-            client_addr: String::new(),
-            failure: None,
-            stolen_ratio: None,
-        }
+        EndReport::of(direction, 0, end)
     }
 
     #[test]

@@ -386,7 +386,7 @@ fn short_giant_and_foreign_datagrams_on_an_open_stream_are_strays() {
         for datagram in [&header(0, tag)[..], &header(5, tag)].into_iter().chain(strays) {
             socket.send(datagram).expect("sent");
         }
-        let sent = linerate_proto::native::UdpSent {
+        let sent = linerate_core::record::DatagramsSent {
             direction: Direction::Up,
             flow: 0,
             datagrams: 10,

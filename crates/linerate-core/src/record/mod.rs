@@ -7,6 +7,7 @@ mod bench;
 mod caveat;
 mod ceiling;
 mod datagrams;
+mod end_report;
 mod environment;
 mod event;
 mod failure;
@@ -36,6 +37,7 @@ pub use datagrams::{
     DatagramTally, DelayVariation, PaceKept, PacedBy, ReceivedDatagrams, SentDatagrams,
     dropped_at_interface,
 };
+pub use end_report::{DatagramCounts, DatagramsSent, EndReport};
 pub use environment::{End, Interface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
 pub use failure::{Failure, Fault};
@@ -56,7 +58,8 @@ pub use plan::{
 };
 pub use sample::{Direction, Distribution, Layer, Series, Side, Stat, Summary};
 pub use search::{
-    CapacitySearch, SearchDelay, SearchPlan, SearchSpan, SearchStep, SearchTrial, SubInterval,
+    CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
+    SubInterval,
 };
 pub use simulate_plan::{SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;

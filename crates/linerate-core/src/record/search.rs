@@ -100,6 +100,22 @@ pub struct SearchTrial {
     pub offered_bps: u64,
 }
 
+/// What an end of a search has to add: the receiver's sub-intervals, the sender's statuses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchNews {
+    /// Sub-intervals that have ended.
+    pub spans: Vec<SearchSpan>,
+    /// Statuses that came.
+    pub trials: Vec<SearchTrial>,
+}
+
+impl SearchNews {
+    /// Whether there is nothing.
+    pub const fn is_empty(&self) -> bool {
+        self.spans.is_empty() && self.trials.is_empty()
+    }
+}
+
 /// What the receiver took in during one sub-interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchSpan {

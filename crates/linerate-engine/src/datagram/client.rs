@@ -3,27 +3,26 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_core::record::{Event, Failure, Fault, Plan, Record, Status, UdpPlan};
+use linerate_core::record::{EndReport, Event, Failure, Fault, Plan, Record, Status, UdpPlan};
 use linerate_core::units::BitRate;
 use linerate_proto::native::{
-    Accept, ClientEvent, ClientMachine, EndReport, Message, SEARCH, Token, UdpRequest,
+    Accept, ClientEvent, ClientMachine, Message, SEARCH, Token, UdpRequest,
 };
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::datagram_socket::any_local;
 
-use super::account::Account;
 use super::endpoint::{Endpoint, Place, open_socket};
-use super::fold::fold;
 use super::opening::{Asking, TURN, unanswered};
 use super::pulse;
 use super::search_account::SearchAccount;
 use crate::address::resolve;
 use crate::context::Context;
+use crate::flow::Sample;
+use crate::flow::account::{Account, client_side};
+use crate::flow::fold::fold;
 use crate::foreign;
 use crate::path::witness::Witness;
-use crate::throughput::{
-    Control, LOOK, LOOK_AT_END, bind_address, client_side, connect_control, refused,
-};
+use crate::throughput::{Control, LOOK, LOOK_AT_END, bind_address, connect_control, refused};
 
 /// After the planned end the server has this long to report: what it has to say waits behind the
 /// test's own datagrams where these fill the path.
@@ -85,7 +84,7 @@ pub(crate) fn run_by(
         record.failure = Some(failure);
     }
     record.paths = account.witness.take().map(Witness::end).unwrap_or_default();
-    fold(&mut record, &plan, &account);
+    fold(&mut record, &account);
     if context.stop.asked() && record.failure.is_none() {
         record.status = Status::Interrupted;
     }
@@ -238,8 +237,9 @@ impl Test {
             let place = (stream.direction, stream.flow);
             let client_addr =
                 stream.socket.local_address().map_or_else(String::new, |addr| addr.to_string());
-            account.connected(place, &client_addr, stream.server, stream.socket.mtu_bytes());
             let (direction, flow) = place;
+            account.route_mtu_bytes = stream.socket.mtu_bytes();
+            account.connected(direction, flow, &client_addr, stream.server);
             let side = client_side(direction);
             self.endpoint.add(stream.socket, Place { direction, flow, side, client_addr }, token);
         }
@@ -333,6 +333,8 @@ impl Test {
             let Some(message) = self.control.receive(tick.min(now + look))? else { continue };
             match self.machine.handle(message) {
                 Ok(ClientEvent::UdpInterval(samples)) => {
+                    let size = self.request.size_bytes;
+                    let samples = samples.iter().map(|it| Sample::of_udp(it, size)).collect();
                     account.remote_interval(samples, context.watch);
                 }
                 Ok(ClientEvent::UdpSent(sent)) => self.endpoint.told_sent(&sent),

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_core::record::{Asked, Direction, FlowEnd, Interface, Side};
-use linerate_core::time::MonoTime;
-use linerate_proto::native::{
-    EndReport, Token, UdpRequest, UdpSample, UdpSearchNews, UdpSent, stream_tag,
+use linerate_core::record::{
+    Asked, DatagramsSent, Direction, EndReport, FlowEnd, Interface, SearchNews, Side,
 };
+use linerate_core::time::MonoTime;
+use linerate_proto::native::{Token, UdpRequest, stream_tag};
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::sched;
@@ -23,6 +23,7 @@ use super::search::{self, SearchEnd};
 use super::search_sender::{self, Steering};
 use super::sender::Sender;
 use crate::environment::StolenTime;
+use crate::flow::Sample;
 
 /// Largest buffer that a receiver's socket asks for where the test names none, and all of a test's
 /// together; and that of a search, whose rates are to be offered whatever the link makes of them.
@@ -237,13 +238,14 @@ impl Endpoint {
     }
 
     /// One sample of every stream at `now`.
-    pub(crate) fn sample(&self, now: MonoTime) -> Vec<UdpSample> {
+    pub(crate) fn sample(&self, now: MonoTime) -> Vec<Sample> {
         let t_ns = now.nanos_since(self.started);
-        self.streams.iter().map(|stream| stream.sample(t_ns)).collect()
+        let size = self.request.size_bytes;
+        self.streams.iter().map(|stream| stream.sample(t_ns, size)).collect()
     }
 
     /// What there is to tell of a search since the last call; none in other tests.
-    pub(crate) fn search_news(&self) -> Option<UdpSearchNews> {
+    pub(crate) fn search_news(&self) -> Option<SearchNews> {
         let search = self.streams.iter().find_map(|stream| stream.search.as_ref())?;
         Some(search.take_news()).filter(|news| !news.is_empty())
     }
@@ -269,14 +271,14 @@ impl Endpoint {
     }
 
     /// What the senders of this end have sent, once all are done; none without senders.
-    pub(crate) fn sent(&self) -> Option<Vec<UdpSent>> {
+    pub(crate) fn sent(&self) -> Option<Vec<DatagramsSent>> {
         let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
         let done = senders.map(|stream| stream.progress.sent().filter(|_| stream.is_done()));
-        done.collect::<Option<Vec<UdpSent>>>().filter(|sent| !sent.is_empty())
+        done.collect::<Option<Vec<DatagramsSent>>>().filter(|sent| !sent.is_empty())
     }
 
     /// Takes note of what the other end's senders have sent.
-    pub(crate) fn told_sent(&self, sent: &[UdpSent]) {
+    pub(crate) fn told_sent(&self, sent: &[DatagramsSent]) {
         let now = monotonic();
         for told in sent {
             let same = |stream: &&Stream| {
@@ -339,16 +341,14 @@ impl Stream {
         self.progress.done.load(Ordering::Acquire)
     }
 
-    fn sample(&self, t_ns: u64) -> UdpSample {
+    fn sample(&self, t_ns: u64, size_bytes: u32) -> Sample {
         let schedule = self.progress.schedule();
-        UdpSample {
-            direction: self.direction,
-            flow: self.flow,
-            t_ns,
-            counts: self.progress.counts(),
+        let sample = Sample {
             cpu_ns: schedule.map(|(ran, _)| ran),
             run_queue_wait_ns: schedule.map(|(_, waited)| waited),
-        }
+            ..Sample::of(self.direction, self.flow, t_ns)
+        };
+        sample.with_datagrams(self.progress.counts(), size_bytes)
     }
 
     fn join(&mut self) -> Outcome {

@@ -5,13 +5,10 @@
 //! datagrams. Every datagram is numbered and carries the time at which it was sent: the receiver's
 //! count over its own span is the result, and sent = received + lost holds at both ends.
 
-pub(crate) mod account;
-mod caveats;
 pub(crate) mod client;
 mod credit;
 pub(crate) mod endpoint;
 mod evenness;
-pub(crate) mod fold;
 pub(crate) mod layout;
 mod opening;
 mod patience;
@@ -21,11 +18,12 @@ mod receiver;
 mod room;
 mod schedule;
 mod search;
-mod search_account;
+pub(crate) mod search_account;
 mod search_receiver;
 mod search_sender;
 mod sender;
 mod serve;
 mod way_out;
 
+pub(crate) use crate::flow::account;
 pub use client::run;

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linerate_core::record::{ReceivedDatagrams, SentDatagrams};
+use linerate_core::record::{DatagramCounts, DatagramsSent, ReceivedDatagrams, SentDatagrams};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{UdpCounts, UdpSent};
 use linerate_sys::thread::{ThreadCost, schedule_of};
 
 /// Blocking calls come back this often to look at the flags.
@@ -25,10 +24,10 @@ pub(super) struct Switches {
 /// Counters and flags of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    counts: Mutex<UdpCounts>,
+    counts: Mutex<DatagramCounts>,
     /// What the sender has sent in all, by its own word or the other end's, and since when that is
     /// known here.
-    sent: Mutex<Option<(UdpSent, MonoTime)>>,
+    sent: Mutex<Option<(DatagramsSent, MonoTime)>>,
     /// A sender has sent everything, a receiver has taken everything.
     pub(super) done: AtomicBool,
     /// The stream was given up.
@@ -39,27 +38,27 @@ pub(super) struct Progress {
 
 impl Progress {
     /// The counts so far, consistent with each other.
-    pub(super) fn counts(&self) -> UdpCounts {
+    pub(super) fn counts(&self) -> DatagramCounts {
         *lock(&self.counts)
     }
 
     /// Shows new counts.
-    pub(super) fn show(&self, counts: UdpCounts) {
+    pub(super) fn show(&self, counts: DatagramCounts) {
         *lock(&self.counts) = counts;
     }
 
     /// What the sender has sent in all, once it is known.
-    pub(super) fn sent(&self) -> Option<UdpSent> {
+    pub(super) fn sent(&self) -> Option<DatagramsSent> {
         self.sent_since().map(|(sent, _)| sent)
     }
 
     /// The same, and since when it is known.
-    pub(super) fn sent_since(&self) -> Option<(UdpSent, MonoTime)> {
+    pub(super) fn sent_since(&self) -> Option<(DatagramsSent, MonoTime)> {
         *lock(&self.sent)
     }
 
     /// The sender is done; what it says later changes nothing.
-    pub(super) fn tell_sent(&self, sent: UdpSent, now: MonoTime) {
+    pub(super) fn tell_sent(&self, sent: DatagramsSent, now: MonoTime) {
         lock(&self.sent).get_or_insert((sent, now));
     }
 

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use linerate_core::record::{DelayVariation, Direction, ReceivedDatagrams};
+use linerate_core::record::{
+    DatagramCounts, DatagramsSent, DelayVariation, Direction, ReceivedDatagrams,
+};
 use linerate_core::stats::{JitterRfc3550, Thinned};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{Order, UdpCounts, UdpRequest, UdpSent, UdpTracker};
+use linerate_proto::native::{Order, UdpRequest, UdpTracker};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
@@ -203,7 +205,7 @@ impl Receiver {
 impl Receiver {
     /// What the sender sent after the omitted span. Where the stamps do not count from its start,
     /// its own account of that begins at another moment than the receiver's.
-    fn measured(&self, sent: &UdpSent, receiving: &Receiving) -> u64 {
+    fn measured(&self, sent: &DatagramsSent, receiving: &Receiving) -> u64 {
         let all = sent.datagrams.max(receiving.tracker.next_expected());
         let here = receiving.tracker.sent_after_omitted(all);
         here.filter(|_| !self.layout.stamps_from_start).unwrap_or(sent.measured)
@@ -336,9 +338,9 @@ impl Receiving {
         if came { u32::try_from(self.joined_max).unwrap_or(u32::MAX) } else { 0 }
     }
 
-    fn counts(&self) -> UdpCounts {
+    fn counts(&self) -> DatagramCounts {
         let (all, _) = self.tracker.tallies(None, None, self.joined_max);
-        UdpCounts {
+        DatagramCounts {
             datagrams: all.received,
             next: self.tracker.next_expected(),
             duplicates: all.duplicates,
@@ -350,10 +352,10 @@ impl Receiving {
 }
 
 /// What a sender has sent in all, by its last datagram. Whose it is the stream knows.
-fn sent_until(last: Head) -> UdpSent {
+fn sent_until(last: Head) -> DatagramsSent {
     let datagrams = last.number.saturating_add(1);
     let (direction, flow, span_ns) = (Direction::Down, 0, last.stamp_ns);
-    UdpSent { direction, flow, datagrams, measured: datagrams, span_ns }
+    DatagramsSent { direction, flow, datagrams, measured: datagrams, span_ns }
 }
 
 /// How the transit times of a stream vary. Datagrams that carry the same time were sent in one

@@ -7,10 +7,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_core::record::{Finish, SearchPlan, SearchSpan, SearchTrial};
+use linerate_core::record::{Finish, SearchNews, SearchPlan, SearchSpan, SearchTrial};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::{UdpRequest, UdpSearchNews};
+use linerate_proto::native::UdpRequest;
 
 /// Blocking calls of a search come back this often: statuses leave on time at low rates, too.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(2);
@@ -32,7 +32,7 @@ pub(super) struct SearchEnd {
     pub(super) spans: u64,
     size_bytes: u32,
     packet_bytes: u32,
-    news: Mutex<UdpSearchNews>,
+    news: Mutex<SearchNews>,
 }
 
 impl SearchEnd {
@@ -72,11 +72,11 @@ impl SearchEnd {
     }
 
     /// What there is since the last call.
-    pub(super) fn take_news(&self) -> UdpSearchNews {
+    pub(super) fn take_news(&self) -> SearchNews {
         self.with_news(std::mem::take)
     }
 
-    fn with_news<T>(&self, work: impl FnOnce(&mut UdpSearchNews) -> T) -> T {
+    fn with_news<T>(&self, work: impl FnOnce(&mut SearchNews) -> T) -> T {
         work(&mut self.news.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -2,10 +2,9 @@
 
 use linerate_core::record::{
     CapacitySearch, Caveat, CaveatCode, Ceiling, Direction, Event, Layer, MetricId, Record,
-    SearchStep, SearchTrial, Stat, SubInterval, Summary,
+    SearchNews, SearchStep, SearchTrial, Stat, SubInterval, Summary,
 };
 use linerate_core::search::SubIntervals;
-use linerate_proto::native::UdpSearchNews;
 
 /// A sender below this share of what a search offered was itself the limit: less than the row of
 /// the table that the rate may have moved by meanwhile.
@@ -26,7 +25,7 @@ impl SearchAccount {
     }
 
     /// Takes what an end told, and tells of every sub-interval that has ended.
-    pub(crate) fn take(&mut self, news: &UdpSearchNews, watch: &mut dyn FnMut(&Event)) {
+    pub(crate) fn take(&mut self, news: &SearchNews, watch: &mut dyn FnMut(&Event)) {
         self.known.extend(&news.spans, &news.trials);
         for &span in &news.spans {
             watch(&Event::SubInterval(self.known.row(span, self.packet_bytes)));
@@ -48,7 +47,7 @@ impl SearchAccount {
 }
 
 /// The ceiling of a goodput as that of the rate of IP packets, which a search finds.
-pub(super) fn ceiling(record: &Record, goodput: Ceiling) -> Ceiling {
+pub(crate) fn ceiling(record: &Record, goodput: Ceiling) -> Ceiling {
     let found = record.value(MetricId::IpCapacity, Stat::Value, goodput.direction);
     let value = goodput.layers.iter().find(|at| at.layer == Layer::Ip).map(|at| at.bps);
     let share = value.zip(found).map(|(value, found)| found / value);
@@ -56,7 +55,7 @@ pub(super) fn ceiling(record: &Record, goodput: Ceiling) -> Ceiling {
 }
 
 /// What a reader has to know of a search.
-pub(super) fn caveats(search: &CapacitySearch) -> Vec<Caveat> {
+pub(crate) fn caveats(search: &CapacitySearch) -> Vec<Caveat> {
     let all = [unfinished(search), not_kept(search)];
     all.into_iter().flatten().collect()
 }

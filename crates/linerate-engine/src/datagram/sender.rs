@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Finish, PaceKept, PacedBy, SentDatagrams};
+use linerate_core::record::{
+    DatagramCounts, DatagramsSent, Direction, Finish, PaceKept, PacedBy, SentDatagrams,
+};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::{UdpCounts, UdpRequest, UdpSent};
+use linerate_proto::native::UdpRequest;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::datagram_socket::{
     BUFFER_BYTES, DatagramSocket, JOINED_MAX, SENDS_MAX, SendBatch, is_refused_by_link,
@@ -409,7 +411,7 @@ impl Sender {
             rest -= count;
         }
         let count = sending.account.count;
-        let counts = UdpCounts { datagrams: count, next: count, ..UdpCounts::default() };
+        let counts = DatagramCounts { datagrams: count, next: count, ..DatagramCounts::default() };
         self.progress.show(counts);
     }
 
@@ -487,7 +489,7 @@ impl Sender {
     fn finish(&self, sending: &Sending, span_ns: u64) {
         let (direction, flow) = self.place;
         let (datagrams, measured) = (sending.account.count, sending.account.measured);
-        let sent = UdpSent { direction, flow, datagrams, measured, span_ns };
+        let sent = DatagramsSent { direction, flow, datagrams, measured, span_ns };
         self.progress.tell_sent(sent, monotonic());
     }
 

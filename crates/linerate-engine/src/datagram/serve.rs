@@ -6,10 +6,10 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault, Side};
+use linerate_core::record::{Direction, EndReport, Failure, Fault, Side};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
-    Accept, EndReport, FEATURES, Message, ServerEvent, Token, UdpRequest,
+    Accept, FEATURES, Message, ServerEvent, Token, UdpRequest, UdpSample,
 };
 use linerate_sys::clock::{monotonic, random_bytes, sleep};
 
@@ -128,7 +128,7 @@ impl Session {
         while !endpoint.is_done() {
             let now = monotonic();
             if now >= tick {
-                self.control.send(&Message::UdpInterval { samples: endpoint.sample(now) })?;
+                self.control.send(&Message::UdpInterval { samples: samples(endpoint, now) })?;
                 tick += interval;
             }
             self.tell_search(endpoint)?;
@@ -154,7 +154,7 @@ impl Session {
             self.control.send(&Message::UdpSent { streams })?;
         }
         self.tell_search(endpoint)?;
-        self.control.send(&Message::UdpInterval { samples: endpoint.sample(monotonic()) })
+        self.control.send(&Message::UdpInterval { samples: samples(endpoint, monotonic()) })
     }
 
     /// What there is to tell of a search.
@@ -179,6 +179,11 @@ impl Session {
         let reason = pulse::silent();
         Failure::new(Fault::Unreachable, "exchange datagrams with", self.control.peer(), reason)
     }
+}
+
+/// One sample of every stream, as clients are told.
+fn samples(endpoint: &Endpoint, now: MonoTime) -> Vec<UdpSample> {
+    endpoint.sample(now).into_iter().map(UdpSample::from).collect()
 }
 
 /// How long to look away: not for long once the end is due.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_core::record::{PingMode, PingPlan, TcpPlan};
 
-use crate::throughput::start_up::start_up_ns;
+use crate::flow::start_up::start_up_ns;
 
 const MS: u64 = 1_000_000;
 

@@ -19,7 +19,6 @@ use linerate_core::record::{Failure, TcpPlan, UdpPlan, Via};
 use linerate_proto::native::UdpRequest;
 
 use crate::context::Context;
-use crate::datagram;
 use crate::throughput::account::Account;
 
 /// Measures with a server of another program; what was seen is in `account`.
@@ -50,7 +49,7 @@ pub(crate) fn measure_udp(
     via: Via,
     (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
     context: &mut Context<'_>,
-    account: &mut datagram::account::Account,
+    account: &mut Account,
 ) -> Result<(), Failure> {
     match via {
         Via::Iperf3 => iperf3::measure_udp(plan, server, request, context, account),

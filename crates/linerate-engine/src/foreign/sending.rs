@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
-use linerate_proto::native::{UdpRequest, UdpSample};
+use linerate_proto::native::UdpRequest;
 use linerate_sys::clock::{monotonic, sleep};
 
 use crate::datagram::client::Told;
 use crate::datagram::endpoint::Endpoint;
+use crate::flow::Sample;
 use crate::throughput::session::LOOK_AT_END;
 
 /// After its planned end a sender has this long for its last datagrams.
@@ -15,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Called at every look, with samples at the end of an interval; may end the test by a failure.
 pub(crate) type Each<'a> =
-    &'a mut dyn FnMut(Option<Vec<UdpSample>>, Told<'_, '_>) -> Result<(), Failure>;
+    &'a mut dyn FnMut(Option<Vec<Sample>>, Told<'_, '_>) -> Result<(), Failure>;
 
 /// Waits until every sender is done or the user stops the test.
 pub(crate) fn follow_senders(

@@ -5,15 +5,16 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault, Finish, TcpDirections};
+use linerate_core::record::{Direction, EndReport, Failure, Fault, Finish, TcpDirections};
 use linerate_core::units::BitRate;
-use linerate_proto::native::{EndReport, FlowSample, Request};
+use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 
 use super::iperf2;
 use crate::failure::words_of;
+use crate::flow::Sample;
 use crate::throughput::Admission;
 use crate::throughput::endpoint::Endpoint;
 
@@ -48,7 +49,7 @@ pub enum Seen<'a> {
     /// A stream is there: its socket, which way its data goes, its number.
     Stream(&'a TcpStream, Direction, u16),
     /// The streams after an interval.
-    Interval(&'a [FlowSample]),
+    Interval(&'a [Sample]),
     /// The streams are done.
     Done(&'a [EndReport]),
     /// A latency test is done, in which this end sent requests back.
@@ -107,7 +108,7 @@ pub(crate) fn request(directions: TcpDirections, finish: Finish) -> Request {
 pub(crate) fn follow(
     endpoint: &mut Endpoint,
     serving: &mut Serving<'_>,
-    look: &mut dyn FnMut(&[FlowSample]) -> Result<(), Failure>,
+    look: &mut dyn FnMut(&[Sample]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
     let begin = monotonic();

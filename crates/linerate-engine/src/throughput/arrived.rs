@@ -1,11 +1,10 @@
 //! Whether anything arrived: a test in which a direction carried nothing has measured no rate,
 //! whoever the other end is.
 
-use linerate_core::record::{Direction, Failure, Fault, Side, TcpPlan};
-use linerate_proto::native::EndReport;
+use linerate_core::record::{Direction, EndReport, Failure, Fault, Side, TcpPlan};
 
-use super::account::Account;
-use super::client::{client_side, has};
+use super::client::has;
+use crate::flow::account::{Account, client_side};
 
 /// The failure of a test in which a direction carried nothing at all: connections were made, so
 /// small packets pass, and what it measured is no rate.
@@ -63,15 +62,8 @@ mod tests {
     use super::*;
 
     fn report(direction: Direction, bytes: u64, bytes_measured: u64) -> EndReport {
-        EndReport {
-            direction,
-            flow: 0,
-            end: FlowEnd { bytes, bytes_measured, ..FlowEnd::default() },
-            syn: None,
-            client_addr: String::new(),
-            failure: None,
-            stolen_ratio: None,
-        }
+        let end = FlowEnd { bytes, bytes_measured, ..FlowEnd::default() };
+        EndReport::of(direction, 0, end)
     }
 
     fn reason(directions: TcpDirections, account: &Account) -> Option<String> {

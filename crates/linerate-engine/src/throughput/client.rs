@@ -5,25 +5,27 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan,
+    Direction, EndReport, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan,
 };
 use linerate_proto::native::{
-    Accept, ClientEvent, ClientMachine, DataHello, EndReport, Hello, HelloKind, Message, Refuse,
-    RefuseCode, Request, Token, VERSIONS,
+    Accept, ClientEvent, ClientMachine, DataHello, Hello, HelloKind, Message, Refuse, RefuseCode,
+    Request, Token, VERSIONS,
 };
 use linerate_sys::clock::{monotonic, record_id, sleep, wall};
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::account::Account;
 use super::arrived::{nothing_arrived, nothing_at_all};
 use super::control::{Control, read_hello, send_hello};
 use super::endpoint::{Endpoint, socket_options};
-use super::fold::fold;
 use super::session::{LOOK_AT_END, Stall, next_look, planned_span};
 use super::trials;
 use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
+use crate::flow::Sample;
+use crate::flow::account::Account;
+pub(crate) use crate::flow::account::client_side;
+use crate::flow::fold::fold;
 use crate::foreign;
 use crate::path::witness::Witness;
 
@@ -105,7 +107,7 @@ pub(crate) fn run_by(
         record.failure = Some(failure);
     }
     record.paths = account.witness.take().map(Witness::end).unwrap_or_default();
-    fold(&mut record, plan, &account);
+    fold(&mut record, &account);
     if context.stop.asked() && record.failure.is_none() {
         record.status = Status::Interrupted;
     }
@@ -320,6 +322,7 @@ impl Test {
             let Some(message) = self.link.control.receive(tick.min(look))? else { continue };
             match self.link.machine.handle(message) {
                 Ok(ClientEvent::Interval(samples)) => {
+                    let samples = samples.into_iter().map(Sample::from).collect();
                     account.remote_interval(samples, context.watch);
                 }
                 Ok(ClientEvent::Reported(reports)) => {
@@ -474,14 +477,6 @@ pub(crate) fn bind_address(bind: Option<&str>) -> Result<Option<IpAddr>, Failure
         Failure::new(Fault::Usage, "bind", text, "not an IP address")
             .advise("give an address of this host to -B")
     })
-}
-
-/// The side that the client has in a direction.
-pub(crate) const fn client_side(direction: Direction) -> Side {
-    match direction {
-        Direction::Up => Side::Sender,
-        Direction::Down => Side::Receiver,
-    }
 }
 
 /// Whether a plan has a direction.

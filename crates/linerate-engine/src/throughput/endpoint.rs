@@ -7,14 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_core::record::{Asked, Direction, FlowEnd, MultipathTcp, Side, SynOptions, TcpInfo};
+use linerate_core::record::{
+    Asked, Direction, EndReport, FlowEnd, MultipathTcp, Side, SynOptions, TcpInfo,
+};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::{EndReport, FlowSample, Request};
+use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, Multipath, TcpOptions};
 
 use crate::environment::StolenTime;
+use crate::flow::Sample;
 
 use super::data::{CALL_TIMEOUT, Outcome, Progress, Receiver, Sender, Switches};
 use super::dealt::{Dealer, Dealt};
@@ -296,7 +299,7 @@ impl Endpoint {
     }
 
     /// One sample of every stream at `now`.
-    pub(crate) fn sample(&mut self, now: MonoTime) -> Vec<FlowSample> {
+    pub(crate) fn sample(&mut self, now: MonoTime) -> Vec<Sample> {
         let t_ns = now.nanos_since(self.started);
         self.streams.iter_mut().map(|stream| stream.sample(t_ns)).collect()
     }
@@ -314,7 +317,7 @@ impl Endpoint {
 
     /// What the peer's kernel has acknowledged of every sending stream at `now`, which began with
     /// `head_bytes` that do not count: the receiver's count as far as this end can tell.
-    pub(crate) fn acknowledged(&self, now: MonoTime, head_bytes: u64) -> Vec<FlowSample> {
+    pub(crate) fn acknowledged(&self, now: MonoTime, head_bytes: u64) -> Vec<Sample> {
         let t_ns = now.nanos_since(self.started);
         let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
         senders.map(|stream| stream.acknowledged(t_ns, head_bytes)).collect()
@@ -430,13 +433,13 @@ impl Stream {
         Arc::new(AtomicU64::new(own.saturating_sub(self.head.len() as u64)))
     }
 
-    fn sample(&mut self, t_ns: u64) -> FlowSample {
+    fn sample(&mut self, t_ns: u64) -> Sample {
         let info = tcp::tcp_info(self.socket.as_fd()).unwrap_or_default();
         self.windows.see(&info);
         let schedule = self.progress.schedule();
         let moved = self.progress.bytes.load(Ordering::Relaxed);
         let micros = |us: Option<u32>| us.map(|us| u64::from(us) * 1000);
-        FlowSample {
+        Sample {
             direction: self.direction,
             flow: self.flow,
             t_ns,
@@ -449,31 +452,18 @@ impl Stream {
             delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
             rtt_var_ns: micros(info.rttvar_us),
             pmtu_bytes: info.pmtu_bytes,
+            datagrams: None,
             cpu_ns: schedule.map(|(ran, _)| ran),
             run_queue_wait_ns: schedule.map(|(_, waited)| waited),
         }
     }
 
-    fn acknowledged(&self, t_ns: u64, head_bytes: u64) -> FlowSample {
+    fn acknowledged(&self, t_ns: u64, head_bytes: u64) -> Sample {
         let counted = tcp::tcp_info(self.socket.as_fd()).and_then(|info| info.bytes_acked);
         let payload = counted.map(|bytes| bytes.saturating_sub(head_bytes));
         let written = self.progress.bytes.load(Ordering::Relaxed);
-        FlowSample {
-            direction: self.direction,
-            flow: self.flow,
-            t_ns,
-            bytes: self.acknowledged.bytes(payload, written),
-            retransmits: None,
-            cwnd_bytes: None,
-            rtt_ns: None,
-            send_window_bytes: None,
-            receive_window_bytes: None,
-            delivery_rate_bps: None,
-            rtt_var_ns: None,
-            pmtu_bytes: None,
-            cpu_ns: None,
-            run_queue_wait_ns: None,
-        }
+        let bytes = self.acknowledged.bytes(payload, written);
+        Sample { bytes, ..Sample::of(self.direction, self.flow, t_ns) }
     }
 
     fn report(mut self, request: &Request, started: MonoTime) -> EndReport {

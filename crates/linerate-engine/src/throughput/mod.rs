@@ -4,17 +4,13 @@
 //! also takes samples; each data stream has a thread of its own that does nothing but move bytes.
 //! The receiver's count over its own span is the result.
 
-pub(crate) mod account;
 mod arrived;
-mod caveats;
-mod ceiling;
 pub(crate) mod client;
 pub(crate) mod control;
 pub(crate) mod data;
 pub(crate) mod dealt;
 pub(crate) mod delivery;
 pub(crate) mod endpoint;
-pub(crate) mod fold;
 mod intake;
 mod low_water;
 mod outlet;
@@ -22,22 +18,18 @@ mod pace;
 mod registry;
 pub(crate) mod session;
 pub(crate) mod span;
-pub(crate) mod start_up;
 mod trail;
 mod trials;
 
-pub use ceiling::{Sight, see};
+pub use crate::flow::ceiling::{Sight, see};
 pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};
 pub use registry::{DataRegistry, Registration};
 pub use session::{Admission, Demand, Permit, serve_test};
 
 // What UDP tests share with TCP's.
-pub(crate) use account::rate_bps;
-pub(crate) use caveats::{above_ceiling, cpu_bound, cut_short, run_queue_wait, same_host, windows};
-pub(crate) use ceiling::{Packet, bound};
-pub(crate) use client::{bind_address, client_side, connect_control, has, refused};
+pub(crate) use crate::flow::account::{self, rate_bps};
+pub(crate) use client::{bind_address, connect_control, refused};
 pub(crate) use control::{Control, plain};
 pub(crate) use data::cost_since;
-pub(crate) use fold::{cpu_rows, goodput, totals};
 pub(crate) use session::{GRACE, LOOK, LOOK_AT_END, Session};

@@ -12,8 +12,8 @@ use std::time::Duration;
 use linerate_core::record::{Direction, End, Failure, Fault, Finish, Side};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
-    Accept, DataHello, FEATURES, HelloKind, Message, Refuse, RefuseCode, Request, ServerEvent,
-    ServerMachine, Token,
+    Accept, DataHello, FEATURES, FlowSample, HelloKind, Message, Refuse, RefuseCode, Request,
+    ServerEvent, ServerMachine, Token,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::poll::readable;
@@ -309,7 +309,7 @@ impl Session {
         while !endpoint.is_done() {
             let now = monotonic();
             if now >= tick {
-                let samples = endpoint.sample(now);
+                let samples = told(endpoint, now);
                 self.control.send(&Message::Interval { samples })?;
                 tick += interval;
             }
@@ -325,7 +325,7 @@ impl Session {
                 None => {}
             }
         }
-        let samples = endpoint.sample(monotonic());
+        let samples = told(endpoint, monotonic());
         self.control.send(&Message::Interval { samples })
     }
 
@@ -429,6 +429,11 @@ impl Arrivals {
         let hello = read_data_hello_rest(&socket, common, left).ok()?;
         (hello.token == self.token).then_some((hello, socket))
     }
+}
+
+/// One sample of every stream, as clients are told.
+fn told(endpoint: &mut Endpoint, now: MonoTime) -> Vec<FlowSample> {
+    endpoint.sample(now).into_iter().map(FlowSample::from).collect()
 }
 
 /// Whether a client's next request stays within the place that its first one was given.

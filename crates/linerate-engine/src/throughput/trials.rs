@@ -17,14 +17,14 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Event, Failure, Fault, Finish, FlowEnd, Means, ReceiveWith, SendWith, Side, Trial,
+    EndReport, Event, Failure, Fault, Finish, FlowEnd, Means, ReceiveWith, SendWith, Side, Trial,
 };
-use linerate_proto::native::{EndReport, Request};
+use linerate_proto::native::Request;
 
-use super::account::{Account, rate_bps};
-use super::client::{Link, Test, client_side};
-use super::fold::cpu_ns;
+use super::client::{Link, Test};
 use crate::context::Context;
+use crate::flow::account::{Account, client_side, rate_bps};
+use crate::flow::summary::cpu_ns;
 
 /// Length of a first trial.
 const TRIAL: Duration = Duration::from_millis(100);

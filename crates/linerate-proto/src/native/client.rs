@@ -1,8 +1,8 @@
 //! The client's side of a test as a machine: which message is in order when.
 
-use super::{
-    Accept, EndReport, FlowSample, Message, Refuse, UdpSample, UdpSearchNews, UdpSent, WireError,
-};
+use linerate_core::record::{DatagramsSent, EndReport, SearchNews};
+
+use super::{Accept, FlowSample, Message, Refuse, UdpSample, WireError};
 
 /// What the client has to do after a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,9 +18,9 @@ pub enum ClientEvent {
     /// The server's UDP streams at the end of an interval.
     UdpInterval(Vec<UdpSample>),
     /// The server's UDP senders are done.
-    UdpSent(Vec<UdpSent>),
+    UdpSent(Vec<DatagramsSent>),
     /// What the server's end of a search has to add.
-    UdpSearch(UdpSearchNews),
+    UdpSearch(SearchNews),
     /// The server's account of the test.
     Reported(Vec<EndReport>),
     /// The server cannot go on.

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, Finish, FlowEnd, Means, ReceiveWith, SendWith, SynOptions, TcpDirections,
+    DatagramsSent, Direction, End, EndReport, Finish, Means, ReceiveWith, SearchNews, SendWith,
+    TcpDirections,
 };
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
-use super::{UdpRequest, UdpSample, UdpSearchNews, UdpSent};
+use super::{UdpRequest, UdpSample};
 
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,10 +47,10 @@ pub enum Message {
     /// Either end: its UDP senders are done, and what they sent.
     UdpSent {
         /// One entry per stream that it sent.
-        streams: Vec<UdpSent>,
+        streams: Vec<DatagramsSent>,
     },
     /// Server: what its end of a search has to add.
-    UdpSearch(UdpSearchNews),
+    UdpSearch(SearchNews),
     /// Either end: the test cannot go on.
     Abort {
         /// Why.
@@ -394,25 +395,4 @@ pub struct FlowSample {
     /// Time so far that this thread waited for a processor.
     #[serde(default)]
     pub run_queue_wait_ns: Option<u64>,
-}
-
-/// One stream at one end after the test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EndReport {
-    /// Which way its data went.
-    pub direction: Direction,
-    /// Stream number within its direction.
-    pub flow: u16,
-    /// What this end saw.
-    pub end: FlowEnd,
-    /// The SYN that opened the stream, as it reached the server.
-    pub syn: Option<SynOptions>,
-    /// The client's address as the server saw it.
-    pub client_addr: String,
-    /// Why the stream ended early.
-    pub failure: Option<String>,
-    /// Processor time that a hypervisor took from this end during the test, over the time that
-    /// its processors wanted to run; the same for all streams of an end.
-    #[serde(default)]
-    pub stolen_ratio: Option<f64>,
 }

@@ -31,8 +31,7 @@ mod wire;
 
 pub use client::{ClientEvent, ClientMachine};
 pub use message::{
-    Accept, EndReport, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, RequestError,
-    SEARCH,
+    Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, RequestError, SEARCH,
 };
 pub use pattern::{Difference, Pattern};
 pub use server::{ServerEvent, ServerMachine};
@@ -40,9 +39,7 @@ pub use udp::{
     ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, GRANT_BYTES, Grant, OPENING_BYTES, Opening,
     OpeningStep, STAMP_NS_MAX, stream_tag,
 };
-pub use udp_message::{
-    DATAGRAM_BYTES_MAX, UdpCounts, UdpRequest, UdpSample, UdpSearchNews, UdpSent,
-};
+pub use udp_message::{DATAGRAM_BYTES_MAX, UdpRequest, UdpSample};
 pub use udp_status::{Newest, STATUS, STATUS_BYTES, UdpStatus};
 pub use udp_tracker::{Order, UdpTracker, WINDOW};
 pub use wire::{

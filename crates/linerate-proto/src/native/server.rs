@@ -1,6 +1,8 @@
 //! The server's side of a test as a machine: which message is in order when.
 
-use super::{Message, Request, UdpRequest, UdpSent, WireError};
+use linerate_core::record::DatagramsSent;
+
+use super::{Message, Request, UdpRequest, WireError};
 
 /// What the server has to do after a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +14,7 @@ pub enum ServerEvent {
     /// Start all streams.
     Started,
     /// The client's UDP senders are done.
-    UdpSent(Vec<UdpSent>),
+    UdpSent(Vec<DatagramsSent>),
     /// Stop sending early.
     Stopped,
     /// The client is done with the test.

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{
-    Direction, Finish, SearchPlan, SearchSpan, SearchTrial, TcpDirections,
-};
+use linerate_core::record::{DatagramCounts, Direction, Finish, SearchPlan, TcpDirections};
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
 
@@ -151,24 +149,7 @@ impl UdpRequest {
     }
 }
 
-/// One stream at one end at one moment. Counters run from the start of the test.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UdpCounts {
-    /// Datagrams sent, or different ones that arrived.
-    pub datagrams: u64,
-    /// The highest number sent or received, and 1.
-    pub next: u64,
-    /// Arrivals of a datagram that had arrived before.
-    pub duplicates: u64,
-    /// Arrivals below a number that had arrived before.
-    pub reordered: u64,
-    /// Datagrams that this host's own socket had no room for.
-    pub lost_here: u64,
-    /// Smoothed jitter.
-    pub jitter_ns: Option<u64>,
-}
-
-/// [`UdpCounts`] of one stream, with the time.
+/// [`DatagramCounts`] of one stream, with the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdpSample {
     /// Which way the stream's data goes.
@@ -178,40 +159,9 @@ pub struct UdpSample {
     /// Time since this end's start.
     pub t_ns: u64,
     /// What was counted.
-    pub counts: UdpCounts,
+    pub counts: DatagramCounts,
     /// Processor time of the stream's data thread so far.
     pub cpu_ns: Option<u64>,
     /// Time so far that this thread waited for a processor.
     pub run_queue_wait_ns: Option<u64>,
-}
-
-/// What an end of a search has to add: the receiver's sub-intervals, the sender's statuses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UdpSearchNews {
-    /// Sub-intervals that have ended.
-    pub spans: Vec<SearchSpan>,
-    /// Statuses that came.
-    pub trials: Vec<SearchTrial>,
-}
-
-impl UdpSearchNews {
-    /// Whether there is nothing.
-    pub const fn is_empty(&self) -> bool {
-        self.spans.is_empty() && self.trials.is_empty()
-    }
-}
-
-/// What a sender has sent in all, told once it is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UdpSent {
-    /// Which way its data went.
-    pub direction: Direction,
-    /// Stream number within its direction.
-    pub flow: u16,
-    /// Datagrams.
-    pub datagrams: u64,
-    /// Those after the omitted span.
-    pub measured: u64,
-    /// Time that the sending of those took.
-    pub span_ns: u64,
 }

@@ -7,12 +7,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault, Finish, Side, TcpDirections};
+use linerate_core::record::{Direction, EndReport, Failure, Fault, Finish, Side, TcpDirections};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
     Amount, Answer, ClientHeader, HEADER_BYTES_MAX, Mode, Opening, WIRE_VERSION, opening,
 };
-use linerate_proto::native::{EndReport, Request};
+use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, TcpOptions};
 

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault};
+use linerate_core::record::{DatagramsSent, Direction, Failure, Fault};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{UdpSample, UdpSent};
 
 use crate::datagram::endpoint::Endpoint;
+use crate::flow::Sample;
 
 /// While nothing comes the server is asked again this often.
 pub(super) const AGAIN: Duration = Duration::from_millis(250);
@@ -62,12 +62,12 @@ impl Arrivals {
         }
         let samples = endpoint.sample(now);
         let downs = samples.iter().filter(|sample| sample.direction == Direction::Down);
-        let downs: Vec<&UdpSample> = downs.collect();
+        let downs: Vec<&Sample> = downs.collect();
         if downs.is_empty() || endpoint.is_done() {
             self.over = true;
             return Ok(Vec::new());
         }
-        let datagrams = downs.iter().map(|sample| sample.counts.datagrams).sum();
+        let datagrams = downs.iter().map(|sample| sample.counts().datagrams).sum();
         if datagrams != self.datagrams {
             (self.datagrams, self.moved) = (datagrams, now);
         }
@@ -89,7 +89,7 @@ impl Arrivals {
             return Ok(Vec::new());
         }
         self.asked = now;
-        let dry = downs.iter().filter(|sample| sample.counts.datagrams == 0);
+        let dry = downs.iter().filter(|sample| sample.counts().datagrams == 0);
         Ok(dry.map(|sample| sample.flow).collect())
     }
 
@@ -112,12 +112,12 @@ pub(super) fn no_data(server: SocketAddr) -> Failure {
 }
 
 /// All that the server is known to have sent.
-fn until_now(sample: &UdpSample) -> UdpSent {
-    UdpSent {
+fn until_now(sample: &Sample) -> DatagramsSent {
+    DatagramsSent {
         direction: sample.direction,
         flow: sample.flow,
-        datagrams: sample.counts.next,
-        measured: sample.counts.next,
+        datagrams: sample.counts().next,
+        measured: sample.counts().next,
         span_ns: 0,
     }
 }

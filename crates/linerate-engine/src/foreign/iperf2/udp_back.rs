@@ -112,7 +112,8 @@ impl Back {
     pub(super) fn so_far(&self) -> UdpSentBack {
         let now = monotonic();
         let samples = self.endpoint.sample(now);
-        let datagrams = samples.first().map_or(0, |sample| sample.counts.datagrams) + self.before();
+        let datagrams =
+            samples.first().map_or(0, |sample| sample.counts().datagrams) + self.before();
         UdpSentBack {
             datagrams,
             bytes: datagrams * u64::from(self.size_bytes),

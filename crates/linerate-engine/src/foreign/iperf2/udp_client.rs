@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramTally, DelayVariation, Direction, Event, Failure, Fault, Finish, FlowEnd,
+    DatagramTally, DelayVariation, Direction, EndReport, Event, Failure, Fault, Finish, FlowEnd,
     ReceivedDatagrams, Record, SentDatagrams, StreamOpened, TcpDirections, UdpPlan,
 };
 use linerate_core::time::MonoTime;
@@ -15,7 +15,7 @@ use linerate_proto::iperf2::{
     Amount, ClientHeader, Mode, PROOF_BYTES, TIMED_BYTES_MIN, UdpReport, UdpSender,
     answered_cookie, put_cookie,
 };
-use linerate_proto::native::{EndReport, Token, UdpRequest};
+use linerate_proto::native::{Token, UdpRequest};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::any_local;
 use linerate_sys::poll::readable;
@@ -166,7 +166,8 @@ impl<'a> Test<'a> {
             let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
             for direction in request.each_direction().iter().copied() {
                 let socket = socket.try_clone().map_err(|error| crate::failure::system(&error))?;
-                account.connected((direction, flow), &client_addr, server, socket.mtu_bytes());
+                account.route_mtu_bytes = socket.mtu_bytes();
+                account.connected(direction, flow, &client_addr, server);
                 (context.watch)(&Event::Stream(StreamOpened {
                     direction,
                     flow,

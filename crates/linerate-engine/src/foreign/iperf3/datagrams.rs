@@ -3,19 +3,20 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    Asked, DatagramTally, DelayVariation, Direction, Failure, Fault, Finish, FlowEnd,
-    ReceivedDatagrams, SentDatagrams, Side, TcpDirections, UdpPlan,
+    Asked, DatagramTally, DatagramsSent, DelayVariation, Direction, EndReport, Failure, Fault,
+    Finish, FlowEnd, ReceivedDatagrams, SentDatagrams, Side, TcpDirections, UdpPlan,
 };
 use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{
     CLIENT_NAME, CONNECT_BYTES, CounterWidth, DatagramHeader, Params, Protocol, Results,
     StreamResult,
 };
-use linerate_proto::native::{EndReport, UdpRequest, UdpSample, UdpSent};
+use linerate_proto::native::UdpRequest;
 
 use super::plan::out_of_bounds;
 use super::report::{Place, is_of};
 use crate::datagram::layout::{Head, Layout, Leaving, Read};
+use crate::flow::Sample;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Where more than one datagram in so many is lost, a queue on the way is taken to be full.
@@ -163,10 +164,10 @@ pub(super) struct Told<'a> {
     /// The side of this end in a direction.
     pub(super) side_of: fn(Direction) -> Side,
     /// The samples at the end of the omitted span.
-    pub(super) omitted: &'a [UdpSample],
+    pub(super) omitted: &'a [Sample],
     /// What its senders have sent, once they are done: to the datagram, where samples are taken
     /// when a thread comes to it.
-    pub(super) sent: &'a [UdpSent],
+    pub(super) sent: &'a [DatagramsSent],
     /// That span.
     pub(super) omit_ns: u64,
     /// When the test ended.
@@ -176,20 +177,20 @@ pub(super) struct Told<'a> {
 /// What this end's streams did so far, as iperf3 wants it.
 pub(super) fn udp_results(
     places: &[Place],
-    samples: &[UdpSample],
+    samples: &[Sample],
     size_bytes: u32,
     told: &Told<'_>,
 ) -> Results {
     let mut results = Results::default();
     let mut spent_ns = 0;
     for place in places {
-        let of = |samples: &[UdpSample]| {
-            samples.iter().find(|it| is_of(place, it.direction, it.flow)).copied()
+        let of = |samples: &[Sample]| {
+            samples.iter().find(|it| is_of(place, it.direction, it.flow)).cloned()
         };
         let Some(sample) = of(samples) else { continue };
         let receives = (told.side_of)(place.direction) == Side::Receiver;
-        let before = of(told.omitted).map(|sample| sample.counts).unwrap_or_default();
-        let counts = sample.counts;
+        let before = of(told.omitted).map(|sample| sample.counts()).unwrap_or_default();
+        let counts = sample.counts();
         let sampled = (counts.datagrams - before.datagrams.min(counts.datagrams), before.next);
         let sent = told.sent.iter().find(|it| is_of(place, it.direction, it.flow));
         let exact = sent.filter(|_| !receives);
@@ -239,11 +240,15 @@ pub(super) fn until_last(results: &mut Results, places: &[Place], reports: &[End
 
 /// What the other end's senders sent, for the receivers of this end. A sender of 3.12 leaves the
 /// omitted span out of its bytes, but not out of its datagrams, and says that none were omitted.
-pub(super) fn told_sent(places: &[Place], results: &Results, size_bytes: u32) -> Vec<UdpSent> {
+pub(super) fn told_sent(
+    places: &[Place],
+    results: &Results,
+    size_bytes: u32,
+) -> Vec<DatagramsSent> {
     let told = places.iter().filter_map(|place| {
         let stream = results.stream(place.id)?;
         let span_ns = stream.span_s().map_or(0, |span_s| (span_s * 1e9) as u64);
-        Some(UdpSent {
+        Some(DatagramsSent {
             direction: place.direction,
             flow: place.flow,
             datagrams: stream.packets,
@@ -265,15 +270,11 @@ pub(super) fn udp_remote_reports(
     let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
     told.map(|(place, stream)| {
         let own = own.iter().find(|report| is_of(place, report.direction, report.flow));
-        EndReport {
-            direction: place.direction,
-            flow: place.flow,
-            end: remote_end(stream, own, side_of(place.direction), request),
-            syn: None,
-            client_addr: String::new(),
-            failure: None,
-            stolen_ratio: None,
-        }
+        EndReport::of(
+            place.direction,
+            place.flow,
+            remote_end(stream, own, side_of(place.direction), request),
+        )
     })
     .collect()
 }
@@ -358,9 +359,8 @@ fn sent_and_lost(stream: &StreamResult, sent: &SentDatagrams, received: u64) -> 
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::UdpPlan;
+    use linerate_core::record::{DatagramCounts, UdpPlan};
     use linerate_core::time::MonoTime;
-    use linerate_proto::native::UdpCounts;
 
     use super::*;
 
@@ -404,15 +404,11 @@ mod tests {
     #[test]
     fn a_sender_tells_what_its_thread_counted_and_not_what_a_late_look_saw() {
         let place = Place { direction: Direction::Down, flow: 0, id: 1 };
-        let sample = |datagrams| UdpSample {
-            direction: Direction::Down,
-            flow: 0,
-            t_ns: 1,
-            counts: UdpCounts { datagrams, next: datagrams, ..UdpCounts::default() },
-            cpu_ns: None,
-            run_queue_wait_ns: None,
+        let sample = |datagrams| {
+            let counts = DatagramCounts { datagrams, next: datagrams, ..Default::default() };
+            Sample::of(Direction::Down, 0, 1).with_datagrams(counts, 1000)
         };
-        let sent = UdpSent {
+        let sent = DatagramsSent {
             direction: Direction::Down,
             flow: 0,
             datagrams: 180,
@@ -435,18 +431,16 @@ mod tests {
 
     #[test]
     fn late_datagrams_go_with_the_time_in_which_they_came() {
-        let report = |direction, received: bool, span_ns| EndReport {
-            direction,
-            flow: 0,
-            end: FlowEnd {
-                span_ns,
-                received_datagrams: received.then(ReceivedDatagrams::default),
-                ..FlowEnd::default()
-            },
-            syn: None,
-            client_addr: String::new(),
-            failure: None,
-            stolen_ratio: None,
+        let report = |direction, received: bool, span_ns| {
+            EndReport::of(
+                direction,
+                0,
+                FlowEnd {
+                    span_ns,
+                    received_datagrams: received.then(ReceivedDatagrams::default),
+                    ..FlowEnd::default()
+                },
+            )
         };
         let place = |direction, id| Place { direction, flow: 0, id };
         let places = [place(Direction::Up, 1), place(Direction::Down, 3)];
@@ -467,20 +461,16 @@ mod tests {
         // 1000 datagrams sent in 1 s; the server tells 1.1 s, as this end waits for the last ones.
         let span_ns = |arrived: u64, pace_bps: Option<u64>| {
             let sent = SentDatagrams { count: 1000, measured: 1000, ..SentDatagrams::default() };
-            let own = EndReport {
-                direction: Direction::Up,
-                flow: 0,
-                end: FlowEnd {
+            let own = EndReport::of(
+                Direction::Up,
+                0,
+                FlowEnd {
                     bytes_measured: 100_000,
                     span_ns: SECOND_NS,
                     sent_datagrams: Some(sent),
                     ..FlowEnd::default()
                 },
-                syn: None,
-                client_addr: String::new(),
-                failure: None,
-                stolen_ratio: None,
-            };
+            );
             let (bytes, start_s, end_s) = (arrived * 100, Some(0.0), Some(1.1));
             let told = StreamResult { bytes, start_s, end_s, ..StreamResult::default() };
             let plan = UdpPlan { host: "192.0.2.1".to_owned(), ..UdpPlan::default() };

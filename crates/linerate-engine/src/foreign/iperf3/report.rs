@@ -1,10 +1,10 @@
 //! Between this program's account of a stream and the results of iperf3.
 
-use linerate_core::record::{Asked, Direction, FlowEnd, Side, TcpInfo};
+use linerate_core::record::{Asked, Direction, EndReport, FlowEnd, Side, TcpInfo};
 use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{Results, StreamResult, stream_id};
-use linerate_proto::native::{EndReport, FlowSample};
 
+use crate::flow::Sample;
 use crate::throughput::rate_bps;
 
 /// A stream's place: which way, its number within that direction, and the identifier in results.
@@ -27,11 +27,11 @@ pub(super) fn places(directions: &[Direction], streams: u16) -> Vec<Place> {
 /// from the first to `end_ns`; a stream without a first sample counts from the start of the test.
 pub(super) fn count_between(
     reports: &mut [EndReport],
-    (from, until): (&[FlowSample], &[FlowSample]),
+    (from, until): (&[Sample], &[Sample]),
     end_ns: u64,
 ) {
     for report in reports {
-        let same = |it: &&FlowSample| (it.direction, it.flow) == (report.direction, report.flow);
+        let same = |it: &&Sample| (it.direction, it.flow) == (report.direction, report.flow);
         let Some(last) = until.iter().find(same) else { continue };
         let (bytes, t_ns) = from.iter().find(same).map_or((0, 0), |it| (it.bytes, it.t_ns));
         report.end.bytes_measured = last.bytes.saturating_sub(bytes);
@@ -111,14 +111,12 @@ pub(super) struct Other {
 /// What the other end tells of its streams.
 pub(super) fn remote_reports(places: &[Place], results: &Results, other: &Other) -> Vec<EndReport> {
     let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
-    told.map(|(place, stream)| EndReport {
-        direction: place.direction,
-        flow: place.flow,
-        end: remote_end(stream, results, (other.side_of)(place.direction), other),
-        syn: None,
-        client_addr: String::new(),
-        failure: None,
-        stolen_ratio: None,
+    told.map(|(place, stream)| {
+        EndReport::of(
+            place.direction,
+            place.flow,
+            remote_end(stream, results, (other.side_of)(place.direction), other),
+        )
     })
     .collect()
 }
@@ -180,40 +178,21 @@ mod tests {
         flow: u16,
         (start_ns, span_ns, bytes): (u64, u64, u64),
     ) -> EndReport {
-        EndReport {
+        EndReport::of(
             direction,
             flow,
-            end: FlowEnd {
+            FlowEnd {
                 bytes,
                 bytes_measured: bytes,
                 span_start_ns: start_ns,
                 span_ns,
                 ..FlowEnd::default()
             },
-            syn: None,
-            client_addr: String::new(),
-            failure: None,
-            stolen_ratio: None,
-        }
+        )
     }
 
-    fn sample(direction: Direction, flow: u16, t_ns: u64, bytes: u64) -> FlowSample {
-        FlowSample {
-            direction,
-            flow,
-            t_ns,
-            bytes,
-            retransmits: None,
-            cwnd_bytes: None,
-            rtt_ns: None,
-            send_window_bytes: None,
-            receive_window_bytes: None,
-            delivery_rate_bps: None,
-            rtt_var_ns: None,
-            pmtu_bytes: None,
-            cpu_ns: None,
-            run_queue_wait_ns: None,
-        }
+    fn sample(direction: Direction, flow: u16, t_ns: u64, bytes: u64) -> Sample {
+        Sample { bytes, ..Sample::of(direction, flow, t_ns) }
     }
 
     fn told(reports: &[EndReport]) -> Vec<(u64, u64, u64)> {

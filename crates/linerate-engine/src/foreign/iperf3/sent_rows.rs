@@ -1,14 +1,14 @@
 //! Rows of what an end of a UDP test sent: nobody else counts before the end of the test.
 
 use linerate_core::record::{Direction, IntervalRow};
-use linerate_proto::native::UdpSample;
 
+use crate::flow::Sample;
 use crate::throughput::rate_bps;
 
 /// Follows the samples of the sending streams of one end.
 #[derive(Debug, Default)]
 pub(crate) struct SentRows {
-    before: Vec<UdpSample>,
+    before: Vec<Sample>,
 }
 
 impl SentRows {
@@ -16,7 +16,7 @@ impl SentRows {
     /// there are several, and their sum.
     pub(crate) fn next(
         &mut self,
-        samples: &[UdpSample],
+        samples: &[Sample],
         direction: Direction,
         (size_bytes, omit_ns): (u32, u64),
     ) -> Vec<IntervalRow> {
@@ -40,11 +40,11 @@ impl SentRows {
         rows
     }
 
-    fn row(&self, sample: &UdpSample, (size_bytes, omit_ns): (u32, u64)) -> IntervalRow {
-        let same = |it: &&UdpSample| (it.direction, it.flow) == (sample.direction, sample.flow);
+    fn row(&self, sample: &Sample, (size_bytes, omit_ns): (u32, u64)) -> IntervalRow {
+        let same = |it: &&Sample| (it.direction, it.flow) == (sample.direction, sample.flow);
         let before = self.before.iter().find(same);
-        let (start_ns, sent) = before.map_or((0, 0), |it| (it.t_ns, it.counts.datagrams));
-        let bytes = sample.counts.datagrams.saturating_sub(sent) * u64::from(size_bytes);
+        let (start_ns, sent) = before.map_or((0, 0), |it| (it.t_ns, it.counts().datagrams));
+        let bytes = sample.counts().datagrams.saturating_sub(sent) * u64::from(size_bytes);
         IntervalRow {
             start_ns,
             end_ns: sample.t_ns,
@@ -66,19 +66,15 @@ impl SentRows {
 
 #[cfg(test)]
 mod tests {
-    use linerate_proto::native::UdpCounts;
+    use linerate_core::record::DatagramCounts;
 
     use super::*;
 
     #[test]
     fn rows_are_differences_of_what_was_sent_and_add_up() {
-        let sample = |flow, t_s: u64, datagrams| UdpSample {
-            direction: Direction::Up,
-            flow,
-            t_ns: t_s * 1_000_000_000,
-            counts: UdpCounts { datagrams, ..UdpCounts::default() },
-            cpu_ns: None,
-            run_queue_wait_ns: None,
+        let sample = |flow, t_s: u64, datagrams| {
+            let counts = DatagramCounts { datagrams, ..DatagramCounts::default() };
+            Sample::of(Direction::Up, flow, t_s * 1_000_000_000).with_datagrams(counts, 1000)
         };
         let mut rows = SentRows::default();
         let about = (1000, 1_000_000_000);

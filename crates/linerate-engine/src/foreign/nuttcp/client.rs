@@ -7,9 +7,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Finish, FlowEnd, Record, Side, TcpDirections, TcpPlan,
+    Direction, EndReport, Event, Failure, Fault, Finish, FlowEnd, Record, Side, TcpDirections,
+    TcpPlan,
 };
-use linerate_proto::native::EndReport;
 use linerate_proto::nuttcp::{PORT, Parameters, Summary, UNLIMITED, UNTIL_TIMEOUT};
 use linerate_sys::clock::{monotonic, sleep};
 

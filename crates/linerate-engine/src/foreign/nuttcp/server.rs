@@ -7,8 +7,10 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault, Finish, FlowEnd, Side, TcpDirections};
-use linerate_proto::native::{EndReport, RefuseCode, Request};
+use linerate_core::record::{
+    Direction, EndReport, Failure, Fault, Finish, FlowEnd, Side, TcpDirections,
+};
+use linerate_proto::native::{RefuseCode, Request};
 use linerate_proto::nuttcp::{
     FORMAT_PARSE, Interval, Parameters, Report, Role, ServerEvent, ServerMachine, UNTIL_TIMEOUT,
     report_lines,

@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramTally, Direction, Event, Failure, Fault, FlowEnd, ReceivedDatagrams, Record,
-    SentDatagrams, Side, TcpDirections, UdpPlan,
+    DatagramCounts, DatagramTally, DatagramsSent, Direction, EndReport, Event, Failure, Fault,
+    FlowEnd, ReceivedDatagrams, Record, SentDatagrams, Side, TcpDirections, UdpPlan,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{EndReport, Token, UdpCounts, UdpRequest, UdpSample, UdpSent};
+use linerate_proto::native::{Token, UdpRequest};
 use linerate_proto::nuttcp::{
     BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, PORT, Parameters, Summary, UNLIMITED,
     UNTIL_TIMEOUT, UdpMark, Version, is_swapped,
@@ -28,6 +28,7 @@ use crate::context::Context;
 use crate::datagram::account::Account;
 use crate::datagram::client::{Told, checked_request, run_by};
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::Sample;
 use crate::foreign::sending::follow_senders;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
@@ -222,7 +223,7 @@ impl Test<'_, '_> {
         account.begin = monotonic();
         let started = self.endpoint.start_senders(account.begin);
         started.map_err(|error| crate::failure::system(&error))?;
-        let mut received = UdpCounts::default();
+        let mut received = DatagramCounts::default();
         self.follow_sending(&mut received, context, account)?;
         let end = monotonic();
         self.end(context)?;
@@ -239,11 +240,9 @@ impl Test<'_, '_> {
         account.remote_samples.truncate(account.local_samples.len());
         account.local_interval(self.endpoint.sample(end), context.watch);
         if let Some(arrived) = arrived {
-            let counts = UdpCounts { datagrams: arrived, next: sent, ..received };
-            account.remote_interval(
-                vec![sample(end.nanos_since(account.begin), counts)],
-                context.watch,
-            );
+            let counts = DatagramCounts { datagrams: arrived, next: sent, ..received };
+            let sample = sample(end.nanos_since(account.begin), counts, account);
+            account.remote_interval(vec![sample], context.watch);
         }
         account.local = self.finish();
         let about = (&self.session.summary, self.request.size_bytes);
@@ -255,12 +254,12 @@ impl Test<'_, '_> {
     /// Takes samples until the sender is done, and what the server tells meanwhile.
     fn follow_sending(
         &mut self,
-        received: &mut UdpCounts,
+        received: &mut DatagramCounts,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<(), Failure> {
         let (session, interval_ns) = (&mut self.session, self.request.interval_ns);
-        let mut each = |samples: Option<Vec<UdpSample>>, (context, account): Told<'_, '_>| {
+        let mut each = |samples: Option<Vec<Sample>>, (context, account): Told<'_, '_>| {
             if let Some(samples) = samples {
                 account.local_interval(samples, context.watch);
             }
@@ -317,13 +316,15 @@ impl Test<'_, '_> {
             .map_err(|error| crate::failure::system(&error))?;
         self.follow_receiving(context, account)?;
         let size = u64::from(self.request.size_bytes);
-        let counts =
-            self.samples(monotonic()).first().map_or_else(UdpCounts::default, |it| it.counts);
+        let counts = self
+            .samples(monotonic())
+            .first()
+            .map_or_else(DatagramCounts::default, |it| it.counts());
         let sent = self.session.summary.bytes(counts.next * size).map(|bytes| bytes.div_ceil(size));
         let datagrams = sent.unwrap_or(counts.next).max(counts.next);
         let span_ns = self.session.summary.span_ns(datagrams * size).unwrap_or(0);
         let (direction, flow) = (Direction::Down, 0);
-        let told = UdpSent { direction, flow, datagrams, measured: datagrams, span_ns };
+        let told = DatagramsSent { direction, flow, datagrams, measured: datagrams, span_ns };
         self.endpoint.told_sent(&[told]);
         let end = monotonic() + LEAVE_MAX;
         while !self.endpoint.is_done() && monotonic() < end {
@@ -402,9 +403,10 @@ impl Test<'_, '_> {
     }
 
     /// Samples without a jitter, for the datagrams carry no time.
-    fn samples(&self, now: MonoTime) -> Vec<UdpSample> {
+    fn samples(&self, now: MonoTime) -> Vec<Sample> {
         let mut samples = self.endpoint.sample(now);
-        samples.iter_mut().for_each(|sample| sample.counts.jitter_ns = None);
+        let counts = samples.iter_mut().filter_map(|sample| sample.datagrams.as_mut());
+        counts.for_each(|counts| counts.jitter_ns = None);
         samples
     }
 
@@ -416,7 +418,8 @@ impl Test<'_, '_> {
         (context, account): (&mut Context<'_>, &mut Account),
     ) {
         let client_addr = socket.local_address().map_or_else(String::new, |addr| addr.to_string());
-        account.connected((direction, 0), &client_addr, peer, socket.mtu_bytes());
+        account.route_mtu_bytes = socket.mtu_bytes();
+        account.connected(direction, 0, &client_addr, peer);
         let side = if direction == Direction::Up { Side::Sender } else { Side::Receiver };
         self.endpoint.add(socket, Place { direction, flow: 0, side, client_addr }, Token([0; 16]));
         let size = self.request.size_bytes;
@@ -440,7 +443,7 @@ impl Test<'_, '_> {
 /// The server's intervals, as samples of its end.
 fn note_intervals(
     (session, interval_ns): (&mut Session<'_>, u64),
-    received: &mut UdpCounts,
+    received: &mut DatagramCounts,
     (context, account): Told<'_, '_>,
 ) {
     for interval in session.intervals() {
@@ -450,13 +453,13 @@ fn note_intervals(
         received.datagrams = received.datagrams.saturating_add(came);
         received.next = received.next.saturating_add_signed(all);
         let t_ns = interval_ns * (account.remote_samples.len() as u64 + 1);
-        account.remote_interval(vec![sample(t_ns, *received)], context.watch);
+        let sample = sample(t_ns, *received, account);
+        account.remote_interval(vec![sample], context.watch);
     }
 }
 
-fn sample(t_ns: u64, counts: UdpCounts) -> UdpSample {
-    let direction = Direction::Up;
-    UdpSample { direction, flow: 0, t_ns, counts, cpu_ns: None, run_queue_wait_ns: None }
+fn sample(t_ns: u64, counts: DatagramCounts, account: &Account) -> Sample {
+    Sample::of(Direction::Up, 0, t_ns).with_datagrams(counts, account.size_bytes)
 }
 
 /// What the server's summary tells of its receiver.
@@ -485,7 +488,7 @@ fn receiver(own: &EndReport, received: u64, (summary, size_bytes): (&Summary, u3
 }
 
 /// What the server's summary tells of its transmitter.
-fn transmitter(own: &EndReport, told: &UdpSent, summary: &Summary) -> EndReport {
+fn transmitter(own: &EndReport, told: &DatagramsSent, summary: &Summary) -> EndReport {
     let size_bytes = own.end.received_datagrams.as_ref().map_or(0, |it| it.size_bytes);
     let bytes = told.datagrams * u64::from(size_bytes);
     let (count, measured) = (told.datagrams, told.measured);

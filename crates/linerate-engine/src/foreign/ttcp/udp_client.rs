@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{Direction, Event, Failure, Fault, Side, TcpDirections, UdpPlan};
-use linerate_proto::native::{Token, UdpRequest, UdpSample};
+use linerate_proto::native::{Token, UdpRequest};
 use linerate_proto::ttcp::{MARK_BYTES, marks_end_after, pattern};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
@@ -17,6 +17,7 @@ use crate::datagram::account::Account;
 use crate::datagram::client::Told;
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::datagram::layout::{Layout, Leaving, Read};
+use crate::flow::Sample;
 use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::sending::follow_senders;
 use crate::foreign::test::remote_end;
@@ -58,7 +59,8 @@ pub(crate) fn measure_udp(
         .map_err(|error| crate::failure::system(&error))?;
     let client_addr = socket.local_address().map_or_else(String::new, |addr| addr.to_string());
     let (direction, side) = (Direction::Up, Side::Sender);
-    account.connected((direction, 0), &client_addr, server, socket.mtu_bytes());
+    account.route_mtu_bytes = socket.mtu_bytes();
+    account.connected(direction, 0, &client_addr, server);
     let size = request.size_bytes;
     let line = format!("1 UDP stream to {server}, ttcp, datagrams of {size} bytes");
     (context.watch)(&Event::Connected(line));
@@ -100,7 +102,7 @@ fn follow(
     account: &mut Account,
 ) -> Result<(), Failure> {
     let mut rows = SentRows::default();
-    let mut each = |samples: Option<Vec<UdpSample>>, (context, account): Told<'_, '_>| {
+    let mut each = |samples: Option<Vec<Sample>>, (context, account): Told<'_, '_>| {
         let Some(samples) = samples else { return Ok(()) };
         let about = (request.size_bytes, request.omit_ns);
         let rows = rows.next(&samples, Direction::Up, about);

@@ -5,7 +5,7 @@
 //! reads is left out, and their number stands in the row of the whole test alone.
 
 use linerate_core::record::{FlowEnd, IntervalRow};
-use linerate_proto::native::FlowSample;
+use linerate_engine::flow::Sample;
 
 /// Above the rows of a sender.
 pub(super) const SENT: &str = "[ ID] Interval            Transfer    Bandwidth       Write/Err  \
@@ -34,7 +34,7 @@ impl Sender {
     }
 
     /// Of an interval of a server, after `before`.
-    pub(super) fn of_sample(sample: &FlowSample, before: Option<&FlowSample>) -> Self {
+    pub(super) fn of_sample(sample: &Sample, before: Option<&Sample>) -> Self {
         let before = before.and_then(|before| before.retransmits).unwrap_or(0);
         Self {
             retransmits: sample.retransmits.map(|all| all.saturating_sub(before)),

@@ -4,9 +4,9 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure};
+use linerate_core::record::{Direction, EndReport, Failure};
+use linerate_engine::flow::Sample;
 use linerate_engine::foreign::{Seen, Serving, iperf2};
-use linerate_proto::native::{EndReport, FlowSample};
 use linerate_sys::stop::Stop;
 
 use super::Asked;
@@ -65,7 +65,7 @@ struct Client<'a> {
     star: &'a str,
     /// Direction, own address, the client's.
     streams: Vec<(Direction, String, String)>,
-    before: Vec<FlowSample>,
+    before: Vec<Sample>,
     /// The head above the last row.
     headed: Option<&'static str>,
 }
@@ -103,10 +103,10 @@ impl Client<'_> {
         format!("{star}{}", self.number)
     }
 
-    fn interval(&mut self, samples: &[FlowSample]) {
+    fn interval(&mut self, samples: &[Sample]) {
         let mut rows = Vec::new();
         for sample in samples {
-            let same = |other: &&FlowSample| other.direction == sample.direction;
+            let same = |other: &&Sample| other.direction == sample.direction;
             let before = self.before.iter().find(same);
             let (t_ns, bytes) = before.map_or((0, 0), |before| (before.t_ns, before.bytes));
             let span = (t_ns as f64 / 1e9, sample.t_ns as f64 / 1e9);

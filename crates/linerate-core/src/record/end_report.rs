@@ -1,0 +1,66 @@
+//! What an end tells of its streams: counts while they run, and a report of each when it is over.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Direction, FlowEnd, SynOptions};
+
+/// One stream at one end after the test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndReport {
+    /// Which way its data went.
+    pub direction: Direction,
+    /// Stream number within its direction.
+    pub flow: u16,
+    /// What this end saw.
+    pub end: FlowEnd,
+    /// The SYN that opened the stream, as it reached the server.
+    pub syn: Option<SynOptions>,
+    /// The client's address as the server saw it.
+    pub client_addr: String,
+    /// Why the stream ended early.
+    pub failure: Option<String>,
+    /// Processor time that a hypervisor took from this end during the test, over the time that
+    /// its processors wanted to run; the same for all streams of an end.
+    #[serde(default)]
+    pub stolen_ratio: Option<f64>,
+}
+
+impl EndReport {
+    /// Of a stream that ended well, where nothing is known beside what the end saw.
+    pub const fn of(direction: Direction, flow: u16, end: FlowEnd) -> Self {
+        let client_addr = String::new();
+        Self { direction, flow, end, syn: None, client_addr, failure: None, stolen_ratio: None }
+    }
+}
+
+/// Datagrams of one stream at one end at one moment, counted from the start of the test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramCounts {
+    /// Datagrams sent, or different ones that arrived.
+    pub datagrams: u64,
+    /// The highest number sent or received, and 1.
+    pub next: u64,
+    /// Arrivals of a datagram that had arrived before.
+    pub duplicates: u64,
+    /// Arrivals below a number that had arrived before.
+    pub reordered: u64,
+    /// Datagrams that this host's own socket had no room for.
+    pub lost_here: u64,
+    /// Smoothed jitter.
+    pub jitter_ns: Option<u64>,
+}
+
+/// What a sender has sent in all, told once it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramsSent {
+    /// Which way its data went.
+    pub direction: Direction,
+    /// Stream number within its direction.
+    pub flow: u16,
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Those after the omitted span.
+    pub measured: u64,
+    /// Time that the sending of those took.
+    pub span_ns: u64,
+}

@@ -1,0 +1,536 @@
+//! What an end gathers during a test: streams, samples of both ends, and the final reports; and the
+//! rows of intervals. Those of datagrams close: sent is received and lost and in flight.
+
+use std::net::SocketAddr;
+
+use linerate_core::record::{
+    DatagramRow, Direction, End, EndReport, Event, Failure, Fault, FlowEnd, IntervalRow,
+    SearchNews, Side, Trial, Verified,
+};
+use linerate_core::time::MonoTime;
+
+use super::Sample;
+use crate::datagram::search_account::SearchAccount;
+use crate::path::witness::Witness;
+
+/// An open stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) direction: Direction,
+    pub(crate) flow: u16,
+    pub(crate) client_addr: String,
+    pub(crate) server_addr: String,
+}
+
+/// Everything that was seen of a test.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    pub(crate) ends: Vec<End>,
+    pub(crate) server_host_id: Option<String>,
+    pub(crate) begin: MonoTime,
+    pub(crate) connections: Vec<Connection>,
+    /// The flow against the test's direction; its reports are among the others.
+    pub(crate) background: Option<Connection>,
+    /// Samples of the client's end, one list an interval.
+    pub(crate) local_samples: Vec<Vec<Sample>>,
+    /// Samples of the server's end, one list an interval.
+    pub(crate) remote_samples: Vec<Vec<Sample>>,
+    /// The client's final reports.
+    pub(crate) local: Vec<EndReport>,
+    /// The server's final reports; empty when it went away.
+    pub(crate) remote: Vec<EndReport>,
+    /// Spans shorter than this make no row after another: the rest behind the last whole interval.
+    pub(crate) row_ns_min: u64,
+    /// End of the span that does not count.
+    pub(crate) omit_ns: u64,
+    /// How long the senders were planned to send, where what begins later is the wait for the last
+    /// datagrams.
+    pub(crate) planned_ns: Option<u64>,
+    /// Intervals whose rows have been told.
+    pub(crate) intervals_told: usize,
+    /// The server tells nothing of its side: what the client's end knows is the result.
+    pub(crate) one_sided: bool,
+    /// What each stream of such a test begins with before its payload, where that counts.
+    pub(crate) head_bytes: u64,
+    /// Payload of each datagram; 0 over TCP.
+    pub(crate) size_bytes: u32,
+    /// Largest packet of this end's route, where the kernel told.
+    pub(crate) route_mtu_bytes: Option<u32>,
+    /// Rounds that chose how data is moved.
+    pub(crate) trials: Vec<Trial>,
+    /// What both ends told of a search; none in other tests.
+    pub(crate) search: Option<SearchAccount>,
+    /// Watches the emulated paths on the way.
+    pub(crate) witness: Option<Witness>,
+}
+
+type Watch<'a> = &'a mut dyn FnMut(&Event);
+
+/// What both ends told of a stream at the end of an interval.
+#[derive(Clone, Copy, Default)]
+struct Moment<'a> {
+    receiver: Option<&'a Sample>,
+    sender: Option<&'a Sample>,
+}
+
+/// What both ends knew of a stream of datagrams at the end of an interval, counted from the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) t_ns: u64,
+    pub(crate) bytes: u64,
+    /// By the sender's word, or by the numbers of arrivals where these are ahead of it: each end
+    /// looks at its own time.
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    /// Numbers passed over.
+    pub(crate) lost: u64,
+    pub(crate) lost_here: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) reordered: u64,
+    pub(crate) jitter_ns: Option<u64>,
+}
+
+impl Known {
+    /// None over TCP, and where no receiver tells.
+    fn of(moment: Moment<'_>) -> Option<Self> {
+        let received = moment.receiver?;
+        let counts = received.datagrams?;
+        let told = moment.sender.map_or(0, |sample| sample.counts().datagrams);
+        Some(Self {
+            t_ns: received.t_ns,
+            bytes: received.bytes,
+            sent: told.max(counts.next),
+            received: counts.datagrams,
+            lost: counts.next.saturating_sub(counts.datagrams),
+            lost_here: counts.lost_here,
+            duplicates: counts.duplicates,
+            reordered: counts.reordered,
+            jitter_ns: counts.jitter_ns,
+        })
+    }
+
+    /// Sent, and neither arrived nor passed over.
+    pub(crate) const fn in_flight(&self) -> u64 {
+        self.sent.saturating_sub(self.received + self.lost)
+    }
+
+    fn since(&self, before: &Self) -> DatagramRow {
+        DatagramRow {
+            sent: self.sent.saturating_sub(before.sent),
+            received: self.received.saturating_sub(before.received),
+            lost: self.lost.cast_signed() - before.lost.cast_signed(),
+            lost_here: self.lost_here.saturating_sub(before.lost_here),
+            duplicates: self.duplicates.saturating_sub(before.duplicates),
+            reordered: self.reordered.saturating_sub(before.reordered),
+            in_flight: self.in_flight(),
+            jitter_ns: self.jitter_ns,
+        }
+    }
+}
+
+impl Account {
+    /// Notes an open stream.
+    pub(crate) fn connected(
+        &mut self,
+        direction: Direction,
+        flow: u16,
+        client_addr: &str,
+        server: SocketAddr,
+    ) {
+        let (client_addr, server_addr) = (client_addr.to_owned(), server.to_string());
+        self.connections.push(Connection { direction, flow, client_addr, server_addr });
+    }
+
+    /// Notes the connected flow in the background.
+    pub(crate) fn connected_background(
+        &mut self,
+        direction: Direction,
+        client_addr: &str,
+        server: SocketAddr,
+    ) {
+        let (client_addr, server_addr) = (client_addr.to_owned(), server.to_string());
+        self.background = Some(Connection { direction, flow: 0, client_addr, server_addr });
+    }
+
+    /// Whether anything was measured.
+    pub(crate) fn has_samples(&self) -> bool {
+        let moved = |samples: &Vec<Vec<Sample>>| {
+            samples.last().is_some_and(|last| last.iter().any(|sample| sample.bytes > 0))
+        };
+        moved(&self.local_samples) || moved(&self.remote_samples)
+    }
+
+    /// Takes the client's samples of an interval.
+    pub(crate) fn local_interval(&mut self, samples: Vec<Sample>, watch: Watch<'_>) {
+        self.local_samples.push(samples);
+        self.tell(watch);
+    }
+
+    /// Takes the server's samples of an interval.
+    pub(crate) fn remote_interval(&mut self, samples: Vec<Sample>, watch: Watch<'_>) {
+        self.remote_samples.push(samples);
+        self.tell(watch);
+    }
+
+    /// Takes what an end has to add to a search.
+    pub(crate) fn search_news(&mut self, news: Option<SearchNews>, watch: Watch<'_>) {
+        if let (Some(search), Some(news)) = (&mut self.search, news) {
+            search.take(&news, watch);
+        }
+    }
+
+    /// Tells the rows of every interval that both ends have sampled. A row needs the receiver's
+    /// count and the sender's of the same interval, whichever comes last.
+    fn tell(&mut self, watch: Watch<'_>) {
+        let known = self.local_samples.len();
+        let known = if self.one_sided { known } else { known.min(self.remote_samples.len()) };
+        for at in self.intervals_told..known {
+            for direction in [Direction::Up, Direction::Down] {
+                let rows = self.rows(direction, at);
+                rows.into_iter().for_each(|row| watch(&Event::Interval(row)));
+            }
+        }
+        self.intervals_told = self.intervals_told.max(known);
+    }
+
+    /// The samples of the sending end in a direction, and of the one whose count is told: that of
+    /// a receiver that tells nothing is the sender's.
+    pub(super) fn samples(&self, direction: Direction) -> (&[Vec<Sample>], &[Vec<Sample>]) {
+        match client_side(direction) {
+            Side::Sender if self.one_sided => (&self.local_samples, &self.local_samples),
+            Side::Sender => (&self.local_samples, &self.remote_samples),
+            Side::Receiver => (&self.remote_samples, &self.local_samples),
+        }
+    }
+
+    /// What was known of a stream of datagrams at the end of each interval that both ends have
+    /// sampled.
+    pub(super) fn known(&self, direction: Direction, flow: u16) -> Vec<Known> {
+        let stream = Sample::of(direction, flow, 0);
+        let intervals = self.local_samples.len().min(self.remote_samples.len());
+        let moments = (0..intervals).map(|at| self.moment(&stream, Some(at)));
+        moments.filter_map(Known::of).collect()
+    }
+
+    /// What was told of a stream at the end of interval `at`.
+    fn moment(&self, stream: &Sample, at: Option<usize>) -> Moment<'_> {
+        let (sent, received) = self.samples(stream.direction);
+        let of = |samples| same_stream(samples, at?, stream);
+        Moment { receiver: of(received), sender: of(sent) }
+    }
+
+    /// The rows of interval `at` of `direction`: every stream, when there are several, and their
+    /// sum.
+    fn rows(&self, direction: Direction, at: usize) -> Vec<IntervalRow> {
+        let (_, received) = self.samples(direction);
+        let of_way = received[at].iter().filter(|sample| sample.direction == direction);
+        let moments =
+            of_way.map(|it| (self.moment(it, Some(at)), self.moment(it, at.checked_sub(1))));
+        let mut rows: Vec<IntervalRow> =
+            moments.filter_map(|(now, before)| self.row(now, before)).collect();
+        if let [only] = rows.as_mut_slice() {
+            only.flow = None;
+        } else if let Some(total) = total(&rows) {
+            rows.push(total);
+        }
+        rows
+    }
+
+    fn row(&self, now: Moment<'_>, before: Moment<'_>) -> Option<IntervalRow> {
+        let (sample, sender) = (now.receiver?, now.sender);
+        let (start_ns, bytes) = before.receiver.map_or((0, 0), |it| (it.t_ns, it.bytes));
+        let span_ns = sample.t_ns.saturating_sub(start_ns);
+        // A test that ends before its first interval does is a row, too.
+        let short = before.receiver.is_some() && span_ns < self.row_ns_min;
+        if short || self.planned_ns.is_some_and(|planned| start_ns >= planned) {
+            return None;
+        }
+        let bytes = sample.bytes.saturating_sub(bytes);
+        let retransmits = sender.and_then(|sender| {
+            let before = before.sender.and_then(|before| before.retransmits).unwrap_or(0);
+            Some(sender.retransmits?.saturating_sub(before))
+        });
+        let datagrams =
+            Known::of(now).map(|known| known.since(&Known::of(before).unwrap_or_default()));
+        Some(IntervalRow {
+            start_ns,
+            end_ns: sample.t_ns,
+            direction: sample.direction,
+            flow: Some(sample.flow),
+            bytes,
+            goodput_bps: rate_bps(bytes, span_ns),
+            retransmits,
+            cwnd_bytes: sender.and_then(|sender| sender.cwnd_bytes),
+            rtt_ns: sender.and_then(|sender| sender.rtt_ns),
+            rtt_var_ns: sender.and_then(|sender| sender.rtt_var_ns),
+            send_window_bytes: sender.and_then(|sender| sender.send_window_bytes),
+            pmtu_bytes: sender.and_then(|sender| sender.pmtu_bytes),
+            omitted: start_ns < self.omit_ns,
+            datagrams,
+        })
+    }
+
+    /// The first stream that did not end well.
+    pub(crate) fn stream_failure(&self) -> Option<Failure> {
+        let ends = [("this end", &self.local), ("the server's end", &self.remote)];
+        let attempt = if self.size_bytes > 0 { "move datagrams on" } else { "move data on" };
+        ends.into_iter().find_map(|(whose, reports)| {
+            let report = reports.iter().find(|report| report.failure.is_some())?;
+            let object = format!("stream {} at {whose}", report.flow);
+            let reason = report.failure.clone().unwrap_or_default();
+            Some(Failure::new(Fault::Unreachable, attempt, object, reason))
+        })
+    }
+
+    /// The first stream whose contents were not those that were sent.
+    pub(crate) fn wrong_contents(&self) -> Option<Failure> {
+        let ends = [("this end", &self.local), ("the server", &self.remote)];
+        ends.into_iter().find_map(|(whose, reports)| {
+            let wrong = |end: &FlowEnd| end.verified.filter(|found| found.wrong_bytes > 0);
+            let (report, found) =
+                reports.iter().find_map(|report| Some((report, wrong(&report.end)?)))?;
+            let Verified { bytes, wrong_bytes, first_wrong_offset } = found;
+            let object = format!("contents of stream {} at {whose}", report.flow);
+            let place = first_wrong_offset.unwrap_or_default();
+            let reason = format!(
+                "{wrong_bytes} of {bytes} bytes are not what was sent, the first at offset {place}"
+            );
+            let advice = "something on the way changes data and mends its checksums: a proxy, a \
+                          middlebox, or memory that fails";
+            Some(Failure::new(Fault::Corrupted, "check", object, reason).advise(advice))
+        })
+    }
+
+    /// The failure of a direction in which datagrams were sent and none is known to have arrived,
+    /// by the word of an end that looked; a test that was stopped at once sent none.
+    pub(crate) fn nothing_received(&self) -> Option<Failure> {
+        [Direction::Up, Direction::Down].into_iter().find_map(|way| {
+            let reports = || {
+                let both = self.local.iter().chain(&self.remote);
+                both.filter(move |report| report.direction == way).map(|report| &report.end)
+            };
+            let sent = reports().filter_map(|end| end.sent_datagrams.as_ref());
+            let sent: u64 = sent.map(|it| it.count).sum();
+            let received = reports().filter_map(|end| end.received_datagrams.as_ref());
+            let received = received.map(|it| it.all.received).reduce(u64::saturating_add)?;
+            (sent > 0 && received == 0).then(|| {
+                let object = match way {
+                    Direction::Up => "the datagrams of this host",
+                    Direction::Down => "the datagrams of the server",
+                };
+                let reason = format!("none of {sent} arrived");
+                Failure::new(Fault::Unreachable, "receive", object, reason).advise(
+                    "look for a firewall, a smaller MTU (-l), or too small a receive buffer",
+                )
+            })
+        })
+    }
+}
+
+/// The side that the client has in a direction.
+pub(crate) const fn client_side(direction: Direction) -> Side {
+    match direction {
+        Direction::Up => Side::Sender,
+        Direction::Down => Side::Receiver,
+    }
+}
+
+/// Bits per second of `bytes` over `span_ns`; 0 over no time.
+pub(crate) fn rate_bps(bytes: u64, span_ns: u64) -> f64 {
+    if span_ns == 0 { 0.0 } else { bytes as f64 * 8e9 / span_ns as f64 }
+}
+
+fn same_stream<'a>(all: &'a [Vec<Sample>], at: usize, stream: &Sample) -> Option<&'a Sample> {
+    all.get(at)?.iter().find(|sample| sample.is_of(stream))
+}
+
+fn total(rows: &[IntervalRow]) -> Option<IntervalRow> {
+    let first = rows.first()?;
+    let sum = |pick: fn(&IntervalRow) -> Option<u64>| rows.iter().map(pick).sum::<Option<u64>>();
+    let datagrams = rows.iter().filter_map(|row| row.datagrams);
+    let datagrams = datagrams.reduce(|one, other| DatagramRow {
+        sent: one.sent + other.sent,
+        received: one.received + other.received,
+        lost: one.lost + other.lost,
+        lost_here: one.lost_here + other.lost_here,
+        duplicates: one.duplicates + other.duplicates,
+        reordered: one.reordered + other.reordered,
+        in_flight: one.in_flight + other.in_flight,
+        // A jitter is no sum; the most uneven stream tells of the queue.
+        jitter_ns: one.jitter_ns.max(other.jitter_ns),
+    });
+    Some(IntervalRow {
+        flow: None,
+        bytes: rows.iter().map(|row| row.bytes).sum(),
+        goodput_bps: rows.iter().map(|row| row.goodput_bps).sum(),
+        retransmits: sum(|row| row.retransmits),
+        cwnd_bytes: sum(|row| row.cwnd_bytes),
+        // A round-trip time is no sum; the slowest stream tells of the queue.
+        rtt_ns: rows.iter().filter_map(|row| row.rtt_ns).max(),
+        rtt_var_ns: None,
+        send_window_bytes: sum(|row| row.send_window_bytes),
+        datagrams,
+        ..first.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::DatagramCounts;
+
+    use super::*;
+
+    fn sample(flow: u16, t_ns: u64, bytes: u64) -> Sample {
+        let (retransmits, rtt_ns) = (Some(bytes / 1000), Some(u64::from(flow) + 1));
+        Sample { bytes, retransmits, rtt_ns, ..Sample::of(Direction::Up, flow, t_ns) }
+    }
+
+    #[test]
+    fn rows_are_differences_of_the_receivers_counts_and_add_up() {
+        let mut account = Account::default();
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push(row.clone());
+            }
+        };
+        let second = 1_000_000_000;
+        account.local_samples = vec![
+            vec![sample(0, second, 1000), sample(1, second, 5000)],
+            vec![sample(0, 2 * second, 4000), sample(1, 2 * second, 5000)],
+        ];
+        account.remote_interval(vec![sample(0, second, 1000), sample(1, second, 2000)], &mut watch);
+        account.remote_interval(
+            vec![sample(0, 2 * second, 4000), sample(1, 2 * second, 2000)],
+            &mut watch,
+        );
+        let bytes: Vec<(Option<u16>, u64)> = rows.iter().map(|row| (row.flow, row.bytes)).collect();
+        let expected = [
+            (Some(0), 1000),
+            (Some(1), 2000),
+            (None, 3000),
+            (Some(0), 3000),
+            (Some(1), 0),
+            (None, 3000),
+        ];
+        assert_eq!(bytes, expected);
+        // 3000 bytes in a second are 24 kbit/s.
+        assert!((rows[2].goodput_bps - 24_000.0).abs() < 1e-9);
+        assert_eq!(rows[2].rtt_ns, Some(2), "the slower stream's");
+    }
+
+    #[test]
+    fn retransmits_of_the_rows_add_up_to_the_senders_count() {
+        // The sender has retransmitted 3, 5 and, with the rest after the last interval, 6 times.
+        let mut account = Account::default();
+        let mut counts = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                counts.push(row.retransmits);
+            }
+        };
+        let second = 1_000_000_000;
+        account.local_interval(vec![sample(0, second, 3000)], &mut watch);
+        account.remote_interval(vec![sample(0, second, 3000)], &mut watch);
+        account.remote_interval(vec![sample(0, 2 * second, 5000)], &mut watch);
+        account.local_interval(vec![sample(0, 2 * second, 5000)], &mut watch);
+        account.remote_interval(vec![sample(0, 5 * second / 2, 6000)], &mut watch);
+        account.local_interval(vec![sample(0, 5 * second / 2, 6000)], &mut watch);
+        assert_eq!(counts, [Some(3), Some(2), Some(1)]);
+    }
+
+    #[test]
+    fn the_rest_after_the_last_interval_makes_no_row() {
+        let mut account = Account { row_ns_min: 250_000_000, ..Account::default() };
+        let mut count = 0;
+        let mut watch = |_: &Event| count += 1;
+        account.local_samples =
+            vec![vec![sample(0, 1_000_000_000, 10)], vec![sample(0, 1_000_400_000, 12)]];
+        account.remote_interval(vec![sample(0, 1_000_000_000, 10)], &mut watch);
+        account.remote_interval(vec![sample(0, 1_000_400_000, 12)], &mut watch);
+        assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn a_test_shorter_than_its_interval_is_a_row() {
+        // An interval of a day stands for none, and a quarter of it is the shortest rest.
+        let mut account = Account { row_ns_min: 21_600_000_000_000, ..Account::default() };
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.start_ns, row.end_ns, row.bytes));
+            }
+        };
+        account.local_samples = vec![vec![sample(0, 50_000_000, 10)]];
+        account.remote_interval(vec![sample(0, 50_000_000, 10)], &mut watch);
+        assert_eq!(rows, [(0, 50_000_000, 10)]);
+    }
+
+    fn datagrams(t_s: u64, datagrams: u64, next: u64) -> Sample {
+        let counts = DatagramCounts { datagrams, next, ..DatagramCounts::default() };
+        Sample::of(Direction::Up, 0, t_s * 1_000_000_000).with_datagrams(counts, 1000)
+    }
+
+    /// The rows of a stream of 1000-byte datagrams whose ends told these counts.
+    fn rows(sent: &[Sample], received: &[Sample]) -> Vec<IntervalRow> {
+        let mut account = Account::default();
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push(row.clone());
+            }
+        };
+        for (sent, received) in sent.iter().zip(received) {
+            account.local_interval(vec![sent.clone()], &mut watch);
+            account.remote_interval(vec![received.clone()], &mut watch);
+        }
+        rows
+    }
+
+    #[test]
+    fn nothing_received_of_what_was_sent_is_a_failure_and_silence_is_not() {
+        use linerate_core::record::{DatagramTally, ReceivedDatagrams, SentDatagrams};
+        let report = |end| EndReport::of(Direction::Down, 0, end);
+        let sent = |count| FlowEnd {
+            sent_datagrams: Some(SentDatagrams { count, ..SentDatagrams::default() }),
+            ..FlowEnd::default()
+        };
+        let received = |received| {
+            let all = DatagramTally { received, ..DatagramTally::default() };
+            let received_datagrams = Some(ReceivedDatagrams { all, ..Default::default() });
+            FlowEnd { received_datagrams, ..FlowEnd::default() }
+        };
+        let of = |ends: Vec<FlowEnd>| {
+            let local = ends.into_iter().map(report).collect();
+            Account { local, ..Account::default() }.nothing_received()
+        };
+        let failure = of(vec![sent(7), received(0)]).expect("none of 7");
+        assert!(failure.to_string().contains("none of 7 arrived"), "{failure}");
+        assert_eq!(of(vec![sent(7), received(1)]), None);
+        assert_eq!(of(vec![sent(7), received(0), received(1)]), None, "one of two streams");
+        assert_eq!(of(vec![sent(0), received(0)]), None, "nothing was sent");
+        assert_eq!(of(vec![sent(7)]), None, "a receiver that tells nothing");
+    }
+
+    #[test]
+    fn up_to_any_interval_sent_is_received_and_lost_and_in_flight() {
+        // 100 sent, 90 came up to number 95; 200 sent, 3 of the 5 passed over came late; at the
+        // end the receiver looks later than the sender.
+        let sent = [datagrams(1, 100, 100), datagrams(2, 200, 200), datagrams(3, 290, 290)];
+        let received = [datagrams(1, 90, 95), datagrams(2, 197, 199), datagrams(3, 298, 300)];
+        let rows = rows(&sent, &received);
+        let mut sums = (0, 0, 0);
+        for row in &rows {
+            let it = row.datagrams.expect("a UDP row");
+            sums = (sums.0 + it.sent, sums.1 + it.received, sums.2 + it.lost);
+            let closed = sums.1.cast_signed() + sums.2 + it.in_flight.cast_signed();
+            assert_eq!(sums.0.cast_signed(), closed, "{it:?}");
+        }
+        let lost: Vec<i64> = rows.iter().filter_map(|row| Some(row.datagrams?.lost)).collect();
+        assert_eq!(lost, [5, -3, 0]);
+        let flying = rows.iter().filter_map(|row| Some(row.datagrams?.in_flight));
+        assert_eq!(flying.collect::<Vec<u64>>(), [5, 1, 0]);
+        // 90 datagrams of 1000 bytes in a second are 720 kbit/s.
+        assert!((rows[0].goodput_bps - 720_000.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,79 @@
+//! What bounds a UDP test: the packets that its datagrams make, and its pace.
+
+use linerate_core::record::{
+    Ceiling, CeilingInput, Direction, Family, Flow, Record, Rung, Side, UdpPlan,
+};
+use linerate_core::theory::framing::{Segment, Transport};
+
+use super::{Packet, bound};
+use crate::datagram::search_account;
+use crate::flow::account::{Account, client_side};
+
+/// The ceilings of a UDP test.
+pub(crate) fn of_datagrams(record: &mut Record, plan: &UdpPlan, account: &Account) {
+    let ways = [Direction::Up, Direction::Down].into_iter();
+    let mut ceilings = ways.filter_map(|direction| ceiling(record, plan, account, direction));
+    let (first, second) = (ceilings.next(), ceilings.next());
+    (record.ceiling, record.ceiling_reverse) = (first, second);
+}
+
+/// The ceiling of one direction, with the share that was reached; none when it has no stream.
+fn ceiling(
+    record: &Record,
+    plan: &UdpPlan,
+    account: &Account,
+    direction: Direction,
+) -> Option<Ceiling> {
+    let flow = record.flows.iter().find(|flow| flow.direction == direction)?;
+    let streams = record.flows.iter().filter(|flow| flow.direction == direction).count();
+    let packet = packet(flow, account, direction);
+    let ceiling = bound(record, direction, packet, rungs(plan, streams));
+    Some(if plan.search.is_some() { search_account::ceiling(record, ceiling) } else { ceiling })
+}
+
+/// The packet that a datagram makes, or why it makes none that is alike for all.
+pub(in crate::flow) fn packet(
+    flow: &Flow,
+    account: &Account,
+    direction: Direction,
+) -> Result<Packet, String> {
+    let family = if flow.server_addr.starts_with('[') { Family::V6 } else { Family::V4 };
+    let segment = Segment { family, transport: Transport::Udp };
+    let bytes = account.size_bytes.saturating_add(segment.header_bytes());
+    let route = match client_side(direction) {
+        Side::Sender => account.route_mtu_bytes,
+        Side::Receiver => None,
+    };
+    let sender = match direction {
+        Direction::Up => account.ends.first(),
+        Direction::Down => account.ends.get(1),
+    };
+    let interface = sender.and_then(|end| end.interface.as_ref()?.mtu_bytes);
+    match route.or(interface).filter(|mtu| bytes > *mtu) {
+        Some(mtu) => {
+            Err(format!("what fragments take: packets of {bytes} bytes over a route of {mtu}"))
+        }
+        None => Ok(Packet {
+            segment,
+            bytes,
+            route_mtu_bytes: route,
+            source: "the datagrams and their headers",
+            headers: "IP and UDP".to_owned(),
+        }),
+    }
+}
+
+/// A pace is the one bound that the test itself sets.
+fn rungs(plan: &UdpPlan, streams: usize) -> Vec<Rung> {
+    let pace = plan.pace.map(|pace| Rung {
+        kind: "application".to_owned(),
+        value: Some(pace.bits_per_sec() as f64 * streams as f64),
+        inputs: vec![
+            CeilingInput::of("pace_bps", pace.bits_per_sec() as f64, "asked by -b, of each stream"),
+            CeilingInput::of("streams", streams as f64, "of this direction"),
+        ],
+        unknown: Vec::new(),
+        source: "each stream is paced in payload bits".to_owned(),
+    });
+    pace.into_iter().collect()
+}

@@ -1,0 +1,261 @@
+//! From what was gathered to the record: ends, flows, series, ceilings and caveats.
+
+use linerate_core::record::{
+    DatagramTally, Direction, End, EndReport, Flow, FlowEnd, MetricId, Plan, ReceivedDatagrams,
+    Record, SentDatagrams, Series, Side, Stat, Summary,
+};
+
+use super::Sample;
+use super::account::{Account, Connection, Known, client_side, rate_bps};
+use super::caveats::caveats;
+use super::ceiling::{self, Sight, see};
+use super::summary::{direction_summary, goodput};
+
+/// Fills `record`, whose plan is that of the test, with everything that `account` knows.
+pub(crate) fn fold(record: &mut Record, account: &Account) {
+    record.ends = ends(account);
+    record.flows = account.connections.iter().map(|place| flow(place, account)).collect();
+    for direction in [Direction::Up, Direction::Down] {
+        let flows: Vec<&Flow> =
+            record.flows.iter().filter(|flow| flow.direction == direction).collect();
+        let summary = direction_summary(&flows, direction, account.one_sided);
+        record.summary.extend(summary);
+    }
+    if let Some(place) = &account.background {
+        let background = flow(place, account);
+        let rate = goodput(&background, false);
+        let row = rate.map(|rate| Summary::of(MetricId::Background, Stat::Value, rate));
+        record.summary.extend(row.map(|row| row.in_direction(place.direction)));
+        record.background = Some(background);
+    }
+    if let Some(search) = &account.search {
+        search.fold(record);
+    }
+    record.trials.clone_from(&account.trials);
+    record.series = account.connections.iter().flat_map(|place| series(place, account)).collect();
+    match &record.plan {
+        Plan::Udp(plan) => ceiling::of_datagrams(record, &plan.clone(), account),
+        _ => see(record, Sight::Plans),
+    }
+    record.caveats = caveats(record, account);
+}
+
+/// Both ends, each with the processor time that was taken from it.
+fn ends(account: &Account) -> Vec<End> {
+    let mut ends = account.ends.clone();
+    for (end, reports) in ends.iter_mut().zip([&account.local, &account.remote]) {
+        end.stolen_ratio = reports.iter().find_map(|report| report.stolen_ratio);
+    }
+    ends
+}
+
+/// One stream with what both ends saw of it.
+fn flow(place: &Connection, account: &Account) -> Flow {
+    let of = |reports: &[EndReport]| {
+        let same =
+            |report: &&EndReport| report.direction == place.direction && report.flow == place.flow;
+        reports.iter().find(same).cloned()
+    };
+    let (local, remote) = (of(&account.local), of(&account.remote));
+    let syn = remote.as_ref().and_then(|report| report.syn);
+    let local = local.map(|report| report.end);
+    // A server that went away has left its samples.
+    let remote = remote.map(|report| report.end).or_else(|| last_sample(place, account));
+    let (sender, receiver) = match client_side(place.direction) {
+        Side::Sender => (local, remote),
+        Side::Receiver => (remote, local),
+    };
+    Flow {
+        flow: place.flow,
+        direction: place.direction,
+        client_addr: place.client_addr.clone(),
+        server_addr: place.server_addr.clone(),
+        sender,
+        receiver,
+        syn,
+    }
+}
+
+/// What the last sample of the server tells of a stream.
+fn last_sample(place: &Connection, account: &Account) -> Option<FlowEnd> {
+    let stream = Sample::of(place.direction, place.flow, 0);
+    let sample = account.remote_samples.last()?.iter().find(|sample| sample.is_of(&stream))?;
+    let end = FlowEnd {
+        bytes: sample.bytes,
+        bytes_measured: sample.bytes,
+        span_ns: sample.t_ns,
+        window_advertised_bytes_max: sample.receive_window_bytes,
+        window_offered_bytes_max: sample.send_window_bytes,
+        ..FlowEnd::default()
+    };
+    let Some(counts) = sample.datagrams else { return Some(end) };
+    let size_bytes = account.size_bytes;
+    if client_side(place.direction) == Side::Receiver {
+        let (count, measured) = (counts.datagrams, counts.datagrams);
+        let sent = SentDatagrams { size_bytes, count, measured, ..SentDatagrams::default() };
+        return Some(FlowEnd { sent_datagrams: Some(sent), ..end });
+    }
+    let tally = DatagramTally {
+        sent: None,
+        received: counts.datagrams,
+        lost: counts.next.saturating_sub(counts.datagrams),
+        lost_here: counts.lost_here,
+        duplicates: counts.duplicates,
+        reordered: counts.reordered,
+        too_old: 0,
+    };
+    let (all, measured) = (tally, tally);
+    let received = ReceivedDatagrams { size_bytes, all, measured, ..ReceivedDatagrams::default() };
+    Some(FlowEnd { received_datagrams: Some(received), ..end })
+}
+
+/// Values over time of a stream, from the end that knows them best.
+fn series(place: &Connection, account: &Account) -> Vec<Series> {
+    match account.size_bytes {
+        0 => tcp_series(place, account),
+        _ => datagram_series(place, account),
+    }
+}
+
+/// Values over time at one end of a stream.
+fn values_of(
+    place: &Connection,
+    (metric, side): (MetricId, Side),
+    t_ns: impl Iterator<Item = u64>,
+    values: Vec<Option<f64>>,
+) -> Series {
+    Series {
+        metric,
+        direction: Some(place.direction),
+        flow: Some(place.flow),
+        side: Some(side),
+        payload_bytes: None,
+        t_ns: t_ns.collect(),
+        values,
+    }
+}
+
+fn tcp_series(place: &Connection, account: &Account) -> Vec<Series> {
+    let (sent, received) = account.samples(place.direction);
+    let (sent, received) = (samples_of(place, sent), samples_of(place, received));
+    let build = |metric, side, samples: &[&Sample], values| {
+        values_of(place, (metric, side), samples.iter().map(|sample| sample.t_ns), values)
+    };
+    // What the sender's kernel saw acknowledged stands in for a count that nobody tells.
+    let untold = account.one_sided && client_side(place.direction) == Side::Sender;
+    let counted = if untold { Side::Sender } else { Side::Receiver };
+    let bytes = received.iter().map(|sample| (sample.t_ns, sample.bytes));
+    let rates = interval_rates(bytes, account.row_ns_min);
+    let mut all = vec![build(MetricId::Goodput, counted, &received, rates)];
+    let received = if untold { Vec::new() } else { received };
+    type Pick = fn(&Sample) -> Option<u64>;
+    let picks: [(MetricId, Side, Pick); 6] = [
+        (MetricId::ReceiveWindow, Side::Receiver, |sample| sample.receive_window_bytes),
+        (MetricId::Cwnd, Side::Sender, |sample| sample.cwnd_bytes),
+        (MetricId::TcpRtt, Side::Sender, |sample| sample.rtt_ns),
+        (MetricId::Retransmits, Side::Sender, |sample| sample.retransmits),
+        (MetricId::SendWindow, Side::Sender, |sample| sample.send_window_bytes),
+        (MetricId::DeliveryRate, Side::Sender, |sample| sample.delivery_rate_bps),
+    ];
+    let shares: [(MetricId, Side, Pick); 4] = [
+        (MetricId::CpuShareSender, Side::Sender, |sample| sample.cpu_ns),
+        (MetricId::CpuShareReceiver, Side::Receiver, |sample| sample.cpu_ns),
+        (MetricId::RunQueueWait, Side::Sender, |sample| sample.run_queue_wait_ns),
+        (MetricId::RunQueueWait, Side::Receiver, |sample| sample.run_queue_wait_ns),
+    ];
+    let levels = picks.map(|(metric, side, pick)| (metric, side, pick, false));
+    let shares = shares.map(|(metric, side, pick)| (metric, side, pick, true));
+    for (metric, side, pick, share) in levels.into_iter().chain(shares) {
+        let samples = if side == Side::Sender { &sent } else { &received };
+        let values: Vec<_> = if share {
+            interval_shares(samples, pick)
+        } else {
+            samples.iter().map(|sample| pick(sample).map(|value| value as f64)).collect()
+        };
+        if values.iter().any(Option::is_some) {
+            all.push(build(metric, side, samples, values));
+        }
+    }
+    all
+}
+
+fn datagram_series(place: &Connection, account: &Account) -> Vec<Series> {
+    let known = account.known(place.direction, place.flow);
+    let build = |metric, values| {
+        values_of(place, (metric, Side::Receiver), known.iter().map(|known| known.t_ns), values)
+    };
+    let bytes = known.iter().map(|known| (known.t_ns, known.bytes));
+    let rates = interval_rates(bytes, account.row_ns_min);
+    type Pick = fn(&Known) -> Option<u64>;
+    let counts: [(MetricId, Pick); 6] = [
+        (MetricId::DatagramsSent, |known| Some(known.sent)),
+        (MetricId::DatagramsReceived, |known| Some(known.received)),
+        (MetricId::DatagramsLost, |known| Some(known.lost)),
+        (MetricId::DatagramsLostHere, |known| Some(known.lost_here)),
+        (MetricId::DatagramsInFlight, |known| Some(known.in_flight())),
+        (MetricId::JitterRfc3550, |known| known.jitter_ns),
+    ];
+    let counts = counts.into_iter().map(|(metric, pick)| {
+        build(metric, known.iter().map(|known| pick(known).map(|value| value as f64)).collect())
+    });
+    [build(MetricId::Goodput, rates)].into_iter().chain(counts).collect()
+}
+
+fn samples_of<'a>(place: &Connection, samples: &'a [Vec<Sample>]) -> Vec<&'a Sample> {
+    let same = |sample: &&Sample| sample.direction == place.direction && sample.flow == place.flow;
+    samples.iter().flat_map(|interval| interval.iter().filter(same)).collect()
+}
+
+/// What a counter of nanoseconds grew by in each interval, over the interval; absent where the
+/// counter is.
+fn interval_shares(samples: &[&Sample], pick: fn(&Sample) -> Option<u64>) -> Vec<Option<f64>> {
+    let mut before = (0, Some(0));
+    samples
+        .iter()
+        .map(|sample| {
+            let now = (sample.t_ns, pick(sample));
+            let (t_ns, spent) = std::mem::replace(&mut before, now);
+            let span = sample.t_ns.checked_sub(t_ns).filter(|span| *span > 0)?;
+            Some(now.1?.saturating_sub(spent?) as f64 / span as f64)
+        })
+        .collect()
+}
+
+/// The rate of each interval from the times and bytes at their ends; absent in the rest after the
+/// last whole one, which is too short to stand beside the others.
+fn interval_rates(points: impl Iterator<Item = (u64, u64)>, span_ns_min: u64) -> Vec<Option<f64>> {
+    let mut before = (0, 0);
+    let rates = points.map(|now| {
+        let (t_ns, bytes) = std::mem::replace(&mut before, now);
+        let span = now.0.saturating_sub(t_ns);
+        let comparable = span > 0 && span >= span_ns_min;
+        comparable.then(|| rate_bps(now.1.saturating_sub(bytes), span))
+    });
+    rates.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(t_ns: u64, bytes: u64, cpu_ns: Option<u64>) -> Sample {
+        Sample { bytes, cpu_ns, ..Sample::of(Direction::Up, 0, t_ns) }
+    }
+
+    #[test]
+    fn shares_and_rates_are_differences_over_their_own_intervals() {
+        let samples =
+            [sample(100, 50, Some(80)), sample(300, 100, Some(130)), sample(400, 100, None)];
+        let samples: Vec<&Sample> = samples.iter().collect();
+        // 80 of 100, then 50 of 200, then the thread has ended.
+        let shares = interval_shares(&samples, |sample| sample.cpu_ns);
+        assert_eq!(shares, [Some(0.8), Some(0.25), None]);
+        // 50 bytes in 100 ns are 4 Gbit/s, 50 in 200 ns are 2, then nothing.
+        let rates = |least| {
+            let points = samples.iter().map(|sample| (sample.t_ns, sample.bytes));
+            interval_rates(points, least)
+        };
+        assert_eq!(rates(0), [Some(4e9), Some(2e9), Some(0.0)]);
+        assert_eq!(rates(150), [None, Some(2e9), None]);
+    }
+}

@@ -1,0 +1,139 @@
+//! What one end knows of a stream at one moment, and its forms in the native protocol.
+
+use linerate_core::record::{DatagramCounts, Direction};
+use linerate_proto::native::{FlowSample, UdpSample};
+
+/// One stream at one end at one moment. Counters run from the start of the test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Which way the stream's data goes.
+    pub direction: Direction,
+    /// Stream number within its direction.
+    pub flow: u16,
+    /// Time since this end's start.
+    pub t_ns: u64,
+    /// Payload bytes so far: sent by a sender, received by a receiver.
+    pub bytes: u64,
+    /// Segments retransmitted so far.
+    pub retransmits: Option<u64>,
+    /// Congestion window.
+    pub cwnd_bytes: Option<u64>,
+    /// Smoothed round-trip time.
+    pub rtt_ns: Option<u64>,
+    /// Mean deviation of the round-trip time.
+    pub rtt_var_ns: Option<u64>,
+    /// Window that the peer offers.
+    pub send_window_bytes: Option<u64>,
+    /// Window that this end advertises.
+    pub receive_window_bytes: Option<u64>,
+    /// Delivery rate.
+    pub delivery_rate_bps: Option<u64>,
+    /// Path MTU.
+    pub pmtu_bytes: Option<u32>,
+    /// Datagrams so far; none over TCP.
+    pub datagrams: Option<DatagramCounts>,
+    /// Processor time of the stream's data thread so far.
+    pub cpu_ns: Option<u64>,
+    /// Time so far that this thread waited for a processor.
+    pub run_queue_wait_ns: Option<u64>,
+}
+
+impl Sample {
+    /// Of a stream of which nothing is known yet at this time.
+    pub const fn of(direction: Direction, flow: u16, t_ns: u64) -> Self {
+        Self {
+            direction,
+            flow,
+            t_ns,
+            bytes: 0,
+            retransmits: None,
+            cwnd_bytes: None,
+            rtt_ns: None,
+            rtt_var_ns: None,
+            send_window_bytes: None,
+            receive_window_bytes: None,
+            delivery_rate_bps: None,
+            pmtu_bytes: None,
+            datagrams: None,
+            cpu_ns: None,
+            run_queue_wait_ns: None,
+        }
+    }
+
+    /// The same with counts of datagrams of `size_bytes`.
+    #[must_use]
+    pub fn with_datagrams(self, counts: DatagramCounts, size_bytes: u32) -> Self {
+        let bytes = counts.datagrams.saturating_mul(size_bytes.into());
+        Self { bytes, datagrams: Some(counts), ..self }
+    }
+
+    /// Datagrams so far; all zero over TCP.
+    pub fn counts(&self) -> DatagramCounts {
+        self.datagrams.unwrap_or_default()
+    }
+
+    /// Whether both are of one stream.
+    pub fn is_of(&self, other: &Self) -> bool {
+        (self.direction, self.flow) == (other.direction, other.flow)
+    }
+
+    /// What a server of the native protocol tells of a UDP stream, whose datagrams have a size.
+    pub(crate) fn of_udp(told: &UdpSample, size_bytes: u32) -> Self {
+        let UdpSample { direction, flow, t_ns, counts, cpu_ns, run_queue_wait_ns } = *told;
+        let sample = Self { cpu_ns, run_queue_wait_ns, ..Self::of(direction, flow, t_ns) };
+        sample.with_datagrams(counts, size_bytes)
+    }
+}
+
+impl From<FlowSample> for Sample {
+    fn from(told: FlowSample) -> Self {
+        Self {
+            bytes: told.bytes,
+            retransmits: told.retransmits,
+            cwnd_bytes: told.cwnd_bytes,
+            rtt_ns: told.rtt_ns,
+            rtt_var_ns: told.rtt_var_ns,
+            send_window_bytes: told.send_window_bytes,
+            receive_window_bytes: told.receive_window_bytes,
+            delivery_rate_bps: told.delivery_rate_bps,
+            pmtu_bytes: told.pmtu_bytes,
+            cpu_ns: told.cpu_ns,
+            run_queue_wait_ns: told.run_queue_wait_ns,
+            ..Self::of(told.direction, told.flow, told.t_ns)
+        }
+    }
+}
+
+impl From<Sample> for FlowSample {
+    fn from(sample: Sample) -> Self {
+        Self {
+            direction: sample.direction,
+            flow: sample.flow,
+            t_ns: sample.t_ns,
+            bytes: sample.bytes,
+            retransmits: sample.retransmits,
+            cwnd_bytes: sample.cwnd_bytes,
+            rtt_ns: sample.rtt_ns,
+            send_window_bytes: sample.send_window_bytes,
+            receive_window_bytes: sample.receive_window_bytes,
+            delivery_rate_bps: sample.delivery_rate_bps,
+            rtt_var_ns: sample.rtt_var_ns,
+            pmtu_bytes: sample.pmtu_bytes,
+            cpu_ns: sample.cpu_ns,
+            run_queue_wait_ns: sample.run_queue_wait_ns,
+        }
+    }
+}
+
+impl From<Sample> for UdpSample {
+    fn from(sample: Sample) -> Self {
+        Self {
+            direction: sample.direction,
+            flow: sample.flow,
+            t_ns: sample.t_ns,
+            counts: sample.counts(),
+            cpu_ns: sample.cpu_ns,
+            run_queue_wait_ns: sample.run_queue_wait_ns,
+        }
+    }
+}
