@@ -94,6 +94,20 @@ fn lines(server: &mut Child) -> Receiver<String> {
     receiver
 }
 
+/// A client of each protocol and direction.
+const CLIENTS: &[&str] = &[
+    "tcp 10.9.0.2 --time 30s --no-save",
+    "iperf3 -c 10.9.0.2 -t 30",
+    "iperf3 -c 10.9.0.2 -t 30 -R",
+    "iperf3 -c 10.9.0.2 -t 30 -u",
+    "iperf3 -c 10.9.0.2 -t 30 -u -R",
+    "iperf -c 10.9.0.2 -t 30",
+    "iperf -c 10.9.0.2 -t 30 -R",
+    "nuttcp -T30 10.9.0.2",
+    "nuttcp -T30 -r 10.9.0.2",
+    "ttcp -t -n 999999999 10.9.0.2",
+];
+
 #[test]
 fn a_vanished_client_gives_its_place_back_within_five_seconds() {
     // Each lane has namespaces and a server of its own, since nearly all of the time is waiting.
@@ -103,19 +117,6 @@ fn a_vanished_client_gives_its_place_back_within_five_seconds() {
         }
     });
 }
-
-const CLIENTS: &[&str] = &[
-        "tcp 10.9.0.2 --time 30s --no-save",
-        "iperf3 -c 10.9.0.2 -t 30",
-        "iperf3 -c 10.9.0.2 -t 30 -R",
-        "iperf3 -c 10.9.0.2 -t 30 -u",
-        "iperf3 -c 10.9.0.2 -t 30 -u -R",
-        "iperf -c 10.9.0.2 -t 30",
-        "iperf -c 10.9.0.2 -t 30 -R",
-        "nuttcp -T30 10.9.0.2",
-        "nuttcp -T30 -r 10.9.0.2",
-        "ttcp -t -n 999999999 10.9.0.2",
-];
 
 fn check(lane: usize, clients: &[&str]) {
     let Some(pair) = Pair::build(lane) else {
