@@ -111,7 +111,7 @@ fn has_come_back(outcome: &Outcome, what: &str) -> Result<(), Failure> {
                 what,
                 reason,
             )
-            .advise("make trials longer"));
+            .advise("use longer trials (--trial-time)"));
         }
     }
     Ok(())

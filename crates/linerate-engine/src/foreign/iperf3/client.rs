@@ -399,7 +399,7 @@ impl Test {
         }
         let reason = "the server fell silent";
         Err(Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
-            .advise("what was measured before is kept"))
+            .advise("the results so far are kept"))
     }
 }
 

@@ -135,12 +135,12 @@ impl<M: Machine + Default> Control<M> {
 
     fn gone(&self, attempt: &str, error: &io::Error) -> Failure {
         Failure::new(Fault::Unreachable, attempt, &self.peer, words_of(error))
-            .advise("what was measured before is kept")
+            .advise("the results so far are kept")
     }
 
     fn closed(&self) -> Failure {
         let reason = "the other end closed the control connection";
         Failure::new(Fault::Unreachable, "receive from", &self.peer, reason)
-            .advise("see that end's messages; what was measured before is kept")
+            .advise("see that end's messages; the results so far are kept")
     }
 }

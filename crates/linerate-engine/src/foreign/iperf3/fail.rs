@@ -14,12 +14,12 @@ pub(super) fn refusal(peer: &str, event: ClientEvent) -> Failure {
         ClientEvent::Denied => {
             let reason = "it is busy with another test";
             Failure::new(Fault::PeerRefused, "ask for a test with", peer, reason)
-                .advise("try again later, or wait for it with --wait")
+                .advise("try again later, or retry automatically with --wait")
                 .retry_after(DENIED_MS)
         }
         ClientEvent::Terminated => {
             Failure::new(Fault::Unreachable, "test with", peer, "the server was interrupted")
-                .advise("what was measured before is kept")
+                .advise("the results so far are kept")
         }
         ClientEvent::Failed(Some((code, errno))) => {
             let kernel = match errno {
@@ -32,14 +32,14 @@ pub(super) fn refusal(peer: &str, event: ClientEvent) -> Failure {
             let failure = Failure::new(Fault::PeerRefused, "test with", peer, reason);
             match code {
                 ErrorCode::AUTHENTICATION => failure.advise(
-                    "give --username and --rsa-public-key-path; a server before 3.17 wants \
-                     --use-pkcs1-padding, and both clocks have to agree",
+                    "give --username and --rsa-public-key-path; servers before 3.17 need \
+                     --use-pkcs1-padding, and the clocks must agree",
                 ),
                 _ => failure,
             }
         }
         ClientEvent::Failed(None) => {
-            let reason = "the server gave up and does not say why";
+            let reason = "the server aborted without a reason";
             Failure::new(Fault::PeerRefused, "test with", peer, reason)
         }
         _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),

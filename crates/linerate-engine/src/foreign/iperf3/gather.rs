@@ -32,7 +32,7 @@ pub(super) fn take_streams(
         };
         let options = TcpOptions { mss_bytes: None, ..options };
         tcp::adjust(&arrival.stream, &options).map_err(|error| {
-            crate::failure::system(&error).advise("see what this host allows by sysctl")
+            crate::failure::system(&error).advise("check the limits of this host with sysctl")
         })?;
         let client_addr = plain(arrival.peer);
         endpoint.add(arrival.stream, (place.direction, place.flow, side), client_addr);

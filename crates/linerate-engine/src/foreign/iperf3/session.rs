@@ -443,7 +443,7 @@ impl Session<'_> {
     }
 
     pub(super) fn left_early(&self) -> Failure {
-        let reason = "the client gave the test up";
+        let reason = "the client aborted the test";
         Failure::new(Fault::Unreachable, "serve", plain(self.peer), reason)
     }
 }

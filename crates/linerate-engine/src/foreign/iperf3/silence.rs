@@ -32,7 +32,7 @@ impl Silence {
             Some(max) => {
                 let reason = format!("nothing came for {} ms", max.as_millis());
                 Err(Failure::new(Fault::Unreachable, "receive from", peer, reason)
-                    .advise("what was measured before is kept"))
+                    .advise("the results so far are kept"))
             }
             None => Ok(()),
         }

@@ -274,7 +274,7 @@ impl Test {
         }
         let reason = "no answer on its UDP port";
         Err(Failure::new(Fault::Unreachable, "open UDP stream to", server.to_string(), reason)
-            .advise("a filter on the way may keep UDP back"))
+            .advise("a firewall may block UDP"))
     }
 
     /// Takes samples until the end; those of the end of the omitted span, and when it was over.
@@ -383,6 +383,6 @@ impl Test {
         }
         let reason = "the server fell silent";
         Err(Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
-            .advise("what was measured before is kept"))
+            .advise("the results so far are kept"))
     }
 }

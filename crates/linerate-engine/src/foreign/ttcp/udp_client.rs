@@ -89,7 +89,7 @@ fn check(request: &UdpRequest) -> Result<(), Failure> {
         return refuse("a listening ttcp only receives", "leave out -R and --bidir");
     }
     if request.streams > 1 {
-        return refuse("it takes one stream", "leave out -P");
+        return refuse("it takes one stream", "omit -P");
     }
     Ok(())
 }
