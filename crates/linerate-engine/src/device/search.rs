@@ -20,7 +20,7 @@ use linerate_core::record::{
 use linerate_sys::clock::monotonic;
 
 use super::bed::{Ask, Bed, Ended, Outcome};
-use super::measure::{Bounds, LEAST_FPS};
+use super::bounds::{Bounds, LEAST_FPS};
 use super::{check, hold, trial};
 
 /// A load is offered when the rate of its frames is this share of it, as for a trial's validity:
