@@ -12,7 +12,6 @@ mod evenness;
 pub(crate) mod layout;
 mod opening;
 mod patience;
-mod progress;
 mod pulse;
 mod receiver;
 mod room;
