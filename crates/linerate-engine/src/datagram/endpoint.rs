@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Asked, DatagramsSent, FlowEnd, Interface, SearchNews, Side, SynOptions,
+    Asked, DatagramsSent, FlowEnd, Interface, SearchNews, Side, SynOptions, UdpTest,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{Token, UdpRequest, stream_tag};
+use linerate_proto::native::{Token, stream_tag};
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::sched;
@@ -35,7 +35,7 @@ const BUFFER_BYTES_MAX: u64 = 32 << 20;
 const BUFFERS_BYTES_MAX: u64 = 64 << 20;
 
 /// The largest buffer of one socket of a test.
-pub(super) fn buffer_bytes_max(request: &UdpRequest) -> u64 {
+pub(super) fn buffer_bytes_max(request: &UdpTest) -> u64 {
     let streams = u64::from(request.streams) * request.each_direction().len() as u64;
     (BUFFERS_BYTES_MAX / streams.max(1)).min(BUFFER_BYTES_MAX)
 }
@@ -45,7 +45,7 @@ pub(crate) type Endpoint = endpoint::Endpoint<Udp>;
 
 /// What the streams of one end have in common.
 pub(crate) struct Udp {
-    request: UdpRequest,
+    request: UdpTest,
     layout: Layout,
     /// What every datagram holds before its layout writes to it; empty for nothing.
     head: Arc<[u8]>,
@@ -68,7 +68,7 @@ pub(crate) struct Socket {
 
 /// Opens a socket for a stream of a test.
 pub(crate) fn open_socket(
-    request: &UdpRequest,
+    request: &UdpTest,
     local: SocketAddr,
 ) -> linerate_sys::Result<DatagramSocket> {
     opened(request, local, false)
@@ -76,14 +76,14 @@ pub(crate) fn open_socket(
 
 /// The same at a port that other sockets of this program have, too.
 pub(crate) fn open_socket_at(
-    request: &UdpRequest,
+    request: &UdpTest,
     local: SocketAddr,
 ) -> linerate_sys::Result<DatagramSocket> {
     opened(request, local, true)
 }
 
 fn opened(
-    request: &UdpRequest,
+    request: &UdpTest,
     local: SocketAddr,
     shared: bool,
 ) -> linerate_sys::Result<DatagramSocket> {
@@ -101,12 +101,12 @@ fn opened(
 }
 
 impl Endpoint {
-    pub(crate) fn new(request: UdpRequest, cpu: Option<u32>) -> Self {
+    pub(crate) fn new(request: UdpTest, cpu: Option<u32>) -> Self {
         Self::with_layout(request, Layout::OWN, cpu)
     }
 
     /// The end of a test whose datagrams have another layout.
-    pub(crate) fn with_layout(request: UdpRequest, layout: Layout, cpu: Option<u32>) -> Self {
+    pub(crate) fn with_layout(request: UdpTest, layout: Layout, cpu: Option<u32>) -> Self {
         let (head, rtt, burst, allowed) = (Arc::default(), None, None, None);
         Self::over(Udp { request, layout, head, cpu, rtt, burst, allowed })
     }

@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramCounts, DatagramsSent, DelayVariation, Direction, ReceivedDatagrams,
+    DatagramCounts, DatagramsSent, DelayVariation, Direction, ReceivedDatagrams, UdpTest,
 };
 use linerate_core::stats::{JitterRfc3550, Thinned};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{Order, UdpRequest, UdpTracker};
+use linerate_proto::native::{Order, UdpTracker};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
@@ -44,7 +44,7 @@ const STAMPED_DATAGRAMS: u64 = 1000;
 /// A receiving stream.
 pub(super) struct Receiver {
     pub(super) socket: Arc<DatagramSocket>,
-    pub(super) request: UdpRequest,
+    pub(super) request: UdpTest,
     pub(super) tag: u16,
     pub(super) layout: Layout,
     pub(super) switches: Arc<Switches>,

@@ -9,11 +9,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramCounts, DatagramsSent, Direction, Finish, PaceKept, PacedBy, SentDatagrams,
+    DatagramCounts, DatagramsSent, Direction, Finish, PaceKept, PacedBy, SentDatagrams, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::UdpRequest;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::datagram_socket::{
     BUFFER_BYTES, DatagramSocket, JOINED_MAX, SENDS_MAX, SendBatch, is_refused_by_link,
@@ -55,7 +54,7 @@ const PACED_BUFFERS: usize = 16;
 /// A sending stream.
 pub(super) struct Sender {
     pub(super) socket: Arc<DatagramSocket>,
-    pub(super) request: UdpRequest,
+    pub(super) request: UdpTest,
     pub(super) place: (Direction, u16),
     pub(super) tag: u16,
     pub(super) layout: Layout,

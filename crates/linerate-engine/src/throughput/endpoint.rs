@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Asked, Direction, EndReport, FlowEnd, MultipathTcp, Side, SynOptions, TcpInfo,
+    Asked, Direction, EndReport, FlowEnd, MultipathTcp, Side, SynOptions, TcpInfo, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, Multipath, TcpOptions};
 
@@ -34,7 +33,7 @@ pub(crate) type Endpoint = endpoint::Endpoint<Tcp>;
 
 /// What the streams of one end have in common.
 pub(crate) struct Tcp {
-    request: Request,
+    request: TcpTest,
     manner: Manner,
     payload: Option<Arc<Payload>>,
     /// Processors of the data threads, in turn by stream number.
@@ -92,7 +91,7 @@ struct Windows {
 }
 
 /// Options of the sockets of a test; they go before the handshake.
-pub(crate) fn socket_options(request: &Request) -> TcpOptions {
+pub(crate) fn socket_options(request: &TcpTest) -> TcpOptions {
     TcpOptions {
         window_bytes: request.window_bytes,
         mss_bytes: request.mss_bytes,
@@ -105,12 +104,12 @@ pub(crate) fn socket_options(request: &Request) -> TcpOptions {
 }
 
 impl Endpoint {
-    pub(crate) fn new(request: Request) -> Self {
+    pub(crate) fn new(request: TcpTest) -> Self {
         Self::in_manner(request, Manner::OWN)
     }
 
     /// The end of a test in the manner of another protocol.
-    pub(crate) fn in_manner(request: Request, manner: Manner) -> Self {
+    pub(crate) fn in_manner(request: TcpTest, manner: Manner) -> Self {
         Self::over(Tcp {
             request,
             manner,
@@ -132,7 +131,7 @@ impl Endpoint {
 
     /// An end of a test of iperf3: receivers may count whole buffers alone, and all streams have
     /// the span of the test.
-    pub(crate) fn of_iperf3(request: Request) -> Self {
+    pub(crate) fn of_iperf3(request: TcpTest) -> Self {
         let mut endpoint = Self::new(request);
         endpoint.transport.as_iperf3 = true;
         endpoint
@@ -374,7 +373,7 @@ fn moved(stream: &Stream<Connection>) -> u64 {
 }
 
 /// A stream's place where buffers are dealt out; with one stream nobody takes turns.
-fn dealt(manner: Manner, request: &Request, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
+fn dealt(manner: Manner, request: &TcpTest, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
     let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
     (manner.dealt && request.streams > 1).then(|| Dealt {
         dealer: Arc::clone(dealer),

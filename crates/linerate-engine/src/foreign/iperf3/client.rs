@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Direction, Event, Failure, Fault, Finish, Record, Side, StreamOpened, TcpDirections, TcpPlan,
+    TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, Params, ServerOutput, State, frame,
 };
-use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions};
 
@@ -139,7 +139,7 @@ fn measure_with(
 struct Test {
     control: Control<ClientMachine>,
     endpoint: Endpoint,
-    request: Request,
+    request: TcpTest,
     places: Vec<Place>,
     /// What had been acknowledged of each sending stream when the omitted span ended.
     omitted: Vec<Sample>,
@@ -291,7 +291,7 @@ impl Test {
         account: &mut Account,
     ) -> Result<Ending, Failure> {
         let begin = account.begin;
-        let planned = crate::throughput::session::planned_span(&self.request);
+        let planned = self.request.planned_span();
         let interval = Duration::from_nanos(self.request.interval_ns);
         let mut tick = begin + interval;
         let mut omit =
@@ -405,13 +405,13 @@ impl Test {
 
 /// The bytes of a test rounded up to whole blocks, as iperf3 does: servers since 3.16 count those
 /// alone.
-fn in_whole_blocks(request: Request) -> Request {
+fn in_whole_blocks(request: TcpTest) -> TcpTest {
     let block = u64::from(request.buffer_bytes.max(1));
     let finish = match request.finish {
         Finish::Bytes(bytes) => Finish::Bytes(bytes.div_ceil(block).saturating_mul(block)),
         other => other,
     };
-    Request { finish, ..request }
+    TcpTest { finish, ..request }
 }
 
 /// Ends every thread: receivers after what has arrived, senders where they are.
@@ -465,7 +465,7 @@ impl Way {
     fn connect(
         &self,
         endpoint: &mut Endpoint,
-        request: &Request,
+        request: &TcpTest,
         (at, place): (usize, &Place),
     ) -> Result<StreamOpened, Failure> {
         let side = client_side(place.direction);

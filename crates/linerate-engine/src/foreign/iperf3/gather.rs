@@ -5,9 +5,8 @@
 
 use std::net::TcpStream;
 
-use linerate_core::record::{Direction, Failure, Side, StreamOpened};
+use linerate_core::record::{Direction, Failure, Side, StreamOpened, TcpTest};
 use linerate_proto::iperf3::Cookie;
-use linerate_proto::native::Request;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::client::server_side;
@@ -19,7 +18,7 @@ use crate::throughput::endpoint::{Endpoint, socket_options};
 /// Sorts the connections of a test into their places and sets their options.
 pub(super) fn take_streams(
     endpoint: &mut Endpoint,
-    request: &Request,
+    request: &TcpTest,
     places: &[Place],
     mut arrivals: Vec<Arrival>,
 ) -> Result<(), Failure> {

@@ -8,14 +8,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, EndReport, Event, Failure, Fault, Plan, Record, Side, Tool,
+    Direction, EndReport, Event, Failure, Fault, Plan, Record, Side, TcpTest, Tool,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     Cookie, ErrorCode, Params, Protocol, Results, ServerEvent, ServerMachine, ServerOutput, State,
     frame, server_error,
 };
-use linerate_proto::native::{RefuseCode, Request};
+use linerate_proto::native::RefuseCode;
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
@@ -136,7 +136,7 @@ pub(super) struct Session<'a> {
 /// A test that was let in.
 struct Running {
     params: Params,
-    request: Request,
+    request: TcpTest,
     places: Vec<Place>,
     endpoint: Endpoint,
     account: Account,

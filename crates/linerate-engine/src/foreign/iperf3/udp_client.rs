@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Direction, Event, Failure, Fault, IntervalRow, Record, Side, StreamOpened, TcpDirections,
-    UdpPlan,
+    UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{
     CONNECT_REQUEST, ClientEvent, ClientMachine, Cookie, ServerOutput, State, frame,
     is_connect_reply,
 };
-use linerate_proto::native::{Token, UdpRequest};
+use linerate_proto::native::Token;
 use linerate_sys::clock::{monotonic, random_bytes, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use linerate_sys::poll::readable;
@@ -59,7 +59,7 @@ const LEAVE_MAX: Duration = Duration::from_secs(3);
 pub(crate) fn measure_udp(
     plan: &UdpPlan,
     server: SocketAddr,
-    request: &UdpRequest,
+    request: &UdpTest,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
@@ -85,7 +85,7 @@ pub fn run_udp(
 fn measure_udp_with(
     plan: &UdpPlan,
     server: SocketAddr,
-    request: &UdpRequest,
+    request: &UdpTest,
     (extras, context, account): (Extras, &mut Context<'_>, &mut Account),
 ) -> Result<Option<ServerOutput>, Failure> {
     let receive_max = extras.receive_max;
@@ -125,7 +125,7 @@ fn measure_udp_with(
 struct Test {
     control: Control<ClientMachine>,
     endpoint: Endpoint,
-    request: UdpRequest,
+    request: UdpTest,
     places: Vec<Place>,
     output: Option<ServerOutput>,
     /// It was asked for.

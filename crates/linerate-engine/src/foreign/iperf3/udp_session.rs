@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, IntervalRow, Plan, Record, StreamOpened};
+use linerate_core::record::{
+    Direction, Event, Failure, IntervalRow, Plan, Record, StreamOpened, UdpTest,
+};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf3::{ErrorCode, Params, ServerEvent, State, frame};
-use linerate_proto::native::{Token, UdpRequest};
+use linerate_proto::native::Token;
 use linerate_sys::clock::{monotonic, record_id, sleep, wall};
 
 use super::client::server_side;
@@ -34,7 +36,7 @@ const LEAVE_MAX: Duration = Duration::from_secs(3);
 /// A test that was let in.
 struct Running {
     params: Params,
-    request: UdpRequest,
+    request: UdpTest,
     places: Vec<Place>,
     endpoint: Endpoint,
     account: Account,

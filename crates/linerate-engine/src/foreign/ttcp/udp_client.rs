@@ -6,8 +6,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, Fault, Side, TcpDirections, UdpPlan};
-use linerate_proto::native::{Token, UdpRequest};
+use linerate_core::record::{
+    Direction, Event, Failure, Fault, Side, TcpDirections, UdpPlan, UdpTest,
+};
+use linerate_proto::native::Token;
 use linerate_proto::ttcp::{MARK_BYTES, marks_end_after, pattern};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
@@ -42,7 +44,7 @@ fn write(datagram: &mut [u8], _leaving: Leaving, _tag: u16) {
 
 /// Measures with a receiving ttcp over UDP.
 pub(crate) fn measure_udp(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
@@ -81,7 +83,7 @@ pub(crate) fn measure_udp(
 }
 
 /// What the protocol has a place for.
-fn check(request: &UdpRequest) -> Result<(), Failure> {
+fn check(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask ttcp for", "a UDP test", reason).advise(advice))
     };
@@ -97,7 +99,7 @@ fn check(request: &UdpRequest) -> Result<(), Failure> {
 /// Rows of what was sent until the sender is done.
 fn follow(
     endpoint: &Endpoint,
-    request: &UdpRequest,
+    request: &UdpTest,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
