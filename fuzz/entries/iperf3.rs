@@ -2,8 +2,8 @@
 //! same events, documents that survive being written again, and errors of one line.
 
 use linerate_proto::iperf3::{
-    COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, CounterWidth, Credentials, DatagramHeader,
-    Params, Results, ServerEvent, ServerMachine, Users, WireError, from_base64, to_base64,
+    COOKIE_BYTES, ClientEvent, ClientOrder, Cookie, CounterWidth, Credentials, DatagramHeader,
+    Params, Results, ServerEvent, ServerOrder, Users, WireError, from_base64, to_base64,
     token_bytes,
 };
 
@@ -53,7 +53,7 @@ fn credentials_survive(bytes: &[u8]) {
 }
 
 fn client(bytes: &[u8], piece: usize) -> (Vec<ClientEvent>, Option<WireError>) {
-    let (mut machine, mut events) = (ClientMachine::default(), Vec::new());
+    let (mut machine, mut events) = (ClientOrder::default(), Vec::new());
     for piece in bytes.chunks(piece) {
         machine.push(piece);
         loop {
@@ -77,7 +77,7 @@ fn client(bytes: &[u8], piece: usize) -> (Vec<ClientEvent>, Option<WireError>) {
 }
 
 fn server(bytes: &[u8], piece: usize) -> (Vec<ServerEvent>, Option<WireError>) {
-    let (mut machine, mut events) = (ServerMachine::default(), Vec::new());
+    let (mut machine, mut events) = (ServerOrder::default(), Vec::new());
     for piece in bytes.chunks(piece) {
         machine.push(piece);
         loop {

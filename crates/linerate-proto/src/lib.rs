@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod dialect;
 pub mod echo;
 pub mod frame;
 pub mod iperf2;

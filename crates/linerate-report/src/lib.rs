@@ -18,10 +18,11 @@ pub mod path_ceiling;
 pub mod published;
 pub mod simulate;
 pub mod study;
-mod svg;
+pub mod svg;
 mod table;
 pub mod text;
-pub mod theory;
 mod words;
 
+pub use number::short_signed;
 pub use study::summary_sentence;
+pub use table::markdown_cell;

@@ -83,7 +83,7 @@ pub(crate) fn short(value: f64) -> String {
 }
 
 /// As [`short`], with the true minus sign below zero.
-pub(crate) fn short_signed(value: f64) -> String {
+pub fn short_signed(value: f64) -> String {
     if value < 0.0 { format!("\u{2212}{}", short(-value)) } else { short(value) }
 }
 

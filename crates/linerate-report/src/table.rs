@@ -186,7 +186,7 @@ fn widest(text: &str) -> usize {
 }
 
 /// A name or remark from outside, safe within Markdown.
-pub(crate) fn markdown_cell(text: &str) -> String {
+pub fn markdown_cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in escape::line(text).chars() {
         if matches!(c, '|' | '<' | '*' | '_' | '`' | '\\' | '[') {

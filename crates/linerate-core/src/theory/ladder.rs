@@ -26,7 +26,7 @@ pub use need::{
     LossBudget, Needs, Propagation, RECEIVE_BUFFER_PER_WINDOW, TransferTime, needs, propagation,
     transfer_times,
 };
-pub use sweep::{Sweep, by_loss, by_rtt, by_window};
+pub use sweep::{Curve, Sweep, by_loss, by_rtt, by_window};
 
 use crate::record::{CeilingInput, SHARE_MAX};
 

@@ -16,7 +16,6 @@ pub mod red;
 pub mod responsiveness;
 pub mod rfc6349;
 pub mod sequential;
-pub mod sheet;
 pub mod slow_start;
 pub mod sonet;
 pub mod speed_record;

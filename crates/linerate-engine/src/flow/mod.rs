@@ -1,4 +1,8 @@
-//! A flow test: what both ends know of its streams, and the record that comes of it.
+//! A flow test: one runner for the machines of every protocol (`linerate_proto::dialect`), what
+//! both ends know of its streams, and the record that comes of it.
+//!
+//! The runner has its network and clock given: live a socket and data threads; in tests both ends
+//! run in simulated time.
 
 pub(crate) mod account;
 pub(crate) mod budget;
@@ -6,8 +10,14 @@ mod caveats;
 pub(crate) mod ceiling;
 pub(crate) mod endpoint;
 pub(crate) mod fold;
+mod net;
 mod samples;
+mod session;
 pub(crate) mod start_up;
 pub(crate) mod summary;
+#[cfg(test)]
+mod tests;
 
+pub(crate) use net::Socket;
 pub use samples::Sample;
+pub(crate) use session::{Answer, Flows, Session, run};

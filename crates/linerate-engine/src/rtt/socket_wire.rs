@@ -8,11 +8,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use etherparse::Ipv4HeaderSlice;
 use linerate_core::record::{Failure, Family, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::echo::{IcmpProbe, UdpProbe};
 use linerate_proto::frame::icmp;
-use linerate_proto::frame::ipv4::Ipv4Packet;
 use linerate_sys::clock;
 use linerate_sys::echo_socket::{EchoKind, EchoSocket};
 use linerate_sys::timestamps::Notice;
@@ -229,8 +229,9 @@ impl SocketWire {
         match (&self.probe, self.kind, self.family) {
             (Probe::Udp(probe), ..) => Some((probe.answered(bytes)?, None)),
             (Probe::Icmp(probe), EchoKind::IcmpRaw, Family::V4) => {
-                let packet = Ipv4Packet::parse(bytes)?;
-                Some((probe.answered(packet.payload, self.newest)?, Some(packet.ttl)))
+                let header = Ipv4HeaderSlice::from_slice(bytes).ok()?;
+                let message = &bytes[header.slice().len()..];
+                Some((probe.answered(message, self.newest)?, Some(header.ttl())))
             }
             (Probe::Icmp(probe), ..) => Some((probe.answered(bytes, self.newest)?, None)),
         }

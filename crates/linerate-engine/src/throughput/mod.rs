@@ -29,7 +29,6 @@ pub use session::{Admission, Demand, Permit, serve_test};
 
 // What UDP tests share with TCP's.
 pub(crate) use crate::flow::account::{self, rate_bps};
-pub(crate) use crate::flow::fold;
 pub(crate) use client::{bind_address, connect_control, refused};
 pub(crate) use control::{Control, plain};
 pub(crate) use data::cost_since;

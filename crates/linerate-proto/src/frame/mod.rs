@@ -2,4 +2,3 @@
 
 pub mod checksum;
 pub mod icmp;
-pub mod ipv4;

@@ -1,152 +1,377 @@
-//! The client's side of a test as a machine: which byte is in order when.
+//! The client's side of a test: its steps and time-outs.
+//!
+//! iperf3's own client says `test end` while its send buffers are full, and what was on the way
+//! then counts on one side only; this one waits until all has arrived, within [`DELIVERY_MAX`].
 
-use super::wire::Inbox;
-use super::{ErrorCode, RESULTS_BYTES_MAX, Results, State, WireError};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
 
-/// What the client has to do next.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ClientEvent {
-    /// Send the parameters.
-    SendParams,
-    /// Open the data streams: cookies first, in the order of their numbers.
-    CreateStreams,
-    /// Every stream is there.
-    Starting,
-    /// Begin.
-    Running,
-    /// Send the results.
-    SendResults,
-    /// The server's account of the test.
-    Results(Box<Results>),
-    /// Send `iperf done` and close.
-    Finished,
-    /// The server is busy with another test.
+use linerate_core::time::MonoTime;
+
+use super::{
+    ClientEvent, ClientOrder, Cookie, ErrorCode, Params, Protocol, Results, State, WireError, frame,
+};
+use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+
+/// The server has this long for each step of the set-up and of the end.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// What is on the way at the end has this long to arrive.
+pub const DELIVERY_MAX: Duration = Duration::from_secs(2);
+/// A server that closes nothing is done sending when nothing has come for this long.
+const QUIET_READING: Duration = Duration::from_millis(200);
+/// Receivers that were told to leave are given this long.
+pub(super) const LEAVE_MAX: Duration = Duration::from_secs(1);
+/// The last datagrams have this long to arrive before the server is told that the test is over,
+/// and once more afterwards for those that it sent before it read that.
+const ARRIVAL: Duration = Duration::from_millis(100);
+/// Receivers that know how many datagrams were sent leave by themselves within this.
+pub(super) const COUNTED_MAX: Duration = Duration::from_secs(3);
+/// How often the stop flag is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often the streams are looked at when they are about to end.
+pub(super) const LOOK_AT_END: Duration = Duration::from_millis(2);
+
+/// What the client wants of its test.
+#[derive(Clone, Debug)]
+pub struct ClientTest {
+    /// Begins every connection.
+    pub cookie: Cookie,
+    /// What it asks of the server.
+    pub params: Params,
+    /// How long the test lasts, the omitted span among it; none where an amount ends it.
+    pub span: Option<Duration>,
+    /// Time between samples.
+    pub interval: Duration,
+    /// A test that receives gives up when nothing has come for so long.
+    pub receive_max: Option<Duration>,
+    /// A test that receives an amount is done when nothing has come for so long: the last
+    /// datagrams may be lost.
+    pub complete_after: Option<Duration>,
+}
+
+/// What the server did or said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerFault {
+    /// Bytes that the protocol does not allow.
+    Wire(WireError),
+    /// It is busy with another test.
     Denied,
-    /// The server was interrupted.
+    /// It was interrupted.
     Terminated,
-    /// The server cannot go on; older ones do not say why.
+    /// It cannot go on; older ones do not say why.
     Failed(Option<(ErrorCode, i32)>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Stage {
-    AwaitParamExchange,
-    AwaitCreateStreams,
-    AwaitTestStart,
-    AwaitTestRunning,
-    Running,
-    AwaitExchange,
-    AwaitResults,
-    AwaitDisplay,
-    AwaitErrorNumbers,
+    /// Each answer has its own time, until data flows.
+    SetUp {
+        until: MonoTime,
+    },
+    /// The streams are being connected, each within its own time.
+    Opening,
+    Running {
+        begin: MonoTime,
+    },
+    /// Senders have stopped; what they sent is on the way.
+    Delivering {
+        until: MonoTime,
+    },
+    AwaitExchange {
+        until: MonoTime,
+    },
+    Settling(Settling),
+    Leaving(Settling),
+    Counting,
+    AwaitResults {
+        until: MonoTime,
+    },
+    /// The server's counts are here; receivers learn from them when to end.
+    Closing(Settling),
+    AwaitDisplay {
+        until: MonoTime,
+    },
     Over,
 }
 
-/// Follows one control connection from the cookie to the end.
-#[derive(Debug)]
-pub struct ClientMachine {
+/// The client's machine.
+pub struct Client {
+    test: ClientTest,
+    order: ClientOrder,
     stage: Stage,
-    inbox: Inbox,
+    out: VecDeque<Output<Self>>,
+    /// When the server said that the test starts.
+    begin: MonoTime,
+    beat: Option<Beat>,
+    /// What had come, and since when no more has.
+    received: (u64, MonoTime),
+    stop: bool,
 }
 
-impl Default for ClientMachine {
-    fn default() -> Self {
-        Self { stage: Stage::AwaitParamExchange, inbox: Inbox::default() }
-    }
-}
-
-impl ClientMachine {
-    /// Takes bytes of the server as they arrive.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.inbox.push(bytes);
-    }
-
-    /// The client has sent `test end`.
-    pub fn ended(&mut self) {
-        if self.stage == Stage::Running {
-            self.stage = Stage::AwaitExchange;
+impl Client {
+    /// Begins at `now`, on a fresh connection.
+    pub fn new(now: MonoTime, test: ClientTest) -> Self {
+        let out = VecDeque::from([Output::Send(test.cookie.to_bytes().to_vec())]);
+        Self {
+            test,
+            order: ClientOrder::default(),
+            stage: Stage::SetUp { until: now + ANSWER_TIMEOUT },
+            out,
+            begin: now,
+            beat: None,
+            received: (0, now),
+            stop: false,
         }
     }
 
-    /// What the bytes so far ask for next, or `None` when more are needed.
-    /// # Errors
-    /// Whatever is not in order; the connection is then to be closed.
-    pub fn next_event(&mut self) -> Result<Option<ClientEvent>, WireError> {
+    fn is_tcp(&self) -> bool {
+        self.test.params.protocol == Protocol::Tcp
+    }
+
+    /// Takes the messages that are of use now.
+    fn read(&mut self, now: MonoTime) {
+        while self.reads() {
+            match self.order.next_event() {
+                Ok(Some(event)) => self.event(now, event),
+                Ok(None) => return,
+                Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
+            }
+        }
+    }
+
+    fn event(&mut self, now: MonoTime, event: ClientEvent) {
+        let until = now + ANSWER_TIMEOUT;
+        match event {
+            ClientEvent::SendParams => {
+                self.send(frame(&self.test.params.to_json()));
+                self.stage = Stage::SetUp { until };
+            }
+            ClientEvent::CreateStreams => {
+                self.out.push_back(Output::Open);
+                self.stage = Stage::Opening;
+            }
+            ClientEvent::Starting => {
+                // The server sends no data before this.
+                (self.begin, self.received) = (now, (0, now));
+                self.out.push_back(Output::Begin);
+                self.stage = Stage::SetUp { until };
+            }
+            ClientEvent::Running => {
+                self.out.push_back(Output::Start);
+                let omit = Duration::from_secs(self.test.params.omit_s);
+                self.beat = Some(Beat::new(self.begin, self.test.interval, omit));
+                self.stage = Stage::Running { begin: self.begin };
+            }
+            ClientEvent::SendResults => {
+                self.out.push_back(Output::Settle);
+                self.stage = Stage::Settling(match self.is_tcp() {
+                    true => Settling::new(now, DELIVERY_MAX, Some(QUIET_READING)),
+                    false => Settling::new(now, ARRIVAL, None),
+                });
+            }
+            ClientEvent::Results(results) => {
+                self.out.push_back(Output::Peer(results));
+                self.stage = Stage::Closing(Settling::new(now, COUNTED_MAX, None));
+            }
+            ClientEvent::Finished => {
+                self.send(vec![State::IperfDone.to_byte()]);
+                self.finish();
+            }
+            ClientEvent::Denied => self.fail(Reason::Peer(PeerFault::Denied)),
+            ClientEvent::Terminated => self.fail(Reason::Peer(PeerFault::Terminated)),
+            ClientEvent::Failed(why) => self.fail(Reason::Peer(PeerFault::Failed(why))),
+        }
+    }
+
+    /// Goes on as far as time and data allow.
+    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+        if self.settling().is_some_and(|wait| wait.is_over(now, flow)) {
+            self.waited(now);
+        }
+        if let (Stage::Running { .. } | Stage::Delivering { .. }, Some(beat)) =
+            (self.stage, &mut self.beat)
+        {
+            beat.due(now, &mut self.out);
+        }
+        let silent = |awaited| Reason::Silent { awaited, within: ANSWER_TIMEOUT };
+        match &mut self.stage {
+            Stage::SetUp { until }
+            | Stage::AwaitExchange { until }
+            | Stage::AwaitResults { until }
+                if now >= *until =>
+            {
+                self.fail(silent("its answer"));
+            }
+            // The results are here; what is said afterwards changes nothing.
+            Stage::AwaitDisplay { until } if now >= *until => self.finish(),
+            Stage::Running { begin } => {
+                let begin = *begin;
+                self.run(now, begin, flow);
+            }
+            Stage::Delivering { until } if flow.delivered || now >= *until => {
+                self.out.push_back(Output::Ended);
+                self.send(vec![State::TestEnd.to_byte()]);
+                self.order.ended();
+                self.stage = Stage::AwaitExchange { until: now + ANSWER_TIMEOUT };
+            }
+            _ => {}
+        }
+        self.read(now);
+    }
+
+    /// Looks whether the test is over.
+    fn run(&mut self, now: MonoTime, begin: MonoTime, flow: &FlowState) {
+        let mut silent = Duration::ZERO;
+        if self.test.params.reverse || self.test.params.bidirectional {
+            if flow.received != self.received.0 {
+                self.received = (flow.received, now);
+            }
+            silent = now.since(self.received.1);
+            if let Some(max) = self.test.receive_max.filter(|max| silent >= *max) {
+                return self.fail(Reason::NoData(max));
+            }
+        }
+        let lost = self.test.complete_after.is_some_and(|patience| silent >= patience);
+        let over = self.test.span.map_or(flow.complete || lost, |span| now.since(begin) >= span);
+        if over || self.stop {
+            self.out.push_back(Output::StopSending);
+            let max = match (self.is_tcp(), self.test.params.reverse) {
+                (_, true) => Duration::ZERO,
+                (true, _) => DELIVERY_MAX,
+                (false, _) => ARRIVAL,
+            };
+            self.stage = Stage::Delivering { until: now + max };
+        }
+    }
+
+    fn settling(&mut self) -> Option<&mut Settling> {
+        match &mut self.stage {
+            Stage::Settling(wait) | Stage::Leaving(wait) | Stage::Closing(wait) => Some(wait),
+            _ => None,
+        }
+    }
+
+    /// What was on the way has come, or has had its time.
+    fn waited(&mut self, now: MonoTime) {
         match self.stage {
-            Stage::AwaitResults => self.results(),
-            Stage::AwaitErrorNumbers => Ok(self.inbox.error_numbers().map(|numbers| {
-                self.stage = Stage::Over;
-                ClientEvent::Failed(Some(numbers))
-            })),
-            stage => match self.inbox.state()? {
-                Some(state) => self.step(stage, state),
-                None => Ok(None),
-            },
+            Stage::Settling(_) if self.is_tcp() => {
+                self.out.push_back(Output::StopReceiving);
+                self.stage = Stage::Leaving(Settling::new(now, LEAVE_MAX, None));
+            }
+            Stage::Closing(_) => {
+                self.stage = Stage::AwaitDisplay { until: now + ANSWER_TIMEOUT };
+            }
+            _ => {
+                self.out.push_back(Output::Count);
+                self.stage = Stage::Counting;
+            }
         }
     }
 
-    /// The server closed the connection: what that means where it says something. Version 3.12
-    /// leaves the kernel's number out when it refuses a user.
-    pub fn closed(&self) -> Option<ClientEvent> {
-        let code = || self.inbox.error_number().map(|code| (code, 0));
-        (self.stage == Stage::AwaitErrorNumbers).then(|| ClientEvent::Failed(code()))
+    fn send(&mut self, bytes: Vec<u8>) {
+        self.out.push_back(Output::Send(bytes));
     }
 
-    fn results(&mut self) -> Result<Option<ClientEvent>, WireError> {
-        let Some(text) = self.inbox.document("results", RESULTS_BYTES_MAX)? else {
-            return Ok(None);
-        };
-        self.stage = Stage::AwaitDisplay;
-        Results::parse(&text).map(|results| Some(ClientEvent::Results(Box::new(results))))
+    fn finish(&mut self) {
+        self.out.push_back(Output::Finished);
+        self.stage = Stage::Over;
     }
 
-    fn step(&mut self, stage: Stage, state: State) -> Result<Option<ClientEvent>, WireError> {
-        let (next, event) = match (stage, state) {
-            (Stage::Over, _) => {
-                return Err(WireError::Order { got: state.name(), expected: stage.awaits() });
+    fn fail(&mut self, reason: Reason<PeerFault>) {
+        match self.stage {
+            Stage::Over => {}
+            Stage::AwaitDisplay { .. } => self.finish(),
+            _ => {
+                // The server frees its place at once; one that went away does not care.
+                self.send(vec![State::ClientTerminate.to_byte()]);
+                self.out.push_back(Output::Failed(reason));
+                self.stage = Stage::Over;
             }
-            (Stage::AwaitParamExchange, State::ParamExchange) => {
-                (Stage::AwaitCreateStreams, ClientEvent::SendParams)
-            }
-            (Stage::AwaitCreateStreams, State::CreateStreams) => {
-                (Stage::AwaitTestStart, ClientEvent::CreateStreams)
-            }
-            (Stage::AwaitTestStart, State::TestStart) => {
-                (Stage::AwaitTestRunning, ClientEvent::Starting)
-            }
-            (Stage::AwaitTestRunning, State::TestRunning) => (Stage::Running, ClientEvent::Running),
-            (Stage::AwaitExchange, State::ExchangeResults) => {
-                (Stage::AwaitResults, ClientEvent::SendResults)
-            }
-            (Stage::AwaitDisplay, State::DisplayResults) => (Stage::Over, ClientEvent::Finished),
-            (_, State::AccessDenied) => (Stage::Over, ClientEvent::Denied),
-            (_, State::ServerTerminate) => (Stage::Over, ClientEvent::Terminated),
-            (_, State::ServerError) => {
-                self.stage = Stage::AwaitErrorNumbers;
-                return self.next_event();
-            }
-            (stage, state) => {
-                return Err(WireError::Order { got: state.name(), expected: stage.awaits() });
-            }
-        };
-        self.stage = next;
-        Ok(Some(event))
+        }
+    }
+
+    fn reads(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::SetUp { .. }
+                | Stage::Running { .. }
+                | Stage::Delivering { .. }
+                | Stage::AwaitExchange { .. }
+                | Stage::AwaitResults { .. }
+                | Stage::AwaitDisplay { .. }
+        )
     }
 }
 
-impl Stage {
-    const fn awaits(self) -> &'static str {
-        match self {
-            Self::AwaitParamExchange => "parameter exchange",
-            Self::AwaitCreateStreams => "create streams",
-            Self::AwaitTestStart => "test start",
-            Self::AwaitTestRunning => "test running",
-            Self::Running => "the end of the test",
-            Self::AwaitExchange => "exchange results",
-            Self::AwaitResults => "the results",
-            Self::AwaitDisplay => "display results",
-            Self::AwaitErrorNumbers => "the numbers of the error",
-            Self::Over => "nothing",
+impl Machine for Client {
+    type Ask = Params;
+    type Terms = ();
+    type Refusal = ();
+    type Report = Results;
+    type News = Infallible;
+    type PeerFault = PeerFault;
+
+    fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
+        match input {
+            Input::Bytes(bytes) => {
+                self.order.push(bytes);
+                self.read(now);
+            }
+            Input::Closed => match self.order.closed() {
+                Some(event) => self.event(now, event),
+                None => self.fail(Reason::Closed),
+            },
+            Input::Opened => {
+                self.stage = Stage::SetUp { until: now + ANSWER_TIMEOUT };
+                self.read(now);
+            }
+            Input::Counted(results) => {
+                self.send(frame(&results.to_json()));
+                self.stage = Stage::AwaitResults { until: now + ANSWER_TIMEOUT };
+                self.read(now);
+            }
+            Input::Look(flow) => self.look(now, &flow),
+            Input::Stop => {
+                self.stop = true;
+                if matches!(self.stage, Stage::SetUp { .. } | Stage::Opening) {
+                    self.fail(Reason::Stopped);
+                }
+            }
+            Input::GiveUp(_) if !matches!(self.stage, Stage::Over) => {
+                self.send(vec![State::ClientTerminate.to_byte()]);
+                self.stage = Stage::Over;
+            }
+            Input::GiveUp(_) | Input::Decided(_) => {}
+            Input::Tell(never) => match never {},
         }
+    }
+
+    fn poll(&mut self) -> Option<Output<Self>> {
+        self.out.pop_front()
+    }
+
+    fn wants(&self) -> Wants {
+        let (wake_at, look) = match &self.stage {
+            Stage::SetUp { until }
+            | Stage::AwaitExchange { until }
+            | Stage::AwaitResults { until }
+            | Stage::AwaitDisplay { until } => (Some(*until), LOOK),
+            Stage::Running { begin } => {
+                let end = self.test.span.map(|span| *begin + span);
+                let look = if end.is_some() { LOOK } else { LOOK_AT_END };
+                (end, look)
+            }
+            Stage::Delivering { until } => (Some(*until), LOOK_AT_END),
+            Stage::Settling(wait) | Stage::Leaving(wait) | Stage::Closing(wait) => {
+                (Some(wait.end()), LOOK_AT_END)
+            }
+            Stage::Opening | Stage::Counting => (None, LOOK_AT_END),
+            Stage::Over => (None, LOOK),
+        };
+        let runs = matches!(self.stage, Stage::Running { .. } | Stage::Delivering { .. });
+        let beat = self.beat.filter(|_| runs).map(|beat| beat.next());
+        let wake_at = [wake_at, beat].into_iter().flatten().min();
+        Wants { wake_at, look, reads: self.reads() }
     }
 }

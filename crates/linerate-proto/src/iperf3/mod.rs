@@ -7,6 +7,7 @@
 //! Observed on iperf3 3.12 and 3.21, both ways; there is no other specification.
 
 mod client;
+mod client_order;
 mod cookie;
 mod credentials;
 mod datagram;
@@ -15,10 +16,12 @@ mod json;
 mod params;
 mod results;
 mod server;
+mod server_order;
 mod state;
 mod wire;
 
-pub use client::{ClientEvent, ClientMachine};
+pub use client::{ANSWER_TIMEOUT, Client, ClientTest, DELIVERY_MAX, PeerFault};
+pub use client_order::{ClientEvent, ClientOrder};
 pub use cookie::{COOKIE_BYTES, Cookie};
 pub use credentials::{Credentials, Users, UsersError, from_base64, to_base64, token_bytes};
 pub use datagram::{
@@ -27,7 +30,8 @@ pub use datagram::{
 pub use error_code::ErrorCode;
 pub use params::{CLIENT_NAME, PARAMS_BYTES_MAX, Params, ParamsError, Protocol};
 pub use results::{RESULTS_BYTES_MAX, Results, ServerOutput, StreamResult};
-pub use server::{ServerEvent, ServerMachine};
+pub use server::{DRAIN_MAX, GRACE, Refusal, STEP_TIMEOUT, Server, Terms};
+pub use server_order::{ServerEvent, ServerOrder};
 pub use state::State;
 pub use wire::{WireError, frame, server_error};
 

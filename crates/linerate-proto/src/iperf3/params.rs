@@ -226,6 +226,12 @@ impl Params {
         self.client_version.as_ref().is_some_and(|version| version.starts_with(CLIENT_NAME))
     }
 
+    /// Whether what counts is what has come when the client says that the test is over: iperf3's
+    /// own client leaves the rest unread.
+    pub fn counts_as_it_ended(&self) -> bool {
+        self.bytes == 0 && self.blocks == 0 && !self.is_own()
+    }
+
     /// Whether the client is iperf3 of version 3.`minor` or later.
     fn is_since(&self, minor: u32) -> bool {
         let version = self.client_version.as_deref().and_then(|version| version.split_once('.'));

@@ -16,7 +16,7 @@ const UDP_SERVER: &[u8] = include_bytes!("../../../../testdata/iperf3/udp-server
 fn served(bytes: &[u8]) -> (Params, Results) {
     let (cookie, rest) = bytes.split_first_chunk().expect("a cookie");
     Cookie::parse(cookie).expect("as recorded");
-    let mut machine = ServerMachine::default();
+    let mut machine = ServerOrder::default();
     machine.push(rest);
     let Ok(Some(ServerEvent::Params(params))) = machine.next_event() else { panic!("params") };
     machine.accepted();
@@ -30,7 +30,7 @@ fn served(bytes: &[u8]) -> (Params, Results) {
 
 /// What a client makes of a server's recorded bytes.
 fn asked(bytes: &[u8]) -> Results {
-    let mut machine = ClientMachine::default();
+    let mut machine = ClientOrder::default();
     machine.push(bytes);
     assert_eq!(machine.next_event(), Ok(Some(ClientEvent::SendParams)));
     assert_eq!(machine.next_event(), Ok(Some(ClientEvent::CreateStreams)));
@@ -165,7 +165,7 @@ fn a_key_of_another_type_is_named() {
 #[test]
 fn a_length_out_of_bounds_is_refused_before_its_bytes_come() {
     for length in [0, 65_537, u32::MAX] {
-        let mut machine = ServerMachine::default();
+        let mut machine = ServerOrder::default();
         machine.push(&length.to_be_bytes());
         let error = machine.next_event().expect_err("out of bounds");
         assert!(matches!(error, WireError::Length { bytes_max: PARAMS_BYTES_MAX, .. }), "{error}");
@@ -177,11 +177,11 @@ fn a_server_error_brings_its_numbers_or_not() {
     // Number 134 and errno 2, big-endian, as spec/iperf3.md has them.
     let bytes = [0xfe, 0, 0, 0, 134, 0, 0, 0, 2];
     assert_eq!(server_error(ErrorCode::CONGESTION, 2), bytes);
-    let mut machine = ClientMachine::default();
+    let mut machine = ClientOrder::default();
     machine.push(&bytes);
     let failed = ClientEvent::Failed(Some((ErrorCode::CONGESTION, 2)));
     assert_eq!(machine.next_event(), Ok(Some(failed)));
-    let mut machine = ClientMachine::default();
+    let mut machine = ClientOrder::default();
     machine.push(&bytes[..1]);
     assert_eq!(machine.next_event(), Ok(None));
     assert_eq!(machine.closed(), Some(ClientEvent::Failed(None)));
@@ -190,7 +190,7 @@ fn a_server_error_brings_its_numbers_or_not() {
 #[test]
 fn a_busy_server_is_understood_at_every_stage() {
     for before in [&[][..], &[9], &[9, 10], &[9, 10, 1], &[9, 10, 1, 2]] {
-        let mut machine = ClientMachine::default();
+        let mut machine = ClientOrder::default();
         machine.push(before);
         before.iter().for_each(|_| assert!(matches!(machine.next_event(), Ok(Some(_)))));
         machine.push(&[0xff]);
@@ -202,15 +202,15 @@ fn a_busy_server_is_understood_at_every_stage() {
 
 #[test]
 fn a_byte_out_of_order_is_named_with_what_was_expected() {
-    let mut client = ClientMachine::default();
+    let mut client = ClientOrder::default();
     client.push(&[13]);
     let error = client.next_event().expect_err("out of order");
     let said = "unexpected exchange results while waiting for parameter exchange";
     assert_eq!(error.to_string(), said);
-    let mut client = ClientMachine::default();
+    let mut client = ClientOrder::default();
     client.push(&[3]);
     assert_eq!(client.next_event(), Err(WireError::State(3)));
-    let mut server = ServerMachine::default();
+    let mut server = ServerOrder::default();
     server.push(&frame("{\"tcp\":true}"));
     server.push(&[4]);
     assert!(matches!(server.next_event(), Ok(Some(ServerEvent::Params(_)))));
@@ -316,7 +316,7 @@ fn a_server_error_without_the_kernels_number_still_has_iperf3s() {
         (&[9, 0xfe, 0, 0, 0, 142][..], Some((ErrorCode::AUTHENTICATION, 0))),
         (&[9, 0xfe, 0, 0], None),
     ] {
-        let mut machine = ClientMachine::default();
+        let mut machine = ClientOrder::default();
         machine.push(bytes);
         assert_eq!(machine.next_event(), Ok(Some(ClientEvent::SendParams)));
         assert_eq!(machine.next_event(), Ok(None));

@@ -1,77 +1,57 @@
 //! ARP for IPv4 on Ethernet (RFC 826, RFC 5227).
-//!
-//! ```text
-//!  0 hardware 1  2 protocol 0x0800  4 lengths 6, 4  6 operation: 1 request, 2 reply
-//!  8 sender hardware (6)  14 sender (4)  18 target hardware (6)  24 target (4)
-//! ```
 
 use std::net::Ipv4Addr;
+
+use etherparse::{ArpEthIpv4Packet, ArpOperation, ArpPacketSlice};
 
 use super::ether::{self, ARP, Ether};
 use super::{Mac, Tags};
 
-const REQUEST: u16 = 1;
-const REPLY: u16 = 2;
-
-/// A message of ARP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Arp {
-    operation: u16,
-    pub(super) sender: (Mac, Ipv4Addr),
-    target: (Mac, Ipv4Addr),
+pub(super) fn parse(ether: &Ether<'_>) -> Option<ArpEthIpv4Packet> {
+    let packet = (ether.kind == ARP).then(|| ArpPacketSlice::from_slice(ether.body).ok())??;
+    packet.to_packet().try_eth_ipv4().ok()
 }
 
-impl Arp {
-    pub(super) fn parse(ether: &Ether<'_>) -> Option<Self> {
-        let body: &[u8; 28] = (ether.kind == ARP).then(|| ether.body.first_chunk())??;
-        (body[..6] == [0, 1, 8, 0, 6, 4]).then_some(())?;
-        let mac = |at: usize| body[at..].first_chunk().copied().map(Mac);
-        let address = |at: usize| body[at..].first_chunk::<4>().copied().map(Ipv4Addr::from);
-        Some(Self {
-            operation: u16::from_be_bytes([body[6], body[7]]),
-            sender: (mac(8)?, address(14)?),
-            target: (mac(18)?, address(24)?),
-        })
-    }
-
-    /// The address that a request asks for. A probe (sender 0.0.0.0) asks as well.
-    pub(super) fn asked(&self) -> Option<Ipv4Addr> {
-        (self.operation == REQUEST).then_some(self.target.1)
-    }
-
-    /// Whether it says who has `address`: a reply, or a request of that host.
-    pub(super) fn tells(&self, address: Ipv4Addr) -> Option<Mac> {
-        let is_known = matches!(self.operation, REQUEST | REPLY);
-        (is_known && self.sender.1 == address && !self.sender.0.is_group()).then_some(self.sender.0)
-    }
-
-    fn frame(self, to: Mac, tags: Tags) -> Vec<u8> {
-        let mut bytes = ether::head(to, self.sender.0, tags);
-        bytes.extend_from_slice(&ARP.to_be_bytes());
-        bytes.extend_from_slice(&[0, 1, 8, 0, 6, 4]);
-        bytes.extend_from_slice(&self.operation.to_be_bytes());
-        for (mac, address) in [self.sender, self.target] {
-            bytes.extend_from_slice(&mac.0);
-            bytes.extend_from_slice(&address.octets());
-        }
-        ether::padded(bytes)
-    }
+/// The address that a request asks for. A probe (sender 0.0.0.0) asks as well.
+pub(super) fn asked(arp: &ArpEthIpv4Packet) -> Option<Ipv4Addr> {
+    (arp.operation == ArpOperation::REQUEST).then(|| arp.target_ipv4_addr())
 }
 
-/// The reply of the host `mac` to a request from `to`.
-pub(super) fn reply(request: &Arp, mac: Mac, tags: Tags) -> Vec<u8> {
-    let sender = (mac, request.target.1);
-    Arp { operation: REPLY, sender, target: request.sender }.frame(request.sender.0, tags)
+/// Who has `address`, if it says so: a reply, or a request of that host.
+pub(super) fn owner(arp: &ArpEthIpv4Packet, address: Ipv4Addr) -> Option<Mac> {
+    let is_known = matches!(arp.operation, ArpOperation::REQUEST | ArpOperation::REPLY);
+    let sender = Mac(arp.sender_mac);
+    (is_known && arp.sender_ipv4_addr() == address && !sender.is_group()).then_some(sender)
 }
 
-/// Says to all stations where `address` is (RFC 5227 §1.1: a request for the own address).
-pub(super) fn announcement(mac: Mac, address: Ipv4Addr, tags: Tags) -> Vec<u8> {
-    let target = (Mac::default(), address);
-    Arp { operation: REQUEST, sender: (mac, address), target }.frame(Mac::BROADCAST, tags)
+/// The reply of the host `mac` to a request, which goes back to its sender.
+pub(super) fn reply(request: &ArpEthIpv4Packet, mac: Mac, tags: Tags) -> Vec<u8> {
+    let reply = ArpEthIpv4Packet {
+        operation: ArpOperation::REPLY,
+        sender_mac: mac.0,
+        sender_ipv4: request.target_ipv4,
+        target_mac: request.sender_mac,
+        target_ipv4: request.sender_ipv4,
+    };
+    frame(&reply, Mac(request.sender_mac), tags)
 }
 
-/// Asks all stations who has `target`.
+/// Asks all stations who has `target`. A host that asks for its own address says where it is (RFC
+/// 5227 §1.1).
 pub(super) fn request(sender: (Mac, Ipv4Addr), target: Ipv4Addr, tags: Tags) -> Vec<u8> {
-    let target = (Mac::default(), target);
-    Arp { operation: REQUEST, sender, target }.frame(Mac::BROADCAST, tags)
+    let request = ArpEthIpv4Packet {
+        operation: ArpOperation::REQUEST,
+        sender_mac: sender.0.0,
+        sender_ipv4: sender.1.octets(),
+        target_mac: Mac::default().0,
+        target_ipv4: target.octets(),
+    };
+    frame(&request, Mac::BROADCAST, tags)
+}
+
+fn frame(arp: &ArpEthIpv4Packet, to: Mac, tags: Tags) -> Vec<u8> {
+    let mut bytes = ether::head(to, Mac(arp.sender_mac), tags);
+    bytes.extend_from_slice(&ARP.to_be_bytes());
+    bytes.extend_from_slice(&arp.to_bytes());
+    ether::padded(bytes)
 }

@@ -129,7 +129,6 @@ pub(super) fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
 /// A frame taken apart down to what its type or length covers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ether<'a> {
-    pub(super) destination: Mac,
     pub(super) source: Mac,
     pub(super) tags: Tags,
     /// Type or length, as it is there.
@@ -141,8 +140,7 @@ pub(super) struct Ether<'a> {
 impl<'a> Ether<'a> {
     /// `None` when it is cut, or has three tags or two of the same kind.
     pub(super) fn parse(frame: &'a [u8]) -> Option<Self> {
-        let (destination, rest) = frame.split_first_chunk()?;
-        let (source, rest) = rest.split_first_chunk()?;
+        let (source, rest) = frame.get(6..)?.split_first_chunk()?;
         let (mut kind, mut body) = word(rest)?;
         let mut tags = Tags::None;
         if kind == SERVICE_VLAN {
@@ -160,7 +158,7 @@ impl<'a> Ether<'a> {
         if kind == VLAN || kind == SERVICE_VLAN {
             return None;
         }
-        Some(Self { destination: Mac(*destination), source: Mac(*source), tags, kind, body })
+        Some(Self { source: Mac(*source), tags, kind, body })
     }
 
     /// What the length covers, of a frame with one.
@@ -206,7 +204,7 @@ mod tests {
     fn tags_are_read_as_they_are_written() {
         let (tags, bytes) = tagged();
         let ether = Ether::parse(&bytes).expect("a frame");
-        assert_eq!((ether.destination, ether.source, ether.tags), (A, B, tags));
+        assert_eq!((ether.source, ether.tags), (B, tags));
         assert_eq!((ether.kind, ether.body), (0x88b5, &[7][..]));
         assert_eq!(tags.iter().map(|tag| tag.id).collect::<Vec<_>>(), [100, 4094]);
         for cut in 0..22 {

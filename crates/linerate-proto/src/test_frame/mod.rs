@@ -1,12 +1,11 @@
-//! Test frames of a device benchmark: templates of every protocol, mixes of lengths, the answers
-//! that keep a device's tables filled, and a check of frames that others made.
+//! Test frames of a device benchmark: templates of every protocol, mixes of lengths, and the
+//! answers that keep a device's tables filled.
 //!
 //! Layouts and deviations: `spec/test-frames.md`. Left out: fragments, extension headers, options.
 
 mod appletalk;
 mod arp;
 mod build;
-mod check;
 mod decnet;
 mod error;
 mod ether;
@@ -22,7 +21,6 @@ mod neighbours;
 mod spec;
 
 pub use appletalk::{ALL_NODES as APPLETALK_ALL_NODES, AppleTalkAddress, probe as aarp_probe};
-pub use check::{CheckError, Checked, Network, check};
 pub use decnet::{ALL_ROUTERS as DECNET_ALL_ROUTERS, DecNetAddress, endnode_hello};
 pub use error::TestFrameError;
 pub use ether::{Tag, Tags};

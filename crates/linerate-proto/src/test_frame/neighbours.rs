@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_core::time::MonoTime;
 
 use super::appletalk::{self, Aarp};
-use super::arp::{self, Arp};
+use super::arp;
 use super::ether::Ether;
 use super::ipx::IpxRouter;
 use super::ndp::{self, Neighbour};
@@ -65,7 +65,7 @@ impl Hosts {
         match self.first {
             IpAddr::V4(first) => {
                 let address = Ipv4Addr::from_bits(first.to_bits().wrapping_add(index));
-                arp::announcement(self.mac(index), address, tags)
+                arp::request((self.mac(index), address), address, tags)
             }
             IpAddr::V6(first) => {
                 let address = Ipv6Addr::from_bits(first.to_bits().wrapping_add(index.into()));
@@ -118,10 +118,10 @@ impl Neighbours {
     /// The answer to a frame that came in, if it is a question to one of these hosts.
     pub fn answer(&self, frame: &[u8]) -> Option<Vec<u8>> {
         let ether = Ether::parse(frame)?;
-        if let Some(arp) = Arp::parse(&ether) {
-            let mac = self.mac_of(arp.asked()?.into())?;
+        if let Some(arp) = arp::parse(&ether) {
+            let mac = self.mac_of(arp::asked(&arp)?.into())?;
             // A host's own announcement that comes back is no question.
-            return (arp.sender.0 != mac).then(|| arp::reply(&arp, mac, ether.tags));
+            return (arp.sender_mac != mac.0).then(|| arp::reply(&arp, mac, ether.tags));
         }
         if let Some(asked) = Neighbour::parse(&ether) {
             let mac = self.mac_of(asked.asked()?.into())?;
@@ -243,7 +243,7 @@ pub fn question(mac: Mac, address: IpAddr, target: IpAddr, tags: Tags) -> Option
 pub fn told(frame: &[u8], target: IpAddr) -> Option<Mac> {
     let ether = Ether::parse(frame)?;
     match target {
-        IpAddr::V4(target) => Arp::parse(&ether)?.tells(target),
-        IpAddr::V6(target) => Neighbour::parse(&ether)?.tells(target),
+        IpAddr::V4(target) => arp::owner(&arp::parse(&ether)?, target),
+        IpAddr::V6(target) => Neighbour::parse(&ether)?.owner(target),
     }
 }

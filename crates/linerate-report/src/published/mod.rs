@@ -97,12 +97,12 @@ pub fn view(table: &PublishedTable) -> View {
 }
 
 /// A computed value with the digits that a reader can use.
-pub(crate) fn value(value: f64) -> String {
+pub fn value(value: f64) -> String {
     number::trimmed(&number::significant(value, 6)).to_owned()
 }
 
 /// How the published figure stands to the computed one.
-pub(crate) fn compared(comparison: Comparison) -> String {
+pub fn compared(comparison: Comparison) -> String {
     match comparison {
         Comparison::Equal => "the same".to_owned(),
         Comparison::Differs(by) => {
@@ -133,7 +133,7 @@ fn notes(table: &PublishedTable) -> Vec<String> {
 }
 
 /// How many of the first columns name a row.
-pub(crate) const fn named(table: &PublishedTable) -> usize {
+pub const fn named(table: &PublishedTable) -> usize {
     match &table.rows {
         PublishedRows::Routers(_) => 7,
         PublishedRows::Ping(_) | PublishedRows::Tcp(_) | PublishedRows::Milestones(_) => 2,

@@ -4,7 +4,7 @@
 
 /// How values become positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Equal differences are equally long.
     Linear,
     /// Equal ratios are equally long; only positive values have a place.
@@ -117,7 +117,7 @@ pub(crate) fn log_domain(values: impl Iterator<Item = f64>) -> Option<(f64, f64)
 
 /// The domain from `floor` or the smallest value, whichever is lower, to the round value at or
 /// above the largest; none without a value.
-pub(crate) fn linear_domain(
+pub fn linear_domain(
     values: impl Iterator<Item = f64>,
     floor: f64,
     target: usize,

@@ -20,7 +20,7 @@ const UNSEEN: f64 = 0.15;
 
 /// One axis.
 #[derive(Clone, Debug)]
-pub(crate) struct Axis {
+pub struct Axis {
     /// What it shows, with the unit.
     pub label: String,
     /// How values become positions.
@@ -35,14 +35,14 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// An axis whose ends and ticks follow from the data.
-    pub(crate) fn plain(label: &str, kind: Kind, show: fn(f64) -> String) -> Self {
+    pub fn plain(label: &str, kind: Kind, show: fn(f64) -> String) -> Self {
         Self { label: label.to_owned(), kind, domain: None, ticks: vec![], show }
     }
 }
 
 /// One line.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
+pub struct Series {
     /// Its name at its right end.
     pub label: String,
     /// Number of its colour and marker.
@@ -59,7 +59,7 @@ pub(crate) struct Series {
 
 /// The whole chart.
 #[derive(Clone, Debug)]
-pub(crate) struct LineChart {
+pub struct LineChart {
     /// Over the chart, and its accessible name.
     pub title: String,
     /// Its accessible description.
@@ -89,7 +89,7 @@ impl LineChart {
 
     /// Draws the chart of formulas: only a line of very few points has markers, for it joins
     /// single results; the points of the others are no more than places at which it was computed.
-    pub(crate) fn formula_svg(&self) -> Svg {
+    pub fn formula_svg(&self) -> Svg {
         self.draw(SINGLE_RESULTS)
     }
 

@@ -14,9 +14,10 @@ mod scatter;
 mod strip;
 mod trace;
 
-pub(crate) use axis::{Kind, linear_domain, log_domain};
+pub(crate) use axis::log_domain;
+pub use axis::{Kind, linear_domain};
 pub(crate) use bar::{BarChart, BarRow};
-pub(crate) use line::{Axis, LineChart, Series};
+pub use line::{Axis, LineChart, Series};
 pub(crate) use palette::style;
 pub(crate) use scatter::{ScatterChart, ScatterGroup, ScatterPoint};
 pub(crate) use strip::{StripChart, StripGroup, StripRow};
@@ -38,14 +39,14 @@ const TEXT_SIZE: f64 = 13.0;
 
 /// A finished chart, as a file of its own or inside a page.
 #[derive(Clone, Debug)]
-pub(crate) struct Svg {
+pub struct Svg {
     head: String,
     body: String,
 }
 
 impl Svg {
     /// A file that brings its style sheet along.
-    pub(crate) fn file(&self) -> String {
+    pub fn file(&self) -> String {
         let style = format!("<style>{}</style>\n", style());
         format!("{}{style}{}</svg>\n", self.head, self.body)
     }

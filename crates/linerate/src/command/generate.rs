@@ -1,7 +1,7 @@
 //! `linerate generate`: what is made from the flags and the types, so that nobody writes it twice.
 //!
-//! Man pages, shell completions, JSON schemas, the list of flags and the page of formulas. The
-//! subcommand is hidden: packagers and the tests call it. Measuring commands do not come here.
+//! Man pages, shell completions, JSON schemas and the list of flags. The subcommand is hidden:
+//! packagers and the tests call it. Measuring commands do not come here.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::CommandFactory;
 use linerate_core::record::{Failure, Fault, Record};
-use linerate_core::theory::sheet::SHEET;
-use linerate_engine::study::TABLES;
-use linerate_report::theory;
 
-use super::study::read;
 use crate::exit::Outcome;
-use crate::{output, paths};
+use crate::output;
 
 /// Flags of `linerate generate`.
 #[derive(Debug, clap::Args)]
@@ -45,11 +41,6 @@ enum What {
     },
     /// Print every long flag, one a line, after its command
     Flags,
-    /// Write the page of formulas and its plots into a directory: theory.md, theory/*.svg
-    Theory {
-        /// Directory; created if absent
-        directory: PathBuf,
-    },
 }
 
 /// A document with a schema.
@@ -78,7 +69,6 @@ pub(crate) fn run(args: Args) -> Outcome {
         What::Completions { shell } => output::text(&completions(shell)),
         What::Schema { document } => output::line(&schema(document)?),
         What::Flags => output::text(&flag_list()),
-        What::Theory { directory } => write_theory(&directory)?,
     }
     Ok(0)
 }
@@ -109,16 +99,6 @@ fn write_man_pages(directory: &Path) -> anyhow::Result<()> {
             .render(&mut page)
             .map_err(|error| cannot(error, &file))?;
         std::fs::write(&file, page).map_err(|error| cannot(error, &file))?;
-    }
-    Ok(())
-}
-
-/// `theory.md` and the plots that it shows.
-fn write_theory(directory: &Path) -> Result<(), Failure> {
-    let published = read(TABLES.iter())?;
-    paths::write(&directory.join("theory.md"), &theory::page(SHEET, &published))?;
-    for (name, svg) in theory::plots(SHEET) {
-        paths::write(&directory.join(theory::PLOTS).join(name), &svg)?;
     }
     Ok(())
 }

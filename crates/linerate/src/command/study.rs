@@ -12,7 +12,6 @@ mod run;
 pub(super) mod session;
 mod show;
 
-pub(crate) use published::read;
 pub(crate) use render::{lines, results, show, write};
 
 use std::path::PathBuf;

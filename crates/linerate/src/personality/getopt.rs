@@ -2,6 +2,10 @@
 //! `--tim 1`, operands anywhere, mistakes in glibc's words. A personality names its flags; what is
 //! not among them is a mistake. Flags come in the order of the line, so that the last one wins.
 
+use std::ffi::OsString;
+
+use lexopt::Arg;
+
 /// Whether a value stands behind a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
@@ -83,63 +87,42 @@ pub(super) fn scan<'a, F: Known>(
     words: &[String],
     flags: &'a [F],
 ) -> Result<Vec<Part<'a, F>>, String> {
+    let mut line = lexopt::Parser::from_args(words);
+    // `-l=5` has the value `=5` for getopt.
+    line.set_short_equals(false);
     let mut found = Vec::new();
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        if word == "--" {
-            found.extend(rest.by_ref().cloned().map(Part::Operand));
-        } else if let Some(long) = word.strip_prefix("--") {
-            let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v)));
-            let flag = named(name, flags)?;
-            let value = value.map(str::to_owned);
-            let value = match (flag.takes(), value) {
-                (Takes::Value, None) => {
-                    Some(rest.next().cloned().ok_or_else(|| {
-                        format!("option '--{}' requires an argument", flag.long())
-                    })?)
-                }
-                (Takes::Nothing, Some(_)) => {
-                    return Err(format!("option '--{}' doesn't allow an argument", flag.long()));
-                }
-                (_, value) => value,
-            };
-            found.push(Part::Flag(flag, value));
-        } else if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
-            short(letters, flags, &mut rest, &mut found)?;
-        } else {
-            found.push(Part::Operand(word.clone()));
-        }
+    while let Some(arg) = line.next().map_err(|error| error.to_string())? {
+        let (flag, missing, is_long) = match arg {
+            Arg::Value(word) => {
+                found.push(Part::Operand(text(word)));
+                continue;
+            }
+            Arg::Short(letter) => {
+                let flag = flags.iter().find(|known| known.letter() == Some(letter));
+                let flag = flag.ok_or_else(|| format!("invalid option -- '{letter}'"))?;
+                (flag, format!("option requires an argument -- '{letter}'"), false)
+            }
+            Arg::Long(name) => {
+                let flag = named(name, flags)?;
+                (flag, format!("option '--{}' requires an argument", flag.long()), true)
+            }
+        };
+        let value = match flag.takes() {
+            Takes::Value => Some(line.value().map_err(|_| missing)?),
+            Takes::Maybe => line.optional_value(),
+            Takes::Nothing if is_long && line.optional_value().is_some() => {
+                return Err(format!("option '--{}' doesn't allow an argument", flag.long()));
+            }
+            Takes::Nothing => None,
+        };
+        found.push(Part::Flag(flag, value.map(text)));
     }
     Ok(found)
 }
 
-/// Letters behind one dash.
-fn short<'a, 'w, F: Known>(
-    letters: &str,
-    flags: &'a [F],
-    rest: &mut impl Iterator<Item = &'w String>,
-    found: &mut Vec<Part<'a, F>>,
-) -> Result<(), String> {
-    for (at, letter) in letters.char_indices() {
-        let flag = flags.iter().find(|known| known.letter() == Some(letter));
-        let flag = flag.ok_or_else(|| format!("invalid option -- '{letter}'"))?;
-        let behind = &letters[at + letter.len_utf8()..];
-        let value = match (flag.takes(), behind) {
-            (Takes::Nothing, _) => {
-                found.push(Part::Flag(flag, None));
-                continue;
-            }
-            (Takes::Value, "") => {
-                let missing = || format!("option requires an argument -- '{letter}'");
-                Some(rest.next().cloned().ok_or_else(missing)?)
-            }
-            (Takes::Maybe, "") => None,
-            (_, value) => Some(value.to_owned()),
-        };
-        found.push(Part::Flag(flag, value));
-        return Ok(());
-    }
-    Ok(())
+/// The line came as text, so nothing is lost.
+fn text(word: OsString) -> String {
+    word.to_string_lossy().into_owned()
 }
 
 /// The flag of a long name, or of its only beginning.

@@ -204,24 +204,6 @@ fn the_oc12_study_comes_out_within_its_printed_rounding_or_the_reason_is_there()
 }
 
 #[test]
-fn every_formula_that_a_figure_points_to_is_in_the_sheet() {
-    let ids: Vec<&str> = crate::theory::sheet::SHEET
-        .iter()
-        .flat_map(|section| section.formulas)
-        .map(|formula| formula.id)
-        .collect();
-    let tables =
-        ["bradner-1990-routers", "nap-1995", "oc12-1999", "pren-2000-ttcp", "gigasunet-2004"];
-    for id in tables {
-        let table = table(id);
-        let formulas = (0..table.cells.len()).filter_map(|at| table.theory(at)?.formula);
-        let named: Vec<&str> = formulas.collect();
-        assert!(!named.is_empty(), "{id}");
-        assert!(named.iter().all(|name| ids.contains(name)), "{id}: {named:?}");
-    }
-}
-
-#[test]
 fn gigasunets_throughput_is_above_what_1500_bytes_carry() {
     let table = table("gigasunet-2004");
     let theory = table.theory(2).expect("a ceiling");

@@ -4,12 +4,20 @@ use std::time::Duration;
 
 use super::climb::{LadderError, climb};
 use super::facts::{Facts, Known, Response};
-use crate::theory::sheet::Curve;
 use crate::theory::window::WINDOW_MAX_BYTES;
 use crate::units::{Bytes, Fraction};
 
 /// Points of a curve: enough that a bend looks like one.
 const POINTS: u32 = 160;
+
+/// One curve of a plot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Its name beside it.
+    pub label: String,
+    /// Points in the order in which they are joined.
+    pub points: Vec<(f64, f64)>,
+}
 
 /// The expected rate over one input.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +115,7 @@ fn curve(
         let ladder = climb(&with(x))?;
         points.extend(ladder.steady_bps().map(|bps| (x, bps)));
     }
-    Ok(Curve { label: label.to_owned(), points, steps: false })
+    Ok(Curve { label: label.to_owned(), points })
 }
 
 #[expect(

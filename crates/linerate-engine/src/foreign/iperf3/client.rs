@@ -1,53 +1,37 @@
 //! The client's side: measures with an iperf3 server.
 //!
 //! The server tells its counts only at the end, so the rows of an interval come from what its
-//! kernel has acknowledged. iperf3's own client says `test end` while its send buffers are full,
-//! and what was on the way then counts on one side only; this one waits until all is acknowledged
-//! and read, within [`DELIVERY_MAX`].
+//! kernel has acknowledged.
 
-use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Finish, Record, Side, StreamOpened, TcpDirections, TcpPlan,
-    TcpTest,
+    Direction, Event, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf3::{
-    COOKIE_BYTES, ClientEvent, ClientMachine, Cookie, Params, ServerOutput, State, frame,
+    COOKIE_BYTES, Client, ClientTest, Cookie, Params, PeerFault, Results, ServerOutput,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::control::Control;
 use super::ending::Ending;
-use super::fail::refusal;
-use super::gather::opened;
+use super::fail::{lost, of_client};
 use super::login::Login;
-use super::plan::{burst_of, out_of_bounds, params};
-use super::report::{Other, Place, count_between, in_one_span, places, remote_reports, results};
-use super::silence::Silence;
+use super::plan::{out_of_bounds, params};
+use super::report::{Other, count_between, in_one_span, remote_reports, results};
+use super::tcp_streams::{TcpStreams, opened};
 use crate::address::resolve;
 use crate::context::Context;
-use crate::flow::Sample;
+use crate::flow::account::Account;
+use crate::flow::account::client_side;
+use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::path::witness::Witness;
-use crate::throughput::account::Account;
-use crate::throughput::client::{bind_address, client_side, connect_failure, request, run_by};
-use crate::throughput::endpoint::{Endpoint, socket_options};
-use crate::throughput::session::LOOK_AT_END;
-
-/// The server has this long for each step of the set-up and of the end.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How often the client looks at its stop flag.
-const LOOK: Duration = Duration::from_millis(50);
-/// What is on the way at the end has this long to arrive.
-const DELIVERY_MAX: Duration = Duration::from_secs(2);
-/// A server that closes nothing is done sending when nothing has come for this long.
-const QUIET_READING: Duration = Duration::from_millis(200);
-
-/// Threads that were told to leave are given this long.
-const LEAVE_MAX: Duration = Duration::from_secs(1);
+use crate::throughput::client::{bind_address, connect_failure, request, run_by};
+use crate::throughput::control::plain;
 
 /// What goes with the parameters and is no part of the plan.
 #[derive(Clone, Debug, Default)]
@@ -121,285 +105,195 @@ fn measure_with(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<Option<ServerOutput>, Failure> {
-    let mut test = Test::open(plan, extras, context, account)?;
-    let result = test.measure(context, account);
-    if result.is_err() {
-        test.endpoint.halt();
-        // The server frees its place at once; one that went away does not care.
-        let _ = test.control.send_state(State::ClientTerminate);
-    }
-    if account.local.is_empty() {
-        account.local = test.endpoint.finish();
-    }
-    result?;
-    account.stream_failure().map_or(Ok(test.server_output), Err)
+    let (receive_max, local_port, device) =
+        (extras.receive_max, extras.local_port, extras.device.clone());
+    let params = extras.with(params(plan)?)?;
+    let request = request(plan);
+    request.check().map_err(|error| {
+        Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
+    })?;
+    let server = resolve(&plan.host, plan.port, plan.family)?;
+    let local = bind_address(plan.bind.as_deref())?;
+    account.ends.push(crate::environment::local_end(Some(server.ip())));
+    account.witness = Some(Witness::begin(server.ip()));
+    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+    let cookie = Cookie::from_random(random_bytes());
+    let way = Way { server, local, cookie, timeout, local_port, device };
+    let control = way.control()?;
+    account.server_host_id = same_host(&control);
+    let test = ClientTest {
+        cookie,
+        span: request.planned_span(),
+        interval: Duration::from_nanos(request.interval_ns),
+        receive_max,
+        complete_after: None,
+        params: params.clone(),
+    };
+    let mut streams = TcpStreams::new(in_whole_blocks(request.clone()), &params, COOKIE_BYTES);
+    // What ends the test is the amount itself: servers send that to the byte.
+    streams.request = request;
+    streams.endpoint = streams.endpoint.leaving_open();
+    let stop = context.stop.clone();
+    let wants_output = params.get_server_output;
+    let flows = TcpClient {
+        streams,
+        way,
+        context,
+        account,
+        ending: None,
+        ended: false,
+        delivered_ns: 0,
+        wants_output,
+        output: None,
+    };
+    let mut session = Session::new(Client::new(monotonic(), test), flows);
+    let result = flow::run(&mut session, &mut Socket::new(control)?, &stop);
+    session.flows.conclude(result)
 }
 
-/// A test whose streams are connected.
-struct Test {
-    control: Control<ClientMachine>,
-    endpoint: Endpoint,
-    request: TcpTest,
-    places: Vec<Place>,
-    /// What had been acknowledged of each sending stream when the omitted span ended.
-    omitted: Vec<Sample>,
-    /// What the server printed.
-    server_output: Option<ServerOutput>,
-    /// It was asked for.
+/// A test whose control connection is there.
+struct TcpClient<'a, 'w> {
+    streams: TcpStreams,
+    way: Way,
+    context: &'a mut Context<'w>,
+    account: &'a mut Account,
+    /// Follows what is on the way once senders have stopped.
+    ending: Option<Ending>,
+    /// The server has been told that the test is over.
+    ended: bool,
+    /// When all of it had come, since the begin.
+    delivered_ns: u64,
     wants_output: bool,
-    receive_max: Option<Duration>,
+    /// What the server printed.
+    output: Option<ServerOutput>,
 }
 
-impl Test {
-    /// Connects control and data streams, up to `test running`.
-    fn open(
-        plan: &TcpPlan,
-        extras: Extras,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<Self, Failure> {
-        let receive_max = extras.receive_max;
-        let (local_port, device) = (extras.local_port, extras.device.clone());
-        let params = extras.with(params(plan)?)?;
-        let request = request(plan);
-        request.check().map_err(|error| {
-            Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
-        })?;
-        let server = resolve(&plan.host, plan.port, plan.family)?;
-        let local = bind_address(plan.bind.as_deref())?;
-        account.ends.push(crate::environment::local_end(Some(server.ip())));
-        account.witness = Some(Witness::begin(server.ip()));
-        let cookie = Cookie::from_random(random_bytes());
-        let way = Way {
-            server,
-            local,
-            cookie,
-            timeout: Duration::from_nanos(plan.connect_timeout_ns),
-            local_port,
-            device,
-        };
-        let control = way.control()?;
-        account.server_host_id = same_host(&control);
-        let places = places(request.each_direction(), request.streams);
-        let endpoint = Endpoint::of_iperf3(in_whole_blocks(request.clone()))
-            .leaving_open()
-            .in_bursts(burst_of(&params))
-            .paced_by_kernel(params.fq_rate_bps);
-        let mut test = Self {
-            control,
-            endpoint,
-            request,
-            places,
-            omitted: Vec::new(),
-            server_output: None,
-            wants_output: params.get_server_output,
-            receive_max,
-        };
-        test.set_up(&params, &way, context, account).inspect_err(|_| {
-            test.endpoint.halt();
-        })?;
-        Ok(test)
-    }
+impl Flows for TcpClient<'_, '_> {
+    type Machine = Client;
 
-    fn set_up(
+    fn carry_out(
         &mut self,
-        params: &Params,
-        way: &Way,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<(), Failure> {
-        loop {
-            match self.next_event(ANSWER_TIMEOUT, context)? {
-                ClientEvent::SendParams => self.control.send(&frame(&params.to_json()))?,
-                ClientEvent::CreateStreams => {
-                    self.connect_streams(way, context, account)?;
-                    let noun = if self.request.streams == 1 { "stream" } else { "streams" };
-                    let line = format!("{} {noun} to {}, iperf3", self.request.streams, way.server);
-                    (context.watch)(&Event::Connected(line));
-                    let prepared = self.endpoint.prepare();
-                    prepared.map_err(|error| crate::failure::system(&error))?;
-                }
-                // The server sends no data before this.
-                ClientEvent::Starting => account.begin = monotonic(),
-                ClientEvent::Running => return Ok(()),
-                event => return Err(refusal(self.control.peer(), event)),
+        now: MonoTime,
+        output: Output<Client>,
+    ) -> Result<Option<Answer<Client>>, Failure> {
+        match output {
+            Output::Open => {
+                self.connect()?;
+                return Ok(Some(Answer::Opened));
             }
+            Output::Begin => self.account.begin = now,
+            Output::Start => self.streams.start(self.account.begin)?,
+            Output::Sample => self.sample(now),
+            Output::OmitOver => self.streams.omitted = self.streams.acknowledged(now),
+            Output::StopSending => {
+                self.streams.endpoint.stop_sending();
+                self.ending = Some(Ending::at(now));
+            }
+            Output::Ended => self.ended = true,
+            Output::Settle => self.streams.ended = self.streams.acknowledged(now),
+            Output::StopReceiving => self.streams.endpoint.stop_receiving(),
+            Output::Count => return Ok(Some(Answer::Counted(Box::new(self.count(now))))),
+            Output::Peer(results) => self.told(*results),
+            _ => {}
         }
+        Ok(None)
     }
 
-    fn connect_streams(
-        &mut self,
-        way: &Way,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<(), Failure> {
-        for (at, place) in self.places.iter().enumerate() {
-            let opened = way.connect(&mut self.endpoint, &self.request, (at, place))?;
-            account.connected(place.direction, place.flow, &opened.local_addr, way.server);
-            (context.watch)(&Event::Stream(opened));
-        }
-        Ok(())
+    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+        Ok(None)
     }
 
-    fn measure(&mut self, context: &mut Context<'_>, account: &mut Account) -> Result<(), Failure> {
-        let started = self.endpoint.start(account.begin);
-        started.map_err(|error| crate::failure::system(&error))?;
-        let ending = self.follow(context, account)?;
-        self.control.send_state(State::TestEnd)?;
-        self.control.machine.ended();
-        match self.next_event(ANSWER_TIMEOUT, context)? {
-            ClientEvent::SendResults => {}
-            event => return Err(refusal(self.control.peer(), event)),
+    fn state(&mut self, now: MonoTime) -> FlowState {
+        let streams = &self.streams;
+        let state = streams.state();
+        let (ways, budget) = (streams.request.directions, streams.request.byte_budget());
+        let has_all = |budget| ways == TcpDirections::Up || state.received >= budget;
+        let endpoint = &streams.endpoint;
+        let ending = self.ending.as_mut().filter(|_| !self.ended);
+        let delivered = ending.is_some_and(|ending| {
+            ways == TcpDirections::Down
+                || ending.look(now, endpoint.outstanding(), endpoint.has_sent())
+        });
+        let complete = budget.is_some_and(|bytes| has_all(bytes) && endpoint.has_sent());
+        FlowState { complete, delivered, ..state }
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        of_client(&plain(self.way.server), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.way.server), attempt, error)
+    }
+}
+
+impl TcpClient<'_, '_> {
+    /// Connects every stream.
+    fn connect(&mut self) -> Result<(), Failure> {
+        let Self { streams, way, context, account, .. } = self;
+        for at in 0..streams.places.len() {
+            let place = streams.places[at];
+            let socket = way.connect(streams.options(client_side(place.direction)), at)?;
+            let (direction, flow) = (place.direction, place.flow);
+            let client_addr =
+                socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
+            account.connected(direction, flow, &client_addr, way.server);
+            let place = (direction, flow, client_side(direction));
+            let socket = streams.endpoint.add(socket, place, client_addr);
+            way.greet(&socket)?;
+            (context.watch)(&Event::Stream(opened(&socket, (direction, flow), &way.cookie)));
         }
-        let sent = self.endpoint.acknowledged(monotonic(), COOKIE_BYTES as u64);
-        self.end_receivers();
-        self.sample(monotonic(), account, context);
-        let done = std::mem::replace(&mut self.endpoint, Endpoint::new(self.request.clone()));
-        let omit_ns = self.request.omit_ns;
-        let delivered_ns = ending.span_ns(account.begin, omit_ns);
-        account.local = done.finish();
-        count_between(&mut account.local, (&self.omitted, &sent), delivered_ns);
+        let count = streams.request.streams;
+        let noun = if count == 1 { "stream" } else { "streams" };
+        let line = format!("{count} {noun} to {}, iperf3", way.server);
+        (context.watch)(&Event::Connected(line));
+        streams.prepare()
+    }
+
+    fn sample(&mut self, now: MonoTime) {
+        let (samples, acknowledged) = self.streams.sample(now);
+        self.account.local_interval(samples, self.context.watch);
+        self.account.remote_interval(acknowledged, self.context.watch);
+    }
+
+    /// Ends the streams; what they did, for the server.
+    fn count(&mut self, now: MonoTime) -> Results {
+        self.sample(now);
+        let Self { streams, account, .. } = self;
+        let omit_ns = streams.request.omit_ns;
+        let span_ns = |ending: Ending| ending.span_ns(account.begin, omit_ns);
+        self.delivered_ns = self.ending.map_or(0, span_ns);
+        account.local = streams.finish();
+        let between = (&streams.omitted[..], &streams.ended[..]);
+        count_between(&mut account.local, between, self.delivered_ns);
         in_one_span(&mut account.local, Direction::Down, omit_ns);
-        let own = results(&self.places, &account.local, client_side);
-        self.control.send(&frame(&own.to_json()))?;
-        match self.next_event(ANSWER_TIMEOUT, context)? {
-            ClientEvent::Results(mut results) => {
-                // A server of 3.12 and later goes on sending it once anybody has asked.
-                self.server_output = results.server_output.take().filter(|_| self.wants_output);
-                let other = Other {
-                    side_of: server_side,
-                    omit_ns,
-                    // The server began its measured span by its own clock.
-                    delivered_ns: (omit_ns == 0).then_some(delivered_ns),
-                    ended_ns: ending.stopped.nanos_since(account.begin),
-                };
-                account.remote = remote_reports(&self.places, &results, &other);
-            }
-            event => return Err(refusal(self.control.peer(), event)),
-        }
-        // The results are here; what is said afterwards changes nothing.
-        if let Ok(ClientEvent::Finished) = self.next_event(ANSWER_TIMEOUT, context) {
-            let _ = self.control.send_state(State::IperfDone);
-        }
-        Ok(())
+        results(&streams.places, &account.local, client_side)
     }
 
-    /// Takes samples until the end, and until what was sent has been read there.
-    fn follow(
-        &mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<Ending, Failure> {
-        let begin = account.begin;
-        let planned = self.request.planned_span();
-        let interval = Duration::from_nanos(self.request.interval_ns);
-        let mut tick = begin + interval;
-        let mut omit =
-            (self.request.omit_ns > 0).then(|| begin + Duration::from_nanos(self.request.omit_ns));
-        let mut end: Option<Ending> = None;
-        let mut silence = Silence::since(begin, self.receive_max);
-        loop {
-            let now = monotonic();
-            if self.request.directions != TcpDirections::Up && end.is_none() {
-                let silent = silence.look(self.received(now), now);
-                silence.check(silent, self.control.peer())?;
-            }
-            if now >= tick {
-                self.sample(now, account, context);
-                tick += interval;
-            }
-            if omit.is_some_and(|at| now >= at) {
-                omit = None;
-                self.omitted = self.endpoint.acknowledged(now, COOKIE_BYTES as u64);
-            }
-            let over = planned.map_or_else(|| self.is_complete(), |span| now >= begin + span);
-            if (over || context.stop.asked()) && end.is_none() {
-                self.endpoint.stop_sending();
-                end = Some(Ending::at(now));
-            }
-            if let Some(end) = &mut end
-                && self.is_delivered(end, now)
-            {
-                return Ok(*end);
-            }
-            let due = planned.is_none_or(|span| now + LOOK >= begin + span);
-            let look = if due || end.is_some() { LOOK_AT_END } else { LOOK };
-            let mut until = tick.min(now + look);
-            if let Some(at) = omit {
-                until = until.min(at);
-            }
-            if let Some(event) = self.control.next_event(until)? {
-                return Err(refusal(self.control.peer(), event));
-            }
-        }
-    }
-
-    /// Whether the bytes of a test by bytes have been sent and received.
-    fn is_complete(&mut self) -> bool {
-        let Some(budget) = self.request.byte_budget() else { return false };
-        let received = match self.request.directions {
-            TcpDirections::Up => true,
-            _ => self.received(monotonic()) >= budget,
+    /// Takes what the server counted.
+    fn told(&mut self, mut results: Results) {
+        // A server of 3.12 and later goes on sending it once anybody has asked.
+        self.output = results.server_output.take().filter(|_| self.wants_output);
+        let omit_ns = self.streams.request.omit_ns;
+        let stopped = self.ending.map_or(self.account.begin, |ending| ending.stopped);
+        let other = Other {
+            side_of: server_side,
+            omit_ns,
+            // The server began its measured span by its own clock.
+            delivered_ns: (omit_ns == 0).then_some(self.delivered_ns),
+            ended_ns: stopped.nanos_since(self.account.begin),
         };
-        received && self.endpoint.has_sent()
+        self.account.remote = remote_reports(&self.streams.places, &results, &other);
     }
 
-    /// Bytes that came from the server.
-    fn received(&mut self, now: MonoTime) -> u64 {
-        let samples = self.endpoint.sample(now);
-        let down = samples.iter().filter(|sample| sample.direction == Direction::Down);
-        down.map(|sample| sample.bytes).sum()
-    }
-
-    /// Whether what was sent has arrived and been read, or has had its time.
-    fn is_delivered(&self, end: &mut Ending, now: MonoTime) -> bool {
-        self.request.directions == TcpDirections::Down
-            || end.look(now, self.endpoint.outstanding(), self.endpoint.has_sent())
-            || now.since(end.stopped) >= DELIVERY_MAX
-    }
-
-    /// Receivers read until the server closes or nothing more comes.
-    fn end_receivers(&mut self) {
-        let begin = monotonic();
-        let mut last = (0, begin);
-        while !self.endpoint.is_done() {
-            let now = monotonic();
-            let bytes = self.endpoint.sample(now).iter().map(|sample| sample.bytes).sum();
-            if bytes != last.0 {
-                last = (bytes, now);
-            }
-            if now.since(last.1) >= QUIET_READING || now.since(begin) >= DELIVERY_MAX {
-                break;
-            }
-            linerate_sys::clock::sleep(LOOK_AT_END);
+    /// Keeps what was measured, however the test ended.
+    fn conclude(mut self, result: Result<(), Failure>) -> Result<Option<ServerOutput>, Failure> {
+        self.streams.endpoint.halt();
+        if self.account.local.is_empty() && self.streams.endpoint.has_started() {
+            self.account.local = self.streams.finish();
         }
-        leave(&self.endpoint);
-    }
-
-    fn sample(&mut self, now: MonoTime, account: &mut Account, context: &mut Context<'_>) {
-        let acknowledged = self.endpoint.acknowledged(now, COOKIE_BYTES as u64);
-        let samples = self.endpoint.sample(now);
-        account.local_interval(samples, context.watch);
-        account.remote_interval(acknowledged, context.watch);
-    }
-
-    fn next_event(
-        &mut self,
-        timeout: Duration,
-        context: &Context<'_>,
-    ) -> Result<ClientEvent, Failure> {
-        let end = monotonic() + timeout;
-        while monotonic() < end {
-            if let Some(event) = self.control.next_event(end.min(monotonic() + LOOK))? {
-                return Ok(event);
-            }
-            if context.stop.asked() && self.omitted.is_empty() && !self.endpoint.has_started() {
-                break;
-            }
-        }
-        let reason = "the server fell silent";
-        Err(Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
-            .advise("what was measured before is kept"))
+        result?;
+        self.account.stream_failure().map_or(Ok(self.output), Err)
     }
 }
 
@@ -414,16 +308,6 @@ fn in_whole_blocks(request: TcpTest) -> TcpTest {
     TcpTest { finish, ..request }
 }
 
-/// Ends every thread: receivers after what has arrived, senders where they are.
-pub(super) fn leave(endpoint: &Endpoint) {
-    endpoint.stop_receiving();
-    let end = monotonic() + LEAVE_MAX;
-    while !endpoint.is_done() && monotonic() < end {
-        linerate_sys::clock::sleep(LOOK_AT_END);
-    }
-    endpoint.halt();
-}
-
 /// The side that the server has in a direction.
 pub(super) const fn server_side(direction: Direction) -> Side {
     match client_side(direction) {
@@ -434,9 +318,9 @@ pub(super) const fn server_side(direction: Direction) -> Side {
 
 /// This kernel's name when the server is reached at one of its own addresses: iperf3 does not tell
 /// what host it runs on.
-pub(super) fn same_host(control: &Control<ClientMachine>) -> Option<String> {
-    let peer = control.stream().peer_addr().ok()?.ip();
-    let local = control.stream().local_addr().ok()?.ip();
+pub(super) fn same_host(control: &TcpStream) -> Option<String> {
+    let peer = control.peer_addr().ok()?.ip();
+    let local = control.local_addr().ok()?.ip();
     (peer.is_loopback() || peer == local).then(linerate_sys::host::boot_id).flatten()
 }
 
@@ -452,39 +336,26 @@ pub(super) struct Way {
 }
 
 impl Way {
-    pub(super) fn control(&self) -> Result<Control<ClientMachine>, Failure> {
+    pub(super) fn control(&self) -> Result<TcpStream, Failure> {
         let options = TcpOptions { device: self.device.clone(), ..TcpOptions::default() };
-        let stream = tcp::connect(self.server, self.local, &options, self.timeout)
-            .map_err(|error| self.unreachable(&error))?;
-        let mut control = Control::new(stream)?;
-        control.send(&self.cookie.to_bytes())?;
-        Ok(control)
+        tcp::connect(self.server, self.local, &options, self.timeout)
+            .map_err(|error| self.unreachable(&error))
     }
 
-    /// Connects one data stream and gives it to `endpoint`.
-    fn connect(
-        &self,
-        endpoint: &mut Endpoint,
-        request: &TcpTest,
-        (at, place): (usize, &Place),
-    ) -> Result<StreamOpened, Failure> {
-        let side = client_side(place.direction);
-        let options = match side {
-            Side::Sender => socket_options(request),
-            Side::Receiver => TcpOptions { congestion_control: None, ..socket_options(request) },
-        };
+    /// Connects the data stream with this number.
+    fn connect(&self, options: TcpOptions, at: usize) -> Result<TcpStream, Failure> {
         let options =
             TcpOptions { local_port: self.port_of(at), device: self.device.clone(), ..options };
-        let socket = tcp::connect(self.server, self.local, &options, self.timeout)
-            .map_err(|error| self.unreachable(&error))?;
-        let client_addr =
-            socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
-        let socket = endpoint.add(socket, (place.direction, place.flow, side), client_addr.clone());
-        (&mut &*socket).write_all(&self.cookie.to_bytes()).map_err(|error| {
+        tcp::connect(self.server, self.local, &options, self.timeout)
+            .map_err(|error| self.unreachable(&error))
+    }
+
+    /// Tells the server which test a stream is of.
+    fn greet(&self, mut stream: &TcpStream) -> Result<(), Failure> {
+        stream.write_all(&self.cookie.to_bytes()).map_err(|error| {
             let server = self.server.to_string();
             Failure::new(Fault::Unreachable, "open data stream to", server, error)
-        })?;
-        Ok(opened(&socket, (place.direction, place.flow), &self.cookie))
+        })
     }
 
     /// The local port of the stream with this number, where the first one's was asked for.
@@ -495,7 +366,7 @@ impl Way {
     fn unreachable(&self, error: &linerate_sys::Error) -> Failure {
         let failure = connect_failure(error);
         match error.source.kind() {
-            std::io::ErrorKind::ConnectionRefused => {
+            io::ErrorKind::ConnectionRefused => {
                 failure.advise("start `iperf3 -s` there, or name its port with -p")
             }
             _ => failure,

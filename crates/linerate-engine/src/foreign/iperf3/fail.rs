@@ -1,32 +1,89 @@
-//! Why a test with an iperf3 server did not come to its end, in this program's words.
+//! Why a test did not come to its end, in this program's words.
+
+use std::io;
 
 use linerate_core::record::{Failure, Fault};
-use linerate_proto::iperf3::{ClientEvent, ErrorCode};
+use linerate_proto::dialect::Reason;
+use linerate_proto::iperf3::{ErrorCode, PeerFault, WireError};
 
 use crate::failure::words_of;
 
 /// A server that is busy does not say for how long; a second is as good as any.
 const DENIED_MS: u64 = 1000;
+const KEPT: &str = "what was measured before is kept";
 
-/// The failure behind an event of the server `peer` that ends the test.
-pub(super) fn refusal(peer: &str, event: ClientEvent) -> Failure {
-    match event {
-        ClientEvent::Denied => {
+/// The failure of a client's test with the server `peer`.
+pub(crate) fn of_client(peer: &str, reason: Reason<PeerFault>) -> Failure {
+    let unreachable = |attempt: &str, reason: &str| {
+        Failure::new(Fault::Unreachable, attempt, peer, reason).advise(KEPT)
+    };
+    match reason {
+        Reason::Peer(fault) => refusal(peer, fault),
+        Reason::Silent { .. } | Reason::Left | Reason::Overdue => {
+            unreachable("hear from", "the server fell silent")
+        }
+        Reason::Closed => closed(peer),
+        Reason::NoData(max) => {
+            unreachable("receive from", &format!("nothing came for {} ms", max.as_millis()))
+        }
+        Reason::Stopped => {
+            Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
+        }
+    }
+}
+
+/// The failure of a server's test with the client `peer`.
+pub(crate) fn of_server(peer: &str, reason: Reason<WireError>) -> Failure {
+    let serve = |fault, reason: &str| Failure::new(fault, "serve", peer, reason);
+    match reason {
+        Reason::Peer(error) => misbehaved(peer, &error),
+        Reason::Silent { awaited, within } => {
+            let attempt = format!("wait for {awaited} from");
+            let reason = format!("nothing came within {within:?}");
+            Failure::new(Fault::PeerMisbehaved, attempt, peer, reason)
+        }
+        Reason::Closed => closed(peer),
+        Reason::Left | Reason::NoData(_) => {
+            serve(Fault::Unreachable, "the client gave the test up")
+        }
+        Reason::Overdue => serve(Fault::PeerMisbehaved, "the client did not end the test in time"),
+        Reason::Stopped => serve(Fault::Unreachable, "the server is being stopped"),
+    }
+}
+
+/// The control connection with `peer` failed.
+pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
+    Failure::new(Fault::Unreachable, attempt, peer, words_of(error)).advise(KEPT)
+}
+
+fn misbehaved(peer: &str, error: &WireError) -> Failure {
+    Failure::new(Fault::PeerMisbehaved, "talk iperf3 to", peer, error)
+}
+
+fn closed(peer: &str) -> Failure {
+    let reason = "the other end closed the control connection";
+    Failure::new(Fault::Unreachable, "receive from", peer, reason)
+        .advise("see that end's messages; what was measured before is kept")
+}
+
+/// The failure behind what the server `peer` did or said.
+fn refusal(peer: &str, fault: PeerFault) -> Failure {
+    match fault {
+        PeerFault::Wire(error) => misbehaved(peer, &error),
+        PeerFault::Denied => {
             let reason = "it is busy with another test";
             Failure::new(Fault::PeerRefused, "ask for a test with", peer, reason)
                 .advise("try again later, or wait for it with --wait")
                 .retry_after(DENIED_MS)
         }
-        ClientEvent::Terminated => {
+        PeerFault::Terminated => {
             Failure::new(Fault::Unreachable, "test with", peer, "the server was interrupted")
-                .advise("what was measured before is kept")
+                .advise(KEPT)
         }
-        ClientEvent::Failed(Some((code, errno))) => {
+        PeerFault::Failed(Some((code, errno))) => {
             let kernel = match errno {
                 0 => String::new(),
-                errno => {
-                    format!(": {}", words_of(&std::io::Error::from_raw_os_error(errno)))
-                }
+                errno => format!(": {}", words_of(&io::Error::from_raw_os_error(errno))),
             };
             let reason = format!("the server gave up: {code}{kernel}");
             let failure = Failure::new(Fault::PeerRefused, "test with", peer, reason);
@@ -38,10 +95,9 @@ pub(super) fn refusal(peer: &str, event: ClientEvent) -> Failure {
                 _ => failure,
             }
         }
-        ClientEvent::Failed(None) => {
+        PeerFault::Failed(None) => {
             let reason = "the server gave up and does not say why";
             Failure::new(Fault::PeerRefused, "test with", peer, reason)
         }
-        _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
     }
 }

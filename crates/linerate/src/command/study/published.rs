@@ -59,7 +59,7 @@ fn find(name: &str) -> Result<Vec<PublishedTable>, Failure> {
 }
 
 /// Reads tables that ship; a spoilt one is a fault of the program.
-pub(crate) fn read<'a>(
+pub(super) fn read<'a>(
     tables: impl Iterator<Item = &'a Table>,
 ) -> Result<Vec<PublishedTable>, Failure> {
     tables

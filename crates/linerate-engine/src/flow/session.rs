@@ -1,0 +1,210 @@
+//! Runs one end of a test: what comes goes into its machine, what that wants is done.
+//!
+//! A turn never waits; between two turns whoever runs the session waits as long as it says.
+
+use std::io;
+use std::time::Duration;
+
+use linerate_core::record::Failure;
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Input, Machine, Output, Reason};
+use linerate_sys::stop::Stop;
+
+use super::net::Net;
+
+/// A peer that does not read its control connection for this long is gone.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes that are read at once.
+const READ_BYTES: usize = 16 * 1024;
+
+/// What was asked of the flows, once it is known.
+pub(crate) enum Answer<M: Machine> {
+    Decided(Result<M::Terms, M::Refusal>),
+    Opened,
+    Counted(Box<M::Report>),
+}
+
+/// The data of a test at one end, and its account.
+pub(crate) trait Flows {
+    /// Whose test it is.
+    type Machine: Machine;
+
+    /// Does what the machine wants, or begins to.
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Self::Machine>,
+    ) -> Result<Option<Answer<Self::Machine>>, Failure>;
+
+    /// The answer to what was begun, once it is there; asked at every look.
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Self::Machine>>, Failure>;
+
+    /// How far the data has come.
+    fn state(&mut self, now: MonoTime) -> FlowState;
+
+    /// A machine's reason in this program's words.
+    fn failure(&self, reason: Reason<<Self::Machine as Machine>::PeerFault>) -> Failure;
+
+    /// The control connection failed.
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure;
+}
+
+/// One end of a test.
+pub(crate) struct Session<F: Flows> {
+    machine: F::Machine,
+    pub(crate) flows: F,
+    /// Control bytes that found no room yet, and since when none did.
+    unsent: (Vec<u8>, MonoTime),
+    /// What broke the control connection.
+    broken: Option<Failure>,
+    end: Option<Result<(), Failure>>,
+}
+
+impl<F: Flows> Session<F> {
+    pub(crate) const fn new(machine: F::Machine, flows: F) -> Self {
+        let unsent = (Vec::new(), MonoTime::from_nanos(0));
+        Self { machine, flows, unsent, broken: None, end: None }
+    }
+
+    /// Goes on as far as it can now; the time of the next turn, or nothing at the end.
+    pub(crate) fn turn(&mut self, net: &mut impl Net, stopped: bool) -> Option<MonoTime> {
+        self.read(net);
+        if stopped {
+            self.machine.handle(net.now(), Input::Stop);
+        }
+        loop {
+            let now = net.now();
+            match self.flows.answer(now) {
+                Ok(None) => {}
+                Ok(Some(answer)) => self.tell(now, answer),
+                Err(failure) => self.give_up(now, failure),
+            }
+            let state = self.flows.state(now);
+            self.machine.handle(now, Input::Look(state));
+            if !self.drain(net) {
+                break;
+            }
+        }
+        self.flush(net);
+        let wants = self.machine.wants();
+        let look = net.now() + wants.look;
+        self.end.is_none().then(|| wants.wake_at.map_or(look, |at| at.min(look)))
+    }
+
+    /// Whether control bytes are of use now.
+    pub(crate) fn reads(&self) -> bool {
+        self.machine.wants().reads && self.broken.is_none() && self.unsent.0.is_empty()
+    }
+
+    /// How the test ended, once it has.
+    pub(crate) const fn end(&mut self) -> Option<Result<(), Failure>> {
+        self.end.take()
+    }
+
+    /// Hands over the control bytes that are there.
+    fn read(&mut self, net: &mut impl Net) {
+        let mut bytes = [0; READ_BYTES];
+        while self.end.is_none() && self.machine.wants().reads && self.broken.is_none() {
+            let now = net.now();
+            match net.read(&mut bytes) {
+                Ok(0) => self.machine.handle(now, Input::Closed),
+                Ok(count) => self.machine.handle(now, Input::Bytes(&bytes[..count])),
+                Err(error) if is_pause(&error) => return,
+                Err(error) => {
+                    self.broken = Some(self.flows.lost("receive from", &error));
+                    self.machine.handle(now, Input::Closed);
+                }
+            }
+            self.drain(net);
+        }
+    }
+
+    /// Does everything that the machine wants; whether there was anything.
+    fn drain(&mut self, net: &mut impl Net) -> bool {
+        let mut any = false;
+        while let Some(output) = self.machine.poll() {
+            any = true;
+            let now = net.now();
+            match output {
+                Output::Send(bytes) => {
+                    if self.unsent.0.is_empty() {
+                        self.unsent.1 = now;
+                    }
+                    self.unsent.0.extend(bytes);
+                    self.flush(net);
+                    continue;
+                }
+                Output::Failed(reason) => {
+                    // What broke the connection says more than that it is closed.
+                    let broken = self.broken.take().filter(|_| matches!(reason, Reason::Closed));
+                    let failure = broken.unwrap_or_else(|| self.flows.failure(reason));
+                    self.give_up(now, failure);
+                    continue;
+                }
+                Output::Finished => {
+                    self.end.get_or_insert(Ok(()));
+                }
+                _ => {}
+            }
+            match self.flows.carry_out(now, output) {
+                Ok(None) => {}
+                Ok(Some(answer)) => self.tell(net.now(), answer),
+                Err(failure) => self.give_up(net.now(), failure),
+            }
+        }
+        any
+    }
+
+    fn tell(&mut self, now: MonoTime, answer: Answer<F::Machine>) {
+        match answer {
+            Answer::Decided(decided) => self.machine.handle(now, Input::Decided(decided)),
+            Answer::Opened => self.machine.handle(now, Input::Opened),
+            Answer::Counted(report) => self.machine.handle(now, Input::Counted(report)),
+        }
+    }
+
+    fn give_up(&mut self, now: MonoTime, failure: Failure) {
+        self.machine.handle(now, Input::GiveUp(&failure));
+        self.end.get_or_insert(Err(failure));
+    }
+
+    /// Sends what there is room for.
+    fn flush(&mut self, net: &mut impl Net) {
+        let now = net.now();
+        while !self.unsent.0.is_empty() {
+            let error = match net.write(&self.unsent.0) {
+                Ok(count) => {
+                    self.unsent.0.drain(..count);
+                    self.unsent.1 = now;
+                    continue;
+                }
+                Err(error) if !is_pause(&error) => error,
+                Err(_) if now.since(self.unsent.1) < SEND_TIMEOUT => return,
+                Err(error) => error,
+            };
+            self.unsent.0.clear();
+            let failure = self.flows.lost("send to", &error);
+            self.give_up(now, failure);
+        }
+    }
+}
+
+/// Runs a session to its end.
+pub(crate) fn run<F: Flows>(
+    session: &mut Session<F>,
+    net: &mut impl Net,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    loop {
+        let stopped = stop.asked();
+        if let Some(until) = session.turn(net, stopped) {
+            net.wait(until, session.reads());
+        } else if let Some(end) = session.end() {
+            return end;
+        }
+    }
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,117 @@
+//! iperf3's client and server against each other.
+
+use std::time::Duration;
+
+use linerate_core::path::Random;
+use linerate_core::time::MonoTime;
+use linerate_proto::iperf3::{
+    CLIENT_NAME, COOKIE_BYTES, Client, ClientTest, Cookie, Params, Protocol, Refusal, Results,
+    Server, StreamResult, Terms, stream_id,
+};
+
+use super::world::{Model, Sends};
+use super::{Rig, check_all, count};
+use crate::foreign::iperf3::fail::{lost, of_client, of_server};
+
+const INTERVAL: Duration = Duration::from_millis(100);
+
+struct Iperf3(Protocol);
+
+/// What each end sends at most.
+fn sends(params: &Params) -> Sends {
+    let bytes = if params.bytes == 0 { u64::MAX } else { params.bytes };
+    [(!params.reverse).then_some(bytes), (params.reverse || params.bidirectional).then_some(bytes)]
+}
+
+fn decide(params: &Params) -> (Result<Terms, Refusal>, Sends) {
+    let span_max = Duration::from_secs(if params.time_s == 0 { 10 } else { params.time_s.min(10) });
+    let sound = params.check().map_err(|error| Refusal::For(error.code));
+    (sound.map(|()| Terms { span_max, interval: INTERVAL }), sends(params))
+}
+
+fn report(counts: [u64; 2]) -> Results {
+    let stream = |at: u32| StreamResult {
+        id: stream_id(at),
+        bytes: counts[at as usize],
+        ..StreamResult::default()
+    };
+    Results { streams: vec![stream(0), stream(1)], ..Results::default() }
+}
+
+fn read(results: &Results) -> [u64; 2] {
+    [0, 1].map(|at| results.stream(stream_id(at)).map_or(0, |stream| stream.bytes))
+}
+
+impl Rig for Iperf3 {
+    type Client = Client;
+    type Server = Server;
+
+    fn client(&self, random: &mut Random) -> (Client, Model<Client>, Duration) {
+        let by_amount = random.chance(0.4);
+        let way = count(random, 3);
+        let time_s = 1 + count(random, 2);
+        let params = Params {
+            protocol: self.0,
+            time_s: if by_amount { 0 } else { time_s },
+            bytes: if by_amount { 1 + count(random, 2_000_000) } else { 0 },
+            parallel: 1,
+            reverse: way == 1,
+            bidirectional: way == 2,
+            client_version: Some(CLIENT_NAME.to_owned()),
+            ..Params::default()
+        };
+        let test = ClientTest {
+            cookie: Cookie::from_random([7; 36]),
+            span: (!by_amount).then(|| Duration::from_secs(time_s)),
+            interval: INTERVAL,
+            receive_max: None,
+            complete_after: by_amount.then_some(Duration::from_secs(3)),
+            params: params.clone(),
+        };
+        let model = Model {
+            interval: INTERVAL,
+            sends: Some(sends(&params)),
+            decide: |_| (Ok(()), [None; 2]),
+            report,
+            read,
+            failure: of_client,
+            lost,
+        };
+        (Client::new(MonoTime::default(), test), model, Duration::from_secs(2))
+    }
+
+    fn server(&self) -> (Server, Model<Server>) {
+        let model = Model {
+            interval: INTERVAL,
+            sends: None,
+            decide,
+            report,
+            read,
+            failure: of_server,
+            lost,
+        };
+        (Server::new(MonoTime::default()), model)
+    }
+
+    fn greeting(&self) -> usize {
+        COOKIE_BYTES
+    }
+
+    /// The client: one answer that does not come (15 s), and what is on the way at the end (2, 2, 1
+    /// and 3 s). The server: a test that is not ended (10 s later) or an answer that does not come
+    /// (10 s), what is on the way (4 and 1 s), after a test that may last 10 s. Both: a second for
+    /// the delays of the path.
+    fn slack(&self) -> (Duration, Duration) {
+        (Duration::from_secs(15 + 8 + 1), Duration::from_secs(8 + 10 + 10 + 5 + 1))
+    }
+}
+
+#[test]
+fn tcp_tests_end_as_they_should_whatever_happens() {
+    check_all(&Iperf3(Protocol::Tcp));
+}
+
+#[test]
+fn udp_tests_end_as_they_should_whatever_happens() {
+    check_all(&Iperf3(Protocol::Udp));
+}

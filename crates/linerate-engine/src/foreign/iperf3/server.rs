@@ -1,0 +1,386 @@
+//! The server's side of one test, from the cookie to the end.
+//!
+//! Everything a client does or leaves out costs a bounded amount: each wait has a deadline, streams
+//! and time are limited by the admission, a client whose host vanished is noticed by keep-alives,
+//! and whatever ends the session takes its data threads along.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_core::record::{Event, Failure, Fault, Plan, Record, Tool};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::iperf3::{
+    Cookie, ErrorCode, Params, Protocol, Refusal, Results, Server, ServerOutput, Terms, WireError,
+};
+use linerate_proto::native::{Refuse, RefuseCode};
+use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::stop::Stop;
+use linerate_sys::tcp;
+
+use super::door::Door;
+use super::fail::{lost, of_server};
+use super::login::Guard;
+use super::registry::{Arrival, Registration, Registry};
+use super::tcp_server::TcpServer;
+use super::udp_server::UdpServer;
+use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::foreign::test::VANISHED;
+use crate::throughput::control::plain;
+use crate::throughput::session::HANDOVER;
+use crate::throughput::{Admission, Demand, Permit};
+
+/// What every session of a server shares.
+pub struct House<'a> {
+    /// Where data connections come from.
+    pub registry: &'a Registry,
+    /// Where UDP streams announce themselves; none where another program has that port.
+    pub door: Option<&'a Door>,
+    /// Who may run.
+    pub admission: &'a dyn Admission,
+    /// Asks clients who they are; none lets everybody in.
+    pub guard: Option<&'a Guard>,
+    /// The server is being stopped.
+    pub stop: &'a Stop,
+    /// This program, for the record.
+    pub tool: Tool,
+    /// Time between rows.
+    pub interval: Duration,
+}
+
+/// Told of a session as it goes on.
+pub trait Observer {
+    /// A connection, a stream, a row.
+    fn event(&mut self, event: &Event);
+
+    /// The parameters, once they are accepted.
+    fn accepted(&mut self, params: &Params, peer: SocketAddr, cookie: &Cookie);
+
+    /// The text or document that the client wants to have of this end.
+    fn output(&mut self, record: &Record) -> Option<ServerOutput>;
+
+    /// The end: everything that was seen.
+    fn ended(&mut self, record: &Record);
+}
+
+/// Nobody.
+#[derive(Debug)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&mut self, _: &Event) {}
+
+    fn accepted(&mut self, _: &Params, _: SocketAddr, _: &Cookie) {}
+
+    fn output(&mut self, _: &Record) -> Option<ServerOutput> {
+        None
+    }
+
+    fn ended(&mut self, _: &Record) {}
+}
+
+/// Runs one test over a control connection whose cookie has been read; returns what the log should
+/// say.
+/// # Errors
+/// Why the test did not end well.
+pub fn serve(
+    arrival: Arrival,
+    cookie: Cookie,
+    house: &House<'_>,
+    observer: &mut dyn Observer,
+) -> Result<String, Failure> {
+    tcp::notice_vanished_peer(&arrival.stream, VANISHED);
+    let own = arrival.stream.local_addr().map(|at| at.ip()).ok();
+    let mut net = Socket::new(arrival.stream)?;
+    let begin = monotonic();
+    let desk = Desk {
+        about: About {
+            house,
+            observer,
+            cookie,
+            peer: arrival.peer,
+            own,
+            registration: None,
+            record: None,
+        },
+        waits: None,
+        test: None,
+        permit: None,
+        refused: None,
+    };
+    let mut session = Session::new(Server::new(begin), desk);
+    let result = flow::run(&mut session, &mut net, house.stop);
+    session.flows.conclude(begin, result)
+}
+
+/// What the streams of a test have to know of it.
+pub(super) struct About<'a> {
+    pub(super) house: &'a House<'a>,
+    pub(super) observer: &'a mut dyn Observer,
+    pub(super) cookie: Cookie,
+    pub(super) peer: SocketAddr,
+    /// Where the client reached this host.
+    pub(super) own: Option<IpAddr>,
+    /// Where its TCP streams arrive.
+    pub(super) registration: Option<Registration>,
+    pub(super) record: Option<Record>,
+}
+
+impl About<'_> {
+    /// All streams that come by TCP have come.
+    pub(super) fn expect_no_streams(&self) {
+        self.registration.iter().for_each(Registration::complete);
+    }
+}
+
+/// The streams of a test that was let in.
+pub(super) trait Served {
+    /// Whether streams may be asked for now.
+    fn is_ready(&mut self, about: &About<'_>) -> Result<bool, Failure>;
+
+    /// Takes in streams that have arrived; whether all have, and are ready.
+    fn open(&mut self, about: &mut About<'_>) -> Result<bool, Failure>;
+
+    /// Does what the machine wants; what was counted, when that is asked.
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+        about: &mut About<'_>,
+    ) -> Result<Option<Results>, Failure>;
+
+    /// How far the data has come.
+    fn state(&mut self, now: MonoTime) -> FlowState;
+
+    /// Ends what still runs; what there is to say for the log.
+    fn end(&mut self) -> String;
+}
+
+/// What is to be waited for.
+enum Waits {
+    /// A place among the running tests.
+    Place { params: Box<Params>, demand: Demand, until: MonoTime },
+    /// The turn of this client's streams.
+    Turn { until: MonoTime, terms: Terms },
+    /// The streams.
+    Streams,
+}
+
+/// One client and its test.
+struct Desk<'a> {
+    about: About<'a>,
+    waits: Option<Waits>,
+    test: Option<Box<dyn Served + 'a>>,
+    /// Given back at the end.
+    permit: Option<Permit>,
+    /// Why the test was not let in: a line for the log, or a failure.
+    refused: Option<Result<String, Failure>>,
+}
+
+impl Flows for Desk<'_> {
+    type Machine = Server;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+    ) -> Result<Option<Answer<Server>>, Failure> {
+        match output {
+            Output::Decide(params) => {
+                if let Err((code, reason)) = self.check(&params) {
+                    return Ok(Some(self.refuse(Refusal::For(code), Err(self.failed(&reason)))));
+                }
+                let demand = demand(&params, self.about.house.interval);
+                let patience = self.about.house.admission.patience().max(HANDOVER);
+                self.waits = Some(Waits::Place { params, demand, until: now + patience });
+                self.answer(now)
+            }
+            Output::Open => {
+                self.waits = Some(Waits::Streams);
+                self.answer(now)
+            }
+            output => {
+                let Some(test) = &mut self.test else { return Ok(None) };
+                let counted = test.carry_out(now, output, &mut self.about)?;
+                Ok(counted.map(|results| Answer::Counted(Box::new(results))))
+            }
+        }
+    }
+
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
+        match self.waits.take() {
+            Some(Waits::Place { params, demand, until }) => self.admit(now, params, demand, until),
+            Some(Waits::Turn { until, terms }) => self.await_turn(now, until, terms),
+            Some(Waits::Streams) => {
+                let Some(test) = &mut self.test else { return Ok(None) };
+                if !test.open(&mut self.about)? {
+                    self.waits = Some(Waits::Streams);
+                    return Ok(None);
+                }
+                self.about.expect_no_streams();
+                Ok(Some(Answer::Opened))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn state(&mut self, now: MonoTime) -> FlowState {
+        self.test.as_mut().map(|test| test.state(now)).unwrap_or_default()
+    }
+
+    fn failure(&self, reason: Reason<WireError>) -> Failure {
+        of_server(&plain(self.about.peer), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.about.peer), attempt, error)
+    }
+}
+
+impl<'a> Desk<'a> {
+    /// What this end does not do, and what nobody does.
+    fn check(&self, params: &Params) -> Result<(), (ErrorCode, String)> {
+        if let Some(guard) = self.about.house.guard {
+            let admitted = guard.admit(params.auth_token.as_deref());
+            admitted.map_err(|reason| (ErrorCode::AUTHENTICATION, reason))?;
+        }
+        if params.protocol == Protocol::Sctp {
+            let reason = format!("it asks for {:?}", params.protocol);
+            return Err((ErrorCode::UNIMPLEMENTED, reason));
+        }
+        params.check().map_err(|error| (error.code, error.to_string()))
+    }
+
+    /// Asks for a place. The client's clock ends the test; bytes and blocks take as long as they
+    /// take.
+    fn admit(
+        &mut self,
+        now: MonoTime,
+        params: Box<Params>,
+        demand: Demand,
+        until: MonoTime,
+    ) -> Result<Option<Answer<Server>>, Failure> {
+        let (admission, peer) = (self.about.house.admission, self.about.peer);
+        let answer = match admission.patience() {
+            Duration::ZERO => admission.admit(&demand, peer),
+            _ => admission.admit_in_turn(&demand, peer),
+        };
+        let permit = match answer {
+            Ok(permit) => permit,
+            Err(refuse) if refuse.code == RefuseCode::Busy && now < until => {
+                self.waits = Some(Waits::Place { params, demand, until });
+                return Ok(None);
+            }
+            Err(refuse) => {
+                let refusal = refusal(&refuse, &params, demand.planned, admission);
+                let line = format!("iperf3: refused: {}", refuse.reason);
+                return Ok(Some(self.refuse(refusal, Ok(line))));
+            }
+        };
+        let Some(registration) = self.about.house.registry.register(self.about.cookie) else {
+            let failure = self.failed("its cookie is that of a running test");
+            return Ok(Some(self.refuse(Refusal::For(ErrorCode::CREATE_STREAM), Err(failure))));
+        };
+        self.permit = Some(permit);
+        self.about.registration = Some(registration);
+        let span_max = match params.time_s {
+            0 => admission.duration_max(),
+            time_s => Duration::from_secs(time_s + params.omit_s).min(admission.duration_max()),
+        };
+        self.begin(*params);
+        let terms = Terms { span_max, interval: self.about.house.interval };
+        self.await_turn(now, now + linerate_proto::iperf3::STEP_TIMEOUT, terms)
+    }
+
+    /// Lets the test in.
+    fn begin(&mut self, params: Params) {
+        let about = &mut self.about;
+        about.observer.accepted(&params, about.peer, &about.cookie);
+        let (plan, test): (Plan, Box<dyn Served + 'a>) = match params.protocol {
+            Protocol::Udp => {
+                let (plan, test) = UdpServer::new(params, about);
+                (Plan::Udp(plan), Box::new(test))
+            }
+            _ => {
+                let (plan, test) = TcpServer::new(params, about);
+                (Plan::Tcp(plan), Box::new(test))
+            }
+        };
+        about.observer.event(&Event::Plan(plan.clone()));
+        about.record = Some(Record::begin(record_id(), about.house.tool.clone(), plan, wall()));
+        self.test = Some(test);
+    }
+
+    fn await_turn(
+        &mut self,
+        now: MonoTime,
+        until: MonoTime,
+        terms: Terms,
+    ) -> Result<Option<Answer<Server>>, Failure> {
+        let Some(test) = &mut self.test else { return Ok(None) };
+        let failure = match test.is_ready(&self.about) {
+            Ok(true) => return Ok(Some(Answer::Decided(Ok(terms)))),
+            Ok(false) if now < until => {
+                self.waits = Some(Waits::Turn { until, terms });
+                return Ok(None);
+            }
+            Ok(false) => {
+                let awaited = "its turn at the UDP port";
+                let within = linerate_proto::iperf3::STEP_TIMEOUT;
+                self.failure(Reason::Silent { awaited, within })
+            }
+            Err(failure) => failure,
+        };
+        Ok(Some(self.refuse(Refusal::For(ErrorCode::CREATE_STREAM), Err(failure))))
+    }
+
+    fn refuse(&mut self, refusal: Refusal, said: Result<String, Failure>) -> Answer<Server> {
+        self.refused = Some(said);
+        Answer::Decided(Err(refusal))
+    }
+
+    /// The client asks for what it cannot have.
+    fn failed(&self, reason: &str) -> Failure {
+        Failure::new(Fault::PeerMisbehaved, "serve", plain(self.about.peer), reason)
+    }
+
+    /// Tells the observer of the end; what there is to say for the log.
+    fn conclude(mut self, begin: MonoTime, result: Result<(), Failure>) -> Result<String, Failure> {
+        let result = match self.refused.take() {
+            Some(refused) => refused.map(Some),
+            None => result.map(|()| None),
+        };
+        let line = self.test.as_mut().map(|test| test.end()).unwrap_or_default();
+        if let Some(mut record) = self.about.record.take() {
+            record.duration_ns = monotonic().nanos_since(begin);
+            record.failure = result.as_ref().err().cloned();
+            self.about.observer.ended(&record);
+        }
+        result.map(|refused| refused.unwrap_or(line))
+    }
+}
+
+/// What a test takes of the server.
+fn demand(params: &Params, interval: Duration) -> Demand {
+    let by_time = (params.time_s > 0).then(|| Duration::from_secs(params.time_s + params.omit_s));
+    match params.protocol {
+        Protocol::Udp => UdpServer::demand(params, interval, by_time),
+        _ => TcpServer::demand(params, interval, by_time),
+    }
+}
+
+/// The admission's no in iperf3's words.
+fn refusal(
+    refuse: &Refuse,
+    params: &Params,
+    planned: Option<Duration>,
+    admission: &dyn Admission,
+) -> Refusal {
+    let too_long = planned.is_some_and(|planned| planned > admission.duration_max());
+    match (refuse.code, too_long) {
+        (RefuseCode::Busy, _) => Refusal::Busy,
+        (_, true) => Refusal::For(params.too_long()),
+        (_, false) => Refusal::For(ErrorCode::STREAMS),
+    }
+}

@@ -1,0 +1,216 @@
+//! The TCP streams of a test at the server.
+//!
+//! Nothing but the order of arrival tells which is which: first those on which the server receives,
+//! then those on which it sends.
+
+use std::time::Duration;
+
+use linerate_core::record::{Direction, EndReport, Event, Failure, Side, TcpPlan};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output};
+use linerate_proto::iperf3::{Params, Results, Server};
+use linerate_sys::tcp::{self, TcpOptions};
+
+use super::client::server_side;
+use super::plan::{plan_of, request_of};
+use super::registry::Arrival;
+use super::report::{Other, amounts, count_between, in_one_span, is_of, remote_reports, results};
+use super::server::{About, Served};
+use super::tcp_streams::{TcpStreams, opened};
+use crate::flow::Sample;
+use crate::flow::account::Account;
+use crate::flow::account::client_side;
+use crate::flow::fold::fold;
+use crate::throughput::Demand;
+use crate::throughput::control::plain;
+
+/// A test that was let in.
+pub(super) struct TcpServer {
+    params: Params,
+    streams: TcpStreams,
+    arrivals: Vec<Arrival>,
+    account: Account,
+    /// When the client said that the test was over.
+    ended: MonoTime,
+    of_client: Option<Results>,
+}
+
+impl TcpServer {
+    /// What a test takes of the server.
+    pub(super) fn demand(params: &Params, interval: Duration, planned: Option<Duration>) -> Demand {
+        let request = request_of(params, interval);
+        let streams = usize::from(request.streams) * request.each_direction().len();
+        Demand { streams, planned }
+    }
+
+    /// The test of a client, and its plan.
+    pub(super) fn new(params: Params, about: &About<'_>) -> (TcpPlan, Self) {
+        let request = request_of(&params, about.house.interval);
+        let plan = plan_of(&params, &request, about.peer);
+        let account = Account {
+            row_ns_min: request.interval_ns / 4,
+            omit_ns: request.omit_ns,
+            ends: vec![crate::environment::local_end(Some(about.peer.ip()))],
+            ..Account::default()
+        };
+        let test = Self {
+            streams: TcpStreams::new(request, &params, 0),
+            params,
+            arrivals: Vec::new(),
+            account,
+            ended: MonoTime::default(),
+            of_client: None,
+        };
+        (plan, test)
+    }
+}
+
+impl Served for TcpServer {
+    fn is_ready(&mut self, _: &About<'_>) -> Result<bool, Failure> {
+        Ok(true)
+    }
+
+    fn open(&mut self, about: &mut About<'_>) -> Result<bool, Failure> {
+        let missing = self.streams.places.len() - self.arrivals.len();
+        let arrivals = about.registration.iter().flat_map(|it| it.arrivals.try_iter());
+        self.arrivals.extend(arrivals.take(missing));
+        if self.arrivals.len() < self.streams.places.len() {
+            return Ok(false);
+        }
+        self.take_streams(about)?;
+        self.streams.prepare()?;
+        Ok(true)
+    }
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+        about: &mut About<'_>,
+    ) -> Result<Option<Results>, Failure> {
+        match output {
+            Output::Begin => self.account.begin = now,
+            Output::Start => self.streams.start(self.account.begin)?,
+            Output::Sample => self.sample(now, about),
+            Output::OmitOver => self.streams.omitted = self.counts(now),
+            Output::StopSending => self.streams.endpoint.stop_sending(),
+            Output::Ended => {
+                self.ended = now;
+                self.streams.ended = self.counts(now);
+            }
+            Output::Peer(results) => self.of_client = Some(*results),
+            Output::StopReceiving => self.streams.endpoint.stop_receiving(),
+            Output::Count => return Ok(Some(self.count(now, about))),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn state(&mut self, now: MonoTime) -> FlowState {
+        FlowState { settled: self.has_all(now), ..self.streams.state() }
+    }
+
+    fn end(&mut self) -> String {
+        self.streams.endpoint.halt();
+        let noun = if self.streams.request.streams == 1 { "stream" } else { "streams" };
+        let amounts = amounts(&self.account.remote);
+        format!("iperf3: {} {noun}{amounts}", self.streams.request.streams)
+    }
+}
+
+impl TcpServer {
+    /// Sorts the connections into their places and sets their options.
+    fn take_streams(&mut self, about: &mut About<'_>) -> Result<(), Failure> {
+        self.arrivals.sort_by_key(|arrival| arrival.serial);
+        let arrivals = std::mem::take(&mut self.arrivals);
+        let places = self.streams.places.clone();
+        for (place, arrival) in places.iter().zip(&arrivals) {
+            let (direction, flow) = (place.direction, place.flow);
+            let opened = opened(&arrival.stream, (direction, flow), &about.cookie);
+            if let Ok(local) = arrival.stream.local_addr() {
+                self.account.connected(direction, flow, &opened.remote_addr, local);
+            }
+            about.observer.event(&Event::Stream(opened));
+        }
+        for (place, arrival) in places.iter().zip(arrivals) {
+            let side = server_side(place.direction);
+            let options = TcpOptions { mss_bytes: None, ..self.streams.options(side) };
+            tcp::adjust(&arrival.stream, &options).map_err(|error| {
+                crate::failure::system(&error).advise("see what this host allows by sysctl")
+            })?;
+            let (of, client_addr) = ((place.direction, place.flow, side), plain(arrival.peer));
+            self.streams.endpoint.add(arrival.stream, of, client_addr);
+        }
+        Ok(())
+    }
+
+    /// Whether every stream has what the client says that it sent, and this end has sent its own.
+    fn has_all(&mut self, now: MonoTime) -> bool {
+        let Some(of_client) = &self.of_client else { return false };
+        let samples = self.streams.endpoint.sample(now);
+        let mut up = self.streams.places.iter().filter(|place| place.direction == Direction::Up);
+        self.streams.request.omit_ns == 0
+            && self.streams.endpoint.has_sent()
+            && up.all(|place| {
+                let same = samples.iter().find(|it| is_of(place, it.direction, it.flow));
+                let bytes = same.map_or(0, |sample| sample.bytes);
+                of_client.stream(place.id).is_some_and(|stream| bytes >= stream.bytes)
+            })
+    }
+
+    fn sample(&mut self, now: MonoTime, about: &mut About<'_>) {
+        let (samples, acknowledged) = self.streams.sample(now);
+        let mut watch = |event: &Event| about.observer.event(event);
+        self.account.remote_interval(samples, &mut watch);
+        self.account.local_interval(acknowledged, &mut watch);
+    }
+
+    /// What every stream has received, or has had acknowledged.
+    fn counts(&mut self, now: MonoTime) -> Vec<Sample> {
+        let (samples, acknowledged) = self.streams.sample(now);
+        let received = samples.into_iter();
+        let received = received.filter(|it| server_side(it.direction) == Side::Receiver);
+        received.chain(acknowledged).collect()
+    }
+
+    /// Ends the streams and puts both ends' counts together; what the client is told.
+    fn count(&mut self, now: MonoTime, about: &mut About<'_>) -> Results {
+        self.sample(now, about);
+        let Self { streams, account, .. } = self;
+        account.remote = streams.finish();
+        let omit_ns = streams.request.omit_ns;
+        let ended_ns = self.ended.nanos_since(account.begin);
+        let other = Other { side_of: client_side, omit_ns, delivered_ns: None, ended_ns };
+        let of_client = self.of_client.take().unwrap_or_default();
+        account.local = remote_reports(&streams.places, &of_client, &other);
+        count(streams, account, self.params.counts_as_it_ended(), ended_ns);
+        let mut own = results(&streams.places, &account.remote, server_side);
+        if let Some(record) = &mut about.record {
+            fold(record, account);
+            if self.params.get_server_output {
+                own.server_output = about.observer.output(record);
+            }
+        }
+        own
+    }
+}
+
+/// Which bytes count, and over which time. Of a test by time, as at iperf3's own server, what had
+/// come when the test ended, and of what this end sent what had arrived; both over the time until
+/// then. A test by bytes or blocks, or of a client of this program, which waits until all has come,
+/// counts what was received whole, over the time until the last byte.
+fn count(streams: &TcpStreams, account: &mut Account, as_it_ended: bool, ended_ns: u64) {
+    let Account { remote, local, .. } = account;
+    let counts = |it: &&Sample| as_it_ended || it.direction == Direction::Down;
+    let until: Vec<Sample> = streams.ended.iter().filter(counts).cloned().collect();
+    count_between(remote, (&streams.omitted, &until), ended_ns);
+    if !as_it_ended {
+        in_one_span(remote, Direction::Up, streams.request.omit_ns);
+    }
+    // An acknowledgement may be on the way of what the client has read.
+    for sent in remote.iter_mut().filter(|report| report.direction == Direction::Down) {
+        let same = |it: &&EndReport| (it.direction, it.flow) == (sent.direction, sent.flow);
+        let read = local.iter().find(same).map_or(0, |report| report.end.bytes_measured);
+        sent.end.bytes_measured = sent.end.bytes_measured.max(read);
+    }
+}

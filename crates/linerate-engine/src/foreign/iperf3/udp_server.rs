@@ -1,0 +1,214 @@
+//! The UDP streams of a test at the server.
+//!
+//! Datagrams that arrive after `test end` still count: receivers take what the client says that it
+//! sent, or until nothing more comes.
+
+use std::time::Duration;
+
+use linerate_core::record::{Direction, Event, Failure, Fault, StreamOpened, UdpPlan};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output};
+use linerate_proto::iperf3::{Params, Results, Server};
+
+use super::client::server_side;
+use super::datagrams::{
+    Told, layout_of, told_sent, udp_plan_of, udp_remote_reports, udp_request_of, udp_results,
+    until_last,
+};
+use super::door::{Door, Turn};
+use super::report::amounts;
+use super::server::{About, Served};
+use super::udp_streams::UdpStreams;
+use crate::flow::Sample;
+use crate::flow::account::Account;
+use crate::flow::account::client_side;
+use crate::flow::fold::fold;
+use crate::throughput::Demand;
+use crate::throughput::control::plain;
+
+/// A test that was let in.
+pub(super) struct UdpServer<'a> {
+    params: Params,
+    streams: UdpStreams,
+    door: Option<&'a Door>,
+    /// Its turn at the port that all clients share, until its streams are open.
+    turn: Option<Turn<'a>>,
+    /// Streams that are open.
+    open: usize,
+    account: Account,
+    /// When the client said that the test was over.
+    ended: MonoTime,
+    of_client: Option<Results>,
+}
+
+impl<'a> UdpServer<'a> {
+    /// What a test takes of the server.
+    pub(super) fn demand(params: &Params, interval: Duration, planned: Option<Duration>) -> Demand {
+        let request = udp_request_of(params, interval);
+        let by_amount = params.bytes + params.blocks > 0;
+        let planned = planned.or_else(|| request.planned_span().filter(|_| by_amount));
+        Demand { streams: request.places().count(), planned }
+    }
+
+    /// The test of a client, and its plan.
+    pub(super) fn new(params: Params, about: &About<'a>) -> (UdpPlan, Self) {
+        let request = udp_request_of(&params, about.house.interval);
+        let plan = udp_plan_of(&params, &request, about.peer);
+        let account = Account {
+            size_bytes: request.size_bytes,
+            row_ns_min: request.interval_ns / 4,
+            omit_ns: request.omit_ns,
+            ends: vec![crate::environment::local_end(Some(about.peer.ip()))],
+            ..Account::default()
+        };
+        let test = Self {
+            streams: UdpStreams::new(request, &params, layout_of(&params), None),
+            params,
+            door: about.house.door,
+            turn: None,
+            open: 0,
+            account,
+            ended: MonoTime::default(),
+            of_client: None,
+        };
+        (plan, test)
+    }
+}
+
+impl Served for UdpServer<'_> {
+    fn is_ready(&mut self, about: &About<'_>) -> Result<bool, Failure> {
+        let Some(door) = self.door else {
+            let reason = "the UDP port is another program's";
+            let peer = plain(about.peer);
+            return Err(Failure::new(Fault::PeerMisbehaved, "serve", peer, reason));
+        };
+        // No stream of it comes by TCP.
+        about.expect_no_streams();
+        self.turn = door.turn_of(about.peer.ip());
+        Ok(self.turn.is_some())
+    }
+
+    /// Opens the streams in the order in which they announce themselves.
+    fn open(&mut self, about: &mut About<'_>) -> Result<bool, Failure> {
+        let (Some(turn), Some(door)) = (&self.turn, self.door) else { return Ok(false) };
+        let own = about.own.unwrap_or_else(|| door.local().ip());
+        for place in self.streams.places.clone().iter().skip(self.open) {
+            let next = turn.next(&self.streams.request, own);
+            let next = next.map_err(|error| crate::failure::system(&error))?;
+            let Some((socket, peer)) = next else { return Ok(false) };
+            let (direction, flow) = (place.direction, place.flow);
+            let local_addr = socket.local_address().map_or_else(String::new, plain);
+            let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
+            let client_addr = plain(peer);
+            self.account.connected(direction, flow, &client_addr, door.local());
+            about.observer.event(&Event::Stream(StreamOpened {
+                direction,
+                flow,
+                local_addr,
+                remote_addr: client_addr.clone(),
+                mss_bytes: None,
+                sndbuf_bytes,
+                rcvbuf_bytes,
+                session: Some(about.cookie.text()),
+            }));
+            self.streams.add(socket, place, (server_side(direction), client_addr));
+            self.open += 1;
+        }
+        self.turn = None;
+        let started = self.streams.endpoint.start_receivers();
+        started.map_err(|error| crate::failure::system(&error))?;
+        Ok(true)
+    }
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+        about: &mut About<'_>,
+    ) -> Result<Option<Results>, Failure> {
+        match output {
+            Output::Begin => self.account.begin = now,
+            Output::Start => {
+                let started = self.streams.endpoint.start_senders(self.account.begin);
+                started.map_err(|error| crate::failure::system(&error))?;
+            }
+            Output::Sample => self.tell(self.streams.endpoint.sample(now), about),
+            Output::OmitOver => self.streams.omitted = self.streams.endpoint.sample(now),
+            Output::StopSending => self.streams.endpoint.stop_sending(),
+            Output::Ended => self.ended = now,
+            Output::Peer(results) => {
+                let size_bytes = self.streams.request.size_bytes;
+                let sent = told_sent(&self.streams.places, &results, size_bytes);
+                self.streams.endpoint.told_sent(&sent);
+                self.of_client = Some(*results);
+            }
+            Output::Count => return Ok(Some(self.count(now, about))),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        FlowState { done: self.streams.endpoint.is_done(), ..FlowState::default() }
+    }
+
+    /// `iperf3: 2 UDP streams, 100000 bytes up in 1.000 s, 800 kbit/s, 100 datagrams received, 3
+    /// lost`.
+    fn end(&mut self) -> String {
+        self.streams.endpoint.halt();
+        let noun = if self.streams.request.streams == 1 { "stream" } else { "streams" };
+        let amounts = amounts(&self.account.remote);
+        let mut line = format!("iperf3: {} UDP {noun}{amounts}", self.streams.request.streams);
+        let ends = || self.account.remote.iter().map(|report| &report.end);
+        let received = ends().filter_map(|end| end.received_datagrams.as_ref());
+        if let Some(all) = received
+            .map(|it| (it.all.received, it.all.lost))
+            .reduce(|one, other| (one.0 + other.0, one.1 + other.1))
+        {
+            line.push_str(&format!(", {} datagrams received, {} lost", all.0, all.1));
+        }
+        let sent = ends().filter_map(|end| end.sent_datagrams.as_ref());
+        if let Some(count) = sent.map(|it| it.count).reduce(|one, other| one + other) {
+            line.push_str(&format!(", {count} datagrams sent"));
+        }
+        line
+    }
+}
+
+impl UdpServer<'_> {
+    fn tell(&mut self, samples: Vec<Sample>, about: &mut About<'_>) {
+        let mut watch = |event: &Event| about.observer.event(event);
+        self.account.remote_interval(samples.clone(), &mut watch);
+        self.account.local_interval(Vec::new(), &mut watch);
+        self.streams.tell_sent(&samples, (Direction::Down, self.account.row_ns_min), &mut watch);
+    }
+
+    /// Ends the streams and puts both ends' counts together; what the client is told.
+    fn count(&mut self, now: MonoTime, about: &mut About<'_>) -> Results {
+        let samples = self.streams.endpoint.sample(now);
+        let sent = self.streams.endpoint.sent().unwrap_or_default();
+        let request = &self.streams.request;
+        let told = Told {
+            side_of: server_side,
+            omitted: &self.streams.omitted,
+            sent: &sent,
+            omit_ns: request.omit_ns,
+            end_ns: self.ended.nanos_since(self.account.begin),
+        };
+        let mut own = udp_results(&self.streams.places, &samples, request.size_bytes, &told);
+        self.tell(samples, about);
+        let Self { streams, account, .. } = self;
+        account.remote = streams.finish();
+        until_last(&mut own, &streams.places, &account.remote);
+        let of_client = self.of_client.take().unwrap_or_default();
+        let (ours, request) = (&account.remote, &streams.request);
+        account.local = udp_remote_reports(&streams.places, &of_client, ours, client_side, request);
+        if let Some(record) = &mut about.record {
+            fold(record, account);
+            if self.params.get_server_output {
+                own.server_output = about.observer.output(record);
+            }
+        }
+        own
+    }
+}

@@ -1,0 +1,87 @@
+//! The UDP streams of either end of a test.
+
+use linerate_core::record::{Direction, EndReport, Event, IntervalRow, Side, UdpTest};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::FlowState;
+use linerate_proto::iperf3::Params;
+use linerate_proto::native::Token;
+use linerate_sys::datagram_socket::DatagramSocket;
+
+use super::plan::burst_of;
+use super::report::{Place, places};
+use super::sent_rows::SentRows;
+use crate::datagram::endpoint::{Endpoint, Place as StreamPlace};
+use crate::datagram::layout::Layout;
+use crate::flow::Sample;
+
+/// The streams of one end.
+pub(super) struct UdpStreams {
+    pub(super) request: UdpTest,
+    pub(super) places: Vec<Place>,
+    pub(super) endpoint: Endpoint,
+    layout: Layout,
+    sent_rows: SentRows,
+    /// The samples at the end of the omitted span.
+    pub(super) omitted: Vec<Sample>,
+}
+
+impl UdpStreams {
+    pub(super) fn new(request: UdpTest, params: &Params, layout: Layout, cpu: Option<u32>) -> Self {
+        let endpoint = Endpoint::with_layout(request.clone(), layout, cpu);
+        Self {
+            places: places(request.each_direction(), request.streams),
+            endpoint: endpoint.in_bursts(burst_of(params)),
+            request,
+            layout,
+            sent_rows: SentRows::default(),
+            omitted: Vec::new(),
+        }
+    }
+
+    /// Takes over the socket of a stream of which this end has a side.
+    pub(super) fn add(
+        &mut self,
+        socket: DatagramSocket,
+        place: &Place,
+        (side, client_addr): (Side, String),
+    ) {
+        let place = StreamPlace { direction: place.direction, flow: place.flow, side, client_addr };
+        self.endpoint.add(socket, place, Token([0; 16]));
+    }
+
+    /// Tells the rows of what this end has sent of a direction; a short rest makes one only where
+    /// it is all.
+    pub(super) fn tell_sent(
+        &mut self,
+        samples: &[Sample],
+        (direction, least_ns): (Direction, u64),
+        watch: &mut dyn FnMut(&Event),
+    ) {
+        let about = (self.request.size_bytes, self.request.omit_ns);
+        let whole = |row: &IntervalRow| row.start_ns == 0 || row.end_ns - row.start_ns >= least_ns;
+        let rows = self.sent_rows.next(samples, direction, about);
+        rows.into_iter().filter(whole).for_each(|row| watch(&Event::Interval(row)));
+    }
+
+    /// How far the streams have come that this end receives from `direction`.
+    pub(super) fn state(&self, now: MonoTime, received: Direction) -> FlowState {
+        let samples = self.endpoint.sample(now);
+        let count = |direction: Direction| -> u64 {
+            let of_way = samples.iter().filter(|sample| sample.direction == direction);
+            of_way.map(|sample| sample.counts().next).sum()
+        };
+        let budget = self.request.datagram_budget().unwrap_or(0);
+        FlowState {
+            received: count(received),
+            complete: self.request.each_direction().iter().all(|way| count(*way) >= budget),
+            done: self.endpoint.is_done(),
+            ..FlowState::default()
+        }
+    }
+
+    /// Ends every thread and tells what it did.
+    pub(super) fn finish(&mut self) -> Vec<EndReport> {
+        let none = Endpoint::with_layout(self.request.clone(), self.layout, None);
+        std::mem::replace(&mut self.endpoint, none).finish()
+    }
+}
