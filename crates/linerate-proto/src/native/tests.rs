@@ -8,7 +8,7 @@ use linerate_core::record::{
 use super::*;
 
 /// The client asks for a test.
-fn asked(test: TcpTest) -> Request {
+fn asking(test: TcpTest) -> Request {
     Request { test, ..Request::default() }
 }
 
@@ -105,7 +105,7 @@ fn a_version_that_is_not_spoken_is_named() {
 
 #[test]
 fn a_message_survives_being_cut_at_every_length() {
-    let message = Message::Request(asked(request()));
+    let message = Message::Request(asking(request()));
     let bytes = encode(&message).expect("short enough");
     for cut in 0..=bytes.len() {
         let mut decoder = Decoder::default();
@@ -140,7 +140,7 @@ fn a_length_out_of_bounds_is_refused_before_its_bytes_come() {
 
 #[test]
 fn flipped_bits_in_a_message_never_panic() {
-    let bytes = encode(&Message::Request(asked(request()))).expect("short enough");
+    let bytes = encode(&Message::Request(asking(request()))).expect("short enough");
     for bit in 0..bytes.len() * 8 {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
@@ -153,8 +153,8 @@ fn flipped_bits_in_a_message_never_panic() {
 #[test]
 fn a_test_runs_through_both_machines() {
     let (mut client, mut server) = (ClientMachine::default(), ServerMachine::default());
-    let asked = server.handle(Message::Request(asked(request()))).expect("in order");
-    assert_eq!(asked, ServerEvent::Requested(request()));
+    let asked = server.handle(Message::Request(asking(request()))).expect("in order");
+    assert_eq!(asked, ServerEvent::Requested(asking(request())));
     server.accepted();
     assert!(matches!(client.handle(accept()), Ok(ClientEvent::Accepted(_))));
     server.streams_ready();
@@ -173,8 +173,8 @@ fn a_test_runs_through_both_machines() {
 fn rounds_follow_each_other_on_one_connection() {
     let (mut client, mut server) = (ClientMachine::default(), ServerMachine::default());
     for _ in 0..3 {
-        let asked = server.handle(Message::Request(asked(request()))).expect("in order");
-        assert_eq!(asked, ServerEvent::Requested(request()));
+        let asked = server.handle(Message::Request(asking(request()))).expect("in order");
+        assert_eq!(asked, ServerEvent::Requested(asking(request())));
         server.accepted();
         assert!(matches!(client.handle(accept()), Ok(ClientEvent::Accepted(_))));
         server.streams_ready();
@@ -258,8 +258,8 @@ fn a_request_out_of_bounds_names_the_field() {
         spoil(&mut spoiled);
         assert_eq!(spoiled.check().map_err(|error| error.field), Err(*field));
     }
-    assert_eq!(asked(request()).check(), Ok(()));
-    let long = Request { follow_ns: Some(u64::MAX), ..asked(request()) };
+    assert_eq!(asking(request()).check(), Ok(()));
+    let long = Request { follow_ns: Some(u64::MAX), ..asking(request()) };
     assert_eq!(long.check().map_err(|error| error.field), Err("time of the rounds that follow"));
 }
 
@@ -278,7 +278,7 @@ fn the_flow_in_the_background_is_one_paced_stream_the_other_way_until_it_is_stop
 
 #[test]
 fn a_request_names_what_an_older_server_would_pass_over() {
-    let names = |test: &TcpTest| asked(test.clone()).features().collect::<Vec<_>>();
+    let names = |test: &TcpTest| asking(test.clone()).features().collect::<Vec<_>>();
     assert!(names(&request()).is_empty());
     let both = TcpTest {
         directions: TcpDirections::Up,
@@ -293,7 +293,7 @@ fn a_request_names_what_an_older_server_would_pass_over() {
         mptcp: true,
         ..Means::default()
     };
-    let all = Request { follow_ns: Some(1), ..asked(TcpTest { means, ..request() }) };
+    let all = Request { follow_ns: Some(1), ..asking(TcpTest { means, ..request() }) };
     assert_eq!(all.features().collect::<Vec<_>>(), ["means", "verify", "mptcp", "rounds"]);
     assert!(all.features().chain(names(&both)).all(|name| FEATURES.contains(&name)));
     // The client itself reads what comes down.
