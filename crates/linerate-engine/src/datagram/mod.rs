@@ -24,5 +24,4 @@ mod sender;
 mod serve;
 mod way_out;
 
-pub(crate) use crate::flow::account;
 pub use client::run;

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use linerate_core::record::{Failure, TcpPlan, UdpPlan, UdpTest, Via};
 
 use crate::context::Context;
-use crate::throughput::account::Account;
+use crate::flow::account::Account;
 
 /// Measures with a server of another program; what was seen is in `account`.
 pub(crate) fn measure(

@@ -15,9 +15,9 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::address::resolve;
 use crate::context::Context;
+use crate::flow::account::{Account, client_side};
 use crate::path::witness::Witness;
-use crate::throughput::account::Account;
-use crate::throughput::client::{bind_address, client_side, connect_failure, request};
+use crate::throughput::client::{bind_address, connect_failure, request};
 use crate::throughput::control::plain;
 use crate::throughput::endpoint::{Endpoint, Manner, socket_options};
 

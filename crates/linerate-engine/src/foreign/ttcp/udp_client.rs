@@ -15,11 +15,11 @@ use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 
 use crate::context::Context;
-use crate::datagram::account::Account;
 use crate::datagram::client::Told;
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::datagram::layout::{Layout, Leaving, Read};
 use crate::flow::Sample;
+use crate::flow::account::Account;
 use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::sending::follow_senders;
 use crate::foreign::test::remote_end;
