@@ -16,7 +16,9 @@ mod flow_test;
 mod id;
 mod means;
 mod metric;
+mod named;
 mod path;
+mod path_plan;
 mod plain;
 mod plan;
 mod sample;
@@ -28,8 +30,9 @@ mod udp_plan;
 pub use bench::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
-    CellContract, ContractFound, CounterKind, GeneratorKind, GoalFound, Invalid, LatencyKind,
-    LoadPoint, PortFacts, RateFound, Recovery, Reset, Scattered, Soak, Tester, TrialPort,
+    CellContract, Compared, Congestion, ContractFound, CounterKind, GeneratorKind, GoalFound,
+    Holds, Invalid, LatencyKind, LatencyRepeats, LoadPoint, Overload, OverloadKind, PortCounts,
+    PortFacts, RateFound, Recovery, Repeated, Reset, Scattered, Soak, Tester, TrialPort,
     WorstSecond,
 };
 pub use caveat::{Caveat, CaveatCode};
@@ -53,6 +56,10 @@ pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,
 };
+pub use path_plan::{
+    BucketPlan, BurstLossPlan, CellLossPlan, CrossPlan, Datapath, JitterPlan, Outage, PathPlan,
+    QueuePlan, RateStep, ReorderPlan,
+};
 pub use plain::one_line;
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
@@ -63,7 +70,7 @@ pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
     SubInterval,
 };
-pub use simulate_plan::{SimulatePlan, SimulatedTcp};
+pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
 pub use udp_plan::UdpPlan;
 
