@@ -19,7 +19,7 @@ pub(super) fn blocking(
 ) -> Result<(LoadPoint, Congestion), Ended> {
     let ports = setup.ports().len();
     if ports < 3 {
-        let reason = "a free and a full output beside the senders need three ports or four";
+        let reason = "the senders, the congested and the uncongested port make three ports or four";
         let object = format!("{ports} ports");
         return Err(Failure::new(Fault::Usage, "look for blocking on", object, reason).into());
     }

@@ -45,7 +45,7 @@ fn nothing_came(tester: &Tester<'_, '_>, plan: &BenchPlan) -> Failure {
     };
     let reason = format!("none of {} came through the device", TRIES * FRAMES);
     Failure::new(Fault::Unreachable, attempt, ports.join(", "), reason).advise(
-        "see that it forwards between these ports, and that its MTU and that of every link behind \
-         it allow this length",
+        "check that it forwards between these ports, and that its MTU and that of every link allow \
+         this frame size",
     )
 }

@@ -70,7 +70,7 @@ impl Port {
         let link = links.link_by_name(name).map_err(|error| system(&error))?;
         if !link.running {
             return Err(Failure::new(Fault::System, "send frames on", name, "its link is down")
-                .advise("set both ends up, and see that the cable is in"));
+                .advise("set both ends up, and check the cable"));
         }
         let mac = Mac(raw.hardware_address());
         let address = address_of(plan.address.as_deref(), name)?;
@@ -317,7 +317,7 @@ impl Port {
 }
 
 fn nothing_left(name: &str, attempt: &str) -> Failure {
-    Failure::new(Fault::System, attempt, name, "no way to do it works on this interface")
+    Failure::new(Fault::System, attempt, name, "no generator works on this interface")
 }
 
 fn address_of(text: Option<&str>, name: &str) -> Result<Option<IpAddr>, Failure> {
@@ -349,7 +349,7 @@ fn resolve(raw: &RawPort, own: &Station, gateway: IpAddr, name: &str) -> Result<
             }
         }
     }
-    let reason = "nobody answered within 3 s";
+    let reason = "no answer within 3 s";
     Err(Failure::new(Fault::Unreachable, "ask for hardware address of", object, reason)
-        .advise("see that the device has this address on this port"))
+        .advise("check that the device has this address on this port"))
 }

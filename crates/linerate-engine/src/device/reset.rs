@@ -111,7 +111,7 @@ fn check_forwards_again(outcome: &Outcome, what: &str) -> Result<(), Failure> {
                 what,
                 reason,
             )
-            .advise("make trials longer"));
+            .advise("use longer trials (--trial-time)"));
         }
     }
     Ok(())

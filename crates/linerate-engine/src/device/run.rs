@@ -86,7 +86,7 @@ fn tells_nothing(trial: &BenchTrial) -> bool {
     trial.invalid.is_some() && !shows_less
 }
 
-const LEAVE_ALONE: &str = "leave the tester's processors alone, and measure again";
+const LEAVE_ALONE: &str = "stop other work on the tester, and repeat";
 
 fn measure_all(
     plan: &BenchPlan,
@@ -105,7 +105,7 @@ fn measure_all(
     let speed_bps = found.ports.iter().filter_map(|it| it.speed_bps).min();
     let line = plan.line.or_else(|| speed_bps.map(BitRate::from_bits_per_sec));
     found.theoretical_fps = line.and_then(|line| theoretical(plan, line));
-    (context.watch)(&Event::BenchStep("the tester by itself, over its own cable".to_owned()));
+    (context.watch)(&Event::BenchStep("the tester alone, over a virtual cable".to_owned()));
     let own = self_test::over_own_cable(plan, kinds, mtu, context)?;
     let bounds = Bounds {
         tester_fps: own.frames_per_sec,
@@ -230,7 +230,7 @@ fn caveats(found: &BenchResult) -> Vec<Caveat> {
     if let Some(goal) = limited.first() {
         let detail =
             format!("the result for {} is as much the tester's as the device's", goal.goal);
-        let advice = "it is near what generator and counter can do on this machine by themselves";
+        let advice = "it is close to the limit of generator and counter on this machine";
         caveats.push(Caveat::new(CaveatCode::TesterLimited, detail, advice));
     }
     caveats
@@ -243,7 +243,7 @@ fn flow_control(found: &BenchResult) -> Option<Caveat> {
         let detail = format!(
             "{frames} PAUSE frames came from the device: its throughput is that of flow control"
         );
-        Caveat::new(CaveatCode::FlowControl, detail, "switch it off at the device and at the ports")
+        Caveat::new(CaveatCode::FlowControl, detail, "disable it at the device and at the ports")
     })
 }
 
@@ -255,7 +255,7 @@ fn length_changed(found: &BenchResult) -> Option<Caveat> {
     (frames > 0).then(|| {
         let detail =
             format!("{frames} of {all} frames came out longer or shorter than they went in");
-        let advice = "a device that adds or takes a tag does so; otherwise it damages frames";
+        let advice = "expected if the device adds or removes a tag; otherwise it corrupts frames";
         Caveat::new(CaveatCode::LengthChanged, detail, advice)
     })
 }

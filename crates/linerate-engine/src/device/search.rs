@@ -130,7 +130,7 @@ impl Search<'_> {
         match &result.status {
             Status::Regular | Status::AtMaximum | Status::BelowMinimum => None,
             Status::Invalid(_) => {
-                Some(format!("the tester spoilt {INVALID_MAX} loads in a row{}", why()))
+                Some(format!("{INVALID_MAX} loads in a row had only invalid trials{}", why()))
             }
             Status::Unfinished if self.is_over_time => {
                 let seconds = longest_search_ns(self.plan) as f64 / 1e9;

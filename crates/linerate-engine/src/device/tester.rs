@@ -173,7 +173,7 @@ impl<'a, 'b> Tester<'a, 'b> {
                 &port.name,
                 "its link is down",
             )
-            .advise("see that the cable is in and the device is on")),
+            .advise("check that the cable is connected and the device is on")),
         }
     }
 
@@ -277,5 +277,5 @@ fn check_mtu(plan: &BenchFrames, ports: &[Port]) -> Result<(), Failure> {
     let reason = format!("frames of {longest} bytes need an MTU of {needed}");
     let object = format!("{}, whose MTU is {}", port.name, port.facts.mtu_bytes);
     Err(Failure::new(Fault::Usage, "send frames on", object, reason)
-        .advise("raise the MTU, on the device too, or leave this length out"))
+        .advise("raise the MTU, on the device too, or omit this frame size"))
 }

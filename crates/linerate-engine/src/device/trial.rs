@@ -357,11 +357,11 @@ fn drop_at(parts: &[Sent]) -> Option<u64> {
 fn nothing_sent(name: &str, kind: GeneratorKind) -> Failure {
     let reason = format!("not one frame was taken from the generator ({kind})");
     Failure::new(Fault::Instrument, "send frames on", name, reason)
-        .advise("see that the link is up, or try another --generator")
+        .advise("check that the link is up, or try another --generator")
 }
 
 fn panicked() -> Failure {
-    Failure::new(Fault::System, "send frames", "a port", "its thread ended before its work did")
+    Failure::new(Fault::System, "send frames", "a port", "its thread ended early")
 }
 
 /// Time that a virtual machine's host took since, ns of all processors together; the kernel counts

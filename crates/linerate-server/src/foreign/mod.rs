@@ -100,7 +100,7 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failu
             Err(error) if !must && error.source.kind() == ErrorKind::AddrInUse => {}
             Err(error) => {
                 let failure = cannot_listen(&error);
-                let advice = format!("choose its port by --foreign {via}:PORT, or leave it out");
+                let advice = format!("choose another port with --foreign {via}:PORT, or omit it");
                 return Err(failure.advise(advice));
             }
         }
