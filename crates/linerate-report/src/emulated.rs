@@ -201,7 +201,7 @@ mod tests {
         let wait = Some(1_500_000);
         let path =
             EmulatedPath { stops, run_queue_wait_ns: wait, stolen_ratio: Some(0.031), ..path() };
-        let line = "stood still for 4.0 ms (0.40 %) at once: within the tolerance; waited for a \
+        let line = "stalled for 4.0 ms (0.40 %) at once: within the tolerance; waited for a \
                     processor for 1.500 ms; this machine's host took 3.10 % of its processor time";
         assert_eq!(schedule(&path), line);
         let late = EmulatedPath { late: true, ..path };

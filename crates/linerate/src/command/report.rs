@@ -53,8 +53,8 @@ enum Subject {
 pub(crate) fn run(args: Args) -> Outcome {
     let store = paths::stored(args.store.as_deref())?.map_err(|path| {
         let object = path.display().to_string();
-        Failure::new(Fault::Usage, "open store", object, "nothing has been kept so far")
-            .advise("measure something, or name a store by --store")
+        Failure::new(Fault::Usage, "open store", object, "it has no results yet")
+            .advise("run a measurement, or name another store with --store")
     })?;
     let wrote = match subject(&args, &store)? {
         Subject::Single(record) => single(&args, &record)?,
@@ -86,7 +86,7 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
         if given.is_some() {
             let reason = "a single result has no files of plots";
             return Err(Failure::new(Fault::Usage, "use", flag, reason)
-                .advise("use --html, or name a study's run by --run"));
+                .advise("use --html, or name a study run with --run"));
         }
     }
     if args.json {

@@ -117,6 +117,6 @@ fn mine(store: &Store, which: Mine) -> Result<Record, Failure> {
     best.map(|(_, record)| record).ok_or_else(|| {
         let object = store.path().display().to_string();
         Failure::new(Fault::Usage, "find a TCP result in", object, "it has none that ended well")
-            .advise("measure one with linerate tcp HOST")
+            .advise("run linerate tcp HOST first")
     })
 }
