@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BenchPlan, DEFAULT_PORT, Family, Finish, Means, SimulatePlan, TcpDirections, UdpPlan, Via,
+    BenchPlan, DEFAULT_PORT, Direction, Family, Finish, Means, SimulatePlan, TcpDirections,
+    UdpPlan, Via,
 };
 use crate::units::BitRate;
 
@@ -48,6 +49,17 @@ impl Plan {
             Self::Ping(plan) => Some(&mut plan.host),
             Self::Udp(plan) => Some(&mut plan.host),
             Self::Simulate(_) | Self::Bench(_) => None,
+        }
+    }
+}
+
+impl TcpDirections {
+    /// Each of them.
+    pub const fn each(self) -> &'static [Direction] {
+        match self {
+            Self::Up => &[Direction::Up],
+            Self::Down => &[Direction::Down],
+            Self::Both => &[Direction::Up, Direction::Down],
         }
     }
 }

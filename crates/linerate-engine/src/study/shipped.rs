@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use linerate_core::record::{MetricId, PingMode, Plan};
     use linerate_core::study::{
-        CHANCE_RUNS_MIN, Estimator, FigureKind, Place, StudyPlan, TestKind,
+        CHANCE_RUNS_MIN, Estimator, FigureKind, Setting, StudyPlan, TestKind,
     };
 
     fn pren() -> StudyPlan {
@@ -66,7 +66,7 @@ mod tests {
                 });
                 let is_live = question.figures.values().any(|figure| {
                     let FigureKind::Measured(of) = &figure.kind else { return false };
-                    let place = Place::find(&plan, of).expect("it is in the plan");
+                    let place = Setting::find(&plan, of).expect("it is in the plan");
                     matches!(place.test.kind, TestKind::Tcp(_))
                 });
                 // A model has the window that it is given.
@@ -75,7 +75,7 @@ mod tests {
                 assert!(granted || silent, "{}: {text}", shipped.name);
                 for figure in question.figures.values() {
                     let FigureKind::Measured(of) = &figure.kind else { continue };
-                    let place = Place::find(&plan, of).expect("it is in the plan");
+                    let place = Setting::find(&plan, of).expect("it is in the plan");
                     let enough = place.test.repetitions >= CHANCE_RUNS_MIN;
                     assert!(enough || place.chance().is_none(), "{}", place.name());
                 }

@@ -8,12 +8,12 @@
 
 use std::path::Path;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use linerate_core::record::{Failure, Fault};
 use linerate_proto::iperf3::{Credentials, Users, to_base64, token_bytes};
 use linerate_sys::clock::wall;
 
-use super::keys::{Padding, PrivateKey, PublicKey, read, wrong};
+use super::key_file::{Padding, read, wrong};
+use super::keys::{PrivateKey, PublicKey, sha256};
 
 /// Seconds that clocks may differ by, unless told otherwise.
 pub const SKEW_DEFAULT_S: u64 = 10;
@@ -56,7 +56,7 @@ impl Login {
         encrypted.map(|bytes| to_base64(&bytes)).ok_or_else(|| {
             let reason = "user and password are longer than the key can hold";
             Failure::new(Fault::Usage, "encrypt the login of", &self.user, reason)
-                .advise("take a longer key, or a shorter password")
+                .advise("use a longer key, or a shorter password")
         })
     }
 }
@@ -86,7 +86,7 @@ impl Guard {
         let text = read(users, attempt)?;
         let users = Users::parse(&text).map_err(|error| {
             wrong(attempt, users, &error.to_string())
-                .advise("a digest is made by: printf '{USER}PASSWORD' | sha256sum")
+                .advise("create a digest with: printf '{USER}PASSWORD' | sha256sum")
         })?;
         let both = &[Padding::Oaep, Padding::Pkcs1][..];
         Ok(Self { key, users, skew_s, paddings: if older { both } else { &both[..1] } })
@@ -103,8 +103,8 @@ impl Guard {
         let credentials = found.into_iter().flatten().next();
         let is_readable = credentials.is_some();
         let credentials = credentials.unwrap_or_else(nobody);
-        let hash = digest(&SHA256, credentials.salted().as_bytes());
-        let is_known = self.users.has(&credentials.user, hash.as_ref());
+        let hash = sha256(credentials.salted().as_bytes());
+        let is_known = self.users.has(&credentials.user, &hash);
         let is_timely = credentials.is_timely(now_s(), self.skew_s);
         let user = credentials.user.escape_debug();
         match (is_readable, is_timely, is_known) {
@@ -120,6 +120,7 @@ fn now_s() -> i64 {
     i64::try_from(wall().unix_millis() / 1000).unwrap_or(i64::MAX)
 }
 
+#[cfg(feature = "rsa")]
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
