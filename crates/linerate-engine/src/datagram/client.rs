@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_core::record::{EndReport, Event, Failure, Fault, Plan, Record, Status, UdpPlan};
-use linerate_core::units::BitRate;
-use linerate_proto::native::{
-    Accept, ClientEvent, ClientMachine, Message, SEARCH, Token, UdpRequest,
+use linerate_core::record::{
+    EndReport, Event, Failure, Fault, Plan, Record, Status, UdpPlan, UdpTest,
 };
+use linerate_core::units::BitRate;
+use linerate_proto::native::{Accept, ClientEvent, ClientMachine, Message, SEARCH, Token};
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::datagram_socket::any_local;
 
@@ -110,11 +110,11 @@ pub(super) const fn header_bytes(address: IpAddr) -> u32 {
     }
 }
 
-fn request(plan: &UdpPlan) -> UdpRequest {
+fn request(plan: &UdpPlan) -> UdpTest {
     // A search begins at its lowest rate.
     let lowest = || linerate_core::search::rate(0);
     let pace = if plan.search.is_some() { Some(lowest()) } else { plan.pace };
-    UdpRequest {
+    UdpTest {
         directions: plan.directions,
         streams: plan.streams,
         finish: plan.finish,
@@ -131,7 +131,7 @@ fn request(plan: &UdpPlan) -> UdpRequest {
 }
 
 /// The request of a plan, within the protocol's bounds.
-pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpRequest, Failure> {
+pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpTest, Failure> {
     let request = request(plan);
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "UDP test", error).advise("see linerate udp --help")
@@ -144,7 +144,7 @@ struct Test {
     control: Control,
     machine: ClientMachine,
     endpoint: Endpoint,
-    request: UdpRequest,
+    request: UdpTest,
 }
 
 impl Test {

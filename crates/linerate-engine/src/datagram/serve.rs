@@ -6,11 +6,9 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, EndReport, Failure, Fault, Side};
+use linerate_core::record::{Direction, EndReport, Failure, Fault, Side, UdpTest};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{
-    Accept, FEATURES, Message, ServerEvent, Token, UdpRequest, UdpSample,
-};
+use linerate_proto::native::{Accept, FEATURES, Message, ServerEvent, Token, UdpSample};
 use linerate_sys::clock::{monotonic, random_bytes, sleep};
 
 use super::endpoint::{Endpoint, Place, open_socket};
@@ -27,7 +25,7 @@ impl Session {
     /// Runs a UDP test; the line is for the log.
     pub(crate) fn run_udp(
         &mut self,
-        request: &UdpRequest,
+        request: &UdpTest,
         admission: &dyn Admission,
     ) -> Result<String, Failure> {
         let streams = request.places().count();
@@ -50,7 +48,7 @@ impl Session {
     }
 
     /// Accepts the test and waits until each of its streams is open.
-    fn open_udp(&mut self, request: &UdpRequest) -> Result<Endpoint, Failure> {
+    fn open_udp(&mut self, request: &UdpTest) -> Result<Endpoint, Failure> {
         let token = Token(random_bytes());
         let local = self.address(TcpStream::local_addr)?;
         let local = SocketAddr::new(local.ip().to_canonical(), 0);
@@ -109,7 +107,7 @@ impl Session {
     /// Runs the streams from start until all are done, with an interval message every tick.
     fn measure_udp(
         &mut self,
-        request: &UdpRequest,
+        request: &UdpTest,
         endpoint: &mut Endpoint,
         duration_max: Duration,
     ) -> Result<(), Failure> {

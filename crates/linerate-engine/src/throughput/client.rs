@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, EndReport, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan,
+    Direction, EndReport, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections,
+    TcpPlan, TcpTest,
 };
 use linerate_proto::native::{
     Accept, ClientEvent, ClientMachine, DataHello, Hello, HelloKind, Message, Refuse, RefuseCode,
@@ -17,14 +18,13 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::arrived::{nothing_arrived, nothing_at_all};
 use super::control::{Control, read_hello, send_hello};
 use super::endpoint::{Endpoint, socket_options};
-use super::session::{LOOK_AT_END, Stall, next_look, planned_span};
+use super::session::{LOOK_AT_END, Stall, next_look};
 use super::trials;
 use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
 use crate::flow::Sample;
-use crate::flow::account::Account;
-pub(crate) use crate::flow::account::client_side;
+use crate::flow::account::{Account, client_side};
 use crate::flow::fold::fold;
 use crate::foreign;
 use crate::path::witness::Witness;
@@ -62,7 +62,9 @@ fn measure(
     if plan.fast {
         (link, request.means) = trials::choose(link, &request, context, account)?;
     }
-    let test = Test::open(link, request, context, account)?;
+    let host_id = linerate_sys::host::boot_id();
+    let asked = Request { test: request, follow_ns: None, host_id };
+    let test = Test::open(link, asked, context, account)?;
     let mut link = test.measure(context, account)?;
     // The server has reported; a bye that does not reach it changes nothing.
     let _ = link.control.send(&Message::Bye);
@@ -118,9 +120,9 @@ pub(crate) fn run_by(
     record
 }
 
-/// The request that a plan makes of the server.
-pub(crate) fn request(plan: &TcpPlan) -> Request {
-    Request {
+/// The test of a plan, as both ends have to know it.
+pub(crate) fn request(plan: &TcpPlan) -> TcpTest {
+    TcpTest {
         directions: plan.directions,
         streams: plan.streams,
         finish: plan.finish,
@@ -137,8 +139,6 @@ pub(crate) fn request(plan: &TcpPlan) -> Request {
         read_bytes: plan.read_bytes,
         background_bps: plan.background.map(linerate_core::units::BitRate::bits_per_sec),
         means: plan.means.clone(),
-        follow_ns: None,
-        host_id: linerate_sys::host::boot_id(),
     }
 }
 
@@ -168,27 +168,27 @@ pub(super) struct Test {
     endpoint: Endpoint,
     /// The flow against the test's direction.
     background: Option<Endpoint>,
-    request: Request,
+    asked: Request,
 }
 
 impl Test {
     /// Asks for a test and connects its streams, up to the server's `ready`.
     pub(super) fn open(
         link: Link,
-        request: Request,
+        asked: Request,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let kept_on = &request.means.client_cpus;
-        let endpoint = Endpoint::new(request.clone()).kept_on(kept_on);
-        let background = request.background().map(Endpoint::new);
-        let mut test = Self { link, endpoint, background, request };
+        let kept_on = &asked.test.means.client_cpus;
+        let endpoint = Endpoint::new(asked.test.clone()).kept_on(kept_on);
+        let background = asked.test.background().map(Endpoint::new);
+        let mut test = Self { link, endpoint, background, asked };
         let accept = test.ask(context)?;
         test.check_features(&accept)?;
         test.connect_streams(&accept, account)?;
         account.server_host_id = accept.host_id.clone();
         account.ends.push(accept.end);
-        let streams = test.request.streams;
+        let streams = test.asked.test.streams;
         let noun = if streams == 1 { "stream" } else { "streams" };
         let line = format!("{streams} {noun} to {}", test.link.control.peer());
         (context.watch)(&Event::Connected(line));
@@ -200,7 +200,7 @@ impl Test {
 
     /// Sends the request and returns the server's yes.
     fn ask(&mut self, context: &Context<'_>) -> Result<Accept, Failure> {
-        self.link.control.send(&Message::Request(self.request.clone()))?;
+        self.link.control.send(&Message::Request(self.asked.clone()))?;
         match self.next_event(ANSWER_TIMEOUT, context)? {
             ClientEvent::Accepted(accept) => Ok(*accept),
             event => Err(self.refusal(event)),
@@ -209,7 +209,7 @@ impl Test {
 
     /// An older server would leave out what it does not know, and the figures would look sound.
     fn check_features(&self, accept: &Accept) -> Result<(), Failure> {
-        let mut asked = self.request.features();
+        let mut asked = self.asked.features();
         let Some(missing) = asked.find(|asked| !accept.features.iter().any(|has| has == asked))
         else {
             return Ok(());
@@ -234,7 +234,7 @@ impl Test {
         })?;
         let server = SocketAddr::new(shared.ip(), accept.data_port);
         let (local, timeout) = (self.link.local, self.link.timeout);
-        let request = &self.request;
+        let request = &self.asked.test;
         for &direction in request.each_direction() {
             for stream in 0..request.streams {
                 let way = Way { server, local, timeout };
@@ -293,8 +293,8 @@ impl Test {
         account: &mut Account,
     ) -> Result<Vec<EndReport>, Failure> {
         let begin = account.begin;
-        let planned = planned_span(&self.request);
-        let interval = Duration::from_nanos(self.request.interval_ns);
+        let planned = self.asked.test.planned_span();
+        let interval = Duration::from_nanos(self.asked.test.interval_ns);
         let (mut tick, mut stopping) = (begin + interval, false);
         let mut give_up = planned.map(|span| begin + span + REPORT_TIMEOUT);
         loop {
@@ -393,7 +393,7 @@ impl Way {
     fn connect(
         &self,
         endpoint: &mut Endpoint,
-        request: &Request,
+        request: &TcpTest,
         hello: DataHello,
     ) -> Result<String, Failure> {
         let side = client_side(hello.direction);

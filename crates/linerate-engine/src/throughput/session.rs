@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, End, Failure, Fault, Finish, Side};
+use linerate_core::record::{Direction, End, Failure, Fault, Side, TcpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
     Accept, DataHello, FEATURES, FlowSample, HelloKind, Message, Refuse, RefuseCode, Request,
@@ -57,11 +57,16 @@ pub struct Demand {
 
 impl Demand {
     /// That of a test over TCP.
-    pub(crate) fn of(request: &Request) -> Self {
-        let background = usize::from(request.background_bps.is_some());
-        let streams = usize::from(request.streams) * request.each_direction().len() + background;
+    pub(crate) fn of(test: &TcpTest) -> Self {
+        let streams = test.places().count() + usize::from(test.background_bps.is_some());
+        Self { streams, planned: test.planned_span() }
+    }
+
+    /// That of a request, and of those that are to follow it in the same place.
+    fn of_rounds(request: &Request) -> Self {
         let follow = Duration::from_nanos(request.follow_ns.unwrap_or(0));
-        Self { streams, planned: planned_span(request).map(|span| span + follow) }
+        let one = Self::of(&request.test);
+        Self { planned: one.planned.map(|span| span + follow), ..one }
     }
 }
 
@@ -155,14 +160,14 @@ impl Session {
             None => return Err(self.too_slow("a request", STEP_TIMEOUT)),
         };
         let checked = request.check().map_err(|error| error.to_string());
-        let _permit = match self.admit(checked, &Demand::of(&request), admission)? {
+        let _permit = match self.admit(checked, &Demand::of_rounds(&request), admission)? {
             Ok(permit) => permit,
             Err(line) => return Ok(line),
         };
-        let place = Demand::of(&request);
+        let place = Demand::of_rounds(&request);
         let (mut request, mut rounds) = (request, 1);
         loop {
-            let done = self.round(&request, registry, admission)?;
+            let done = self.round(&request.test, registry, admission)?;
             let Some(next) = self.await_bye()? else { return Ok(format!("tcp {done}")) };
             rounds += 1;
             if let Err(refuse) = check_round(&next, rounds, &place) {
@@ -177,7 +182,7 @@ impl Session {
     /// One test, from the accept to the result; what there is to say of it.
     fn round(
         &mut self,
-        request: &Request,
+        request: &TcpTest,
         registry: &DataRegistry,
         admission: &dyn Admission,
     ) -> Result<String, Failure> {
@@ -216,7 +221,7 @@ impl Session {
     /// Accepts the test and gathers its data streams.
     fn open_streams(
         &mut self,
-        request: &Request,
+        request: &TcpTest,
         registry: &DataRegistry,
     ) -> Result<Streams, Failure> {
         let token = Token(random_bytes());
@@ -250,11 +255,11 @@ impl Session {
     }
 
     /// Collects every stream of the request, each once.
-    fn gather(&mut self, request: &Request, arrivals: &Arrivals) -> Result<Streams, Failure> {
+    fn gather(&mut self, request: &TcpTest, arrivals: &Arrivals) -> Result<Streams, Failure> {
         let deadline = monotonic() + STEP_TIMEOUT;
         let background = request.background();
-        let of_background = background.iter().flat_map(places);
-        let mut missing: Vec<(Direction, u16)> = places(request).chain(of_background).collect();
+        let of_background = background.iter().flat_map(TcpTest::places);
+        let mut missing: Vec<(Direction, u16)> = request.places().chain(of_background).collect();
         let mut streams = Streams {
             test: Endpoint::new(request.clone()).kept_on(&request.means.server_cpus),
             background: background.clone().map(Endpoint::new),
@@ -287,7 +292,7 @@ impl Session {
     /// Runs the streams from start until all are done, with an interval message every tick.
     fn measure(
         &mut self,
-        request: &Request,
+        request: &TcpTest,
         streams: &mut Streams,
         admission: &dyn Admission,
     ) -> Result<(), Failure> {
@@ -302,7 +307,7 @@ impl Session {
         }
         let endpoint = &mut streams.test;
         let duration_max = admission.duration_max();
-        let planned = planned_span(request).unwrap_or(duration_max).min(duration_max);
+        let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
         let interval = Duration::from_nanos(request.interval_ns);
         let (end, mut tick) = (begin + planned + admission.grace(), begin + interval);
         let mut stall = Stall::since(begin + planned);
@@ -442,8 +447,8 @@ fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Ref
     if let Err(error) = request.check() {
         return refuse(RefuseCode::Malformed, error.to_string());
     }
-    let demand = Demand::of(request);
-    let planned = planned_span(request).zip(place.planned);
+    let demand = Demand::of_rounds(request);
+    let planned = request.test.planned_span().zip(place.planned);
     let longer = planned.is_some_and(|(next, place)| next > place);
     if demand.streams > place.streams || longer {
         return refuse(RefuseCode::Limit, "a round beyond what the first one asked for".to_owned());
@@ -488,12 +493,6 @@ pub(super) fn next_look(now: MonoTime, due: Option<MonoTime>) -> MonoTime {
     }
 }
 
-/// The streams of a request, by direction and number.
-fn places(request: &Request) -> impl Iterator<Item = (Direction, u16)> + '_ {
-    let directions = request.each_direction().iter();
-    directions.flat_map(|&direction| (0..request.streams).map(move |stream| (direction, stream)))
-}
-
 /// A permit, waiting [`HANDOVER`] for the place of a test that is just ending.
 fn admit(demand: &Demand, peer: SocketAddr, admission: &dyn Admission) -> Result<Permit, Refuse> {
     let deadline = monotonic() + HANDOVER;
@@ -508,7 +507,7 @@ fn admit(demand: &Demand, peer: SocketAddr, admission: &dyn Admission) -> Result
 }
 
 /// A listener of the test's own where options shape the handshake.
-fn listen_if_needed(request: &Request, local: SocketAddr) -> Result<Option<TcpListener>, Failure> {
+fn listen_if_needed(request: &TcpTest, local: SocketAddr) -> Result<Option<TcpListener>, Failure> {
     let plain = request.window_bytes.is_none() && request.mss_bytes.is_none();
     if plain && !request.means.mptcp {
         return Ok(None);
@@ -520,7 +519,7 @@ fn listen_if_needed(request: &Request, local: SocketAddr) -> Result<Option<TcpLi
 }
 
 /// Options that may be set on an accepted socket.
-fn prepare(socket: &TcpStream, request: &Request, side: Side) -> Result<(), Failure> {
+fn prepare(socket: &TcpStream, request: &TcpTest, side: Side) -> Result<(), Failure> {
     if side == Side::Sender
         && let Some(name) = &request.congestion_control
     {
@@ -534,14 +533,6 @@ fn prepare(socket: &TcpStream, request: &Request, side: Side) -> Result<(), Fail
         set.map_err(|error| Failure::new(Fault::System, "set", "TCP_NODELAY", error))?;
     }
     Ok(())
-}
-
-/// How long senders are planned to send, where time ends the test.
-pub(crate) fn planned_span(request: &Request) -> Option<Duration> {
-    match request.finish {
-        Finish::TimeNs(ns) => Some(Duration::from_nanos(ns.saturating_add(request.omit_ns))),
-        Finish::Bytes(_) | Finish::Buffers(_) => None,
-    }
 }
 
 #[cfg(test)]

@@ -30,16 +30,14 @@ mod udp_tracker;
 mod wire;
 
 pub use client::{ClientEvent, ClientMachine};
-pub use message::{
-    Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, RequestError, SEARCH,
-};
+pub use message::{Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH};
 pub use pattern::{Difference, Pattern};
 pub use server::{ServerEvent, ServerMachine};
 pub use udp::{
     ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, GRANT_BYTES, Grant, OPENING_BYTES, Opening,
     OpeningStep, STAMP_NS_MAX, stream_tag,
 };
-pub use udp_message::{DATAGRAM_BYTES_MAX, UdpRequest, UdpSample};
+pub use udp_message::UdpSample;
 pub use udp_status::{Newest, STATUS, STATUS_BYTES, UdpStatus};
 pub use udp_tracker::{Order, UdpTracker, WINDOW};
 pub use wire::{

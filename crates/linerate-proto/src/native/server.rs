@@ -1,8 +1,8 @@
 //! The server's side of a test as a machine: which message is in order when.
 
-use linerate_core::record::DatagramsSent;
+use linerate_core::record::{DatagramsSent, UdpTest};
 
-use super::{Message, Request, UdpRequest, WireError};
+use super::{Message, Request, WireError};
 
 /// What the server has to do after a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub enum ServerEvent {
     /// Decide on this test and answer with accept or refuse.
     Requested(Request),
     /// Decide on this UDP test and answer with accept or refuse.
-    UdpRequested(UdpRequest),
+    UdpRequested(UdpTest),
     /// Start all streams.
     Started,
     /// The client's UDP senders are done.

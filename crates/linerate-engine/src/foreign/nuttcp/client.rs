@@ -16,8 +16,8 @@ use linerate_sys::clock::{monotonic, sleep};
 use super::MANNER;
 use super::session::{Extras, Session};
 use crate::context::Context;
+use crate::flow::account::Account;
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::account::Account;
 use crate::throughput::client::run_by;
 
 /// A server that said OK listens within this time.

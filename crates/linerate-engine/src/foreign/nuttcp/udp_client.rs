@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use linerate_core::record::{
     DatagramCounts, DatagramTally, DatagramsSent, Direction, EndReport, Event, Failure, Fault,
-    FlowEnd, ReceivedDatagrams, Record, SentDatagrams, Side, TcpDirections, UdpPlan,
+    FlowEnd, ReceivedDatagrams, Record, SentDatagrams, Side, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{Token, UdpRequest};
+use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
     BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, PORT, Parameters, Summary, UNLIMITED,
     UNTIL_TIMEOUT, UdpMark, Version, is_swapped,
@@ -25,10 +25,10 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use super::session::{Extras, Session};
 use crate::context::Context;
-use crate::datagram::account::Account;
 use crate::datagram::client::{Told, checked_request, run_by};
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::Sample;
+use crate::flow::account::Account;
 use crate::foreign::sending::follow_senders;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
@@ -52,14 +52,14 @@ const LOOK: Duration = Duration::from_millis(50);
 struct Test<'a, 'b> {
     plan: &'a UdpPlan,
     server: SocketAddr,
-    request: &'a UdpRequest,
+    request: &'a UdpTest,
     session: Session<'b>,
     endpoint: Endpoint,
 }
 
 /// Measures with a server of nuttcp over UDP.
 pub(crate) fn measure_udp(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
@@ -85,13 +85,13 @@ pub fn run_udp(
 }
 
 fn measure_with(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
     extras: Extras<'_>,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<Summary, Failure> {
     // Jitter is that of single datagrams, each at its own time.
-    let alone = UdpRequest { joined: request.joined && extras.jitter == 0, ..request.clone() };
+    let alone = UdpTest { joined: request.joined && extras.jitter == 0, ..request.clone() };
     let request = &alone;
     check(request)?;
     if extras.jitter > 0 || extras.delay > 0 {
@@ -147,7 +147,7 @@ fn measure_with(
 }
 
 /// What the protocol has a place for.
-fn check(request: &UdpRequest) -> Result<(), Failure> {
+fn check(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask nuttcp for", "a UDP test", reason).advise(advice))
     };
@@ -168,7 +168,7 @@ fn check(request: &UdpRequest) -> Result<(), Failure> {
 }
 
 /// What its measure of jitter and of delays has a place for.
-fn check_times(request: &UdpRequest) -> Result<(), Failure> {
+fn check_times(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         let failure = Failure::new(Fault::Usage, "ask nuttcp for", "jitter", reason);
         Err(failure.advise(advice))
@@ -183,7 +183,7 @@ fn check_times(request: &UdpRequest) -> Result<(), Failure> {
 }
 
 /// The parameters of a plan.
-fn parameters(plan: &UdpPlan, request: &UdpRequest) -> Parameters {
+fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
     let count = request.datagram_budget();
     // A pace of kbit/s, never above what was asked for but by its last kbit/s.
     let rate = request.pace_bps.map_or(UNLIMITED, |bps| bps.div_ceil(1000).min(UNLIMITED - 1));

@@ -10,8 +10,8 @@ use linerate_core::record::{Direction, Failure, Side, TcpDirections, TcpPlan};
 use linerate_proto::ttcp::pattern;
 
 use crate::context::Context;
+use crate::flow::account::Account;
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::account::Account;
 use crate::throughput::endpoint::Manner;
 
 /// The manner of ttcp: printable characters, and nothing is ever reported.
