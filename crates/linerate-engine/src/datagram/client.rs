@@ -376,13 +376,13 @@ impl Test {
     fn silent(&self) -> Failure {
         let reason = "the server fell silent";
         Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
-            .advise("what was measured before is kept")
+            .advise("the results so far are kept")
     }
 
     fn vanished(&self) -> Failure {
         let reason = pulse::silent();
         Failure::new(Fault::Unreachable, "exchange datagrams with", self.control.peer(), reason)
-            .advise("what was measured before is kept")
+            .advise("the results so far are kept")
     }
 
     /// The failure behind an event that ends the test.
@@ -390,9 +390,15 @@ impl Test {
         let peer = self.control.peer();
         match event {
             ClientEvent::Refused(refuse) => refused(peer, &refuse),
-            ClientEvent::Aborted(reason) => {
-                Failure::new(Fault::PeerRefused, "test with", peer, format!("it gave up: {reason}"))
-            }
+            ClientEvent::Aborted(reason) => Failure::new(
+                Fault::PeerRefused,
+                "test with",
+                peer,
+                format!(
+                    "the server aborted: \
+                                                                             {reason}"
+                ),
+            ),
             _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
         }
     }

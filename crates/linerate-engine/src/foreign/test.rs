@@ -86,7 +86,7 @@ impl Test {
             let failure = connect_failure(&error);
             match error.source.kind() {
                 std::io::ErrorKind::ConnectionRefused => {
-                    failure.advise(format!("start {} there, or name its port with -p", self.via))
+                    failure.advise(format!("start {} there, or give its port with -p", self.via))
                 }
                 _ => failure,
             }
@@ -184,7 +184,7 @@ impl Test {
             _ => return Ok(()),
         };
         Err(Failure::new(Fault::Unreachable, "receive from", self.server.to_string(), reason)
-            .advise("what was measured before is kept"))
+            .advise("the results so far are kept"))
     }
 
     /// A server that sends has no other way to learn that nobody wants more.
@@ -228,7 +228,7 @@ impl Test {
     fn silent(&self) -> Failure {
         let reason = "the data did not end in time";
         Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
-            .advise("what was measured before is kept")
+            .advise("the results so far are kept")
     }
 }
 

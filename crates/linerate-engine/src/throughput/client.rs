@@ -77,7 +77,7 @@ fn check_via(plan: &TcpPlan) -> Result<(), Failure> {
     let needs = [
         (plan.fast, "--fast"),
         (means.verify_seed.is_some(), "--verify"),
-        (!means.server_cpus.is_empty(), "a processor of the server"),
+        (!means.server_cpus.is_empty(), "CPU pinning at the server"),
         (means.mptcp, "--mptcp"),
     ];
     let Some((_, what)) = needs.into_iter().find(|(asked, _)| *asked) else { return Ok(()) };
@@ -365,7 +365,7 @@ impl Test {
     fn silent(&self) -> Failure {
         let reason = "the server fell silent";
         Failure::new(Fault::Unreachable, "hear from", self.link.control.peer(), reason)
-            .advise("what was measured before is kept")
+            .advise("the results so far are kept")
     }
 
     /// The failure behind an event that ends the test.
@@ -373,9 +373,15 @@ impl Test {
         let peer = self.link.control.peer();
         match event {
             ClientEvent::Refused(refuse) => refused(peer, &refuse),
-            ClientEvent::Aborted(reason) => {
-                Failure::new(Fault::PeerRefused, "test with", peer, format!("it gave up: {reason}"))
-            }
+            ClientEvent::Aborted(reason) => Failure::new(
+                Fault::PeerRefused,
+                "test with",
+                peer,
+                format!(
+                    "the server aborted: \
+                                                                             {reason}"
+                ),
+            ),
             _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
         }
     }
@@ -458,7 +464,7 @@ pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
             (Fault::Unreachable, "is the host up and the port open on the way?")
         }
         ("connect", ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable) => {
-            (Fault::Unreachable, "look for a missing route by `ip route get`")
+            (Fault::Unreachable, "check the route with `ip route get`")
         }
         ("connect", _) => (Fault::Unreachable, "look at the address and the route to it"),
         ("bind TCP", _) => (Fault::System, "give -B an address of this host in the host's family"),

@@ -95,13 +95,13 @@ impl Control {
 
     fn gone(&self, attempt: &str, error: &io::Error) -> Failure {
         Failure::new(Fault::Unreachable, attempt, &self.peer, words_of(error))
-            .advise("what was measured before is kept")
+            .advise("the results so far are kept")
     }
 
     fn closed(&self) -> Failure {
         let reason = "the other end closed the control connection during the test";
         Failure::new(Fault::Unreachable, "receive from", &self.peer, reason)
-            .advise("see that end's log; what was measured before is kept")
+            .advise("see that end's log; the results so far are kept")
     }
 }
 

@@ -402,7 +402,7 @@ impl Session {
 
     /// The client has gone.
     pub(crate) fn left_early(&self) -> Failure {
-        let reason = "the client gave the test up";
+        let reason = "the client aborted the test";
         Failure::new(Fault::Unreachable, "serve", self.control.peer(), reason)
     }
 }

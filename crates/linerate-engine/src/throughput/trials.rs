@@ -76,7 +76,7 @@ pub(super) fn choose(
     let chosen = chosen.or_else(|| best(&trials.rounds)).ok_or_else(|| {
         let reason = "none of them moved a byte";
         Failure::new(Fault::Unreachable, "choose between", "means of moving data", reason)
-            .advise("see the trials in the record, or leave out --fast")
+            .advise("see the trials in the record, or omit --fast")
     })?;
     trials.rounds[chosen].chosen = true;
     let means = trials.rounds[chosen].means.clone();

@@ -144,7 +144,7 @@ impl<'a> Test<'a> {
             let reason = "no report came; is it `iperf -s -u`?";
             let server = self.server.to_string();
             return Err(Failure::new(Fault::Unreachable, "hear from", server, reason)
-                .advise("what was sent is kept"));
+                .advise("the counts of what was sent are kept"));
         }
         let reports = reports.into_iter().flatten().collect();
         account.stream_failure().map_or(Ok(reports), Err)

@@ -78,7 +78,7 @@ fn read(datagram: &[u8], width: CounterWidth) -> Read {
 pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Failure> {
     if !plan.omit_ns.is_multiple_of(SECOND_NS) {
         return Err(Failure::new(Fault::Usage, "ask iperf3 for", "-O", "it omits whole seconds")
-            .advise("leave it out, or start linerate serve there"));
+            .advise("omit it, or start linerate serve there"));
     }
     let params = Params {
         protocol: Protocol::Udp,

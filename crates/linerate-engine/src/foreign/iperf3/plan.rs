@@ -19,7 +19,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
     let cannot = |flag: &str, reason: &str| {
         Err(Failure::new(Fault::Usage, "ask iperf3 for", flag, reason)
-            .advise("leave it out, or start linerate serve there"))
+            .advise("omit it, or start linerate serve there"))
     };
     if plan.background.is_some() {
         return cannot("--background", "it has no flow in the background");
@@ -66,7 +66,7 @@ pub(super) fn burst_of(params: &Params) -> Option<u32> {
 /// A value that iperf3 does not take.
 pub(super) fn out_of_bounds(error: &ParamsError) -> Failure {
     Failure::new(Fault::Usage, "ask iperf3 for", error.key, error.to_string())
-        .advise("these bounds are iperf3's own")
+        .advise("these are the limits of iperf3")
 }
 
 /// The test that a client's parameters ask of this end. The client ends it; bytes and blocks bound

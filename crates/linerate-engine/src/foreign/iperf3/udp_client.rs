@@ -313,5 +313,5 @@ fn greet(socket: &DatagramSocket, server: SocketAddr) -> Result<(), Failure> {
     }
     let reason = "no answer on its UDP port";
     Err(Failure::new(Fault::Unreachable, "open UDP stream to", server.to_string(), reason)
-        .advise("a filter on the way may keep UDP back"))
+        .advise("a firewall may block UDP"))
 }

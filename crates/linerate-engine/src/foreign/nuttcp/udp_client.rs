@@ -128,7 +128,7 @@ fn measure_with(
     if (extras.jitter > 0 || extras.delay > 0) && version < Version(7, 0, 1) {
         let reason = format!("version {version} has none, 7.0.1 is the first that does");
         let failure = Failure::new(Fault::PeerIncompatible, "ask nuttcp for", "jitter", reason);
-        return Err(failure.advise("leave out -j and -o"));
+        return Err(failure.advise("omit -j and -o"));
     }
     account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
     session.ask(&parameters.to_line(version), context)?;
@@ -152,10 +152,10 @@ fn check(request: &UdpTest) -> Result<(), Failure> {
         Err(Failure::new(Fault::Usage, "ask nuttcp for", "a UDP test", reason).advise(advice))
     };
     if request.directions == TcpDirections::Both {
-        return refuse("it measures one way at a time", "leave out --bidir");
+        return refuse("it measures one way at a time", "omit --bidir");
     }
     if request.streams > 1 {
-        return refuse("one count is all it has for all streams", "leave out -P");
+        return refuse("one count is all it has for all streams", "omit -P");
     }
     if request.omit_ns > 0 {
         return refuse("its summary counts from the start", "leave out -O");
@@ -174,10 +174,10 @@ fn check_times(request: &UdpTest) -> Result<(), Failure> {
         Err(failure.advise(advice))
     };
     if request.directions != TcpDirections::Up {
-        return refuse("only a server that receives tells it", "leave out -r, or -j and -o");
+        return refuse("only a receiving server reports it", "leave out -r, or -j and -o");
     }
     if request.pace_bps.is_none() {
-        return refuse("it is that of a pace, and there is none", "give a rate by -R");
+        return refuse("it is defined for a paced test only", "give a rate by -R");
     }
     Ok(())
 }
@@ -371,7 +371,7 @@ impl Test<'_, '_> {
             let _ = socket.receive_from(&mut bytes);
         }
         let failure = self.session.silent("datagram");
-        Err(failure.advise("a filter on the way may keep UDP back: the server sends to this end"))
+        Err(failure.advise("a firewall may block UDP: the server sends to this host"))
     }
 
     /// Takes samples until the server has told what it sent.

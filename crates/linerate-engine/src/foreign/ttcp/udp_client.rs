@@ -91,7 +91,7 @@ fn check(request: &UdpTest) -> Result<(), Failure> {
         return refuse("a listening ttcp only receives", "leave out -R and --bidir");
     }
     if request.streams > 1 {
-        return refuse("it takes one stream", "leave out -P");
+        return refuse("it takes one stream", "omit -P");
     }
     Ok(())
 }
