@@ -27,3 +27,4 @@ mod way_out;
 
 pub(crate) use crate::flow::account;
 pub use client::run;
+pub(crate) use serve::UdpServer;
