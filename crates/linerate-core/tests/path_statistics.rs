@@ -1,7 +1,8 @@
 //! The elements of a path against their closed forms, and that one seed decides alike twice.
 
 use linerate_core::path::check::{SCORE_MAX, checks};
-use linerate_core::path::{Ecn, Outlet, Packet, PathPlan};
+use linerate_core::path::{Ecn, Outlet, Packet};
+use linerate_core::record::PathPlan;
 use linerate_core::time::MonoTime;
 
 /// Packets of each check: a tenth of what `linerate path check` takes, as tests are not optimised.

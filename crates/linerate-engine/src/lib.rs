@@ -13,6 +13,7 @@ pub mod failure;
 pub mod flow;
 pub mod foreign;
 pub mod lab;
+mod netns;
 pub mod path;
 pub mod rtt;
 mod served;

@@ -146,7 +146,7 @@ pub fn queue_svg(path: &EmulatedPath) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::PathPlan;
+    use linerate_core::record::PathPlan;
     use linerate_core::record::{PathLoss, PathStops, QueueSeries};
 
     use super::*;

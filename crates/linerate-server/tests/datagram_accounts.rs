@@ -212,7 +212,7 @@ fn what_chance_lost_copied_and_delayed_is_counted_as_a_capture_has_it_in_both_di
         // busy machine few.
         assert!((20..=100).contains(&tally.lost), "{tally:?}");
         assert!((130..=260).contains(&tally.duplicates), "{tally:?}");
-        assert!((1..=160).contains(&tally.reordered), "{tally:?}");
+        assert!((20..=150).contains(&tally.reordered), "{tally:?}");
         // The path carries the control connection's packets too; none is lost twice.
         let path = carrying(&seen.record, direction);
         let own = path.delivered_packets.checked_sub(seen.numbers.len() as u64);

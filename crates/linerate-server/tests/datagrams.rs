@@ -153,8 +153,8 @@ fn planted_delays_reorder_and_lose_nothing() {
     let tally = tally(&record);
     assert_eq!((tally.lost, tally.duplicates), (0, 0));
     // 5 % of 2000 are 100 with a deviation of 10; each is overtaken by those of 2 ms behind it.
-    // The last few may have nobody behind them.
-    assert!((20..=200).contains(&tally.reordered), "{tally:?}");
+    // The last few may have nobody behind them. Five deviations either way.
+    assert!((50..=150).contains(&tally.reordered), "{tally:?}");
     let delay = record.flows[0]
         .receiver
         .as_ref()

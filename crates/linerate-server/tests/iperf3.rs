@@ -179,9 +179,9 @@ fn the_omitted_seconds_do_not_count() {
             let (record, events) = measure(&plan);
             assert_eq!(record.failure, None);
             // 80 Mbit/s for one second are 10 MB, for both seconds 20 MB. On a busy machine some
-            // of either second may be late.
+            // of either second may be late; half a second is half of the one that counts.
             let bytes = value(&record, MetricId::Bytes, record.flows[0].direction);
-            assert!((1e6..=16e6).contains(&bytes), "{directions:?} {bytes}");
+            assert!((5e6..=15e6).contains(&bytes), "{directions:?} {bytes}");
             let is_omitted = |event: &Event| matches!(event, Event::Interval(row) if row.omitted);
             assert!(events.iter().any(is_omitted));
         }

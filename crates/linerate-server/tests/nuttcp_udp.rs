@@ -142,7 +142,8 @@ fn intervals_that_a_server_tells_add_up_to_no_more_than_the_whole() {
     assert_eq!(record.failure, None);
     let told = intervals.iter().filter_map(|interval| interval.datagrams);
     let (lost, all) = told.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
-    assert!(!intervals.is_empty() && lost == 0 && (1..=200).contains(&all), "{intervals:?}");
+    // All but what came after the last of them.
+    assert!(lost == 0 && (100..=200).contains(&all), "{intervals:?}");
     drop(peer);
     let peer = Peer::start("nuttcp", &["-S", "--nofork", "-P"]);
     let mut intervals: Vec<(Interval, String)> = Vec::new();

@@ -127,19 +127,44 @@ fn check(record: &Record, told: usize, packet_bytes: u32) -> CapacitySearch {
     found
 }
 
-/// Holds the rate found to the ceiling, less narrowly where the record says that this machine was
-/// in the way: an emulator that is late lets a sub-interval have what belongs to the one before,
-/// and a receiver without a processor loses what it is sent.
+/// Searches that a busy machine may spoil before the rate is left unjudged.
+const SEARCHES: u32 = 3;
+
+/// Searches until nothing of this machine stood in the way, and holds the rate found to the
+/// ceiling. An emulator that is late lets a sub-interval have what belongs to the one before, and a receiver
+/// without a processor loses what it is sent. All else is held of each search.
+fn searched(lab: &Lab, address: &str, plan: &UdpPlan, ip_bps: f64) -> (Record, CapacitySearch) {
+    let own = [CaveatCode::EmulatorLate, CaveatCode::RunQueueWait, CaveatCode::StolenTime];
+    let mut searches = (0..SEARCHES).map(|_| {
+        let (record, told) = search_in(lab, address, plan);
+        let found = check(&record, told, 1500);
+        (record, found)
+    });
+    let undisturbed = |(record, _): &(Record, CapacitySearch)| {
+        !record.caveats.iter().any(|caveat| own.contains(&caveat.code))
+    };
+    let mut last = searches.next().expect("at least one");
+    while !undisturbed(&last) {
+        let Some(next) = searches.next() else {
+            println!("skipped: other work on this machine spoilt {SEARCHES} searches");
+            return last;
+        };
+        last = next;
+    }
+    check_rate(&last.0, ip_bps);
+    // Eight of half a second in 4 s, less one that began late.
+    assert!(last.1.sub_intervals.len() >= 7, "{:?}", last.1.sub_intervals);
+    last
+}
+
+/// Holds the rate found to the ceiling that the path tells.
 fn check_rate(record: &Record, ip_bps: f64) {
     let ceiling = record.ceiling.as_ref().expect("the path tells its rate");
     assert_eq!((ceiling.metric, ceiling.layer), (MetricId::IpCapacity, Layer::Ip));
     let value = ceiling.value.expect("and its framing");
     assert!((value / ip_bps - 1.0).abs() < 1e-6, "{value} beside {ip_bps}");
-    let own = [CaveatCode::EmulatorLate, CaveatCode::RunQueueWait, CaveatCode::StolenTime];
-    let own = record.caveats.iter().find(|caveat| own.contains(&caveat.code));
     let share = ceiling.share.expect("something arrived");
-    let bounds = if own.is_some() { 0.05..=2.0 } else { 0.5..=1.1 };
-    assert!(bounds.contains(&share), "{share} of the ceiling, {own:?}");
+    assert!((0.5..=1.1).contains(&share), "{share} of the ceiling");
 }
 
 #[test]
@@ -147,24 +172,21 @@ fn a_bottleneck_is_found_by_its_losses_in_both_directions_and_families() {
     let Some(lab) = lab("rate = \"50 Mbit/s\", delay = \"5 ms\"") else { return };
     let ways = [(V4, TcpDirections::Up, Direction::Up), (V6, TcpDirections::Down, Direction::Down)];
     for (address, directions, direction) in ways {
-        let (record, told) = search_in(&lab, address, &plan(directions));
-        let found = check(&record, told, 1500);
+        // Ethernet takes 18 + 20 bytes beside a packet of 1500.
+        let ip_bps = 50e6 * 1500.0 / 1538.0;
+        let (record, found) = searched(&lab, address, &plan(directions), ip_bps);
         assert_eq!(found.direction, direction);
         // Ten rows a status are 800 Mbit/s in four seconds, if nothing stood in the way.
         assert!(found.confirmed_ns.is_some(), "{:?}", found.trials.last());
         let path = record.paths[0].carrying(direction).expect("it carries data");
         assert!(path.lost_packets() > 10, "{path:?}");
-        // Ethernet takes 18 + 20 bytes beside a packet of 1500.
-        check_rate(&record, 50e6 * 1500.0 / 1538.0);
     }
 }
 
 #[test]
 fn a_faster_bottleneck_is_found_too() {
     let Some(lab) = lab("rate = \"200 Mbit/s\", delay = \"2 ms\"") else { return };
-    let (record, told) = search_in(&lab, V4, &plan(TcpDirections::Up));
-    check(&record, told, 1500);
-    check_rate(&record, 200e6 * 1500.0 / 1538.0);
+    searched(&lab, V4, &plan(TcpDirections::Up), 200e6 * 1500.0 / 1538.0);
 }
 
 #[test]
@@ -175,8 +197,7 @@ fn the_delay_of_a_deep_queue_stops_the_rate_and_nothing_is_lost() {
     for delay in [SearchDelay::RoundTrip, SearchDelay::OneWay] {
         let search = Some(SearchPlan { delay, ..SearchPlan::default() });
         let plan = UdpPlan { search, ..plan(TcpDirections::Up) };
-        let (record, told) = search_in(&lab, V4, &plan);
-        let found = check(&record, told, 1500);
+        let (record, found) = searched(&lab, V4, &plan, 20e6 * 1500.0 / 1538.0);
         let path = record.paths[0].carrying(Direction::Up).expect("it carries data");
         assert_eq!(path.lost_packets(), 0);
         assert!(found.confirmed_ns.is_some());
@@ -187,7 +208,6 @@ fn the_delay_of_a_deep_queue_stops_the_rate_and_nothing_is_lost() {
         // Losses of this host's own sockets may have stopped it once in a while.
         let here = record.value(MetricId::DatagramsLost, Stat::Value, Some(Direction::Up));
         assert!(late.clone().all(|trial| high(trial.delay_ns)) || here > Some(0.0));
-        check_rate(&record, 20e6 * 1500.0 / 1538.0);
     }
 }
 

@@ -102,12 +102,12 @@ fn the_rate_is_the_bytes_over_the_span_and_the_span_is_the_time_that_was_asked()
         let span = value(&record, MetricId::Span, Direction::Up);
         // The sender's time starts a moment before the receiver's first byte, longer on a busy
         // machine.
-        assert!((1e6..=300e6).contains(&span), "{span} ns");
+        assert!((100e6..=300e6).contains(&span), "{span} ns");
         let bytes = value(&record, MetricId::Bytes, Direction::Up);
         let goodput = value(&record, MetricId::Goodput, Direction::Up);
         assert!((goodput - bytes * 8e9 / span).abs() <= 1e-6 * goodput);
         let rows = events.iter().filter(|event| matches!(event, Event::Interval(_))).count();
-        assert!((1..=10).contains(&rows), "{rows} rows in 300 ms of 100 ms intervals");
+        assert!((2..=4).contains(&rows), "{rows} rows in 300 ms of 100 ms intervals");
     });
 }
 

@@ -479,7 +479,7 @@ fn a_study_varies_what_its_tests_list_and_the_report_heads_it_so() {
         // 0.3 x 100 Mbit/s x 1448 / 1514 = 28.692 Mbit/s.
         let rate = record.value(MetricId::Background, Stat::Value, None).expect("measured");
         // A busy machine makes it late; the whole link is 3.3 times as much.
-        assert!((0.1..=1.5).contains(&(rate / 28.692e6)), "{rate} bit/s");
+        assert!((0.4..=1.2).contains(&(rate / 28.692e6)), "{rate} bit/s");
         let Plan::Tcp(plan) = &record.plan else { panic!("a TCP test") };
         assert_eq!(plan.read_bytes.map_or(0, u64::from), bytes);
     }

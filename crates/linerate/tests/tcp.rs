@@ -147,7 +147,7 @@ fn a_flow_in_the_background_and_small_reads_are_in_the_record_and_beside_the_res
     assert_eq!(record["plan"]["read_bytes"], 4096);
     let rate = value(&record, "background_bps", "down");
     // A busy machine makes it late, and nothing makes it much faster.
-    assert!((0.1..=1.5).contains(&(rate / 20e6)), "{rate} bit/s");
+    assert!((0.4..=1.2).contains(&(rate / 20e6)), "{rate} bit/s");
     assert_eq!(record["flows"].as_array().map(Vec::len), Some(1));
     assert_eq!(record["background"]["direction"], "down");
     // 4,375,000 bytes in reads of 4096 at most: 1068.1.

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::theory::atm::{self, AAL5_TRAILER_BYTES, Aal5, CELL_PAYLOAD_BYTES};
 use crate::theory::gcra::{CELL_BITS, CellRate};
-use crate::theory::link::{Link, ParseNameError};
+use crate::theory::link::Link;
+use crate::theory::name::ParseNameError;
 use crate::theory::sonet::Framing;
 
 /// How many cells a packet takes.

@@ -47,6 +47,18 @@ enum Kind {
     Double { meter: TrTcm, aware: bool },
 }
 
+impl ConformPlan {
+    /// Whether the parts fit each other.
+    /// # Errors
+    /// When a contract in cells is given without a mapping, or its arithmetic does not fit.
+    pub fn check(&self) -> Result<(), PlanError> {
+        for contract in &self.contracts {
+            Meter::new(contract, self)?;
+        }
+        Ok(())
+    }
+}
+
 impl Meter {
     /// A meter that has seen nothing. The mapping to cells and the line come from `plan`.
     /// # Errors

@@ -11,7 +11,6 @@ use thiserror::Error;
 
 use super::filter::Filter;
 use super::line::CellMapping;
-use super::meter::Meter;
 use crate::theory::gcra::{CELL_BITS, CellRate, ContractError, Sustained, burst_tolerance_ns};
 use crate::theory::token_bucket::{BucketError, SingleRate, SrTcm, TokenBucket, TrTcm, TwoRate};
 use crate::units::{BitRate, Bytes, ParseUnitError, parse_span, print_span};
@@ -313,18 +312,6 @@ pub struct ConformPlan {
     pub filter: Filter,
     /// Largest IP packet of the link, where it is known; longer ones were joined by offload.
     pub mtu_bytes: Option<u32>,
-}
-
-impl ConformPlan {
-    /// Whether the parts fit each other.
-    /// # Errors
-    /// When a contract in cells is given without a mapping, or its arithmetic does not fit.
-    pub fn check(&self) -> Result<(), PlanError> {
-        for contract in &self.contracts {
-            Meter::new(contract, self)?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

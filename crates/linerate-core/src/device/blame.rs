@@ -5,7 +5,14 @@
 //! and device share processors, pauses of both. A device of this machine that is held up together
 //! with the sender may go on later than it, and loses what was sent meanwhile.
 
-use super::send_watch::Pause;
+/// A time in which the sender was away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// The number of the frame after it.
+    pub sequence: u64,
+    /// How late that frame was.
+    pub late_ns: u64,
+}
 
 /// What was held up together with the sender goes on within as many times its pause.
 const SKEW: f64 = 2.0;

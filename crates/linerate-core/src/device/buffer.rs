@@ -6,7 +6,7 @@
 //! it may have taken in B more than it forwarded: D is at least r - B / t, and less than r - B / t
 //! at a load r that lost. Where the sender paused, the same follows from its send times.
 
-use super::send_watch::Pause;
+use super::blame::Pause;
 
 /// Frames that a device held when it lost its first one, by the numbers of a trial; none without
 /// loss.

@@ -5,8 +5,7 @@
 //! other all to the congested one, which is so offered 150 %. Left out: forward pressure (§5.6),
 //! which takes a sender with a gap below the least. Source: RFC 2889 §5.5.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::record::{Congestion, PortCounts};
 
 /// An output that carries more than this share of the capacity was not full: its capacity is
 /// another one than was thought, as where links have no medium.
@@ -14,17 +13,6 @@ const FULL_MAX: f64 = 1.001;
 
 /// Loss ratio on the free port up to which no blocking is said to be there: stragglers.
 const LOSS_MAX: f64 = 1e-6;
-
-/// Frames towards one port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PortCounts {
-    /// Frames that the tester meant to send there.
-    pub intended: u64,
-    /// Frames that it could send: fewer when the device held it back.
-    pub sent: u64,
-    /// Frames that came out there.
-    pub received: u64,
-}
 
 impl PortCounts {
     const fn lost(self) -> u64 {
@@ -34,29 +22,6 @@ impl PortCounts {
     fn loss_ratio(self) -> f64 {
         if self.sent == 0 { 0.0 } else { self.lost() as f64 / self.sent as f64 }
     }
-}
-
-/// What the test says.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Congestion {
-    /// Frames to the free port were lost: head-of-line blocking.
-    pub has_head_of_line_blocking: bool,
-    /// More was meant for the congested port than it can send, and none of what was sent was lost:
-    /// the device held the senders back.
-    pub has_back_pressure: bool,
-    /// The congested port was offered no more than it can carry, or carried more than that: the
-    /// test says nothing about it.
-    pub is_uncongested: bool,
-    /// Loss ratio of frames to the free port.
-    pub free_loss_ratio: f64,
-    /// Loss ratio of frames to the congested port.
-    pub congested_loss_ratio: f64,
-    /// Frames to the free port.
-    #[serde(default)]
-    pub free: Option<PortCounts>,
-    /// Frames to the congested port.
-    #[serde(default)]
-    pub congested: Option<PortCounts>,
 }
 
 impl Congestion {

@@ -4,11 +4,8 @@
 //! (forwarding rate, at maximum offered load and at its maximum). The shares of the throughput at
 //! which overload is tried, and the words for what comes of it, are ours.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::search::{GoalError, Range, StepDown};
-use crate::record::LoadPoint;
+use crate::record::{LoadPoint, Overload, OverloadKind};
 
 /// Steps of the loss curve: a tenth of the largest load, the coarsest that RFC 2544 §26.3 allows.
 pub const CURVE_STEPS: u64 = 10;
@@ -49,33 +46,6 @@ pub fn overload_loads(throughput_fps: f64, max_fps: u64) -> Vec<u64> {
         OVERLOAD_PERCENT.iter().map(|&percent| load(percent).min(max_fps)).collect();
     loads.dedup();
     loads
-}
-
-/// What a device does when more comes in than it can forward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OverloadKind {
-    /// It goes on at 95 % of its best or more.
-    Holds,
-    /// It forwards clearly less.
-    Sags,
-    /// It forwards less than half of its best: receive livelock.
-    Collapses,
-}
-
-/// The overload curve in four figures.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Overload {
-    /// Maximum forwarding rate of all loads (RFC 2285 §3.6.3), frames per second.
-    pub best_fps: f64,
-    /// Largest load that was put on the wire (RFC 2285 §3.5.3), frames per second.
-    pub largest_offered_fps: f64,
-    /// Forwarding rate at it (RFC 2285 §3.6.2).
-    pub at_largest_fps: f64,
-    /// At the largest load over best.
-    pub kept: f64,
-    /// The kind.
-    pub kind: OverloadKind,
 }
 
 impl Overload {

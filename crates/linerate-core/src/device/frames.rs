@@ -2,7 +2,7 @@
 //!
 //! Lengths here are those of the bytes that a program hands over, without FCS.
 
-use super::send_watch::Watched;
+use super::watched::Watched;
 use crate::stats::LogHistogram;
 
 /// Length of the signature, the last bytes of each test frame before the FCS.

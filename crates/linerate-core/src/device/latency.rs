@@ -7,11 +7,8 @@
 //! more; 20 repetitions, of which the median and the 1st and 99th percentile are told) and §7.3.1
 //! (PDV is the 99.9th percentile less the smallest).
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::Spread;
-use crate::record::{BenchLatency, Distribution, LatencyKind, MetricId};
+use crate::record::{BenchLatency, Distribution, LatencyKind, LatencyRepeats, MetricId, Repeated};
 use crate::stats::{LogHistogram, Sorted, median};
 use crate::units::{BitRate, FrameLen};
 
@@ -52,32 +49,6 @@ impl TrialLatency {
             ..self
         }
     }
-}
-
-/// One figure over repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Repeated {
-    /// Median of the repetitions, ns.
-    pub median_ns: f64,
-    /// Their 1st percentile.
-    pub p1_ns: u64,
-    /// Their 99th percentile.
-    pub p99_ns: u64,
-}
-
-/// The latency of RFC 8219: each figure of each repetition, and these taken together.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LatencyRepeats {
-    /// Repetitions.
-    pub repeats: u64,
-    /// Typical latency: the median of a repetition.
-    pub typical: Repeated,
-    /// Worst case latency: the 99.9th percentile of a repetition.
-    pub worst: Repeated,
-    /// Packet delay variation: worst less smallest.
-    pub pdv: Repeated,
-    /// 20 repetitions of 500 frames or more, as RFC 8219 asks.
-    pub is_complete: bool,
 }
 
 impl LatencyRepeats {

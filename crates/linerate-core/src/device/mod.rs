@@ -20,10 +20,14 @@ pub mod recovery;
 pub mod search;
 mod send_watch;
 pub mod soak;
+mod summary;
 pub mod time_needed;
+mod watched;
 
+pub use blame::Pause;
 pub use frames::{
     Foreign, FrameLoad, FrameTemplate, HeaderSum, Pace, Received, SIGNATURE_BYTES, Sent, Signature,
     Spread, Varying, WhenLate,
 };
-pub use send_watch::{PAUSES_MAX, Pause, SUSPECTS_MAX, SendWatch, WatchRule, Watched};
+pub use send_watch::{SendWatch, WatchRule};
+pub use watched::{PAUSES_MAX, SUSPECTS_MAX, Watched};

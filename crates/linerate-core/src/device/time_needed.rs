@@ -67,6 +67,13 @@ impl Needed {
     }
 }
 
+impl BenchPlan {
+    /// What it is expected to take: trials and waits of a device without whims.
+    pub fn expected_ns(&self) -> u64 {
+        Needed::of(self).time_ns
+    }
+}
+
 /// A benchmark ends within so many times the time that it is expected to take, and as much more:
 /// spoilt trials are made again three times, and a search ends without a result then.
 const LONGEST: u64 = 4;

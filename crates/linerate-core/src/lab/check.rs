@@ -4,10 +4,11 @@
 //! Leaves out what only the machine can tell: privilege, a kernel without bridges, no `nft`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use super::problem::{Checked, Problem, Step, problem};
+use super::segments::check_segments;
 use super::{LabPlan, LinkPlan, RouterHow};
-use crate::path::PathPlan;
+use crate::record::PathPlan;
 use crate::time::MonoTime;
 use crate::units::BitRate;
 
@@ -28,51 +29,6 @@ const NAME_BYTES_MAX: usize = 32;
 /// Slower than any modem; the kernel counts whole bytes per second.
 const RATE_BPS_MIN: u64 = 1_000;
 
-/// Something in a plan that cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where: keys and indexes from the top of the plan, `link[2].ends[1]`.
-    pub path: Vec<Step>,
-    /// What is wrong, and what would be right.
-    pub message: String,
-}
-
-/// One step into a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A key.
-    Key(&'static str),
-    /// A key whose name was made while the plan was checked.
-    Named(String),
-    /// An element of an array, from 0.
-    Index(usize),
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, step) in self.path.iter().enumerate() {
-            match step {
-                Step::Key(key) if place == 0 => write!(f, "{key}")?,
-                Step::Key(key) => write!(f, ".{key}")?,
-                Step::Named(key) => write!(f, ".{key}")?,
-                Step::Index(index) => write!(f, "[{index}]")?,
-            }
-        }
-        if !self.path.is_empty() {
-            write!(f, ": ")?;
-        }
-        write!(f, "{}", self.message)
-    }
-}
-
-impl std::error::Error for Problem {}
-
-type Checked = Result<(), Problem>;
-
-fn problem<T>(path: &[Step], message: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem { path: path.to_vec(), message: message.into() })
-}
-
 impl LabPlan {
     /// Whether the plan can be built on a machine that allows it.
     /// # Errors
@@ -85,7 +41,7 @@ impl LabPlan {
             self.check_link(index)?;
         }
         self.check_device_links()?;
-        super::layout::check_segments(self)
+        check_segments(self)
     }
 
     fn check_counts(&self) -> Checked {

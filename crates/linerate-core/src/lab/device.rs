@@ -10,7 +10,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::check::{Problem, Step};
+use super::problem::{Checked, Problem, Step};
 use super::{RouterPlan, SwitchPlan};
 use crate::units::parse_span;
 
@@ -123,8 +123,6 @@ pub struct StallPlan {
 
 /// Frames that wait in a planted device whose plan says nothing.
 pub const BUFFER_FRAMES_DEFAULT: u32 = 64;
-
-type Checked = Result<(), Problem>;
 
 fn fault(at: &[Step], key: &'static str, message: impl Into<String>) -> Checked {
     let path = at.iter().cloned().chain([Step::Key(key)]).collect();

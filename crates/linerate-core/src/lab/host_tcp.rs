@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::check::{Problem, Step};
+use super::problem::{Problem, Step};
 
 /// Largest initial window: 64 KiB of the smallest segments that Linux sends (48 bytes) and more
 /// than any study used.

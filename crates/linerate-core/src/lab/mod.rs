@@ -20,15 +20,18 @@ mod bench_ports;
 mod check;
 mod device;
 mod host_tcp;
+mod lay_out;
 mod layout;
 mod map;
+mod problem;
 mod routes;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod text;
 mod way;
 
-pub use check::{FILTERS_MAX, LINKS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NODES_MAX, Problem, Step};
+pub use check::{FILTERS_MAX, LINKS_MAX, MTU_BYTES_MAX, MTU_BYTES_MIN, NODES_MAX};
 pub use device::{
     BUFFER_FRAMES_DEFAULT, BUFFER_FRAMES_MAX, DeviceKind, DevicePlan, FilterShape, Placement,
     RouterHow, StallPlan,
@@ -40,6 +43,7 @@ pub use layout::{
     Segment,
 };
 pub use map::map;
+pub use problem::{Problem, Step};
 pub use text::line_and_column;
 pub(crate) use text::{one_line, place_of};
 pub use way::Crossing;
@@ -47,7 +51,7 @@ pub use way::Crossing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::path::PathPlan;
+use crate::record::PathPlan;
 
 /// A laboratory on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::LabPlan;
-use super::check::{Problem, Step};
+use super::problem::{Problem, Step};
 use crate::record::{Failure, Fault};
 
 impl LabPlan {

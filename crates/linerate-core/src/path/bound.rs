@@ -4,9 +4,9 @@
 //! shared medium, which take from it; traces.
 
 use super::Framing;
-use super::facts::{problem, rate};
-use super::plan::PathPlan;
-use super::{PathProblem, outline};
+use super::PathProblem;
+use super::facts::{named_line, problem, rate};
+use crate::record::PathPlan;
 use crate::theory::framing::{FramingCeiling, GAP_BYTES, PREAMBLE_BYTES};
 use crate::units::BitRate;
 
@@ -99,7 +99,7 @@ fn line_name(plan: &PathPlan) -> String {
     if !plan.trunk.is_empty() {
         return "trunk".to_owned();
     }
-    match outline::named_line(plan) {
+    match named_line(plan) {
         Ok(Some((link, carrier))) if plan.link.is_some() => format!("{link} {carrier}"),
         _ => "ethernet".to_owned(),
     }

@@ -6,7 +6,6 @@ use super::facts::{
     DirectionFacts, PACKET_BYTES, PathProblem, SIDE_QUEUE_PACKETS, problem, rate, share, span,
     spread, time,
 };
-use super::plan::{BucketPlan, CrossPlan, PathPlan, QueuePlan};
 use super::{
     Arrivals, Bernoulli, BitErrors, Bucket, BurstLoss, BurstLossSettings, CellLoss,
     CellLossSettings, Codel, CodelSettings, Corruption, CrossEnd, CrossSettings, CrossTraffic,
@@ -14,6 +13,7 @@ use super::{
     MtuLimit, Outages, Pipeline, Policer, Queue, Random, Red, RedSettings, Shaper, Spread,
     TailDrop, Trace, TraceLink, Trunk,
 };
+use crate::record::{BucketPlan, CrossPlan, PathPlan, QueuePlan};
 use crate::theory::red;
 use crate::time::MonoTime;
 use crate::units::{BitRate, Bytes};
@@ -171,7 +171,7 @@ impl<'a> Builder<'a> {
     }
 
     fn steps(&self) -> Result<Vec<(MonoTime, BitRate)>, PathProblem> {
-        let step = |step: &super::plan::RateStep| {
+        let step = |step: &crate::record::RateStep| {
             let at = self.start + time("steps.at", &step.at)?;
             Ok((at, rate("steps.rate", &step.rate)?))
         };

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
-use super::plan::{JitterPlan, PathPlan};
 use super::{Framing, Limit, Spread};
-use crate::theory::link;
+use crate::record::{JitterPlan, PathPlan};
+use crate::theory::carrier::Carrier;
+use crate::theory::link::Link;
 use crate::units::{BitRate, Bytes, Fraction, parse_span};
 
 /// Packets that wait in a shaper, which has a queue of its own.
@@ -140,10 +141,10 @@ fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
         return Err(problem(second, format!("there is `{first}` already; only one of them")));
     }
     if let Some(text) = &plan.rate {
-        return with_carrier(link::Link::Ethernet(rate("rate", text)?), plan).map(Some);
+        return with_carrier(Link::Ethernet(rate("rate", text)?), plan).map(Some);
     }
     if plan.link.is_some() {
-        let (link, _) = super::outline::named_line(plan)?.expect("the plan names a link");
+        let (link, _) = named_line(plan)?.expect("the plan names a link");
         return with_carrier(link, plan).map(Some);
     }
     if let Some(text) = plan.trunk.first() {
@@ -155,8 +156,8 @@ fn line(plan: &PathPlan) -> Result<Option<(BitRate, Framing)>, PathProblem> {
     Ok(None)
 }
 
-fn with_carrier(link: link::Link, plan: &PathPlan) -> Result<(BitRate, Framing), PathProblem> {
-    let carrier = super::outline::carrier(link, plan)?;
+fn with_carrier(link: Link, plan: &PathPlan) -> Result<(BitRate, Framing), PathProblem> {
+    let carrier = carrier(link, plan)?;
     let found = Framing::of(link, carrier).filter(|(rate, _)| rate.bits_per_sec() > 0);
     found.ok_or_else(|| {
         let reason = format!("{} does not run on {link} here", carrier.name());
@@ -224,6 +225,44 @@ fn buffer(plan: &PathPlan, rate: Option<BitRate>, rtt: Duration) -> Result<Limit
     }
     let bytes: Bytes = text.parse().map_err(|_| problem("buffer", accepted))?;
     Ok(Limit::Bytes(bytes.count()))
+}
+
+/// Short names of a carrier at the end of a link's name: `oc12-atm`.
+const SUFFIXES: [(&str, &str); 4] =
+    [("-atm", "aal5-llcsnap"), ("-pos", "pos"), ("-hdlc", "hdlc"), ("-ppp", "hdlc")];
+
+/// The link that the plan names and what carries packets on it; an Ethernet link where it gives a
+/// rate alone.
+pub(super) fn named_line(plan: &PathPlan) -> Result<Option<(Link, Carrier)>, PathProblem> {
+    let link = match (&plan.link, &plan.rate) {
+        (Some(text), _) => link_of(text)?,
+        (None, Some(text)) => Link::Ethernet(rate("rate", text)?),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some((link, carrier(link, plan)?)))
+}
+
+/// What carries packets on a link: what the plan says, what the name of the link ends in, or what
+/// is usual.
+pub(super) fn carrier(link: Link, plan: &PathPlan) -> Result<Carrier, PathProblem> {
+    let short = plan.link.as_deref().and_then(|text| Some(parts(text)?.1));
+    match plan.carrier.as_deref().or(short) {
+        Some(text) => text.parse().map_err(|error| problem("carrier", error)),
+        None => Ok(link.default_carrier()),
+    }
+}
+
+fn link_of(text: &str) -> Result<Link, PathProblem> {
+    let whole = text.parse::<Link>();
+    let short = || parts(text).and_then(|(name, _)| name.parse().ok());
+    whole.or_else(|error| short().ok_or_else(|| problem("link", error)))
+}
+
+/// A link's name and the carrier that it ends in.
+fn parts(text: &str) -> Option<(&str, &'static str)> {
+    let text = text.trim();
+    let (suffix, carrier) = SUFFIXES.iter().find(|(suffix, _)| text.ends_with(suffix))?;
+    Some((&text[..text.len() - suffix.len()], carrier))
 }
 
 #[cfg(test)]

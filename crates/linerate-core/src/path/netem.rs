@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use super::facts::{PathProblem, problem, share, span, spread};
-use super::plan::{Datapath, PathPlan, QueuePlan};
 use super::{DirectionFacts, Framing, Limit, Spread};
+use crate::record::{Datapath, PathPlan, QueuePlan};
 use crate::theory::atm::{AAL5_TRAILER_BYTES, CELL_BYTES, CELL_PAYLOAD_BYTES};
 use crate::theory::framing::HEADER_BYTES;
 

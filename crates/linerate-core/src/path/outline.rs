@@ -5,16 +5,10 @@
 
 use std::time::Duration;
 
-use super::facts::{SIDE_QUEUE_PACKETS, problem, rate};
-use super::plan::PathPlan;
+use super::facts::{SIDE_QUEUE_PACKETS, named_line, rate};
 use super::{DirectionFacts, Limit, PathProblem};
-use crate::theory::carrier::Carrier;
-use crate::theory::link::Link;
+use crate::record::PathPlan;
 use crate::units::BitRate;
-
-/// Short names of a carrier at the end of a link's name: `oc12-atm`.
-const SUFFIXES: [(&str, &str); 4] =
-    [("-atm", "aal5-llcsnap"), ("-pos", "pos"), ("-hdlc", "hdlc"), ("-ppp", "hdlc")];
 
 /// What one direction of a path asks of whoever holds its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,40 +21,6 @@ pub struct Load {
     pub queue_bytes: u64,
     /// The MTU that senders of longer packets are told; absent where nobody is told.
     pub told_mtu_bytes: Option<u32>,
-}
-
-/// The link that the plan names and what carries packets on it; an Ethernet link where it gives a
-/// rate alone.
-pub(super) fn named_line(plan: &PathPlan) -> Result<Option<(Link, Carrier)>, PathProblem> {
-    let link = match (&plan.link, &plan.rate) {
-        (Some(text), _) => link_of(text)?,
-        (None, Some(text)) => Link::Ethernet(rate("rate", text)?),
-        (None, None) => return Ok(None),
-    };
-    Ok(Some((link, carrier(link, plan)?)))
-}
-
-/// What carries packets on a link: what the plan says, what the name of the link ends in, or what
-/// is usual.
-pub(super) fn carrier(link: Link, plan: &PathPlan) -> Result<Carrier, PathProblem> {
-    let short = plan.link.as_deref().and_then(|text| Some(parts(text)?.1));
-    match plan.carrier.as_deref().or(short) {
-        Some(text) => text.parse().map_err(|error| problem("carrier", error)),
-        None => Ok(link.default_carrier()),
-    }
-}
-
-fn link_of(text: &str) -> Result<Link, PathProblem> {
-    let whole = text.parse::<Link>();
-    let short = || parts(text).and_then(|(name, _)| name.parse().ok());
-    whole.or_else(|error| short().ok_or_else(|| problem("link", error)))
-}
-
-/// A link's name and the carrier that it ends in.
-fn parts(text: &str) -> Option<(&str, &'static str)> {
-    let text = text.trim();
-    let (suffix, carrier) = SUFFIXES.iter().find(|(suffix, _)| text.ends_with(suffix))?;
-    Some((&text[..text.len() - suffix.len()], carrier))
 }
 
 impl PathPlan {

@@ -4,11 +4,10 @@
 //! was chosen, where trials chose it, in the record's trials. By default both ends copy every byte,
 //! as applications do.
 
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::named::named;
 
 /// How a sender hands its bytes to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -25,35 +24,12 @@ pub enum SendWith {
     Zerocopy,
 }
 
-impl SendWith {
-    /// Every one.
-    pub const ALL: [Self; 4] = [Self::Write, Self::Sendfile, Self::Vmsplice, Self::Zerocopy];
-
-    /// Its name in records and flags.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Write => "write",
-            Self::Sendfile => "sendfile",
-            Self::Vmsplice => "vmsplice",
-            Self::Zerocopy => "zerocopy",
-        }
-    }
-}
-
-impl fmt::Display for SendWith {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for SendWith {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|with| with.name() == text);
-        found.ok_or_else(|| "one of write, sendfile, vmsplice, zerocopy".to_owned())
-    }
-}
+named!(SendWith {
+    Write = "write",
+    Sendfile = "sendfile",
+    Vmsplice = "vmsplice",
+    Zerocopy = "zerocopy",
+});
 
 /// How a receiver takes bytes from the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -68,34 +44,7 @@ pub enum ReceiveWith {
     Splice,
 }
 
-impl ReceiveWith {
-    /// Every one.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Trunc, Self::Splice];
-
-    /// Its name in records and flags.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Trunc => "trunc",
-            Self::Splice => "splice",
-        }
-    }
-}
-
-impl fmt::Display for ReceiveWith {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for ReceiveWith {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|with| with.name() == text);
-        found.ok_or_else(|| "one of read, trunc, splice".to_owned())
-    }
-}
+named!(ReceiveWith { Read = "read", Trunc = "trunc", Splice = "splice" });
 
 /// How data is to be moved; the default copies at both ends, pins nobody and looks at nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -211,10 +160,10 @@ mod tests {
 
     #[test]
     fn names_are_read_back_and_others_are_refused_with_the_choice() {
-        for with in SendWith::ALL {
+        for &with in SendWith::ALL {
             assert_eq!(with.name().parse(), Ok(with));
         }
-        for with in ReceiveWith::ALL {
+        for &with in ReceiveWith::ALL {
             assert_eq!(with.name().parse(), Ok(with));
         }
         assert_eq!(

@@ -15,7 +15,9 @@ mod flow;
 mod id;
 mod means;
 mod metric;
+mod named;
 mod path;
+mod path_plan;
 mod plain;
 mod plan;
 mod sample;
@@ -27,8 +29,9 @@ mod udp_plan;
 pub use bench::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
-    CellContract, ContractFound, CounterKind, GeneratorKind, GoalFound, Invalid, LatencyKind,
-    LoadPoint, PortFacts, RateFound, Recovery, Reset, Scattered, Soak, Tester, TrialPort,
+    CellContract, Compared, Congestion, ContractFound, CounterKind, GeneratorKind, GoalFound,
+    Holds, Invalid, LatencyKind, LatencyRepeats, LoadPoint, Overload, OverloadKind, PortCounts,
+    PortFacts, RateFound, Recovery, Repeated, Reset, Scattered, Soak, Tester, TrialPort,
     WorstSecond,
 };
 pub use caveat::{Caveat, CaveatCode};
@@ -51,6 +54,10 @@ pub use path::{
     EmulatedPath, PATH_SCHEMA, PathDirection, PathLoss, PathRun, PathStops, QUEUE_POINTS_MAX,
     QueueSeries,
 };
+pub use path_plan::{
+    BucketPlan, BurstLossPlan, CellLossPlan, CrossPlan, Datapath, JitterPlan, Outage, PathPlan,
+    QueuePlan, RateStep, ReorderPlan,
+};
 pub use plain::one_line;
 pub use plan::{
     DEFAULT_PORT, Family, Finish, PingMode, PingPlan, PingTransport, Plan, TcpDirections, TcpPlan,
@@ -61,7 +68,7 @@ pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
     SubInterval,
 };
-pub use simulate_plan::{SimulatePlan, SimulatedTcp};
+pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
 pub use udp_plan::UdpPlan;
 

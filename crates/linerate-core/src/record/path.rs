@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, Failure, Tool};
-use crate::path::PathPlan;
+use crate::record::PathPlan;
 use crate::time::WallTime;
 
 /// The most points of a queue series; beyond it two intervals become one.

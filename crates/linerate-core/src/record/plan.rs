@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::named::named;
 use super::{BenchPlan, Means, SimulatePlan, UdpPlan};
 use crate::units::BitRate;
 
@@ -167,20 +168,9 @@ pub enum Via {
     Ttcp,
 }
 
+named!(Via { Iperf3 = "iperf3", Iperf2 = "iperf2", Nuttcp = "nuttcp", Ttcp = "ttcp" });
+
 impl Via {
-    /// Every one.
-    pub const ALL: [Self; 4] = [Self::Iperf3, Self::Iperf2, Self::Nuttcp, Self::Ttcp];
-
-    /// Its name in records and flags.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Iperf3 => "iperf3",
-            Self::Iperf2 => "iperf2",
-            Self::Nuttcp => "nuttcp",
-            Self::Ttcp => "ttcp",
-        }
-    }
-
     /// The port where its servers listen unless told otherwise (of nuttcp, the control port).
     pub const fn default_port(self) -> u16 {
         match self {
@@ -188,21 +178,6 @@ impl Via {
             Self::Iperf2 | Self::Ttcp => 5001,
             Self::Nuttcp => 5000,
         }
-    }
-}
-
-impl std::fmt::Display for Via {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for Via {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|via| via.name() == text);
-        found.ok_or_else(|| "one of iperf3, iperf2, nuttcp, ttcp".to_owned())
     }
 }
 

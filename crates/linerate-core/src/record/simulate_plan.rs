@@ -1,14 +1,11 @@
 //! What is to be simulated, with every default filled in: TCP flows over an emulated path, by a
 //! model and in virtual time. A plan alone repeats the simulation to the bit, on every machine.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Finish;
-use crate::path::PathPlan;
-use crate::simulate::{CongestionControl, ControlName, Recovery, TcpModel};
+use super::named::named;
+use super::{Finish, PathPlan};
 use crate::units::BitRate;
 
 /// TCP flows from one end of a path to the other. All times are virtual.
@@ -41,7 +38,7 @@ pub struct SimulatedTcp {
     /// How the window grows and shrinks: Reno by RFC 5681, CUBIC by RFC 9438.
     pub congestion_control: ControlName,
     /// How losses are repaired.
-    pub recovery: Recovery,
+    pub recovery: LossRecovery,
     /// Payload of a full segment.
     pub mss_bytes: u32,
     /// IP and TCP headers of each packet.
@@ -63,68 +60,30 @@ pub struct SimulatedTcp {
     pub rto_min_ns: u64,
 }
 
-impl From<&TcpModel> for SimulatedTcp {
-    fn from(tcp: &TcpModel) -> Self {
-        let growth = tcp.growth_per_ack;
-        Self {
-            congestion_control: tcp.congestion_control.into(),
-            recovery: tcp.recovery,
-            mss_bytes: tcp.mss_bytes,
-            header_bytes: tcp.header_bytes,
-            initial_window_segments: tcp.initial_window,
-            growth_per_ack_segments: (growth != u32::MAX).then_some(growth),
-            hystart: tcp.hystart,
-            window_bytes: tcp.window_bytes,
-            ack_every_segments: tcp.ack_every,
-            ack_delay_ns: nanos(tcp.ack_delay),
-            rto_min_ns: nanos(tcp.rto_min),
-        }
-    }
+/// The congestion controls that the model has, each with the values of its standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ControlName {
+    /// RFC 5681.
+    Reno,
+    /// RFC 9438.
+    Cubic,
 }
 
-impl From<&SimulatedTcp> for TcpModel {
-    fn from(tcp: &SimulatedTcp) -> Self {
-        Self {
-            mss_bytes: tcp.mss_bytes,
-            header_bytes: tcp.header_bytes,
-            congestion_control: CongestionControl::from(tcp.congestion_control),
-            recovery: tcp.recovery,
-            initial_window: tcp.initial_window_segments,
-            growth_per_ack: tcp.growth_per_ack_segments.unwrap_or(u32::MAX),
-            hystart: tcp.hystart,
-            window_bytes: tcp.window_bytes,
-            ack_every: tcp.ack_every_segments,
-            ack_delay: Duration::from_nanos(tcp.ack_delay_ns),
-            rto_min: Duration::from_nanos(tcp.rto_min_ns),
-        }
-    }
+named!(ControlName { Reno = "reno", Cubic = "cubic" });
+
+/// How a sender repairs losses.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum LossRecovery {
+    /// Fast retransmit of one segment; the next new acknowledgement ends it (RFC 2581 §3.2).
+    Reno,
+    /// One retransmission each round trip until all of a window is repaired (RFC 6582).
+    NewReno,
+    /// Selective acknowledgements tell what is missing (RFC 2018, RFC 6675).
+    Sack,
 }
 
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plan_gives_back_the_tcp_that_it_was_made_from() {
-        for tcp in [TcpModel::TODAY, TcpModel::OF_1999] {
-            let plan = SimulatedTcp::from(&tcp);
-            let json = serde_json::to_string(&plan).expect("it serialises");
-            let again: SimulatedTcp = serde_json::from_str(&json).expect("and parses");
-            assert_eq!(TcpModel::from(&again), tcp, "{json}");
-        }
-    }
-
-    #[test]
-    fn names_are_those_of_the_command() {
-        let json = serde_json::to_value(SimulatedTcp::from(&TcpModel::OF_1999)).expect("JSON");
-        assert_eq!(
-            (&json["congestion_control"], &json["recovery"]),
-            (&"reno".into(), &"reno".into())
-        );
-        assert_eq!(json["growth_per_ack_segments"], 1);
-    }
-}
+named!(LossRecovery { Reno = "reno", NewReno = "newreno", Sack = "sack" });

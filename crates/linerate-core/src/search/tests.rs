@@ -2,8 +2,11 @@
 //! whole searches over emulated paths in virtual time against closed forms.
 
 use super::*;
-use crate::path::{Ecn, Outlet, Packet, PathPlan, Pipeline, plan::BucketPlan};
-use crate::record::{CapacitySearch, Direction, SearchPlan, SearchSpan, SearchStep, SearchTrial};
+use crate::path::{Ecn, Outlet, Packet, Pipeline};
+use crate::record::{
+    BucketPlan, CapacitySearch, Direction, PathPlan, SearchPlan, SearchSpan, SearchStep,
+    SearchTrial,
+};
 use crate::time::MonoTime;
 use crate::units::BitRate;
 use SearchStep::{Back, Down, Fast, Hold, Up};

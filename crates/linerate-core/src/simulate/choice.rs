@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{CongestionControl, ControlName, Recovery, TcpModel};
+use super::{CongestionControl, TcpModel};
+use crate::record::{ControlName, LossRecovery};
 
 /// IP and TCP headers with timestamps: 20 + 20 + 12 (RFC 9293, RFC 7323).
 pub const HEADER_BYTES: u32 = 52;
@@ -38,11 +39,11 @@ impl Stack {
 
     /// Recovery of its hosts when selective acknowledgements are on or off. Without them hosts of
     /// today have NewReno (RFC 6582), those of 1999 Reno.
-    pub const fn recovery(self, sack: bool) -> Recovery {
+    pub const fn recovery(self, sack: bool) -> LossRecovery {
         match (self, sack) {
-            (_, true) => Recovery::Sack,
-            (Self::Today, false) => Recovery::NewReno,
-            (Self::Of1999, false) => Recovery::Reno,
+            (_, true) => LossRecovery::Sack,
+            (Self::Today, false) => LossRecovery::NewReno,
+            (Self::Of1999, false) => LossRecovery::Reno,
         }
     }
 }
@@ -55,7 +56,7 @@ pub struct TcpChoice {
     /// Congestion control.
     pub congestion_control: Option<ControlName>,
     /// How losses are repaired.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<LossRecovery>,
     /// The receiver's window.
     pub window_bytes: Option<u64>,
     /// Segments of the first flight.
@@ -118,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_named_takes_the_place_of_what_the_stack_has() {
         let choice = TcpChoice {
-            congestion_control: ControlName::of("reno"),
+            congestion_control: Some(ControlName::Reno),
             recovery: Some(Stack::Today.recovery(false)),
             window_bytes: Some(65_536),
             initial_window: Some(4),
@@ -127,7 +128,7 @@ mod tests {
         };
         let model = choice.model(1500).expect("a possible segment");
         assert_eq!(model.congestion_control, CongestionControl::RENO);
-        assert_eq!((model.recovery, model.window_bytes), (Recovery::NewReno, 65_536));
+        assert_eq!((model.recovery, model.window_bytes), (LossRecovery::NewReno, 65_536));
         assert_eq!((model.initial_window, model.mss_bytes), (4, 536));
         assert!(!model.hystart, "Reno has none");
     }

@@ -1,85 +1,9 @@
 //! How the window grows and shrinks, in segments.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::TcpModel;
+use super::acked::Acked;
 use super::hystart::HyStart;
+use super::{CongestionControl, TcpModel};
 use crate::time::MonoTime;
-
-/// A congestion control.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum CongestionControl {
-    /// Additive increase of one segment each round trip, times `beta` on a loss (RFC 5681).
-    Reno {
-        /// What is left of the window after a loss.
-        beta: f64,
-    },
-    /// Growth by the cube of the time since the last loss (RFC 9438).
-    Cubic {
-        /// What is left of the window after a loss.
-        beta: f64,
-        /// Scale, in segments per cubic second.
-        scale: f64,
-    },
-}
-
-/// The congestion controls that the model has, each with the values of its standard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ControlName {
-    /// [`CongestionControl::RENO`].
-    Reno,
-    /// [`CongestionControl::CUBIC`].
-    Cubic,
-}
-
-impl ControlName {
-    /// The one of this name; `None` for one that the model does not have.
-    pub fn of(name: &str) -> Option<Self> {
-        let all = [Self::Reno, Self::Cubic];
-        all.into_iter().find(|control| CongestionControl::from(*control).name() == name)
-    }
-}
-
-impl From<ControlName> for CongestionControl {
-    fn from(name: ControlName) -> Self {
-        match name {
-            ControlName::Reno => Self::RENO,
-            ControlName::Cubic => Self::CUBIC,
-        }
-    }
-}
-
-impl From<CongestionControl> for ControlName {
-    fn from(control: CongestionControl) -> Self {
-        match control {
-            CongestionControl::Reno { .. } => Self::Reno,
-            CongestionControl::Cubic { .. } => Self::Cubic,
-        }
-    }
-}
-
-impl CongestionControl {
-    /// RFC 5681: half.
-    pub const RENO: Self = Self::Reno { beta: 0.5 };
-    /// RFC 9438 §4.6, §5: 0.7 and 0.4.
-    pub const CUBIC: Self = Self::Cubic { beta: 0.7, scale: 0.4 };
-
-    /// Its name, as in plans and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reno { .. } => "reno",
-            Self::Cubic { .. } => "cubic",
-        }
-    }
-
-    const fn beta(self) -> f64 {
-        match self {
-            Self::Reno { beta } | Self::Cubic { beta, .. } => beta,
-        }
-    }
-}
 
 /// Growth in a round trip of CUBIC that knows of no loss: Linux probes by a twentieth at least
 /// (`bictcp_update` in `net/ipv4/tcp_cubic.c`), where RFC 9438 has the cube alone.
@@ -114,22 +38,6 @@ struct Epoch {
     k: f64,
     /// The window of an equivalent Reno flow (RFC 9438 §4.3).
     reno: f64,
-}
-
-/// What an acknowledgement tells the window.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Acked {
-    pub(super) now: MonoTime,
-    /// Segments that it newly covers.
-    pub(super) segments: u64,
-    /// The first segment that it does not cover.
-    pub(super) first: u64,
-    /// The next new segment.
-    pub(super) next: u64,
-    /// The round trip that it tells, if it tells one.
-    pub(super) sample_ns: Option<u64>,
-    /// The smoothed round trip.
-    pub(super) rtt_s: f64,
 }
 
 impl Window {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::congestion::Acked;
+use super::acked::Acked;
 use crate::theory::slow_start::{
     HYSTART_DELAY_MAX, HYSTART_DELAY_MIN, HYSTART_RTT_DIVISOR, HYSTART_SAMPLES,
 };

@@ -6,6 +6,7 @@
 //! path MTU discovery, PRR and RACK-TLP (RFC 6937, RFC 8985): recovery is that of RFC 6582 or RFC
 //! 6675, and a retransmission that is lost again waits for the timer.
 
+mod acked;
 mod choice;
 mod congestion;
 mod direction;
@@ -18,15 +19,16 @@ mod scenario;
 mod scoreboard;
 mod sender;
 mod summary;
+mod tcp_model;
 #[cfg(test)]
 mod tests;
 mod timers;
 
 pub use choice::{HEADER_BYTES, INITIAL_WINDOW_MAX, MTU_BYTES_MAX, SegmentError, Stack, TcpChoice};
-pub use congestion::{CongestionControl, ControlName};
 pub use direction::DirectionResult;
-pub use flow::{FlowPlan, FlowResult, Point, Recovery, TcpModel};
+pub use flow::{FlowPlan, FlowResult};
 pub use network::{Simulation, SimulationResult};
-pub use points::PointsPlan;
+pub use points::{Point, PointsPlan};
 pub use scenario::{FLOWS_WITH_POINTS, SAMPLES, ScenarioError, mtu_bytes};
 pub use summary::{FlowSummary, RunSummary, SimulationReport, Speed, TcpSummary, ceiling_bps};
+pub use tcp_model::{CongestionControl, TcpModel};

@@ -7,8 +7,9 @@
 
 use std::time::Duration;
 
+use super::TcpModel;
 use super::direction::{Acks, Direction, DirectionResult, FLOWS_MAX, parts_of, tag_of};
-use super::flow::{FlowPlan, FlowResult, TcpModel};
+use super::flow::{FlowPlan, FlowResult};
 use super::receiver::{Ack, Receiver};
 use super::sender::Sender;
 use super::timers::Timers;

@@ -6,8 +6,20 @@
 
 use std::time::Duration;
 
-use super::flow::Point;
 use crate::time::MonoTime;
+
+/// A point of the time-sequence diagram.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// When.
+    pub at: MonoTime,
+    /// Payload that was acknowledged by then.
+    pub acked_bytes: u64,
+    /// Payload in the congestion window.
+    pub cwnd_bytes: u64,
+    /// Payload below which the window grows by slow start; absent before the first loss.
+    pub ssthresh_bytes: Option<u64>,
+}
 
 /// When points are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::{FlowPlan, PointsPlan, Simulation, TcpModel};
-use crate::path::plan::CrossPlan;
-use crate::path::{DirectionFacts, PathPlan, PathProblem, Random};
-use crate::record::{Finish, SimulatePlan};
+use crate::path::{DirectionFacts, PathProblem, Random};
+use crate::record::{CrossPlan, Finish, PathPlan, SimulatePlan};
 use crate::time::MonoTime;
 
 /// Samples of a run, for progress and a diagram of goodput.

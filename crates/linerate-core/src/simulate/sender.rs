@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use super::Recovery;
-use super::congestion::{Acked, Window};
-use super::flow::{FlowPlan, FlowResult, Point};
+use super::Point;
+use super::acked::Acked;
+use super::congestion::Window;
+use super::flow::{FlowPlan, FlowResult};
 use super::points::Recorder;
 use super::receiver::Ack;
 use super::scoreboard::{Delivered, Scoreboard, THRESHOLD};
+use crate::record::LossRecovery;
 use crate::time::MonoTime;
 
 /// Time-out before the first round trip is known (RFC 6298 §2.1).
@@ -134,7 +136,7 @@ impl Sender {
         let before = self.board.first();
         let delivered = self.board.acknowledge(ack.next);
         let acked = self.board.first() - before;
-        if self.plan.tcp.recovery == Recovery::Sack {
+        if self.plan.tcp.recovery == LossRecovery::Sack {
             for &(from, to) in ack.blocks.iter().filter(|(from, to)| from < to) {
                 self.board.sack(from, to);
             }
@@ -180,13 +182,13 @@ impl Sender {
     /// A new acknowledgement within fast recovery that does not cover all of it.
     fn on_partial(&mut self, acked: u64) {
         match self.plan.tcp.recovery {
-            Recovery::Sack => {}
-            Recovery::NewReno => {
+            LossRecovery::Sack => {}
+            LossRecovery::NewReno => {
                 self.window.cwnd = (self.window.cwnd - acked as f64 + 1.0).max(1.0);
                 self.board.lose(self.board.first());
                 self.urgent = true;
             }
-            Recovery::Reno => {
+            LossRecovery::Reno => {
                 self.state = State::Open;
                 self.window.cwnd = self.window.ssthresh;
             }
@@ -195,10 +197,10 @@ impl Sender {
 
     fn on_duplicate(&mut self, now: MonoTime) {
         match (self.state, self.plan.tcp.recovery) {
-            (State::Open, Recovery::Sack) => self.begin_recovery_if_lost(now),
+            (State::Open, LossRecovery::Sack) => self.begin_recovery_if_lost(now),
             (State::Open, _) if self.duplicates == THRESHOLD => self.begin_recovery(now),
             // Each duplicate says that a segment has left the network (RFC 5681 §3.2).
-            (State::Recovery { .. }, Recovery::Reno | Recovery::NewReno) => {
+            (State::Recovery { .. }, LossRecovery::Reno | LossRecovery::NewReno) => {
                 self.window.cwnd += 1.0;
             }
             _ => {}
@@ -207,7 +209,7 @@ impl Sender {
 
     /// With selective acknowledgements: enters recovery as soon as a segment is lost.
     fn begin_recovery_if_lost(&mut self, now: MonoTime) {
-        let sack = self.plan.tcp.recovery == Recovery::Sack;
+        let sack = self.plan.tcp.recovery == LossRecovery::Sack;
         if sack && self.board.has_lost() {
             self.begin_recovery(now);
         }
@@ -222,9 +224,9 @@ impl Sender {
         self.board.lose(self.board.first());
         self.urgent = true;
         self.window.cwnd = match self.plan.tcp.recovery {
-            Recovery::Sack => self.window.ssthresh,
+            LossRecovery::Sack => self.window.ssthresh,
             // Window inflation: the three duplicates have left the network.
-            Recovery::Reno | Recovery::NewReno => self.window.ssthresh + THRESHOLD as f64,
+            LossRecovery::Reno | LossRecovery::NewReno => self.window.ssthresh + THRESHOLD as f64,
         };
     }
 

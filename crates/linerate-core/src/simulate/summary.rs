@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{FlowPlan, SimulationResult, TcpModel};
-use crate::path::{DirectionFacts, PathPlan};
+use crate::path::DirectionFacts;
+use crate::record::PathPlan;
 use crate::stats::{Moments, jain_index};
 
 /// A simulation with one seed or several.

@@ -9,13 +9,13 @@
 use std::time::Duration;
 
 use super::{
-    CongestionControl, FlowPlan, Point, PointsPlan, Recovery, Simulation, SimulationResult,
-    TcpModel,
+    CongestionControl, FlowPlan, Point, PointsPlan, Simulation, SimulationResult, TcpModel,
 };
 use crate::path::{
     Bernoulli, Delay, Duplication, Element, Framing, Jitter, Limit, Link, ListedLoss, Medium,
     Pipeline, Random, Spread, TailDrop,
 };
+use crate::record::LossRecovery;
 use crate::theory::buffer::aimd_utilization;
 use crate::theory::loss::{Acks, CUBIC_BETA, Path as LossPath, RENO_BETA, cubic_rate, mathis_rate};
 use crate::theory::slow_start::{SlowStart, transfer};
@@ -72,7 +72,7 @@ fn plain(mss_bytes: u32) -> TcpModel {
     TcpModel { mss_bytes, header_bytes: 0, ack_every: 1, hystart: false, ..TcpModel::TODAY }
 }
 
-fn reno(recovery: Recovery) -> TcpModel {
+fn reno(recovery: LossRecovery) -> TcpModel {
     let congestion_control = CongestionControl::RENO;
     TcpModel { congestion_control, recovery, growth_per_ack: 1, ..plain(1448) }
 }
@@ -130,7 +130,7 @@ fn a_transfer_without_loss_takes_the_time_of_the_formula() {
 fn delayed_acknowledgements_that_are_counted_let_slow_start_grow_by_half() {
     // RFC 5681 §3.1 with one acknowledgement for two segments: 2, 3, 4.5 ... A window of 1000
     // takes ln 500 / ln 1.5 = 15.3 rounds; odd segments and the timer add up to a round or two.
-    let tcp = TcpModel { initial_window: 2, ack_every: 2, ..reno(Recovery::Sack) };
+    let tcp = TcpModel { initial_window: 2, ack_every: 2, ..reno(LossRecovery::Sack) };
     let plan =
         FlowPlan { points: Some(PointsPlan::all(Duration::from_nanos(1))), ..flow(tcp, None) };
     let result = fast(100 * MS).run(&[plan], 3);
@@ -166,9 +166,9 @@ fn reno_keeps_to_the_square_root_rule_of_its_acknowledgements() {
     // first constant lies at 0.71. 200 losses: 3.5 % by chance (`theory::loss::chance_error`), of
     // which four. Independent loss instead of periodic: C of 1.31 by Mathis 1997 §3 at the most.
     for loss in [3e-3, 1e-3] {
-        let every = mathis_share(reno(Recovery::Sack), Acks::Every, loss);
+        let every = mathis_share(reno(LossRecovery::Sack), Acks::Every, loss);
         assert!((0.86..1.2).contains(&every), "{loss}, every: {every}");
-        let delayed = TcpModel { ack_every: 2, ..reno(Recovery::Sack) };
+        let delayed = TcpModel { ack_every: 2, ..reno(LossRecovery::Sack) };
         let second = mathis_share(delayed, Acks::EverySecond, loss);
         assert!((0.86..1.2).contains(&second), "{loss}, every second: {second}");
         let counted = TcpModel { growth_per_ack: u32::MAX, ..delayed };
@@ -232,7 +232,7 @@ fn a_buffer_is_used_as_the_sawtooth_says() {
 
 /// A transfer of 1000 segments over 10 Mbit/s and 100 ms whose window reaches 64, with listed
 /// packets lost: recoveries, time-outs, and the time that the loss cost.
-fn repair(recovery: Recovery, lose: &[u64]) -> (u64, u64, f64) {
+fn repair(recovery: LossRecovery, lose: &[u64]) -> (u64, u64, f64) {
     let tcp = TcpModel { window_bytes: 64 * 1448, ..reno(recovery) };
     let path = |lose: &[u64]| Path { lose: lose.to_vec(), ..fast(100 * MS) };
     let run = |lose: &[u64]| path(lose).run(&[flow(tcp, Some(1_448_000))], 60).flows.remove(0);
@@ -247,16 +247,16 @@ fn newreno_repairs_one_loss_a_round_trip_sack_all_in_one_and_reno_waits_for_the_
     // Fall and Floyd 1996, "Simulation-based comparisons of Tahoe, Reno and SACK TCP", §4: one
     // drop: all three recover at once; four drops of one window: Reno waits for its timer,
     // NewReno takes a round trip for each, SACK repairs them together.
-    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+    for recovery in [LossRecovery::Reno, LossRecovery::NewReno, LossRecovery::Sack] {
         let (recoveries, timeouts, _) = repair(recovery, &[300]);
         assert_eq!((recoveries, timeouts), (1, 0), "{recovery:?}");
     }
     let four = [300, 302, 304, 306];
-    let (_, timeouts, reno_cost) = repair(Recovery::Reno, &four);
+    let (_, timeouts, reno_cost) = repair(LossRecovery::Reno, &four);
     assert!(timeouts >= 1, "Reno waits for its timer");
-    let (recoveries, timeouts, newreno_cost) = repair(Recovery::NewReno, &four);
+    let (recoveries, timeouts, newreno_cost) = repair(LossRecovery::NewReno, &four);
     assert_eq!((recoveries, timeouts), (1, 0), "NewReno");
-    let (recoveries, timeouts, sack_cost) = repair(Recovery::Sack, &four);
+    let (recoveries, timeouts, sack_cost) = repair(LossRecovery::Sack, &four);
     assert_eq!((recoveries, timeouts), (1, 0), "SACK");
     // Three round trips more than SACK, at half the window during which new data trickle.
     assert!(newreno_cost > sack_cost + 0.05, "{newreno_cost}, SACK {sack_cost}");
@@ -265,7 +265,7 @@ fn newreno_repairs_one_loss_a_round_trip_sack_all_in_one_and_reno_waits_for_the_
 
 #[test]
 fn newreno_sends_one_segment_again_in_each_round_trip_of_a_recovery() {
-    let tcp = TcpModel { window_bytes: 64 * 1448, ..reno(Recovery::NewReno) };
+    let tcp = TcpModel { window_bytes: 64 * 1448, ..reno(LossRecovery::NewReno) };
     let plan =
         FlowPlan { points: Some(PointsPlan::all(Duration::from_nanos(1))), ..flow(tcp, None) };
     let path = Path { lose: vec![300, 302, 304, 306], ..fast(100 * MS) };
@@ -296,7 +296,7 @@ fn two_flows_share_a_link_and_fill_it() {
 
 #[test]
 fn a_transfer_with_losses_ends_with_every_recovery() {
-    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+    for recovery in [LossRecovery::Reno, LossRecovery::NewReno, LossRecovery::Sack] {
         let tcp = TcpModel { recovery, ..plain(1448) };
         let path = Path { loss: 0.02, ..fast(21 * MS) };
         let result = path.run(&[flow(tcp, Some(3_000_000))], 600);
@@ -347,7 +347,8 @@ fn rough(medium: Option<&Medium>) -> Simulation {
         points: Some(PointsPlan::all(50 * MS)),
         ..flow(
             TcpModel {
-                recovery: [Recovery::Sack, Recovery::NewReno, Recovery::Reno][index as usize % 3],
+                recovery: [LossRecovery::Sack, LossRecovery::NewReno, LossRecovery::Reno]
+                    [index as usize % 3],
                 ..TcpModel::TODAY
             },
             None,

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use super::check_tcp::{Checked, check_background, check_end, check_lists, list, named, problem};
 use super::{SimulateTest, StudyPlan, Test};
 use crate::lab::Step;
-use crate::simulate::{ControlName, INITIAL_WINDOW_MAX};
+use crate::record::ControlName;
+use crate::simulate::INITIAL_WINDOW_MAX;
 use crate::theory::window::WINDOW_MAX_BYTES;
 
 /// Most flows of one simulation in a study: 1000 of them have been run in seconds.
@@ -46,7 +47,7 @@ fn check_values(test: &SimulateTest) -> Checked {
         names.map(|(at, name)| (name, vec![Step::Key("congestion_controls"), Step::Index(at)]));
     let mut seen = BTreeSet::new();
     for (name, path) in one.chain(names) {
-        if ControlName::of(name).is_none() {
+        if name.parse::<ControlName>().is_err() {
             return problem(&path, format!("`{name}`: the model has `reno` and `cubic`"));
         }
         if !seen.insert(name) {

@@ -13,9 +13,8 @@ use super::tcp_test::{Axis, nanos, pick};
 use super::test::{Parameter, TestStep, Value};
 use super::{TcpTest, Topology};
 use crate::lab::Layout;
-use crate::path::PathPlan;
-use crate::record::{Finish, Plan, SimulatePlan, SimulatedTcp};
-use crate::simulate::{ControlName, HEADER_BYTES, Recovery, Stack, TcpChoice};
+use crate::record::{Finish, LossRecovery, PathPlan, Plan, SimulatePlan, SimulatedTcp};
+use crate::simulate::{HEADER_BYTES, Stack, TcpChoice};
 
 /// Virtual time after which a transfer is given up: a day.
 const TRANSFER_TIME_MAX_NS: u64 = 86_400_000_000_000;
@@ -31,7 +30,7 @@ pub struct SimulateTest {
     pub tcp: Stack,
     /// How losses are repaired, in place of `sack`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub recoveries: Option<Vec<Recovery>>,
+    pub recoveries: Option<Vec<LossRecovery>>,
     /// Segments of the first flight, where it is not the stack's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
@@ -157,7 +156,7 @@ impl SimulateTest {
         let sack = pick(lists.sack.as_ref(), at).map(|on| self.tcp.recovery(on));
         TcpChoice {
             stack: self.tcp,
-            congestion_control: named.and_then(|name| ControlName::of(&name)),
+            congestion_control: named.and_then(|name| name.parse().ok()),
             recovery: pick(self.recoveries.as_ref(), at).or(sack),
             window_bytes: pick(lists.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
             initial_window: self.initial_window,
@@ -294,7 +293,7 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
         let test = SimulateTest {
             common: TcpTest { seconds: Some(2.0), streams: Some(vec![4]), ..TcpTest::default() },
             tcp: Stack::Of1999,
-            recoveries: Some(vec![Recovery::Reno, Recovery::Sack]),
+            recoveries: Some(vec![LossRecovery::Reno, LossRecovery::Sack]),
             ..SimulateTest::default()
         };
         assert_eq!(test.parameter().title(), "recovery");
@@ -302,7 +301,7 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
             test.values().into_iter().map(|value| (value.number, value.label)).collect();
         assert_eq!(labels, [(1, "reno".to_owned()), (2, "sack".to_owned())]);
         let plan = test.plan(&topology(ROUTED, "a", "b"), 1).expect("it can be simulated");
-        assert_eq!((plan.tcp.recovery, plan.streams), (Recovery::Sack, 4));
+        assert_eq!((plan.tcp.recovery, plan.streams), (LossRecovery::Sack, 4));
         // MTU 9000 less 52; several flows begin within the round trip of 45 ms.
         assert_eq!((plan.tcp.mss_bytes, plan.start_spread_ns), (8948, 45_000_000));
         assert_eq!((plan.finish, plan.seed()), (Finish::TimeNs(2_000_000_000), 1));
@@ -310,7 +309,9 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
 
     #[test]
     fn without_selective_acknowledgements_each_stack_recovers_in_its_own_way() {
-        for (tcp, without) in [(Stack::Today, Recovery::NewReno), (Stack::Of1999, Recovery::Reno)] {
+        for (tcp, without) in
+            [(Stack::Today, LossRecovery::NewReno), (Stack::Of1999, LossRecovery::Reno)]
+        {
             let sack = Some(vec![true, false]);
             let common = TcpTest { seconds: Some(1.0), sack, ..TcpTest::default() };
             let test = SimulateTest { common, tcp, ..SimulateTest::default() };
@@ -318,7 +319,7 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
                 let plan = test.plan(&topology(ROUTED, "a", "b"), at).expect("a plan");
                 plan.tcp.recovery
             };
-            assert_eq!([recovery(0), recovery(1)], [Recovery::Sack, without]);
+            assert_eq!([recovery(0), recovery(1)], [LossRecovery::Sack, without]);
         }
     }
 }

@@ -12,9 +12,10 @@ use super::{
     SimulateTest, TcpTest, Topology, UdpTest,
 };
 use crate::record::{
-    BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, PingMode, PingPlan, Plan,
+    BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, LossRecovery, PingMode,
+    PingPlan, Plan,
 };
-use crate::simulate::{Recovery, Stack};
+use crate::simulate::Stack;
 
 /// One test of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -174,7 +175,7 @@ struct TestTable {
     congestion_control: Option<String>,
     background: Option<Background>,
     tcp: Option<Stack>,
-    recoveries: Option<Vec<Recovery>>,
+    recoveries: Option<Vec<LossRecovery>>,
     initial_window: Option<u32>,
     mss_bytes: Option<u32>,
     hystart: Option<bool>,

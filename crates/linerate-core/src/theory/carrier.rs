@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::atm::Aal5;
-use super::link::ParseNameError;
+use super::name::ParseNameError;
 
 /// What carries packets on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

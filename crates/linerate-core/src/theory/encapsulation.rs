@@ -15,7 +15,7 @@ use super::esp::{
     wireguard_outer_bytes,
 };
 use super::framing::{HEADER_BYTES, UDP_HEADER_BYTES, VLAN_TAG_BYTES};
-use super::link::ParseNameError;
+use super::name::ParseNameError;
 
 /// One MPLS label, bytes (RFC 3032 §2.1).
 pub const MPLS_LABEL_BYTES: u32 = 4;

@@ -10,6 +10,7 @@ pub mod gcra;
 pub mod ladder;
 pub mod link;
 pub mod loss;
+pub mod name;
 pub mod ppp;
 pub mod propagation;
 pub mod red;

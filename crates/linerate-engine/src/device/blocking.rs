@@ -5,8 +5,9 @@
 //! second all of its own to the third, which is so offered half as much again as it can carry.
 //! With four, the sending ports are the first two, the third is free and the fourth is full.
 
-use linerate_core::device::congestion::{Congestion, PortCounts};
-use linerate_core::record::{BenchPlan, BenchTest, Failure, Fault, LoadPoint};
+use linerate_core::record::{
+    BenchPlan, BenchTest, Congestion, Failure, Fault, LoadPoint, PortCounts,
+};
 
 use super::bed::{Ask, Bed, Ended, Outcome, Pattern};
 

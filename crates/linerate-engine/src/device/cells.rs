@@ -7,10 +7,10 @@
 //! out: tagging (CLP), which no frame shows, and partial packet discard.
 
 use linerate_core::device::policer::{
-    BucketEstimate, Compared, FindError, Holds, TrainTrial, cells as in_cells, compare,
-    compare_burst, find_first, max_burst,
+    BucketEstimate, FindError, TrainTrial, cells as in_cells, compare, compare_burst, find_first,
+    max_burst,
 };
-use linerate_core::record::{BenchPlan, BenchTest, CellContract, ContractFound};
+use linerate_core::record::{BenchPlan, BenchTest, CellContract, Compared, ContractFound, Holds};
 
 use super::bed::{Ask, Bed, Ended, Outcome};
 use super::burst::ROOM_FRAMES;

@@ -10,16 +10,15 @@ use linerate_core::device::activation::{
     Activation, Broken, Criteria, Service, ServiceCounts, ServiceOutcome, Stage, Times, Verdict,
 };
 use linerate_core::device::policer::{
-    BucketEstimate, FindError, Holds, PolicerSearch, TrainFrame, TrainTrial, compare, find_bucket,
+    BucketEstimate, FindError, PolicerSearch, TrainFrame, TrainTrial, compare, find_bucket,
 };
 use linerate_core::device::search::{Controller, Invalid as Spoilt};
 use linerate_core::record::{
-    BenchContract, BenchPlan, BenchTest, ContractFound, Failure, Fault, LoadPoint, RateFound,
+    BenchContract, BenchPlan, BenchTest, ContractFound, Failure, Fault, Holds, LoadPoint, RateFound,
 };
 
 use super::bed::{Ask, Bed, Ended, Outcome, Way};
 use super::burst::ROOM_FRAMES;
-use super::cells;
 
 /// The rate is to be known to this share.
 pub(super) const PRECISION: f64 = 0.01;
@@ -36,9 +35,6 @@ pub(super) fn contract(
     plan: &BenchPlan,
     most: u64,
 ) -> Result<ContractFound, Ended> {
-    if let Some(ordered) = &plan.cell_contract {
-        return cells::cells(bed, plan, ordered, most);
-    }
     let mut found = ContractFound::default();
     let mut search = PolicerSearch::new(most, plan.frames.size_bytes, PRECISION);
     while let Some(trial) = search.next().trial() {

@@ -2,7 +2,6 @@
 
 use linerate_core::device::curve;
 use linerate_core::device::latency::Delays;
-use linerate_core::device::medium::is_tester_limited;
 use linerate_core::device::search::{Controller, TrialOutcome};
 use linerate_core::device::soak::{Interval, Intervals};
 use linerate_core::record::{
@@ -10,35 +9,8 @@ use linerate_core::record::{
 };
 
 use super::bed::{Ask, Bed, Ended, Outcome};
+use super::bounds::Bounds;
 use super::search::told;
-
-/// No search goes below this load, frames per second.
-pub(super) const LEAST_FPS: u64 = 10;
-
-/// What the loads of a device are held against.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    /// What the tester can send and count on one port.
-    pub tester_fps: f64,
-    /// What the medium allows.
-    pub theoretical_fps: Option<f64>,
-    /// The plan's own bound.
-    pub asked_max: Option<u64>,
-}
-
-impl Bounds {
-    /// The largest load of a search.
-    pub(super) fn max_fps(&self) -> u64 {
-        let medium = self.theoretical_fps.unwrap_or(f64::INFINITY);
-        let most = self.tester_fps.min(medium).max(LEAST_FPS as f64) as u64;
-        self.asked_max.map_or(most, |asked| asked.min(most)).max(LEAST_FPS)
-    }
-
-    pub(super) fn is_tester_limited(&self, fps: f64) -> bool {
-        is_tester_limited(fps, self.tester_fps)
-            && self.theoretical_fps.is_none_or(|it| fps < it * 0.999)
-    }
-}
 
 /// What comes out of all that the generators can do.
 pub(super) fn flood(bed: &mut dyn Bed, plan: &BenchPlan) -> Result<LoadPoint, Ended> {

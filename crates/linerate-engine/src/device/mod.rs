@@ -6,6 +6,7 @@
 mod addresses;
 mod bed;
 mod blocking;
+mod bounds;
 mod burst;
 mod cells;
 mod check;

@@ -1,22 +1,22 @@
 //! One benchmark from its plan to its record.
 
-use linerate_core::device::curve::Overload;
 use linerate_core::device::latency::frame_time_ns;
 use linerate_core::device::medium::Medium;
 use linerate_core::record::{
     BenchPlan, BenchResult, BenchTest, BenchTrial, Caveat, CaveatCode, Event, Failure, Fault,
-    GoalFound, Invalid, Plan, Record, Status,
+    GoalFound, Invalid, Overload, Plan, Record, Status,
 };
 use linerate_core::units::{BitRate, FrameLen};
 use linerate_sys::clock::{monotonic, record_id, wall};
 
 use super::bed::{Bed, Ended};
-use super::measure::{self, Bounds};
+use super::bounds::Bounds;
+use super::measure;
 use super::places::Places;
 use super::reach;
 use super::self_test;
 use super::tester::Tester;
-use super::{addresses, blocking, burst, contract, reset, search};
+use super::{addresses, blocking, burst, cells, contract, reset, search};
 use crate::context::Context;
 use crate::environment::local_end;
 
@@ -170,7 +170,10 @@ fn tests(
             }
             BenchTest::Contract => {
                 let most = bounds.max_fps();
-                found.contract = Some(contract::contract(bed, plan, most)?);
+                found.contract = Some(match &plan.cell_contract {
+                    Some(ordered) => cells::cells(bed, plan, ordered, most)?,
+                    None => contract::contract(bed, plan, most)?,
+                });
             }
         }
     }

@@ -20,7 +20,7 @@ use linerate_core::record::{
 use linerate_sys::clock::monotonic;
 
 use super::bed::{Ask, Bed, Ended, Outcome};
-use super::measure::{Bounds, LEAST_FPS};
+use super::bounds::{Bounds, LEAST_FPS};
 use super::{check, hold, trial};
 
 /// A load is offered when the rate of its frames is this share of it, as for a trial's validity:
@@ -376,8 +376,10 @@ mod tests {
     #[test]
     fn a_device_is_found_within_a_hundredth_or_no_result_is_said_however_late_the_tester() {
         let (mut found_all, mut found_some) = (0, 0);
-        for (capacity_fps, buffer) in [(3370, 200), (73_000, 1), (137_000, 7), (333_000, 64)] {
-            for seed in 1..=3 {
+        // Fast devices take as many frames to simulate: one draw of the fastest is enough.
+        let devices = [(3370, 200, 3), (73_000, 1, 3), (137_000, 7, 2), (333_000, 64, 1)];
+        for (capacity_fps, buffer, seeds) in devices {
+            for seed in 1..=seeds {
                 for (kind, late) in testers(seed).into_iter().enumerate() {
                     let device = Device { capacity_fps, buffer, ..Device::default() };
                     let mut bed = Simulated { late: Some(late), ..Simulated::new(device) };
@@ -401,8 +403,8 @@ mod tests {
                 }
             }
         }
-        println!("{found_some} of 48 found, {found_all} of 24 without much beside");
-        assert!(found_all >= 20, "{found_all} of 24");
+        println!("{found_some} of 36 found, {found_all} of 18 without much beside");
+        assert!(found_all >= 15, "{found_all} of 18");
     }
 
     #[test]

@@ -18,7 +18,8 @@ use linerate_sys::{clock, ethtool, sysctl, userns};
 
 use super::devices::{self, Device};
 use super::paths::{self, LabPath};
-use super::{Node, filters, neighbours, run_inside, settings, shaper, system};
+use super::{Node, filters, neighbours, settings, shaper, system};
+use crate::netns::run_inside;
 use crate::path::netem;
 
 /// Index of the loopback link in every namespace (net/core/dev.c).

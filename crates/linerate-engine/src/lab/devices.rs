@@ -15,7 +15,8 @@ use linerate_sys::bpf::{AttachMode, XdpLink};
 use linerate_sys::xdp::{PlantedDevice, PlantedOptions, Router, Stall, Wire, hold_napi};
 use linerate_sys::{bpf, napi};
 
-use super::{Node, run_inside, system};
+use super::{Node, system};
+use crate::netns::run_inside;
 
 /// FCS, preamble, start delimiter and gap: 4 + 8 + 12 bytes (IEEE 802.3).
 const AROUND_FRAME_BYTES: u32 = 24;

@@ -15,7 +15,8 @@ use linerate_core::record::{Failure, Fault};
 use linerate_sys::child;
 use linerate_sys::netns::Netns;
 
-use super::{run_inside, system};
+use super::system;
+use crate::netns::run_inside;
 
 /// Where distributions put it, beyond the PATH of plain users.
 const PROGRAMS: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];

@@ -15,8 +15,6 @@ mod settings;
 mod shaper;
 mod sweep;
 
-use std::any::Any;
-use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -25,6 +23,8 @@ use linerate_core::lab::{HostTcp, LabPlan, Layout};
 use linerate_core::record::{Failure, Fault};
 use linerate_sys::netlink::{LinkCounters, LinkFacts, RouteSocket};
 use linerate_sys::netns::Netns;
+
+use crate::netns::{run_inside, start_failure};
 
 pub use devices::DeviceCounters;
 pub use door::{Door, Entry, Running, running};
@@ -219,34 +219,6 @@ pub fn inside<T: Send>(
 pub fn loopback_up() -> Result<(), Failure> {
     let up = RouteSocket::open().and_then(|mut socket| socket.set_up(build::LOOPBACK));
     up.map_err(|error| crate::failure::system(&error))
-}
-
-/// Runs `work` on a thread of its own inside a namespace and waits for it.
-pub(crate) fn run_inside<T: Send>(
-    netns: &Netns,
-    name: &str,
-    work: impl FnOnce() -> T + Send,
-) -> Result<T, Failure> {
-    thread::scope(|scope| {
-        let inside = || netns.enter().map(|()| work());
-        let thread = thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, inside);
-        let thread = thread.map_err(|source| start_failure(name, &source))?;
-        match thread.join() {
-            Ok(outcome) => outcome.map_err(|error| system("run on", name, error)),
-            Err(panic) => Err(system("run on", name, panic_text(panic.as_ref()))),
-        }
-    })
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("the work panicked: {}", text.as_deref().unwrap_or("no message"))
-}
-
-fn start_failure(name: &str, source: &io::Error) -> Failure {
-    system("start thread on", name, source)
-        .advise("the limit on processes may be reached (ulimit -u)")
 }
 
 /// A failure of this host.

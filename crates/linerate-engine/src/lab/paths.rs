@@ -9,8 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use linerate_core::lab::{Layout, Link};
-use linerate_core::path::PathPlan;
-use linerate_core::record::{self, Failure};
+use linerate_core::record::{self, Failure, PathPlan};
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::tun::TunKind;
 

@@ -13,7 +13,8 @@ use linerate_core::record::Failure;
 use linerate_sys::netlink::{InitialWindows, RouteSocket};
 use linerate_sys::sysctl;
 
-use super::{Node, run_inside, system};
+use super::{Node, system};
+use crate::netns::run_inside;
 
 /// One setting of the kernel, and what is lost without it.
 struct Setting {

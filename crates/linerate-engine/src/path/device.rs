@@ -8,7 +8,7 @@ use linerate_sys::tun::Tun;
 
 use super::plan::End;
 use crate::failure::system;
-use crate::lab::run_inside;
+use crate::netns::run_inside;
 
 /// Packets that wait in a device until they are read, instead of 500: what a fast sender of
 /// datagrams makes in the milliseconds that the emulator may be kept from its processor.

@@ -14,7 +14,8 @@ use super::cut::{self, Header, Run};
 use super::frame::{Frame, MAX_HEADER_BYTES};
 use super::hold::{Hold, READ_BYTES, segment_of};
 use super::plan::Direction;
-use super::report::{DirectionCounters, LATE};
+use super::report::DirectionCounters;
+use super::stops::LATE;
 use super::too_big::{MESSAGE_BYTES_MAX, TooBig};
 
 /// When a direction has something to do.

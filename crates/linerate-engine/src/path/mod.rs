@@ -48,9 +48,9 @@ use linerate_sys::netlink::RouteSocket;
 pub use of_plan::directions;
 pub use plan::{Direction, EmulatorPlan, End, MEMORY_LIMIT_BYTES};
 pub use report::{
-    Counters, DirectionCounters, DirectionReport, EmulatorReport, LATE, STOP_MAX, STOPPED_SHARE_MAX,
+    Counters, DirectionCounters, DirectionReport, EmulatorReport, STOP_MAX, STOPPED_SHARE_MAX,
 };
-pub use stops::Stops;
+pub use stops::{LATE, Stops};
 
 use lane::Lane;
 use worker::{Ended, Known, Shared, Worker};

@@ -12,7 +12,7 @@ use linerate_sys::netlink::{QdiscCounters, RouteSocket};
 use linerate_sys::netns::Netns;
 
 use super::{Counters, DirectionCounters};
-use crate::lab::run_inside;
+use crate::netns::run_inside;
 
 /// Ethernet header, which the kernel counts with a packet.
 const ETHERNET_HEADER_BYTES: u64 = 14;

@@ -1,7 +1,7 @@
 //! From a path as data to the two directions of an emulator.
 
-use linerate_core::path::{Load, PathPlan, PathProblem};
-use linerate_core::record::{Failure, Fault};
+use linerate_core::path::{Load, PathProblem};
+use linerate_core::record::{Failure, Fault, PathPlan};
 use linerate_sys::clock;
 
 use super::plan::Direction;

@@ -17,7 +17,7 @@ use linerate_sys::netns::Netns;
 use linerate_sys::packet_capture::{CaptureOptions, LinkKind, LivePacket, PacketCapture};
 
 use crate::failure::words_of;
-use crate::lab::run_inside;
+use crate::netns::run_inside;
 
 /// Times in ns.
 const MAGIC: u32 = 0xa1b2_3c4d;

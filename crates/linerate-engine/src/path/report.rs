@@ -8,10 +8,6 @@ use linerate_core::stats::LogHistogram;
 
 use super::stops::Stops;
 
-/// Beyond the release quantum, this much later than due counts as late, and that long without a
-/// turn as a stop: ten times what a host that is not overloaded showed in the 99th percentile
-/// without real-time priority.
-pub const LATE: Duration = Duration::from_millis(1);
 /// Above this share of its time in stops the emulator was not the path that was asked for. A flow
 /// that its window bounds sends nothing while its acknowledgements are held up, so a share of s
 /// costs it s of its goodput; one that keeps a queue before a link loses less. Half of a percent

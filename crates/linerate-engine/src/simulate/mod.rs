@@ -81,7 +81,7 @@ fn given_up(plan: &SimulatePlan, driven: &Driven) -> Option<Failure> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::PathPlan;
+    use linerate_core::record::PathPlan;
     use linerate_core::record::{Direction, Finish, MetricId, SimulatedTcp, Stat, Tool};
     use linerate_core::simulate::{Stack, TcpChoice, mtu_bytes};
     use linerate_sys::stop::Stop;

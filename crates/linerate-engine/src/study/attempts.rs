@@ -1,7 +1,8 @@
 //! One cell of a study, measured until this machine did not spoil it, a few times at the most.
 //!
 //! Each repeat has a laboratory built anew: a path that loses its 100th packet has spent that loss
-//! on the attempt before. Left out: what the path, the peer or the plan did. That would be so again.
+//! on the attempt before. Left out: what the path, the peer or the plan did. That would be so
+//! again.
 
 use linerate_core::record::{Failure, Fault, Record, Status};
 use linerate_core::study::CellPlan;

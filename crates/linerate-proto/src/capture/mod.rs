@@ -22,13 +22,15 @@ mod order;
 mod parser;
 mod pcap;
 mod pcapng;
+mod step;
 mod stream;
 
 pub use decode::{Decoded, IpPacket, LengthFrom, NoIp, OnWire, Ports, Vlans};
 pub use error::{CaptureError, Problem};
 pub use interface::Interface;
 pub use link_type::LinkType;
-pub use parser::{Format, Parser, Step};
+pub use parser::{Format, Parser};
+pub use step::Step;
 pub use stream::{Next, Stream};
 
 /// Longest record or block that is read, in bytes; libpcap has the same limit. What is longer is

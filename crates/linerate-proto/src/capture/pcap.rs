@@ -13,7 +13,7 @@ use super::error::{BLOCK_MAX, CaptureError, Problem};
 use super::interface::{Clock, Interface};
 use super::link_type::LinkType;
 use super::order::Order;
-use super::parser::{Place, Step};
+use super::step::{Place, Step};
 
 /// Bytes of the file header.
 pub(super) const FILE_HEADER_BYTES: usize = 24;

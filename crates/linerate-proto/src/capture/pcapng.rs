@@ -17,7 +17,7 @@ use super::error::{BLOCK_MAX, CaptureError, Problem};
 use super::interface::{Clock, Interface};
 use super::link_type::LinkType;
 use super::order::Order;
-use super::parser::{Place, Step};
+use super::step::{Place, Step};
 use super::{Direction, INTERFACES_MAX, Packet};
 
 /// Type of the section header block; it reads the same in both byte orders.

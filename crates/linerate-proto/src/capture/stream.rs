@@ -3,7 +3,8 @@
 
 use super::BLOCK_MAX_BYTES;
 use super::error::CaptureError;
-use super::parser::{Parser, Step};
+use super::parser::Parser;
+use super::step::Step;
 use super::{Format, Interface, Packet};
 
 /// Bytes of the buffer to begin with: large enough that a read's cost is shared by some hundred

@@ -7,7 +7,7 @@
 //! With trip times 24 bytes of time stamps follow and the length is 52; they are not sent here.
 
 use super::Version;
-use super::header::word;
+use super::word;
 
 /// Length of the answer.
 pub const ANSWER_BYTES: usize = 28;

@@ -9,7 +9,7 @@
 //!
 //! Observed on 2.1.8 and 2.2.
 
-use super::header::word;
+use super::word;
 
 /// The first word of every request.
 const BOUNCE_BACK: u32 = 0x0080_0000;

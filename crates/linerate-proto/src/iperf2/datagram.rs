@@ -12,7 +12,8 @@
 //! digits of its pattern there. Numbers count from 1 (2.0.5: from 0). A datagram whose number is
 //! negative ends the test: it is the next number, negated.
 
-use super::header::{UDP_START, wall_us, word};
+use super::header::{UDP_START, wall_us};
+use super::word;
 use super::{ClientHeader, Opening, opening};
 
 /// Where the client header says that numbers have 64 bits.

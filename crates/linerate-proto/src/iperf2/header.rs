@@ -11,6 +11,7 @@
 //! has 64. Isochronous settings, which may follow, are passed over.
 
 use super::bounce::{Bounce, is_bounce};
+use super::word;
 
 /// Fields of the first form are valid, and the server is to send too.
 const VERSION1: u32 = 0x8000_0000;
@@ -306,10 +307,4 @@ pub(super) fn mark_for_udp(header: &mut [u8], before: usize) {
     header[..4].copy_from_slice(&flags.to_be_bytes());
     let no_end = if full_duplex { u32::from(UPPER_NO_END) << 16 } else { 0 };
     header[32..36].copy_from_slice(&(upper | no_end).to_be_bytes());
-}
-
-/// The big-endian word at `offset`.
-pub(super) fn word(bytes: &[u8], offset: usize) -> Option<u32> {
-    let field = bytes.get(offset..)?.first_chunk::<4>()?;
-    Some(u32::from_be_bytes(*field))
 }

@@ -40,3 +40,9 @@ pub fn pattern(length: usize) -> Vec<u8> {
 mod tests;
 #[cfg(test)]
 mod udp_tests;
+
+/// The big-endian word at `offset`.
+fn word(bytes: &[u8], offset: usize) -> Option<u32> {
+    let field = bytes.get(offset..)?.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*field))
+}

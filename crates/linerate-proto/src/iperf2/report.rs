@@ -11,7 +11,7 @@
 //! mean something between hosts whose clocks agree, and are there with trip times alone. Old
 //! clients read the first 40 bytes alone and are sent no more.
 
-use super::header::word;
+use super::word;
 use super::{Layout, Transit};
 
 /// The report as it stands in a datagram of 2.0.10 and newer: 16 + 112 bytes.

@@ -4,7 +4,7 @@
 //! Mean and squares are those of Welford's recurrence (Knuth, TAOCP vol. 2, §4.2.2), as iperf 2.1
 //! has them, so that its report says the same.
 
-use super::header::word;
+use super::word;
 
 /// Words of a report.
 pub(super) const WORDS: usize = 15;

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use linerate_core::path::{Ecn, Outlet, Packet, PathPlan};
-use linerate_core::record::{DatagramTally, Direction, Finish, TcpDirections};
+use linerate_core::path::{Ecn, Outlet, Packet};
+use linerate_core::record::{DatagramTally, Direction, Finish, PathPlan, TcpDirections};
 use linerate_core::stats::{Arrival, Arrivals};
 use linerate_core::time::MonoTime;
 use proptest::prelude::*;

@@ -15,7 +15,7 @@ use linerate_core::units::FrameLen;
 use super::appletalk::{self, DATAGRAM_BYTES_MAX};
 use super::error::{Result, TestFrameError};
 use super::ether::{self, FCS_BYTES, LENGTH_MAX};
-use super::flows::{self, is_test_v4, is_test_v6};
+use super::flows::{self, Places, is_test_v4, is_test_v6};
 use super::ipx::{self, Header};
 use super::spec::{AddressRule, Transport};
 use super::{Content, Ends, IpFlow, IpxFraming, Mac, Protocol, Tags, TestFrame, decnet};
@@ -25,14 +25,6 @@ use crate::frame::checksum::Sum;
 const BALANCE_BYTES: u32 = 2;
 /// Time to live and hop limit (RFC 2544 appendix C.2.6.4: 10).
 const HOPS: u8 = 10;
-
-/// Where headers start.
-pub(super) struct Places {
-    /// Behind type or length.
-    pub(super) network: usize,
-    /// UDP or TCP, with the protocol number.
-    pub(super) transport: Option<usize>,
-}
 
 impl TestFrame {
     /// The shortest length with these tags and headers, FCS included, bytes.

@@ -9,7 +9,6 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use linerate_core::device::{FrameTemplate, Varying};
 
-use super::build::Places;
 use super::error::{Result, TestFrameError};
 use super::spec::{AddressRule, PORTS_RFC4814, PORTS_RFC4814_LAST};
 use super::{Content, Ends, IpFlow, TestFrame};
@@ -120,6 +119,14 @@ impl Flows {
         }
         Ok(())
     }
+}
+
+/// Where headers start.
+pub(super) struct Places {
+    /// Behind type or length.
+    pub(super) network: usize,
+    /// UDP or TCP, with the protocol number.
+    pub(super) transport: Option<usize>,
 }
 
 /// The varying fields of a template.

@@ -2,8 +2,7 @@
 //!
 //! Source: RFC 2889 §5.5.
 
-use linerate_core::device::congestion::{Congestion, PortCounts};
-use linerate_core::record::LoadPoint;
+use linerate_core::record::{Congestion, LoadPoint, PortCounts};
 
 use super::single::titled;
 use super::words;

@@ -1,7 +1,6 @@
 //! The policer or shaper of one record: each parameter as ordered and as found, then the steps.
 
-use linerate_core::device::policer::{Compared, Holds};
-use linerate_core::record::{BenchPlan, BenchResult, ContractFound};
+use linerate_core::record::{BenchPlan, BenchResult, Compared, ContractFound, Holds};
 
 use super::single::{loads, titled};
 use super::words;

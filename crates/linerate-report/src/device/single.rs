@@ -4,11 +4,9 @@
 //! Percentages of a theoretical rate are only where a medium gives one.
 
 use linerate_core::device::buffer::holds_one_of_near;
-use linerate_core::device::curve::{Overload, OverloadKind};
-use linerate_core::device::latency::Repeated;
 use linerate_core::record::{
-    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, LoadPoint, Recovery, Reset,
-    Soak, Tester,
+    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, LoadPoint, Overload,
+    OverloadKind, Recovery, Repeated, Reset, Soak, Tester,
 };
 use linerate_core::stats::median;
 

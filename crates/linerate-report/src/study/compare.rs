@@ -1,7 +1,7 @@
 //! The table of the PREN study's §5.1 for any study: delay, throughput at one window, what is lost
 //! of localhost's and of the bare cable's, and the hops; now, and as published.
 
-use linerate_core::path::PathPlan;
+use linerate_core::record::PathPlan;
 use linerate_core::study::{StudyPlan, Topology};
 use linerate_core::theory::link::Link;
 

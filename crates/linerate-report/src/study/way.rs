@@ -2,7 +2,7 @@
 //! the round trip that they make.
 
 use linerate_core::lab::Layout;
-use linerate_core::path::PathPlan;
+use linerate_core::record::PathPlan;
 use linerate_core::study::Topology;
 use linerate_core::units::parse_span;
 

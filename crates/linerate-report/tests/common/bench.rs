@@ -1,16 +1,13 @@
 //! Hand-made records of device benchmarks: one with every test in it, a run that repeats what was
 //! printed of a router of 1990, and a series of filters on a straight line.
 
-use linerate_core::device::congestion::{Congestion, PortCounts};
-use linerate_core::device::curve::{Overload, OverloadKind};
-use linerate_core::device::latency::{LatencyRepeats, Repeated};
 use linerate_core::device::policer::compare;
 use linerate_core::record::{
     BackToBack, BenchContract, BenchFrames, BenchGoal, BenchLatency, BenchPlan, BenchPort,
     BenchProtocol, BenchResult, BenchTest, BenchTimes, BenchTrial, BenchWay, BurstRun, Caching,
-    Cell, ContractFound, CounterKind, Distribution, GeneratorKind, GoalFound, Invalid, LatencyKind,
-    LoadPoint, MetricId, Plan, PortFacts, RateFound, Record, Recovery, Reset, Soak, Tester,
-    TrialPort, WorstSecond,
+    Cell, Congestion, ContractFound, CounterKind, Distribution, GeneratorKind, GoalFound, Invalid,
+    LatencyKind, LatencyRepeats, LoadPoint, MetricId, Overload, OverloadKind, Plan, PortCounts,
+    PortFacts, RateFound, Record, Recovery, Repeated, Reset, Soak, Tester, TrialPort, WorstSecond,
 };
 use linerate_core::study::{
     PublishedFigures, PublishedRouter, PublishedRows, PublishedTable, Streams, TableAbout,

@@ -6,10 +6,8 @@
 //! CAP_NET_ADMIN ([`crate::bpf::available`] tells).
 
 mod forwarder;
-mod frame;
 mod generator;
 mod generator_program;
-mod generator_watch;
 mod planted;
 mod planted_program;
 mod sink;
@@ -22,16 +20,12 @@ pub use planted::{PlantedCounts, PlantedDevice, PlantedOptions, Stall};
 pub use sink::{ARRIVALS_DEFAULT, Expected, Sink, SinkOptions, SinkReport, StreamExpected};
 
 use crate::Result;
-use crate::bpf::{Asm, AttachMode, Program, ProgramOptions, Reg, XdpLink, action};
+use crate::bpf::{AttachMode, Program, XdpLink};
 
 /// Puts a program on an interface that passes every frame: a veth then takes frames by NAPI, and
 /// its other end can be the target of live frames and redirections.
 /// # Errors
 /// When the driver cannot, another program is there, or privileges are absent.
 pub fn hold_napi(ifindex: u32) -> Result<XdpLink> {
-    let mut asm = Asm::new();
-    asm.mov(Reg::R0, action::PASS);
-    asm.exit();
-    let program = Program::load("pass", &asm, &ProgramOptions::default())?;
-    XdpLink::attach(&program, ifindex, AttachMode::Native)
+    XdpLink::attach(&Program::pass("pass")?, ifindex, AttachMode::Native)
 }

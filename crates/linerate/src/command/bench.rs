@@ -6,6 +6,7 @@
 
 mod check;
 mod contract;
+mod defaults;
 mod device;
 mod flags;
 mod goal;

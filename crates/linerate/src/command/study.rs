@@ -52,7 +52,7 @@ enum Command {
         study: PathBuf,
     },
     /// Run a study, or resume a run
-    Run(run::Args),
+    Run(session::Args),
     /// List the tables of published results, or compare one with theory
     Published {
         /// Table, or study for all of its tables

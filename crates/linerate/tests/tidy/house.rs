@@ -106,6 +106,27 @@ pub(crate) fn lost_pages(files: &[Text]) -> Vec<String> {
         .collect()
 }
 
+/// Files and folders of the project that a page for its readers names and that are not there.
+pub(crate) fn lost_files(page: &Text, files: &[Text]) -> Vec<String> {
+    let is_there = |path: &str| {
+        files.iter().any(|file| {
+            let rest = file.path.strip_prefix(path);
+            rest.is_some_and(|rest| rest.is_empty() || path.ends_with('/') || rest.starts_with('/'))
+        })
+    };
+    let words = page.text.split(|c: char| c.is_whitespace() || "`(),;".contains(c));
+    words
+        .map(|word| word.trim_end_matches(['.', ':']))
+        .filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder)))
+        .filter(|word| !word.contains(['{', '*', '<']) && !word.contains("NAME"))
+        .filter(|word| !is_there(word))
+        .map(|word| format!("{}: names {word}, which is not there", page.path))
+        .collect()
+}
+
+/// With what a path from the root of the tree begins.
+const FOLDERS: &[&str] = &["crates/", "testdata/", "studies/", "spec/", "fuzz/", "bench/", ".ci/"];
+
 /// Every `spec/name.md` and `docs/name.md` that a text names. Capitals stand for any name.
 fn pages(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && !"/._-".contains(c))
@@ -148,6 +169,16 @@ fn a_protocol_without_a_page_is_found() {
     assert_eq!(protocol_pages(&files).len(), 1);
     files.push(file("spec/stamp.md"));
     assert_eq!(protocol_pages(&files).len(), 0);
+}
+
+#[test]
+fn a_file_that_a_page_names_but_that_is_absent_is_found() {
+    let file = |path: &str, text: &str| Text { path: path.to_owned(), text: text.to_owned() };
+    let files = [file("crates/a/src/b/c.rs", "")];
+    let lost = |text: &str| lost_files(&file("A.md", text), &files).len();
+    assert_eq!(lost("In `crates/a/src/b/c.rs`, `crates/a/src/b/` and crates/a/src/b."), 0);
+    assert_eq!(lost("In `crates/a/src/NAME/` and `crates/a/{b,c}`, or `src/d.rs`."), 0);
+    assert_eq!(lost("In `crates/a/src/b/d.rs` (crates/a/src/c/) and crates/a/src/b/c."), 3);
 }
 
 #[test]

@@ -194,3 +194,11 @@ fn users_read_the_words_of_the_field() {
 fn a_letter_is_the_same_flag_in_every_command() {
     hold(&words::letters(&TEXTS));
 }
+
+#[test]
+fn pages_for_contributors_name_files_that_exist() {
+    let pages = TEXTS.iter().filter(|file| {
+        ["CONTRIBUTING.md", "ARCHITECTURE.md", "STYLE.md"].contains(&file.path.as_str())
+    });
+    hold(&pages.flat_map(|page| house::lost_files(page, &TEXTS)).collect::<Vec<_>>());
+}

@@ -1,41 +1,8 @@
 //! What was found against what was ordered.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::cells::{CellEstimate, MaxBurst};
 use super::find::BucketEstimate;
-
-/// How a parameter compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Holds {
-    /// What was ordered, within the tolerance, is among what fits.
-    Kept,
-    /// The device grants less: it drops what the order allows.
-    Less,
-    /// The device grants more than was ordered.
-    More,
-}
-
-/// A parameter that was ordered and found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Compared {
-    /// Its name: `cir`, `cbs`, `pcr`, `cdvt`, `scr`, `mbs`.
-    pub parameter: String,
-    /// Its unit.
-    pub unit: String,
-    /// What was ordered.
-    pub ordered: f64,
-    /// What was found.
-    pub found: f64,
-    /// Smallest that fits.
-    pub low: f64,
-    /// Largest that fits.
-    pub high: f64,
-    /// The verdict.
-    pub holds: Holds,
-}
+use crate::record::{Compared, Holds};
 
 impl Compared {
     /// Names the parameter.

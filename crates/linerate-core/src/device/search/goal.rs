@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::trial::SECOND_NS;
+use crate::record::BenchGoal;
 
 /// Relative width at which a search stops: 0.5 %, as FD.io's CSIT has it.
 pub const WIDTH: f64 = 0.005;
@@ -69,6 +70,21 @@ pub enum GoalError {
         /// Largest load.
         max_fps: u64,
     },
+}
+
+impl BenchGoal {
+    /// As a search takes it.
+    pub fn search(&self) -> Goal {
+        Goal {
+            name: self.name.clone(),
+            final_duration_ns: self.final_trial_ns,
+            duration_sum_ns: self.duration_sum_ns,
+            loss_ratio: self.loss_ratio,
+            exceed_ratio: self.exceed_ratio,
+            width: self.width,
+            initial_duration_ns: self.final_trial_ns,
+        }
+    }
 }
 
 impl Goal {

@@ -5,7 +5,7 @@
 
 mod plan;
 mod result;
-mod summary;
+mod verdict;
 
 pub use plan::{
     BenchContract, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTest,
@@ -15,4 +15,7 @@ pub use result::{
     BackToBack, BenchLatency, BenchResult, BenchTrial, BurstRun, Caching, ContractFound, GoalFound,
     Invalid, LoadPoint, PortFacts, RateFound, Recovery, Reset, Scattered, Soak, Tester, TrialPort,
     WorstSecond,
+};
+pub use verdict::{
+    Compared, Congestion, Holds, LatencyRepeats, Overload, OverloadKind, PortCounts, Repeated,
 };

@@ -1,13 +1,11 @@
 //! What a benchmark of a device is asked for.
 
 use std::fmt;
-use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::device::search::Goal;
-use crate::device::time_needed::Needed;
+use crate::record::named::named;
 use crate::units::BitRate;
 
 /// A benchmark of one device with frames of one length.
@@ -55,13 +53,6 @@ pub struct BenchPlan {
     pub seed: u64,
 }
 
-impl BenchPlan {
-    /// What it is expected to take: trials and waits of a device without whims.
-    pub fn expected_ns(&self) -> u64 {
-        Needed::of(self).time_ns
-    }
-}
-
 /// One interface of the tester.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BenchPort {
@@ -102,24 +93,16 @@ pub enum BenchProtocol {
     Ipx,
 }
 
-impl BenchProtocol {
-    /// Every one, with its name in flags and files.
-    pub const ALL: [(Self, &'static str); 8] = [
-        (Self::Udp4, "udp4"),
-        (Self::Udp6, "udp6"),
-        (Self::Tcp4, "tcp4"),
-        (Self::Tcp6, "tcp6"),
-        (Self::Ethernet, "ethernet"),
-        (Self::Decnet, "decnet"),
-        (Self::Appletalk, "appletalk"),
-        (Self::Ipx, "ipx"),
-    ];
-
-    /// Its name in flags, files and records.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(it, _)| *it == self).map_or("", |(_, name)| name)
-    }
-}
+named!(BenchProtocol {
+    Udp4 = "udp4",
+    Udp6 = "udp6",
+    Tcp4 = "tcp4",
+    Tcp6 = "tcp6",
+    Ethernet = "ethernet",
+    Decnet = "decnet",
+    Appletalk = "appletalk",
+    Ipx = "ipx",
+});
 
 impl BenchProtocol {
     /// The shortest frame with its headers, the signature and so many VLAN tags, FCS included,
@@ -150,24 +133,6 @@ const BALANCE_BYTES: u32 = 2;
 
 /// The signature at the end of each frame.
 const SIGNATURE_BYTES: u32 = 16;
-
-impl fmt::Display for BenchProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for BenchProtocol {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(_, name)| *name == text).map(|(it, _)| *it);
-        found.ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
-            format!("one of {}", names.join(", "))
-        })
-    }
-}
 
 /// Which frames are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -267,40 +232,20 @@ pub enum BenchTest {
     Contract,
 }
 
-impl BenchTest {
-    /// Every one, with its name in flags and files.
-    pub const ALL: [(Self, &'static str); 12] = [
-        (Self::Flood, "flood"),
-        (Self::Throughput, "throughput"),
-        (Self::LossCurve, "loss-curve"),
-        (Self::Latency, "latency"),
-        (Self::BackToBack, "back-to-back"),
-        (Self::Recovery, "recovery"),
-        (Self::Reset, "reset"),
-        (Self::Addresses, "addresses"),
-        (Self::Overload, "overload"),
-        (Self::Blocking, "blocking"),
-        (Self::Soak, "soak"),
-        (Self::Contract, "contract"),
-    ];
-
-    /// Its name in flags and files.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(it, _)| *it == self).map_or("", |(_, name)| name)
-    }
-}
-
-impl FromStr for BenchTest {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(_, name)| *name == text).map(|(it, _)| *it);
-        found.ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
-            format!("one of {}", names.join(", "))
-        })
-    }
-}
+named!(BenchTest {
+    Flood = "flood",
+    Throughput = "throughput",
+    LossCurve = "loss-curve",
+    Latency = "latency",
+    BackToBack = "back-to-back",
+    Recovery = "recovery",
+    Reset = "reset",
+    Addresses = "addresses",
+    Overload = "overload",
+    Blocking = "blocking",
+    Soak = "soak",
+    Contract = "contract",
+});
 
 /// What a search for the highest rate goes by (the search goal of RFC 9971, MLRsearch).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -354,19 +299,6 @@ impl BenchGoal {
             duration_sum_ns: 2 * strict.duration_sum_ns,
             exceed_ratio: 0.5,
             ..strict
-        }
-    }
-
-    /// As a search takes it.
-    pub fn search(&self) -> Goal {
-        Goal {
-            name: self.name.clone(),
-            final_duration_ns: self.final_trial_ns,
-            duration_sum_ns: self.duration_sum_ns,
-            loss_ratio: self.loss_ratio,
-            exceed_ratio: self.exceed_ratio,
-            width: self.width,
-            initial_duration_ns: self.final_trial_ns,
         }
     }
 

@@ -3,11 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::verdict::{Compared, Congestion, LatencyRepeats, Overload};
 use super::{BenchTest, CounterKind, GeneratorKind, LatencyKind};
-use crate::device::congestion::Congestion;
-use crate::device::curve::Overload;
-use crate::device::latency::LatencyRepeats;
-use crate::device::policer::Compared;
 use crate::record::Distribution;
 
 /// What was found with frames of one length.

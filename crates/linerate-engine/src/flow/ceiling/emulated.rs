@@ -2,8 +2,8 @@
 //!
 //! Left out: what stands beside a line, such as policers and cross traffic (`core::path::Bound`).
 
-use linerate_core::path::{Bound, PathPlan};
-use linerate_core::record::{Direction, EmulatedPath};
+use linerate_core::path::Bound;
+use linerate_core::record::{Direction, EmulatedPath, PathPlan};
 use linerate_core::theory::framing::FramingCeiling;
 
 use super::Packet;

@@ -1,9 +1,8 @@
 //! Ceilings of hand-made records, held against sums over the bytes of one packet.
 
-use linerate_core::path::PathPlan;
 use linerate_core::record::{
-    EmulatedPath, End, FlowEnd, PathDirection, Plan, RecordId, Summary, SynOptions, TcpDirections,
-    TcpInfo, Tool,
+    EmulatedPath, End, FlowEnd, PathDirection, PathPlan, Plan, RecordId, Summary, SynOptions,
+    TcpDirections, TcpInfo, Tool,
 };
 use linerate_core::time::WallTime;
 

@@ -4,27 +4,15 @@
 
 use std::path::Path;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rsa::{
     OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, OaepPublicEncryptingKey,
     Pkcs1PrivateDecryptingKey, Pkcs1PublicEncryptingKey, PrivateDecryptingKey, PublicEncryptingKey,
 };
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::Failure;
 use linerate_proto::iperf3::from_base64;
 
-use crate::failure::words_of;
-
-/// A file of a key is not longer than this.
-const FILE_BYTES_MAX: u64 = 64 << 10;
-
-/// How credentials are filled up to the length of the key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Padding {
-    /// OAEP with SHA-1, iperf3 since 3.17.
-    #[default]
-    Oaep,
-    /// PKCS#1 v1.5, iperf3 until 3.16.
-    Pkcs1,
-}
+use super::key_file::{Padding, read, wrong};
 
 /// The key that a server gives to its users.
 #[derive(Clone, Debug)]
@@ -95,21 +83,9 @@ impl PrivateKey {
     }
 }
 
-/// Reads a file of the user's, which is not endless.
-pub(super) fn read(path: &Path, attempt: &str) -> Result<String, Failure> {
-    let length = std::fs::metadata(path).map(|about| about.len());
-    match length {
-        Ok(length) if length > FILE_BYTES_MAX => {
-            return Err(wrong(attempt, path, "it is longer than 64 KiB"));
-        }
-        _ => {}
-    }
-    std::fs::read_to_string(path).map_err(|error| wrong(attempt, path, &words_of(&error)))
-}
-
-/// A file that the user named is not what it should be.
-pub(super) fn wrong(attempt: &str, path: &Path, reason: &str) -> Failure {
-    Failure::new(Fault::Usage, attempt, path.display().to_string(), reason)
+/// The digest in which a server keeps the passwords of its users.
+pub(super) fn sha256(text: &[u8]) -> Vec<u8> {
+    digest(&SHA256, text).as_ref().to_vec()
 }
 
 /// The bytes between the lines of a label.

@@ -8,12 +8,12 @@
 
 use std::path::Path;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use linerate_core::record::{Failure, Fault};
 use linerate_proto::iperf3::{Credentials, Users, to_base64, token_bytes};
 use linerate_sys::clock::wall;
 
-use super::keys::{Padding, PrivateKey, PublicKey, read, wrong};
+use super::key_file::{Padding, read, wrong};
+use super::keys::{PrivateKey, PublicKey, sha256};
 
 /// Seconds that clocks may differ by, unless told otherwise.
 pub const SKEW_DEFAULT_S: u64 = 10;
@@ -103,8 +103,8 @@ impl Guard {
         let credentials = found.into_iter().flatten().next();
         let is_readable = credentials.is_some();
         let credentials = credentials.unwrap_or_else(nobody);
-        let hash = digest(&SHA256, credentials.salted().as_bytes());
-        let is_known = self.users.has(&credentials.user, hash.as_ref());
+        let hash = sha256(credentials.salted().as_bytes());
+        let is_known = self.users.has(&credentials.user, &hash);
         let is_timely = credentials.is_timely(now_s(), self.skew_s);
         let user = credentials.user.escape_debug();
         match (is_readable, is_timely, is_known) {
@@ -120,6 +120,7 @@ fn now_s() -> i64 {
     i64::try_from(wall().unix_millis() / 1000).unwrap_or(i64::MAX)
 }
 
+#[cfg(feature = "rsa")]
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;

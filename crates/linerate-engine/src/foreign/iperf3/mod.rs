@@ -8,6 +8,11 @@ mod datagrams;
 mod door;
 mod ending;
 pub(crate) mod fail;
+mod key_file;
+#[cfg(feature = "rsa")]
+mod keys;
+#[cfg(not(feature = "rsa"))]
+#[path = "no_keys.rs"]
 mod keys;
 mod login;
 mod plan;
@@ -24,7 +29,7 @@ mod udp_streams;
 pub(crate) use client::measure;
 pub use client::{Extras, run};
 pub use door::Door;
-pub use keys::Padding;
+pub use key_file::Padding;
 pub use login::{Guard, Login, SKEW_DEFAULT_S};
 pub use registry::{Arrival, Registry, read_cookie};
 pub use server::{House, Observer, Silent, serve};

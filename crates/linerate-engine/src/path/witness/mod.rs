@@ -17,8 +17,8 @@ use std::time::Duration;
 use linerate_core::record::{Caveat, CaveatCode, EmulatedPath};
 use linerate_sys::fd_passing;
 
-pub use teller::{OnWay, Site, Teller, Ways, route_device};
-pub use watch::{PathFacts, PathSite, cause_name, ended, note_queues};
+pub use teller::{Site, Teller, Ways, route_device};
+pub use watch::{OnWay, PathFacts, PathSite, cause_name, ended, note_queues};
 
 const PREFIX: &str = "linerate/path/";
 /// An emulator's process that does not answer for this long is not asked.

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault};
+use linerate_core::record::{Failure, Fault};
 use linerate_sys::netns::Netns;
 use linerate_sys::{fd_passing, netlink};
 
-use super::watch::{PathSite, Watched};
+use super::watch::{OnWay, Watched};
 use super::{PATIENCE, PREFIX};
-use crate::lab::run_inside;
+use crate::netns::run_inside;
 
 /// Measurements that are watched at once; more go without.
 const GUESTS_MAX: usize = 64;
@@ -26,24 +26,6 @@ const QUESTION_BYTES_MAX: u64 = 64;
 
 /// Numbers the sockets of a process.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-
-/// A path on the way of a measurement, and which of its data the two directions carry.
-#[derive(Clone, Debug)]
-pub struct OnWay {
-    /// The path.
-    pub path: Arc<PathSite>,
-    /// What the path's forward and backward directions carry.
-    pub directions: [Option<Direction>; 2],
-}
-
-impl OnWay {
-    /// A path that carries all of a measurement's data: from its second end when `backward`.
-    pub fn both(path: &Arc<PathSite>, backward: bool) -> Self {
-        let (up, down) = (Some(Direction::Up), Some(Direction::Down));
-        let directions = if backward { [down, up] } else { [up, down] };
-        Self { path: Arc::clone(path), directions }
-    }
-}
 
 /// The interface by which the calling thread's namespace reaches an address.
 pub fn route_device(target: IpAddr) -> Option<String> {

@@ -1,11 +1,13 @@
 //! One measurement over emulated paths, as their process sees it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_core::path::{LossCause, PathPlan};
-use linerate_core::record::{EmulatedPath, PathDirection, PathLoss, PathStops, QueueSeries};
+use linerate_core::path::LossCause;
+use linerate_core::record::{
+    Direction, EmulatedPath, PathDirection, PathLoss, PathPlan, PathStops, QueueSeries,
+};
 use linerate_core::time::MonoTime;
 use linerate_sys::clock;
 use linerate_sys::tun::TunKind;
@@ -15,7 +17,6 @@ use super::super::report::{fell_behind, too_slow};
 use super::super::{
     Counters, DirectionCounters, DirectionReport, Emulator, EmulatorReport, LATE, Snapshot,
 };
-use super::teller::OnWay;
 use crate::environment::StolenTime;
 
 /// What a record says of a path beside its counters.
@@ -122,6 +123,24 @@ impl PathSite {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Carrier> {
         self.carrier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A path on the way of a measurement, and which of its data the two directions carry.
+#[derive(Clone, Debug)]
+pub struct OnWay {
+    /// The path.
+    pub path: Arc<PathSite>,
+    /// What the path's forward and backward directions carry.
+    pub directions: [Option<Direction>; 2],
+}
+
+impl OnWay {
+    /// A path that carries all of a measurement's data: from its second end when `backward`.
+    pub fn both(path: &Arc<PathSite>, backward: bool) -> Self {
+        let (up, down) = (Some(Direction::Up), Some(Direction::Down));
+        let directions = if backward { [down, up] } else { [up, down] };
+        Self { path: Arc::clone(path), directions }
     }
 }
 

@@ -5,28 +5,10 @@
 use std::collections::BTreeSet;
 
 use linerate_core::record::{BenchProtocol, BenchTest, Failure, Fault};
-use linerate_proto::test_frame::{Tag, Tags, TestFrame};
 
 use super::contract::Contract;
+use super::defaults::{self, longest_bytes, shortest_bytes};
 use super::flags::Args;
-use super::suite;
-
-/// The shortest frame with the headers of `protocol` and so many VLAN tags, FCS included.
-pub(super) fn shortest_bytes(protocol: BenchProtocol, tags: usize) -> u32 {
-    TestFrame::shortest_bytes(protocol.into(), tagged(tags))
-}
-
-fn longest_bytes(protocol: BenchProtocol, tags: usize) -> u32 {
-    TestFrame::longest_bytes(protocol.into(), tagged(tags))
-}
-
-const fn tagged(tags: usize) -> Tags {
-    match tags {
-        0 => Tags::None,
-        1 => Tags::Single(Tag::of(1)),
-        _ => Tags::Double { outer: Tag::of(1), inner: Tag::of(1) },
-    }
-}
 
 /// The flags alone.
 pub(super) fn flags(args: &Args) -> Result<(), Failure> {
@@ -56,16 +38,16 @@ fn ports(args: &Args) -> Result<(), Failure> {
     }
     let ways = &args.frames;
     let count = match &args.made.device {
-        Some(_) => suite::port_count(args),
+        Some(_) => defaults::port_count(args),
         None => ports.len(),
     };
-    if count > 2 && !ways.mesh && !suite::has_third(args) {
+    if count > 2 && !ways.mesh && !defaults::has_third(args) {
         let reason = if ports.is_empty() { "--ports" } else { "interfaces" };
         let reason = format!("{count} {reason}");
         let advice = "two, or --mesh for all with all, or the tests addresses and blocking";
         return Err(refused("the ports", reason, advice));
     }
-    if count < 3 && (ways.mesh || suite::has_third(args)) {
+    if count < 3 && (ways.mesh || defaults::has_third(args)) {
         let (what, advice) = if ways.mesh {
             ("--mesh", "two that send to each other are --dual")
         } else {
@@ -133,7 +115,7 @@ fn made(args: &Args) -> Result<(), Failure> {
     if let Some(again) = flags.filters.iter().find(|filters| !seen.insert(**filters)) {
         return Err(refused("--filters", format!("{again} is there twice"), "name each once"));
     }
-    if suite::port_count(args) > 2 && !device.has_many_ports() {
+    if defaults::port_count(args) > 2 && !device.has_many_ports() {
         let reason = format!("{name} has two ports");
         return Err(refused("--device", reason, "take bridge or router"));
     }
@@ -182,7 +164,7 @@ fn cell(args: &Args) -> Option<u32> {
 /// Cells are frames of one length.
 fn cells(args: &Args) -> Result<(), Failure> {
     let Some(Contract::Cells(..)) = &args.what.contract else { return Ok(()) };
-    if suite::mix(args).is_some() {
+    if defaults::mix(args).is_some() {
         let reason = "cells are frames of one length";
         return Err(refused("--contract", reason, "leave the mix out"));
     }
@@ -200,7 +182,7 @@ fn cells(args: &Args) -> Result<(), Failure> {
 fn lengths(args: &Args) -> Result<(), Failure> {
     let (protocol, tags) = (args.frames.protocol, args.frames.vlan.len());
     let (least, most) = (shortest_bytes(protocol, tags), longest_bytes(protocol, tags));
-    let mix = suite::mix(args);
+    let mix = defaults::mix(args);
     let mixed: Vec<u32> = mix.iter().flat_map(|mix| mix.lengths()).collect();
     let sizes = args.frames.sizes.iter().map(|len| len.bytes());
     let asked = sizes.chain(cell(args)).chain(mixed);
@@ -228,7 +210,7 @@ fn what(args: &Args) -> Result<(), Failure> {
     if let Some(again) = what.tests.iter().find(|test| !seen.insert(test.name())) {
         return Err(refused("--tests", format!("{} is there twice", again.name()), "once each"));
     }
-    let tests = suite::tests(args);
+    let tests = defaults::tests(args);
     if tests.contains(&BenchTest::Contract) && what.contract.is_none() {
         let reason = "nothing says what was ordered";
         return Err(refused(

@@ -10,9 +10,9 @@ use linerate_core::lab::{
 use linerate_core::study::Topology;
 use linerate_core::units::print_span;
 
+use super::defaults;
 use super::device::{Device, Planted};
 use super::flags::{Args, Placed};
-use super::suite;
 
 /// Header and FCS around the packet of a frame, and a tag.
 const AROUND_BYTES: u32 = 18;
@@ -105,7 +105,7 @@ impl Place<'_> {
 
     /// A host for each port.
     fn hosts(&self) -> Vec<String> {
-        let further = (3..=suite::port_count(self.args)).map(|number| format!("port{number}"));
+        let further = (3..=defaults::port_count(self.args)).map(|number| format!("port{number}"));
         [SENDER, RECEIVER].map(str::to_owned).into_iter().chain(further).collect()
     }
 

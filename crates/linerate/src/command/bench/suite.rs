@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTest, BenchTimes, BenchWay,
-    Failure,
+    BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTimes, BenchWay, Failure,
 };
 use linerate_core::study::{
     self, Measure, OrderedCells, OrderedContract, StudyPlan, Test, TestKind, Topology,
@@ -14,27 +13,11 @@ use linerate_core::units::print_span;
 
 use super::check;
 use super::contract::Contract;
+use super::defaults;
 use super::device::Device;
 use super::flags::Args;
-use super::mix::MixArg;
 use super::place::Place;
 use crate::command::tcp::nanos;
-
-/// Lengths of RFC 2544 §9.1, Ethernet.
-const SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
-
-/// What is measured when the flags say nothing.
-const TESTS: [BenchTest; 3] = [BenchTest::Flood, BenchTest::Throughput, BenchTest::Latency];
-
-/// The tests of RFC 2544 §26 that need nobody at the device, in an order in which each has what it
-/// builds on.
-const TESTS_RFC2544: [BenchTest; 5] = [
-    BenchTest::Throughput,
-    BenchTest::Latency,
-    BenchTest::LossCurve,
-    BenchTest::BackToBack,
-    BenchTest::Recovery,
-];
 
 /// How much shorter `--quick` makes trials of a minute, and shorter ones.
 const QUICK_OF_MINUTES: u64 = 100;
@@ -48,7 +31,7 @@ pub(super) fn of(args: &Args) -> Result<StudyPlan, Failure> {
     check::flags(args)?;
     let plan = plan(args, frames(args));
     let topologies = match &args.made.device {
-        Some(device) => Place { device, args, longest_bytes: longest_bytes(args) }.topologies(),
+        Some(device) => Place { device, args, longest_bytes: defaults::longest(args) }.topologies(),
         None => vec![outside(&plan)],
     };
     Ok(StudyPlan {
@@ -73,9 +56,9 @@ pub(super) fn of(args: &Args) -> Result<StudyPlan, Failure> {
 pub(super) const NAME: &str = "bench";
 
 fn test(args: &Args, plan: BenchPlan) -> study::BenchTest {
-    let mix = mix(args).map(|mix| mix.text());
+    let mix = defaults::mix(args).map(|mix| mix.text());
     study::BenchTest {
-        frame_sizes: mix.is_none().then(|| sizes(args)),
+        frame_sizes: mix.is_none().then(|| defaults::sizes(args)),
         mix,
         measures: plan.tests.iter().copied().map(Measure).collect(),
         vlans: Some(plan.frames.vlans.clone()).filter(|tags| !tags.is_empty()),
@@ -155,7 +138,7 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
             (_, true) => BenchWay::Mesh,
             _ => BenchWay::Single,
         },
-        tests: tests(args),
+        tests: defaults::tests(args),
         goals: goals(args),
         times: times(args),
         generator: args.tester.generator,
@@ -175,36 +158,6 @@ fn plan(args: &Args, frames: BenchFrames) -> BenchPlan {
         reset_command: args.what.reset_command.clone(),
         seed: args.tester.seed,
     }
-}
-
-/// The tests, with that of a contract where there is one.
-pub(super) fn tests(args: &Args) -> Vec<BenchTest> {
-    let mut tests = match (args.what.tests.as_slice(), args.what.rfc2544) {
-        ([], true) => TESTS_RFC2544.to_vec(),
-        ([], false) if args.what.contract.is_some() => Vec::new(),
-        ([], false) => TESTS.to_vec(),
-        (asked, _) => asked.to_vec(),
-    };
-    if args.what.contract.is_some() && !tests.contains(&BenchTest::Contract) {
-        tests.push(BenchTest::Contract);
-    }
-    tests
-}
-
-/// Whether a test needs a third port.
-pub(super) fn has_third(args: &Args) -> bool {
-    let of_many = [BenchTest::Addresses, BenchTest::Blocking];
-    tests(args).iter().any(|test| of_many.contains(test))
-}
-
-/// Ports of a device that is made here.
-pub(super) fn port_count(args: &Args) -> usize {
-    let usual = match (args.frames.mesh, has_third(args)) {
-        (true, _) => 4,
-        (false, true) => 3,
-        (false, false) => 2,
-    };
-    args.made.port_count.map_or(usual, usize::from)
 }
 
 fn goals(args: &Args) -> Vec<BenchGoal> {
@@ -261,43 +214,10 @@ fn frames(args: &Args) -> BenchFrames {
     }
 }
 
-/// The longest frame.
-fn longest_bytes(args: &Args) -> u32 {
-    let mixed = mix(args).and_then(|mix| mix.lengths().max());
-    mixed.or_else(|| sizes(args).into_iter().max()).unwrap_or(0)
-}
-
-/// The mix, where one is asked for.
-pub(super) fn mix(args: &Args) -> Option<MixArg> {
-    let (least, longest) = (shortest(args), 1518 + tag_bytes(args));
-    if args.frames.imix { Some(MixArg::imix(least, longest)) } else { args.frames.mix.clone() }
-}
-
-/// The lengths. Those that nobody asked for are made long enough for the headers.
-pub(super) fn sizes(args: &Args) -> Vec<u32> {
-    if !args.frames.sizes.is_empty() {
-        return args.frames.sizes.iter().map(|len| len.bytes()).collect();
-    }
-    // Cells are of one length.
-    if let Some(Contract::Cells(_, cell)) = &args.what.contract {
-        return vec![cell.map_or_else(|| shortest(args), |len| len.bytes())];
-    }
-    // A tag makes the longest frame longer: 1522 with one (IEEE 802.3 §3.2.7).
-    let with_tags = |size: u32| if size == 1518 { size + tag_bytes(args) } else { size };
-    SIZES.into_iter().map(|size| with_tags(size).max(shortest(args))).collect()
-}
-
-fn shortest(args: &Args) -> u32 {
-    check::shortest_bytes(args.frames.protocol, args.frames.vlan.len())
-}
-
-fn tag_bytes(args: &Args) -> u32 {
-    4 * u32::try_from(args.frames.vlan.len()).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use linerate_core::record::BenchTest;
     use linerate_core::record::Plan;
 
     use super::*;

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use linerate_core::lab::line_and_column;
-use linerate_core::path::PathPlan;
-use linerate_core::path::plan::{JitterPlan, QueuePlan};
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, Fault, JitterPlan, PathPlan, QueuePlan};
 use linerate_engine::failure::words_of;
 
 /// Longest plan; a trace of an hour at 100 Mbit/s fits.

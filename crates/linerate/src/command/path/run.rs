@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use linerate_core::path::PathPlan;
-use linerate_core::record::{Failure, Fault, PATH_SCHEMA, PathRun, QueueSeries};
+use linerate_core::record::{Failure, Fault, PATH_SCHEMA, PathPlan, PathRun, QueueSeries};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_engine::failure::words_of;

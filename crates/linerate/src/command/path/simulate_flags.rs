@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_core::path::PathPlan;
-use linerate_core::record::{Failure, Fault, Finish, SimulatePlan, SimulatedTcp};
-use linerate_core::simulate::{
-    ControlName, Recovery, ScenarioError, Stack, TcpChoice, TcpModel, mtu_bytes,
+use linerate_core::record::{
+    ControlName, Failure, Fault, Finish, LossRecovery, PathPlan, SimulatePlan, SimulatedTcp,
 };
+use linerate_core::simulate::{ScenarioError, Stack, TcpChoice, TcpModel, mtu_bytes};
 use linerate_core::units::{Bytes, parse_span};
 
 use super::flags::PathFlags;
@@ -145,9 +144,9 @@ impl Args {
                 Control::Cubic => ControlName::Cubic,
             }),
             recovery: self.recovery.map(|recovery| match recovery {
-                Repair::Reno => Recovery::Reno,
-                Repair::Newreno => Recovery::NewReno,
-                Repair::Sack => Recovery::Sack,
+                Repair::Reno => LossRecovery::Reno,
+                Repair::Newreno => LossRecovery::NewReno,
+                Repair::Sack => LossRecovery::Sack,
             }),
             window_bytes: self.window.map(Bytes::count),
             initial_window: self.initial_window,

@@ -1,8 +1,6 @@
 //! `linerate study run`: measures what a run still lacks, stores each record at once, and renders
 //! the whole.
 
-use std::path::PathBuf;
-
 use linerate_core::record::Failure;
 use linerate_engine::lab::enter_user_namespace_if_needed;
 use linerate_engine::study::{Ending, Tools};
@@ -11,38 +9,11 @@ use linerate_sys::clock::{self, SystemClock};
 use linerate_sys::stop::Stop;
 
 use super::progress::Display;
-use super::session::{self, Session};
+use super::session::{self, Args, Session};
 use super::{answer, render};
 use crate::columns::short_id;
 use crate::exit::Outcome;
 use crate::{output, paths};
-
-/// Flags of `linerate study run`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Built-in study or file
-    #[arg(value_name = "NAME|FILE", required_unless_present = "resume")]
-    pub(super) study: Option<String>,
-    /// Resume a stopped run [default RUN: the last unfinished one]
-    #[arg(long, value_name = "RUN", num_args = 0..=1)]
-    pub(super) resume: Option<Option<String>>,
-    /// Measure only these topologies
-    #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "resume")]
-    pub(super) only: Vec<String>,
-    /// Repetitions per value [default: as set in the study]
-    #[arg(long, value_name = "N", conflicts_with = "resume")]
-    pub(super) repetitions: Option<u32>,
-    /// Repeat a measurement up to N times if this host invalidated it: the path emulator stalled or
-    /// dropped packets [default: as set in the study, or 2]
-    #[arg(long, value_name = "N")]
-    pub(super) retries: Option<u8>,
-    /// Write the report to this directory [default: reports/STUDY-RUN next to the store]
-    #[arg(long, value_name = "DIR")]
-    pub(super) report: Option<PathBuf>,
-    /// Use this store instead of the default one
-    #[arg(long, value_name = "FILE")]
-    pub(super) store: Option<PathBuf>,
-}
 
 /// Exit code of a run in which some cells failed.
 const SOME_FAILED: u8 = 5;

@@ -1,6 +1,6 @@
 //! Which run a command is about: a new one, or one that goes on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linerate_core::record::{Failure, Fault, Status};
 use linerate_core::study::{CellKey, Estimator, StudyPlan};
@@ -8,12 +8,38 @@ use linerate_engine::study::Options;
 use linerate_server::store::{NewRun, Run, RunState, Store};
 use linerate_sys::clock;
 
-use super::run::Args;
 use super::{plan, show};
 use crate::columns::{short_id, spoken};
 
 /// How often a measurement that this machine spoilt is made again, where nothing else is said.
 const RETRIES: u8 = 2;
+
+/// Flags of `linerate study run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Built-in study or file
+    #[arg(value_name = "NAME|FILE", required_unless_present = "resume")]
+    pub(super) study: Option<String>,
+    /// Resume a stopped run [default RUN: the last unfinished one]
+    #[arg(long, value_name = "RUN", num_args = 0..=1)]
+    pub(super) resume: Option<Option<String>>,
+    /// Measure only these topologies
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "resume")]
+    pub(super) only: Vec<String>,
+    /// Repetitions per value [default: as set in the study]
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(super) repetitions: Option<u32>,
+    /// Repeat a measurement up to N times if this host invalidated it: the path emulator stalled or
+    /// dropped packets [default: as set in the study, or 2]
+    #[arg(long, value_name = "N")]
+    pub(super) retries: Option<u8>,
+    /// Write the report to this directory [default: reports/STUDY-RUN next to the store]
+    #[arg(long, value_name = "DIR")]
+    pub(super) report: Option<PathBuf>,
+    /// Use this store instead of the default one
+    #[arg(long, value_name = "FILE")]
+    pub(super) store: Option<PathBuf>,
+}
 
 /// A run that this command measures for.
 pub(crate) struct Session {

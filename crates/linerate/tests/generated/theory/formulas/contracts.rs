@@ -165,7 +165,7 @@ fn marked_bps(of: &Inputs) -> Option<f64> {
     };
     let mut meter = two_rate(of)?;
     let gap_ns = 8e12 / of.number("offered");
-    let packets = nearest(3e9 / gap_ns);
+    let packets = nearest(3e10 / gap_ns);
     let at_ns = |index: u64| nearest(index as f64 * gap_ns);
     let marked = (0..packets)
         .filter(|index| meter.arrive(at_ns(*index), 1000, Colour::Green).colour == colour);

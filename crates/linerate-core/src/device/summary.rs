@@ -2,8 +2,11 @@
 //!
 //! Left out: what has no single value (loss curve, distributions, trials); it stays in the result.
 
-use super::{BackToBack, BenchLatency, BenchResult, GoalFound, LoadPoint, Reset, Soak, Tester};
-use crate::record::{MetricId, Stat, Summary};
+use crate::record::{
+    BackToBack, BenchLatency, BenchResult, GoalFound, LoadPoint, MetricId, Reset, Soak, Stat,
+    Summary, Tester,
+};
+
 use crate::stats::median;
 
 impl GoalFound {

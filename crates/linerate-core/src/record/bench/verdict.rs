@@ -1,0 +1,123 @@
+//! Figures of a benchmark that several trials give together: overload, congestion, repeated
+//! latencies, and a contract against what was ordered. How they come about stands in `device`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Frames towards one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortCounts {
+    /// Frames that the tester meant to send there.
+    pub intended: u64,
+    /// Frames that it could send: fewer when the device held it back.
+    pub sent: u64,
+    /// Frames that came out there.
+    pub received: u64,
+}
+
+/// What the test says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Congestion {
+    /// Frames to the free port were lost: head-of-line blocking.
+    pub has_head_of_line_blocking: bool,
+    /// More was meant for the congested port than it can send, and none of what was sent was lost:
+    /// the device held the senders back.
+    pub has_back_pressure: bool,
+    /// The congested port was offered no more than it can carry, or carried more than that: the
+    /// test says nothing about it.
+    pub is_uncongested: bool,
+    /// Loss ratio of frames to the free port.
+    pub free_loss_ratio: f64,
+    /// Loss ratio of frames to the congested port.
+    pub congested_loss_ratio: f64,
+    /// Frames to the free port.
+    #[serde(default)]
+    pub free: Option<PortCounts>,
+    /// Frames to the congested port.
+    #[serde(default)]
+    pub congested: Option<PortCounts>,
+}
+
+/// What a device does when more comes in than it can forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OverloadKind {
+    /// It goes on at 95 % of its best or more.
+    Holds,
+    /// It forwards clearly less.
+    Sags,
+    /// It forwards less than half of its best: receive livelock.
+    Collapses,
+}
+
+/// The overload curve in four figures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Overload {
+    /// Maximum forwarding rate of all loads (RFC 2285 §3.6.3), frames per second.
+    pub best_fps: f64,
+    /// Largest load that was put on the wire (RFC 2285 §3.5.3), frames per second.
+    pub largest_offered_fps: f64,
+    /// Forwarding rate at it (RFC 2285 §3.6.2).
+    pub at_largest_fps: f64,
+    /// At the largest load over best.
+    pub kept: f64,
+    /// The kind.
+    pub kind: OverloadKind,
+}
+
+/// One figure over repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Repeated {
+    /// Median of the repetitions, ns.
+    pub median_ns: f64,
+    /// Their 1st percentile.
+    pub p1_ns: u64,
+    /// Their 99th percentile.
+    pub p99_ns: u64,
+}
+
+/// The latency of RFC 8219: each figure of each repetition, and these taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyRepeats {
+    /// Repetitions.
+    pub repeats: u64,
+    /// Typical latency: the median of a repetition.
+    pub typical: Repeated,
+    /// Worst case latency: the 99.9th percentile of a repetition.
+    pub worst: Repeated,
+    /// Packet delay variation: worst less smallest.
+    pub pdv: Repeated,
+    /// 20 repetitions of 500 frames or more, as RFC 8219 asks.
+    pub is_complete: bool,
+}
+
+/// How a parameter compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// What was ordered, within the tolerance, is among what fits.
+    Kept,
+    /// The device grants less: it drops what the order allows.
+    Less,
+    /// The device grants more than was ordered.
+    More,
+}
+
+/// A parameter that was ordered and found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compared {
+    /// Its name: `cir`, `cbs`, `pcr`, `cdvt`, `scr`, `mbs`.
+    pub parameter: String,
+    /// Its unit.
+    pub unit: String,
+    /// What was ordered.
+    pub ordered: f64,
+    /// What was found.
+    pub found: f64,
+    /// Smallest that fits.
+    pub low: f64,
+    /// Largest that fits.
+    pub high: f64,
+    /// The verdict.
+    pub holds: Holds,
+}
