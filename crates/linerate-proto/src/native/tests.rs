@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Direction, End, Finish, Means, ReceiveWith, SendWith, TcpDirections};
-
-use linerate_core::record::SearchNews;
+use linerate_core::record::{
+    Direction, Finish, Means, ReceiveWith, SearchNews, SendWith, TcpDirections,
+};
 use linerate_core::time::MonoTime;
 
 use super::*;
