@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_core::device::Foreign;
 use linerate_proto::test_frame::{
     AppleTalkAddress, ForeignKind, Hosts, IpxAddress, IpxFraming, IpxRouter, MIX_FRAMES_MAX, Mac,
-    Mix, Neighbours, Stations, told,
+    Mix, Neighbours, Stations, announced_mac,
 };
 
 /// Runs the entry.
@@ -15,7 +15,7 @@ pub(crate) fn run(bytes: &[u8]) {
     let mut counts = Foreign::default();
     ForeignKind::of(bytes).count_in(&mut counts);
     let targets = [IpAddr::from(V4), IpAddr::from(V6)];
-    for mac in targets.into_iter().filter_map(|target| told(bytes, target)) {
+    for mac in targets.into_iter().filter_map(|target| announced_mac(bytes, target)) {
         assert!(!mac.is_group());
     }
     let neighbours = neighbours();

@@ -99,11 +99,11 @@ pub(crate) fn stolen_time(end: &End) -> Option<Caveat> {
     Some(Caveat::new(
         CaveatCode::StolenTime,
         format!(
-            "the {} end is a virtual machine whose host took {:.1} % of its processor time",
+            "the {} end is a virtual machine whose hypervisor took {:.1} % of its CPU time (steal)",
             end.role,
             ratio * 100.0
         ),
-        "rates are too low and delays have long tails: repeat, or measure on a host of its own",
+        "rates are too low and delays have long tails: repeat, or use a physical host",
     ))
 }
 

@@ -103,7 +103,7 @@ fn a_processor_that_is_not_there_is_named() {
     let plan = LabPlan::from_toml(&node, "test.toml").unwrap();
     let line = Lab::build(&plan).unwrap_err().to_string();
     assert!(line.starts_with("place device d: "), "{line}");
-    assert!(line.contains("there is no processor 1000") && !line.contains('\n'), "{line}");
+    assert!(line.contains("there is no CPU 1000") && !line.contains('\n'), "{line}");
 }
 
 #[test]

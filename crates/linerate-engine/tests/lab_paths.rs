@@ -195,7 +195,7 @@ fn a_path_for_netem_goes_over_netem_or_nothing_is_built_with_one_line() {
         Ok(lab) => lab,
         Err(failure) => {
             let line = "emulate with netem a eth0 - b eth0: this kernel has no netem; load \
-                        sch_netem (CONFIG_NET_SCH_NETEM), or leave out `emulator`";
+                        sch_netem (CONFIG_NET_SCH_NETEM), or omit `emulator`";
             assert_eq!((failure.to_string().as_str(), failure.exit_code()), (line, 2));
             println!("skipped: netem itself, which this kernel lacks; its refusal is tested");
             return;

@@ -294,7 +294,7 @@ fn a_path_held_back_by_other_work_says_for_how_long_and_is_invalid() {
     assert!(stops.count >= 20 && stops.total_ns >= 100_000_000, "{stops:?}");
     assert!(stops.longest_ns >= 5_000_000 && stops.share <= 1.0, "{stops:?}");
     let faults = report.faults();
-    assert!(faults[0].starts_with("the emulator stood still for "), "{faults:?}");
+    assert!(faults[0].starts_with("the emulator stalled for "), "{faults:?}");
     // It waits for the next packet in its turn, and is at work all the time.
     let busy = (after.busy - before.busy).as_secs_f64();
     assert!(busy >= 0.1 && report.busy >= after.busy, "{busy}");

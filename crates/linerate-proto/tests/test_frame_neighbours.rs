@@ -12,7 +12,7 @@ use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
     ANNOUNCEMENTS_MAX, AppleTalkAddress, Content, DECNET_ALL_ROUTERS, DecNetAddress, Field, Flows,
     ForeignKind, Hosts, IpxAddress, IpxFraming, IpxRouter, Mac, Neighbours, Protocol, Stations,
-    Tag, Tags, TestFrame, aarp_probe, question, told,
+    Tag, Tags, TestFrame, aarp_probe, address_request, announced_mac,
 };
 
 mod intact;
@@ -46,8 +46,8 @@ fn linux_is_told_where_198_18_1_2_is() {
     wanted.extend([&TESTER.0[..], &[198, 18, 1, 2], &LINUX.0, &[198, 18, 1, 1]].concat());
     wanted.resize(60, 0);
     assert_eq!(reply, wanted);
-    assert_eq!(told(&reply, address("198.18.1.2")), Some(TESTER));
-    assert_eq!(told(&reply, address("198.18.1.3")), None);
+    assert_eq!(announced_mac(&reply, address("198.18.1.2")), Some(TESTER));
+    assert_eq!(announced_mac(&reply, address("198.18.1.3")), None);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn linux_is_told_where_2001_2_0_1_2_is() {
     // ::2 is the second host: ...:bc.
     let solicitation = recorded("linux-solicitation");
     let answer = hosts().answer(&solicitation).expect("an answer");
-    assert_eq!(told(&answer, address("2001:2:0:1::2")), Some(TESTER.plus(1)));
+    assert_eq!(announced_mac(&answer, address("2001:2:0:1::2")), Some(TESTER.plus(1)));
     assert_eq!(answer[..12], [LINUX.0, TESTER.plus(1).0].concat());
     // Solicited and override (RFC 4861 §4.4).
     assert_eq!((answer[54], answer[58]), (136, 0x60));
@@ -113,20 +113,23 @@ fn an_answer_has_the_tags_of_the_question() {
 
 #[test]
 fn linux_says_where_it_is() {
-    assert_eq!(told(&recorded("linux-arp-reply"), address("198.18.1.1")), Some(LINUX));
-    assert_eq!(told(&recorded("linux-advertisement"), address("2001:2:0:1::1")), Some(LINUX));
-    assert_eq!(told(&recorded("linux-solicitation"), address("2001:2:0:1::2")), None);
+    assert_eq!(announced_mac(&recorded("linux-arp-reply"), address("198.18.1.1")), Some(LINUX));
+    assert_eq!(
+        announced_mac(&recorded("linux-advertisement"), address("2001:2:0:1::1")),
+        Some(LINUX)
+    );
+    assert_eq!(announced_mac(&recorded("linux-solicitation"), address("2001:2:0:1::2")), None);
 }
 
 #[test]
 fn the_tester_asks_as_linux_does() {
     // Linux's request of 198.18.1.1 for .2 has no padding.
-    let asked = question(LINUX, address("198.18.1.1"), address("198.18.1.2"), Tags::None);
+    let asked = address_request(LINUX, address("198.18.1.1"), address("198.18.1.2"), Tags::None);
     assert_eq!(asked.expect("a question")[..42], recorded("linux-arp-request"));
     let (own, target) = (address("2001:2:0:1::1"), address("2001:2:0:1::2"));
-    let asked = question(LINUX, own, target, Tags::None).expect("a question");
+    let asked = address_request(LINUX, own, target, Tags::None).expect("a question");
     assert_eq!(asked, recorded("linux-solicitation"));
-    assert_eq!(question(LINUX, own, address("198.18.1.2"), Tags::None), None);
+    assert_eq!(address_request(LINUX, own, address("198.18.1.2"), Tags::None), None);
 }
 
 #[test]
@@ -267,7 +270,7 @@ fn every_host_announces_itself_so_that_linux_takes_it() {
             true => address(&format!("198.18.1.{}", 2 + number)),
             false => address(&format!("2001:2:0:1::{:x}", 1 + number)),
         };
-        assert_eq!(told(&frame, target), Some(TESTER.plus(number)), "{target}");
+        assert_eq!(announced_mac(&frame, target), Some(TESTER.plus(number)), "{target}");
         assert_eq!(hosts().answer(&frame), None, "its own announcement is no question");
     }
 }

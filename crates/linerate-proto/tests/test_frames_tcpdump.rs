@@ -11,7 +11,7 @@ use linerate_core::device::Signature;
 use linerate_core::units::FrameLen;
 use linerate_proto::test_frame::{
     AppleTalkAddress, Content, DecNetAddress, Field, Flows, Hosts, IpxAddress, IpxFraming,
-    IpxRouter, Mac, Neighbours, Protocol, Stations, Tag, Tags, TestFrame, fill, question,
+    IpxRouter, Mac, Neighbours, Protocol, Stations, Tag, Tags, TestFrame, address_request, fill,
 };
 
 const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 0x10]);
@@ -79,7 +79,7 @@ fn neighbour_frames() -> Vec<Vec<u8>> {
     for target in ["198.18.1.1", "2001:2:0:1::9"] {
         let target: std::net::IpAddr = target.parse().expect("an address");
         let own = if target.is_ipv4() { [198, 18, 1, 2].into() } else { v6 };
-        frames.push(question(TESTER, own, target, Tags::None).expect("one version"));
+        frames.push(address_request(TESTER, own, target, Tags::None).expect("one version"));
     }
     frames
 }

@@ -4,17 +4,16 @@
 
 use linerate_core::record::{Direction, EmulatedPath, PathDirection, PathRun};
 
+use crate::document::{Block, Document, Fact};
 use crate::svg::{Axis, Kind, LineChart, Series};
-use crate::{escape, number, words};
+use crate::{number, words};
 
-/// The summary of a run; lines are ended.
-pub fn text(run: &PathRun) -> String {
+/// The summary of a run.
+pub fn document(run: &PathRun) -> Document {
     let path = &run.path;
-    let mut out = format!(
-        "path {}: {}\n  {} datapath{}, MTU {}, seed {}, at most {:.1} MB of memory, ran {}{}\n",
-        escape::line(&path.name),
-        escape::line(&path.plan.outline()),
-        escape::line(&path.datapath),
+    let how = format!(
+        "{} datapath{}, MTU {}, seed {}, at most {:.1} MB of memory, ran {}{}",
+        path.datapath,
         if run.real_time { " with real-time priority" } else { "" },
         path.mtu_bytes,
         path.seed,
@@ -25,25 +24,25 @@ pub fn text(run: &PathRun) -> String {
             format!(", {} of a processor", number::percent(share))
         }),
     );
-    out.push_str(&directions(path));
-    out.push_str(&format!("    schedule  {}\n", escape::line(&schedule(path))));
-    for fault in &path.faults {
-        out.push_str(&format!("  not as planned: {}\n", escape::line(fault)));
+    let faults = path.faults.iter().map(|fault| format!("not as planned: {fault}"));
+    Document {
+        title: format!("path {}: {}", path.name, path.plan.outline()),
+        head: vec![
+            Block::Lines(vec![how]),
+            Block::Facts(directions(path).collect()),
+            Block::Lines(faults.collect()),
+        ],
+        ..Document::default()
     }
-    out
 }
 
-/// The lines of a record about the paths under it.
-pub(crate) fn lines(paths: &[EmulatedPath]) -> String {
-    let mut out = String::new();
-    for path in paths {
-        let (name, plan) = (escape::line(&path.name), escape::line(&path.plan.outline()));
-        let datapath = escape::line(&path.datapath);
-        out.push_str(&format!("  path    {name}: {plan}; {datapath}, seed {}\n", path.seed));
-        out.push_str(&directions(path));
-        out.push_str(&format!("    schedule  {}\n", escape::line(&schedule(path))));
-    }
-    out
+/// What a record says of the paths under it.
+pub(crate) fn facts(paths: &[EmulatedPath]) -> impl Iterator<Item = Fact> {
+    paths.iter().flat_map(|path| {
+        let (plan, datapath) = (path.plan.outline(), &path.datapath);
+        let text = format!("{}: {plan}; {datapath}, seed {}", path.name, path.seed);
+        std::iter::once(Fact::new("path", 6, text)).chain(directions(path))
+    })
 }
 
 /// How well a path kept its schedule, and what its machine had to do with it.
@@ -66,11 +65,12 @@ fn schedule(path: &EmulatedPath) -> String {
     kept + &busy.unwrap_or_default() + &waited.unwrap_or_default() + &stolen.unwrap_or_default()
 }
 
-fn directions(path: &EmulatedPath) -> String {
-    let line = |direction: &PathDirection| {
-        format!("    {:<8}  {}\n", name(direction), escape::line(&deeds(direction, path.span_ns)))
-    };
-    path.directions.iter().map(line).collect()
+/// What each direction did, and whether the schedule was kept.
+fn directions(path: &EmulatedPath) -> impl Iterator<Item = Fact> {
+    let each = path.directions.iter();
+    let each = each.map(|it| (name(it), deeds(it, path.span_ns)));
+    let facts = each.chain([("schedule", schedule(path))]);
+    facts.map(|(label, text)| Fact::new(label, 8, text).inner())
 }
 
 fn name(direction: &PathDirection) -> &'static str {
@@ -181,8 +181,9 @@ mod tests {
 
     #[test]
     fn a_path_is_a_line_and_one_for_each_direction() {
-        let text = lines(&[path()]);
-        let lines: Vec<&str> = text.lines().collect();
+        let head = vec![Block::Facts(facts(&[path()]).collect())];
+        let text = Document { title: "record".to_owned(), head, ..Document::default() }.text(None);
+        let lines: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(lines[0], "  path    a eth0 - b eth0: 10 Mbit/s; tun, seed 7");
         // 1,250,000 bytes in a second.
         let forward = "    forward   10 Mbit/s of IP, 1000 of 1010 packets delivered, lost 10 \
@@ -200,7 +201,7 @@ mod tests {
         let wait = Some(1_500_000);
         let path =
             EmulatedPath { stops, run_queue_wait_ns: wait, stolen_ratio: Some(0.031), ..path() };
-        let line = "stood still for 4.0 ms (0.40 %) at once: within the tolerance; waited for a \
+        let line = "stalled for 4.0 ms (0.40 %) at once: within the tolerance; waited for a \
                     processor for 1.500 ms; this machine's host took 3.10 % of its processor time";
         assert_eq!(schedule(&path), line);
         let late = EmulatedPath { late: true, ..path };

@@ -6,39 +6,40 @@ use linerate_core::record::{
     Caveat, Ceiling, Direction, MetricId, Plan, Record, SHARE_MAX, Stat, TcpPlan,
 };
 
-use crate::table::Table;
-use crate::{ceiling, escape, number, words};
+use crate::document::{Block, Document, Section, Table};
+use crate::{ceiling, number, words};
 
 /// Everything that the records of one examination say; `left_out` are tests for which no time was
 /// left.
-pub fn text(records: &[Record], left_out: &[TcpPlan]) -> String {
-    let (own, others) = cautions(records);
-    let mut out = own.concat();
-    if !own.is_empty() {
-        out = format!("Before the numbers: this host had a part in those marked *\n{out}\n");
-    }
-    if let Some(table) = round_trips(records) {
-        out.push_str(&format!("Round trips by payload\n{}\n", table.text(2)));
-    }
-    let windows = by(records, |plan| plan.window_bytes);
-    if !windows.is_empty() {
-        let heads = windows.iter().map(|row| number::window(row.parameter)).collect();
-        out.push_str(&format!("TCP by window, one stream\n{}\n", rates(heads, &windows).text(2)));
-    }
-    let streams = by(records, |plan| plan.window_bytes.is_none().then_some(plan.streams.into()));
-    if !streams.is_empty() {
-        let heads = streams.iter().map(|row| row.parameter.to_string()).collect();
-        let table = rates(heads, &streams).text(2);
-        out.push_str(&format!("TCP by streams, the kernel's own window\n{table}\n"));
-    }
-    out.push_str(&conclusion(records));
-    others.iter().for_each(|caution| out.push_str(caution));
+pub fn document(records: &[Record], left_out: &[TcpPlan]) -> Document {
+    let (own, mut others) = cautions(records);
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(asked).collect();
-        let line = format!("Left out for want of time: {}", words::listed(&names));
-        out.push_str(&words::remark(&escape::line(&line), None));
+        others.push(format!("Left out for want of time: {}", words::listed(&names)));
     }
-    out
+    let mut sections = Vec::new();
+    if !own.is_empty() {
+        let title = "Before the numbers: this host had a part in those marked *";
+        sections.push(Section::of(title, [], own));
+    }
+    let round_trips = round_trips(records);
+    sections.extend(round_trips.map(|it| Section::of("Round trips by payload", [it], vec![])));
+    let windows = by(records, |plan| plan.window_bytes);
+    let streams = by(records, |plan| plan.window_bytes.is_none().then_some(plan.streams.into()));
+    for (title, pairs, show) in [
+        ("TCP by window, one stream", windows, number::window as fn(u64) -> String),
+        ("TCP by streams, the kernel's own window", streams, |count| count.to_string()),
+    ] {
+        if !pairs.is_empty() {
+            let heads = pairs.iter().map(|row| show(row.parameter)).collect();
+            sections.push(Section::of(title, [rates(heads, &pairs)], vec![]));
+        }
+    }
+    sections.extend(conclusion(records));
+    if !others.is_empty() {
+        sections.push(Section::of("What to know before believing the numbers", [], others));
+    }
+    Document { sections, ..Document::default() }
 }
 
 /// What the records warn of, each kind once with how many records have it: first what this host did
@@ -55,7 +56,7 @@ fn cautions(records: &[Record]) -> (Vec<String>, Vec<String>) {
         kinds.into_iter().partition(|(caveat, _)| words::is_own_limit(caveat.code));
     let line = |(caveat, count): (&Caveat, usize)| {
         let seen = if count == 1 { String::new() } else { format!("{count} times, such as: ") };
-        words::remark(&escape::line(&format!("{seen}{caveat}")), None)
+        format!("{seen}{caveat}")
     };
     (own.into_iter().map(line).collect(), others.into_iter().map(line).collect())
 }
@@ -164,27 +165,28 @@ fn rates(heads: Vec<String>, pairs: &[Pair]) -> Table {
 }
 
 /// For each direction the best result, its ceiling, and how far apart they are.
-fn conclusion(records: &[Record]) -> String {
+fn conclusion(records: &[Record]) -> Vec<Section> {
     let ways = [("Up", Direction::Up), ("Down", Direction::Down)];
-    let each: Vec<String> =
+    let each: Vec<Section> =
         ways.into_iter().filter_map(|(name, way)| best(records, name, way)).collect();
     if each.is_empty() {
-        return "No TCP test gave a result.\n".to_owned();
+        let text = "No TCP test gave a result.".to_owned();
+        return vec![Section::close("", [Block::Text(text)])];
     }
-    each.concat()
+    each
 }
 
-fn best(records: &[Record], name: &str, direction: Direction) -> Option<String> {
+fn best(records: &[Record], name: &str, direction: Direction) -> Option<Section> {
     let results = records.iter();
     let results = results.filter_map(|it| Some((it, ceiling::measured(it, direction)?)));
     let (record, bps) = results.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let rate = number::rate(bps);
     let mark = if is_disturbed(record) { "*" } else { "" };
-    let mut out = format!("{name}: best {rate}{mark} of TCP payload ({})\n", setting(record));
+    let title = format!("{name}: best {rate}{mark} of TCP payload ({})", setting(record));
     let known = record.ceiling_of(direction);
     let lines = known.map(|known| against(known, bps)).unwrap_or_default();
-    lines.iter().for_each(|line| out.push_str(&words::remark(&escape::line(line), None)));
-    Some(out)
+    let blocks = (!lines.is_empty()).then_some(Block::Remarks(lines));
+    Some(Section::close(title, blocks))
 }
 
 /// The bounds of the best result, and how far below them it is.
@@ -240,6 +242,10 @@ mod tests {
 
     use super::*;
 
+    fn text_of(records: &[Record], left_out: &[TcpPlan]) -> String {
+        document(records, left_out).text(None)
+    }
+
     fn record(plan: Plan) -> Record {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
@@ -271,7 +277,7 @@ mod tests {
             share: None,
             ..Ceiling::of_goodput(Direction::Up)
         });
-        let text = text(&[tcp(Some(16_384), TcpDirections::Down, 100e6), best], &[]);
+        let text = text_of(&[tcp(Some(16_384), TcpDirections::Down, 100e6), best], &[]);
         // 1 − 847.3 / 941.48 = 0.10003.
         assert!(text.contains("10.0 % below it"), "{text}");
         let line = line(&tcp(Some(16_384), TcpDirections::Down, 100e6));
@@ -296,7 +302,7 @@ mod tests {
             ..Ceiling::of_goodput(Direction::Down)
         });
         let records = [up, down];
-        let text = text(&records, &[]);
+        let text = text_of(&records, &[]);
         assert_eq!(text.matches("of its ceiling").count(), 1, "{text}");
         assert!(text.contains("50.0 %") && text.contains("for want of the link's rate"), "{text}");
         // 150 of 100 Mbit/s.
@@ -306,7 +312,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_a_dash() {
-        let text = text(&[tcp(Some(65_536), TcpDirections::Up, 5e6)], &[]);
+        let text = text_of(&[tcp(Some(65_536), TcpDirections::Up, 5e6)], &[]);
         let down = text.lines().find(|line| line.trim_start().starts_with("down"));
         assert!(down.is_some_and(|line| line.contains(number::NONE)), "{text}");
     }
@@ -316,7 +322,7 @@ mod tests {
         let mut ping =
             record(Plan::Ping(PingPlan { sizes_bytes: vec![56], ..PingPlan::default() }));
         ping.summary = vec![Summary::of(MetricId::Rtt, Stat::Min, 6412.0).at_payload(56)];
-        let text = text(&[ping], &[]);
+        let text = text_of(&[ping], &[]);
         assert!(text.contains("0.00641") && !text.contains('*'), "{text}");
         assert!(text.contains("No TCP test gave a result."), "{text}");
     }
@@ -332,7 +338,7 @@ mod tests {
         down.caveats = vec![wait(31)];
         let calm = tcp(Some(65_536), TcpDirections::Up, 40e6);
         let left_out = [TcpPlan { streams: 2, ..TcpPlan::default() }];
-        let text = text(&[up, down, calm], &left_out);
+        let text = text_of(&[up, down, calm], &left_out);
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
         assert!(at("2 times, such as: a sender thread waited 23 %") < at("TCP by"), "{text}");
         assert!(at("Up: best 50 Mbit/s*") < at("slow start; longer"), "{text}");
@@ -346,7 +352,7 @@ mod tests {
     #[test]
     fn rates_stand_by_the_size_of_the_window_in_whatever_order_they_came() {
         let of = |window| tcp(Some(window), TcpDirections::Up, window as f64);
-        let text = text(&[of(65_536), of(2 << 20), of(16_384)], &[]);
+        let text = text_of(&[of(65_536), of(2 << 20), of(16_384)], &[]);
         let heads = text.lines().find(|line| line.contains("Mbit/s")).expect("a table");
         let at = |part: &str| heads.find(part).expect("each window");
         assert!(at("16K") < at("64K") && at("64K") < at("2M"), "{heads}");

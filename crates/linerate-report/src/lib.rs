@@ -1,28 +1,29 @@
 //! Reads records and renders them: text for terminals, SVG, HTML, Markdown, CSV.
 //!
-//! Depends on the core alone: any record, any day, any machine, the same report. Nothing here
-//! opens a file, reads a clock or prints; records go in and strings come out. An absent value is
-//! shown as a dash, never as 0.
+//! A module a kind of result builds its [`Document`], which has the renderings. Depends on the
+//! core alone: any record, any day, any machine, the same report. Nothing here opens a file, reads
+//! a clock or prints; records go in and strings come out. An absent value is shown as a dash,
+//! never as 0.
 #![forbid(unsafe_code)]
 
 mod ceiling;
+pub mod conform;
 pub mod csv;
 pub mod device;
+mod document;
 pub mod emulated;
 mod escape;
 pub mod examination;
-pub mod html;
 pub mod iperf3;
 mod number;
 pub mod path_ceiling;
 pub mod published;
+pub mod record;
 pub mod simulate;
 pub mod study;
 pub mod svg;
-mod table;
-pub mod text;
 mod words;
 
+pub use document::{Align, Block, Document, Fact, Table, markdown_cell};
 pub use number::short_signed;
 pub use study::summary_sentence;
-pub use table::markdown_cell;

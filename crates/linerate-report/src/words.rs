@@ -169,12 +169,6 @@ pub(crate) fn wrapped(text: &str, indent: usize, width: usize) -> String {
 /// Remarks are broken at this width, or at the terminal's where that is less.
 pub(crate) const COLUMNS: usize = 100;
 
-/// A remark of a record's text: the first line stands in by 2, those it is broken into by 4.
-pub(crate) fn remark(text: &str, width: Option<usize>) -> String {
-    let lines = wrapped(text, 4, width.map_or(COLUMNS, |width| width.min(COLUMNS)));
-    lines.get(2..).unwrap_or_default().to_owned()
-}
-
 /// Words joined as in a sentence: `a, b and c`.
 pub(crate) fn listed(words: &[String]) -> String {
     match words {

@@ -36,7 +36,7 @@ fn without(results: &Results, test: &str, parameter: u64) -> Results {
 
 #[test]
 fn a_test_has_its_values_across_and_what_bounds_them() {
-    let text = study::text(&wan::results());
+    let text = study::document(&wan::results()).text(None);
     let section =
         "wan 1 Gbit/s, 21 ms (emulated: 1 Gbit/s, 10.5 ms, buffer 1 BDP; round trip 21 ms)";
     let row = |name: &str| line_of(&text, section, name);
@@ -59,7 +59,7 @@ fn a_test_has_its_values_across_and_what_bounds_them() {
 
 #[test]
 fn what_the_emulator_lost_is_counted_over_all_runs() {
-    let text = study::text(&wan::results());
+    let text = study::document(&wan::results()).text(None);
     let row = |name: &str| line_of(&text, "wan/loss the same", name);
     assert_eq!(row("segments sent again"), ["42"; 5]);
     // 10 of 100,000 in each of three runs.
@@ -68,7 +68,7 @@ fn what_the_emulator_lost_is_counted_over_all_runs() {
 
 #[test]
 fn datagrams_that_were_lost_stand_under_what_arrived() {
-    let text = study::text(&wan::results());
+    let text = study::document(&wan::results()).text(None);
     let row = |name: &str| line_of(&text, "udp/rate (datagrams)", name);
     assert_eq!(row("Mbit/s"), ["500.0", "930.0"]);
     assert_eq!(row("datagrams lost"), ["0 %", "5.00 %"]);
@@ -78,7 +78,7 @@ fn datagrams_that_were_lost_stand_under_what_arrived() {
 
 #[test]
 fn a_test_stands_where_the_plan_has_it_and_a_model_is_told_as_one() {
-    let text = study::text(&wan::results());
+    let text = study::document(&wan::results()).text(None);
     let wan = text.split("wan 1 Gbit/s").nth(1).and_then(|it| it.split("wan/loss").next());
     let wan = wan.expect("two topologies");
     assert!(wan.contains("tcp/streams (flows)") && !wan.contains("SACK"), "{wan}");
@@ -88,14 +88,15 @@ fn a_test_stands_where_the_plan_has_it_and_a_model_is_told_as_one() {
     assert!(rest.contains("simulated TCP: ceiling 941.48 Mbit/s"), "{rest}");
     assert!(text.contains("TCP of 1999 simulated in virtual time, 1 run by recovery"), "{text}");
     let simulated = |name: &str| name.contains("recovery") || name.contains("model");
-    for (name, svg) in study::svgs(&wan::results()).iter().filter(|it| simulated(&it.0)) {
+    for (name, svg) in study::document(&wan::results()).svgs().iter().filter(|it| simulated(&it.0))
+    {
         assert!(svg.contains("imulated"), "{name}");
     }
 }
 
 #[test]
 fn without_a_localhost_each_test_is_laid_across_the_topologies() {
-    let text = study::text(&wan::results());
+    let text = study::document(&wan::results()).text(None);
     for word in ["localhost", "no switch", "hops", "Delay, throughput, loss"] {
         assert!(!text.contains(word), "{word}: {text}");
     }
@@ -108,7 +109,7 @@ fn without_a_localhost_each_test_is_laid_across_the_topologies() {
 
 #[test]
 fn questions_are_answered_by_the_figures_of_the_run() {
-    let text = study::text(&wan::results());
+    let text = study::document(&wan::results()).text(None);
     // 935 of 941.4824 is 99.3 %; 935 / 7 is 133.6.
     assert_eq!(
         answer(&text, "holds a bandwidth-delay product?"),
@@ -154,7 +155,7 @@ fn the_run_closes_with_the_answer_to_the_first_question() {
 #[test]
 fn a_question_whose_figures_are_missing_says_which() {
     let half = without(&wan::results(), "window", 8_388_608);
-    let text = study::text(&half);
+    let text = study::document(&half).text(None);
     assert_eq!(
         answer(&text, "holds a bandwidth-delay product?"),
         "Not answered: no result of wan/window 8 MiB."
@@ -166,7 +167,7 @@ fn a_question_whose_figures_are_missing_says_which() {
     assert!(answer(&text, "Is a small window the whole limit?").starts_with("Yes: "));
     let unpublished = Results { published: PublishedFigures::default(), ..wan::results() };
     assert_eq!(
-        answer(&study::text(&unpublished), "holds a bandwidth-delay product?"),
+        answer(&study::document(&unpublished).text(None), "holds a bandwidth-delay product?"),
         "Not answered: nothing is published as 'throughput'."
     );
 }
@@ -182,7 +183,7 @@ fn a_run_that_failed_answers_nothing() {
             record.failure = Some(Failure::new(Fault::System, "emulate path", "a eth0", reason));
         }
     }
-    let text = study::text(&results);
+    let text = study::document(&results).text(None);
     assert_eq!(
         answer(&text, "Is a small window the whole limit?"),
         "Not answered: no result of wan/window 16 KiB."
@@ -196,7 +197,7 @@ fn a_run_that_failed_answers_nothing() {
 
 #[test]
 fn published_items_stand_beside_todays_figures() {
-    let text = study::text(&wan::results());
+    let text = study::document(&wan::results()).text(None);
     let row = |name: &str| line_of(&text, "Published figures", name);
     assert_eq!(row("throughput"), ["966.5 Mbit/s", "935 Mbit/s", "wan/window 8 MiB", "1"]);
     // Nothing measured is a share: the loss has no figure of its own beside it.
@@ -224,10 +225,10 @@ fn answers_are_rows_of_the_long_table() {
 #[test]
 fn every_form_has_the_questions_and_the_page_has_their_figures_in_large() {
     let results = wan::results();
-    let markdown = study::markdown(&results);
+    let markdown = study::document(&results).markdown();
     assert!(markdown.contains("## Questions of the study"), "{markdown}");
     assert!(markdown.contains("**Does SACK help?**\n\nFaster with SACK: 100 Mbit/s"), "{markdown}");
-    let html = study::html(&results);
+    let html = study::document(&results).html();
     assert!(html.contains("<dd><strong>Yes</strong>: 935\u{a0}Mbit/s of a ceiling"), "{html}");
     // The share decides the first question.
     assert!(html.contains("<div class=\"figure\">99.3 %</div>"), "{html}");
@@ -241,7 +242,7 @@ fn files_have_small_letters_and_no_two_have_one_name() {
     let mut again = results.plan.tests[2].clone();
     again.id = "SACK".to_owned();
     results.plan.tests.push(again);
-    let svgs = study::svgs(&results);
+    let svgs = study::document(&results).svgs();
     let names: Vec<&str> = svgs.iter().map(|(name, _)| name.as_str()).collect();
     let expected = [
         "throughput-by-window-now.svg",
@@ -262,7 +263,7 @@ fn files_have_small_letters_and_no_two_have_one_name() {
 
 #[test]
 fn the_bound_of_the_window_is_drawn_once_for_paths_that_share_it() {
-    let svgs = study::svgs(&wan::results());
+    let svgs = study::document(&wan::results()).svgs();
     let (_, window) = &svgs[0];
     assert_eq!(window.matches("stroke-dasharray").count(), 1, "{window}");
     assert!(window.contains(">window/RTT, ceiling</text>"), "{window}");
@@ -276,13 +277,13 @@ fn texts_from_a_plan_stay_text() {
     let title = results.plan.questions[3].figures.get_mut("with").expect("it is in the plan");
     title.title = Some(hostile.to_owned());
     results.plan.topologies[0].title = hostile.to_owned();
-    let (html, text) = (study::html(&results), study::text(&results));
+    let (html, text) = (study::document(&results).html(), study::document(&results).text(None));
     assert!(!html.contains("<script") && html.contains("&lt;script&gt;"));
     assert!(!text.contains('\u{1b}'));
-    let markdown = study::markdown(&results);
+    let markdown = study::document(&results).markdown();
     assert!(!markdown.replace("\\<", "").contains('<') && !markdown.contains('\u{1b}'));
     assert!(markdown.contains("\\*a\\*\\|\\_b\\_"), "{markdown}");
-    for (name, svg) in study::svgs(&results) {
+    for (name, svg) in study::document(&results).svgs() {
         assert!(!svg.contains("<script"), "{name}");
     }
     assert!(study::csv(&results).lines().count() > 20);
@@ -291,11 +292,11 @@ fn texts_from_a_plan_stay_text() {
 #[test]
 fn a_study_without_results_has_no_answers_and_still_renders() {
     let empty = Results { records: vec![], ..wan::results() };
-    let text = study::text(&empty);
+    let text = study::document(&empty).text(None);
     assert!(answer(&text, "Does SACK help?").starts_with("Not answered: no result of"), "{text}");
-    assert!(study::html(&empty).starts_with("<!DOCTYPE html>"));
+    assert!(study::document(&empty).html().starts_with("<!DOCTYPE html>"));
     assert!(!study::csv(&empty).contains(",answer,yes,"));
-    for (name, svg) in study::svgs(&empty) {
+    for (name, svg) in study::document(&empty).svgs() {
         assert!(svg.contains("nothing was measured"), "{name}");
     }
 }
@@ -306,6 +307,6 @@ fn pages_are_written_for_the_eye() {
     let write = |name: &str, text: String| {
         std::fs::write(folder.join(name), text).expect("the scratch folder can be written");
     };
-    write("answers.html", study::html(&wan::results()));
-    write("answers.txt", study::text(&wan::results()));
+    write("answers.html", study::document(&wan::results()).html());
+    write("answers.txt", study::document(&wan::results()).text(None));
 }

@@ -6,7 +6,7 @@ use common::bench::{self, as_printed, full, on_a_line};
 use linerate_core::record::{self, BenchResult, Plan, Record};
 use linerate_core::study::{BenchTest, Measure, Streams, Test, TestKind};
 use linerate_report::study::{self, Results};
-use linerate_report::{device as report, html, text};
+use linerate_report::{device as report, record as single};
 
 /// Whether a text has a part, wherever its lines are broken.
 fn has(text: &str, part: &str) {
@@ -23,7 +23,7 @@ fn has_row(text: &str, cells: &str) {
 
 #[test]
 fn one_record_tells_every_test_and_what_limits() {
-    let text = text::record(&full());
+    let text = single::document(&full()).text(None);
     has(&text, "bench of east, west: IPv4/UDP frames of 64 bytes, single stream");
     has(
         &text,
@@ -72,7 +72,7 @@ fn sentence(change: impl FnOnce(&mut BenchResult)) -> String {
     result.stalls_per_sec = None;
     result.flood = None;
     change(result);
-    text::record(&record).lines().last().expect("a sentence").to_owned()
+    single::document(&record).text(None).lines().last().expect("a sentence").to_owned()
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn the_sentence_names_what_limits() {
 #[test]
 fn a_run_prints_the_figures_of_1990_where_they_are_measured_again() {
     let records = as_printed("cisco AGS+", "ip", Streams::Single);
-    let text = report::text_within(&records, &bench::published(), None);
+    let text = report::document(&records, &bench::published()).text(None);
     has(&text, "AGS: IPv4/UDP, single stream");
     // bradner-1990-routers.csv: cisco AGS+, ip, between cards; 0, 1 and 10 filters.
     has_row(&text, "64 14880 14489 14488 14488 14488 14488");
@@ -129,7 +129,7 @@ fn dual_streams_stand_beside_dual_streams_with_the_figures_of_one_input() {
     });
     let row = row.expect("he printed it");
     let flood = row.flood_rate_fps.expect("printed");
-    let text = report::text_within(&records, &printed, None);
+    let text = report::document(&records, &printed).text(None);
     has(&text, "AGS: IPv4/UDP, dual stream");
     has_row(&text, &format!("64 14880 14489 \u{2014} {flood}"));
     has(&text, "dual: both inputs at the rate at once, both outputs counted");
@@ -140,13 +140,13 @@ fn dual_streams_stand_beside_dual_streams_with_the_figures_of_one_input() {
 
 #[test]
 fn the_cost_of_a_filter_is_the_slope_of_its_line() {
-    let text = report::text_within(&on_a_line(0.0), &[], None);
+    let text = report::document(&on_a_line(0.0), &[]).text(None);
     has(&text, "router: IPv4/UDP, single stream: cost of a filter");
     has_row(&text, "64 typical 10 to 1000 15 15 to 15 2000 6");
     // Two runs at each of 10, 100 and 1000 filters, 100 ns above and below the line: the slope
     // stays, the squares of the rest are 6 x 100^2, and with x̄ = 370 Σ(x−x̄)² = 2 (360² + 270² +
     // 630²) = 1,198,800. √(60,000 / 4 / 1,198,800) = 0.11186, times t(0.975, 4) = 2.7764: 0.31056.
-    let text = report::text_within(&on_a_line(100.0), &[], None);
+    let text = report::document(&on_a_line(100.0), &[]).text(None);
     has_row(&text, "64 typical 10 to 1000 15 14.69 to 15.31 2000 6");
     has(&text, "medians of 2 repetitions");
     // A column for each list of filters, each its median: 1e9 / (2000 ± 100) are 476,190 and
@@ -156,7 +156,7 @@ fn the_cost_of_a_filter_is_the_slope_of_its_line() {
 
 #[test]
 fn without_a_medium_no_figure_is_a_share_of_a_theory() {
-    let text = report::text_within(&on_a_line(0.0), &bench::published(), None);
+    let text = report::document(&on_a_line(0.0), &bench::published()).text(None);
     has(&text, "no medium: virtual links have no theoretical rate");
     assert!(!text.contains("typical of"), "{text}");
     has_row(&text, "router \u{2014} \u{2014} \u{2014} \u{2014} \u{2014} \u{2014}");
@@ -184,7 +184,7 @@ fn every_trial_is_a_row() {
 
 #[test]
 fn a_page_has_its_figures_its_diagrams_and_no_outside_request() {
-    let page = html::record(&full());
+    let page = single::document(&full()).html();
     for part in [
         "<div class=\"figure\">820000</div>",
         "Loss by load",
@@ -196,10 +196,12 @@ fn a_page_has_its_figures_its_diagrams_and_no_outside_request() {
         has(&page, part);
     }
     assert!(!page.contains("http") || !page.contains("src="), "no outside request");
-    let page = report::html(&as_printed("cisco AGS+", "ip", Streams::Single), &bench::published());
+    let page =
+        report::document(&as_printed("cisco AGS+", "ip", Streams::Single), &bench::published());
+    let page = page.html();
     has(&page, "Frame rate by length");
     has(&page, "<tr class=\"published\"><th scope=\"row\">BBN T20, within a card</th>");
-    let markdown = report::markdown(&on_a_line(0.0), &[]);
+    let markdown = report::document(&on_a_line(0.0), &[]).markdown();
     has(&markdown, "| 64 | typical | 10 to 1000 | 15 | 15 to 15 | 2000 | 6 |");
 }
 
@@ -243,19 +245,20 @@ fn results() -> Results {
 #[test]
 fn the_report_of_a_study_has_its_benchmarks_under_the_topologies_titles() {
     let results = results();
-    let text = study::text(&results);
+    let text = study::document(&results).text(None);
     has(&text, "a router: IPv4/UDP, single stream");
     has_row(&text, "64 14880 14489 14488 14488 14488");
     has_row(&text, "a router 14488 8324 4493 2340 1194 811");
     has(&text, "With frames of 64 bytes a router passes 14488 frames a second.");
     assert!(!text.contains("0 switches"), "no empty section of a topology: {text}");
-    let page = study::html(&results);
+    let page = study::document(&results).html();
     has(&page, "1990: 14488, 97.4\u{a0}% of the theoretical rate");
     has(&page, "Throughput by frame length");
     assert!(!page.contains("All figures by topology"));
-    has(&study::markdown(&results), "## Beside the devices of 1990: ip, single stream");
+    has(&study::document(&results).markdown(), "## Beside the devices of 1990: ip, single stream");
     has(&study::csv(&results), "throughput_strict_fps,value,14488,frames/s,frame");
-    let names: Vec<String> = study::svgs(&results).into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> =
+        study::document(&results).svgs().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["bench-throughput.svg"]);
 }
 
@@ -264,10 +267,10 @@ fn diagrams_and_texts_are_the_same_as_before() {
     let accept = std::env::var_os("LINERATE_ACCEPT").is_some();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let printed = as_printed("cisco AGS+", "ip", Streams::Single);
-    let mut files = report::svgs(&[full()]);
-    files.extend(report::svgs(&printed));
-    files.push(("bench.txt".to_owned(), text::record(&full())));
-    let whole = report::text_within(&printed, &bench::published(), None);
+    let mut files = report::document(&[full()], &[]).svgs();
+    files.extend(report::document(&printed, &[]).svgs());
+    files.push(("bench.txt".to_owned(), single::document(&full()).text(None)));
+    let whole = report::document(&printed, &bench::published()).text(None);
     files.push(("bench-1990.txt".to_owned(), whole));
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(

@@ -6,7 +6,7 @@ use linerate_core::record::{
     Asked, Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Flow, FlowEnd, MetricId,
     PingMode, PingPlan, Plan, Record, Stat, Status, Summary, TcpDirections, TcpInfo, TcpPlan,
 };
-use linerate_report::{csv, html, text};
+use linerate_report::{csv, record};
 
 fn tcp_plan() -> TcpPlan {
     TcpPlan {
@@ -73,7 +73,7 @@ fn tcp_record() -> Record {
 
 #[test]
 fn a_tcp_text_tells_asked_and_got_and_how_near_the_ceiling_is() {
-    let text = text::tcp_summary(&tcp_record());
+    let text = record::document(&tcp_record()).text(None);
     let has = |part: &str| assert!(text.contains(part), "no {part:?} in:\n{text}");
     has("TCP with 10.0.0.2 port 5210: client to server, 2 streams, 10.0 s, writes of 512 KiB");
     has("472 Mbit/s");
@@ -87,7 +87,6 @@ fn a_tcp_text_tells_asked_and_got_and_how_near_the_ceiling_is() {
     let last =
         "10.0.0.2 took in 933 Mbit/s from this host: 99.1 % of what the path's framing allows.";
     assert_eq!(text.lines().last(), Some(last));
-    assert_eq!(text, text::record(&tcp_record()));
 }
 
 #[test]
@@ -98,11 +97,11 @@ fn the_instruments_own_limit_comes_before_any_number() {
         Caveat::new(CaveatCode::SameHost, "both ends run on one kernel", "mind it"),
         Caveat::new(CaveatCode::CpuBound, busy, "try -P 2"),
     ];
-    let text = text::record(&record);
+    let text = record::document(&record).text(None);
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
     assert!(at("limited by this host: a sender thread") < at("933 Mbit/s"));
     assert!(at("note: both ends run on one kernel; mind it") > at("933 Mbit/s"));
-    let page = html::record(&record);
+    let page = record::document(&record).html();
     assert!(page.find(busy) < page.find("933"), "the page keeps the same order");
 }
 
@@ -114,18 +113,18 @@ fn a_failed_test_says_so_and_keeps_what_it_has() {
         Failure::new(Fault::Unreachable, "connect", "10.0.0.2:5210", "connection refused")
             .advise("start `linerate serve` there"),
     );
-    let text = text::record(&record);
+    let text = record::document(&record).text(None);
     let line = "  failed: connect 10.0.0.2:5210: connection refused; start `linerate serve` there";
     assert!(text.lines().any(|it| it == line), "{text}");
     assert!(text.ends_with("Nothing was measured with 10.0.0.2.\n"), "{text}");
     assert!(!text.contains(" 0 bit/s"), "what is absent is not 0: {text}");
-    assert!(html::record(&record).contains("connection refused"));
+    assert!(record::document(&record).html().contains("connection refused"));
 
     let mut partial = tcp_record();
     partial.status = Status::Partial;
     partial.failure = record.failure;
-    assert!(text::record(&partial).contains("ended early: connect"));
-    assert!(text::record(&partial).ends_with("allows, until it was cut short.\n"));
+    assert!(record::document(&partial).text(None).contains("ended early: connect"));
+    assert!(record::document(&partial).text(None).ends_with("allows, until it was cut short.\n"));
 }
 
 #[test]
@@ -136,7 +135,7 @@ fn both_directions_have_their_own_table() {
     let down = Summary::of(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
     record.summary.push(down);
     record.ceiling = None;
-    let text = text::record(&record);
+    let text = record::document(&record).text(None);
     assert!(text.contains("\nclient to server\n") && text.contains("\nserver to client\n"));
     let last = "10.0.0.2 took in 933 Mbit/s from this host and this host took in 472 Mbit/s from \
                 10.0.0.2; no ceiling is known for this path.";
@@ -161,7 +160,7 @@ fn ping_record() -> Record {
 
 #[test]
 fn a_ping_text_has_a_column_for_each_size() {
-    let text = text::record(&ping_record());
+    let text = record::document(&ping_record()).text(None);
     let has = |part: &str| assert!(text.contains(part), "no {part:?} in:\n{text}");
     has("ping of 10.0.0.2 by ICMP echo: 56 and 1460 bytes of payload, 10000 probes of each size");
     has("  payload, bytes        56      1460\n");
@@ -181,10 +180,10 @@ fn a_ping_text_has_a_column_for_each_size() {
 fn only_a_flood_has_a_rate_of_pings() {
     // A paced ping's rate is the one that was asked for.
     let mut record = ping_record();
-    assert!(html::record(&record).contains("pings per second"));
+    assert!(record::document(&record).html().contains("pings per second"));
     let Plan::Ping(plan) = &mut record.plan else { panic!("it is a ping plan") };
     plan.mode = PingMode::Paced;
-    let page = html::record(&record);
+    let page = record::document(&record).html();
     assert!(!page.contains("pings per second") && !page.contains("1000/avg"), "{page}");
 }
 
@@ -197,12 +196,12 @@ fn each_direction_stands_beside_its_own_ceiling() {
     record.summary.push(down);
     let unknown = vec!["the link's rate: eth0 (veth) tells none".to_owned()];
     record.ceiling_reverse = Some(Ceiling { unknown, ..Ceiling::of_goodput(Direction::Down) });
-    let text = text::record(&record);
+    let text = record::document(&record).text(None);
     let (up, down) = text.split_once("\nserver to client\n").expect("both have a heading");
     assert!(up.contains("ceiling 941.48 Mbit/s payload: reached 99.1 %"), "{text}");
     assert!(down.contains("ceiling unknown, for want of the link's rate: eth0 (veth)"), "{text}");
     assert!(down.ends_with("99.1 % and \u{2014} of what the path's framing allows.\n"), "{text}");
-    let page = html::record(&record);
+    let page = record::document(&record).html();
     assert!(page.contains("of the ceiling 941.48") && page.contains("no ceiling is known"));
     let csv = csv::record(&record);
     assert!(csv.contains(",payload,,,the link's rate: eth0 (veth) tells none"), "{csv}");
@@ -214,10 +213,10 @@ fn more_than_the_ceiling_is_never_a_share_in_silence() {
     if let Some(ceiling) = &mut record.ceiling {
         ceiling.share = Some(1.07);
     }
-    let text = text::record(&record);
+    let text = record::document(&record).text(None);
     assert!(text.contains(": 107 % of it was measured, so one of the two is wrong"), "{text}");
     assert!(text.ends_with("more than the ceiling, so one of the two is wrong.\n"), "{text}");
-    assert!(html::record(&record).contains("one of the two is wrong"));
+    assert!(record::document(&record).html().contains("one of the two is wrong"));
 }
 
 #[test]
@@ -228,7 +227,7 @@ fn many_streams_are_shown_by_their_ends_and_their_sum() {
     if let Some(receiver) = &mut record.flows[3].receiver {
         receiver.bytes_measured = 200_000_000;
     }
-    let text = text::record(&record);
+    let text = record::document(&record).text(None);
     let line = |begin: &str| text.lines().find(|line| line.trim_start().starts_with(begin));
     assert!(line("slowest (3)").is_some_and(|line| line.contains("160 Mbit/s")), "{text}");
     assert!(line("fastest (").is_some_and(|line| line.contains("472 Mbit/s")), "{text}");
@@ -241,9 +240,9 @@ fn lost_probes_are_counted_in_the_sentence() {
     let mut record = ping_record();
     let received = |row: &&mut Summary| row.metric == MetricId::Received;
     record.summary.iter_mut().find(received).expect("a row of it").value = 9_999.0;
-    assert!(text::record(&record).ends_with("; 1 was lost.\n"));
+    assert!(record::document(&record).text(None).ends_with("; 1 was lost.\n"));
     record.summary.clear();
-    assert!(text::record(&record).ends_with("No answer came from 10.0.0.2.\n"));
+    assert!(record::document(&record).text(None).ends_with("No answer came from 10.0.0.2.\n"));
 }
 
 #[test]
@@ -251,8 +250,8 @@ fn a_name_from_outside_reaches_neither_terminal_nor_page_as_a_command() {
     let mut record = tcp_record();
     let Plan::Tcp(plan) = &mut record.plan else { panic!("it is a TCP plan") };
     plan.host = "\u{1b}[2Jhost<img>".to_owned();
-    assert!(!text::record(&record).contains('\u{1b}'));
-    let page = html::record(&record);
+    assert!(!record::document(&record).text(None).contains('\u{1b}'));
+    let page = record::document(&record).html();
     assert!(!page.contains("<img>") && !page.contains('\u{1b}'));
 }
 
@@ -270,9 +269,10 @@ fn lines_of_values_have_keys_and_units_from_the_metric_table() {
 fn pages_of_single_results_are_written_for_the_eye() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     for (name, record) in [("tcp", tcp_record()), ("ping", ping_record())] {
-        let page = html::record(&record);
+        let page = record::document(&record).html();
         assert!(page.contains("<svg") && !page.contains("<script") && !page.contains("src="));
         std::fs::write(folder.join(format!("{name}.html")), page).expect("a scratch folder");
-        std::fs::write(folder.join(format!("{name}.txt")), text::record(&record)).expect("as well");
+        std::fs::write(folder.join(format!("{name}.txt")), record::document(&record).text(None))
+            .expect("as well");
     }
 }

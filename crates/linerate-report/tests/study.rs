@@ -20,7 +20,7 @@ fn line_of(text: &str, section: &str, name: &str) -> Vec<String> {
 fn published_figures_give_the_losses_that_the_study_printed() {
     // §5.1 of the study prints 0, 28, 39, 58 and 80 % of localhost's 586 Mbit/s at 32K. Rounding
     // to the nearest gives 79 for the last (1 - 122/586 is 79.18 %): the study rounded up.
-    let text = study::text(&common::as_published());
+    let text = study::document(&common::as_published()).text(None);
     let section = "Delay, throughput, loss";
     // name, ping ms, Mbit/s, loss of localhost, hops
     // name, ping ms, Mbit/s, loss of localhost: to one decimal by hand, and as printed; hops
@@ -47,7 +47,7 @@ fn published_figures_give_the_losses_that_the_study_printed() {
 
 #[test]
 fn tables_have_the_form_and_the_figures_of_the_study() {
-    let text = study::text(&common::as_published());
+    let text = study::document(&common::as_published()).text(None);
     let section = "c.2 no switch";
     assert_eq!(line_of(&text, section, "ping/size"), ["56", "250", "500", "1024", "1460", "1500"]);
     let avg = line_of(&text, section, "ping/avg ms");
@@ -78,7 +78,7 @@ fn pings_per_second_are_cut_as_the_study_cuts_them() {
 
 #[test]
 fn what_was_not_measured_is_a_dash_and_never_zero() {
-    let text = study::text(&common::as_published());
+    let text = study::document(&common::as_published()).text(None);
     let avg = line_of(&text, "i.1 PSU", "ping/avg ms");
     assert_eq!(avg[4], "\u{2014}");
     let published = line_of(&text, "i.1 PSU", "2000");
@@ -100,7 +100,7 @@ fn the_sentence_follows_from_the_data() {
 fn a_link_of_the_plan_is_the_ceiling_of_its_topology() {
     // The ends see no shaper in the middle. 155.52 Mbit/s over frames of 1514 bytes with 1448 of
     // payload is 148.74 Mbit/s, of which 122 Mbit/s are 82.0 %.
-    let text = study::text(&common::as_published());
+    let text = study::document(&common::as_published()).text(None);
     assert_eq!(line_of(&text, "e.2 OGI to Pittock", "best, of ceiling")[1], "82.0 %");
     assert_eq!(line_of(&text, "e.2 OGI to Pittock", "ceiling, payload")[1], "148.7");
     let inputs =
@@ -126,7 +126,7 @@ fn what_the_records_do_not_know_of_a_ceiling_stands_under_the_table() {
         }
         record.ceiling = matches!(record.plan, Plan::Tcp(_)).then_some(ceiling);
     }
-    let text = study::text(&results);
+    let text = study::document(&results).text(None);
     assert!(text.contains("TCP: no ceiling by a link: lo is loopback"), "{text}");
     assert!(text.contains("for want of the link's rate: eth0 (veth) tells none"), "{text}");
 }
@@ -139,7 +139,7 @@ fn a_run_that_failed_is_listed_and_does_not_count() {
     last.failure =
         Some(Failure::new(Fault::Unreachable, "connect", "10.0.0.2:5210", "connection refused"));
     last.summary[0].value = 1.0;
-    let text = study::text(&results);
+    let text = study::document(&results).text(None);
     assert!(text.contains("1 run of e.5 tcp: connect 10.0.0.2:5210: connection refused"));
     assert!(text.contains("1 measurement of the plan has no result here"));
     let best = line_of(&text, "e.5 PSU to OHSU", "min\u{2013}max");
@@ -170,7 +170,7 @@ fn the_long_table_names_every_value_once() {
 fn a_page_asks_nobody_for_anything() {
     let mut results = common::as_today();
     results.plan.title = "<script>alert(1)</script>".to_owned();
-    let html = study::html(&results);
+    let html = study::document(&results).html();
     for word in ["<script", "src=", "href=", "url(", "@import"] {
         assert!(!html.contains(word), "{word}");
     }
@@ -182,7 +182,7 @@ fn a_page_asks_nobody_for_anything() {
 
 #[test]
 fn markdown_has_every_section_and_the_same_figures() {
-    let markdown = study::markdown(&common::as_today());
+    let markdown = study::document(&common::as_today()).markdown();
     for heading in ["# A campus", "## c.1 localhost", "## Delay, throughput, loss", "## What to"] {
         assert!(markdown.contains(heading), "{heading}");
     }
@@ -197,10 +197,14 @@ fn a_study_without_records_or_published_figures_still_renders() {
     bare.plan.topologies.clear();
     bare.plan.tests.clear();
     for results in [&empty, &bare] {
-        assert!(study::text(results).contains("No TCP measurement of this study has ended well"));
-        assert!(study::html(results).starts_with("<!DOCTYPE html>"));
-        assert!(!study::markdown(results).is_empty() && !study::csv(results).is_empty());
-        for (name, svg) in study::svgs(results) {
+        assert!(
+            study::document(results)
+                .text(None)
+                .contains("No TCP measurement of this study has ended well")
+        );
+        assert!(study::document(results).html().starts_with("<!DOCTYPE html>"));
+        assert!(!study::document(results).markdown().is_empty() && !study::csv(results).is_empty());
+        for (name, svg) in study::document(results).svgs() {
             assert!(svg.contains("nothing was measured"), "{name}");
         }
     }
@@ -210,7 +214,7 @@ fn a_study_without_records_or_published_figures_still_renders() {
 fn plots_are_the_same_as_before() {
     let accept = std::env::var_os("LINERATE_ACCEPT").is_some();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let plots = study::svgs(&common::as_today());
+    let plots = study::document(&common::as_today()).svgs();
     let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names,
@@ -240,8 +244,8 @@ fn pages_are_written_for_the_eye() {
     let write = |name: &str, text: String| {
         std::fs::write(folder.join(name), text).expect("the scratch folder can be written");
     };
-    write("study.html", study::html(&common::as_today()));
-    write("study.txt", study::text(&common::as_today()));
-    write("study.md", study::markdown(&common::as_today()));
-    write("published.html", study::html(&common::as_published()));
+    write("study.html", study::document(&common::as_today()).html());
+    write("study.txt", study::document(&common::as_today()).text(None));
+    write("study.md", study::document(&common::as_today()).markdown());
+    write("published.html", study::document(&common::as_published()).html());
 }

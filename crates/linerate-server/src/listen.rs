@@ -65,15 +65,15 @@ pub struct Server {
 /// What a client did.
 #[derive(Clone, Copy, Debug)]
 pub struct LogEntry<'a> {
-    /// The client, where it is known.
-    pub peer: Option<SocketAddr>,
+    /// The client.
+    pub peer: SocketAddr,
     /// What happened, in one line.
     pub line: &'a str,
     /// Whether a test came to its end.
     pub tested: bool,
 }
 
-/// Told of everything that clients do.
+/// Called at the end of each client's test or attempt.
 pub type Log<'a> = &'a (dyn Fn(&LogEntry<'_>) + Sync);
 
 impl Server {
@@ -153,11 +153,11 @@ impl Server {
                 scope.spawn(|| ear.serve_datagrams(&self.shared, &self.gate, stop, log));
             }
             while !stop.asked() {
-                self.wait_for_clients(log);
+                self.wait_for_clients();
                 let ears = [None].into_iter().chain(self.foreign.iter().map(Some));
                 for ear in ears {
                     let listener = ear.map_or(&self.listener, |ear| &ear.listener);
-                    let come = std::iter::from_fn(|| accept(listener, log));
+                    let come = std::iter::from_fn(|| accept(listener));
                     let come = come.take(IN_A_ROW);
                     come.for_each(|client| self.take(scope, ear, client, (stop, log)));
                 }
@@ -166,11 +166,11 @@ impl Server {
     }
 
     /// Until somebody connects, but no longer than [`ACCEPT_WAIT`].
-    fn wait_for_clients(&self, log: Log<'_>) {
+    fn wait_for_clients(&self) {
         let others = self.foreign.iter().map(|ear| ear.listener.as_fd());
         let listeners: Vec<_> = [self.listener.as_fd()].into_iter().chain(others).collect();
         if let Err(error) = any_readable(&listeners, ACCEPT_WAIT) {
-            log(&LogEntry { peer: None, line: &format!("wait: {error}"), tested: false });
+            tracing::warn!("wait: {error}");
             linerate_sys::clock::sleep(ACCEPT_WAIT);
         }
     }
@@ -184,25 +184,27 @@ impl Server {
         (stop, log): (&'scope Stop, Log<'scope>),
     ) {
         let Some(place) = self.table.enter(&stream) else {
-            let line = format!("closed, {} connections are open", self.table.limit());
-            log(&LogEntry { peer: Some(peer), line: &line, tested: false });
+            tracing::warn!(%peer, "closed, {} connections are open", self.table.limit());
             return;
         };
         let ear = ear.map(|ear| (ear.via, ear.port));
+        match ear {
+            None => tracing::debug!(%peer, "connected"),
+            Some((via, port)) => tracing::debug!(%peer, "connected to port {port}, of {via}"),
+        }
         let serial = self.shared.iperf3.next_serial();
         let handle = move || {
             let line = match ear {
-                None => self.answer(stream, &place, stop),
+                None => self.answer((stream, peer), &place, stop),
                 Some((via, port)) => {
                     let arrival = Arrival { via, port, stream, peer, serial };
                     foreign::answer(arrival, &self.shared, (&self.gate, &place), stop)
                 }
             };
             drop(place);
-            let peer = Some(peer);
             match line {
                 Ok(Some(line)) => log(&LogEntry { peer, line: &line, tested: true }),
-                Ok(None) => {}
+                Ok(None) => tracing::debug!(%peer, "is a stream of a test"),
                 Err(failure) => {
                     let said = ear.map_or_else(String::new, |(via, _)| format!("{via}: "));
                     log(&LogEntry { peer, line: &format!("{said}{failure}"), tested: false });
@@ -213,19 +215,19 @@ impl Server {
             .name("linerate-client".to_owned())
             .spawn_scoped(scope, handle);
         if let Err(error) = spawned {
-            let line = format!("closed, no thread for it: {error}");
-            log(&LogEntry { peer: Some(peer), line: &line, tested: false });
+            tracing::warn!(%peer, "closed, no thread for it: {error}");
         }
     }
 
     /// Reads the hello and does what it asks; the line is for the log.
     fn answer(
         &self,
-        stream: TcpStream,
+        (stream, peer): (TcpStream, SocketAddr),
         place: &Place<'_>,
         stop: &Stop,
     ) -> Result<Option<String>, Failure> {
         let hello = read_hello(&stream, self.limits.hello)?;
+        tracing::trace!(%peer, "{hello:?}");
         match hello.kind {
             HelloKind::Control => {
                 let agreed = VERSIONS.with_client(hello.version);
@@ -262,7 +264,7 @@ pub(crate) fn cannot_listen(error: &linerate_sys::Error) -> Failure {
 }
 
 /// A connection that is there already.
-pub(crate) fn accept(listener: &TcpListener, log: Log<'_>) -> Option<(TcpStream, SocketAddr)> {
+pub(crate) fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     match listener.accept() {
         Ok((stream, peer)) => {
             let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
@@ -270,7 +272,7 @@ pub(crate) fn accept(listener: &TcpListener, log: Log<'_>) -> Option<(TcpStream,
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock => None,
         Err(error) => {
-            log(&LogEntry { peer: None, line: &format!("accept: {error}"), tested: false });
+            tracing::warn!("accept: {error}");
             // Out of descriptors or memory: the connections that are open may free some.
             linerate_sys::clock::sleep(Duration::from_millis(100));
             None

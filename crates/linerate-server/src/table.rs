@@ -120,12 +120,12 @@ pub(crate) struct Knowing<'a> {
 impl Admission for Knowing<'_> {
     fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
         self.place.known();
-        self.admission.admit(demand, peer)
+        decided(demand, peer, self.admission.admit(demand, peer))
     }
 
     fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
         self.place.known();
-        self.admission.admit_in_turn(demand, peer)
+        decided(demand, peer, self.admission.admit_in_turn(demand, peer))
     }
 
     fn duration_max(&self) -> Duration {
@@ -139,6 +139,19 @@ impl Admission for Knowing<'_> {
     fn patience(&self) -> Duration {
         self.admission.patience()
     }
+}
+
+/// Logs a decision.
+fn decided(
+    demand: &Demand,
+    peer: SocketAddr,
+    decision: Result<Permit, Refuse>,
+) -> Result<Permit, Refuse> {
+    match &decision {
+        Ok(_) => tracing::debug!(%peer, "admitted with {} streams", demand.streams),
+        Err(refuse) => tracing::debug!(%peer, "refused: {}", refuse.reason),
+    }
+    decision
 }
 
 #[cfg(test)]

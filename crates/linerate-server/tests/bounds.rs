@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Fault, Finish, TcpDirections, TcpPlan, Tool};
+use linerate_core::record::{
+    Direction, Event, Fault, Finish, TcpDirections, TcpPlan, TcpTest, Tool,
+};
 use linerate_engine::context::Context;
 use linerate_engine::throughput;
 use linerate_proto::native::{
@@ -109,8 +111,9 @@ impl Client {
 
 /// A request for bytes that no test can send.
 fn endless(directions: TcpDirections) -> String {
-    let request = Request { directions, finish: Finish::Bytes(1 << 60), ..Request::default() };
-    let request = Request { interval_ns: 50_000_000, pace_bps: Some(8_000_000), ..request };
+    let test = TcpTest { directions, finish: Finish::Bytes(1 << 60), ..TcpTest::default() };
+    let test = TcpTest { interval_ns: 50_000_000, pace_bps: Some(8_000_000), ..test };
+    let request = Request { test, ..Request::default() };
     serde_json::to_string(&Message::Request(request)).expect("plain data")
 }
 
@@ -251,7 +254,8 @@ fn a_client_of_the_next_version_is_served_in_this_one() {
         let (mut client, answer) = Client::hello(server, VERSION + 1);
         assert_eq!(answer.version, VERSION, "the lower of both");
         // What this version does not know it passes over, at any depth.
-        let request = Request { finish: Finish::Bytes(1000), ..Request::default() };
+        let test = TcpTest { finish: Finish::Bytes(1000), ..TcpTest::default() };
+        let request = Request { test, ..Request::default() };
         let request = serde_json::to_string(&Message::Request(request)).expect("plain data");
         let newer = request.replacen('{', r#"{"new_field":{"deep":[1,2]},"#, 1);
         let mut data = client.start(server, &newer, VERSION + 1);

@@ -6,13 +6,13 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Finish, Record, TcpDirections, Tool, UdpPlan};
+use linerate_core::record::{Direction, Finish, Record, TcpDirections, Tool, UdpPlan, UdpTest};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::datagram;
 use linerate_proto::native::{
     Accept, DatagramHeader, Decoder, Grant, Hello, HelloKind, Message, OPENING_BYTES, Opening,
-    OpeningStep, Token, UdpRequest, encode,
+    OpeningStep, Token, encode,
 };
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -148,8 +148,8 @@ impl RawClient {
     }
 }
 
-fn request() -> UdpRequest {
-    UdpRequest {
+fn request() -> UdpTest {
+    UdpTest {
         directions: TcpDirections::Down,
         streams: 1,
         finish: Finish::TimeNs(30_000_000_000),
@@ -287,12 +287,8 @@ fn a_sender_without_a_pace_goes_as_far_as_it_was_granted_and_tries_again_after_a
     with_server(|server| {
         let mut client = RawClient::connect(server);
         // Few and short enough for the room that any socket has.
-        let fast = UdpRequest {
-            pace_bps: None,
-            finish: Finish::Buffers(150),
-            size_bytes: 100,
-            ..request()
-        };
+        let fast =
+            UdpTest { pace_bps: None, finish: Finish::Buffers(150), size_bytes: 100, ..request() };
         client.send(&Message::UdpRequest(fast));
         let Some(Message::Accept(accept)) = client.next() else { panic!("the server accepts") };
         let token = Token::from_hex(&accept.token).expect("32 digits");
@@ -330,10 +326,10 @@ fn a_sender_without_a_pace_goes_as_far_as_it_was_granted_and_tries_again_after_a
 fn requests_out_of_bounds_are_refused_and_messages_out_of_order_end_the_test() {
     with_server(|server| {
         for spoilt in [
-            UdpRequest { size_bytes: 4_000_000_000, ..request() },
-            UdpRequest { size_bytes: 0, ..request() },
-            UdpRequest { streams: u16::MAX, ..request() },
-            UdpRequest { finish: Finish::Bytes(u64::MAX), ..request() },
+            UdpTest { size_bytes: 4_000_000_000, ..request() },
+            UdpTest { size_bytes: 0, ..request() },
+            UdpTest { streams: u16::MAX, ..request() },
+            UdpTest { finish: Finish::Bytes(u64::MAX), ..request() },
         ] {
             let mut client = RawClient::connect(server);
             client.send(&Message::UdpRequest(spoilt));
@@ -354,7 +350,7 @@ fn requests_out_of_bounds_are_refused_and_messages_out_of_order_end_the_test() {
 fn short_giant_and_foreign_datagrams_on_an_open_stream_are_strays() {
     with_server(|server| {
         let mut client = RawClient::connect(server);
-        let up = UdpRequest {
+        let up = UdpTest {
             directions: TcpDirections::Up,
             finish: Finish::Buffers(10),
             size_bytes: 100,

@@ -24,7 +24,7 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
 fn written(code: u8) -> u8 {
     let Some(error) = crate::output::trouble() else { return code };
     let failure = Failure::new(Fault::System, "write", "standard output", words_of(error))
-        .advise("make room; a stored result is shown again by linerate report");
+        .advise("free some space; linerate report shows a stored result again");
     crate::output::error_line(&failure.to_string());
     if code == 0 { failure.exit_code() } else { code }
 }

@@ -4,6 +4,7 @@ mod columns;
 mod command;
 mod exit;
 mod live;
+mod log;
 mod output;
 mod paths;
 mod personality;

@@ -5,6 +5,8 @@
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
 
+use linerate_report::Document;
+
 /// The first error of standard output.
 static TROUBLE: OnceLock<io::Error> = OnceLock::new();
 
@@ -19,6 +21,11 @@ pub(crate) fn text(text: &str) {
     note_trouble(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
+/// A document, as wide as its reader has it.
+pub(crate) fn document(document: &Document) {
+    text(&document.text(width()));
+}
+
 /// One line that is not a result: progress, a note.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
@@ -31,7 +38,7 @@ pub(crate) fn error_line(text: &str) {
 
 /// Columns that results may take: those of the environment variable COLUMNS, else of the terminal;
 /// `None` for files and pipes, whose reader wraps nothing.
-pub(crate) fn width() -> Option<usize> {
+fn width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|columns| *columns > 0).or_else(linerate_sys::terminal::columns)
 }

@@ -39,7 +39,7 @@ pub(crate) fn reports(store: Option<&Path>) -> Result<PathBuf, Failure> {
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failure = |error: std::io::Error| {
         Failure::new(Fault::System, "write", path.display().to_string(), words_of(&error))
-            .advise("make room or name another place")
+            .advise("free some space, or name another place")
     };
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(failure)?;

@@ -27,7 +27,7 @@ fn a_wrong_command_is_one_line_that_says_what_to_do() {
         (
             &["e1,address=198.18.0.1", "e2"],
             &["--protocol", "ipx"],
-            &["no address of frames that carry ipx", "leave it out"],
+            &["no address of frames that carry ipx", "omit it"],
         ),
         (&["e1"], &router, &["cannot be used with"]),
         (&[], &["--device", "switch"], &["one of cable, bridge, router"]),

@@ -61,7 +61,7 @@ fn an_interface_that_is_down_or_unplugged_is_named() {
     refused("ip link set eth1 down; BENCH", &["eth1", "set down", "ip link set eth1 up"]);
     // A link without its other end has no carrier.
     let alone = "ip link add eth7 type veth peer name eth8; ip link set eth7 up; ";
-    refused(&format!("{alone}BENCH_SEVEN --dry-run"), &["eth7", "its link is down", "plug it in"]);
+    refused(&format!("{alone}BENCH_SEVEN --dry-run"), &["eth7", "its link is down", "connect it"]);
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn a_run_that_is_stopped_shows_what_it_has_and_goes_on_later() {
         return;
     }
     assert_eq!(end.code(), Some(130), "{rest:?}");
-    assert!(rest.iter().any(|line| line.contains("go on with: linerate bench --resume")));
+    assert!(rest.iter().any(|line| line.contains("resume with: linerate bench --resume")));
     let other = linerate(&[&CABLE[..], &["--sizes", "64", "--store", &store, "--resume"]].concat());
     assert_eq!(other.status.code(), Some(2), "another plan does not go on");
     let again = linerate(&[&all[..], &["--resume", "--json"]].concat());

@@ -246,7 +246,7 @@ fn cells_that_fail_are_kept_and_measured_again_on_request() {
     assert_eq!(place.store().runs().expect("readable")[0].state, RunState::Partial);
     let output = place.run(&["--resume"]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
-    assert!(said(&output).contains("goes on: 1 of 3 left"), "{}", said(&output));
+    assert!(said(&output).contains("resumes: 1 of 3 left"), "{}", said(&output));
     assert_eq!(place.records().len(), 3, "the new record took the cell of the old one");
 }
 
@@ -290,11 +290,11 @@ fn a_run_that_the_machine_spoilt_is_measured_again_and_both_attempts_are_stored(
     }
     let output = child.output();
     let text = said(&output);
-    let begin = "path tcp 1 #1: emulate path a eth0 - b eth0: the emulator stood still for ";
+    let begin = "path tcp 1 #1: emulate path a eth0 - b eth0: the emulator stalled for ";
     assert!(text.contains(begin), "{text}");
     assert!(text.contains("senders take 200 ms for a loss"), "{text}");
     assert!(text.contains("; measured again, 1 of 1"), "{text}");
-    assert!(text.contains("1 measured again because this machine spoilt them"), "{text}");
+    assert!(text.contains("1 repeated because this machine invalidated them"), "{text}");
     assert_eq!(place.records().len(), 1, "the last attempt counts");
     let history = Command::new(env!("CARGO_BIN_EXE_linerate"))
         .args(["history", "--json", "--store"])

@@ -307,7 +307,7 @@ fn reading_makes_no_store() {
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("no results in "));
     assert_eq!(printed(&directory, &["history", "--json"]).trim(), "[]");
     assert!(printed(&directory, &["study", "list"]).contains("no runs in "));
-    refused(&directory, &["report"], &["nothing has been kept"]);
+    refused(&directory, &["report"], &["it has no results yet"]);
     let made = std::fs::read_dir(directory.path()).expect("the directory").count();
     assert_eq!(made, 0, "nothing was made");
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
@@ -356,4 +356,34 @@ fn ipv6_is_used_when_asked() {
     let output = tcp(&["::1", "--ipv6", "--port", "1"]);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("[::1]:1"), "{}", stderr(&output));
+}
+
+/// What a server says on standard error after its first line until it ends with its first test.
+fn logged_by(flags: &[&str]) -> String {
+    let mut serve = command(&["serve", "-p", "0", "-B", "127.0.0.1", "--foreign", "none", "-1"]);
+    let mut child = serve.args(flags).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut pipe = BufReader::new(child.stderr.take().expect("standard error is a pipe"));
+    let mut first = String::new();
+    pipe.read_line(&mut first).expect("the first line");
+    let (_, rest) = first.split_once("127.0.0.1:").expect("the first line has the address");
+    let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    ends_with(0, &["tcp", "127.0.0.1", "--port", &port, "--bytes=1K", "--no-save"]);
+    let mut rest = String::new();
+    pipe.read_to_string(&mut rest).expect("what it logs");
+    assert!(end_of(&mut child).is_some_and(|end| end.success()), "{rest}");
+    rest
+}
+
+#[test]
+fn serve_logs_tests_and_with_log_level_debug_its_decisions() {
+    let lines = |log: &str, part: &str| log.lines().filter(|line| line.contains(part)).count();
+    let usual = logged_by(&[]);
+    assert_eq!((lines(&usual, " tcp up: "), lines(&usual, "debug:")), (1, 0), "{usual}");
+    let debug = logged_by(&["--log-level", "debug"]);
+    assert_eq!((lines(&debug, " tcp up: "), lines(&debug, "admitted with 1 streams")), (1, 1));
+    // The control connection and its stream.
+    assert_eq!(lines(&debug, " connected"), 2, "{debug}");
+    assert_eq!(lines(&debug, "trace:"), 0, "{debug}");
+    let errors = logged_by(&["--log-level", "error"]);
+    assert_eq!(lines(&errors, " tcp up: "), 0, "{errors}");
 }

@@ -264,7 +264,7 @@ impl SwitchPlan {
 fn check_placement(placement: Placement, cpu: Option<u32>, at: &[Step]) -> Checked {
     match cpu {
         Some(cpu) if cpu > CPU_MAX => {
-            fault(at, "cpu", format!("processor {cpu}; 0 to {CPU_MAX} are allowed"))
+            fault(at, "cpu", format!("CPU {cpu} is out of range; 0 to {CPU_MAX} are allowed"))
         }
         Some(_) if placement == Placement::Inline => {
             let message = "an inline device runs where the sender does; \

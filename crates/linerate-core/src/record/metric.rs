@@ -73,20 +73,21 @@ macro_rules! metrics {
 
 metrics! {
     Goodput = "goodput_bps", "goodput", "bit/s", Some(Layer::Payload), Higher,
-        "Payload bits that the receiving application took in, over the span from the first byte \
-         (or the end of the omitted span) to the last byte; retransmissions do not count.",
+        "Payload bits that the receiving application read, over the time from the first byte (or \
+         the end of the omitted time) to the last byte; retransmissions do not count.",
         "RFC 6349 §3.3 (TCP throughput as the application sees it)";
     Bytes = "payload_bytes", "bytes received", "bytes", Some(Layer::Payload), Higher,
-        "Payload bytes that the receiving application took in within the measured span.",
+        "Payload bytes that the receiving application read within the measured time.",
         "own";
     BytesSent = "sent_bytes", "bytes sent", "bytes", Some(Layer::Payload), Neither,
-        "Payload bytes that the sending application gave to the kernel, the omitted span included.",
+        "Payload bytes that the sending application wrote, including the omitted time.",
         "own";
     Span = "span_ns", "measured span", "ns", None, Neither,
         "From the first byte (or the end of the omitted span) to the last byte, at the receiver.",
         "own";
     Retransmits = "retransmits", "segments retransmitted", "segments", None, Lower,
-        "Segments that the sending kernel sent again (tcpi_total_retrans); spurious ones count.",
+        "Segments that the sender's kernel retransmitted (tcpi_total_retrans), including spurious \
+         ones.",
         "RFC 4898 tcpEStatsPerfSegsRetrans";
     RetransmitRatio = "retransmit_ratio", "retransmitted share", "1", None, Lower,
         "Retransmitted segments over data segments sent, both from the sending kernel.",
@@ -120,8 +121,8 @@ metrics! {
         "RFC 5681 §4.2 (delayed acknowledgements), Linux tcp_info";
     Background = "background_bps", "rate of the background flow", "bit/s", Some(Layer::Payload),
         Neither,
-        "Payload bits of the flow against the test's direction that its receiver took in, from its \
-         first byte (or the end of the omitted span) to its end.",
+        "Payload bits of the background flow, against the test's direction, that its receiver \
+         read, from its first byte (or the end of the omitted time) to its end.",
         "own";
     SegmentsSent = "segments_sent", "segments sent", "segments", None, Neither,
         "Data segments that a simulated sender sent, retransmissions among them.",
@@ -159,19 +160,19 @@ metrics! {
         "User and system time of the busiest receiving thread over the test's duration.",
         "getrusage(2), RUSAGE_THREAD";
     RunQueueWait = "run_queue_wait_ratio", "waiting for a core", "1", None, Lower,
-        "Time that a data thread was ready to run but had no processor, over the same span; the \
-         busiest thread's for the whole test.",
+        "Time that a data thread was runnable but waited for a CPU, over the same time; for the \
+         whole test that of the busiest thread.",
         "Linux /proc/PID/schedstat, second field";
     Fairness = "fairness_ratio", "fairness of streams", "1", None, Higher,
         "Jain's index of the streams' goodputs: 1 when all are equal, 1/n when one has all.",
         "RFC 5166 §2.3.1";
     Rtt = "rtt_ns", "round-trip time", "ns", None, Lower,
-        "From just before the probe is given to the kernel to just after the answer is taken from \
-         it, by the prober's monotonic clock; duplicates and late answers do not count.",
+        "From just before the send call of the probe to just after the receive call of the reply, \
+         by this host's monotonic clock; duplicates and late replies do not count.",
         "RFC 2681 §2";
     RttKernel = "rtt_kernel_ns", "kernel round-trip time", "ns", None, Lower,
-        "From the kernel's time of giving the probe to the interface to its time of taking the \
-         answer from it: the path and the peer, without this host's scheduling.",
+        "From the kernel's transmit timestamp of the probe to its receive timestamp of the reply: \
+         the path and the peer, without this host's scheduling.",
         "RFC 2681 §2.7.2 (wire times), Linux SO_TIMESTAMPING";
     Pps = "pings_per_s", "pings per second", "1/s", None, Higher,
         "Answered probes over the time from the first send to the last answer.",
@@ -180,7 +181,7 @@ metrics! {
         "One second over the mean round-trip time, as the studies of 2000 printed it.",
         "PREN study 2000 §2.2";
     Sent = "probes_sent", "probes sent", "probes", None, Neither,
-        "Probes given to the kernel, without warm-up.",
+        "Probes sent, without warm-up.",
         "RFC 7680 §2";
     Received = "probes_answered", "probes answered", "probes", None, Neither,
         "Probes answered within the time-out, duplicates not counted.",
@@ -198,7 +199,7 @@ metrics! {
         "Answers whose sequence number is below one that came before; duplicates removed first.",
         "RFC 4737 §4.1";
     DatagramRate = "datagrams_per_s", "datagrams per second", "1/s", None, Higher,
-        "Different datagrams that the receiving application took in, over the measured span.",
+        "Distinct datagrams that the receiving application read, over the measured time.",
         "own";
     DatagramsSent = "datagrams_sent", "datagrams sent", "datagrams", None, Neither,
         "Datagrams that the sender gave to its kernel after the omitted span, by its own count.",
@@ -216,8 +217,9 @@ metrics! {
         "RFC 7680 §2";
     DatagramsLostHere = "datagrams_lost_at_receiver", "lost at the receiver", "datagrams", None,
         Lower,
-        "Datagrams lost because the receiver's own socket had no room: gaps in the numbers where \
-         the kernel's count of drops grew. They are among the lost, and not the path's doing.",
+        "Datagrams lost because the receiver's socket buffer was full: gaps in the sequence \
+         numbers where the kernel's drop counter grew. They are included in the lost ones, and are \
+         not losses of the path.",
         "Linux SO_RXQ_OVFL";
     DatagramsDroppedAtSender = "datagrams_dropped_at_sender", "dropped at the sender's interface",
         "datagrams", None, Lower,
@@ -259,16 +261,16 @@ metrics! {
         "RFC 7680 §2";
     TheoreticalFrames = "theoretical_fps", "theoretical frame rate", "frames/s",
         Some(Layer::Frame), Neither,
-        "Frames of this length that the medium carries in a second, preamble and gap counted; \
-         absent where there is no medium, as on virtual links.",
+        "Frames of this size per second that the medium carries, preamble and gap included; absent \
+         if there is no medium, as on virtual links.",
         "RFC 2544 appendix B, RFC 5180 appendix A";
     TesterFrames = "tester_fps", "tester's own frame rate", "frames/s", Some(Layer::Frame), Neither,
-        "Frames a second that the tester sends from one port and counts in whole without the \
-         device: results near it are the tester's.",
+        "Frames per second that the tester sends from one port and receives without loss, without \
+         the device: results close to it are limited by the tester.",
         "RFC 2285 §3.5.3 (maximum offered load), taken without a device";
     TesterLatency = "tester_latency_ns", "tester's own latency", "ns", None, Neither,
-        "Median delay of the tester with a cable in place of the device; it is in the latencies \
-         of the device, and not taken off them.",
+        "Median delay of the tester with a cable in place of the device; the latencies of the \
+         device include it.",
         "own";
     ThroughputStrict = "throughput_strict_fps", "throughput, strict", "frames/s",
         Some(Layer::Frame), Higher,
@@ -287,19 +289,19 @@ metrics! {
         "ETSI GS NFV-TST 009 §12.3.3 (binary search with loss verification)";
     ForwardingRateMax = "forwarding_rate_max_fps", "maximum forwarding rate", "frames/s",
         Some(Layer::Frame), Higher,
-        "Most frames a second that came out at any load of the flood, the loss curve and the \
-         overload, all sending ports together, loss or not.",
+        "Highest rate of frames that came out at any load of the tests flood, loss-curve and \
+         overload, all sending ports together, with or without loss.",
         "RFC 2285 §3.6.3";
     FloodOffered = "flood_offered_fps", "maximum offered load", "frames/s", Some(Layer::Frame),
         Neither,
-        "Frames a second that all sending ports together offered while each sent all that it can.",
+        "Frames per second that all sending ports together offered while each sent at its maximum.",
         "RFC 2285 §3.5.3";
     FloodForwarded = "flood_forwarded_fps", "flood rate", "frames/s", Some(Layer::Frame), Higher,
-        "Frames a second that came out at the maximum offered load: Bradner's flood rate.",
+        "Frames per second that came out at the maximum offered load: Bradner's flood rate.",
         "RFC 2285 §3.6.2 (forwarding rate at maximum offered load)";
     Stalls = "stalls_per_s", "stalls", "1/s", None, Lower,
-        "Times a second that frames were lost below the typical throughput: what pulls strict \
-         below it.",
+        "How often per second frames were lost below the typical throughput: the reason why strict \
+         is lower.",
         "own";
     FrameLatency = "frame_latency_ns", "frame latency", "ns", None, Lower,
         "Delay of each frame at the throughput, the tester's own included; the record says by \
@@ -315,7 +317,7 @@ metrics! {
         "Mean burst over its rate, less what the device forwards while the burst arrives.",
         "RFC 9004 §6.4";
     Recovery = "recovery_ns", "system recovery", "ns", None, Lower,
-        "From the fall of an overload to half of it until the last frame that is lost.",
+        "From the reduction of an overload to half its load until the last lost frame.",
         "RFC 2544 §26.5";
     ResetByLoss = "reset_by_loss_ns", "reset time, by frames lost", "ns", None, Lower,
         "Frames lost over a reset at a constant rate, over that rate.",
@@ -324,14 +326,14 @@ metrics! {
         "From the last frame before a reset to the first after it, at the receiver.",
         "RFC 2544 §26.6, RFC 6201 (time-stamp method)";
     AddressesCached = "addresses_cached", "address caching capacity", "addresses", None, Higher,
-        "Most hardware addresses that the bridge remembers at once without flooding a frame.",
+        "Most MAC addresses that the bridge stores at once without flooding a frame.",
         "RFC 2285 §3.8.1, RFC 2889 §5.7";
     AddressRate = "address_learning_fps", "address learning rate", "frames/s", None, Higher,
-        "Most new hardware addresses a second that the bridge learns without missing one.",
+        "Most new MAC addresses per second that the bridge learns without missing one.",
         "RFC 2285 §3.8.2, RFC 2889 §5.8";
-    BlockedLoss = "blocked_loss_ratio", "loss beside a full output", "1", None, Lower,
-        "Share of the frames to a free output that is lost while another output is overloaded: \
-         above 0 is head of line blocking.",
+    BlockedLoss = "blocked_loss_ratio", "loss on the uncongested port", "1", None, Lower,
+        "Share of the frames to an uncongested port that is lost while another port is congested: \
+         above 0 is head-of-line blocking.",
         "RFC 2285 §3.7.3, RFC 2889 §5.5";
     SoakLoss = "soak_loss_ratio", "loss in the soak", "1", None, Lower,
         "Frames lost over frames sent in one long run at a constant load.",
@@ -346,7 +348,7 @@ metrics! {
         "ITU-T Y.1564, MEF 10.4 (bandwidth profile)";
     ContractCbs = "contract_cbs_bytes", "committed burst found", "bytes", Some(Layer::Frame),
         Neither,
-        "Burst that a policer lets pass after rest, bytes of frames.",
+        "Burst that a policer passes after a pause, in bytes of frames.",
         "ITU-T Y.1564, MEF 10.4 (bandwidth profile)";
 }
 

@@ -12,6 +12,7 @@ mod environment;
 mod event;
 mod failure;
 mod flow;
+mod flow_test;
 mod id;
 mod means;
 mod metric;
@@ -45,6 +46,7 @@ pub use environment::{End, Interface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
 pub use failure::{Failure, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
+pub use flow_test::{TcpTest, TestError, UdpTest};
 pub use id::RecordId;
 pub use means::{
     Contents, Means, MultipathTcp, ReceiveWith, SendWith, Trial, Verified, ZeroCopySends,

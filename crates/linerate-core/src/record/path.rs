@@ -178,7 +178,7 @@ impl EmulatedPath {
         }
         let PathStops { count, total_ns, longest_ns, share } = self.stops;
         if count > 0 {
-            let stood = format!("stood still for {:.1} ms ({:.2} %)", ms(total_ns), share * 100.0);
+            let stood = format!("stalled for {:.1} ms ({:.2} %)", ms(total_ns), share * 100.0);
             parts.push(match count {
                 1 => format!("{stood} at once"),
                 _ => format!("{stood} in {count} stops of at most {:.1} ms", ms(longest_ns)),
@@ -248,11 +248,11 @@ mod tests {
         let stops =
             PathStops { count: 1, total_ns: 12_000_000, longest_ns: 12_000_000, share: 0.0012 };
         path.stops = stops;
-        let line = "1 packet late by up to 12.3 ms, stood still for 12.0 ms (0.12 %) at once";
+        let line = "1 packet late by up to 12.3 ms, stalled for 12.0 ms (0.12 %) at once";
         assert_eq!(path.slips().as_deref(), Some(line));
         path.directions.clear();
         path.stops = PathStops { count: 3, longest_ns: 7_000_000, ..stops };
-        let line = "stood still for 12.0 ms (0.12 %) in 3 stops of at most 7.0 ms";
+        let line = "stalled for 12.0 ms (0.12 %) in 3 stops of at most 7.0 ms";
         assert_eq!(path.slips().as_deref(), Some(line));
     }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::named::named;
-use super::{BenchPlan, Means, SimulatePlan, UdpPlan};
+use super::{BenchPlan, Direction, Means, SimulatePlan, UdpPlan};
 use crate::units::BitRate;
 
 /// One measurement to make.
@@ -62,6 +62,17 @@ pub enum TcpDirections {
     Down,
     /// Both at once, on separate connections.
     Both,
+}
+
+impl TcpDirections {
+    /// Each of them.
+    pub const fn each(self) -> &'static [Direction] {
+        match self {
+            Self::Up => &[Direction::Up],
+            Self::Down => &[Direction::Down],
+            Self::Both => &[Direction::Up, Direction::Down],
+        }
+    }
 }
 
 /// A TCP throughput test.

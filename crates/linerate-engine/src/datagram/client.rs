@@ -4,13 +4,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Event, Failure, Fault, Plan, Record, Status, UdpPlan};
+use linerate_core::record::{Event, Failure, Fault, Plan, Record, Status, UdpPlan, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
-use linerate_proto::native::{
-    Accept, Client, ClientTest, Message, PeerFault, SEARCH, Token, UdpRequest,
-};
+use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEARCH, Token};
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::datagram_socket::any_local;
 
@@ -111,11 +109,11 @@ pub(super) const fn header_bytes(address: IpAddr) -> u32 {
     }
 }
 
-fn request(plan: &UdpPlan) -> UdpRequest {
+fn request(plan: &UdpPlan) -> UdpTest {
     // A search begins at its lowest rate.
     let lowest = || linerate_core::search::rate(0);
     let pace = if plan.search.is_some() { Some(lowest()) } else { plan.pace };
-    UdpRequest {
+    UdpTest {
         directions: plan.directions,
         streams: plan.streams,
         finish: plan.finish,
@@ -132,7 +130,7 @@ fn request(plan: &UdpPlan) -> UdpRequest {
 }
 
 /// The request of a plan, within the protocol's bounds.
-pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpRequest, Failure> {
+pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpTest, Failure> {
     let request = request(plan);
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "UDP test", error).advise("see linerate udp --help")
@@ -184,7 +182,7 @@ fn measure(
 /// The streams of a test, and what is seen of them.
 struct UdpClient<'a, 'w> {
     endpoint: Endpoint,
-    request: UdpRequest,
+    request: UdpTest,
     server: SocketAddr,
     local: Option<IpAddr>,
     control: TcpStream,
@@ -247,7 +245,7 @@ impl Flows for UdpClient<'_, '_> {
             let (peer, reason) = (plain(self.server), pulse::silent());
             let attempt = "exchange datagrams with";
             return Err(Failure::new(Fault::Unreachable, attempt, peer, reason)
-                .advise("what was measured before is kept"));
+                .advise("the results so far are kept"));
         }
         let Some(streams) = self.endpoint.sent().filter(|_| !self.told) else { return Ok(None) };
         self.told = true;

@@ -12,7 +12,6 @@ mod evenness;
 pub(crate) mod layout;
 mod opening;
 mod patience;
-mod progress;
 mod pulse;
 mod receiver;
 mod room;
@@ -25,6 +24,5 @@ mod sender;
 mod serve;
 mod way_out;
 
-pub(crate) use crate::flow::account;
 pub use client::run;
 pub(crate) use serve::UdpServer;

@@ -88,7 +88,7 @@ pub(super) fn unanswered(streams: &[Asking]) -> Failure {
     };
     let reason = format!("no answer on {} of {} UDP ports", silent.len(), streams.len());
     Failure::new(Fault::Unreachable, "open UDP stream to", first.server.to_string(), reason)
-        .advise("a filter on the way may keep UDP back: the server picks its ports as tests come")
+        .advise("a firewall may block UDP: the server uses a new port per test")
 }
 
 /// One stream as the server waits for it.

@@ -8,24 +8,26 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramCounts, DatagramsSent, DelayVariation, Direction, ReceivedDatagrams,
+    DatagramCounts, DatagramsSent, DelayVariation, Direction, ReceivedDatagrams, UdpTest,
 };
 use linerate_core::stats::{JitterRfc3550, Thinned};
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{Order, UdpRequest, UdpTracker};
+use linerate_proto::native::{Order, UdpTracker};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
 
 use super::credit::{Grants, Window};
+use super::endpoint::is_pause;
 use super::layout::{Head, Layout, Read};
 use super::patience::Patience;
-use super::progress::{Outcome, Progress, Switches, is_pause};
 use super::pulse::{Pulse, silent};
 use super::search::SearchEnd;
 use super::search_receiver::Reporter;
 use crate::failure::words_of;
+use crate::flow::endpoint::{Outcome, Progress, Switches};
 use crate::throughput::cost_since;
+use crate::throughput::span::Measured;
 
 /// Once the sender is done and something is missing, this long without an arrival is the end.
 const QUIET_MISSING: Duration = Duration::from_millis(500);
@@ -42,7 +44,7 @@ const STAMPED_DATAGRAMS: u64 = 1000;
 /// A receiving stream.
 pub(super) struct Receiver {
     pub(super) socket: Arc<DatagramSocket>,
-    pub(super) request: UdpRequest,
+    pub(super) request: UdpTest,
     pub(super) tag: u16,
     pub(super) layout: Layout,
     pub(super) switches: Arc<Switches>,
@@ -91,18 +93,23 @@ impl Receiver {
         }
         let arrival_ns = receiving.measured.map_or(0, |(first, last)| last.nanos_since(first));
         let received = self.account(&receiving);
+        let size = u64::from(self.request.size_bytes);
         self.progress.failed.store(failure.is_some(), Ordering::Release);
         self.progress.done.store(true, Ordering::Release);
         Outcome {
+            measured: Measured {
+                begin: receiving.measured.map_or_else(MonoTime::default, |(first, _)| first),
+                // A stream that nothing delays takes as long to arrive as to be sent, the time of
+                // the last datagram among it; one that a queue holds up takes longer.
+                span_ns: if receiving.measured.is_some() { told_ns.max(arrival_ns) } else { 0 },
+                bytes: received.measured.received.saturating_mul(size),
+                bytes_total: received.all.received.saturating_mul(size),
+            },
             received: Some(received),
-            begin: receiving.measured.map(|(first, _)| first),
-            // A stream that nothing delays takes as long to arrive as to be sent, the time of the
-            // last datagram among it; one that a queue holds up takes longer.
-            span_ns: if receiving.measured.is_some() { told_ns.max(arrival_ns) } else { 0 },
             io_calls: receiving.calls,
             cost: cost_since(before),
             failure,
-            technique: if joins { "recvmmsg, joined" } else { "recvmmsg" },
+            technique: if joins { "recvmmsg, joined" } else { "recvmmsg" }.to_owned(),
             ..Outcome::default()
         }
     }
@@ -175,7 +182,7 @@ impl Receiver {
 
     /// Whether nothing more is to be waited for.
     fn is_over(&self, receiving: &Receiving, now: MonoTime) -> bool {
-        if self.switches.halt.load(Ordering::Relaxed) {
+        if self.switches.halted() {
             return true;
         }
         let Some((sent, told)) = self.progress.sent_since() else { return false };

@@ -7,10 +7,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_core::record::{Finish, SearchNews, SearchPlan, SearchSpan, SearchTrial};
+use linerate_core::record::{Finish, SearchNews, SearchPlan, SearchSpan, SearchTrial, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::UdpRequest;
 
 /// Blocking calls of a search come back this often: statuses leave on time at low rates, too.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(2);
@@ -37,7 +36,7 @@ pub(super) struct SearchEnd {
 
 impl SearchEnd {
     /// The search of a request, whose packets have so many bytes of headers.
-    pub(super) fn new(request: &UdpRequest, header_bytes: u32) -> Option<Self> {
+    pub(super) fn new(request: &UdpTest, header_bytes: u32) -> Option<Self> {
         let time_ns = match request.finish {
             Finish::TimeNs(ns) => ns,
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,

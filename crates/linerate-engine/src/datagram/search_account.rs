@@ -87,7 +87,7 @@ fn not_kept(search: &CapacitySearch) -> Option<Caveat> {
     (ratio < OFFERED_KEPT_RATIO).then(|| {
         Caveat::new(
             CaveatCode::PaceNotKept,
-            format!("the sender sent {:.1} % of the rate that it was to offer", ratio * 100.0),
+            format!("the sender sent {:.1} % of the rate to offer", ratio * 100.0),
             "the result may be this host's limit, not the path's: use larger datagrams (-l)",
         )
     })

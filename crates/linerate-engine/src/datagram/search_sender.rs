@@ -14,9 +14,10 @@ use linerate_proto::native::{DatagramHeader, UdpStatus};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch};
 
-use super::progress::{Outcome, Progress, Switches, is_pause};
+use super::endpoint::is_pause;
 use super::search::{SearchEnd, arrival};
 use super::sender::Sender;
+use crate::flow::endpoint::{Outcome, Progress, Switches};
 
 /// What the two threads of a sender share.
 #[derive(Debug)]
@@ -79,7 +80,7 @@ impl Steering {
         let offset_ns = realtime_offset_ns();
         let mut batch = ReceiveBatch::new();
         let mut course = Course::new(&self.search.plan);
-        while !self.over.load(Ordering::Relaxed) && !switches.halt.load(Ordering::Relaxed) {
+        while !self.over.load(Ordering::Relaxed) && !switches.halted() {
             match batch.receive(socket) {
                 Ok(()) => {
                     let now = monotonic();
@@ -114,7 +115,7 @@ impl Steering {
     }
 
     fn has_ended(&self) -> bool {
-        self.progress.done.load(Ordering::Acquire)
+        self.progress.is_done()
     }
 }
 
@@ -175,8 +176,7 @@ pub(super) fn run(sender: Sender, steering: &Steering) -> Outcome {
             Err(error) => {
                 progress.failed.store(true, Ordering::Release);
                 progress.done.store(true, Ordering::Release);
-                let failure = Some(format!("start the thread for statuses: {error}"));
-                Outcome { failure, technique: "none", ..Outcome::default() }
+                Outcome::failed(format!("start the thread for statuses: {error}"))
             }
         };
         steering.over.store(true, Ordering::Relaxed);

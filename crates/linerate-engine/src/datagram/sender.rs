@@ -5,15 +5,14 @@
 //! datagram of its own, 0.06 to 0.3 µs for one of a joined buffer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramCounts, DatagramsSent, Direction, Finish, PaceKept, PacedBy, SentDatagrams,
+    DatagramCounts, DatagramsSent, Direction, Finish, PaceKept, PacedBy, SentDatagrams, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::UdpRequest;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::datagram_socket::{
     BUFFER_BYTES, DatagramSocket, JOINED_MAX, SENDS_MAX, SendBatch, is_refused_by_link,
@@ -24,17 +23,19 @@ use linerate_sys::thread::{cost, id, tighten_timer_slack};
 
 use super::client::header_bytes;
 use super::credit::PATIENCE;
-use super::endpoint::buffer_bytes_max;
+use super::endpoint::{CALL_TIMEOUT, buffer_bytes_max, is_pause};
 use super::evenness::Evenness;
 use super::layout::{Layout, Leaving};
-use super::progress::{CALL_TIMEOUT, Outcome, Progress, Switches, is_pause};
 use super::pulse::{Pulse, silent};
 use super::room::{self, Room};
 use super::schedule::{LEAD_NS, Schedule};
 use super::search_sender::Steering;
 use super::way_out::WayOut;
 use crate::failure::words_of;
+use crate::flow::budget::Budget;
+use crate::flow::endpoint::{Outcome, Progress, Switches};
 use crate::throughput::cost_since;
+use crate::throughput::span::Measured;
 
 /// Bytes and joined buffers of one call of a sender without a pace: enough to spare calls, and few
 /// enough to stay in the cache.
@@ -53,7 +54,7 @@ const PACED_BUFFERS: usize = 16;
 /// A sending stream.
 pub(super) struct Sender {
     pub(super) socket: Arc<DatagramSocket>,
-    pub(super) request: UdpRequest,
+    pub(super) request: UdpTest,
     pub(super) place: (Direction, u16),
     pub(super) tag: u16,
     pub(super) layout: Layout,
@@ -65,7 +66,7 @@ pub(super) struct Sender {
     pub(super) burst: Option<u32>,
     /// Datagrams that the streams of a direction have left to send, where their number ends the
     /// test.
-    pub(super) budget: Option<Arc<AtomicU64>>,
+    pub(super) budget: Budget,
     pub(super) switches: Arc<Switches>,
     pub(super) progress: Arc<Progress>,
     /// Sets the pace while the stream runs.
@@ -132,15 +133,20 @@ impl Sender {
         let held_ns = sending.pulse.credit().is_granted().then_some(sending.held_ns);
         let whole = self.fits_packets();
         let interface_drops = sending.way.dropped().filter(|_| whole);
+        let size = u64::from(self.request.size_bytes);
         let account = SentDatagrams { pace, held_ns, interface_drops, ..sending.account };
         Outcome {
+            measured: Measured {
+                begin: sending.measured_from.unwrap_or_default(),
+                span_ns,
+                bytes: account.measured.saturating_mul(size),
+                bytes_total: account.count.saturating_mul(size),
+            },
             sent: Some(account),
-            begin: sending.measured_from,
-            span_ns,
             io_calls: sending.calls,
             cost,
             failure,
-            technique: if joined { "sendmmsg, joined" } else { "sendmmsg" },
+            technique: if joined { "sendmmsg, joined" } else { "sendmmsg" }.to_owned(),
             ..Outcome::default()
         }
     }
@@ -265,7 +271,7 @@ impl Sender {
     fn send_all(&self, sending: &mut Sending) -> Result<(), String> {
         loop {
             let now = monotonic();
-            if now >= sending.deadline || self.told_to_stop() {
+            if now >= sending.deadline || self.switches.stopped() {
                 return Ok(());
             }
             if now.since(sending.looked) >= CALL_TIMEOUT && self.look(sending, now) {
@@ -286,11 +292,11 @@ impl Sender {
                 continue;
             }
             let wanted = self.share(sending, wanted);
-            let granted = self.take_budget(wanted);
+            let granted = self.budget.take(wanted);
             let planned = sending.plan_departures(granted, now);
             let result = self.send_batch(sending, planned);
             let sent = *result.as_ref().unwrap_or(&0);
-            self.return_budget(granted - sent);
+            self.budget.give_back(granted - sent);
             self.note(sending, sent);
             result?;
             if planned == 0 {
@@ -317,7 +323,7 @@ impl Sender {
                 }
                 Err(error) if is_refused_by_link(&error) => sent += self.refused(sending, most),
                 Err(error) if is_pause(&error) => {
-                    if self.told_to_stop() || self.look(sending, monotonic()) {
+                    if self.switches.stopped() || self.look(sending, monotonic()) {
                         return Ok(sent);
                     }
                 }
@@ -495,7 +501,7 @@ impl Sender {
 
     /// Says that this end is there until it is told to leave.
     fn linger(&self, sending: &mut Sending) -> Option<String> {
-        while self.layout.own && !self.switches.halt.load(Ordering::Relaxed) {
+        while self.layout.own && !self.switches.halted() {
             let now = monotonic();
             if self.look(sending, now) {
                 self.progress.failed.store(true, Ordering::Release);
@@ -504,24 +510,6 @@ impl Sender {
             sleep_until(now + CALL_TIMEOUT);
         }
         None
-    }
-
-    fn told_to_stop(&self) -> bool {
-        self.switches.stop_sending.load(Ordering::Relaxed)
-            || self.switches.halt.load(Ordering::Relaxed)
-    }
-
-    fn take_budget(&self, wanted: usize) -> usize {
-        let Some(budget) = &self.budget else { return wanted };
-        let take = |left: u64| left.checked_sub(left.min(wanted as u64));
-        let left = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-        usize::try_from(left.unwrap_or(0)).unwrap_or(usize::MAX).min(wanted)
-    }
-
-    fn return_budget(&self, unsent: usize) {
-        if let Some(budget) = &self.budget {
-            budget.fetch_add(unsent as u64, Ordering::Relaxed);
-        }
     }
 }
 

@@ -6,12 +6,10 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side};
+use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
-use linerate_proto::native::{
-    Accept, FEATURES, Message, Server, Terms, Token, UdpRequest, UdpSample,
-};
+use linerate_proto::native::{Accept, FEATURES, Message, Server, Terms, Token, UdpSample};
 use linerate_sys::clock::random_bytes;
 
 use super::endpoint::{Endpoint, Place, open_socket};
@@ -24,7 +22,7 @@ use crate::throughput::{GRACE, plain};
 
 /// A test that was let in.
 pub(crate) struct UdpServer {
-    request: UdpRequest,
+    request: UdpTest,
     endpoint: Endpoint,
     /// Streams until all are open.
     awaited: Vec<Awaiting>,
@@ -40,7 +38,7 @@ pub(crate) struct UdpServer {
 impl UdpServer {
     /// Opens a socket for each stream at an address; what the client is told of them.
     pub(crate) fn new(
-        request: UdpRequest,
+        request: UdpTest,
         local: SocketAddr,
         (own_end, control): (End, TcpStream),
     ) -> Result<(Self, Accept), Failure> {

@@ -13,7 +13,7 @@ use linerate_core::device::addresses::{
 use linerate_core::device::search::{Controller, Invalid as Spoilt};
 use linerate_core::record::{BenchPlan, BenchTest, Caching, Failure, Fault};
 
-use super::bed::{Ask, Bed, Ended, Learnt, Outcome, Pattern, What};
+use super::setup::{AddressSeries, Ended, Outcome, Pattern, RestartTarget, TestSetup, TrialSpec};
 
 /// Ports by their part: test frames come from the first.
 const TESTING: usize = 0;
@@ -25,18 +25,18 @@ const DOWN_NS: u64 = 20_000_000;
 
 /// Addresses, then the rate at which so many of them are learnt.
 pub(super) fn addresses(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     (throughput, most): (f64, u64),
 ) -> Result<Caching, Ended> {
-    if bed.ports().len() < 3 {
+    if setup.ports().len() < 3 {
         let reason = "frames to unknown addresses are seen at a third port: name three";
-        let object = format!("{} ports", bed.ports().len());
+        let object = format!("{} ports", setup.ports().len());
         return Err(Failure::new(Fault::Usage, "count addresses on", object, reason).into());
     }
     let max = if plan.frames.flows > 1 { plan.frames.flows } else { ADDRESSES_MAX };
     let gentle = GENTLE_FPS.min((throughput / 10.0) as u64).max(1);
-    let mut trials = Trials { bed, gentle_fps: gentle, series: 0 };
+    let mut trials = Trials { setup, gentle_fps: gentle, series: 0 };
     let mut capacity = AddressSearch::capacity(u64::from(max), gentle);
     trials.all(&mut capacity)?;
     let addresses = capacity.found().unwrap_or(0);
@@ -51,7 +51,7 @@ pub(super) fn addresses(
 }
 
 struct Trials<'a> {
-    bed: &'a mut dyn Bed,
+    setup: &'a mut dyn TestSetup,
     /// At this rate or slower, it does not matter which.
     gentle_fps: u64,
     series: u8,
@@ -68,44 +68,44 @@ impl Trials<'_> {
     fn one(&mut self, trial: AddressTrial) -> Result<AddressOutcome, Ended> {
         self.series = self.series.wrapping_add(1);
         let count = u32::try_from(trial.addresses).unwrap_or(u32::MAX);
-        let learnt = Learnt { count, series: self.series };
-        self.bed.restart(&What::Link(LEARNING, DOWN_NS))?;
-        let learning = Ask {
+        let learnt = AddressSeries { count, series: self.series };
+        self.setup.restart(&RestartTarget::Link(LEARNING, DOWN_NS))?;
+        let learning = TrialSpec {
             pattern: Some(Pattern::Learning(learnt, TESTING)),
             outputs: Some(vec![TESTING]),
             may_fall_short: trial.learning_fps <= self.gentle_fps,
-            ..ask(LEARNING, trial.learning_fps, trial.addresses)
+            ..spec(LEARNING, trial.learning_fps, trial.addresses)
         };
         let learning = learning.because(format!("{count} addresses to learn"));
-        let taught = self.bed.trial(&learning)?;
-        let test = Ask {
+        let taught = self.setup.trial(&learning)?;
+        let test = TrialSpec {
             pattern: Some(Pattern::Learnt(learnt)),
             outputs: Some(vec![LEARNING]),
             may_fall_short: true,
-            ..ask(TESTING, self.gentle_fps, trial.addresses)
+            ..spec(TESTING, self.gentle_fps, trial.addresses)
         };
         let test = test.because(format!("a frame to each of {count} addresses"));
-        let tested = self.bed.trial(&test)?;
+        let tested = self.setup.trial(&test)?;
         let (sent, received) = tested.totals();
         Ok(AddressOutcome {
             trial,
-            flooded: came_at(&tested, MONITORING),
+            flooded: received_at(&tested, MONITORING),
             lost: sent.saturating_sub(received),
             invalid: spoilt(&taught, trial).or_else(|| spoilt(&tested, trial)),
         })
     }
 }
 
-fn ask(sender: usize, fps: u64, frames: u64) -> Ask {
-    Ask {
+fn spec(sender: usize, fps: u64, frames: u64) -> TrialSpec {
+    TrialSpec {
         senders: Some(vec![sender]),
         arrivals: false,
-        ..Ask::train(BenchTest::Addresses, Some(fps), frames)
+        ..TrialSpec::train(BenchTest::Addresses, Some(fps), frames)
     }
 }
 
-fn came_at(outcome: &Outcome, port: usize) -> u64 {
-    let received = outcome.ways.iter().flat_map(|way| &way.received);
+fn received_at(outcome: &Outcome, port: usize) -> u64 {
+    let received = outcome.results.iter().flat_map(|result| &result.received);
     received.filter(|(at, _)| *at == port).map(|(_, it)| it.frames).sum()
 }
 
@@ -123,10 +123,10 @@ mod tests {
 
     fn found(table: (u32, u64), ports: usize) -> Result<Caching, Ended> {
         let device = Device { table, ..Device::default() };
-        let mut bed = Simulated { ports, ..Simulated::new(device) };
+        let mut setup = Simulated { ports, ..Simulated::new(device) };
         let mut plan = plan(1);
         plan.frames.flows = 2000;
-        addresses(&mut bed, &plan, (10_000.0, 20_000))
+        addresses(&mut setup, &plan, (10_000.0, 20_000))
     }
 
     #[test]

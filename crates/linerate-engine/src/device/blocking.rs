@@ -9,42 +9,42 @@ use linerate_core::record::{
     BenchPlan, BenchTest, Congestion, Failure, Fault, LoadPoint, PortCounts,
 };
 
-use super::bed::{Ask, Bed, Ended, Outcome, Pattern};
+use super::setup::{Ended, Outcome, Pattern, TestSetup, TrialSpec};
 
 /// The free output's load and loss, and what they say.
 pub(super) fn blocking(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     fps: f64,
 ) -> Result<(LoadPoint, Congestion), Ended> {
-    let ports = bed.ports().len();
+    let ports = setup.ports().len();
     if ports < 3 {
-        let reason = "a free and a full output beside the senders need three ports or four";
+        let reason = "the senders, the congested and the uncongested port make three ports or four";
         let object = format!("{ports} ports");
         return Err(Failure::new(Fault::Usage, "look for blocking on", object, reason).into());
     }
     let (free, full) = if ports == 3 { (1, 2) } else { (2, 3) };
     let load = fps.max(2.0) as u64;
-    let ask = Ask {
+    let spec = TrialSpec {
         senders: Some(vec![0, 1]),
         pattern: Some(Pattern::Towards(vec![vec![free, full], vec![full]])),
         outputs: Some(vec![free, full]),
         may_fall_short: true,
-        ..Ask::new(BenchTest::Blocking, Some(load), plan.times.trial_ns)
+        ..TrialSpec::new(BenchTest::Blocking, Some(load), plan.times.trial_ns)
     };
-    let outcome = bed.trial(&ask)?;
+    let outcome = setup.trial(&spec)?;
     let each = (u128::from(load) * u128::from(plan.times.trial_ns) / 1_000_000_000) as u64;
-    let sent = |sender: usize| outcome.ways.get(sender).map_or(0, |way| way.sent.frames);
+    let sent = |sender: usize| outcome.results.get(sender).map_or(0, |result| result.sent.frames);
     // The first sender's frames go to the two outputs in turn.
     let to_free = PortCounts {
         intended: each.div_ceil(2),
         sent: sent(0).div_ceil(2),
-        received: came_at(&outcome, free),
+        received: received_at(&outcome, free),
     };
     let to_full = PortCounts {
         intended: each / 2 + each,
         sent: sent(0) / 2 + sent(1),
-        received: came_at(&outcome, full),
+        received: received_at(&outcome, full),
     };
     let congestion = Congestion::of(to_free, to_full, each);
     Ok((free_output(&outcome, to_free, congestion.free_loss_ratio), congestion))
@@ -63,8 +63,8 @@ fn free_output(outcome: &Outcome, counts: PortCounts, loss_ratio: f64) -> LoadPo
     }
 }
 
-fn came_at(outcome: &Outcome, output: usize) -> u64 {
-    let received = outcome.ways.iter().flat_map(|way| &way.received);
+fn received_at(outcome: &Outcome, output: usize) -> u64 {
+    let received = outcome.results.iter().flat_map(|result| &result.received);
     received.filter(|(port, _)| *port == output).map(|(_, it)| it.frames).sum()
 }
 
@@ -75,8 +75,8 @@ mod tests {
 
     fn found(held_up_every: Option<u64>, ports: usize) -> (LoadPoint, Congestion) {
         let device = Device { held_up_every, ..Device::default() };
-        let mut bed = Simulated { ports, ..Simulated::new(device) };
-        blocking(&mut bed, &plan(1_000_000_000), 1000.0).unwrap()
+        let mut setup = Simulated { ports, ..Simulated::new(device) };
+        blocking(&mut setup, &plan(1_000_000_000), 1000.0).unwrap()
     }
 
     #[test]

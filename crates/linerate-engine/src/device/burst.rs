@@ -10,7 +10,7 @@ use linerate_core::device::search::{Controller, Invalid as Spoilt};
 use linerate_core::record::{BackToBack, BenchPlan, BenchTest, BurstRun, Recovery};
 use linerate_core::stats::Moments;
 
-use super::bed::{Ask, Bed, Ended, Length, Way};
+use super::setup::{Ended, Length, SenderResult, TestSetup, TrialSpec};
 
 /// Bursts below this say little about the rate within them.
 const RATE_FRAMES: u64 = 64;
@@ -18,7 +18,7 @@ const RATE_FRAMES: u64 = 64;
 /// The longest burst at the generator's highest rate of which nothing is lost (RFC 2544 §26.4),
 /// with the buffer that it implies (RFC 9004 §6.4).
 pub(super) fn back_to_back(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     throughput: Option<f64>,
 ) -> Result<Option<BackToBack>, Ended> {
@@ -26,8 +26,8 @@ pub(super) fn back_to_back(
     let mut search = BurstSearch::new(BURST_MAX, BURST_STEP, repeats);
     let (mut rates, mut trials) = (Moments::default(), vec![0; repeats as usize]);
     while let Some(trial) = search.next().trial() {
-        let ask = Ask::train(BenchTest::BackToBack, plan.frames_per_sec_max, trial.frames);
-        let outcome = bed.trial(&ask)?;
+        let spec = TrialSpec::train(BenchTest::BackToBack, plan.frames_per_sec_max, trial.frames);
+        let outcome = setup.trial(&spec)?;
         let (sent, received) = outcome.totals();
         if trial.frames >= RATE_FRAMES {
             rates.record(outcome.offered_fps());
@@ -61,7 +61,7 @@ pub(super) fn back_to_back(
 /// From overload to half of it: the time from the drop to the last frame that was lost (RFC 2544
 /// §26.5), of the sender that took longest.
 pub(super) fn recovery(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     (throughput, most): (f64, u64),
 ) -> Result<Recovery, Ended> {
@@ -77,17 +77,17 @@ pub(super) fn recovery(
         // Numbers of arrivals are kept from the first frame: both parts have to fit in.
         let room_ns = ROOM_FRAMES * 1_000_000_000 / overload_fps;
         let part_ns = plan.times.trial_ns.min(room_ns / 2).max(1);
-        let ask = Ask {
+        let spec = TrialSpec {
             length: Length::Time(2 * part_ns),
             arrivals: true,
             drop_to: Some((after_fps, part_ns)),
-            ..Ask::new(BenchTest::Recovery, Some(overload_fps), 2 * part_ns)
+            ..TrialSpec::new(BenchTest::Recovery, Some(overload_fps), 2 * part_ns)
         };
-        let outcome = bed.trial(&ask)?;
-        for way in &outcome.ways {
-            way.has_arrivals()?;
+        let outcome = setup.trial(&spec)?;
+        for result in &outcome.results {
+            result.has_arrivals()?;
         }
-        match outcome.ways.iter().filter_map(|way| recovered(way, after_fps)).max() {
+        match outcome.results.iter().filter_map(|result| recovered(result, after_fps)).max() {
             Some(Recovered::NoOverload) | None => found.without_overload += 1,
             Some(Recovered::Recovered(ns)) => found.times_ns.push(ns),
             Some(Recovered::NotRecovered(ns)) => found.not_recovered_ns.push(ns),
@@ -99,10 +99,10 @@ pub(super) fn recovery(
 /// Frames whose arrivals are kept, less some.
 pub(super) const ROOM_FRAMES: u64 = 1_000_000;
 
-fn recovered(way: &Way, after_fps: u64) -> Option<Recovered> {
-    let sent = usize::try_from(way.sent.frames).unwrap_or(usize::MAX).min(way.arrivals.len());
-    let drop = Drop { sequence: way.drop_at?, fps: after_fps, sent: sent as u64 };
-    Some(recovery_of(&drop, &missing(&way.arrivals[..sent])))
+fn recovered(result: &SenderResult, after_fps: u64) -> Option<Recovered> {
+    let sent = usize::try_from(result.sent.frames).unwrap_or(usize::MAX).min(result.arrivals.len());
+    let drop = Drop { sequence: result.drop_at?, fps: after_fps, sent: sent as u64 };
+    Some(recovery_of(&drop, &missing(&result.arrivals[..sent])))
 }
 
 #[cfg(test)]
@@ -115,8 +115,8 @@ mod tests {
         // Frames 1 us apart, each takes 10 us to go out: when frame n comes (from 0), n - n / 10
         // are inside. Frame 70 finds 63 of 64 places taken, frame 71 all: 71 frames pass.
         let device = Device { capacity_fps: 100_000, buffer: 64, ..Device::default() };
-        let mut bed = Simulated::new(device);
-        let found = back_to_back(&mut bed, &plan(1), Some(100_000.0)).unwrap().unwrap();
+        let mut setup = Simulated::new(device);
+        let found = back_to_back(&mut setup, &plan(1), Some(100_000.0)).unwrap().unwrap();
         assert_eq!(found.runs.len(), 3);
         for run in &found.runs {
             assert_eq!(run.frames, 71);
@@ -140,8 +140,8 @@ mod tests {
         // 1100 frames/s for 1 s, then 550. The device is out from 0.99 s to 1.05 s: frames 0 to 27
         // after the drop are lost, the last of them 27 / 550 = 49.09 ms after it.
         let outage = Some((990_000_000, 1_050_000_000));
-        let mut bed = Simulated::new(Device { outage, ..Device::default() });
-        let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let mut setup = Simulated::new(Device { outage, ..Device::default() });
+        let found = recovery(&mut setup, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
         assert_eq!((found.overload_fps, found.after_fps), (1100.0, 550.0));
         assert_eq!(found.times_ns, [(27.0_f64 * 1e9 / 550.0).round() as u64; 3]);
     }
@@ -150,15 +150,15 @@ mod tests {
     fn a_device_that_loses_in_the_overload_alone_recovers_at_once() {
         // 1100 frames/s into 1000, with room for 10: all losses are before the drop.
         let device = Device { capacity_fps: 1000, buffer: 10, ..Device::default() };
-        let mut bed = Simulated::new(device);
-        let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let mut setup = Simulated::new(device);
+        let found = recovery(&mut setup, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
         assert_eq!((found.times_ns, found.without_overload), (vec![0; 3], 0));
     }
 
     #[test]
     fn a_device_that_is_not_overloaded_has_nothing_to_recover_from() {
-        let mut bed = Simulated::new(Device::default());
-        let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let mut setup = Simulated::new(Device::default());
+        let found = recovery(&mut setup, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
         assert_eq!((found.times_ns, found.without_overload), (vec![], 3));
     }
 
@@ -166,8 +166,8 @@ mod tests {
     fn a_device_that_loses_to_the_end_has_not_recovered() {
         // From 0.99 s on; the drop is at 1 s, the last of 550 frames 549 / 550 s after it.
         let outage = Some((990_000_000, u64::MAX));
-        let mut bed = Simulated::new(Device { outage, ..Device::default() });
-        let found = recovery(&mut bed, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
+        let mut setup = Simulated::new(Device { outage, ..Device::default() });
+        let found = recovery(&mut setup, &plan(1_000_000_000), (1000.0, 1_000_000)).unwrap();
         assert!(found.times_ns.is_empty());
         assert_eq!(found.not_recovered_ns, [(549.0_f64 * 1e9 / 550.0).round() as u64; 3]);
     }

@@ -12,9 +12,9 @@ use linerate_core::device::policer::{
 };
 use linerate_core::record::{BenchPlan, BenchTest, CellContract, Compared, ContractFound, Holds};
 
-use super::bed::{Ask, Bed, Ended, Outcome};
 use super::burst::ROOM_FRAMES;
 use super::contract::{PRECISION, TOLERANCE_NS, bucket, send, take_bucket, trains};
+use super::setup::{Ended, Outcome, TestSetup, TrialSpec};
 
 /// The first train is so many times as fast as the peak rate.
 const ABOVE_PEAK: f64 = 8.0;
@@ -35,12 +35,13 @@ const FIRST_REST_S: f64 = 2.0;
 
 /// What the device grants in cells, and whether that is what was ordered.
 pub(super) fn cells(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     ordered: &CellContract,
     most: u64,
 ) -> Result<ContractFound, Ended> {
-    let mut test = Test { bed, plan, ordered, most, found: ContractFound::default(), open: false };
+    let mut test =
+        Test { setup, plan, ordered, most, found: ContractFound::default(), open: false };
     let peak = test.peak()?;
     let sustained = match &peak {
         Rule::Peak(peak) => test.sustained(peak)?,
@@ -65,13 +66,13 @@ enum Rule {
 }
 
 struct Test<'a> {
-    bed: &'a mut dyn Bed,
+    setup: &'a mut dyn TestSetup,
     plan: &'a BenchPlan,
     ordered: &'a CellContract,
     /// Frames per second that can be sent.
     most: u64,
     found: ContractFound,
-    /// Something could not be told.
+    /// Something could not be measured.
     open: bool,
 }
 
@@ -118,7 +119,7 @@ impl Test<'_> {
         let mut error = FindError::NoLoss;
         for load_fps in loads {
             let trial = self.train(load_fps, duration_s, self.rest_s().max(FIRST_REST_S));
-            let outcome = send(self.bed, self.plan, &trial)?;
+            let outcome = send(self.setup, self.plan, &trial)?;
             match self.first(&trial, &outcome)? {
                 Ok((bucket, false)) => return Ok(Rule::Peak(bucket)),
                 Ok((bucket, true)) => {
@@ -181,7 +182,7 @@ impl Test<'_> {
         for _ in 0..TRIES {
             let frames_s = ROOM_FRAMES as f64 / load_fps as f64;
             let trial = self.train(load_fps, duration_s.min(frames_s), self.rest_s());
-            let outcome = send(self.bed, self.plan, &trial)?;
+            let outcome = send(self.setup, self.plan, &trial)?;
             match bucket(self.plan, &trial, &outcome)? {
                 Ok(bucket) => return Ok(Some(bucket)),
                 Err(FindError::NoLoss) => {}
@@ -263,13 +264,15 @@ impl Test<'_> {
         let rest = whole(self.rest_s().min(LONGEST_S) * SECOND_NS);
         let idle_ns = rest.max(self.plan.times.settle_ns);
         let pcr = whole(pcr_per_sec).clamp(1, self.most);
-        let burst = Ask::train(BenchTest::Contract, Some(pcr), mbs_cells.clamp(2, ROOM_FRAMES));
+        let burst =
+            TrialSpec::train(BenchTest::Contract, Some(pcr), mbs_cells.clamp(2, ROOM_FRAMES));
         let scr = whole(scr_per_sec).clamp(1, self.most);
-        let long = Ask::new(BenchTest::Contract, Some(scr), self.plan.times.trial_ns);
-        for (ask, what) in [(burst, "MBS cells at PCR"), (long, "cells at SCR")] {
-            let ask = Ask { senders: Some(vec![0]), idle_ns, ..ask }.because(what);
-            let outcome = self.bed.trial(&ask)?;
-            let late_ns = outcome.ways.iter().map(|way| way.sent.worst_late_ns).max().unwrap_or(0);
+        let long = TrialSpec::new(BenchTest::Contract, Some(scr), self.plan.times.trial_ns);
+        for (spec, what) in [(burst, "MBS cells at PCR"), (long, "cells at SCR")] {
+            let spec = TrialSpec { senders: Some(vec![0]), idle_ns, ..spec }.because(what);
+            let outcome = self.setup.trial(&spec)?;
+            let late_ns =
+                outcome.results.iter().map(|result| result.sent.worst_late_ns).max().unwrap_or(0);
             let point = outcome.point();
             let lost = point.sent.saturating_sub(point.received);
             if outcome.trial.invalid.is_some() {
@@ -318,7 +321,7 @@ mod tests {
             TokenBucket::new(BitRate::from_bits_per_sec(fps * 512), Bytes::new(bytes)).unwrap()
         };
         let policers = rules.iter().map(bucket).collect();
-        let mut bed = Simulated::new(Device { policers, ..Device::default() });
+        let mut setup = Simulated::new(Device { policers, ..Device::default() });
         // BT = 31 x (4 - 1) ms = 93 ms and 4 ms of CDVT: a bucket of 1 + 97 / 4 = 25.25 cells.
         let ordered = CellContract {
             pcr_per_sec: 1000.0,
@@ -327,7 +330,7 @@ mod tests {
             mbs_cells: 32,
         };
         let plan = BenchPlan { cell_contract: Some(ordered), ..plan(1_000_000_000) };
-        contract(&mut bed, &plan, 100_000).unwrap()
+        contract(&mut setup, &plan, 100_000).unwrap()
     }
 
     fn verdicts(found: &ContractFound) -> Vec<(&str, Holds)> {

@@ -207,7 +207,7 @@ fn stolen(trial: &BenchTrial) -> Option<Invalid> {
     let ticks = trial.stolen_ns > Some(10_000_000);
     if ticks && taken / processors > STOLEN && lost > 0 && lost_share < taken * ACCOUNTED {
         let share = taken / processors * 100.0;
-        let detail = format!("the host took {share:.1} % of the processors' time");
+        let detail = format!("the hypervisor took {share:.1} % of the CPU time");
         return Some(Invalid::StolenTime { detail });
     }
     None

@@ -17,8 +17,8 @@ use linerate_core::record::{
     BenchContract, BenchPlan, BenchTest, ContractFound, Failure, Fault, Holds, LoadPoint, RateFound,
 };
 
-use super::bed::{Ask, Bed, Ended, Outcome, Way};
 use super::burst::ROOM_FRAMES;
+use super::setup::{Ended, Outcome, SenderResult, TestSetup, TrialSpec};
 
 /// The rate is to be known to this share.
 pub(super) const PRECISION: f64 = 0.01;
@@ -31,14 +31,14 @@ const QUEUE_NS: u64 = 1_000_000;
 
 /// What the device grants, and whether that is what was ordered.
 pub(super) fn contract(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     most: u64,
 ) -> Result<ContractFound, Ended> {
     let mut found = ContractFound::default();
     let mut search = PolicerSearch::new(most, plan.frames.size_bytes, PRECISION);
     while let Some(trial) = search.next().trial() {
-        let outcome = send(bed, plan, &trial)?;
+        let outcome = send(setup, plan, &trial)?;
         search.take(bucket(plan, &trial, &outcome)?);
         note_delay(&outcome, &mut found.findings);
     }
@@ -49,7 +49,7 @@ pub(super) fn contract(
     }
     if let Some(ordered) = &plan.contract {
         let as_found = against(ordered, &mut found);
-        let in_steps = activate(bed, plan, ordered, &mut found)?;
+        let in_steps = activate(setup, plan, ordered, &mut found)?;
         // What was broken was broken, however far the steps came.
         found.as_ordered = if as_found { in_steps } else { Some(false) };
     }
@@ -57,18 +57,18 @@ pub(super) fn contract(
 }
 
 pub(super) fn send(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     trial: &TrainTrial,
 ) -> Result<Outcome, Ended> {
     let frames = u128::from(trial.load_fps) * u128::from(trial.duration_ns) / 1_000_000_000;
     let frames = u64::try_from(frames).unwrap_or(u64::MAX).clamp(2, ROOM_FRAMES);
-    let ask = Ask {
+    let spec = TrialSpec {
         senders: Some(vec![0]),
         idle_ns: trial.idle_before_ns.max(plan.times.settle_ns),
-        ..Ask::train(BenchTest::Contract, Some(trial.load_fps), frames)
+        ..TrialSpec::train(BenchTest::Contract, Some(trial.load_fps), frames)
     };
-    bed.trial(&ask.because("a train after a rest"))
+    setup.trial(&spec.because("a train after a rest"))
 }
 
 /// The bucket that drops what was dropped of a train.
@@ -78,8 +78,8 @@ pub(super) fn bucket(
     outcome: &Outcome,
 ) -> Result<Result<BucketEstimate, FindError>, Failure> {
     let trains = trains(plan, trial, outcome)?;
-    let Some(way) = outcome.ways.first() else { return Ok(Err(FindError::NothingArrived)) };
-    let late_ns = way.sent.worst_late_ns.max(TOLERANCE_NS);
+    let Some(result) = outcome.results.first() else { return Ok(Err(FindError::NothingArrived)) };
+    let late_ns = result.sent.worst_late_ns.max(TOLERANCE_NS);
     let mut found = Err(FindError::NoBucket);
     // A busy machine sends late: frames that came tell when, and else nothing but the worst.
     for tolerance_ns in [TOLERANCE_NS, late_ns] {
@@ -98,26 +98,26 @@ pub(super) fn trains(
     trial: &TrainTrial,
     outcome: &Outcome,
 ) -> Result<Vec<Vec<TrainFrame>>, Failure> {
-    let Some(way) = outcome.ways.first() else { return Ok(Vec::new()) };
-    way.has_arrivals()?;
-    let times = [scheduled(way, trial), arrived(way, trial)];
-    Ok(times.iter().map(|times| train(plan, way, times)).collect())
+    let Some(result) = outcome.results.first() else { return Ok(Vec::new()) };
+    result.has_arrivals()?;
+    let times = [scheduled(result, trial), arrived(result, trial)];
+    Ok(times.iter().map(|times| train(plan, result, times)).collect())
 }
 
-fn train(plan: &BenchPlan, way: &Way, times: &[u64]) -> Vec<TrainFrame> {
+fn train(plan: &BenchPlan, result: &SenderResult, times: &[u64]) -> Vec<TrainFrame> {
     let frame = |(number, sent_ns): (usize, &u64)| TrainFrame {
         sent_ns: *sent_ns,
         bytes: plan.frames.size_bytes,
-        arrived: way.arrivals.get(number).is_some_and(Option::is_some),
+        arrived: result.arrivals.get(number).is_some_and(Option::is_some),
     };
     times.iter().enumerate().map(frame).collect()
 }
 
 /// When each frame was sent: when it was due, but after a pause of the tester at once.
-fn scheduled(way: &Way, trial: &TrainTrial) -> Vec<u64> {
+fn scheduled(result: &SenderResult, trial: &TrainTrial) -> Vec<u64> {
     let fps = u128::from(trial.load_fps.max(1));
     let due = |number: u64| (u128::from(number) * 1_000_000_000 / fps) as u64;
-    let mut pauses = way.sent.watched.pauses.iter().peekable();
+    let mut pauses = result.sent.watched.pauses.iter().peekable();
     let mut not_before = 0;
     let at = |number: u64| {
         while let Some(pause) = pauses.next_if(|pause| pause.sequence <= number) {
@@ -125,18 +125,18 @@ fn scheduled(way: &Way, trial: &TrainTrial) -> Vec<u64> {
         }
         due(number).max(not_before)
     };
-    (0..way.sent.frames).map(at).collect()
+    (0..result.sent.frames).map(at).collect()
 }
 
 /// When each frame was at the device: when it came, for one that came, and for one that was
 /// dropped when it was to be sent, but not before the last one that came.
-fn arrived(way: &Way, trial: &TrainTrial) -> Vec<u64> {
-    let mut times = scheduled(way, trial);
-    let first = way.arrivals.iter().zip(&times).find_map(|(came, due)| Some(((*came)?, *due)));
+fn arrived(result: &SenderResult, trial: &TrainTrial) -> Vec<u64> {
+    let mut times = scheduled(result, trial);
+    let first = result.arrivals.iter().zip(&times).find_map(|(came, due)| Some(((*came)?, *due)));
     let Some((came, due)) = first else { return times };
     let mut last = 0;
     for (number, time) in times.iter_mut().enumerate() {
-        if let Some(at) = way.arrivals.get(number).copied().flatten() {
+        if let Some(at) = result.arrivals.get(number).copied().flatten() {
             last = at.saturating_sub(came) + due;
             *time = last;
         } else {
@@ -148,7 +148,7 @@ fn arrived(way: &Way, trial: &TrainTrial) -> Vec<u64> {
 
 /// A shaper lets frames wait: their delay grows within the train.
 fn note_delay(outcome: &Outcome, findings: &mut Vec<String>) {
-    let received = outcome.ways.iter().flat_map(|way| &way.received).map(|(_, it)| it);
+    let received = outcome.results.iter().flat_map(|result| &result.received).map(|(_, it)| it);
     for received in received.filter(|it| it.frames > 0) {
         let least = received.latency.min_ns;
         let middle = received.latency.bins.quantile(0.5).unwrap_or(least);
@@ -211,7 +211,7 @@ fn against(ordered: &BenchContract, found: &mut ContractFound) -> bool {
 /// Steps of the committed rate, the excess rate, and above both; nothing when the tester was
 /// disturbed in them.
 fn activate(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     ordered: &BenchContract,
     found: &mut ContractFound,
@@ -232,17 +232,17 @@ fn activate(
     while let Some(trial) = activation.next().trial() {
         let bps = trial.loads.first().map_or(0, |(_, bps)| *bps);
         let fps = (bps / 8 / u64::from(plan.frames.size_bytes.max(1))).max(1);
-        let ask = Ask {
+        let spec = TrialSpec {
             senders: Some(vec![0]),
             idle_ns: plan.times.settle_ns,
             may_fall_short: matches!(trial.stage, Stage::Excess | Stage::Policing),
-            ..Ask::new(BenchTest::Contract, Some(fps), trial.duration_ns)
+            ..TrialSpec::new(BenchTest::Contract, Some(fps), trial.duration_ns)
         };
-        let outcome = bed.trial(&ask.because(words(trial.stage)))?;
+        let outcome = setup.trial(&spec.because(words(trial.stage)))?;
         if outcome.trial.invalid.is_none() {
             found.steps.push(outcome.point());
         }
-        activation.take(told(&outcome, plan.frames.size_bytes));
+        activation.take(service_outcome(&outcome, plan.frames.size_bytes));
     }
     let broken = activation.verdicts().iter().filter(|it| !it.broken.is_empty());
     found.findings.extend(broken.map(finding));
@@ -254,9 +254,12 @@ fn activate(
     Ok((done == all || is_broken).then_some(!is_broken))
 }
 
-fn told(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
+fn service_outcome(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
     let LoadPoint { sent, received, .. } = outcome.point();
-    let span = outcome.ways.first().map(|way| way.sent.last_ns.saturating_sub(way.sent.first_ns));
+    let span = outcome
+        .results
+        .first()
+        .map(|result| result.sent.last_ns.saturating_sub(result.sent.first_ns));
     // n frames take up n gaps of the load.
     let gap = span.unwrap_or(0) / sent.saturating_sub(1).max(1);
     let counts = ServiceCounts {
@@ -271,7 +274,7 @@ fn told(outcome: &Outcome, frame_bytes: u32) -> ServiceOutcome {
     ServiceOutcome {
         counts: vec![counts],
         elapsed_ns: span.unwrap_or(0) + gap,
-        away_ns: outcome.ways.first().map_or(0, |way| way.sent.watched.away_ns),
+        away_ns: outcome.results.first().map_or(0, |result| result.sent.watched.away_ns),
         invalid: invalid.map(|it| Spoilt::Other(it.detail().to_owned())),
     }
 }
@@ -367,8 +370,8 @@ mod tests {
                     ebs_bytes: None,
                 };
                 let plan = BenchPlan { contract: Some(contract_of), ..plan(1_000_000_000) };
-                let mut bed = Simulated { late: Some(late), ..Simulated::new(device) };
-                let found = contract(&mut bed, &plan, 20_000).unwrap();
+                let mut setup = Simulated { late: Some(late), ..Simulated::new(device) };
+                let found = contract(&mut setup, &plan, 20_000).unwrap();
                 assert_ne!(found.as_ordered, Some(false), "{late:?}: {:?}", found.findings);
                 kept += usize::from(found.as_ordered == Some(true));
             }
@@ -390,8 +393,8 @@ mod tests {
 
     #[test]
     fn a_device_without_a_policer_reaches_no_contract() {
-        let mut bed = Simulated::new(Device::default());
-        let found = contract(&mut bed, &plan(1_000_000_000), 20_000).unwrap();
+        let mut setup = Simulated::new(Device::default());
+        let found = contract(&mut setup, &plan(1_000_000_000), 20_000).unwrap();
         assert_eq!((found.cir_bps, found.cbs_bytes), (None, None));
         assert_eq!(found.findings.len(), 1);
     }

@@ -9,7 +9,7 @@ use linerate_proto::test_frame::{
     AddressRule, Content, Ends, Field, Flows, IpFlow, Mac, Mix, Tag, Tags, TestFrame,
 };
 
-use super::bed::Learnt;
+use super::setup::AddressSeries;
 
 /// One end of what is sent.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Station {
 
 /// Templates of frames from one port to others, and the order in which they are sent.
 #[derive(Clone, Debug)]
-pub(super) struct Stock {
+pub(super) struct FrameSet {
     pub templates: Vec<FrameTemplate>,
     pub mix: Vec<u8>,
     /// Shortest and longest, without FCS.
@@ -32,11 +32,11 @@ pub(super) struct Stock {
 }
 
 /// Frames from a port to `others`, each in turn.
-pub(super) fn stock(
+pub(super) fn frame_set(
     frames: &BenchFrames,
     from: &Station,
     others: &[&Station],
-) -> Result<Stock, Failure> {
+) -> Result<FrameSet, Failure> {
     let (lengths, order) = lengths(frames)?;
     let mut templates = Vec::new();
     for other in others {
@@ -52,39 +52,39 @@ pub(super) fn stock(
     }
     let bytes = templates.iter().map(|it| it.bytes.len());
     let shortest = bytes.clone().min().unwrap_or(0);
-    Ok(Stock { lengths: (shortest, bytes.max().unwrap_or(0)), templates, mix })
+    Ok(FrameSet { lengths: (shortest, bytes.max().unwrap_or(0)), templates, mix })
 }
 
 /// Frames from each of many hardware addresses to one station, by which a switch learns them.
 pub(super) fn learning(
     frames: &BenchFrames,
-    learnt: Learnt,
+    learnt: AddressSeries,
     to: &Station,
-) -> Result<Stock, Failure> {
-    addressed(frames, learnt, (to.mac, first_of(learnt)), Field::SourceMac)
+) -> Result<FrameSet, Failure> {
+    series_frames(frames, learnt, (to.mac, first_address(learnt)), Field::SourceMac)
 }
 
 /// Frames from one station to each of many hardware addresses.
 pub(super) fn learnt(
     frames: &BenchFrames,
-    learnt: Learnt,
+    learnt: AddressSeries,
     from: &Station,
-) -> Result<Stock, Failure> {
-    addressed(frames, learnt, (first_of(learnt), from.mac), Field::DestinationMac)
+) -> Result<FrameSet, Failure> {
+    series_frames(frames, learnt, (first_address(learnt), from.mac), Field::DestinationMac)
 }
 
 /// The first hardware address of a series; they are locally administered.
-fn first_of(learnt: Learnt) -> Mac {
+fn first_address(learnt: AddressSeries) -> Mac {
     Mac([0x02, 0xad, learnt.series, 0, 0, 1])
 }
 
 /// Ethernet frames, the destination before the source, one of them going through all addresses.
-fn addressed(
+fn series_frames(
     frames: &BenchFrames,
-    learnt: Learnt,
+    learnt: AddressSeries,
     (destination, source): (Mac, Mac),
     field: Field,
-) -> Result<Stock, Failure> {
+) -> Result<FrameSet, Failure> {
     let object = format!("{} hardware addresses", learnt.count);
     let length = FrameLen::from_bytes(frames.size_bytes).map_err(|error| usage(&object, &error))?;
     let mut frame = TestFrame::new(length, destination, source, Content::Ethernet);
@@ -92,7 +92,7 @@ fn addressed(
     frame.flows = Flows::spread(learnt.count, &[field], false);
     let template = frame.template().map_err(|error| usage(&object, &error))?;
     let bytes = template.bytes.len();
-    Ok(Stock { templates: vec![template], mix: vec![0], lengths: (bytes, bytes) })
+    Ok(FrameSet { templates: vec![template], mix: vec![0], lengths: (bytes, bytes) })
 }
 
 /// The longest frame of a plan, with FCS.

@@ -8,19 +8,19 @@ use linerate_core::record::{
     BenchLatency, BenchPlan, BenchTest, Failure, Fault, Invalid, LoadPoint, Soak,
 };
 
-use super::bed::{Ask, Bed, Ended, Outcome};
 use super::bounds::Bounds;
-use super::search::told;
+use super::search::search_outcome;
+use super::setup::{Ended, Outcome, TestSetup, TrialSpec};
 
 /// What comes out of all that the generators can do.
-pub(super) fn flood(bed: &mut dyn Bed, plan: &BenchPlan) -> Result<LoadPoint, Ended> {
-    let ask = Ask::new(BenchTest::Flood, None, plan.times.trial_ns);
-    Ok(bed.trial(&ask)?.point())
+pub(super) fn flood(setup: &mut dyn TestSetup, plan: &BenchPlan) -> Result<LoadPoint, Ended> {
+    let spec = TrialSpec::new(BenchTest::Flood, None, plan.times.trial_ns);
+    Ok(setup.trial(&spec)?.point())
 }
 
 /// Loss at loads from the largest down, until two in a row lose nothing (RFC 2544 §26.3).
 pub(super) fn loss_curve(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     bounds: &Bounds,
     curve: &mut Vec<LoadPoint>,
@@ -29,15 +29,15 @@ pub(super) fn loss_curve(
     let mut series = series
         .map_err(|error| Failure::new(Fault::Usage, "step down from", "the largest load", error))?;
     while let Some(trial) = series.next().trial() {
-        let ask = Ask::new(BenchTest::LossCurve, Some(trial.load_fps), trial.duration_ns);
-        let outcome = bed.trial(&ask)?;
-        let told = told(&trial, &outcome);
-        let invalid = told.invalid.clone().filter(|_| !is_of_device(&outcome));
-        let told = TrialOutcome { invalid, ..told };
-        if told.invalidity().is_none() {
+        let spec = TrialSpec::new(BenchTest::LossCurve, Some(trial.load_fps), trial.duration_ns);
+        let outcome = setup.trial(&spec)?;
+        let judged = search_outcome(&trial, &outcome);
+        let invalid = judged.invalid.clone().filter(|_| !is_of_device(&outcome));
+        let judged = TrialOutcome { invalid, ..judged };
+        if judged.invalidity().is_none() {
             curve.push(outcome.point());
         }
-        series.take(told);
+        series.take(judged);
     }
     Ok(())
 }
@@ -50,13 +50,14 @@ fn is_of_device(outcome: &Outcome) -> bool {
 
 /// What comes out beyond the throughput (RFC 2285 §3.6, RFC 2889 §5.6).
 pub(super) fn overload(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     (bounds, throughput): (&Bounds, f64),
     curve: &mut Vec<LoadPoint>,
 ) -> Result<(), Ended> {
     for fps in curve::overload_loads(throughput, bounds.max_fps()) {
-        let outcome = bed.trial(&Ask::new(BenchTest::Overload, Some(fps), plan.times.trial_ns))?;
+        let outcome =
+            setup.trial(&TrialSpec::new(BenchTest::Overload, Some(fps), plan.times.trial_ns))?;
         if is_of_device(&outcome) {
             curve.push(outcome.point());
         }
@@ -67,28 +68,34 @@ pub(super) fn overload(
 /// Delays at one load, of every frame of all repetitions. `frame_ns` is the time of a frame on the
 /// medium.
 pub(super) fn latency(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     fps: f64,
     frame_ns: Option<u64>,
 ) -> Result<Vec<BenchLatency>, Ended> {
     let mut delays = Delays::default();
     for _ in 0..plan.times.repetitions.max(1) {
-        let ask = Ask::new(BenchTest::Latency, Some(fps.max(1.0) as u64), plan.times.latency_ns);
-        let outcome = bed.trial(&ask)?;
-        let received = outcome.ways.iter().flat_map(|way| &way.received);
+        let spec =
+            TrialSpec::new(BenchTest::Latency, Some(fps.max(1.0) as u64), plan.times.latency_ns);
+        let outcome = setup.trial(&spec)?;
+        let received = outcome.results.iter().flat_map(|result| &result.received);
         delays.add(received.map(|(_, received)| &received.latency));
     }
     Ok(delays.latency(fps, frame_ns))
 }
 
 /// A long run at one load, second by second; nothing when the tester spoilt every one.
-pub(super) fn soak(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Option<Soak>, Ended> {
+pub(super) fn soak(
+    setup: &mut dyn TestSetup,
+    plan: &BenchPlan,
+    fps: f64,
+) -> Result<Option<Soak>, Ended> {
     let mut intervals = Intervals::default();
     for _ in 0..plan.times.soak_seconds() {
-        let ask = Ask::new(BenchTest::Soak, Some(fps.max(1.0) as u64), SECOND_NS);
-        let outcome = bed.trial(&ask)?;
-        let received = || outcome.ways.iter().flat_map(|way| &way.received).map(|it| &it.1);
+        let spec = TrialSpec::new(BenchTest::Soak, Some(fps.max(1.0) as u64), SECOND_NS);
+        let outcome = setup.trial(&spec)?;
+        let received =
+            || outcome.results.iter().flat_map(|result| &result.received).map(|it| &it.1);
         let runs = received().map(|it| it.loss_runs).sum();
         let longest = received().map(|it| it.longest_loss_run).max().unwrap_or(0);
         intervals.add(Interval {
@@ -154,10 +161,10 @@ mod tests {
     #[test]
     fn a_soak_counts_its_seconds_with_errors_and_its_runs() {
         // 3 s of 100 frames: the 140th and the 280th are lost, in the second and the third second.
-        let mut bed = Simulated::new(Device { lose_every: Some(140), ..Device::default() });
+        let mut setup = Simulated::new(Device { lose_every: Some(140), ..Device::default() });
         let mut plan = plan(SECOND_NS);
         plan.times.soak_ns = 3 * SECOND_NS;
-        let found = soak(&mut bed, &plan, 100.0).unwrap().unwrap();
+        let found = soak(&mut setup, &plan, 100.0).unwrap().unwrap();
         assert_eq!((found.point.sent, found.point.received), (300, 298));
         assert_eq!((found.errored_seconds, found.loss_runs, found.longest_loss_run), (2, 2, 1));
         assert_eq!(found.duration_ns, 3 * SECOND_NS);

@@ -17,12 +17,12 @@ use super::frames::Station;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Answers on one port until it is dropped.
-pub(super) struct Keeper {
+pub(super) struct NeighbourResponder {
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl NeighbourResponder {
     /// Begins to answer for a station; `raw` is the port.
     pub(super) fn begin(raw: RawPort, neighbours: Neighbours, name: &str) -> Result<Self, Failure> {
         let stop = Stop::new();
@@ -35,7 +35,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for NeighbourResponder {
     fn drop(&mut self) {
         self.stop.ask();
         if let Some(thread) = self.thread.take() {

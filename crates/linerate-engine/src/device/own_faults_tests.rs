@@ -21,8 +21,8 @@ use linerate_sys::stop::Stop;
 use linerate_sys::xdp::{Expected, hold_napi};
 use linerate_sys::{bpf, clock, realtime, userns};
 
-use super::bed::{Ask, Bed, Ended};
 use super::counter::Counter;
+use super::setup::{Ended, TestSetup, TrialSpec};
 use super::simulated;
 use super::tester::Tester;
 use crate::context::Context;
@@ -173,8 +173,8 @@ fn a_load_above_what_the_generator_can_is_its_own_fault_and_no_loss() {
         let plan = plan(&lab, Some(kind), CounterKind::Xdp);
         let trials = with_tester(&lab, &plan, |tester| {
             // A frame each 10 ns, by a generator without a processor.
-            let ask = Ask::new(BenchTest::Throughput, Some(100_000_000), 50 * MS);
-            without_processor(|| tester.trial(&ask)).unwrap();
+            let spec = TrialSpec::new(BenchTest::Throughput, Some(100_000_000), 50 * MS);
+            without_processor(|| tester.trial(&spec)).unwrap();
             std::mem::take(&mut tester.trials)
         });
         let trials = trials.unwrap();
@@ -196,11 +196,11 @@ fn a_generator_whose_processor_is_taken_is_not_held_against_the_device() {
         let Some(lab) = lab(PERFECT) else { return };
         let plan = plan(&lab, Some(kind), CounterKind::Xdp);
         let trials = with_tester(&lab, &plan, |tester| {
-            let ask = |fps| Ask::new(BenchTest::Throughput, Some(fps), 100 * MS);
+            let spec = |fps| TrialSpec::new(BenchTest::Throughput, Some(fps), 100 * MS);
             // All of it, and 3 ms of 10: frames that were due leave in a burst afterwards.
-            without_processor(|| tester.trial(&ask(20_000))).unwrap();
+            without_processor(|| tester.trial(&spec(20_000))).unwrap();
             for fps in [2000, 50_000, 300_000] {
-                with_gaps(|| tester.trial(&ask(fps))).unwrap();
+                with_gaps(|| tester.trial(&spec(fps))).unwrap();
             }
             std::mem::take(&mut tester.trials)
         });
@@ -226,7 +226,7 @@ fn frames_that_the_counters_own_ring_drops_are_the_testers_loss() {
         let began = clock::monotonic();
         while !tester.trials.iter().any(has_dropped) {
             assert!(clock::monotonic().since(began) < PATIENCE, "the ring never fills");
-            tester.trial(&Ask::new(BenchTest::Throughput, Some(100_000), 50 * MS)).unwrap();
+            tester.trial(&TrialSpec::new(BenchTest::Throughput, Some(100_000), 50 * MS)).unwrap();
         }
         std::mem::take(&mut tester.trials)
     });
@@ -252,7 +252,7 @@ fn a_veth_whose_other_end_has_no_napi_is_named_before_any_trial_with_what_to_do(
     // By default another way is taken, and the reason is kept.
     let any = plan(&lab, None, CounterKind::Packet);
     let (kind, facts, trials) = with_tester(&lab, &any, |tester| {
-        tester.trial(&Ask::new(BenchTest::Throughput, Some(1000), 100 * MS)).unwrap();
+        tester.trial(&TrialSpec::new(BenchTest::Throughput, Some(1000), 100 * MS)).unwrap();
         (tester.generator, tester.port_facts(), std::mem::take(&mut tester.trials))
     })
     .unwrap();
@@ -280,7 +280,7 @@ fn frames_for_an_end_that_lost_its_napi_are_not_the_devices_loss() {
     let [_kept, held] = ["a", "b"].map(|host| napi(&lab, host));
     let trials = with_tester(&lab, &plan, |tester| {
         // Midway, and before the next ones begin.
-        let ask = Ask::new(BenchTest::Throughput, Some(2000), 300 * MS);
+        let spec = TrialSpec::new(BenchTest::Throughput, Some(2000), 300 * MS);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let came = || lab.counters("b", "eth0").unwrap().rx_packets;
@@ -290,9 +290,10 @@ fn frames_for_an_end_that_lost_its_napi_are_not_the_devices_loss() {
                 }
                 drop(held);
             });
-            tester.trial(&ask).unwrap();
+            tester.trial(&spec).unwrap();
         });
-        let Err(Ended::Failed(flood)) = tester.trial(&Ask::new(BenchTest::Flood, None, 20 * MS))
+        let Err(Ended::Failed(flood)) =
+            tester.trial(&TrialSpec::new(BenchTest::Flood, None, 20 * MS))
         else {
             panic!("a flood of nothing")
         };

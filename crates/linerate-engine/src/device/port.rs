@@ -7,7 +7,7 @@ use linerate_core::device::{FrameLoad, Pace, Sent, WhenLate};
 use linerate_core::record::{
     BenchFrames, BenchPort, CounterKind, Failure, Fault, GeneratorKind, PortFacts,
 };
-use linerate_proto::test_frame::{Mac, Neighbours, Tags, question, told};
+use linerate_proto::test_frame::{Mac, Neighbours, Tags, address_request, announced_mac};
 use linerate_sys::ethtool;
 use linerate_sys::netlink::RouteSocket;
 use linerate_sys::raw_port::RawPort;
@@ -16,17 +16,17 @@ use linerate_sys::xdp::Expected;
 
 use super::check::PortNow;
 use super::counter::{Counted, Counter};
-use super::frames::{Station, Stock};
+use super::frames::{FrameSet, Station};
 use super::generator::{Generator, Outgoing};
-use super::neighbours::{self, Keeper};
-use super::places::{Places, inside};
+use super::namespaces::{Namespaces, inside};
+use super::neighbours::{self, NeighbourResponder};
 use crate::failure::system;
 
 /// How long the device may take to tell its hardware address, and how often it is asked.
 const ADDRESS_WAIT: Duration = Duration::from_millis(500);
 const ADDRESS_TRIES: u32 = 6;
 
-/// Frames of a probe, and a trial that no counter is ever told of.
+/// Frames of a probe, and the number of a trial that no counter expects.
 const PROBE_FRAMES: u64 = 16;
 const PROBE_TRIAL: u32 = u32::MAX;
 
@@ -48,7 +48,7 @@ pub(super) struct Port {
     pub is_virtual: bool,
     raw: RawPort,
     neighbours: Neighbours,
-    keeper: Option<Keeper>,
+    keeper: Option<NeighbourResponder>,
     generator: Option<Generator>,
     counter: Option<Counter>,
 }
@@ -56,11 +56,11 @@ pub(super) struct Port {
 impl Port {
     /// Looks at an interface; nothing is sent but questions for the device's hardware address.
     pub(super) fn open(
-        places: &dyn Places,
+        namespaces: &dyn Namespaces,
         plan: &BenchPort,
         number: usize,
     ) -> Result<Self, Failure> {
-        inside(places, plan.host.as_deref(), || Self::open_here(plan, number))?
+        inside(namespaces, plan.host.as_deref(), || Self::open_here(plan, number))?
     }
 
     fn open_here(plan: &BenchPort, number: usize) -> Result<Self, Failure> {
@@ -70,7 +70,7 @@ impl Port {
         let link = links.link_by_name(name).map_err(|error| system(&error))?;
         if !link.running {
             return Err(Failure::new(Fault::System, "send frames on", name, "its link is down")
-                .advise("set both ends up, and see that the cable is in"));
+                .advise("set both ends up, and check the cable"));
         }
         let mac = Mac(raw.hardware_address());
         let address = address_of(plan.address.as_deref(), name)?;
@@ -109,28 +109,28 @@ impl Port {
     /// Answers for the port's hosts from now on, until the port is dropped.
     pub(super) fn answer(
         &mut self,
-        places: &dyn Places,
+        namespaces: &dyn Namespaces,
         frames: &BenchFrames,
     ) -> Result<(), Failure> {
         self.neighbours = Neighbours::new(neighbours::stations(&self.station, frames));
         let name = self.name.clone();
-        let raw = inside(places, self.host.as_deref(), || RawPort::open(&name))?;
+        let raw = inside(namespaces, self.host.as_deref(), || RawPort::open(&name))?;
         let raw = raw.map_err(|error| system(&error))?;
-        self.keeper = Some(Keeper::begin(raw, self.neighbours.clone(), &self.name)?);
+        self.keeper = Some(NeighbourResponder::begin(raw, self.neighbours.clone(), &self.name)?);
         Ok(())
     }
 
     /// Opens the counter; its kind is the first of `kinds` that works.
     pub(super) fn count_by(
         &mut self,
-        places: &dyn Places,
+        namespaces: &dyn Namespaces,
         kinds: &[CounterKind],
     ) -> Result<CounterKind, Failure> {
         let (name, ifindex) = (self.name.clone(), self.ifindex);
         let mut refused = None;
         for kind in kinds {
             let opened =
-                inside(places, self.host.as_deref(), || Counter::open(*kind, &name, ifindex))?;
+                inside(namespaces, self.host.as_deref(), || Counter::open(*kind, &name, ifindex))?;
             match opened {
                 Ok(counter) => {
                     self.facts.notes.push(counter.words().to_owned());
@@ -146,9 +146,9 @@ impl Port {
     /// Opens the generator; its kind is the first of `kinds` that works.
     pub(super) fn send_by(
         &mut self,
-        places: &dyn Places,
+        namespaces: &dyn Namespaces,
         kinds: &[GeneratorKind],
-        stock: &Stock,
+        frame_set: &FrameSet,
         cpu: Option<u32>,
     ) -> Result<GeneratorKind, Failure> {
         self.generator = None;
@@ -158,13 +158,13 @@ impl Port {
                 ifindex: self.ifindex,
                 stream: self.stream,
                 trial: 0,
-                templates: &stock.templates,
+                templates: &frame_set.templates,
                 cpu,
             };
-            match inside(places, self.host.as_deref(), || Generator::open(*kind, &port))? {
+            match inside(namespaces, self.host.as_deref(), || Generator::open(*kind, &port))? {
                 Ok(generator) => {
                     self.generator = Some(generator);
-                    match self.probe(places, *kind)? {
+                    match self.probe(namespaces, *kind)? {
                         None => return Ok(*kind),
                         Some(failure) => refused = Some(self.note(failure)),
                     }
@@ -179,9 +179,9 @@ impl Port {
     /// Opens a generator of a kind that worked, for other frames.
     pub(super) fn load(
         &mut self,
-        places: &dyn Places,
+        namespaces: &dyn Namespaces,
         kind: GeneratorKind,
-        stock: &Stock,
+        frame_set: &FrameSet,
         cpu: Option<u32>,
     ) -> Result<(), Failure> {
         self.generator = None;
@@ -189,10 +189,10 @@ impl Port {
             ifindex: self.ifindex,
             stream: self.stream,
             trial: 0,
-            templates: &stock.templates,
+            templates: &frame_set.templates,
             cpu,
         };
-        let opened = inside(places, self.host.as_deref(), || Generator::open(kind, &port))?;
+        let opened = inside(namespaces, self.host.as_deref(), || Generator::open(kind, &port))?;
         self.generator = Some(opened?);
         Ok(())
     }
@@ -206,15 +206,18 @@ impl Port {
 
     /// Why the interface takes no frames now, when it is one that refuses them in silence: asked
     /// after a trial in which it refused some. What it refused was not lost by the device then.
-    pub(super) fn closed(&mut self, places: &dyn Places) -> Result<Option<Failure>, Failure> {
-        self.probe(places, GeneratorKind::Live)
+    pub(super) fn closed(
+        &mut self,
+        namespaces: &dyn Namespaces,
+    ) -> Result<Option<Failure>, Failure> {
+        self.probe(namespaces, GeneratorKind::Live)
     }
 
     /// Sends a few frames: why this way does not work here, if it does not. A veth, for one, takes
     /// frames of a program in the kernel only when its other end has NAPI, and says nothing.
     fn probe(
         &mut self,
-        places: &dyn Places,
+        namespaces: &dyn Namespaces,
         kind: GeneratorKind,
     ) -> Result<Option<Failure>, Failure> {
         let load = FrameLoad {
@@ -225,7 +228,7 @@ impl Port {
             mix: vec![0],
         };
         let host = self.host.clone();
-        let sent = inside(places, host.as_deref(), || {
+        let sent = inside(namespaces, host.as_deref(), || {
             self.send(PROBE_TRIAL, std::slice::from_ref(&load), &Stop::new())
         })?;
         let taken: u64 = match sent {
@@ -303,9 +306,9 @@ impl Port {
     }
 
     /// The interface as it is now.
-    pub(super) fn now(&self, places: &dyn Places) -> Result<PortNow, Failure> {
+    pub(super) fn now(&self, namespaces: &dyn Namespaces) -> Result<PortNow, Failure> {
         let ifindex = self.ifindex;
-        let link = inside(places, self.host.as_deref(), || {
+        let link = inside(namespaces, self.host.as_deref(), || {
             RouteSocket::open().and_then(|mut links| links.link_by_index(ifindex))
         })?
         .map_err(|error| system(&error))?;
@@ -314,7 +317,7 @@ impl Port {
 }
 
 fn nothing_left(name: &str, attempt: &str) -> Failure {
-    Failure::new(Fault::System, attempt, name, "no way to do it works on this interface")
+    Failure::new(Fault::System, attempt, name, "no generator works on this interface")
 }
 
 fn address_of(text: Option<&str>, name: &str) -> Result<Option<IpAddr>, Failure> {
@@ -331,7 +334,7 @@ fn resolve(raw: &RawPort, own: &Station, gateway: IpAddr, name: &str) -> Result<
     let object = format!("{gateway} on {name}");
     let question = own
         .address
-        .and_then(|address| question(own.mac, address, gateway, Tags::None))
+        .and_then(|address| address_request(own.mac, address, gateway, Tags::None))
         .ok_or_else(|| {
             let reason = "the port has no address of the same family";
             Failure::new(Fault::Usage, "ask for hardware address of", &object, reason)
@@ -341,12 +344,12 @@ fn resolve(raw: &RawPort, own: &Station, gateway: IpAddr, name: &str) -> Result<
         let until = linerate_sys::clock::monotonic();
         while linerate_sys::clock::monotonic().nanos_since(until) < ADDRESS_WAIT.as_nanos() as u64 {
             let frame = raw.receive(ADDRESS_WAIT).map_err(|error| system(&error))?;
-            if let Some(mac) = frame.and_then(|frame| told(&frame, gateway)) {
+            if let Some(mac) = frame.and_then(|frame| announced_mac(&frame, gateway)) {
                 return Ok(mac);
             }
         }
     }
-    let reason = "nobody answered within 3 s";
+    let reason = "no answer within 3 s";
     Err(Failure::new(Fault::Unreachable, "ask for hardware address of", object, reason)
-        .advise("see that the device has this address on this port"))
+        .advise("check that the device has this address on this port"))
 }

@@ -14,10 +14,10 @@ use linerate_sys::netlink::RouteSocket;
 use linerate_sys::stop::Stop;
 use linerate_sys::{child, clock};
 
-use super::bed::{Ask, Bed, Ended, Outcome, Restart, Way, What};
 use super::burst::ROOM_FRAMES;
-use super::places::{Places, inside};
+use super::namespaces::{Namespaces, inside};
 use super::port::Port;
+use super::setup::{Ended, Outcome, Restart, RestartTarget, SenderResult, TestSetup, TrialSpec};
 use crate::failure::system;
 
 /// How long the link is down, ns: long enough that the device notices.
@@ -31,14 +31,14 @@ const COMMAND_NS: u64 = 120_000_000_000;
 const COMPLAINT_BYTES: u64 = 400;
 
 /// Restarts midway at this load, once for each repetition.
-pub(super) fn reset(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Reset, Ended> {
-    let output = bed.ports().len().min(2) - 1;
-    let what = match &plan.reset_command {
-        Some(command) => What::Command(command.clone()),
-        None => What::Link(output, DOWN_NS),
+pub(super) fn reset(setup: &mut dyn TestSetup, plan: &BenchPlan, fps: f64) -> Result<Reset, Ended> {
+    let output = setup.ports().len().min(2) - 1;
+    let target = match &plan.reset_command {
+        Some(command) => RestartTarget::Command(command.clone()),
+        None => RestartTarget::Link(output, DOWN_NS),
     };
     let mut found = Reset {
-        what: words(&what, &bed.ports()),
+        what: words(&target, &setup.ports()),
         by_loss_ns: Vec::new(),
         by_stamps_ns: Vec::new(),
         outages: Vec::new(),
@@ -46,25 +46,25 @@ pub(super) fn reset(bed: &mut dyn Bed, plan: &BenchPlan, fps: f64) -> Result<Res
     };
     for _ in 0..plan.times.repetitions.max(1) {
         let length_ns = 2 * plan.times.trial_ns.max(DOWN_NS);
-        let restart = Restart { after_ns: length_ns / 4, what: what.clone() };
+        let restart = Restart { after_ns: length_ns / 4, target: target.clone() };
         let load = fps.max(1.0) as u64;
         let frames = u128::from(load) * u128::from(length_ns) / 1_000_000_000;
-        let ask = Ask {
+        let spec = TrialSpec {
             restart: Some(restart),
             arrivals: frames <= u128::from(ROOM_FRAMES),
-            ..Ask::new(BenchTest::Reset, Some(load), length_ns)
+            ..TrialSpec::new(BenchTest::Reset, Some(load), length_ns)
         };
-        let outcome = bed.trial(&ask)?;
-        has_come_back(&outcome, &found.what)?;
+        let outcome = setup.trial(&spec)?;
+        check_forwards_again(&outcome, &found.what)?;
         take(&mut found, &reset_times(&outcome));
     }
     Ok(found)
 }
 
-fn words(what: &What, ports: &[String]) -> String {
-    match what {
-        What::Command(command) => command.clone(),
-        What::Link(port, down_ns) => {
+fn words(target: &RestartTarget, ports: &[String]) -> String {
+    match target {
+        RestartTarget::Command(command) => command.clone(),
+        RestartTarget::Link(port, down_ns) => {
             let name = ports.get(*port).map_or("", String::as_str);
             format!("link {name}, down for {} ms", down_ns / 1_000_000)
         }
@@ -74,16 +74,16 @@ fn words(what: &What, ports: &[String]) -> String {
 /// Reset time of each sending port (RFC 6201). Where the counter tells no times of arrival, the
 /// longest gap between two is the one outage.
 fn reset_times(outcome: &Outcome) -> Vec<ResetTime> {
-    let of = |(port, way): (&TrialPort, &Way)| {
-        let longest = way.received.iter().map(|(_, it)| it.gap.max_ns).max().unwrap_or(0);
-        let outages = match way.arrivals.is_empty() {
+    let of = |(port, result): (&TrialPort, &SenderResult)| {
+        let longest = result.received.iter().map(|(_, it)| it.gap.max_ns).max().unwrap_or(0);
+        let outages = match result.arrivals.is_empty() {
             true if port.lost() > 0 => vec![longest],
             true => Vec::new(),
-            false => outages_ns(&way.arrivals),
+            false => outages_ns(&result.arrivals),
         };
         ResetTime::new(port.lost(), port.offered_fps, &outages)
     };
-    outcome.trial.ports.iter().zip(&outcome.ways).filter_map(of).collect()
+    outcome.trial.ports.iter().zip(&outcome.results).filter_map(of).collect()
 }
 
 /// One more repetition: of several sending ports each figure is the worst.
@@ -96,10 +96,10 @@ fn take(found: &mut Reset, times: &[ResetTime]) {
 }
 
 /// A device that forwards nothing at the end of the trial takes longer than the trial.
-fn has_come_back(outcome: &Outcome, what: &str) -> Result<(), Failure> {
-    for (port, way) in outcome.trial.ports.iter().zip(&outcome.ways) {
-        let last = way.received.iter().map(|(_, it)| it.last_ns).max().unwrap_or(0);
-        let silent_ns = way.sent.last_ns.saturating_sub(last);
+fn check_forwards_again(outcome: &Outcome, what: &str) -> Result<(), Failure> {
+    for (port, result) in outcome.trial.ports.iter().zip(&outcome.results) {
+        let last = result.received.iter().map(|(_, it)| it.last_ns).max().unwrap_or(0);
+        let silent_ns = result.sent.last_ns.saturating_sub(last);
         let lost_ns = port.lost() as f64 * 1e9 / port.offered_fps.max(1.0);
         // All that was lost was lost at the end.
         if silent_ns >= DOWN_NS && silent_ns as f64 >= lost_ns * 0.9 {
@@ -111,24 +111,24 @@ fn has_come_back(outcome: &Outcome, what: &str) -> Result<(), Failure> {
                 what,
                 reason,
             )
-            .advise("make trials longer"));
+            .advise("use longer trials (--trial-time)"));
         }
     }
     Ok(())
 }
 
 /// Something to restart, with all that is needed to do it beside a trial.
-pub(super) enum Job {
+pub(super) enum RestartJob {
     Link { host: Option<String>, ifindex: u32, name: String, down_ns: u64 },
     Command(String),
 }
 
-impl Job {
+impl RestartJob {
     /// The restart of one of `ports`, or by a command.
-    pub(super) fn of(what: &What, ports: &[Port]) -> Self {
-        match what {
-            What::Command(command) => Self::Command(command.clone()),
-            What::Link(at, down_ns) => {
+    pub(super) fn of(target: &RestartTarget, ports: &[Port]) -> Self {
+        match target {
+            RestartTarget::Command(command) => Self::Command(command.clone()),
+            RestartTarget::Link(at, down_ns) => {
                 let Port { host, ifindex, name, .. } = &ports[*at];
                 let (host, name) = (host.clone(), name.clone());
                 Self::Link { host, ifindex: *ifindex, name, down_ns: *down_ns }
@@ -140,20 +140,20 @@ impl Job {
     pub(super) fn run_after(
         &self,
         ns: u64,
-        places: &dyn Places,
+        namespaces: &dyn Namespaces,
         stop: &Stop,
     ) -> Result<(), Failure> {
         clock::sleep(Duration::from_nanos(ns));
-        if stop.asked() { Ok(()) } else { self.run(places, stop) }
+        if stop.asked() { Ok(()) } else { self.run(namespaces, stop) }
     }
 
     /// Restarts now.
-    pub(super) fn run(&self, places: &dyn Places, stop: &Stop) -> Result<(), Failure> {
+    pub(super) fn run(&self, namespaces: &dyn Namespaces, stop: &Stop) -> Result<(), Failure> {
         match self {
             Self::Command(command) => run_command(command, stop),
             Self::Link { host, ifindex, name, down_ns } => {
                 let down = Duration::from_nanos(*down_ns);
-                let done = inside(places, host.as_deref(), || restart_link(*ifindex, down))?;
+                let done = inside(namespaces, host.as_deref(), || restart_link(*ifindex, down))?;
                 done.map_err(|error| system(&error).advise(format!("set {name} up again")))
             }
         }
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn a_link_that_is_down_for_100_ms_is_so_by_both_methods() {
         // 1000 frames/s: 100 are lost; the ones around them are 101 ms apart.
-        let mut bed = Simulated::new(Device::default());
-        let found = reset(&mut bed, &plan(500_000_000), 1000.0).unwrap();
+        let mut setup = Simulated::new(Device::default());
+        let found = reset(&mut setup, &plan(500_000_000), 1000.0).unwrap();
         assert_eq!(found.what, "link eth1, down for 100 ms");
         assert_eq!(found.by_loss_ns, [100_000_000; 3]);
         assert_eq!(found.by_stamps_ns, [101_000_000; 3]);
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn without_times_of_arrival_the_longest_gap_is_the_outage() {
         // More frames than are kept: 1,000,000 frames/s in 2 s; a gap is 1 us.
-        let mut bed = Simulated::new(Device::default());
-        let found = reset(&mut bed, &plan(1_000_000_000), 1e6).unwrap();
+        let mut setup = Simulated::new(Device::default());
+        let found = reset(&mut setup, &plan(1_000_000_000), 1e6).unwrap();
         assert_eq!(found.by_loss_ns, [100_000_000; 3]);
         assert_eq!(found.by_stamps_ns, [100_001_000; 3]);
         assert_eq!((found.outages, found.partial), (vec![1; 3], 0));
@@ -242,9 +242,9 @@ mod tests {
     #[test]
     fn a_device_that_does_not_come_back_within_the_trial_is_said_to() {
         let outage = Some((300_000_000, u64::MAX));
-        let mut bed = Simulated::new(Device { outage, ..Device::default() });
+        let mut setup = Simulated::new(Device { outage, ..Device::default() });
         let plan = BenchPlan { reset_command: Some("reboot".to_owned()), ..plan(500_000_000) };
-        let Err(Ended::Failed(failure)) = reset(&mut bed, &plan, 1000.0) else {
+        let Err(Ended::Failed(failure)) = reset(&mut setup, &plan, 1000.0) else {
             panic!("it came back")
         };
         assert_eq!(failure.object, "reboot");

@@ -9,27 +9,27 @@ use linerate_core::record::{
 use linerate_core::units::{BitRate, FrameLen};
 use linerate_sys::clock::{monotonic, record_id, wall};
 
-use super::bed::{Bed, Ended};
 use super::bounds::Bounds;
+use super::forwarding;
 use super::measure;
-use super::places::Places;
-use super::reach;
+use super::namespaces::Namespaces;
 use super::self_test;
+use super::setup::{Ended, TestSetup};
 use super::tester::Tester;
 use super::{addresses, blocking, burst, cells, contract, reset, search};
 use crate::context::Context;
 use crate::environment::local_end;
 
-/// Measures as planned, on interfaces that are where `places` says. The record always exists: when
+/// Measures as planned, on interfaces of `namespaces`. The record always exists: when
 /// something fails it says so, and keeps what was measured before.
-pub fn run(plan: &BenchPlan, places: &dyn Places, context: &mut Context<'_>) -> Record {
+pub fn run(plan: &BenchPlan, namespaces: &dyn Namespaces, context: &mut Context<'_>) -> Record {
     let begin = monotonic();
     let tool = context.tool.clone();
     let mut record = Record::begin(record_id(), tool, Plan::Bench(plan.clone()), wall());
     (context.watch)(&Event::Plan(record.plan.clone()));
     record.ends = vec![local_end(None)];
     let mut found = BenchResult::default();
-    match measure_all(plan, places, context, &mut found) {
+    match measure_all(plan, namespaces, context, &mut found) {
         Ok(()) => {
             record.failure = without_result(&found);
             if record.failure.is_some() {
@@ -86,26 +86,26 @@ fn tells_nothing(trial: &BenchTrial) -> bool {
     trial.invalid.is_some() && !shows_less
 }
 
-const LEAVE_ALONE: &str = "leave the tester's processors alone, and measure again";
+const LEAVE_ALONE: &str = "stop other work on the tester, and repeat";
 
 fn measure_all(
     plan: &BenchPlan,
-    places: &dyn Places,
+    namespaces: &dyn Namespaces,
     context: &mut Context<'_>,
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
     check(plan)?;
     let (kinds, mtu, facts) = {
-        let mut tester = Tester::open(plan, places, context)?;
-        reach::frames_come_out(&mut tester, plan)?;
+        let mut tester = Tester::open(plan, namespaces, context)?;
+        forwarding::check_forwarding(&mut tester, plan)?;
         let mtu = tester.ports.iter().map(|port| port.facts.mtu_bytes).min().unwrap_or(0);
         ((tester.generator, tester.counter), mtu, tester.port_facts())
     };
     found.ports = facts;
-    let told = found.ports.iter().filter_map(|it| it.speed_bps).min();
-    let line = plan.line.or_else(|| told.map(BitRate::from_bits_per_sec));
+    let speed_bps = found.ports.iter().filter_map(|it| it.speed_bps).min();
+    let line = plan.line.or_else(|| speed_bps.map(BitRate::from_bits_per_sec));
     found.theoretical_fps = line.and_then(|line| theoretical(plan, line));
-    (context.watch)(&Event::BenchStep("the tester by itself, over its own cable".to_owned()));
+    (context.watch)(&Event::BenchStep("the tester alone, over a virtual cable".to_owned()));
     let own = self_test::over_own_cable(plan, kinds, mtu, context)?;
     let bounds = Bounds {
         tester_fps: own.frames_per_sec,
@@ -115,7 +115,7 @@ fn measure_all(
     found.tester = Some(own);
     let frame = FrameLen::from_bytes(plan.frames.size_bytes).ok();
     let frame_ns = line.zip(frame).and_then(|(line, frame)| frame_time_ns(frame, line));
-    let mut tester = Tester::open(plan, places, context)?;
+    let mut tester = Tester::open(plan, namespaces, context)?;
     let outcome = tests(plan, &bounds, frame_ns, &mut tester, found);
     found.trials = std::mem::take(&mut tester.trials);
     outcome
@@ -125,20 +125,20 @@ fn tests(
     plan: &BenchPlan,
     bounds: &Bounds,
     frame_ns: Option<u64>,
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     found: &mut BenchResult,
 ) -> Result<(), Ended> {
     for test in &plan.tests {
-        bed.tell(&format!("{} of {} bytes", test.name(), plan.frames.size_bytes));
+        setup.announce(&format!("{} of {} bytes", test.name(), plan.frames.size_bytes));
         let throughput = throughput_of(plan, bounds, found);
         match test {
-            BenchTest::Flood => found.flood = Some(measure::flood(bed, plan)?),
-            BenchTest::Throughput => search::throughput(bed, plan, bounds, found)?,
+            BenchTest::Flood => found.flood = Some(measure::flood(setup, plan)?),
+            BenchTest::Throughput => search::throughput(setup, plan, bounds, found)?,
             BenchTest::LossCurve => {
-                measure::loss_curve(bed, plan, bounds, &mut found.loss_curve)?;
+                measure::loss_curve(setup, plan, bounds, &mut found.loss_curve)?;
             }
             BenchTest::Overload => {
-                measure::overload(bed, plan, (bounds, throughput), &mut found.overload)?;
+                measure::overload(setup, plan, (bounds, throughput), &mut found.overload)?;
                 let senders = plan.way.senders(plan.ports.len()) as f64;
                 let known = found.goals.iter().find_map(|goal| goal.lower_fps);
                 let all = found.load_points().filter(|_| !found.overload.is_empty());
@@ -146,33 +146,33 @@ fn tests(
             }
             BenchTest::Latency => {
                 for fps in [throughput, self_test::LATENCY_FPS.min(throughput / 10.0)] {
-                    found.latency.extend(measure::latency(bed, plan, fps, frame_ns)?);
+                    found.latency.extend(measure::latency(setup, plan, fps, frame_ns)?);
                 }
             }
             BenchTest::BackToBack => {
                 let known = (!found.goals.is_empty()).then_some(throughput);
-                found.back_to_back = burst::back_to_back(bed, plan, known)?;
+                found.back_to_back = burst::back_to_back(setup, plan, known)?;
             }
             BenchTest::Recovery => {
                 let load = (throughput, bounds.max_fps());
-                found.recovery = Some(burst::recovery(bed, plan, load)?);
+                found.recovery = Some(burst::recovery(setup, plan, load)?);
             }
-            BenchTest::Soak => found.soak = measure::soak(bed, plan, throughput)?,
-            BenchTest::Reset => found.reset = Some(reset::reset(bed, plan, throughput)?),
+            BenchTest::Soak => found.soak = measure::soak(setup, plan, throughput)?,
+            BenchTest::Reset => found.reset = Some(reset::reset(setup, plan, throughput)?),
             BenchTest::Addresses => {
                 let load = (throughput, bounds.max_fps());
-                found.caching = Some(addresses::addresses(bed, plan, load)?);
+                found.caching = Some(addresses::addresses(setup, plan, load)?);
             }
             BenchTest::Blocking => {
                 let load = found.theoretical_fps.unwrap_or(throughput);
-                let (free, congestion) = blocking::blocking(bed, plan, load)?;
+                let (free, congestion) = blocking::blocking(setup, plan, load)?;
                 (found.blocking, found.congestion) = (Some(free), Some(congestion));
             }
             BenchTest::Contract => {
                 let most = bounds.max_fps();
                 found.contract = Some(match &plan.cell_contract {
-                    Some(ordered) => cells::cells(bed, plan, ordered, most)?,
-                    None => contract::contract(bed, plan, most)?,
+                    Some(ordered) => cells::cells(setup, plan, ordered, most)?,
+                    None => contract::contract(setup, plan, most)?,
                 });
             }
         }
@@ -230,7 +230,7 @@ fn caveats(found: &BenchResult) -> Vec<Caveat> {
     if let Some(goal) = limited.first() {
         let detail =
             format!("the result for {} is as much the tester's as the device's", goal.goal);
-        let advice = "it is near what generator and counter can do on this machine by themselves";
+        let advice = "it is close to the limit of generator and counter on this machine";
         caveats.push(Caveat::new(CaveatCode::TesterLimited, detail, advice));
     }
     caveats
@@ -243,7 +243,7 @@ fn flow_control(found: &BenchResult) -> Option<Caveat> {
         let detail = format!(
             "{frames} PAUSE frames came from the device: its throughput is that of flow control"
         );
-        Caveat::new(CaveatCode::FlowControl, detail, "switch it off at the device and at the ports")
+        Caveat::new(CaveatCode::FlowControl, detail, "disable it at the device and at the ports")
     })
 }
 
@@ -255,7 +255,7 @@ fn length_changed(found: &BenchResult) -> Option<Caveat> {
     (frames > 0).then(|| {
         let detail =
             format!("{frames} of {all} frames came out longer or shorter than they went in");
-        let advice = "a device that adds or takes a tag does so; otherwise it damages frames";
+        let advice = "expected if the device adds or removes a tag; otherwise it corrupts frames";
         Caveat::new(CaveatCode::LengthChanged, detail, advice)
     })
 }

@@ -19,9 +19,9 @@ use linerate_core::record::{
 };
 use linerate_sys::clock::monotonic;
 
-use super::bed::{Ask, Bed, Ended, Outcome};
 use super::bounds::{Bounds, LEAST_FPS};
-use super::{check, hold, trial};
+use super::setup::{Ended, Outcome, TestSetup, TrialSpec};
+use super::{buffer, check, retry};
 
 /// A load is offered when the rate of its frames is this share of it, as for a trial's validity:
 /// what was really offered is what a result says (RFC 2285 §3.5.2). Below, what is missing counts
@@ -45,7 +45,7 @@ struct Search<'a> {
 
 /// Searches for the highest load of every goal at once.
 pub(super) fn throughput(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     bounds: &Bounds,
     found: &mut BenchResult,
@@ -59,33 +59,33 @@ pub(super) fn throughput(
     let search = search.ignoring_long_trials();
     let (sent, spoilt) = (BTreeMap::new(), None);
     let mut search = Search { plan, bounds, search, sent, spoilt, is_over_time: false };
-    let ended = search.run(bed);
+    let ended = search.run(setup);
     search.keep(found);
     ended?;
-    take_off_held(bed, plan, &search, found)
+    subtract_buffered_frames(setup, plan, &search, found)
 }
 
 impl Search<'_> {
-    fn run(&mut self, bed: &mut dyn Bed) -> Result<(), Ended> {
+    fn run(&mut self, setup: &mut dyn TestSetup) -> Result<(), Ended> {
         let (began, longest_ns) = (monotonic(), longest_search_ns(self.plan));
         while let Some(trial) = self.search.next().trial() {
             if monotonic().nanos_since(began) > longest_ns {
                 self.is_over_time = true;
                 break;
             }
-            let outcome = bed.trial(&ask_for(&trial))?;
-            let told = told(&trial, &outcome);
-            if told.invalidity().is_some() {
+            let outcome = setup.trial(&spec_of(&trial))?;
+            let judged = search_outcome(&trial, &outcome);
+            if judged.invalidity().is_some() {
                 let detail = outcome.trial.invalid.as_ref().map(|it| it.detail().to_owned());
                 self.spoilt = detail;
-            } else if let [way] = outcome.ways.as_slice() {
+            } else if let [result] = outcome.results.as_slice() {
                 let fps = outcome.trial.ports.first().map_or(0.0, steady_fps);
-                let pauses = way.sent.watched.pauses.clone();
-                let load = Load { fps, frames: way.sent.frames, pauses };
-                let lost = told.lost() > 0;
+                let pauses = result.sent.watched.pauses.clone();
+                let load = Load { fps, frames: result.sent.frames, pauses };
+                let lost = judged.lost() > 0;
                 self.sent.entry(trial.load_fps).or_default().push((lost, load));
             }
-            self.search.take(told);
+            self.search.take(judged);
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Search<'_> {
         match &result.status {
             Status::Regular | Status::AtMaximum | Status::BelowMinimum => None,
             Status::Invalid(_) => {
-                Some(format!("the tester spoilt {INVALID_MAX} loads in a row{}", why()))
+                Some(format!("{INVALID_MAX} loads in a row had only invalid trials{}", why()))
             }
             Status::Unfinished if self.is_over_time => {
                 let seconds = longest_search_ns(self.plan) as f64 / 1e9;
@@ -149,8 +149,8 @@ impl Search<'_> {
 
 /// Takes the device's buffer off results of trials in which it matters. With several senders at
 /// once it is not known whose frames are in it.
-fn take_off_held(
-    bed: &mut dyn Bed,
+fn subtract_buffered_frames(
+    setup: &mut dyn TestSetup,
     plan: &BenchPlan,
     search: &Search<'_>,
     found: &mut BenchResult,
@@ -167,11 +167,11 @@ fn take_off_held(
             continue;
         };
         let trial_ns = result.goal.final_duration_ns.max(LEAST_HELD_NS);
-        let Some(held) = hold::held(bed, lower as f64, most, trial_ns)? else { continue };
+        let Some(held) = buffer::held(setup, lower as f64, most, trial_ns)? else { continue };
         if holds_one_of_near(held.frames, lower as f64) {
-            hold::by_every_other(bed, goal, &held, trial_ns)?;
+            buffer::without_buffer(setup, goal, &held, trial_ns)?;
         } else {
-            hold::take_off(goal, &held, &passed, &lost);
+            buffer::subtract_buffered(goal, &held, &passed, &lost);
         }
     }
     Ok(())
@@ -180,8 +180,8 @@ fn take_off_held(
 /// An overload is at least so long, ns.
 const LEAST_HELD_NS: u64 = 100_000_000;
 
-fn ask_for(trial: &LoadTrial) -> Ask {
-    Ask::new(BenchTest::Throughput, Some(trial.load_fps), trial.duration_ns)
+fn spec_of(trial: &LoadTrial) -> TrialSpec {
+    TrialSpec::new(BenchTest::Throughput, Some(trial.load_fps), trial.duration_ns)
         .because(words(trial.why))
 }
 
@@ -202,9 +202,9 @@ fn words(why: Why) -> String {
     }
 }
 
-/// A trial as the search is told of it. A generator that cannot send a load, pauses or not, and
+/// A trial's outcome for the search. A generator that cannot send a load, pauses or not, and
 /// lost nothing is a load that could not be offered; the search knows that case.
-pub(super) fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
+pub(super) fn search_outcome(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
     // The worst port decides: a load is carried when each port's frames came through.
     let ports = outcome.trial.ports.iter();
     let worst = ports.max_by_key(|port| (port.lost_elsewhere(), std::cmp::Reverse(port.sent)));
@@ -215,7 +215,7 @@ pub(super) fn told(trial: &LoadTrial, outcome: &Outcome) -> TrialOutcome {
     let invalid = match &outcome.trial.invalid {
         None => None,
         Some(Invalid::GeneratorShort { .. })
-            if received >= sent && !trial::keeps_its_rate(&outcome.trial) =>
+            if received >= sent && !retry::keeps_its_rate(&outcome.trial) =>
         {
             None
         }
@@ -246,8 +246,8 @@ fn steady_fps(port: &TrialPort) -> f64 {
 /// known: the others stand for them.
 fn in_time(port: &TrialPort, trial: &LoadTrial, is_short: bool) -> (u64, u64) {
     let share = steady_fps(port) / trial.load_fps.max(1) as f64;
-    let told = port.sent.saturating_sub(port.lost_explained).max(port.received).max(1);
-    let received = (port.sent as f64 * port.received as f64 / told as f64).round() as u64;
+    let attributable = port.sent.saturating_sub(port.lost_explained).max(port.received).max(1);
+    let received = (port.sent as f64 * port.received as f64 / attributable as f64).round() as u64;
     // One that is lost is lost, however many the others are.
     let received = if port.lost_elsewhere() > 0 { received.min(port.sent - 1) } else { received };
     // A single frame has no rate.
@@ -289,10 +289,10 @@ mod tests {
         BenchGoal { final_trial_ns: ns, duration_sum_ns: ns, ..BenchGoal::strict() }
     }
 
-    fn searched(mut bed: Simulated, goals: Vec<BenchGoal>, tester_fps: f64) -> BenchResult {
+    fn searched(mut setup: Simulated, goals: Vec<BenchGoal>, tester_fps: f64) -> BenchResult {
         let plan = BenchPlan { goals, ..plan(SECOND_NS) };
         let mut found = BenchResult::default();
-        throughput(&mut bed, &plan, &bounds(tester_fps), &mut found).unwrap();
+        throughput(&mut setup, &plan, &bounds(tester_fps), &mut found).unwrap();
         found
     }
 
@@ -334,7 +334,7 @@ mod tests {
         };
         let at = |share: f64| {
             let mut outcome =
-                Simulated::new(Device::default()).trial(&ask_for(&trial)).expect("a trial");
+                Simulated::new(Device::default()).trial(&spec_of(&trial)).expect("a trial");
             outcome.trial.ports[0].offered_fps = 1000.0 * share;
             outcome.trial.ports[0].steady_fps = Some(1000.0 * share);
             outcome.trial.ports[0].steady_ns = SECOND_NS;
@@ -342,7 +342,7 @@ mod tests {
                 let detail = "slower all the time".to_owned();
                 outcome.trial.invalid = Some(Invalid::GeneratorShort { detail });
             }
-            told(&trial, &outcome)
+            search_outcome(&trial, &outcome)
         };
         let behind = at(0.996);
         assert_eq!(behind.loss_ratio(), 0.0);
@@ -382,11 +382,11 @@ mod tests {
             for seed in 1..=seeds {
                 for (kind, late) in testers(seed).into_iter().enumerate() {
                     let device = Device { capacity_fps, buffer, ..Device::default() };
-                    let mut bed = Simulated { late: Some(late), ..Simulated::new(device) };
-                    bed.ceiling_fps = 4 * capacity_fps;
+                    let mut setup = Simulated { late: Some(late), ..Simulated::new(device) };
+                    setup.ceiling_fps = 4 * capacity_fps;
                     let quick = BenchGoal { final_trial_ns: SECOND_NS / 5, ..BenchGoal::typical() };
                     let goal = BenchGoal { duration_sum_ns: SECOND_NS, ..quick };
-                    let found = searched(bed, vec![goal], 4.0 * capacity_fps as f64);
+                    let found = searched(setup, vec![goal], 4.0 * capacity_fps as f64);
                     let goal = &found.goals[0];
                     let Some(fps) = goal.throughput_fps() else {
                         assert!(
@@ -426,8 +426,8 @@ mod tests {
     #[test]
     fn trials_that_the_tester_spoilt_are_not_held_against_the_device() {
         let device = Device { capacity_fps: 4000, buffer: 2, ..Device::default() };
-        let bed = Simulated { spoil_every: Some(3), ..Simulated::new(device) };
-        check(&searched(bed, vec![strict(2)], 50_000.0).goals[0], 4000.0);
+        let setup = Simulated { spoil_every: Some(3), ..Simulated::new(device) };
+        check(&searched(setup, vec![strict(2)], 50_000.0).goals[0], 4000.0);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use linerate_core::record::{
 use linerate_sys::bpf::XdpLink;
 use linerate_sys::xdp::hold_napi;
 
-use super::bed::{Ask, Bed, Ended};
-use super::places::Places;
+use super::namespaces::Namespaces;
+use super::setup::{Ended, TestSetup, TrialSpec};
 use super::tester::Tester;
 use crate::context::Context;
 use crate::failure::system;
@@ -53,9 +53,9 @@ pub(super) fn over_own_cable(
     own.way = BenchWay::Single;
     (own.generator, own.counter) = (Some(kind), Some(counter));
     own.frames.vlans.clear();
-    let mut tester = Tester::open(&own, &lab as &dyn Places, context)?;
+    let mut tester = Tester::open(&own, &lab as &dyn Namespaces, context)?;
     tester.senders = vec![0];
-    let flood = tester.trial(&Ask::new(BenchTest::Flood, None, FLOOD_NS))?;
+    let flood = tester.trial(&TrialSpec::new(BenchTest::Flood, None, FLOOD_NS))?;
     let (sent, received) = flood.totals();
     let point = flood.point();
     if sent == 0 || received == 0 {
@@ -64,7 +64,7 @@ pub(super) fn over_own_cable(
     }
     let ceiling = point.forwarded_fps;
     let fps = LATENCY_FPS.min(ceiling / 10.0).max(1.0);
-    let paced = tester.trial(&Ask::new(BenchTest::Latency, Some(fps as u64), PACED_NS))?;
+    let paced = tester.trial(&TrialSpec::new(BenchTest::Latency, Some(fps as u64), PACED_NS))?;
     let port = &paced.trial.ports[0];
     let intended = (fps as u64) as f64;
     Ok(Found {

@@ -11,9 +11,12 @@ use linerate_core::record::{
 };
 use linerate_core::theory::token_bucket::TokenBucket;
 
-use super::bed::{Ask, Bed, Ended, Learnt, Length, Outcome, Pattern, Way, What};
 use super::check::{self, Seen};
-use super::trial;
+use super::retry;
+use super::setup::{
+    AddressSeries, Ended, Length, Outcome, Pattern, RestartTarget, SenderResult, TestSetup,
+    TrialSpec,
+};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -141,7 +144,7 @@ pub(super) struct Simulated {
     pub(super) loads: Vec<Option<u64>>,
     pub(super) now_ns: u64,
     pub(super) frames: u64,
-    pub(super) known: Option<(Learnt, u32)>,
+    pub(super) known: Option<(AddressSeries, u32)>,
 }
 
 impl Simulated {
@@ -162,11 +165,11 @@ impl Simulated {
 
     /// When each frame of a port arrives at the device, ns from the first, and the number of the
     /// first one after a drop of the load.
-    fn times(&self, ask: &Ask) -> (Vec<u64>, Option<u64>) {
-        let fps = ask.fps.unwrap_or(self.ceiling_fps).min(self.ceiling_fps);
+    fn times(&self, spec: &TrialSpec) -> (Vec<u64>, Option<u64>) {
+        let fps = spec.fps.unwrap_or(self.ceiling_fps).min(self.ceiling_fps);
         let at = |number: u64, fps: u64| number * SECOND_NS / fps;
         let within = |ns: u64, fps: u64| ns * fps / SECOND_NS;
-        match (ask.length, ask.drop_to) {
+        match (spec.length, spec.drop_to) {
             (Length::Frames(frames), _) => ((0..frames).map(|it| at(it, fps)).collect(), None),
             (Length::Time(ns), None) => {
                 ((0..within(ns, fps)).map(|it| at(it, fps)).collect(), None)
@@ -182,10 +185,12 @@ impl Simulated {
     }
 
     /// When each frame leaves the device, if it does.
-    fn forward(&mut self, ask: &Ask, times: &[u64]) -> Vec<Option<u64>> {
+    fn forward(&mut self, spec: &TrialSpec, times: &[u64]) -> Vec<Option<u64>> {
         let service_ns = SECOND_NS / self.device.capacity_fps;
-        let down = match ask.restart.as_ref().map(|it| (it.after_ns, &it.what)) {
-            Some((after_ns, What::Link(_, down_ns))) => Some((after_ns, after_ns + down_ns)),
+        let down = match spec.restart.as_ref().map(|it| (it.after_ns, &it.target)) {
+            Some((after_ns, RestartTarget::Link(_, down_ns))) => {
+                Some((after_ns, after_ns + down_ns))
+            }
             _ => self.device.outage,
         };
         let mut policers = self.device.policers.clone();
@@ -228,11 +233,11 @@ impl Simulated {
     }
 
     /// What a switch does with frames to and from many addresses: where each of `count` came out.
-    fn switched(&mut self, ask: &Ask, count: u64) -> Vec<(usize, u64)> {
-        match ask.pattern.as_ref() {
+    fn switched(&mut self, spec: &TrialSpec, count: u64) -> Vec<(usize, u64)> {
+        match spec.pattern.as_ref() {
             Some(Pattern::Learning(learnt, to)) => {
                 let (room, rate) = self.device.table;
-                let learnable = u64::from(learnt.count) * rate / ask.fps.unwrap_or(1).max(1);
+                let learnable = u64::from(learnt.count) * rate / spec.fps.unwrap_or(1).max(1);
                 let learnable = u32::try_from(learnable).unwrap_or(u32::MAX);
                 self.known = Some((*learnt, learnt.count.min(room).min(learnable)));
                 vec![(*to, count)]
@@ -252,11 +257,11 @@ impl Simulated {
         vec![(free, to_free - held_up), (full, sent / 2)]
     }
 
-    fn way(&mut self, sender: usize, ask: &Ask, when_late: WhenLate) -> Way {
-        let (mut times, drop_at) = self.times(ask);
+    fn result(&mut self, sender: usize, spec: &TrialSpec, when_late: WhenLate) -> SenderResult {
+        let (mut times, drop_at) = self.times(spec);
         let mut watched = Watched::default();
         self.standing.clear();
-        if let (Some(mut late), Some(fps), None) = (self.late, ask.fps, ask.drop_to) {
+        if let (Some(mut late), Some(fps), None) = (self.late, spec.fps, spec.drop_to) {
             let pace = Pace::Rate { frames_per_sec: fps.min(self.ceiling_fps) };
             let frames = times.len() as u64;
             let load = FrameLoad { frames, pace, when_late, burst: 1, mix: vec![0] };
@@ -270,7 +275,7 @@ impl Simulated {
             }
             self.late = Some(late);
         }
-        let left = self.forward(ask, &times);
+        let left = self.forward(spec, &times);
         let sent = Sent {
             frames: times.len() as u64,
             first_ns: self.now_ns,
@@ -282,19 +287,19 @@ impl Simulated {
         if self.spoil_every.is_some_and(|every| self.loads.len().is_multiple_of(every)) {
             received.frames /= 2;
         }
-        let received = match &ask.pattern {
+        let received = match &spec.pattern {
             None => vec![(1, received)],
             Some(pattern) => {
                 let counts = match pattern {
                     Pattern::Towards(outputs) => self.towards(&outputs[sender], sent.frames),
-                    _ => self.switched(ask, received.frames),
+                    _ => self.switched(spec, received.frames),
                 };
                 let counted = |frames| Received { frames, ..Received::default() };
                 counts.into_iter().map(|(port, frames)| (port, counted(frames))).collect()
             }
         };
-        let arrivals = if ask.arrivals { left } else { Vec::new() };
-        Way { sent, received, drop_at, arrivals }
+        let arrivals = if spec.arrivals { left } else { Vec::new() };
+        SenderResult { sent, received, drop_at, arrivals }
     }
 }
 
@@ -323,21 +328,22 @@ fn received(times: &[u64], left: &[Option<u64>], now_ns: u64) -> Received {
 }
 
 impl Simulated {
-    fn once(&mut self, ask: &Ask, when_late: WhenLate) -> Outcome {
-        self.loads.push(ask.fps);
-        let senders = ask.senders.clone().unwrap_or_else(|| vec![0]);
+    fn once(&mut self, spec: &TrialSpec, when_late: WhenLate) -> Outcome {
+        self.loads.push(spec.fps);
+        let senders = spec.senders.clone().unwrap_or_else(|| vec![0]);
         // Times of arrival are kept where frames are lost while the tester is away.
-        let told = Ask { arrivals: ask.arrivals || self.late.is_some(), ..ask.clone() };
-        let way = |sender: &usize| self.way(*sender, &told, when_late);
-        let ways: Vec<Way> = senders.iter().map(way).collect();
-        let is_output = |at: usize| ask.outputs.as_ref().is_none_or(|it| it.contains(&at));
-        let port = |(port, way): (&usize, &Way)| {
-            let came = || way.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
-            let watched = &way.sent.watched;
+        let with_arrivals =
+            TrialSpec { arrivals: spec.arrivals || self.late.is_some(), ..spec.clone() };
+        let result = |sender: &usize| self.result(*sender, &with_arrivals, when_late);
+        let results: Vec<SenderResult> = senders.iter().map(result).collect();
+        let is_output = |at: usize| spec.outputs.as_ref().is_none_or(|it| it.contains(&at));
+        let port = |(port, result): (&usize, &SenderResult)| {
+            let came = || result.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
+            let watched = &result.sent.watched;
             let mut found = TrialPort {
                 port: *port as u8,
-                sent: way.sent.frames,
-                offered_fps: way.sent.frames_per_sec().unwrap_or(0.0),
+                sent: result.sent.frames,
+                offered_fps: result.sent.frames_per_sec().unwrap_or(0.0),
                 received: came().map(|it| it.frames).sum(),
                 loss_runs: came().map(|it| it.loss_runs).sum(),
                 could_lose: watched.could_lose,
@@ -346,59 +352,59 @@ impl Simulated {
                 steady_fps: watched.steady_fps(),
                 ..TrialPort::default()
             };
-            if let Some(fps) = ask.fps {
-                let came: Vec<bool> = way.arrivals.iter().map(Option::is_some).collect();
+            if let Some(fps) = spec.fps {
+                let came: Vec<bool> = result.arrivals.iter().map(Option::is_some).collect();
                 found.lost_explained = watched.explained(&came, fps as f64, true);
-                if watched.tells_each_of(way.sent.frames) {
+                if watched.tells_each_of(result.sent.frames) {
                     found.could_lose = 0;
                 }
             }
             if when_late == WhenLate::KeepSchedule {
-                found.steady_ns = way.sent.last_ns - way.sent.first_ns;
-                found.steady_fps = way.sent.frames_per_sec();
+                found.steady_ns = result.sent.last_ns - result.sent.first_ns;
+                found.steady_fps = result.sent.frames_per_sec();
             }
             found
         };
         let is_spoilt =
             self.spoil_every.is_some_and(|every| self.loads.len().is_multiple_of(every));
         let mut trial = BenchTrial {
-            test: ask.test,
+            test: spec.test,
             at_ns: self.now_ns,
-            duration_ns: if let Length::Time(ns) = ask.length { ns } else { 0 },
-            intended_fps: ask.fps.map(|fps| fps as f64),
-            ports: senders.iter().zip(&ways).map(port).collect(),
+            duration_ns: if let Length::Time(ns) = spec.length { ns } else { 0 },
+            intended_fps: spec.fps.map(|fps| fps as f64),
+            ports: senders.iter().zip(&results).map(port).collect(),
             stolen_ns: None,
             pause_frames: None,
             invalid: is_spoilt.then(|| Invalid::CounterDrops { detail: "a full ring".to_owned() }),
-            why: ask.why.clone(),
+            why: spec.why.clone(),
         };
         if self.late.is_some() && !is_spoilt {
             let seen = Seen { before: &[], after: &[], counted: &[] };
-            let expected = ask.fps.map(|_| trial.ports[0].sent);
+            let expected = spec.fps.map(|_| trial.ports[0].sent);
             let invalid = check::invalid(&trial, &seen, expected);
-            trial.invalid = invalid.filter(|it| !ask.excuses(it));
+            trial.invalid = invalid.filter(|it| !spec.excuses(it));
         }
-        let mut ways = ways;
-        if when_late == WhenLate::KeepSchedule && ask.test == BenchTest::Throughput {
-            ways.iter_mut().for_each(|way| way.sent.watched.pauses.clear());
+        let mut results = results;
+        if when_late == WhenLate::KeepSchedule && spec.test == BenchTest::Throughput {
+            results.iter_mut().for_each(|result| result.sent.watched.pauses.clear());
         }
         // A rest of a second lets every queue run empty.
-        self.now_ns += ways[0].sent.last_ns - ways[0].sent.first_ns + SECOND_NS;
-        Outcome { trial, ways }
+        self.now_ns += results[0].sent.last_ns - results[0].sent.first_ns + SECOND_NS;
+        Outcome { trial, results }
     }
 }
 
-impl Bed for Simulated {
-    fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
+impl TestSetup for Simulated {
+    fn trial(&mut self, spec: &TrialSpec) -> Result<Outcome, Ended> {
         if self.late.is_none() {
-            return Ok(self.once(ask, WhenLate::KeepSchedule));
+            return Ok(self.once(spec, WhenLate::KeepSchedule));
         }
-        trial::repeated(ask, |when_late| Ok(self.once(ask, when_late)))
+        retry::with_retries(spec, |when_late| Ok(self.once(spec, when_late)))
     }
 
-    fn tell(&mut self, _: &str) {}
+    fn announce(&mut self, _: &str) {}
 
-    fn restart(&mut self, _: &What) -> Result<(), Ended> {
+    fn restart(&mut self, _: &RestartTarget) -> Result<(), Ended> {
         self.known = None;
         Ok(())
     }

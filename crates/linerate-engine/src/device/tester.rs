@@ -10,22 +10,22 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::sched;
 use linerate_sys::xdp::{Expected, StreamExpected};
 
-use super::bed::{Ended, Pattern, Way};
 use super::check::PortNow;
-use super::frames::{self, Station, Stock};
-use super::places::Places;
+use super::frames::{self, FrameSet, Station};
+use super::namespaces::Namespaces;
 use super::port::Port;
+use super::setup::{Ended, Pattern, SenderResult};
 use crate::context::Context;
 
 /// Frames of a number that is remembered; a flood has no number.
 const REMEMBERED: u64 = 1 << 28;
 
 /// Foreign frames and own drops of each port's counter.
-type Beside = Vec<(Foreign, u64)>;
+type ForeignAndDrops = Vec<(Foreign, u64)>;
 
 /// The tester, ready for trials.
 pub(super) struct Tester<'a, 'b> {
-    pub places: &'a dyn Places,
+    pub namespaces: &'a dyn Namespaces,
     pub context: &'a mut Context<'b>,
     pub ports: Vec<Port>,
     /// Ports that send in a trial, unless it says otherwise.
@@ -50,22 +50,22 @@ impl<'a, 'b> Tester<'a, 'b> {
     /// Opens all ports. Nothing is sent but questions for hardware addresses.
     pub(super) fn open(
         plan: &BenchPlan,
-        places: &'a dyn Places,
+        namespaces: &'a dyn Namespaces,
         context: &'a mut Context<'b>,
     ) -> Result<Self, Failure> {
         let opened = plan.ports.iter().enumerate();
-        let opened = opened.map(|(number, port)| Port::open(places, port, number));
+        let opened = opened.map(|(number, port)| Port::open(namespaces, port, number));
         let mut ports: Vec<Port> = opened.collect::<Result<_, _>>()?;
         check_mtu(&plan.frames, &ports)?;
         let counters = plan.counter.map_or_else(|| COUNTERS.to_vec(), |kind| vec![kind]);
         let mut counter = CounterKind::Xdp;
         for port in &mut ports {
-            counter = port.count_by(places, &counters)?;
-            port.answer(places, &plan.frames)?;
+            counter = port.count_by(namespaces, &counters)?;
+            port.answer(namespaces, &plan.frames)?;
         }
         let senders = (0..plan.way.senders(ports.len())).collect();
         let mut tester = Self {
-            places,
+            namespaces,
             context,
             ports,
             senders,
@@ -81,7 +81,7 @@ impl<'a, 'b> Tester<'a, 'b> {
             loaded: None,
         };
         tester.open_generators(plan.generator)?;
-        places.trials_begin(tester.trial_number);
+        namespaces.trials_begin(tester.trial_number);
         Ok(tester)
     }
 
@@ -89,20 +89,20 @@ impl<'a, 'b> Tester<'a, 'b> {
         let kinds = kind.map_or_else(|| GENERATORS.to_vec(), |kind| vec![kind]);
         let stations: Vec<Station> = self.ports.iter().map(|port| port.station.clone()).collect();
         for at in 0..self.ports.len() {
-            let stock = self.stock_of(at, &stations)?;
+            let frame_set = self.frames_of(at, &stations)?;
             let cpu = cpu_of(at, self.senders.len());
-            self.generator = self.ports[at].send_by(self.places, &kinds, &stock, cpu)?;
-            self.take_stock(at, stock);
+            self.generator = self.ports[at].send_by(self.namespaces, &kinds, &frame_set, cpu)?;
+            self.note_lengths(at, frame_set);
         }
         Ok(())
     }
 
-    fn take_stock(&mut self, at: usize, stock: Stock) {
+    fn note_lengths(&mut self, at: usize, frame_set: FrameSet) {
         if self.mixes.len() <= at {
             self.mixes.resize(at + 1, Vec::new());
         }
-        self.mixes[at] = stock.mix;
-        let (shortest, longest) = stock.lengths;
+        self.mixes[at] = frame_set.mix;
+        let (shortest, longest) = frame_set.lengths;
         let (least, most) = self.lengths;
         self.lengths = (if least == 0 { shortest } else { least.min(shortest) }, most.max(longest));
     }
@@ -122,26 +122,26 @@ impl<'a, 'b> Tester<'a, 'b> {
             if pattern.is_some() && !senders.contains(&at) {
                 continue;
             }
-            let stock = match pattern {
-                None => self.stock_of(at, &stations)?,
-                Some(pattern) => patterned(&self.frames, pattern, at, &stations)?,
+            let frame_set = match pattern {
+                None => self.frames_of(at, &stations)?,
+                Some(pattern) => frames_of_pattern(&self.frames, pattern, at, &stations)?,
             };
             let cpu = cpu_of(at, senders.len());
-            self.ports[at].load(self.places, self.generator, &stock, cpu)?;
-            self.take_stock(at, stock);
+            self.ports[at].load(self.namespaces, self.generator, &frame_set, cpu)?;
+            self.note_lengths(at, frame_set);
         }
         self.loaded = pattern.cloned();
         Ok(())
     }
 
     /// What a port sends: to the next of two, to every other in a mesh.
-    fn stock_of(&self, at: usize, stations: &[Station]) -> Result<Stock, Failure> {
+    fn frames_of(&self, at: usize, stations: &[Station]) -> Result<FrameSet, Failure> {
         let others: Vec<&Station> = if self.senders.len() > 2 {
             stations.iter().enumerate().filter(|(other, _)| *other != at).map(|it| it.1).collect()
         } else {
             vec![&stations[usize::from(at == 0)]]
         };
-        frames::stock(&self.frames, &stations[at], &others)
+        frames::frame_set(&self.frames, &stations[at], &others)
     }
 
     /// All counters at 0 for a trial.
@@ -173,13 +173,13 @@ impl<'a, 'b> Tester<'a, 'b> {
                 &port.name,
                 "its link is down",
             )
-            .advise("see that the cable is in and the device is on")),
+            .advise("check that the cable is connected and the device is on")),
         }
     }
 
     /// The interfaces as they are now.
     pub(super) fn facts_now(&self) -> Result<Vec<PortNow>, Failure> {
-        self.ports.iter().map(|port| port.now(self.places)).collect()
+        self.ports.iter().map(|port| port.now(self.namespaces)).collect()
     }
 
     /// Bridges and neighbours learn where the ports are.
@@ -189,34 +189,34 @@ impl<'a, 'b> Tester<'a, 'b> {
 
     /// What each port's counter saw beside the trial's frames, and what it dropped itself; and the
     /// counts of the senders' frames.
-    pub(super) fn read_ways(
+    pub(super) fn read_results(
         &mut self,
         senders: &[usize],
         sent: Vec<Sent>,
         arrivals: bool,
-    ) -> Result<(Vec<Way>, Beside), Ended> {
-        let mut ways: Vec<Way> =
-            sent.into_iter().map(|sent| Way { sent, ..Way::default() }).collect();
+    ) -> Result<(Vec<SenderResult>, ForeignAndDrops), Ended> {
+        let mut results: Vec<SenderResult> =
+            sent.into_iter().map(|sent| SenderResult { sent, ..SenderResult::default() }).collect();
         let mut beside = Vec::new();
         for at in 0..self.ports.len() {
             let counted = self.ports[at].read()?;
             beside.push((counted.foreign, counted.dropped));
             for (stream, received) in counted.streams {
-                let Some(way) = senders.iter().position(|it| *it == usize::from(stream)) else {
+                let Some(result) = senders.iter().position(|it| *it == usize::from(stream)) else {
                     continue;
                 };
                 // What was lost while the sender was away is told from the rest by its numbers.
-                let lost = ways[way].sent.frames > received.frames;
-                let watched = &ways[way].sent.watched;
+                let lost = results[result].sent.frames > received.frames;
+                let watched = &results[result].sent.watched;
                 let look = arrivals || lost && (watched.could_lose, watched.away_ns) != (0, 0);
                 if look && received.frames > 0 {
                     let came = self.ports[at].arrivals(stream)?;
-                    join_arrivals(&mut ways[way].arrivals, came);
+                    join_arrivals(&mut results[result].arrivals, came);
                 }
-                ways[way].received.push((at, received));
+                results[result].received.push((at, received));
             }
         }
-        Ok((ways, beside))
+        Ok((results, beside))
     }
 
     /// What was true of each port.
@@ -242,19 +242,19 @@ fn cpu_of(at: usize, senders: usize) -> Option<u32> {
 }
 
 /// Frames of a port in a pattern.
-fn patterned(
+fn frames_of_pattern(
     frames: &BenchFrames,
     pattern: &Pattern,
     at: usize,
     stations: &[Station],
-) -> Result<Stock, Failure> {
+) -> Result<FrameSet, Failure> {
     match pattern {
         Pattern::Learning(learnt, to) => frames::learning(frames, *learnt, &stations[*to]),
         Pattern::Learnt(learnt) => frames::learnt(frames, *learnt, &stations[at]),
         Pattern::Towards(outputs) => {
             let others = outputs.get(at).into_iter().flatten();
             let others: Vec<&Station> = others.map(|other| &stations[*other]).collect();
-            frames::stock(frames, &stations[at], &others)
+            frames::frame_set(frames, &stations[at], &others)
         }
     }
 }
@@ -277,5 +277,5 @@ fn check_mtu(plan: &BenchFrames, ports: &[Port]) -> Result<(), Failure> {
     let reason = format!("frames of {longest} bytes need an MTU of {needed}");
     let object = format!("{}, whose MTU is {}", port.name, port.facts.mtu_bytes);
     Err(Failure::new(Fault::Usage, "send frames on", object, reason)
-        .advise("raise the MTU, on the device too, or leave this length out"))
+        .advise("raise the MTU, on the device too, or omit this frame size"))
 }

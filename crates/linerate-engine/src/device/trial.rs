@@ -12,63 +12,12 @@ use linerate_sys::clock::{self, monotonic};
 use linerate_sys::host;
 use linerate_sys::stop::Stop;
 
-use super::bed::{Ask, Bed, Ended, Length, Outcome, Way, What};
 use super::check::{self, Seen};
-use super::places::inside;
-use super::reset::Job;
+use super::namespaces::inside;
+use super::reset::RestartJob;
+use super::retry;
+use super::setup::{Ended, Length, Outcome, RestartTarget, SenderResult, TestSetup, TrialSpec};
 use super::tester::Tester;
-
-/// Makes a trial, and makes it again where it says nothing about the device.
-pub(super) fn repeated(
-    ask: &Ask,
-    mut once: impl FnMut(WhenLate) -> Result<Outcome, Ended>,
-) -> Result<Outcome, Ended> {
-    let mut tries = 0;
-    loop {
-        let outcome = once(when_late(ask))?;
-        if is_nearly(&outcome.trial) {
-            let made_up = once(WhenLate::KeepSchedule)?;
-            let carried = made_up.trial.invalid.is_none() && is_clean(&made_up.trial);
-            return Ok(if carried { made_up } else { outcome });
-        }
-        if outcome.trial.invalid.is_none() || tries >= again(&outcome.trial) {
-            return Ok(outcome);
-        }
-        tries += 1;
-    }
-}
-
-/// How often a trial that says nothing about the device is made again. A search takes a load that
-/// the generator cannot send even without pauses for the tester's limit, and needs no other.
-fn again(trial: &BenchTrial) -> u32 {
-    let is_limit = trial.test == BenchTest::Throughput && is_clean(trial) && !keeps_its_rate(trial);
-    if is_limit { 0 } else { 3 }
-}
-
-fn is_clean(trial: &BenchTrial) -> bool {
-    trial.ports.iter().all(|port| port.lost() == 0)
-}
-
-/// Whether the generator keeps the load's rate when nothing holds it up: it does unless so many
-/// frames without a pause between them were slower.
-pub(super) fn keeps_its_rate(trial: &BenchTrial) -> bool {
-    const FRAMES: f64 = 100.0;
-    let intended = trial.intended_fps.unwrap_or(0.0);
-    let is_slow = |port: &TrialPort| {
-        port.steady_fps.is_some_and(|fps| {
-            fps < intended * check::SHORT && fps * port.steady_ns as f64 / 1e9 >= FRAMES
-        })
-    };
-    !trial.ports.iter().any(is_slow)
-}
-
-/// Whether a load was nearly offered, and nothing was lost. When the tester's pauses are made up
-/// for in bursts it may be offered in full, and a device with room for these carries it.
-fn is_nearly(trial: &BenchTrial) -> bool {
-    let intended = trial.intended_fps.unwrap_or(f64::INFINITY);
-    let nearly = trial.ports.iter().all(|port| port.offered_fps >= intended * check::NEARLY);
-    trial.test == BenchTest::Throughput && trial.invalid.is_some() && is_clean(trial) && nearly
-}
 
 /// How often the trial's end is looked for.
 const LOOK: Duration = Duration::from_millis(2);
@@ -82,17 +31,17 @@ const LINK_WAIT_NS: u64 = 20_000_000_000;
 /// A flood has no end of its own; more frames than 2^40 are not sent in any trial.
 const ENDLESS: u64 = 1 << 40;
 
-impl Bed for Tester<'_, '_> {
-    fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended> {
-        repeated(ask, |when_late| self.told_of(ask, when_late))
+impl TestSetup for Tester<'_, '_> {
+    fn trial(&mut self, spec: &TrialSpec) -> Result<Outcome, Ended> {
+        retry::with_retries(spec, |when_late| self.recorded(spec, when_late))
     }
 
-    fn tell(&mut self, text: &str) {
+    fn announce(&mut self, text: &str) {
         (self.context.watch)(&Event::BenchStep(text.to_owned()));
     }
 
-    fn restart(&mut self, what: &What) -> Result<(), Ended> {
-        Job::of(what, &self.ports).run(self.places, &self.context.stop)?;
+    fn restart(&mut self, target: &RestartTarget) -> Result<(), Ended> {
+        RestartJob::of(target, &self.ports).run(self.namespaces, &self.context.stop)?;
         self.wait_for_links()
     }
 
@@ -117,31 +66,31 @@ impl Loads {
 
 impl Tester<'_, '_> {
     /// Makes a trial, keeps it and tells of it.
-    fn told_of(&mut self, ask: &Ask, when_late: WhenLate) -> Result<Outcome, Ended> {
-        let outcome = self.once(ask, when_late)?;
+    fn recorded(&mut self, spec: &TrialSpec, when_late: WhenLate) -> Result<Outcome, Ended> {
+        let outcome = self.once(spec, when_late)?;
         self.trials.push(outcome.trial.clone());
         (self.context.watch)(&Event::BenchTrial(Box::new(outcome.trial.clone())));
         Ok(outcome)
     }
 
     /// One trial, which is not recorded.
-    pub(super) fn once(&mut self, ask: &Ask, when_late: WhenLate) -> Result<Outcome, Ended> {
+    pub(super) fn once(&mut self, spec: &TrialSpec, when_late: WhenLate) -> Result<Outcome, Ended> {
         if self.context.stop.asked() {
             return Err(Ended::Stopped);
         }
-        let senders = ask.senders.clone().unwrap_or_else(|| self.senders.clone());
-        let loads = self.loads(ask, when_late);
-        self.load(ask.pattern.as_ref(), &senders)?;
+        let senders = spec.senders.clone().unwrap_or_else(|| self.senders.clone());
+        let loads = self.loads(spec, when_late);
+        self.load(spec.pattern.as_ref(), &senders)?;
         self.links_are_up()?;
         self.trial_number = self.trial_number.wrapping_add(1);
         let expected: u64 = loads.parts.iter().map(|part| part.frames).sum();
         self.counters_begin(expected)?;
         self.learn()?;
-        self.rest(self.times.before_ns.max(ask.idle_ns))?;
+        self.rest(self.times.before_ns.max(spec.idle_ns))?;
         let before = self.facts_now()?;
         let (began, processor) = (monotonic(), host::processor_time());
-        let restart = ask.restart.as_ref();
-        let restart = restart.map(|it| (it.after_ns, Job::of(&it.what, &self.ports)));
+        let restart = spec.restart.as_ref();
+        let restart = restart.map(|it| (it.after_ns, RestartJob::of(&it.target, &self.ports)));
         let parts = self.send(&senders, &loads, restart.as_ref())?;
         if restart.is_some() {
             self.wait_for_links()?;
@@ -149,7 +98,7 @@ impl Tester<'_, '_> {
         let drops: Vec<Option<u64>> = parts.iter().map(|parts| drop_at(parts)).collect();
         let mut sent: Vec<Sent> = parts.iter().map(|parts| joined(parts)).collect();
         // A paced generator that had no processor fell short; a flood of nothing is broken.
-        let flood = ask.fps.is_none();
+        let flood = spec.fps.is_none();
         if let Some(at) = sent.iter().position(|it| flood && it.frames == 0) {
             return Err(nothing_sent(&self.ports[senders[at]].name, self.generator).into());
         }
@@ -157,57 +106,57 @@ impl Tester<'_, '_> {
         let stolen_ns = stolen_since(processor);
         let after = self.facts_now()?;
         let closed = self.account_for_refused(&senders, &mut sent)?;
-        let (mut ways, counted) = self.read_ways(&senders, sent, ask.arrivals)?;
-        for (way, drop) in ways.iter_mut().zip(drops) {
-            way.drop_at = drop;
+        let (mut results, counted) = self.read_results(&senders, sent, spec.arrivals)?;
+        for (result, drop) in results.iter_mut().zip(drops) {
+            result.drop_at = drop;
         }
-        let ports = self.trial_ports(ask, when_late, &senders, &mut ways);
+        let ports = self.trial_ports(spec, when_late, &senders, &mut results);
         let mut trial = BenchTrial {
-            test: ask.test,
+            test: spec.test,
             at_ns: began.nanos_since(self.began),
-            duration_ns: match ask.length {
+            duration_ns: match spec.length {
                 Length::Time(ns) => ns,
                 Length::Frames(_) => monotonic().nanos_since(began),
             },
-            intended_fps: ask.fps.map(|fps| fps as f64),
+            intended_fps: spec.fps.map(|fps| fps as f64),
             ports,
             stolen_ns,
             pause_frames: Some(counted.iter().map(|(foreign, _)| foreign.pause).sum()),
             invalid: None,
-            why: ask.why.clone(),
+            why: spec.why.clone(),
         };
         let seen = Seen { before: &before, after: &after, counted: &counted };
         check::fill_interfaces(&mut trial, &seen, &senders);
         // A load that drops has no one rate.
-        let expected = ask.fps.filter(|_| ask.drop_to.is_none()).map(|_| expected);
+        let expected = spec.fps.filter(|_| spec.drop_to.is_none()).map(|_| expected);
         let invalid = check::invalid(&trial, &seen, expected);
-        trial.invalid = or_closed(invalid.filter(|it| !ask.excuses(it)), closed);
+        trial.invalid = or_port_closed(invalid.filter(|it| !spec.excuses(it)), closed);
         self.rest(self.times.settle_ns)?;
-        Ok(Outcome { trial, ways })
+        Ok(Outcome { trial, results })
     }
 
     /// What each sender did, and what came of it.
     fn trial_ports(
         &self,
-        ask: &Ask,
+        spec: &TrialSpec,
         when_late: WhenLate,
         senders: &[usize],
-        ways: &mut [Way],
+        results: &mut [SenderResult],
     ) -> Vec<TrialPort> {
-        let of = |(port, way): (&usize, &mut Way)| {
-            let mut found = trial_port(*port, way, ask.outputs.as_deref());
-            self.explain(*port, &mut found, way, ask.fps);
+        let of = |(port, result): (&usize, &mut SenderResult)| {
+            let mut found = trial_port(*port, result, spec.outputs.as_deref());
+            self.explain(*port, &mut found, result, spec.fps);
             if when_late == WhenLate::KeepSchedule {
                 // Pauses were made up for: the rate was kept for the whole of it.
-                found.steady_ns = way.sent.last_ns.saturating_sub(way.sent.first_ns);
-                found.steady_fps = way.sent.frames_per_sec();
-                if ask.test == BenchTest::Throughput {
-                    way.sent.watched.pauses.clear();
+                found.steady_ns = result.sent.last_ns.saturating_sub(result.sent.first_ns);
+                found.steady_fps = result.sent.frames_per_sec();
+                if spec.test == BenchTest::Throughput {
+                    result.sent.watched.pauses.clear();
                 }
             }
             found
         };
-        senders.iter().zip(ways).map(of).collect()
+        senders.iter().zip(results).map(of).collect()
     }
 
     /// Frames that the device's ring had no room for are the device's losses. Those of a port that
@@ -223,7 +172,7 @@ impl Tester<'_, '_> {
             if sent.refused == 0 || !port.refusals_are_losses() {
                 continue;
             }
-            match port.closed(self.places)? {
+            match port.closed(self.namespaces)? {
                 Some(failure) => closed = Some(failure),
                 None => sent.frames += sent.refused,
             }
@@ -233,12 +182,12 @@ impl Tester<'_, '_> {
 
     /// Which lost frames the send times explain, where the counter tells which they are: pauses
     /// are shared with a device that is on this machine.
-    fn explain(&self, at: usize, port: &mut TrialPort, way: &Way, fps: Option<u64>) {
-        let watched = &way.sent.watched;
+    fn explain(&self, at: usize, port: &mut TrialPort, result: &SenderResult, fps: Option<u64>) {
+        let watched = &result.sent.watched;
         let Some(fps) = fps.filter(|_| port.lost() > 0) else { return };
-        let sent = usize::try_from(way.sent.frames).unwrap_or(usize::MAX);
-        let kept = sent.min(way.arrivals.len());
-        let came: Vec<bool> = way.arrivals[..kept].iter().map(Option::is_some).collect();
+        let sent = usize::try_from(result.sent.frames).unwrap_or(usize::MAX);
+        let kept = sent.min(result.arrivals.len());
+        let came: Vec<bool> = result.arrivals[..kept].iter().map(Option::is_some).collect();
         let shares = self.ports[at].is_virtual;
         port.lost_explained = watched.explained(&came, fps as f64, shares).min(port.lost());
         if kept > 0 && watched.tells_each_of(kept as u64) {
@@ -248,9 +197,9 @@ impl Tester<'_, '_> {
         }
     }
 
-    fn loads(&self, ask: &Ask, when_late: WhenLate) -> Loads {
+    fn loads(&self, spec: &TrialSpec, when_late: WhenLate) -> Loads {
         let rate = |fps| Pace::Rate { frames_per_sec: fps };
-        let pace = ask.fps.map_or(Pace::Flood, rate);
+        let pace = spec.fps.map_or(Pace::Flood, rate);
         let frames_in =
             |fps: u64, ns: u64| (u128::from(fps) * u128::from(ns) / 1_000_000_000) as u64;
         let part = |frames: u64, pace| FrameLoad {
@@ -261,7 +210,7 @@ impl Tester<'_, '_> {
             mix: Vec::new(),
         };
         let within = |ns: u64| ns + ns / OVERTIME.0 + OVERTIME.1;
-        let (parts, deadline_ns) = match (ask.length, ask.fps) {
+        let (parts, deadline_ns) = match (spec.length, spec.fps) {
             (Length::Frames(frames), fps) => {
                 let ns = fps.map_or(0, |fps| frames.saturating_mul(1_000_000_000) / fps.max(1));
                 (vec![part(frames, pace)], within(ns) + 2_000_000_000)
@@ -269,9 +218,9 @@ impl Tester<'_, '_> {
             (Length::Time(ns), None) => (vec![part(ENDLESS, pace)], ns),
             (Length::Time(ns), Some(fps)) => (vec![part(frames_in(fps, ns), pace)], within(ns)),
         };
-        let Some((to, first_ns)) = ask.drop_to else { return Loads { parts, deadline_ns } };
-        let first = part(frames_in(ask.fps.unwrap_or(to), first_ns), pace);
-        let Length::Time(ns) = ask.length else { return Loads { parts, deadline_ns } };
+        let Some((to, first_ns)) = spec.drop_to else { return Loads { parts, deadline_ns } };
+        let first = part(frames_in(spec.fps.unwrap_or(to), first_ns), pace);
+        let Length::Time(ns) = spec.length else { return Loads { parts, deadline_ns } };
         let second = part(frames_in(to, ns.saturating_sub(first_ns)), rate(to));
         Loads { parts: vec![first, second], deadline_ns }
     }
@@ -282,9 +231,10 @@ impl Tester<'_, '_> {
         &mut self,
         senders: &[usize],
         loads: &Loads,
-        restart: Option<&(u64, Job)>,
+        restart: Option<&(u64, RestartJob)>,
     ) -> Result<Vec<Vec<Sent>>, Ended> {
-        let (trial, places, user) = (self.trial_number, self.places, self.context.stop.clone());
+        let (trial, namespaces, user) =
+            (self.trial_number, self.namespaces, self.context.stop.clone());
         let halt = Stop::new();
         let mixes = &self.mixes;
         let began = monotonic();
@@ -296,13 +246,13 @@ impl Tester<'_, '_> {
                     let parts = loads.of(&mixes[at]);
                     scope.spawn(move || {
                         let host = port.host.clone();
-                        inside(places, host.as_deref(), || port.send(trial, &parts, halt))?
+                        inside(namespaces, host.as_deref(), || port.send(trial, &parts, halt))?
                     })
                 })
                 .collect();
             let stop = &user;
             let job = restart
-                .map(|(after_ns, job)| scope.spawn(|| job.run_after(*after_ns, places, stop)));
+                .map(|(after_ns, job)| scope.spawn(|| job.run_after(*after_ns, namespaces, stop)));
             while threads.iter().any(|thread| !thread.is_finished()) {
                 let over = monotonic().nanos_since(began) >= loads.deadline_ns;
                 if over || user.asked() {
@@ -373,27 +323,6 @@ impl Tester<'_, '_> {
     }
 }
 
-/// A trial at a constant load keeps its pace and loses the time of a pause: the burst after it
-/// would be a load that nobody asked for. Where frames are numbered in time, as in trains and when
-/// a device is away, the schedule counts.
-const fn when_late(ask: &Ask) -> WhenLate {
-    match ask.test {
-        BenchTest::Throughput
-        | BenchTest::LossCurve
-        | BenchTest::Latency
-        | BenchTest::Overload
-        | BenchTest::Soak => WhenLate::Steady,
-        BenchTest::Contract if matches!(ask.length, Length::Time(_)) => WhenLate::Steady,
-        BenchTest::Flood
-        | BenchTest::BackToBack
-        | BenchTest::Recovery
-        | BenchTest::Reset
-        | BenchTest::Addresses
-        | BenchTest::Blocking
-        | BenchTest::Contract => WhenLate::KeepSchedule,
-    }
-}
-
 /// Loads in turn as one: from the first one's first frame to the last one's last.
 fn joined(parts: &[Sent]) -> Sent {
     let mut all = Sent::default();
@@ -413,7 +342,7 @@ fn joined(parts: &[Sent]) -> Sent {
 }
 
 /// A port that takes no frames has not offered the load; a link that is down is the reason of both.
-fn or_closed(invalid: Option<Invalid>, closed: Option<Failure>) -> Option<Invalid> {
+fn or_port_closed(invalid: Option<Invalid>, closed: Option<Failure>) -> Option<Invalid> {
     match (invalid, closed) {
         (Some(invalid @ (Invalid::LinkDown { .. } | Invalid::Loop { .. })), _) => Some(invalid),
         (_, Some(failure)) => Some(Invalid::GeneratorShort { detail: failure.to_string() }),
@@ -428,11 +357,11 @@ fn drop_at(parts: &[Sent]) -> Option<u64> {
 fn nothing_sent(name: &str, kind: GeneratorKind) -> Failure {
     let reason = format!("not one frame was taken from the generator ({kind})");
     Failure::new(Fault::Instrument, "send frames on", name, reason)
-        .advise("see that the link is up, or try another --generator")
+        .advise("check that the link is up, or try another --generator")
 }
 
 fn panicked() -> Failure {
-    Failure::new(Fault::System, "send frames", "a port", "its thread ended before its work did")
+    Failure::new(Fault::System, "send frames", "a port", "its thread ended early")
 }
 
 /// Time that a virtual machine's host took since, ns of all processors together; the kernel counts
@@ -443,24 +372,24 @@ fn stolen_since(before: Option<host::ProcessorTime>) -> Option<u64> {
 }
 
 /// What came at its outputs; none is every other port.
-fn trial_port(port: usize, way: &Way, outputs: Option<&[usize]>) -> TrialPort {
+fn trial_port(port: usize, result: &SenderResult, outputs: Option<&[usize]>) -> TrialPort {
     let is_output = |at: usize| outputs.is_none_or(|outputs| outputs.contains(&at));
-    let received = || way.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
+    let received = || result.received.iter().filter(|(at, _)| is_output(*at)).map(|(_, it)| it);
     let sum = |of: fn(&Received) -> u64| received().map(of).sum::<u64>();
     let duplicates: Option<Vec<u64>> = received().map(|it| it.duplicates).collect();
     let best = received().max_by_key(|it| it.frames);
     TrialPort {
         port: u8::try_from(port).unwrap_or(u8::MAX),
-        sent: way.sent.frames,
-        offered_fps: way.sent.frames_per_sec().unwrap_or(0.0),
-        late: way.sent.late,
-        worst_late_ns: way.sent.worst_late_ns,
-        could_lose: way.sent.watched.could_lose,
+        sent: result.sent.frames,
+        offered_fps: result.sent.frames_per_sec().unwrap_or(0.0),
+        late: result.sent.late,
+        worst_late_ns: result.sent.worst_late_ns,
+        could_lose: result.sent.watched.could_lose,
         lost_explained: 0,
-        away_ns: way.sent.watched.away_ns,
-        steady_ns: way.sent.watched.steady_ns,
-        steady_fps: way.sent.watched.steady_fps(),
-        refused: way.sent.refused,
+        away_ns: result.sent.watched.away_ns,
+        steady_ns: result.sent.watched.steady_ns,
+        steady_fps: result.sent.watched.steady_fps(),
+        refused: result.sent.refused,
         received: sum(|it| it.frames),
         other_length: Some(sum(|it| it.wrong_length)),
         duplicates: duplicates.map(|all| all.into_iter().sum()),

@@ -14,6 +14,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
 
 use crate::context::Context;
+use crate::flow::ceiling::{Sight, see};
 use crate::{rtt, throughput};
 use schedule::Look;
 
@@ -216,7 +217,7 @@ impl Run<'_> {
     /// Keeps a record and tells of it; whether the rest would share its failure.
     fn done(&mut self, examined: &mut Examined, mut record: Record) -> bool {
         // What limits a path must be found on it, also where a laboratory could tell.
-        throughput::see(&mut record, throughput::Sight::Ends);
+        see(&mut record, Sight::Ends);
         (self.seen)(&Seen::Done(examined.records.len() + 1, &record));
         let failed = record.failure.is_some();
         examined.records.push(record);

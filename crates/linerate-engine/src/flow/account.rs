@@ -295,8 +295,8 @@ impl Account {
             let reason = format!(
                 "{wrong_bytes} of {bytes} bytes are not what was sent, the first at offset {place}"
             );
-            let advice = "something on the way changes data and mends its checksums: a proxy, a \
-                          middlebox, or memory that fails";
+            let advice = "something on the path changes data and rewrites checksums: a proxy, a \
+                          middlebox, or faulty memory";
             Some(Failure::new(Fault::Corrupted, "check", object, reason).advise(advice))
         })
     }
@@ -320,7 +320,8 @@ impl Account {
                 };
                 let reason = format!("none of {sent} arrived");
                 Failure::new(Fault::Unreachable, "receive", object, reason).advise(
-                    "look for a firewall, a smaller MTU (-l), or too small a receive buffer",
+                    "check for a firewall, a smaller path MTU (-l), or a receive buffer that is \
+                     too small",
                 )
             })
         })

@@ -101,7 +101,8 @@ fn run_queue_wait(flows: &[Flow], side: Side) -> Option<Caveat> {
         Caveat::new(
             CaveatCode::RunQueueWait,
             format!("a {} thread waited {:.0} % of the time for a core", name(side), share * 100.0),
-            "more threads than cores, or other work on that host: use fewer streams or stop it",
+            "more threads than cores, or other work on that host: use fewer streams, or stop the \
+             other work",
         )
     })
 }
@@ -116,7 +117,7 @@ fn windows(flows: &[Flow]) -> Option<Caveat> {
         ends.flat_map(|end| [&end.sndbuf_bytes, &end.rcvbuf_bytes]).find_map(short)?;
     Some(Caveat::new(
         CaveatCode::WindowNotGranted,
-        format!("a socket buffer of {asked} bytes was asked, {} granted", got / 2),
+        format!("a socket buffer of {asked} bytes was requested, {} granted", got / 2),
         "raise net.core.rmem_max and net.core.wmem_max on that host",
     ))
 }
@@ -130,7 +131,7 @@ fn congestion_control(flows: &[Flow]) -> Option<Caveat> {
     let (asked, got) = ends.into_iter().find_map(differs)?;
     Some(Caveat::new(
         CaveatCode::CongestionControlNotGranted,
-        format!("{asked} was asked, the sender used {got}"),
+        format!("{asked} was requested, the sender used {got}"),
         "see net.ipv4.tcp_available_congestion_control at the sender",
     ))
 }
@@ -145,8 +146,8 @@ fn mss(flows: &[Flow]) -> Option<Caveat> {
     let (asked, got) = ends.into_iter().find_map(differs)?;
     Some(Caveat::new(
         CaveatCode::MssNotGranted,
-        format!("a segment size of {asked} bytes was asked, {got} used"),
-        "the path's MTU or the other end allows no more",
+        format!("a segment size of {asked} bytes was requested, {got} used"),
+        "check the MTU of the path and of both ends",
     ))
 }
 
@@ -159,7 +160,7 @@ fn zero_copy(flows: &[Flow]) -> Option<Caveat> {
         Caveat::new(
             CaveatCode::ZeroCopyCopied,
             format!("the kernel copied {copied} of {completed} sends with MSG_ZEROCOPY after all"),
-            "over loopback, veth and drivers without scatter-gather it always does: use --fast",
+            "on loopback, veth and drivers without scatter-gather it always does: use --fast",
         )
     })
 }
@@ -171,13 +172,13 @@ fn multipath(flows: &[Flow]) -> Option<Caveat> {
         .flat_map(|flow| [("sender", flow.sender.as_ref()), ("receiver", flow.receiver.as_ref())]);
     let mut plain = ends.filter_map(|(name, end)| {
         let mptcp = end?.mptcp.as_ref().filter(|mptcp| !mptcp.used)?;
-        Some((name, mptcp.reason.as_deref().unwrap_or("the kernel does not tell why")))
+        Some((name, mptcp.reason.as_deref().unwrap_or("the kernel gives no reason")))
     });
     let (name, reason) = plain.next()?;
     Some(Caveat::new(
         CaveatCode::MultipathNotUsed,
         format!("the streams were plain TCP at the {name}: {reason}"),
-        "see net.mptcp.enabled at both ends, and middleboxes that strip TCP options",
+        "check net.mptcp.enabled at both ends, and middleboxes that strip TCP options",
     ))
 }
 
@@ -188,7 +189,7 @@ fn same_host(server_host_id: Option<&str>) -> Option<Caveat> {
         Caveat::new(
             CaveatCode::SameHost,
             "both ends run on one kernel",
-            "the result says as much about its scheduling as about a path",
+            "the result depends on CPU scheduling as much as on a path",
         )
     })
 }
@@ -206,8 +207,11 @@ fn receive_drops(flows: &[Flow]) -> Option<Caveat> {
     (here > 0 && here as f64 >= all as f64 * LOST_HERE_RATIO).then(|| {
         Caveat::new(
             CaveatCode::ReceiveDrops,
-            format!("the receiver's own socket had no room for {here} of {lost} datagrams lost"),
-            "not the path: raise net.core.rmem_max there, use -w, or send more slowly",
+            format!(
+                "the receiver's socket buffer overflowed: {here} of {lost} lost datagrams were \
+                     dropped there"
+            ),
+            "not a loss of the path: raise net.core.rmem_max there, use -w, or lower the rate (-b)",
         )
     })
 }
@@ -223,7 +227,8 @@ fn interface_drops(flows: &[Flow]) -> Option<Caveat> {
         Caveat::new(
             CaveatCode::OwnInterfaceDrops,
             format!("the sender's own interface dropped {dropped} datagrams{of_lost}"),
-            "not the path: send below the rate of that interface (-b), or give it a longer queue",
+            "not a loss of the path: send below the rate of that interface (-b), or give it a \
+             longer queue",
         )
     })
 }
@@ -235,13 +240,13 @@ fn one_sided(record: &Record, account: &Account) -> Option<Caveat> {
     let untold = matches!(&record.plan, Plan::Udp(plan) if plan.via == Some(Via::Ttcp));
     let (detail, advice) = match untold {
         true => (
-            "the receiver told no count; the figures are what was sent",
-            "take what is lost from the count that it prints, or run linerate serve there",
+            "the receiver does not report its count; the figures are what was sent",
+            "read the loss from the receiver's output, or run linerate serve there",
         ),
         false if account.one_sided && uncounted => (
-            "the receiver told no count; the figures are the bytes that it acknowledged, until the \
-             last was",
-            "for both ends' figures run linerate serve there",
+            "the receiver does not report its count; the figures are the bytes acknowledged, up to \
+             the last acknowledgment",
+            "for both ends' figures, run linerate serve there",
         ),
         false => return None,
     };
@@ -254,7 +259,7 @@ fn short_run(plan: &TcpPlan) -> Option<Caveat> {
         Caveat::new(
             CaveatCode::ShortRun,
             format!("the test was planned for {:.1} s", ns as f64 / 1e9),
-            "slow start weighs in the result: measure for longer, or leave it out with -O",
+            "slow start affects the result: measure longer (-t), or omit it with -O",
         )
     })
 }
@@ -262,11 +267,12 @@ fn short_run(plan: &TcpPlan) -> Option<Caveat> {
 /// A sender that could not hold its rate.
 fn pace(record: &Record) -> Option<Caveat> {
     let (pace, kept, advice) = match &record.plan {
-        Plan::Tcp(plan) => (plan.pace, PACE_KEPT_RATIO_TCP, "the path or this host gives no more"),
+        Plan::Tcp(plan) => (plan.pace, PACE_KEPT_RATIO_TCP, "the path or this host is the limit"),
         Plan::Udp(plan) => (
             plan.pace,
             PACE_KEPT_RATIO_UDP,
-            "this host or its interface gives no more: use larger datagrams (-l) or streams (-P)",
+            "this host or its interface is the limit: use larger datagrams (-l) or several streams \
+             (-P)",
         ),
         _ => return None,
     };
@@ -281,7 +287,7 @@ fn pace(record: &Record) -> Option<Caveat> {
     (slowest < pace * kept).then(|| {
         Caveat::new(
             CaveatCode::PaceNotKept,
-            format!("a stream sent {:.1} % of the pace that was asked", slowest / pace * 100.0),
+            format!("a stream sent {:.1} % of the rate that -b asked for", slowest / pace * 100.0),
             advice,
         )
     })
@@ -302,8 +308,12 @@ fn uncut(record: &Record) -> Option<Caveat> {
     (software && joined > 0 && joined as f64 > all as f64 * JOINED_RATIO).then(|| {
         Caveat::new(
             CaveatCode::UncutDatagrams,
-            format!("{joined} of {all} datagrams travelled joined, over {}", kinds.join(" and ")),
-            "no network carries them so: --no-join sends and takes each by itself",
+            format!(
+                "{joined} of {all} datagrams were merged (GSO, GRO), over \
+                     {}",
+                kinds.join(" and ")
+            ),
+            "no network carries them like that: use --no-join to disable GSO and GRO",
         )
     })
 }
@@ -344,8 +354,8 @@ fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
              measure for longer"
         }
         LINK => {
-            "a driver that tells a wrong speed, as virtual ones do, several links under one name, \
-             or another way of the packets than the route's"
+            "a driver that reports a wrong speed, as virtual ones do, several links under one \
+             name, or packets that leave by another interface than the route's"
         }
         "application" => "a late start of the measured span, or a burst after a stall",
         _ => "a window that grew between two samples, or a path whose round trip became shorter",
@@ -381,7 +391,7 @@ fn cut_short(record: &Record) -> Option<Caveat> {
         Caveat::new(
             CaveatCode::CutShort,
             format!("the test ended early ({})", failure.reason),
-            "the figures are those up to the last interval",
+            "the figures cover the time up to the last interval",
         )
     })
 }

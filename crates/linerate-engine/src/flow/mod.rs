@@ -5,8 +5,10 @@
 //! run in simulated time.
 
 pub(crate) mod account;
+pub(crate) mod budget;
 mod caveats;
 pub(crate) mod ceiling;
+pub(crate) mod endpoint;
 pub(crate) mod fold;
 mod net;
 mod samples;

@@ -37,7 +37,7 @@ pub(super) fn caveat(record: &Record, plan: &TcpPlan) -> Option<Caveat> {
         Caveat::new(
             CaveatCode::ShortRun,
             format!("the result {way} includes slow start, about {inside:.1} of its {span:.1} s"),
-            format!("measure for longer, or leave it out with -O {:.1}s", took_ns as f64 / 1e9),
+            format!("measure longer (-t), or omit it with -O {:.1}s", took_ns as f64 / 1e9),
         )
     })
 }

@@ -15,11 +15,10 @@ pub use serve::{Seen, Serving};
 
 use std::net::SocketAddr;
 
-use linerate_core::record::{Failure, TcpPlan, UdpPlan, Via};
-use linerate_proto::native::UdpRequest;
+use linerate_core::record::{Failure, TcpPlan, UdpPlan, UdpTest, Via};
 
 use crate::context::Context;
-use crate::throughput::account::Account;
+use crate::flow::account::Account;
 
 /// Measures with a server of another program; what was seen is in `account`.
 pub(crate) fn measure(
@@ -47,7 +46,7 @@ pub(crate) const fn datagram_bytes_usual(via: Via) -> u32 {
 /// The same over UDP, with a server at an address.
 pub(crate) fn measure_udp(
     via: Via,
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault};
-use linerate_proto::native::UdpRequest;
+use linerate_core::record::{Failure, Fault, UdpTest};
 use linerate_sys::clock::{monotonic, sleep};
 
 use crate::datagram::client::Told;
@@ -20,7 +19,7 @@ pub(crate) type Each<'a> =
 
 /// Waits until every sender is done or the user stops the test.
 pub(crate) fn follow_senders(
-    (endpoint, request): (&Endpoint, &UdpRequest),
+    (endpoint, request): (&Endpoint, &UdpTest),
     (context, account): Told<'_, '_>,
     each: Each<'_>,
 ) -> Result<(), Failure> {

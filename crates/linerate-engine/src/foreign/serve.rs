@@ -5,9 +5,8 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, EndReport, Failure, Fault, Finish, TcpDirections};
+use linerate_core::record::{Direction, EndReport, Failure, Fault, Finish, TcpDirections, TcpTest};
 use linerate_core::units::BitRate;
-use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
@@ -99,8 +98,8 @@ pub(crate) fn peek(
 }
 
 /// A test as the admission and the endpoint know it; the rest is as `linerate tcp` has it.
-pub(crate) fn request(directions: TcpDirections, finish: Finish) -> Request {
-    Request { directions, finish, ..Request::default() }
+pub(crate) fn request(directions: TcpDirections, finish: Finish) -> TcpTest {
+    TcpTest { directions, finish, ..TcpTest::default() }
 }
 
 /// Runs the streams of `endpoint` until they are done; `look` is called between looks, with samples

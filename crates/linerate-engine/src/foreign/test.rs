@@ -7,21 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan, Via,
+    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan, TcpTest, Via,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::address::resolve;
 use crate::context::Context;
+use crate::flow::account::{Account, client_side};
 use crate::path::witness::Witness;
-use crate::throughput::account::Account;
-use crate::throughput::client::{bind_address, client_side, connect_failure, request};
+use crate::throughput::client::{bind_address, connect_failure, request};
 use crate::throughput::control::plain;
 use crate::throughput::endpoint::{Endpoint, Manner, socket_options};
-use crate::throughput::session::planned_span;
 
 /// After its planned end a test has this long for what is on the way.
 const GRACE: Duration = Duration::from_secs(15);
@@ -38,7 +36,7 @@ const SERVER_VANISHED: Duration = Duration::from_secs(30);
 pub(crate) struct Test {
     pub(crate) server: SocketAddr,
     pub(crate) local: Option<IpAddr>,
-    pub(crate) request: Request,
+    pub(crate) request: TcpTest,
     pub(crate) endpoint: Endpoint,
     timeout: Duration,
     via: &'static str,
@@ -88,7 +86,7 @@ impl Test {
             let failure = connect_failure(&error);
             match error.source.kind() {
                 std::io::ErrorKind::ConnectionRefused => {
-                    failure.advise(format!("start {} there, or name its port with -p", self.via))
+                    failure.advise(format!("start {} there, or give its port with -p", self.via))
                 }
                 _ => failure,
             }
@@ -140,7 +138,7 @@ impl Test {
         let begin = account.begin;
         let interval = Duration::from_nanos(self.request.interval_ns);
         let mut tick = begin + interval;
-        let mut give_up = planned_span(&self.request).map(|span| begin + span + GRACE);
+        let mut give_up = self.request.planned_span().map(|span| begin + span + GRACE);
         let mut stopping = false;
         while !self.endpoint.is_done() {
             let now = monotonic();
@@ -175,7 +173,7 @@ impl Test {
         early: Duration,
     ) -> Result<(), Failure> {
         let now = monotonic();
-        let due = planned_span(&self.request).map(|span| asked + span);
+        let due = self.request.planned_span().map(|span| asked + span);
         let reason = match (due, self.request.byte_budget()) {
             (Some(due), _) if now + early < due => {
                 format!("its streams ended {:.3} s early", due.since(now).as_secs_f64())
@@ -186,7 +184,7 @@ impl Test {
             _ => return Ok(()),
         };
         Err(Failure::new(Fault::Unreachable, "receive from", self.server.to_string(), reason)
-            .advise("what was measured before is kept"))
+            .advise("the results so far are kept"))
     }
 
     /// A server that sends has no other way to learn that nobody wants more.
@@ -230,7 +228,7 @@ impl Test {
     fn silent(&self) -> Failure {
         let reason = "the data did not end in time";
         Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
-            .advise("what was measured before is kept")
+            .advise("the results so far are kept")
     }
 }
 

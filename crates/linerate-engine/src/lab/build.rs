@@ -44,7 +44,7 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
     if !userns::may_make_networks() {
         let reason = "CAP_SYS_ADMIN and CAP_NET_ADMIN are needed";
         return Err(system("build laboratory", "network namespaces", reason)
-            .advise("run it as root, or where users may make user namespaces"));
+            .advise("run it as root, or where unprivileged user namespaces are allowed"));
     }
     if let Some(index) = layout.links.iter().position(paths::is_netem) {
         // Before anything is made, and never something else in its place.
@@ -96,7 +96,7 @@ pub(super) fn build(layout: &Layout) -> Result<Built, Failure> {
 fn node(plan: &lab::Node) -> Result<Node, Failure> {
     let netns = Netns::new().map_err(|error| {
         system("make node", &plan.name, error)
-            .advise("look at user.max_net_namespaces, and at the container's seccomp profile")
+            .advise("check user.max_net_namespaces, and the container's seccomp profile")
     })?;
     let socket = run_inside(&netns, &plan.name, RouteSocket::open)?;
     let socket = socket.map_err(|error| system("make node", &plan.name, error))?;

@@ -120,9 +120,8 @@ fn is_plain(plan: &lab::Node) -> bool {
 
 fn works_of(node: &Node, plan: &lab::Node) -> Result<Works, Failure> {
     let failed = |error| {
-        system("start device", &plan.name, error).advise(
-            "programs at interfaces need CAP_BPF and CAP_NET_ADMIN of the host; run it as root",
-        )
+        system("start device", &plan.name, error)
+            .advise("XDP needs CAP_BPF and CAP_NET_ADMIN on the host; run it as root")
     };
     bpf::available().map_err(failed)?;
     let indexes = indexes(node, plan)?;
@@ -181,7 +180,7 @@ fn threads(plan: &lab::Node) -> Result<(), Failure> {
         let ran = napi::run_on_threads(&interface.name, plan.forwarding.cpu);
         ran.map_err(|error| {
             system("place device", &plan.name, error)
-                .advise("run it as root, or leave placement out: the device then works inline")
+                .advise("run it as root, or omit placement: the device then runs inline")
         })?;
     }
     Ok(())

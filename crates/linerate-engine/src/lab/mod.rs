@@ -169,7 +169,7 @@ impl Lab {
         let device = self.devices.iter().find(|device| Some(device.node) == node);
         device.and_then(Device::counters).ok_or_else(|| {
             system("look at device", name, "it counts no frames of its own")
-                .advise("look at its interfaces' counters")
+                .advise("check the counters of its interfaces")
         })
     }
 

@@ -165,7 +165,7 @@ fn path(setting: &str) -> String {
 
 fn missing(host: &str, key: &str, error: &linerate_sys::Error) -> Failure {
     system("set", format!("tcp.{key} on host {host}"), error)
-        .advise("leave the key out, or use a kernel that has the setting")
+        .advise("omit the key, or use a kernel with this setting")
 }
 
 fn set(host: &str, key: &str, setting: &str, value: &str) -> Result<(), Failure> {

@@ -35,11 +35,12 @@ fn open(end: &End<'_>) -> Result<Device, Failure> {
     made.map_err(|error| {
         let failure = system(&error);
         match (error.call, error.source.kind()) {
-            ("open", std::io::ErrorKind::NotFound) => {
-                failure.advise("load the module tun; give a container the device /dev/net/tun")
-            }
+            ("open", std::io::ErrorKind::NotFound) => failure.advise(
+                "load the module tun; in a container, provide the device \
+                                /dev/net/tun",
+            ),
             ("make tunnel device", std::io::ErrorKind::ResourceBusy) => {
-                failure.advise("that name is taken there: choose another")
+                failure.advise("that name is in use there: choose another")
             }
             _ => failure,
         }

@@ -333,7 +333,7 @@ fn joined<'a>(pieces: &[IoSlice<'_>; 2], room: &'a mut [u8]) -> &'a mut [u8] {
 /// The line for a device that somebody removed.
 pub(super) fn gone(tun: &Tun) -> Failure {
     Failure::new(Fault::System, "emulate path on", tun.name(), "the interface vanished")
-        .advise("nothing passes any more; its namespace ended, or somebody deleted it")
+        .advise("no packet passes any more; its namespace ended, or the interface was deleted")
 }
 
 fn system(attempt: &str, tun: &Tun, error: &std::io::Error) -> Failure {

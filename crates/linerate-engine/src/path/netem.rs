@@ -46,7 +46,7 @@ pub fn probe(name: &str) -> Result<(), Failure> {
     tried.map_err(|error| match error.source.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::Unsupported => {
             Failure::new(Fault::System, "emulate with netem", name, "this kernel has no netem")
-                .advise("load sch_netem (CONFIG_NET_SCH_NETEM), or leave out `emulator`")
+                .advise("load sch_netem (CONFIG_NET_SCH_NETEM), or omit `emulator`")
         }
         _ => failed(&error),
     })

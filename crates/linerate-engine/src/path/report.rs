@@ -163,13 +163,13 @@ pub(super) fn fell_behind(stops: &PathStops) -> Option<String> {
     if u128::from(stops.longest_ns) >= STOP_MAX.as_nanos() {
         let (longest, most) = (ms(stops.longest_ns), STOP_MAX.as_millis());
         return Some(format!(
-            "the emulator stood still for {longest:.0} ms at once; senders take {most} ms for a loss"
+            "the emulator stalled for {longest:.0} ms at once; senders take {most} ms for a loss"
         ));
     }
     (stops.share > STOPPED_SHARE_MAX).then(|| {
         format!(
-            "the emulator stood still for {:.1} ms, {:.2} % of the time and not at most {} %, \
-             {} times, {:.1} ms at the most",
+            "the emulator stalled for {:.1} ms, {:.2} % of the time (limit {} %), {} times, at \
+             most {:.1} ms",
             ms(stops.total_ns),
             stops.share * 100.0,
             STOPPED_SHARE_MAX * 100.0,
@@ -218,8 +218,7 @@ mod tests {
         assert_eq!(fell_behind(&stops(1, 12, 12, 10_000)), None);
         assert_eq!(fell_behind(&stops(5, 50, 20, 10_000)), None);
         let line = fell_behind(&stops(5, 51, 20, 10_000)).expect("0.51 %");
-        let begin =
-            "the emulator stood still for 51.0 ms, 0.51 % of the time and not at most 0.5 %";
+        let begin = "the emulator stalled for 51.0 ms, 0.51 % of the time (limit 0.5 %)";
         assert!(line.starts_with(begin), "{line}");
         // A transfer of 100 ms is spoilt by what a minute hardly sees.
         assert!(fell_behind(&stops(1, 12, 12, 100)).is_some());

@@ -120,8 +120,8 @@ impl Session<'_, '_> {
         {
             self.caveat(Caveat::new(
                 CaveatCode::SelfLoad,
-                format!("{window} probes are under way at once: times include their own queue"),
-                "compare with stop and wait (-f) for the path's own delay",
+                format!("{window} probes are in flight at once: times include their own queue"),
+                "compare with one probe in flight (-f) for the delay of the path alone",
             ));
         }
         let target = self.peer.ip();
@@ -180,8 +180,8 @@ impl Session<'_, '_> {
         self.wire.take_notes(self.plan.mode == PingMode::Paced);
         self.caveat(Caveat::new(
             CaveatCode::StampsMissing,
-            format!("kernel timestamps do not come: {seen}"),
-            "times are the program's own; look at `ethtool -T` of the interface",
+            format!("no kernel timestamps: {seen}"),
+            "times are the program's own; check `ethtool -T` of the interface",
         ));
     }
 
@@ -282,7 +282,7 @@ impl Session<'_, '_> {
                     "a payload of {payload_bytes} bytes travels as {count} packets: the path's \
                      MTU is {mtu_bytes} bytes"
                 ),
-                "compare with sizes that travel whole, or forbid it by --dont-fragment",
+                "compare with sizes that are not fragmented, or forbid it with --dont-fragment",
             ));
         }
     }
@@ -302,8 +302,8 @@ impl Session<'_, '_> {
         if let Some(kept) = kept_short {
             self.caveat(Caveat::new(
                 CaveatCode::CutShort,
-                format!("only the first {kept} samples of {size} bytes are kept in order"),
-                "the distribution holds all of them",
+                format!("only the first {kept} samples of {size} bytes are stored in order"),
+                "the distribution has all of them",
             ));
         }
     }
@@ -328,7 +328,7 @@ impl Session<'_, '_> {
             self.caveat(Caveat::new(
                 CaveatCode::LateSends,
                 format!("{late} of {sent} probes left late"),
-                "ask for a longer interval, or for --wait-mode spin",
+                "use a longer interval (-i), or --wait-mode spin",
             ));
         }
     }
@@ -340,8 +340,8 @@ impl Session<'_, '_> {
         if drops > 0 && self.kind != EchoKind::IcmpRaw {
             self.caveat(Caveat::new(
                 CaveatCode::ReceiveDrops,
-                format!("{drops} of {lost} lost answers found no room in this host's buffer"),
-                "ask for a smaller --window, or raise net.core.rmem_max",
+                format!("{drops} of {lost} lost replies were dropped by this host's socket buffer"),
+                "use a smaller --window, or raise net.core.rmem_max",
             ));
         }
     }
@@ -358,7 +358,7 @@ impl Session<'_, '_> {
                     "the clock steps by {:.0} ns, more than a tenth of the median of {median_ns} ns",
                     tick.step_ns
                 ),
-                "look at `linerate doctor clock`; a tsc clock source steps finer",
+                "run `linerate doctor clock`; the tsc clock source has finer steps",
             ));
         }
     }
@@ -371,7 +371,7 @@ impl Session<'_, '_> {
         }
         match &self.wire.troubles().last {
             Some(words) => Err(Failure::new(Fault::Unreachable, "ping", self.target_name(), words)
-                .advise("follow the route there by `ip route get` and a trace")),
+                .advise("check the route with `ip route get` and traceroute")),
             None => Ok(()),
         }
     }
@@ -473,7 +473,7 @@ fn check(plan: &PingPlan) -> Result<(), Failure> {
         return refuse("dscp", "it has 6 bits".to_owned(), "give 0 to 63");
     }
     if plan.mode == PingMode::Paced && plan.timeout_ns / plan.interval_ns >= REMEMBERED_MAX / 2 {
-        let reason = "too many probes would be under way within one time-out".to_owned();
+        let reason = "too many probes would be in flight within one timeout".to_owned();
         return refuse("interval", reason, "give a longer -i or a shorter -W");
     }
     Ok(())
@@ -520,7 +520,7 @@ fn mode_words(plan: &PingPlan) -> String {
             format!("open loop: one every {interval}")
         }
         PingMode::Flood | PingMode::Window(1) => "closed loop: stop and wait".to_owned(),
-        PingMode::Window(window) => format!("closed loop: {window} under way"),
+        PingMode::Window(window) => format!("closed loop: {window} in flight"),
     };
     let transport = match plan.transport {
         PingTransport::Icmp => "answered by the peer's kernel",

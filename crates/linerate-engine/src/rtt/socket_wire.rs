@@ -160,7 +160,7 @@ impl SocketWire {
                 self.peer.ip().to_string(),
                 error,
             )
-            .advise("go without by --no-kernel-stamps")
+            .advise("use --no-kernel-stamps")
         })
     }
 
@@ -339,7 +339,7 @@ fn udp_probe(len: usize, cookie: u64) -> Result<UdpProbe, Failure> {
     UdpProbe::new(len, cookie as u32).ok_or_else(|| {
         let reason = "a UDP probe carries at least 16 bytes";
         Failure::new(Fault::Usage, "make probe of", format!("{len} bytes"), reason)
-            .advise("give -s 16 or more, or ping by ICMP")
+            .advise("use -s 16 or more, or ping with ICMP")
     })
 }
 

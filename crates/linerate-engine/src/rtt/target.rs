@@ -87,7 +87,7 @@ fn explain(failed: &OpenError, peer: SocketAddr) -> Failure {
     match (error.source.kind(), step) {
         (ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable, _) => {
             Failure::new(Fault::Unreachable, "reach", peer.ip().to_string(), words)
-                .advise("look for a missing route by `ip route get`")
+                .advise("check the route with `ip route get`")
         }
         (ErrorKind::AddrNotAvailable, OpenStep::Connect) => failure(Fault::Unreachable)
             .advise("this host has no address to send from there; see `ip address`"),
@@ -96,7 +96,7 @@ fn explain(failed: &OpenError, peer: SocketAddr) -> Failure {
         }
         // What connect(2) says of a broadcast address.
         (ErrorKind::PermissionDenied, OpenStep::Connect) => {
-            failure(Fault::Usage).advise("a broadcast address takes no ping; name one host")
+            failure(Fault::Usage).advise("a broadcast address cannot be pinged; name one host")
         }
         // What connect(2) says of a link-local address without its interface.
         (ErrorKind::InvalidInput, _) if needs_zone(peer.ip()) => {

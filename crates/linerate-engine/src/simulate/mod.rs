@@ -55,7 +55,7 @@ fn virtual_time() -> Caveat {
     Caveat::new(
         CaveatCode::VirtualTime,
         "a model in virtual time: no packet was sent, and no host was measured",
-        "for what the model leaves out see docs/manual/path-simulate.md",
+        "docs/manual/path-simulate.md lists what the model leaves out",
     )
 }
 
@@ -75,7 +75,7 @@ fn given_up(plan: &SimulatePlan, driven: &Driven) -> Option<Failure> {
     };
     (!ended).then(|| {
         Failure::new(Fault::Usage, "simulate transfer over", object(plan), reason())
-            .advise("make it smaller, or the path better")
+            .advise("use a smaller transfer, or a better path")
     })
 }
 

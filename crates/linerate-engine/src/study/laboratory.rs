@@ -73,7 +73,7 @@ impl Laboratory {
                 Plan::Ping(plan) => rtt::run(plan, &mut context),
                 Plan::Udp(plan) => datagram::run(plan, &mut context),
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
-                Plan::Bench(plan) => device::run(plan, &device::Here, &mut context),
+                Plan::Bench(plan) => device::run(plan, &device::OwnNamespace, &mut context),
             }
         };
         if let Plan::Bench(plan) = &cell.plan {
@@ -96,7 +96,7 @@ impl Laboratory {
         let (tool, stop) = (self.tool.clone(), self.stop.clone());
         let mut context = Context { tool, stop, watch: &mut *self.watch };
         if plan.ports.iter().all(|port| port.host.is_none()) {
-            return Ok(device::run(plan, &device::Here, &mut context));
+            return Ok(device::run(plan, &device::OwnNamespace, &mut context));
         }
         let site = self.site.as_ref().ok_or_else(|| nothing_stands(cell))?;
         Ok(device::run(plan, &site.lab, &mut context))
@@ -104,7 +104,7 @@ impl Laboratory {
 }
 
 fn nothing_stands(cell: &CellPlan) -> Failure {
-    Failure::new(Fault::System, "measure", &cell.cell.topology, "no laboratory stands")
+    Failure::new(Fault::System, "measure", &cell.cell.topology, "no virtual network was built")
 }
 
 /// What was measured over a path that was not the planned one is invalid.
@@ -112,11 +112,11 @@ fn held_to_plan(mut record: Record) -> Record {
     let late = record.paths.iter().find(|path| path.late);
     let failure = late.map(|path| {
         let stolen = path.stolen_ratio.map_or_else(String::new, |ratio| {
-            format!("; this machine's host took {:.1} % of its processor time", ratio * 100.0)
+            format!("; the hypervisor took {:.1} % of this machine's CPU time", ratio * 100.0)
         });
         let why = path.faults.join("; ") + &stolen;
         Failure::new(Fault::Instrument, "emulate path", &path.name, why)
-            .advise("the run is invalid: leave the emulator a processor, and repeat")
+            .advise("the run is invalid: leave the emulator a CPU, and repeat")
     });
     if let (Some(failure), Status::Ok) = (failure, record.status) {
         record.status = Status::Error;

@@ -21,8 +21,8 @@ pub(super) fn nothing_arrived(plan: &TcpPlan, account: &Account) -> Option<Failu
         sent => format!("nothing arrived of the {sent} bytes that were sent"),
     };
     Some(Failure::new(Fault::Unreachable, attempt, &plan.host, reason).advise(
-        "the connections were made, so small packets pass: when large ones vanish on the way, -M \
-         536 goes through and `linerate ping -s 1400 --dont-fragment` does not",
+        "connections are established, so small packets pass; if the path drops large ones, -M 536 \
+         works and `linerate ping -s 1400 --dont-fragment` fails",
     ))
 }
 

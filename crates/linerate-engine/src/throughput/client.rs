@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan,
+    Direction, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
@@ -19,13 +19,12 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::arrived::{nothing_arrived, nothing_at_all};
 use super::control::{closed, lost, misbehaved, plain, read_hello, send_hello, silent};
 use super::endpoint::{Endpoint, socket_options};
-use super::session::planned_span;
 use super::trials;
 use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
 use crate::flow::account::Account;
-pub(crate) use crate::flow::account::client_side;
+use crate::flow::account::client_side;
 use crate::flow::fold::fold;
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
@@ -57,7 +56,9 @@ fn measure(
     if plan.fast {
         (link, request.means) = trials::choose(link, &request, context, account)?;
     }
-    link.measure(request, true, context, account)?;
+    let host_id = linerate_sys::host::boot_id();
+    let asked = Request { test: request, follow_ns: None, host_id };
+    link.measure(asked, true, context, account)?;
     account.stream_failure().or_else(|| account.wrong_contents()).map_or(Ok(()), Err)
 }
 
@@ -67,7 +68,7 @@ fn check_via(plan: &TcpPlan) -> Result<(), Failure> {
     let needs = [
         (plan.fast, "--fast"),
         (means.verify_seed.is_some(), "--verify"),
-        (!means.server_cpus.is_empty(), "a processor of the server"),
+        (!means.server_cpus.is_empty(), "CPU pinning at the server"),
         (means.mptcp, "--mptcp"),
     ];
     let Some((_, what)) = needs.into_iter().find(|(asked, _)| *asked) else { return Ok(()) };
@@ -110,9 +111,9 @@ pub(crate) fn run_by(
     record
 }
 
-/// The request that a plan makes of the server.
-pub(crate) fn request(plan: &TcpPlan) -> Request {
-    Request {
+/// The test of a plan, as both ends have to know it.
+pub(crate) fn request(plan: &TcpPlan) -> TcpTest {
+    TcpTest {
         directions: plan.directions,
         streams: plan.streams,
         finish: plan.finish,
@@ -129,8 +130,6 @@ pub(crate) fn request(plan: &TcpPlan) -> Request {
         read_bytes: plan.read_bytes,
         background_bps: plan.background.map(linerate_core::units::BitRate::bits_per_sec),
         means: plan.means.clone(),
-        follow_ns: None,
-        host_id: linerate_sys::host::boot_id(),
     }
 }
 
@@ -156,23 +155,23 @@ impl Link {
     /// Runs one test; another one may follow unless it is the last.
     pub(super) fn measure(
         mut self,
-        request: Request,
+        asked: Request,
         last: bool,
         context: &mut Context<'_>,
         account: &mut Account,
     ) -> Result<Self, Failure> {
         let test = ClientTest {
-            span: planned_span(&request),
-            interval: Duration::from_nanos(request.interval_ns),
-            request: Message::Request(request.clone()),
+            span: asked.test.planned_span(),
+            interval: Duration::from_nanos(asked.test.interval_ns),
+            request: Message::Request(asked.clone()),
             last,
         };
         let stop = context.stop.clone();
-        let kept_on = request.means.client_cpus.clone();
+        let kept_on = &asked.test.means.client_cpus;
         let flows = TcpClient {
-            endpoint: Endpoint::new(request.clone()).kept_on(&kept_on),
-            background: request.background().map(Endpoint::new),
-            request,
+            endpoint: Endpoint::new(asked.test.clone()).kept_on(kept_on),
+            background: asked.test.background().map(Endpoint::new),
+            asked,
             server: self.server,
             local: self.local,
             timeout: self.timeout,
@@ -192,7 +191,7 @@ struct TcpClient<'a, 'w> {
     endpoint: Endpoint,
     /// The flow against the test's direction.
     background: Option<Endpoint>,
-    request: Request,
+    asked: Request,
     server: SocketAddr,
     local: Option<IpAddr>,
     timeout: Duration,
@@ -275,7 +274,7 @@ impl TcpClient<'_, '_> {
 
     /// An older server would leave out what it does not know, and the figures would look sound.
     fn check_features(&self, accept: &Accept) -> Result<(), Failure> {
-        let mut asked = self.request.features();
+        let mut asked = self.asked.features();
         let Some(missing) = asked.find(|asked| !accept.features.iter().any(|has| has == asked))
         else {
             return Ok(());
@@ -293,7 +292,7 @@ impl TcpClient<'_, '_> {
             let reason = "its token is not 32 hexadecimal digits";
             Failure::new(Fault::PeerMisbehaved, "talk to", plain(self.server), reason)
         })?;
-        let (request, timeout, local) = (&self.request, self.timeout, self.local);
+        let (request, timeout, local) = (&self.asked.test, self.timeout, self.local);
         let server = SocketAddr::new(self.server.ip(), accept.data_port);
         for &direction in request.each_direction() {
             for stream in 0..request.streams {
@@ -314,7 +313,7 @@ impl TcpClient<'_, '_> {
         }
         self.account.server_host_id = accept.host_id;
         self.account.ends.push(accept.end);
-        let streams = self.request.streams;
+        let streams = self.asked.test.streams;
         let noun = if streams == 1 { "stream" } else { "streams" };
         let line = format!("{streams} {noun} to {}", plain(self.server));
         (self.context.watch)(&Event::Connected(line));
@@ -342,9 +341,12 @@ pub(crate) fn client_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
     match reason {
         Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
         Reason::Peer(PeerFault::Refused(refuse)) => refused(peer, &refuse),
-        Reason::Peer(PeerFault::Aborted(reason)) => {
-            Failure::new(Fault::PeerRefused, "test with", peer, format!("it gave up: {reason}"))
-        }
+        Reason::Peer(PeerFault::Aborted(reason)) => Failure::new(
+            Fault::PeerRefused,
+            "test with",
+            peer,
+            format!("the server aborted: {reason}"),
+        ),
         Reason::Closed => closed(peer),
         Reason::Stopped => {
             Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
@@ -365,7 +367,7 @@ impl Way {
     fn connect(
         &self,
         endpoint: &mut Endpoint,
-        request: &Request,
+        request: &TcpTest,
         hello: DataHello,
     ) -> Result<String, Failure> {
         let side = client_side(hello.direction);
@@ -430,7 +432,7 @@ pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
             (Fault::Unreachable, "is the host up and the port open on the way?")
         }
         ("connect", ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable) => {
-            (Fault::Unreachable, "look for a missing route by `ip route get`")
+            (Fault::Unreachable, "check the route with `ip route get`")
         }
         ("connect", _) => (Fault::Unreachable, "look at the address and the route to it"),
         ("bind TCP", _) => (Fault::System, "give -B an address of this host in the host's family"),

@@ -26,20 +26,20 @@ pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
 /// The control connection with `peer` failed.
 pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
     Failure::new(Fault::Unreachable, attempt, peer, words_of(error))
-        .advise("what was measured before is kept")
+        .advise("the results so far are kept")
 }
 
 /// The server said nothing in time.
 pub(crate) fn silent(peer: &str) -> Failure {
     Failure::new(Fault::Unreachable, "hear from", peer, "the server fell silent")
-        .advise("what was measured before is kept")
+        .advise("the results so far are kept")
 }
 
 /// The peer closed the control connection.
 pub(crate) fn closed(peer: &str) -> Failure {
     let reason = "the other end closed the control connection during the test";
     Failure::new(Fault::Unreachable, "receive from", peer, reason)
-        .advise("see that end's log; what was measured before is kept")
+        .advise("see that end's log; the results so far are kept")
 }
 
 /// The shortest round trip of a connection so far, as the kernel knows it.

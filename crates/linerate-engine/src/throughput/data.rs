@@ -12,15 +12,15 @@
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use linerate_core::record::{Contents, Direction, Finish, Verified, ZeroCopySends};
+use linerate_core::record::{Direction, Finish};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{set_receive_low_water, waiting};
-use linerate_sys::thread::{ThreadCost, cost, id, schedule_of, tighten_timer_slack};
+use linerate_sys::thread::{ThreadCost, cost, id, tighten_timer_slack};
 
 use super::dealt::Dealt;
 use super::delivery::Delivery;
@@ -31,72 +31,14 @@ use super::pace::Pacer;
 use super::span::{Extent, Measured, SpanMeter};
 use super::trail::Trail;
 use crate::failure::words_of;
+use crate::flow::budget::Budget;
+use crate::flow::endpoint::{Outcome, Progress, Switches};
 
 /// How long a receiver goes on reading what is still on the way after its span ended.
 const DRAIN_NS: u64 = 2_000_000_000;
 
 /// Blocking calls come back this often to look at the flags.
 pub(crate) const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
-
-/// Flags and counters that a data thread shares with the thread that watches it.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// Payload bytes written or read so far.
-    pub(crate) bytes: AtomicU64,
-    /// The thread has left its loop.
-    pub(crate) done: AtomicBool,
-    /// The kernel's number of the thread; 0 before it runs.
-    pub(crate) thread: AtomicU32,
-}
-
-impl Progress {
-    /// Processor time and waiting for a processor so far, while the thread runs.
-    pub(crate) fn schedule(&self) -> Option<(u64, u64)> {
-        match self.thread.load(Ordering::Relaxed) {
-            0 => None,
-            thread => schedule_of(thread),
-        }
-    }
-}
-
-/// Flags of a whole test at one end.
-#[derive(Debug, Default)]
-pub(crate) struct Switches {
-    /// Senders stop as if their time were up.
-    pub(crate) stop_sending: AtomicBool,
-    /// Everybody leaves at once.
-    pub(crate) halt: AtomicBool,
-}
-
-impl Switches {
-    /// Whether everybody is to leave.
-    pub(crate) fn halted(&self) -> bool {
-        self.halt.load(Ordering::Relaxed)
-    }
-}
-
-/// What a stream did.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) measured: Measured,
-    pub(crate) io_calls: u64,
-    pub(crate) cost: ThreadCost,
-    pub(crate) failure: Option<String>,
-    /// How data was moved, for the record.
-    pub(crate) technique: String,
-    pub(crate) contents: Option<Contents>,
-    pub(crate) verified: Option<Verified>,
-    pub(crate) zero_copy_sends: Option<ZeroCopySends>,
-    /// Processors that the thread was seen on, and the one it was kept on.
-    pub(crate) cpus: (Vec<u32>, Option<u32>),
-}
-
-impl Outcome {
-    /// Of a thread that could not begin.
-    fn failed(error: &linerate_sys::Error) -> Self {
-        Self { failure: Some(error.to_string()), ..Self::default() }
-    }
-}
 
 /// A receiving stream.
 pub(crate) struct Receiver {
@@ -127,7 +69,7 @@ impl Receiver {
             Ok(intake) => intake,
             Err(error) => {
                 self.progress.done.store(true, Ordering::Release);
-                return Outcome::failed(&error);
+                return Outcome::failed(error.to_string());
             }
         };
         let mut meter = SpanMeter::new(self.finish, self.omit_ns, self.started, self.extent);
@@ -153,14 +95,14 @@ impl Receiver {
             technique: format!("{}{mark}", intake.technique()),
             contents: Some(intake.contents()),
             verified: intake.verified(),
-            zero_copy_sends: None,
             cpus: trail.end(),
+            ..Outcome::default()
         }
     }
 
     /// The time when the first byte is there; `None` when the test is over before.
     fn await_first_byte(&self) -> io::Result<Option<MonoTime>> {
-        while !self.switches.halt.load(Ordering::Relaxed) {
+        while !self.switches.halted() {
             if readable(&*self.stream, CALL_TIMEOUT)? {
                 return Ok(Some(monotonic()));
             }
@@ -196,7 +138,7 @@ impl Receiver {
                 Err(error) => return (calls, Some(format!("read: {}", words_of(&error)))),
             }
             let drained = give_up.is_some_and(|end| now.nanos() > end);
-            if drained || self.switches.halt.load(Ordering::Relaxed) {
+            if drained || self.switches.halted() {
                 linerate_sys::tcp::reset_on_close(&self.stream);
                 return (calls, None);
             }
@@ -222,7 +164,7 @@ pub(crate) struct Sender {
     /// A buffer that was begun is written to its end: the other end counts whole ones.
     pub(crate) whole_buffers: bool,
     /// Bytes that the streams of a direction have left to send, where bytes end the test.
-    pub(crate) budget: Option<Arc<AtomicU64>>,
+    pub(crate) budget: Budget,
     /// What goes before the payload and counts as payload: the header of another protocol. It is
     /// not in the budget.
     pub(crate) head: Vec<u8>,
@@ -255,7 +197,7 @@ impl Sender {
                 // The receiver is not left to wait for what will not come.
                 let _ = self.stream.shutdown(Shutdown::Both);
                 self.progress.done.store(true, Ordering::Release);
-                return Outcome::failed(&error);
+                return Outcome::failed(error.to_string());
             }
         };
         let begin = monotonic();
@@ -269,7 +211,7 @@ impl Sender {
             let _ = self.stream.shutdown(Shutdown::Write);
         }
         let sent = self.measured(&counted, begin, total);
-        let halt = || self.switches.halt.load(Ordering::Relaxed);
+        let halt = || self.switches.halted();
         let measured = counted.delivery.map_or(sent, |seen| seen.finish(&self.stream, sent, halt));
         let zero_copy_sends = outlet.settle(&self.stream, halt);
         self.progress.done.store(true, Ordering::Release);
@@ -280,9 +222,9 @@ impl Sender {
             failure,
             technique: outlet.technique().to_owned(),
             contents: Some(outlet.contents()),
-            verified: None,
             zero_copy_sends,
             cpus: trail.end(),
+            ..Outcome::default()
         }
     }
 
@@ -340,7 +282,7 @@ impl Sender {
         let mut begun = 0;
         loop {
             let now = monotonic();
-            let over = now.nanos() >= deadline || self.told_to_stop();
+            let over = now.nanos() >= deadline || self.switches.stopped();
             if over && (begun == 0 || self.switches.halted()) {
                 return (total, calls, None);
             }
@@ -352,7 +294,7 @@ impl Sender {
             }
             let paced = pacer.filter(|_| !over).map_or(whole, |pacer| pacer.write_bytes(whole));
             if begun == 0 {
-                begun = self.take_budget(if self.whole_buffers { whole } else { paced });
+                begun = self.budget.take(if self.whole_buffers { whole } else { paced });
             }
             if begun == 0 {
                 return (total, calls, None);
@@ -363,7 +305,7 @@ impl Sender {
             let sent = *result.as_ref().unwrap_or(&0);
             begun -= sent;
             if !self.whole_buffers {
-                self.return_budget(std::mem::take(&mut begun));
+                self.budget.give_back(std::mem::take(&mut begun));
             }
             total += sent as u64;
             self.progress.bytes.store(total, Ordering::Relaxed);
@@ -375,24 +317,6 @@ impl Sender {
             {
                 return (total, calls, Some(format!("write: {}", words_of(&error))));
             }
-        }
-    }
-
-    pub(super) fn told_to_stop(&self) -> bool {
-        self.switches.stop_sending.load(Ordering::Relaxed)
-            || self.switches.halt.load(Ordering::Relaxed)
-    }
-
-    fn take_budget(&self, wanted: usize) -> usize {
-        let Some(budget) = &self.budget else { return wanted };
-        let take = |left: u64| left.checked_sub(left.min(wanted as u64));
-        let left = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-        usize::try_from(left.unwrap_or(0)).unwrap_or(usize::MAX).min(wanted)
-    }
-
-    fn return_budget(&self, unsent: usize) {
-        if let Some(budget) = &self.budget {
-            budget.fetch_add(unsent as u64, Ordering::Relaxed);
         }
     }
 }

@@ -69,7 +69,7 @@ impl Sender {
         let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let whole = self.payload.length();
         let (mut total, mut calls, mut sent) = (0, 0, 0);
-        while dealt.another(sent, monotonic() >= deadline || self.told_to_stop()) {
+        while dealt.another(sent, monotonic() >= deadline || self.switches.stopped()) {
             let mut left = whole;
             while left > 0 {
                 if self.switches.halted() {

@@ -1,40 +1,40 @@
-//! All data streams of one end: starts their threads, samples them, and tells what they did.
+//! The TCP streams of one end: their sockets and options, and the threads that move their bytes.
 
+use std::cell::Cell;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Asked, Direction, EndReport, FlowEnd, MultipathTcp, Side, SynOptions, TcpInfo,
+    Asked, Direction, EndReport, FlowEnd, MultipathTcp, Side, SynOptions, TcpInfo, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, Multipath, TcpOptions};
 
-use crate::environment::StolenTime;
-use crate::flow::Sample;
-
-use super::data::{CALL_TIMEOUT, Outcome, Progress, Receiver, Sender, Switches};
+use super::data::{CALL_TIMEOUT, Receiver, Sender};
 use super::dealt::{Dealer, Dealt};
 use super::delivery::{Delivery, Outstanding};
 use super::intake::Treatment;
 use super::outlet::Payload;
 use super::span::Extent;
+use crate::flow::Sample;
+use crate::flow::budget::Budget;
+use crate::flow::endpoint::{self, Place, Stream, Switches, Transport};
 
 /// What is on the way of a flow in the background has this long to arrive once the test is over.
 const BACKGROUND_END: Duration = Duration::from_secs(2);
 
-/// The streams of one end of a test.
-pub(crate) struct Endpoint {
-    request: Request,
+/// The TCP streams of one end of a test.
+pub(crate) type Endpoint = endpoint::Endpoint<Tcp>;
+
+/// What the streams of one end have in common.
+pub(crate) struct Tcp {
+    request: TcpTest,
     manner: Manner,
-    streams: Vec<Stream>,
-    switches: Arc<Switches>,
     payload: Option<Arc<Payload>>,
     /// Processors of the data threads, in turn by stream number.
     cpus: Vec<u32>,
@@ -48,8 +48,6 @@ pub(crate) struct Endpoint {
     as_iperf3: bool,
     /// Since when streams could bring data, where that was before the start.
     open_since: Option<MonoTime>,
-    started: MonoTime,
-    stolen: Option<StolenTime>,
 }
 
 /// How the streams of an end differ between this program's own protocol and others.
@@ -71,23 +69,17 @@ impl Manner {
         Self { content: own_content, one_sided: false, shares: false, dealt: false };
 }
 
-/// One stream of one end.
-struct Stream {
+/// The socket of one stream.
+pub(crate) struct Connection {
     socket: Arc<TcpStream>,
     head: Vec<u8>,
     delivery: Option<Delivery>,
-    direction: Direction,
-    flow: u16,
-    side: Side,
-    client_addr: String,
     syn: Option<SynOptions>,
     /// Congestion window of a sending stream before its first byte, in segments.
     initial_window: Option<u32>,
     /// What the peer has acknowledged, from before the first byte on.
     acknowledged: Delivery,
-    progress: Arc<Progress>,
-    thread: Option<JoinHandle<Outcome>>,
-    windows: Windows,
+    windows: Cell<Windows>,
 }
 
 /// Largest windows and the fullest send buffer seen so far.
@@ -99,7 +91,7 @@ struct Windows {
 }
 
 /// Options of the sockets of a test; they go before the handshake.
-pub(crate) fn socket_options(request: &Request) -> TcpOptions {
+pub(crate) fn socket_options(request: &TcpTest) -> TcpOptions {
     TcpOptions {
         window_bytes: request.window_bytes,
         mss_bytes: request.mss_bytes,
@@ -112,17 +104,15 @@ pub(crate) fn socket_options(request: &Request) -> TcpOptions {
 }
 
 impl Endpoint {
-    pub(crate) fn new(request: Request) -> Self {
+    pub(crate) fn new(request: TcpTest) -> Self {
         Self::in_manner(request, Manner::OWN)
     }
 
     /// The end of a test in the manner of another protocol.
-    pub(crate) fn in_manner(request: Request, manner: Manner) -> Self {
-        Self {
+    pub(crate) fn in_manner(request: TcpTest, manner: Manner) -> Self {
+        Self::over(Tcp {
             request,
             manner,
-            streams: Vec::new(),
-            switches: Arc::default(),
             payload: None,
             cpus: Vec::new(),
             closes: true,
@@ -130,41 +120,39 @@ impl Endpoint {
             kernel_pace: None,
             as_iperf3: false,
             open_since: None,
-            started: MonoTime::default(),
-            stolen: None,
-        }
+        })
     }
 
     /// The same with its data threads kept on these processors, in turn; none leaves them free.
     pub(crate) fn kept_on(mut self, cpus: &[u32]) -> Self {
-        self.cpus = cpus.to_vec();
+        self.transport.cpus = cpus.to_vec();
         self
     }
 
     /// An end of a test of iperf3: receivers may count whole buffers alone, and all streams have
     /// the span of the test.
-    pub(crate) fn of_iperf3(request: Request) -> Self {
+    pub(crate) fn of_iperf3(request: TcpTest) -> Self {
         let mut endpoint = Self::new(request);
-        endpoint.as_iperf3 = true;
+        endpoint.transport.as_iperf3 = true;
         endpoint
     }
 
     /// The same, but streams have been open since `then`: what waits when the test begins came
     /// after that.
     pub(crate) const fn open_since(mut self, then: MonoTime) -> Self {
-        self.open_since = Some(then);
+        self.transport.open_since = Some(then);
         self
     }
 
     /// The same, but the receiver learns of the end by other means than the end of the stream.
     pub(crate) const fn leaving_open(mut self) -> Self {
-        self.closes = false;
+        self.transport.closes = false;
         self
     }
 
     /// Senders are held to this rate by the kernel.
     pub(crate) const fn paced_by_kernel(mut self, rate_bps: Option<u64>) -> Self {
-        self.kernel_pace = match rate_bps {
+        self.transport.kernel_pace = match rate_bps {
             Some(rate_bps) => Some(BitRate::from_bits_per_sec(rate_bps)),
             None => None,
         };
@@ -173,14 +161,14 @@ impl Endpoint {
 
     /// Senders with a pace write so many buffers at once.
     pub(crate) const fn in_bursts(mut self, burst: Option<u32>) -> Self {
-        self.burst = burst;
+        self.transport.burst = burst;
         self
     }
 
     /// What the stream that was added last sends before its payload.
     pub(crate) fn begin_with(&mut self, head: Vec<u8>) {
         if let Some(stream) = self.streams.last_mut() {
-            stream.head = head;
+            stream.socket.head = head;
         }
     }
 
@@ -195,173 +183,103 @@ impl Endpoint {
         let socket = Arc::new(socket);
         let sends = side == Side::Sender;
         let info = tcp::tcp_info(socket.as_fd()).filter(|_| sends);
-        let counts = sends && self.manner.one_sided;
-        let syn = tcp::saved_syn(socket.as_fd());
-        self.streams.push(Stream {
+        let counts = sends && self.transport.manner.one_sided;
+        let connection = Connection {
             socket: Arc::clone(&socket),
             head: Vec::new(),
             delivery: counts.then(|| Delivery::of(&socket)),
-            direction,
-            flow,
-            side,
-            client_addr,
-            syn,
+            syn: tcp::saved_syn(socket.as_fd()),
             initial_window: info.and_then(|info| info.snd_cwnd),
             acknowledged: Delivery::of(&socket),
-            progress: Arc::default(),
-            thread: None,
-            windows: Windows::default(),
-        });
+            windows: Cell::default(),
+        };
+        self.push(connection, Place { direction, flow, side, client_addr });
         socket
     }
 
     /// Makes what the senders of this end send. It takes a while, so it goes before the start:
     /// the first interval would otherwise show less than the path carries.
     pub(crate) fn prepare(&mut self) -> linerate_sys::Result<()> {
-        if self.streams.iter().any(|stream| stream.side == Side::Sender) {
-            self.payload = Some(Arc::new(Payload::of(&self.request, self.manner.content)?));
+        if self.on_side(Side::Sender).next().is_some() {
+            let Tcp { request, manner, .. } = &self.transport;
+            self.transport.payload = Some(Arc::new(Payload::of(request, manner.content)?));
         }
         Ok(())
     }
 
     /// Starts every stream's thread; senders must be prepared.
     pub(crate) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
-        self.started = now;
-        self.stolen = Some(StolenTime::begin());
-        let heads: u64 = self.streams.iter().map(|stream| stream.head.len() as u64).sum();
-        let bytes = self.request.byte_budget();
-        let all = bytes.map(|bytes| Arc::new(AtomicU64::new(bytes.saturating_sub(heads))));
-        let dealer = Arc::new(Dealer::default());
-        let extent = self.extent();
+        self.begin(now);
+        let heads: u64 = self.streams.iter().map(|stream| stream.socket.head.len() as u64).sum();
+        let bytes = self.transport.request.byte_budget();
+        let common = Common {
+            started: self.transport.open_since.unwrap_or(now),
+            budget: Budget::of(bytes.map(|bytes| bytes.saturating_sub(heads))),
+            dealer: Arc::default(),
+            switches: Arc::clone(&self.switches),
+        };
         for stream in &mut self.streams {
-            let (place, cpu) = ((stream.direction, stream.flow), in_turn(&self.cpus, stream.flow));
-            tcp::set_call_timeout(&stream.socket, CALL_TIMEOUT)?;
-            if let Some(rate) = self.kernel_pace.filter(|_| stream.side == Side::Sender) {
-                tcp::set_pacing_rate(&stream.socket, rate)?;
+            tcp::set_call_timeout(&stream.socket.socket, CALL_TIMEOUT)?;
+            let sends = stream.side == Side::Sender;
+            if let Some(rate) = self.transport.kernel_pace.filter(|_| sends) {
+                tcp::set_pacing_rate(&stream.socket.socket, rate)?;
             }
-            stream.thread = Some(match (stream.side, &self.payload) {
-                (Side::Sender, Some(payload)) => {
-                    let sender = Sender {
-                        stream: Arc::clone(&stream.socket),
-                        payload: Arc::clone(payload),
-                        place,
-                        cpu,
-                        finish: self.request.finish,
-                        omit_ns: self.request.omit_ns,
-                        pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
-                        burst: self.burst,
-                        closes: self.closes,
-                        whole_buffers: self.as_iperf3,
-                        budget: match bytes.filter(|_| self.manner.shares) {
-                            Some(bytes) => Some(stream.share(bytes, self.request.streams)),
-                            None => all.clone(),
-                        },
-                        head: std::mem::take(&mut stream.head),
-                        dealt: dealt(self.manner, &self.request, stream.flow, &dealer),
-                        delivery: stream.delivery,
-                        switches: Arc::clone(&self.switches),
-                        progress: Arc::clone(&stream.progress),
-                    };
-                    spawn(move || sender.run())?
+            match self.transport.payload.clone().filter(|_| sends) {
+                Some(payload) => {
+                    let sender = self.transport.sender(stream, payload, &common);
+                    stream.start(move || sender.run())?;
                 }
-                _ => {
-                    let receiver = Receiver {
-                        stream: Arc::clone(&stream.socket),
-                        finish: self.request.finish,
-                        omit_ns: self.request.omit_ns,
-                        started: self.open_since.unwrap_or(now),
-                        extent,
-                        autotuned: self.request.window_bytes.is_none(),
-                        treatment: Treatment {
-                            with: self.request.means.receive_with,
-                            read_bytes: self.request.read_bytes,
-                            verify_seed: self.request.means.verify_seed,
-                            place,
-                        },
-                        cpu,
-                        switches: Arc::clone(&self.switches),
-                        progress: Arc::clone(&stream.progress),
-                    };
-                    spawn(move || receiver.run())?
+                None => {
+                    let receiver = self.transport.receiver(stream, &common);
+                    stream.start(move || receiver.run())?;
                 }
-            });
+            }
         }
         Ok(())
     }
 
-    /// Which span receivers measure.
-    const fn extent(&self) -> Extent {
-        match (self.as_iperf3, self.manner.one_sided) {
-            (true, _) => Extent::Fixed,
-            (false, true) => Extent::Whole,
-            (false, false) => Extent::Own,
-        }
-    }
-
-    /// One sample of every stream at `now`.
-    pub(crate) fn sample(&mut self, now: MonoTime) -> Vec<Sample> {
-        let t_ns = now.nanos_since(self.started);
-        self.streams.iter_mut().map(|stream| stream.sample(t_ns)).collect()
-    }
-
     /// Bytes that the receivers have read so far.
     pub(crate) fn received(&self) -> u64 {
-        let receivers = self.streams.iter().filter(|stream| stream.side == Side::Receiver);
-        receivers.map(|stream| stream.progress.bytes.load(Ordering::Relaxed)).sum()
+        self.on_side(Side::Receiver).map(moved).sum()
     }
 
     /// Bytes that all streams have moved so far.
     pub(crate) fn moved(&self) -> u64 {
-        self.streams.iter().map(|stream| stream.progress.bytes.load(Ordering::Relaxed)).sum()
+        self.streams.iter().map(moved).sum()
     }
 
     /// What the peer's kernel has acknowledged of every sending stream at `now`, which began with
     /// `head_bytes` that do not count: the receiver's count as far as this end can tell.
     pub(crate) fn acknowledged(&self, now: MonoTime, head_bytes: u64) -> Vec<Sample> {
-        let t_ns = now.nanos_since(self.started);
-        let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
-        senders.map(|stream| stream.acknowledged(t_ns, head_bytes)).collect()
+        let t_ns = self.since_start_ns(now);
+        let samples = self.on_side(Side::Sender).map(|stream| {
+            let info = tcp::tcp_info(stream.socket.socket.as_fd());
+            let counted = info.and_then(|info| info.bytes_acked);
+            let payload = counted.map(|bytes| bytes.saturating_sub(head_bytes));
+            let bytes = stream.socket.acknowledged.bytes(payload, moved(stream));
+            Sample { bytes, ..Sample::of(stream.direction, stream.flow, t_ns) }
+        });
+        samples.collect()
     }
 
     /// How far what the senders wrote has come, all streams together.
     pub(crate) fn outstanding(&self) -> Outstanding {
-        let senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
-        let infos = senders.filter_map(|stream| tcp::tcp_info(stream.socket.as_fd()));
+        let senders = self.on_side(Side::Sender);
+        let infos = senders.filter_map(|stream| tcp::tcp_info(stream.socket.socket.as_fd()));
         infos.fold(Outstanding::default(), |sum, info| sum.and(&info))
-    }
-
-    /// Whether the test has begun at this end.
-    pub(crate) const fn has_started(&self) -> bool {
-        self.stolen.is_some()
     }
 
     /// Whether every sending thread has left its loop.
     pub(crate) fn has_sent(&self) -> bool {
-        let mut senders = self.streams.iter().filter(|stream| stream.side == Side::Sender);
-        senders.all(|stream| stream.progress.done.load(Ordering::Acquire))
+        self.on_side(Side::Sender).all(|stream| stream.progress.is_done())
     }
 
     /// Receivers take what has arrived and leave, as if the sender had closed.
     pub(crate) fn stop_receiving(&self) {
-        for stream in self.streams.iter().filter(|stream| stream.side == Side::Receiver) {
+        for stream in self.on_side(Side::Receiver) {
             // A stream that the peer has reset is at its end already.
-            let _ = stream.socket.shutdown(Shutdown::Read);
+            let _ = stream.socket.socket.shutdown(Shutdown::Read);
         }
-    }
-
-    /// Senders stop as if their time were up.
-    pub(crate) fn stop_sending(&self) {
-        self.switches.stop_sending.store(true, Ordering::Relaxed);
-    }
-
-    /// Everybody leaves at once.
-    pub(crate) fn halt(&self) {
-        self.switches.halt.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether every thread has left its loop.
-    pub(crate) fn is_done(&self) -> bool {
-        self.streams.iter().all(|stream| stream.progress.done.load(Ordering::Acquire))
     }
 
     /// Ends a flow in the background: the sender stops, the receiver takes what is on the way, and
@@ -375,34 +293,87 @@ impl Endpoint {
         self.halt();
         self.finish()
     }
+}
 
-    /// Waits for the threads and tells what every stream did.
-    pub(crate) fn finish(mut self) -> Vec<EndReport> {
-        let (started, request) = (self.started, self.request.clone());
-        let streams = std::mem::take(&mut self.streams);
-        let reports = streams.into_iter().map(|stream| stream.report(&request, started));
-        let reports: Vec<EndReport> = reports.collect();
-        let stolen_ratio = self.stolen.and_then(StolenTime::ratio);
-        reports.into_iter().map(|report| EndReport { stolen_ratio, ..report }).collect()
+/// What the threads of one end share.
+struct Common {
+    /// When streams could bring data first.
+    started: MonoTime,
+    budget: Budget,
+    dealer: Arc<Dealer>,
+    switches: Arc<Switches>,
+}
+
+impl Tcp {
+    fn sender(
+        &self,
+        stream: &mut Stream<Connection>,
+        payload: Arc<Payload>,
+        common: &Common,
+    ) -> Sender {
+        let head = std::mem::take(&mut stream.socket.head);
+        Sender {
+            stream: Arc::clone(&stream.socket.socket),
+            payload,
+            place: (stream.direction, stream.flow),
+            cpu: in_turn(&self.cpus, stream.flow),
+            finish: self.request.finish,
+            omit_ns: self.request.omit_ns,
+            pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
+            burst: self.burst,
+            closes: self.closes,
+            whole_buffers: self.as_iperf3,
+            budget: match self.request.byte_budget().filter(|_| self.manner.shares) {
+                Some(bytes) => {
+                    let own = share(bytes, stream.flow, self.request.streams);
+                    Budget::of(Some(own.saturating_sub(head.len() as u64)))
+                }
+                None => common.budget.clone(),
+            },
+            head,
+            dealt: dealt(self.manner, &self.request, stream.flow, &common.dealer),
+            delivery: stream.socket.delivery,
+            switches: Arc::clone(&common.switches),
+            progress: Arc::clone(&stream.progress),
+        }
+    }
+
+    fn receiver(&self, stream: &Stream<Connection>, common: &Common) -> Receiver {
+        Receiver {
+            stream: Arc::clone(&stream.socket.socket),
+            finish: self.request.finish,
+            omit_ns: self.request.omit_ns,
+            started: common.started,
+            extent: self.extent(),
+            autotuned: self.request.window_bytes.is_none(),
+            treatment: Treatment {
+                with: self.request.means.receive_with,
+                read_bytes: self.request.read_bytes,
+                verify_seed: self.request.means.verify_seed,
+                place: (stream.direction, stream.flow),
+            },
+            cpu: in_turn(&self.cpus, stream.flow),
+            switches: Arc::clone(&common.switches),
+            progress: Arc::clone(&stream.progress),
+        }
+    }
+
+    /// Which span receivers measure.
+    const fn extent(&self) -> Extent {
+        match (self.as_iperf3, self.manner.one_sided) {
+            (true, _) => Extent::Fixed,
+            (false, true) => Extent::Whole,
+            (false, false) => Extent::Own,
+        }
     }
 }
 
-impl Drop for Endpoint {
-    /// An endpoint that is given up takes its threads along.
-    fn drop(&mut self) {
-        self.halt();
-    }
-}
-
-fn spawn(
-    run: impl FnOnce() -> Outcome + Send + 'static,
-) -> linerate_sys::Result<JoinHandle<Outcome>> {
-    let spawned = std::thread::Builder::new().name("linerate-data".to_owned()).spawn(run);
-    spawned.map_err(|source| linerate_sys::Error::new("start", "a data thread", source))
+fn moved(stream: &Stream<Connection>) -> u64 {
+    stream.progress.bytes.load(Ordering::Relaxed)
 }
 
 /// A stream's place where buffers are dealt out; with one stream nobody takes turns.
-fn dealt(manner: Manner, request: &Request, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
+fn dealt(manner: Manner, request: &TcpTest, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
     let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
     (manner.dealt && request.streams > 1).then(|| Dealt {
         dealer: Arc::clone(dealer),
@@ -426,24 +397,19 @@ pub(crate) fn share(amount: u64, flow: u16, streams: u16) -> u64 {
     amount / streams + u64::from(flow < amount % streams)
 }
 
-impl Stream {
-    /// This stream's own budget of a direction's bytes, what goes before the payload taken off.
-    fn share(&self, bytes: u64, streams: u16) -> Arc<AtomicU64> {
-        let own = share(bytes, self.flow, streams);
-        Arc::new(AtomicU64::new(own.saturating_sub(self.head.len() as u64)))
-    }
+impl Transport for Tcp {
+    type Socket = Connection;
 
-    fn sample(&mut self, t_ns: u64) -> Sample {
-        let info = tcp::tcp_info(self.socket.as_fd()).unwrap_or_default();
-        self.windows.see(&info);
-        let schedule = self.progress.schedule();
-        let moved = self.progress.bytes.load(Ordering::Relaxed);
+    const LINGERS: bool = false;
+
+    fn sample(&self, stream: &Stream<Connection>, sample: Sample) -> Sample {
+        let info = tcp::tcp_info(stream.socket.socket.as_fd()).unwrap_or_default();
+        stream.socket.see(&info);
+        let moved = moved(stream);
         let micros = |us: Option<u32>| us.map(|us| u64::from(us) * 1000);
+        let delivered = |seen: Delivery| seen.bytes(info.bytes_acked, moved);
         Sample {
-            direction: self.direction,
-            flow: self.flow,
-            t_ns,
-            bytes: self.delivery.map_or(moved, |seen| seen.bytes(info.bytes_acked, moved)),
+            bytes: stream.socket.delivery.map_or(moved, delivered),
             retransmits: info.total_retrans.map(u64::from),
             cwnd_bytes: info.cwnd_bytes(),
             rtt_ns: micros(info.rtt_us),
@@ -452,83 +418,48 @@ impl Stream {
             delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
             rtt_var_ns: micros(info.rttvar_us),
             pmtu_bytes: info.pmtu_bytes,
-            datagrams: None,
-            cpu_ns: schedule.map(|(ran, _)| ran),
-            run_queue_wait_ns: schedule.map(|(_, waited)| waited),
+            ..sample
         }
     }
 
-    fn acknowledged(&self, t_ns: u64, head_bytes: u64) -> Sample {
-        let counted = tcp::tcp_info(self.socket.as_fd()).and_then(|info| info.bytes_acked);
-        let payload = counted.map(|bytes| bytes.saturating_sub(head_bytes));
-        let written = self.progress.bytes.load(Ordering::Relaxed);
-        let bytes = self.acknowledged.bytes(payload, written);
-        Sample { bytes, ..Sample::of(self.direction, self.flow, t_ns) }
-    }
-
-    fn report(mut self, request: &Request, started: MonoTime) -> EndReport {
-        let outcome = match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(outcome)) => outcome,
-            Some(Err(_)) => Outcome {
-                failure: Some("the data thread ended by a panic".to_owned()),
-                ..Outcome::default()
-            },
-            None => Outcome { failure: Some("never started".to_owned()), ..Outcome::default() },
-        };
-        let info = tcp::tcp_info(self.socket.as_fd());
-        self.windows.see(&info.unwrap_or_default());
-        EndReport {
-            direction: self.direction,
-            flow: self.flow,
-            end: self.flow_end(request, started, &outcome, info),
-            syn: self.syn,
-            client_addr: self.client_addr,
-            failure: outcome.failure,
-            stolen_ratio: None,
-        }
-    }
-
-    fn flow_end(
-        &self,
-        request: &Request,
-        started: MonoTime,
-        outcome: &Outcome,
-        tcp_info: Option<TcpInfo>,
-    ) -> FlowEnd {
-        let (sndbuf, rcvbuf) = tcp::buffers(&self.socket);
-        let measured = outcome.measured;
-        FlowEnd {
-            bytes: measured.bytes_total,
-            bytes_measured: measured.bytes,
-            span_start_ns: measured.begin.nanos_since(started),
-            span_ns: measured.span_ns,
-            io_calls: outcome.io_calls,
-            cpu_user_ns: outcome.cost.user_ns,
-            cpu_system_ns: outcome.cost.system_ns,
-            run_queue_wait_ns: outcome.cost.run_queue_wait_ns,
-            last_cpu: outcome.cost.cpu,
-            cpus_seen: outcome.cpus.0.clone(),
-            pinned_cpu: outcome.cpus.1,
+    fn flow_end(&self, connection: &Connection, end: FlowEnd) -> (FlowEnd, Option<SynOptions>) {
+        let Tcp { request, .. } = self;
+        let socket = &connection.socket;
+        let tcp_info = tcp::tcp_info(socket.as_fd());
+        let (sndbuf, rcvbuf) = tcp::buffers(socket);
+        let windows = connection.see(&tcp_info.unwrap_or_default());
+        let end = FlowEnd {
             sndbuf_bytes: Asked { asked: request.window_bytes, got: sndbuf },
             rcvbuf_bytes: Asked { asked: request.window_bytes, got: rcvbuf },
-            window_advertised_bytes_max: self.windows.advertised,
-            window_offered_bytes_max: self.windows.offered,
-            send_queue_bytes_max: self.windows.queued.filter(|queued| *queued > 0),
+            window_advertised_bytes_max: windows.advertised,
+            window_offered_bytes_max: windows.offered,
+            send_queue_bytes_max: windows.queued.filter(|queued| *queued > 0),
             congestion_control: Asked {
                 asked: request.congestion_control.clone(),
-                got: tcp::congestion_control(self.socket.as_fd()),
+                got: tcp::congestion_control(socket.as_fd()),
             },
-            mss_bytes: Asked { asked: request.mss_bytes, got: tcp::mss(self.socket.as_fd()) },
-            initial_window_segments: self.initial_window,
+            mss_bytes: Asked { asked: request.mss_bytes, got: tcp::mss(socket.as_fd()) },
+            initial_window_segments: connection.initial_window,
             nodelay: request.nodelay,
-            technique: outcome.technique.clone(),
-            contents: outcome.contents,
-            verified: outcome.verified,
-            zero_copy_sends: outcome.zero_copy_sends,
-            mptcp: request.means.mptcp.then(|| multipath(&self.socket)),
+            mptcp: request.means.mptcp.then(|| multipath(socket)),
             tcp_info,
-            ..FlowEnd::default()
-        }
+            ..end
+        };
+        (end, connection.syn)
+    }
+}
+
+impl Connection {
+    /// Takes note of windows and the send buffer; the largest so far.
+    fn see(&self, info: &TcpInfo) -> Windows {
+        let before = self.windows.get();
+        let windows = Windows {
+            advertised: before.advertised.max(info.rcv_wnd_bytes.map(u64::from)),
+            offered: before.offered.max(info.snd_wnd_bytes.map(u64::from)),
+            queued: before.queued.max(info.send_queue_bytes()),
+        };
+        self.windows.set(windows);
+        windows
     }
 }
 
@@ -543,13 +474,5 @@ fn multipath(socket: &TcpStream) -> MultipathTcp {
         Multipath::FellBack => plain("the other end or the path does not have it"),
         Multipath::Unavailable if tcp::has_multipath() => plain("the other end does not have it"),
         Multipath::Unavailable => plain("this host's kernel does not have it, or it is off"),
-    }
-}
-
-impl Windows {
-    fn see(&mut self, info: &TcpInfo) {
-        self.advertised = self.advertised.max(info.rcv_wnd_bytes.map(u64::from));
-        self.offered = self.offered.max(info.snd_wnd_bytes.map(u64::from));
-        self.queued = self.queued.max(info.send_queue_bytes());
     }
 }

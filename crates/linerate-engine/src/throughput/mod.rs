@@ -21,14 +21,12 @@ pub(crate) mod span;
 mod trail;
 mod trials;
 
-pub use crate::flow::ceiling::{Sight, see};
 pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};
 pub use registry::{DataRegistry, Registration};
 pub use session::{Admission, Demand, Permit, serve_test};
 
 // What UDP tests share with TCP's.
-pub(crate) use crate::flow::account::{self, rate_bps};
 pub(crate) use client::bind_address;
 pub(crate) use control::plain;
 pub(crate) use data::cost_since;

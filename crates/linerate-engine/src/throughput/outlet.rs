@@ -9,8 +9,8 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::time::Duration;
 
-use linerate_core::record::{Contents, Direction, SendWith, ZeroCopySends};
-use linerate_proto::native::{Pattern, Request};
+use linerate_core::record::{Contents, Direction, SendWith, TcpTest, ZeroCopySends};
+use linerate_proto::native::Pattern;
 use linerate_sys::arena::Arena;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::page_cache::PageCacheFile;
@@ -56,7 +56,7 @@ impl Payload {
     /// What the senders of a test send; `content` makes a buffer of a length. The bytes are never
     /// looked at, unless the test checks them: no compression on the way is assumed.
     pub(super) fn of(
-        request: &Request,
+        request: &TcpTest,
         content: fn(usize) -> Vec<u8>,
     ) -> linerate_sys::Result<Self> {
         let length = request.send_bytes() as usize;

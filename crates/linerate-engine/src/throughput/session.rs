@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Finish, Side};
+use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, TcpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{
@@ -60,11 +60,16 @@ pub struct Demand {
 
 impl Demand {
     /// That of a test over TCP.
-    pub(crate) fn of(request: &Request) -> Self {
-        let background = usize::from(request.background_bps.is_some());
-        let streams = usize::from(request.streams) * request.each_direction().len() + background;
+    pub(crate) fn of(test: &TcpTest) -> Self {
+        let streams = test.places().count() + usize::from(test.background_bps.is_some());
+        Self { streams, planned: test.planned_span() }
+    }
+
+    /// That of a request, and of those that are to follow it in the same place.
+    fn of_rounds(request: &Request) -> Self {
         let follow = Duration::from_nanos(request.follow_ns.unwrap_or(0));
-        Self { streams, planned: planned_span(request).map(|span| span + follow) }
+        let one = Self::of(&request.test);
+        Self { planned: one.planned.map(|span| span + follow), ..one }
     }
 }
 
@@ -241,7 +246,7 @@ impl Desk<'_> {
         until: MonoTime,
     ) -> Result<Option<Answer<Server>>, Failure> {
         let demand = match &*asked {
-            Asked::Tcp(request) => Demand::of(request),
+            Asked::Tcp(request) => Demand::of_rounds(request),
             Asked::Udp(request) => {
                 Demand { streams: request.places().count(), planned: request.planned_span() }
             }
@@ -261,7 +266,7 @@ impl Desk<'_> {
         let terms = match *asked {
             Asked::Tcp(request) => {
                 self.place.get_or_insert(demand);
-                self.accept_tcp(request)?
+                self.accept_tcp(request.test)?
             }
             Asked::Udp(request) => {
                 let (streams, accept) =
@@ -292,7 +297,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    fn accept_tcp(&mut self, request: Request) -> Result<Terms, Failure> {
+    fn accept_tcp(&mut self, request: TcpTest) -> Result<Terms, Failure> {
         let token = Token(random_bytes());
         let own = listen_if_needed(&request, self.local)?;
         let data_port = own
@@ -309,7 +314,7 @@ impl Desk<'_> {
             features: FEATURES.map(str::to_owned).to_vec(),
         };
         let duration_max = self.admission.duration_max();
-        let planned = planned_span(&request).unwrap_or(duration_max).min(duration_max);
+        let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
         let terms = Terms {
             accept: Box::new(accept),
             interval: Duration::from_nanos(request.interval_ns),
@@ -349,13 +354,13 @@ pub(crate) fn server_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
         Reason::Stopped => {
             Failure::new(Fault::System, "serve", peer, "the server is being stopped")
         }
-        _ => Failure::new(Fault::Unreachable, "serve", peer, "the client gave the test up"),
+        _ => Failure::new(Fault::Unreachable, "serve", peer, "the client aborted the test"),
     }
 }
 
 /// The TCP streams of a test.
 struct TcpServer {
-    request: Request,
+    request: TcpTest,
     arrivals: Arrivals,
     /// Streams that have not come.
     missing: Vec<(Direction, u16)>,
@@ -375,11 +380,11 @@ struct Arrivals {
 }
 
 impl TcpServer {
-    fn new(request: Request, arrivals: Arrivals) -> Self {
+    fn new(request: TcpTest, arrivals: Arrivals) -> Self {
         let background = request.background();
-        let of_background = background.iter().flat_map(places);
+        let of_background = background.iter().flat_map(TcpTest::places);
         Self {
-            missing: places(&request).chain(of_background).collect(),
+            missing: request.places().chain(of_background).collect(),
             test: Some(Endpoint::new(request.clone()).kept_on(&request.means.server_cpus)),
             background: background.map(Endpoint::new),
             request,
@@ -487,8 +492,8 @@ fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Ref
     if let Err(error) = request.check() {
         return refuse(RefuseCode::Malformed, error.to_string());
     }
-    let demand = Demand::of(request);
-    let planned = planned_span(request).zip(place.planned);
+    let demand = Demand::of_rounds(request);
+    let planned = request.test.planned_span().zip(place.planned);
     let longer = planned.is_some_and(|(next, place)| next > place);
     if demand.streams > place.streams || longer {
         return refuse(RefuseCode::Limit, "a round beyond what the first one asked for".to_owned());
@@ -499,14 +504,8 @@ fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Ref
     Ok(())
 }
 
-/// The streams of a request, by direction and number.
-fn places(request: &Request) -> impl Iterator<Item = (Direction, u16)> + '_ {
-    let directions = request.each_direction().iter();
-    directions.flat_map(|&direction| (0..request.streams).map(move |stream| (direction, stream)))
-}
-
 /// A listener of the test's own where options shape the handshake.
-fn listen_if_needed(request: &Request, local: SocketAddr) -> Result<Option<TcpListener>, Failure> {
+fn listen_if_needed(request: &TcpTest, local: SocketAddr) -> Result<Option<TcpListener>, Failure> {
     let plain = request.window_bytes.is_none() && request.mss_bytes.is_none();
     if plain && !request.means.mptcp {
         return Ok(None);
@@ -518,7 +517,7 @@ fn listen_if_needed(request: &Request, local: SocketAddr) -> Result<Option<TcpLi
 }
 
 /// Options that may be set on an accepted socket.
-fn prepare(socket: &TcpStream, request: &Request, side: Side) -> Result<(), Failure> {
+fn prepare(socket: &TcpStream, request: &TcpTest, side: Side) -> Result<(), Failure> {
     if side == Side::Sender
         && let Some(name) = &request.congestion_control
     {
@@ -532,12 +531,4 @@ fn prepare(socket: &TcpStream, request: &Request, side: Side) -> Result<(), Fail
         set.map_err(|error| Failure::new(Fault::System, "set", "TCP_NODELAY", error))?;
     }
     Ok(())
-}
-
-/// How long senders are planned to send, where time ends the test.
-pub(crate) fn planned_span(request: &Request) -> Option<Duration> {
-    match request.finish {
-        Finish::TimeNs(ns) => Some(Duration::from_nanos(ns.saturating_add(request.omit_ns))),
-        Finish::Bytes(_) | Finish::Buffers(_) => None,
-    }
 }

@@ -17,7 +17,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::record::{
-    EndReport, Event, Failure, Fault, Finish, FlowEnd, Means, ReceiveWith, SendWith, Side, Trial,
+    EndReport, Event, Failure, Fault, Finish, FlowEnd, Means, ReceiveWith, SendWith, Side, TcpTest,
+    Trial,
 };
 use linerate_proto::native::Request;
 
@@ -45,7 +46,7 @@ const SPLICE_BYTES: u32 = 1 << 20;
 /// Tries what there is over `link` and gives it back with what to use in the test of `request`.
 pub(super) fn choose(
     link: Link,
-    request: &Request,
+    request: &TcpTest,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(Link, Means), Failure> {
@@ -75,7 +76,7 @@ pub(super) fn choose(
     let chosen = chosen.or_else(|| best(&trials.rounds)).ok_or_else(|| {
         let reason = "none of them moved a byte";
         Failure::new(Fault::Unreachable, "choose between", "means of moving data", reason)
-            .advise("see the trials in the record, or leave out --fast")
+            .advise("see the trials in the record, or omit --fast")
     })?;
     trials.rounds[chosen].chosen = true;
     let means = trials.rounds[chosen].means.clone();
@@ -146,7 +147,7 @@ fn rate(trial: &Trial) -> f64 {
 /// Rounds on one control connection.
 struct Trials<'a> {
     link: Link,
-    request: &'a Request,
+    request: &'a TcpTest,
     rounds: Vec<Trial>,
     /// Both ends run on one kernel, as far as the rounds so far have told.
     same_host: bool,
@@ -176,18 +177,18 @@ impl Trials<'_> {
 }
 
 /// The request of one round.
-fn of_trial(request: &Request, means: &Means, span: Duration) -> Request {
+fn of_trial(request: &TcpTest, means: &Means, span: Duration) -> Request {
     let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-    let test = super::session::planned_span(request).unwrap_or(Duration::ZERO);
-    Request {
+    let follow = ALL + request.planned_span().unwrap_or(Duration::ZERO);
+    let test = TcpTest {
         finish: Finish::TimeNs(nanos(span)),
         omit_ns: 0,
         interval_ns: 1_000_000_000,
         background_bps: None,
         means: means.clone(),
-        follow_ns: Some(nanos(ALL + test)),
         ..request.clone()
-    }
+    };
+    Request { test, follow_ns: Some(nanos(follow)), host_id: linerate_sys::host::boot_id() }
 }
 
 /// What a round showed.

@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use linerate_core::record::{EndReport, Fault};
+use linerate_core::record::{EndReport, Fault, UdpTest};
 use linerate_core::time::MonoTime;
 
 use super::client::{LOOK, LOOK_AT_END, PeerFault, STALLED};
-use super::{Accept, Decoder, Message, Refuse, Request, UdpRequest, WireError, encode};
+use super::{Accept, Decoder, Message, Refuse, Request, WireError, encode};
 use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
 
 /// A client has this long for the next step of the set-up.
@@ -22,7 +22,7 @@ pub enum Asked {
     /// A test over TCP.
     Tcp(Request),
     /// A test over UDP.
-    Udp(UdpRequest),
+    Udp(UdpTest),
 }
 
 /// On which terms a test runs.

@@ -4,15 +4,20 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Finish, Means, ReceiveWith, SearchNews, SendWith, TcpDirections,
+    Direction, Finish, Means, ReceiveWith, SearchNews, SendWith, TcpDirections, TcpTest,
 };
 use linerate_core::time::MonoTime;
 
 use super::*;
 use crate::dialect::{Input, Machine, Output, Reason};
 
-fn request() -> Request {
-    Request {
+/// The client asks for a test.
+fn asking(test: TcpTest) -> Request {
+    Request { test, ..Request::default() }
+}
+
+fn request() -> TcpTest {
+    TcpTest {
         directions: TcpDirections::Both,
         streams: 2,
         finish: Finish::TimeNs(1_000_000_000),
@@ -28,7 +33,7 @@ fn request() -> Request {
         zero_copy: false,
         read_bytes: None,
         background_bps: None,
-        ..Request::default()
+        ..TcpTest::default()
     }
 }
 
@@ -93,7 +98,7 @@ fn a_version_that_is_not_spoken_is_named() {
 
 #[test]
 fn a_message_survives_being_cut_at_every_length() {
-    let message = Message::Request(request());
+    let message = Message::Request(asking(request()));
     let bytes = encode(&message).expect("short enough");
     for cut in 0..=bytes.len() {
         let mut decoder = Decoder::default();
@@ -128,7 +133,7 @@ fn a_length_out_of_bounds_is_refused_before_its_bytes_come() {
 
 #[test]
 fn flipped_bits_in_a_message_never_panic() {
-    let bytes = encode(&Message::Request(request())).expect("short enough");
+    let bytes = encode(&Message::Request(asking(request()))).expect("short enough");
     for bit in 0..bytes.len() * 8 {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
@@ -149,8 +154,8 @@ fn a_request_of_the_first_version_is_read_and_a_plain_one_is_written_as_it_was()
     decoder.push(&u32::try_from(json.len()).expect("short").to_be_bytes());
     decoder.push(json);
     let Ok(Some(Message::Request(request))) = decoder.next_message() else { panic!("a request") };
-    assert_eq!(request.send_with(), SendWith::Sendfile);
-    assert!(request.means.is_default() && request.features().next().is_none());
+    assert_eq!(request.test.send_with(), SendWith::Sendfile);
+    assert!(request.test.means.is_default() && request.features().next().is_none());
     let written = encode(&Message::Request(request)).expect("short");
     let text = String::from_utf8_lossy(&written[4..]).into_owned();
     for newer in ["means", "follow_ns", "host_id"] {
@@ -168,10 +173,14 @@ fn said_of<M: Machine<PeerFault = PeerFault>>(mut machine: M, message: &Message)
     })
 }
 
-fn asking() -> Client {
+fn client() -> Client {
     let interval = Duration::from_secs(1);
-    let test =
-        ClientTest { request: Message::Request(request()), span: None, interval, last: true };
+    let test = ClientTest {
+        request: Message::Request(asking(request())),
+        span: None,
+        interval,
+        last: true,
+    };
     Client::new(MonoTime::default(), test)
 }
 
@@ -180,16 +189,16 @@ fn a_message_out_of_order_is_named_with_what_was_expected() {
     let server = || Server::new(MonoTime::default());
     let said = said_of(server(), &Message::Start);
     assert_eq!(said.as_deref(), Some("unexpected start while waiting for request"));
-    let said = said_of(asking(), &Message::Ready);
+    let said = said_of(client(), &Message::Ready);
     assert_eq!(said.as_deref(), Some("unexpected ready while waiting for accept or refuse"));
     // News of a search: before the answer, and never from a client.
     let news = Message::UdpSearch(SearchNews::default());
-    assert!(said_of(asking(), &news).is_some() && said_of(server(), &news).is_some());
+    assert!(said_of(client(), &news).is_some() && said_of(server(), &news).is_some());
 }
 
 #[test]
 fn a_request_out_of_bounds_names_the_field() {
-    type Spoil = fn(&mut Request);
+    type Spoil = fn(&mut TcpTest);
     let cases: &[(Spoil, &str)] = &[
         (|request| request.streams = 0, "streams"),
         (|request| request.streams = 129, "streams"),
@@ -204,7 +213,6 @@ fn a_request_out_of_bounds_names_the_field() {
         (|request| request.means.client_cpus = vec![0; 1025], "processors"),
         (|request| request.means.server_cpus = vec![0; 1025], "processors"),
         (|request| request.means.send_bytes = Some(0), "sending call"),
-        (|request| request.follow_ns = Some(u64::MAX), "time of the rounds that follow"),
         (
             |request| {
                 request.means.verify_seed = Some(1);
@@ -228,27 +236,29 @@ fn a_request_out_of_bounds_names_the_field() {
         spoil(&mut spoiled);
         assert_eq!(spoiled.check().map_err(|error| error.field), Err(*field));
     }
-    assert_eq!(request().check(), Ok(()));
+    assert_eq!(asking(request()).check(), Ok(()));
+    let long = Request { follow_ns: Some(u64::MAX), ..asking(request()) };
+    assert_eq!(long.check().map_err(|error| error.field), Err("time of the rounds that follow"));
 }
 
 #[test]
 fn the_flow_in_the_background_is_one_paced_stream_the_other_way_until_it_is_stopped() {
-    let up = Request { directions: TcpDirections::Up, background_bps: Some(35), ..request() };
+    let up = TcpTest { directions: TcpDirections::Up, background_bps: Some(35), ..request() };
     assert_eq!(up.check(), Ok(()));
     let flow = up.background().expect("it was asked for");
     assert_eq!((flow.directions, flow.streams), (TcpDirections::Down, 1));
     assert_eq!((flow.pace_bps, flow.window_bytes, flow.background_bps), (Some(35), None, None));
     assert_eq!(flow.finish, Finish::TimeNs(u64::MAX));
-    let down = Request { directions: TcpDirections::Down, ..up };
+    let down = TcpTest { directions: TcpDirections::Down, ..up };
     assert_eq!(down.background().map(|flow| flow.directions), Some(TcpDirections::Up));
     assert_eq!(request().background(), None);
 }
 
 #[test]
 fn a_request_names_what_an_older_server_would_pass_over() {
-    let names = |request: &Request| request.features().collect::<Vec<_>>();
+    let names = |test: &TcpTest| asking(test.clone()).features().collect::<Vec<_>>();
     assert!(names(&request()).is_empty());
-    let both = Request {
+    let both = TcpTest {
         directions: TcpDirections::Up,
         read_bytes: Some(1024),
         background_bps: Some(1),
@@ -261,17 +271,17 @@ fn a_request_names_what_an_older_server_would_pass_over() {
         mptcp: true,
         ..Means::default()
     };
-    let all = Request { means, follow_ns: Some(1), ..request() };
-    assert_eq!(names(&all), ["means", "verify", "mptcp", "rounds"]);
-    assert!(all.features().chain(both.features()).all(|name| FEATURES.contains(&name)));
+    let all = Request { follow_ns: Some(1), ..asking(TcpTest { means, ..request() }) };
+    assert_eq!(all.features().collect::<Vec<_>>(), ["means", "verify", "mptcp", "rounds"]);
+    assert!(all.features().chain(names(&both)).all(|name| FEATURES.contains(&name)));
     // The client itself reads what comes down.
-    let down = Request { directions: TcpDirections::Down, ..both };
+    let down = TcpTest { directions: TcpDirections::Down, ..both };
     assert_eq!(names(&down), ["background"]);
 }
 
 #[test]
 fn a_refused_span_is_said_with_its_unit() {
-    let wrong = Request { interval_ns: 1_000_000, ..request() };
+    let wrong = TcpTest { interval_ns: 1_000_000, ..request() };
     let said = wrong.check().expect_err("below 10 ms").to_string();
     assert_eq!(said, "interval of 1ms is outside 10 ms … 1 day");
 }

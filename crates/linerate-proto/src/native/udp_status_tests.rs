@@ -1,7 +1,7 @@
 //! A status as bytes written by hand, cut and damaged; requests of a search within their bounds;
 //! what a server tells of a search through both machines.
 
-use linerate_core::record::{Finish, SearchPlan, TcpDirections};
+use linerate_core::record::{Finish, SearchPlan, TcpDirections, UdpTest};
 use linerate_core::search::{DelayRange, Tally};
 
 use super::*;
@@ -71,8 +71,8 @@ fn what_is_cut_or_cannot_be_is_no_status() {
     }
 }
 
-fn request() -> UdpRequest {
-    UdpRequest {
+fn request() -> UdpTest {
+    UdpTest {
         directions: TcpDirections::Up,
         streams: 1,
         finish: Finish::TimeNs(10_000_000_000),
@@ -91,15 +91,15 @@ fn request() -> UdpRequest {
 #[test]
 fn a_search_is_one_stream_for_a_time_with_statuses_in_each_sub_interval() {
     assert_eq!(request().check(), Ok(()));
-    let search = |search| UdpRequest { search: Some(search), ..request() };
+    let search = |search| UdpTest { search: Some(search), ..request() };
     let plan = SearchPlan::default;
     let wrong = [
-        (UdpRequest { streams: 2, ..request() }, "streams of a search"),
-        (UdpRequest { directions: TcpDirections::Both, ..request() }, "streams of a search"),
-        (UdpRequest { finish: Finish::Buffers(9), ..request() }, "end of a search"),
-        (UdpRequest { omit_ns: 1, ..request() }, "omitted span of a search"),
-        (UdpRequest { interval_ns: 99_000_000, ..request() }, "sub-interval"),
-        (UdpRequest { interval_ns: 11_000_000_000, ..request() }, "sub-interval"),
+        (UdpTest { streams: 2, ..request() }, "streams of a search"),
+        (UdpTest { directions: TcpDirections::Both, ..request() }, "streams of a search"),
+        (UdpTest { finish: Finish::Buffers(9), ..request() }, "end of a search"),
+        (UdpTest { omit_ns: 1, ..request() }, "omitted span of a search"),
+        (UdpTest { interval_ns: 99_000_000, ..request() }, "sub-interval"),
+        (UdpTest { interval_ns: 11_000_000_000, ..request() }, "sub-interval"),
         (search(SearchPlan { feedback_ns: 4_999_999, ..plan() }), "feedback interval"),
         (search(SearchPlan { feedback_ns: u64::MAX, ..plan() }), "feedback interval"),
         (search(SearchPlan { delay_low_ns: 0, ..plan() }), "low delay"),
@@ -115,10 +115,10 @@ fn a_search_is_one_stream_for_a_time_with_statuses_in_each_sub_interval() {
 
 #[test]
 fn a_request_without_a_search_is_written_as_before_and_read_without_it() {
-    let plain = UdpRequest { search: None, ..request() };
+    let plain = UdpTest { search: None, ..request() };
     let json = serde_json::to_value(&plain).expect("a request");
     assert!(json.get("search").is_none());
-    assert_eq!(serde_json::from_value::<UdpRequest>(json).expect("and back"), plain);
+    assert_eq!(serde_json::from_value::<UdpTest>(json).expect("and back"), plain);
     let json = serde_json::to_string(&request()).expect("a request");
-    assert_eq!(serde_json::from_str::<UdpRequest>(&json).expect("and back"), request());
+    assert_eq!(serde_json::from_str::<UdpTest>(&json).expect("and back"), request());
 }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use linerate_core::path::{Ecn, Outlet, Packet};
-use linerate_core::record::{DatagramTally, Direction, Finish, PathPlan, TcpDirections};
+use linerate_core::record::{DatagramTally, Direction, Finish, PathPlan, TcpDirections, UdpTest};
 use linerate_core::stats::{Arrival, Arrivals};
 use linerate_core::time::MonoTime;
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ use super::*;
 
 const TOKEN: Token = Token([0xab; 16]);
 
-fn request() -> UdpRequest {
-    UdpRequest {
+fn request() -> UdpTest {
+    UdpTest {
         directions: TcpDirections::Both,
         streams: 2,
         finish: Finish::Bytes(10_000),
@@ -84,7 +84,7 @@ fn streams_of_a_test_and_of_the_next_have_other_tags() {
 #[test]
 fn requests_out_of_bounds_are_refused_by_field() {
     assert_eq!(request().check(), Ok(()));
-    type Spoil = fn(&mut UdpRequest);
+    type Spoil = fn(&mut UdpTest);
     let cases: [(Spoil, &str); 8] = [
         (|request| request.streams = 129, "streams of 129"),
         (|request| request.size_bytes = 15, "datagram size of 15"),
@@ -109,7 +109,7 @@ fn bytes_are_rounded_up_to_whole_datagrams_and_take_the_time_of_their_pace() {
     assert_eq!(request().datagram_budget(), Some(7));
     let span = request().planned_span().expect("a pace");
     assert_eq!(span.as_nanos(), 5_152_000);
-    assert_eq!(UdpRequest { pace_bps: None, ..request() }.planned_span(), None);
+    assert_eq!(UdpTest { pace_bps: None, ..request() }.planned_span(), None);
 }
 
 #[test]

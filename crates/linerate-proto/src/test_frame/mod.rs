@@ -30,7 +30,9 @@ pub use foreign::ForeignKind;
 pub use imix::{MIX_FRAMES_MAX, Mix, MixError, PATTERN_MAX};
 pub use ipx::{IpxAddress, IpxRouter};
 pub use mac::{Mac, MacError};
-pub use neighbours::{ANNOUNCEMENTS_MAX, Hosts, Neighbours, Stations, question, told};
+pub use neighbours::{
+    ANNOUNCEMENTS_MAX, Hosts, Neighbours, Stations, address_request, announced_mac,
+};
 pub use spec::{
     AddressRule, Content, Ends, IPV4_RFC2544, IPV6_RFC5180, IpFlow, IpxFraming, PORTS_RFC2544,
     PORTS_RFC4814, PORTS_RFC4814_LAST, Protocol, TestFrame, Transport,

@@ -227,7 +227,7 @@ fn is_due(due: &mut Option<MonoTime>, now: MonoTime, every: Duration) -> bool {
 
 /// A question for the hardware address of `target`: what the tester has to know of a router. With
 /// hosts of different versions there is none.
-pub fn question(mac: Mac, address: IpAddr, target: IpAddr, tags: Tags) -> Option<Vec<u8>> {
+pub fn address_request(mac: Mac, address: IpAddr, target: IpAddr, tags: Tags) -> Option<Vec<u8>> {
     match (address, target) {
         (IpAddr::V4(address), IpAddr::V4(target)) => {
             Some(arp::request((mac, address), target, tags))
@@ -240,7 +240,7 @@ pub fn question(mac: Mac, address: IpAddr, target: IpAddr, tags: Tags) -> Option
 }
 
 /// The hardware address of `target`, when a frame says it.
-pub fn told(frame: &[u8], target: IpAddr) -> Option<Mac> {
+pub fn announced_mac(frame: &[u8], target: IpAddr) -> Option<Mac> {
     let ether = Ether::parse(frame)?;
     match target {
         IpAddr::V4(target) => arp::owner(&arp::parse(&ether)?, target),

@@ -4,10 +4,8 @@
 
 use linerate_core::record::{Congestion, LoadPoint, PortCounts};
 
-use super::single::titled;
 use super::words;
-use crate::study::sections::Section;
-use crate::table::Table;
+use crate::document::{Section, Table};
 
 /// The answers, then what each means; records from before the answers have the free output alone.
 pub(super) fn blocking(free: &LoadPoint, congestion: Option<&Congestion>) -> Section {
@@ -20,12 +18,12 @@ pub(super) fn blocking(free: &LoadPoint, congestion: Option<&Congestion>) -> Sec
         words::frames(free.offered_fps)
     );
     let Some(found) = congestion else {
-        return titled("Blocking", vec![], vec![format!("{beside}: {said}")]);
+        return Section::of("Blocking", vec![], vec![format!("{beside}: {said}")]);
     };
     let mut notes = vec![beside];
     notes.push(head_of_line(found));
     notes.push(back_pressure(found));
-    titled("Blocking", outputs(found).into_iter().collect(), notes)
+    Section::of("Blocking", outputs(found), notes)
 }
 
 /// A row an output.

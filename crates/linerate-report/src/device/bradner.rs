@@ -12,21 +12,15 @@ use linerate_core::theory::framing::{GAP_BYTES, PREAMBLE_BYTES};
 
 use super::suite::{Case, Group, Size, Suite, shown};
 use super::{limit, single, words};
+use crate::document::{RowKind, Section, Table};
 use crate::number::{self, NONE, or_dash};
-use crate::study::sections::Section;
-use crate::table::{Kind, Table};
 
 /// A rate of a record.
 type CaseRate = fn(&Case<'_>) -> Option<f64>;
 
 /// His table and today's for one group, with what has to be known of them.
 pub(crate) fn section(group: &Group<'_>) -> Section {
-    Section {
-        title: group.title(),
-        tables: vec![table(group), today(group)],
-        notes: notes(group),
-        ..Section::default()
-    }
+    Section::of(group.title(), [table(group), today(group)], notes(group))
 }
 
 /// In his layout; more numbers of filters than his have a column each.
@@ -223,20 +217,17 @@ fn beside_of(
         let rate = |bytes: &u32| then(at(bytes)?);
         let line = |cells: Vec<String>| std::iter::once(name.clone()).chain(cells);
         let each = sizes.iter().map(|size| or_dash(rate(size), |fps| fps.to_string()));
-        rates.push(Kind::Published, line(each.collect()));
+        rates.push(RowKind::Published, line(each.collect()));
         let share = |bytes: &u32| rate(bytes).map(|fps| share_1990(fps, *bytes));
         let each = sizes.iter().map(|size| or_dash(share(size), words::share));
-        shares.push(Kind::Published, line(each.collect()));
+        shares.push(RowKind::Published, line(each.collect()));
     }
     let streams = if kind.1 == Streams::Dual { "dual stream" } else { "single stream" };
-    Some(Section {
-        title: format!("Beside the devices of 1990: {}, {streams}", kind.0),
-        tables: vec![rates, shares],
-        notes: vec![format!(
-            "1990: without filters, on Ethernet of 10 Mbit/s; {NONE} is not printed, or no medium"
-        )],
-        ..Section::default()
-    })
+    let note = format!(
+        "1990: without filters, on Ethernet of 10 Mbit/s; {NONE} is not printed, or no medium"
+    );
+    let title = format!("Beside the devices of 1990: {}, {streams}", kind.0);
+    Some(Section::of(title, [rates, shares], vec![note]))
 }
 
 /// Share of what Ethernet of 10 Mbit/s carries, by the exact rate and not by the printed one, which

@@ -2,11 +2,10 @@
 
 use linerate_core::record::{BenchPlan, BenchResult, Compared, ContractFound, Holds};
 
-use super::single::{loads, titled};
+use super::loads::load_table;
 use super::words;
+use crate::document::{Section, Table};
 use crate::number;
-use crate::study::sections::Section;
-use crate::table::Table;
 
 /// What was found, beside what was ordered where something was.
 pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractFound) -> Section {
@@ -37,8 +36,8 @@ pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractF
     }));
     notes.extend(found.findings.iter().cloned());
     let mut tables = parameters(&found.compared).into_iter().collect::<Vec<_>>();
-    tables.extend(loads("", &found.steps, plan, result).into_iter().flat_map(|it| it.tables));
-    titled("Traffic contract", tables, notes)
+    tables.extend(load_table(&found.steps, plan, result));
+    Section::of("Traffic contract", tables, notes)
 }
 
 /// A row a parameter.

@@ -8,9 +8,8 @@ use linerate_core::stats::LineFit;
 
 use super::suite::{Case, Group, Size, shown};
 use super::words;
+use crate::document::{Section, Table};
 use crate::number::{self, or_dash};
-use crate::study::sections::Section;
-use crate::table::Table;
 
 /// Lists as long as this are used alone where three lengths of them were measured.
 const LONG_FROM: u32 = 10;
@@ -103,10 +102,6 @@ pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
     if costs.iter().any(within) {
         notes.push("an interval with 0 in it: no cost is told from the spread".to_owned());
     }
-    (!costs.is_empty()).then(|| Section {
-        title: format!("{}: cost of a filter", group.title()),
-        tables: vec![table],
-        notes,
-        ..Section::default()
-    })
+    let title = format!("{}: cost of a filter", group.title());
+    (!costs.is_empty()).then(|| Section::of(title, [table], notes))
 }

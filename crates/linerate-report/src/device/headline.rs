@@ -5,6 +5,7 @@ use linerate_core::study::{PublishedRouter, Streams};
 use super::bradner::share_1990;
 use super::suite::{Group, Size, Suite};
 use super::words;
+use crate::document::Tile;
 
 /// Devices in large figures and in the sentence at most.
 const DEVICES_MAX: usize = 4;
@@ -41,12 +42,12 @@ fn shortest(group: &Group<'_>) -> Option<(Size, f64, Of)> {
 }
 
 /// A figure a device: rate, what of, and the best of the devices of 1990.
-pub(crate) fn tiles(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<[String; 3]> {
+pub(crate) fn tiles(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Tile> {
     let tile = |group: &Group<'_>| {
         let (size, fps, of) = shortest(group)?;
         let length = super::suite::shown(&size);
         let label = format!("frames/s of {length} bytes{}, {}", of.words(), group.title());
-        Some([words::frames(fps), label, past(group, &size, published)])
+        Some(Tile::new(words::frames(fps), label, past(group, &size, published)))
     };
     suite.groups.iter().filter_map(tile).take(DEVICES_MAX).collect()
 }

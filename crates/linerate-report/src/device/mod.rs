@@ -10,6 +10,7 @@ mod contract;
 mod filters;
 pub(crate) mod headline;
 pub(crate) mod limit;
+mod loads;
 mod plots;
 mod rfc2544;
 pub(crate) mod single;
@@ -17,61 +18,54 @@ pub(crate) mod suite;
 mod trials;
 pub(crate) mod words;
 
-use linerate_core::record::{Plan, Record};
+use linerate_core::record::{MetricId, Plan, Record};
 use linerate_core::study::PublishedRouter;
 
 pub use trials::trials_csv;
 
-use crate::html;
-use crate::study::sections::Section;
-use crate::study::{Plot, section_text};
-use crate::table::markdown_cell;
+use crate::document::{Block, Document, Figure, Section};
 use suite::Suite;
 
-/// Several records of benchmarks as one report for a terminal of `width` columns: tables in
-/// Bradner's form and today's, then those of RFC 2544. His devices stand beside where `published`
-/// has them. Empty without a benchmark.
-pub fn text_within(
-    records: &[Record],
-    published: &[PublishedRouter],
-    width: Option<usize>,
-) -> String {
-    let suite = Suite::new(records, suite::plain_name);
-    let each = sections(&suite, published);
-    let text: String = each.iter().map(|section| section_text(section, width)).collect();
-    text.trim_start_matches('\n').to_owned()
-}
+/// The metrics that a page defines.
+pub(crate) const METRICS: &[MetricId] = &[
+    MetricId::TheoreticalFrames,
+    MetricId::TesterFrames,
+    MetricId::TesterLatency,
+    MetricId::ThroughputStrict,
+    MetricId::ThroughputTypical,
+    MetricId::ThroughputVerified,
+    MetricId::FloodOffered,
+    MetricId::FloodForwarded,
+    MetricId::ForwardingRateMax,
+    MetricId::Stalls,
+    MetricId::FrameLatency,
+    MetricId::FramePdv,
+    MetricId::BurstFrames,
+    MetricId::BurstBufferTime,
+    MetricId::Recovery,
+    MetricId::ResetByLoss,
+    MetricId::ResetByStamps,
+    MetricId::AddressesCached,
+    MetricId::AddressRate,
+    MetricId::BlockedLoss,
+    MetricId::SoakLoss,
+    MetricId::SoakErroredSeconds,
+    MetricId::ContractCir,
+    MetricId::ContractCbs,
+];
 
-/// The same as Markdown.
-pub fn markdown(records: &[Record], published: &[PublishedRouter]) -> String {
+/// Several records of benchmarks as one report: tables in Bradner's form and today's, then those
+/// of RFC 2544. His devices stand beside where `published` has them. Empty without a benchmark.
+pub fn document(records: &[Record], published: &[PublishedRouter]) -> Document {
     let suite = Suite::new(records, suite::plain_name);
-    let mut out = format!("# {TITLE}\n");
-    for section in sections(&suite, published) {
-        out.push_str(&format!("\n## {}\n\n", markdown_cell(&section.title)));
-        for table in &section.tables {
-            out.push_str(&table.markdown());
-            out.push('\n');
-        }
-        for note in &section.notes {
-            out.push_str(&format!("- {}\n", markdown_cell(note)));
-        }
+    let figures = figures(&suite).into_iter().map(Block::Figure);
+    let figures = Section::apart("", figures).leading();
+    Document {
+        sections: std::iter::once(figures).chain(sections(&suite, published)).collect(),
+        metrics: METRICS.to_vec(),
+        ..Document::default()
     }
-    out
 }
-
-/// The same as a page with diagrams, one file without scripts or outside requests.
-pub fn html(records: &[Record], published: &[PublishedRouter]) -> String {
-    let suite = Suite::new(records, suite::plain_name);
-    html::bench::pages(TITLE, records, &sections(&suite, published), &plots(&suite))
-}
-
-/// Every diagram as a file of its own: name and content.
-pub fn svgs(records: &[Record]) -> Vec<(String, String)> {
-    let panels = plots(&Suite::new(records, suite::plain_name)).into_iter();
-    panels.flat_map(|plot| plot.panels).map(|(name, svg)| (name, svg.file())).collect()
-}
-
-const TITLE: &str = "Benchmark of a device";
 
 /// The sections of all groups, what one filter costs, his devices, trials that do not count.
 pub(crate) fn sections(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Section> {
@@ -88,7 +82,7 @@ pub(crate) fn sections(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<
 }
 
 /// The diagrams of all groups.
-pub(crate) fn plots(suite: &Suite<'_>) -> Vec<Plot> {
+pub(crate) fn figures(suite: &Suite<'_>) -> Vec<Figure> {
     let groups = suite.groups.iter().enumerate();
     groups.flat_map(|(number, group)| plots::plots(group, number)).collect()
 }

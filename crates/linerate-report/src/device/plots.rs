@@ -5,8 +5,8 @@ use linerate_core::record::{BenchTest, BenchTrial};
 
 use super::suite::{Case, Group, Size, shown};
 use super::{rfc2544, words};
+use crate::document::Figure;
 use crate::number;
-use crate::study::Plot;
 use crate::svg::{Axis, BarChart, BarRow, Kind, LineChart, Mark, Series, TraceChart, TracePoint};
 
 /// Points of a distribution's curve at most.
@@ -19,7 +19,7 @@ const TRACES_MAX: usize = 9;
 const CURVES_MAX: usize = 14;
 
 /// All diagrams of a group; `number` keeps the files of several groups apart, from 0.
-pub(crate) fn plots(group: &Group<'_>, number: usize) -> Vec<Plot> {
+pub(crate) fn plots(group: &Group<'_>, number: usize) -> Vec<Figure> {
     let file = |name: &str| match number {
         0 => format!("bench-{name}"),
         _ => format!("bench-{name}-{}", number + 1),
@@ -37,8 +37,8 @@ fn series(label: String, style: usize, points: Vec<(f64, f64)>) -> Series {
 }
 
 /// A plot of one panel or several, the files numbered.
-fn plot(title: String, caption: &str, panels: Vec<(String, crate::svg::Svg)>) -> Plot {
-    Plot { title, caption: caption.to_owned(), panels }
+fn plot(title: String, caption: &str, panels: Vec<(String, crate::svg::Svg)>) -> Figure {
+    Figure { title, caption: caption.to_owned(), panels }
 }
 
 /// A figure of a case by its name and style.
@@ -52,7 +52,7 @@ const CURVES: [Curve; 4] = [
 ];
 
 /// §26.1: frame length against frame rate, with the theoretical curve where there is a medium.
-fn throughput(group: &Group<'_>, file: &str) -> Option<Plot> {
+fn throughput(group: &Group<'_>, file: &str) -> Option<Figure> {
     let sizes: Vec<_> = group.sizes().into_iter().filter(|size| size.1.is_none()).collect();
     let points = |of: &dyn Fn(&Size) -> Option<f64>| -> Vec<(f64, f64)> {
         sizes.iter().filter_map(|size| Some((f64::from(size.0), of(size)?))).collect()
@@ -101,7 +101,7 @@ fn described(curves: &[Series]) -> String {
 }
 
 /// §26.3: offered load against loss; the load as share of the medium's rate where there is one.
-fn loss(group: &Group<'_>, file: &str) -> Option<Plot> {
+fn loss(group: &Group<'_>, file: &str) -> Option<Figure> {
     let curves = loss_curves(group);
     if curves.is_empty() {
         return None;
@@ -152,7 +152,7 @@ pub(crate) fn loss_curves(group: &Group<'_>) -> Vec<Series> {
 }
 
 /// Bars of median and 99th percentile, and the distributions.
-fn latency(group: &Group<'_>, file: &str) -> Option<Plot> {
+fn latency(group: &Group<'_>, file: &str) -> Option<Figure> {
     let cases: Vec<&Case<'_>> =
         rfc2544::ordered(group).into_iter().filter(|case| case.latency().is_some()).collect();
     if cases.is_empty() {
@@ -220,7 +220,7 @@ fn cumulated(distribution: &linerate_core::record::Distribution) -> Vec<(f64, f6
 }
 
 /// What the search for the throughput did, a panel a record.
-fn searches(group: &Group<'_>, file: &str) -> Option<Plot> {
+fn searches(group: &Group<'_>, file: &str) -> Option<Figure> {
     let mut panels = Vec::new();
     for case in rfc2544::ordered(group) {
         let Some(chart) = trace(case, &rfc2544::name(group, case)) else { continue };

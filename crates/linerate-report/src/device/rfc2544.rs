@@ -3,9 +3,8 @@
 
 use super::suite::{Case, Group, shown};
 use super::{single, words};
+use crate::document::{Section, Table};
 use crate::number::or_dash;
-use crate::study::sections::Section;
-use crate::table::Table;
 
 /// The sections of one group; a test that was not made has none.
 pub(crate) fn sections(group: &Group<'_>) -> Vec<Section> {
@@ -14,12 +13,8 @@ pub(crate) fn sections(group: &Group<'_>) -> Vec<Section> {
 }
 
 fn section(group: &Group<'_>, title: &str, table: Table, notes: &[&str]) -> Section {
-    Section {
-        title: format!("{}: {title}", group.title()),
-        tables: vec![table],
-        notes: notes.iter().map(|note| (*note).to_owned()).collect(),
-        ..Section::default()
-    }
+    let notes = notes.iter().map(|note| (*note).to_owned()).collect();
+    Section::of(format!("{}: {title}", group.title()), [table], notes)
 }
 
 /// Name of a case in a table of one group: its length, its filters where they vary, its
@@ -159,14 +154,11 @@ fn others(group: &Group<'_>) -> Option<Section> {
     let mut notes = Vec::new();
     for case in ordered(group) {
         for each in single::further(case.plan, case.result) {
-            for note in &each.notes {
+            for note in each.remarks() {
                 notes.push(format!("{}, {}: {note}", name(group, case), each.title.to_lowercase()));
             }
         }
     }
-    (!notes.is_empty()).then(|| Section {
-        title: format!("{}: further tests", group.title()),
-        notes,
-        ..Section::default()
-    })
+    let title = format!("{}: further tests", group.title());
+    (!notes.is_empty()).then(|| Section::of(title, [], notes))
 }

@@ -5,17 +5,17 @@
 
 use linerate_core::device::buffer::holds_one_of_near;
 use linerate_core::record::{
-    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, LoadPoint, Overload,
-    OverloadKind, Recovery, Repeated, Reset, Soak, Tester,
+    BackToBack, BenchPlan, BenchResult, BenchTrial, Caching, GoalFound, Overload, OverloadKind,
+    Recovery, Repeated, Reset, Soak, Tester,
 };
 use linerate_core::stats::median;
 
 use super::blocking::blocking;
 use super::contract::contract;
+use super::loads::loads;
 use super::{limit, words};
+use crate::document::{Block, Section, Table};
 use crate::number::{self, or_dash};
-use crate::study::sections::Section;
-use crate::table::Table;
 
 /// Reasons of trials that do not count, told at most.
 const REASONS_MAX: usize = 12;
@@ -68,8 +68,11 @@ pub(crate) fn sections(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
     out.extend(result.back_to_back.as_ref().map(back_to_back));
     out.extend(result.recovery.as_ref().map(recovery));
     out.extend(result.reset.as_ref().map(reset));
-    let overload = loads("Overload", &result.overload, plan, result);
-    out.extend(overload.map(|section| with_verdict(section, result.overloaded.as_ref())));
+    let verdict = result.overloaded.as_ref().map(verdict);
+    out.extend(loads("Overload", &result.overload, plan, result).map(|mut section| {
+        section.blocks.push(Block::Remarks(verdict.into_iter().collect()));
+        section
+    }));
     out.extend(further(plan, result));
     out.extend(invalid(&result.trials));
     out
@@ -83,10 +86,6 @@ pub(crate) fn further(plan: &BenchPlan, result: &BenchResult) -> Vec<Section> {
     out.extend(result.soak.as_ref().map(soak));
     out.extend(result.contract.as_ref().map(|found| contract(plan, result, found)));
     out
-}
-
-pub(super) fn titled(title: &str, tables: Vec<Table>, notes: Vec<String>) -> Section {
-    Section { title: title.to_owned(), tables, notes, ..Section::default() }
 }
 
 /// A row a goal.
@@ -115,7 +114,7 @@ fn throughput(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
         ]);
         table.row(row);
     }
-    Some(titled("Throughput", vec![table], throughput_notes(plan, result)))
+    Some(Section::of("Throughput", vec![table], throughput_notes(plan, result)))
 }
 
 fn throughput_notes(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
@@ -214,58 +213,18 @@ fn flood(plan: &BenchPlan, result: &BenchResult) -> Option<Section> {
     loads("Flood (all that the tester sends)", points, plan, result)
 }
 
-/// A row a load: what was asked, what was sent, what came out.
-pub(super) fn loads(
-    title: &str,
-    points: &[LoadPoint],
-    plan: &BenchPlan,
-    result: &BenchResult,
-) -> Option<Section> {
-    if points.is_empty() {
-        return None;
-    }
-    let line = result.theoretical_fps.map(|fps| fps * words::senders(plan) as f64);
-    let mut head = vec!["intended", "offered", "forwarded", "loss", "frames\nsent", "lost"];
-    if line.is_some() {
-        head.insert(2, "of\ntheoretical");
-    }
-    let mut table = Table::new(head);
-    for point in points {
-        let mut row = vec![
-            point.intended_fps.map_or_else(|| "all".to_owned(), words::frames),
-            words::frames(point.offered_fps),
-            words::frames(point.forwarded_fps),
-            words::loss(point.loss_ratio),
-            point.sent.to_string(),
-            point.sent.saturating_sub(point.received).to_string(),
-        ];
-        if let Some(line) = line {
-            row.insert(2, words::share(point.offered_fps / line));
-        }
-        table.row(row);
-    }
-    let notes = match words::senders(plan) {
-        0 | 1 => vec![],
-        ports => vec![format!("frames/s of all {ports} sending ports together")],
-    };
-    Some(titled(title, vec![table], notes))
-}
-
 /// What becomes of a device beyond its throughput.
-fn with_verdict(mut section: Section, found: Option<&Overload>) -> Section {
-    section.notes.extend(found.map(|found| {
-        let kind = match found.kind {
-            OverloadKind::Holds => "it holds",
-            OverloadKind::Sags => "it sags",
-            OverloadKind::Collapses => "it collapses (receive livelock)",
-        };
-        format!(
-            "at the largest load, {} frames/s, {} of the best rate is left: {kind}",
-            words::frames(found.largest_offered_fps),
-            words::share(found.kept)
-        )
-    }));
-    section
+fn verdict(found: &Overload) -> String {
+    let kind = match found.kind {
+        OverloadKind::Holds => "it holds",
+        OverloadKind::Sags => "it sags",
+        OverloadKind::Collapses => "it collapses (receive livelock)",
+    };
+    format!(
+        "at the largest load, {} frames/s, {} of the best rate is left: {kind}",
+        words::frames(found.largest_offered_fps),
+        words::share(found.kept)
+    )
 }
 
 /// A row a load, the tester alone below.
@@ -300,7 +259,7 @@ fn latency(result: &BenchResult) -> Option<Section> {
             each.repeats
         )
     }));
-    Some(titled("Latency", vec![table], notes))
+    Some(Section::of("Latency", vec![table], notes))
 }
 
 /// A burst length, which is a mean and need not be whole.
@@ -332,7 +291,7 @@ fn back_to_back(found: &BackToBack) -> Section {
     line.extend(corrected.map(|time| format!(", corrected {time}")));
     line.extend(found.buffer_frames.map(|frames| format!(": {} frames", burst(frames))));
     notes.push(format!("{line} (RFC 9004)"));
-    titled("Back to back", vec![table], notes)
+    Section::of("Back to back", vec![table], notes)
 }
 
 /// Median and ends of repeated times.
@@ -370,7 +329,7 @@ fn recovery(found: &Recovery) -> Section {
         let count = found.without_overload;
         notes.push(format!("{loads}: nothing was lost in {count} trials, so no overload"));
     }
-    titled("System recovery", vec![], notes)
+    Section::of("System recovery", vec![], notes)
 }
 
 fn reset(found: &Reset) -> Section {
@@ -387,7 +346,7 @@ fn reset(found: &Reset) -> Section {
         let count = found.partial;
         notes.push(format!("part of the frames was forwarded meanwhile in {count} trials"));
     }
-    titled("Reset", vec![], notes)
+    Section::of("Reset", vec![], notes)
 }
 
 fn caching(found: &Caching) -> Section {
@@ -395,7 +354,7 @@ fn caching(found: &Caching) -> Section {
     let mut notes = vec![format!("{} addresses remembered at once{bound}", found.addresses)];
     let rate = found.learning_fps.map(words::frames);
     notes.extend(rate.map(|rate| format!("learned at up to {rate} new addresses a second")));
-    titled("Address table", vec![], notes)
+    Section::of("Address table", vec![], notes)
 }
 
 fn soak(found: &Soak) -> Section {
@@ -424,7 +383,7 @@ fn soak(found: &Soak) -> Section {
     for (what, count) in spoilt.into_iter().filter(|(_, count)| *count > 0) {
         notes.push(format!("the tester {what} {count} seconds"));
     }
-    titled("Soak", vec![], notes)
+    Section::of("Soak", vec![], notes)
 }
 
 /// The trials that say nothing about the device, by reason.
@@ -450,5 +409,5 @@ pub(crate) fn invalid<'a>(trials: impl IntoIterator<Item = &'a BenchTrial>) -> O
         })
         .collect();
     let title = format!("{bad} of {all} trials do not count");
-    (!notes.is_empty()).then(|| titled(&title, vec![], notes))
+    (!notes.is_empty()).then(|| Section::of(title, vec![], notes))
 }

@@ -3,30 +3,32 @@
 use linerate_core::theory::ladder::{FrameRates, FrameRow, OpticalRow};
 
 use crate::csv::lines;
+use crate::document::{Document, Section, Table};
 use crate::number;
-use crate::table::Table;
 
-/// Links beside each other, so that a line of the fastest ones fits 80 columns.
-const BLOCK: usize = 5;
-
-/// Both tables, for 80 columns.
-pub fn text(rates: &FrameRates) -> String {
-    let mut out = String::from(
-        "Whole frames per second that fill an Ethernet (RFC 5180 appendix A); frame sizes with \
-         FCS\n",
-    );
-    for block in rates.ethernet.chunks(BLOCK) {
-        out.push('\n');
-        out.push_str(&ethernet(&rates.frame_bytes, block).text(0));
+/// Both tables.
+pub fn document(rates: &FrameRates) -> Document {
+    let title = "Whole frames per second that fill an Ethernet (RFC 5180 appendix A); frame sizes \
+                 with FCS";
+    let optics = "Lines of SONET/SDH: what is left of the rate, and cells per second";
+    let carriers = carriers(&rates.optical).into_iter().enumerate().map(|(index, carrier)| {
+        let title = format!("Packets per second in {carrier}; sizes of IP packets");
+        Section::of(title, [optical(&rates.packet_bytes, &rates.optical, index)], vec![])
+    });
+    // Blocks of few links, so that a line of the fastest ones fits 80 columns.
+    let blocks = rates.ethernet.chunks(BLOCK);
+    let ethernet =
+        blocks.map(|block| Section::of("", [ethernet(&rates.frame_bytes, block)], vec![]));
+    let optics = Section::of(optics, [optical_lines(&rates.optical)], vec![]);
+    Document {
+        title: title.to_owned(),
+        sections: ethernet.chain([optics]).chain(carriers).collect(),
+        ..Document::default()
     }
-    out.push_str("\nLines of SONET/SDH: what is left of the rate, and cells per second\n\n");
-    out.push_str(&optical_lines(&rates.optical).text(0));
-    for (index, title) in carriers(&rates.optical).iter().enumerate() {
-        out.push_str(&format!("\nPackets per second in {title}; sizes of IP packets\n\n"));
-        out.push_str(&optical(&rates.packet_bytes, &rates.optical, index).text(0));
-    }
-    out
 }
+
+/// Links beside each other.
+const BLOCK: usize = 5;
 
 fn ethernet(sizes: &[u32], links: &[FrameRow]) -> Table {
     let names = links.iter().map(|link| number::rate(link.rate_bps as f64));

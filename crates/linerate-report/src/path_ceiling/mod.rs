@@ -1,8 +1,9 @@
-//! Plots of a path's ceiling, and the tables of frames a second. The text of a ceiling is in
-//! `text::path_ceiling`.
+//! What a path can carry at best: its document and plots, and the tables of frames a second.
 
 mod frame_rates;
 mod plots;
+mod text;
 
-pub use frame_rates::{csv as frame_rates_csv, text as frame_rates_text};
+pub use frame_rates::{csv as frame_rates_csv, document as frame_rates};
 pub use plots::svgs;
+pub use text::document;

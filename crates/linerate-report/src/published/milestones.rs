@@ -7,12 +7,13 @@
 use linerate_core::study::{Milestone, MilestoneSet, PacketsPerSecond};
 use serde_json::{Value, json};
 
-use super::View;
+use super::typed;
+use crate::document::{Block, Document};
 use crate::svg::{Axis, Kind, ScatterChart, ScatterGroup, ScatterPoint};
 use crate::{csv, number};
 
 /// The milestones in order of their year.
-pub fn view(milestones: &[Milestone]) -> View {
+pub fn document(milestones: &[Milestone]) -> Document {
     let row = |(at, milestone): (usize, &Milestone)| {
         let packets = milestone.packets();
         vec![
@@ -28,13 +29,10 @@ pub fn view(milestones: &[Milestone]) -> View {
     };
     let names =
         ["no.", "year", "who", "Mbit/s", "payload, bytes", "packets/s", "which are", "over"];
-    let mut view = View::new(names, milestones.iter().enumerate().map(row).collect());
-    view.notes.push(
-        "derived: rate / (8 x payload of a full packet); the payload is the MTU less 40 bytes \
-         where only the MTU is known"
-            .to_owned(),
-    );
-    view
+    let note = "derived: rate / (8 x payload of a full packet); the payload is the MTU less 40 \
+                bytes where only the MTU is known";
+    Document::list(typed(names, milestones.iter().enumerate().map(row).collect()))
+        .with([Block::Remarks(vec![note.to_owned()])])
 }
 
 const fn origin(packets: &PacketsPerSecond) -> &'static str {
@@ -125,7 +123,7 @@ pub fn svgs(milestones: &[Milestone]) -> Vec<(String, String)> {
     ]
 }
 
-/// A point with its number in [`view`], so that both charts and the table speak of the same.
+/// A point with its number in [`document`], so that both charts and the table speak of the same.
 fn point(
     (milestone, number): (&Milestone, usize),
     y: (f64, f64),
@@ -205,10 +203,11 @@ mod tests {
 
     #[test]
     fn derived_packets_are_marked_in_every_form() {
-        let view = view(&some());
-        assert_eq!(view.rows[1][5..7], ["13000", "derived"]);
-        assert_eq!(view.rows[2][5], "5470-7016");
-        assert_eq!(view.rows[0][5..7], [number::NONE, number::NONE]);
+        let table = document(&some()).text(None);
+        let rows: Vec<&str> = table.lines().skip(1).collect();
+        assert!(rows[0].contains(&format!("  {0}  {0} ", number::NONE)), "{table}");
+        assert!(rows[1].contains(" 13000  derived "), "{table}");
+        assert!(rows[2].contains(" 5470-7016  derived "), "{table}");
         let text = csv(&some());
         assert!(text.contains(",13000,13000,derived,OC-3,x"), "{text}");
         let value = json(&some());

@@ -1,45 +1,23 @@
-//! Published tables as text columns, CSV and JSON, with what theory says beside each figure.
+//! Published tables as documents, CSV and JSON, with what theory says beside each figure.
 //!
-//! Cells stay as they were printed; nothing is rounded again. Left out: the layout in columns,
-//! which the program does for all its lists.
+//! Cells stay as they were printed; nothing is rounded again.
 
 pub mod milestones;
 
 use linerate_core::study::{Comparison, PublishedRows, PublishedTable, Relation, Theory};
 use serde_json::{Value, json};
 
+use crate::document::{Align, Block, Document, Table};
 use crate::{csv, number};
 
-/// A table ready to be laid out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View {
-    /// Headings.
-    pub head: Vec<Column>,
-    /// Cells; a dash stands for what is absent.
-    pub rows: Vec<Vec<String>>,
-    /// What belongs below the table, a sentence or two each.
-    pub notes: Vec<String>,
-}
-
-/// One column of a [`View`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Its heading.
-    pub name: String,
-    /// Figures stand right, text stands left.
-    pub figures: bool,
-}
-
-impl View {
-    /// A view whose columns are figures where every cell of theirs is one.
-    fn new<T: Into<String>>(names: impl IntoIterator<Item = T>, rows: Vec<Vec<String>>) -> Self {
-        let column = |(at, name): (usize, T)| {
-            let cells = rows.iter().filter_map(|row: &Vec<String>| row.get(at));
-            Column { name: name.into(), figures: cells.clone().all(|cell| is_figure(cell)) }
-        };
-        let head = names.into_iter().enumerate().map(column).collect();
-        Self { head, rows, notes: Vec::new() }
-    }
+/// A table whose columns are figures where every cell of theirs is one.
+fn typed<T: Into<String>>(names: impl IntoIterator<Item = T>, rows: Vec<Vec<String>>) -> Table {
+    let column = |(at, name): (usize, T)| {
+        let mut cells = rows.iter().filter_map(|row: &Vec<String>| row.get(at));
+        let align = if cells.all(|cell| is_figure(cell)) { Align::Right } else { Align::Left };
+        (name, align)
+    };
+    Table::of(names.into_iter().enumerate().map(column).collect::<Vec<_>>()).rows(rows)
 }
 
 /// Whether a cell is a number, a range, a bound, a share, or the dash.
@@ -49,7 +27,7 @@ fn is_figure(cell: &str) -> bool {
 }
 
 /// All tables: name, study, year, rows, what is in them.
-pub fn list(tables: &[PublishedTable]) -> View {
+pub fn list(tables: &[PublishedTable]) -> Document {
     let row = |table: &PublishedTable| {
         let about = &table.about;
         vec![
@@ -61,7 +39,7 @@ pub fn list(tables: &[PublishedTable]) -> View {
         ]
     };
     let names = ["table", "study", "year", "rows", "what is in it"];
-    View::new(names, tables.iter().map(row).collect())
+    Document::list(typed(names, tables.iter().map(row).collect()))
 }
 
 /// All tables as a JSON array, without their rows.
@@ -75,7 +53,14 @@ pub fn list_json(tables: &[PublishedTable]) -> Value {
 }
 
 /// One table: cells as printed, then what theory says.
-pub fn view(table: &PublishedTable) -> View {
+pub fn document(table: &PublishedTable) -> Document {
+    let about = &table.about;
+    let heading = format!("{} ({}): {}", about.id, about.year, about.title);
+    let parts = [Block::Text(heading), Block::Table(shown(table)), Block::Remarks(notes(table))];
+    parts.into_iter().fold(Document::default(), |document, part| document.with([part]))
+}
+
+fn shown(table: &PublishedTable) -> Table {
     let has_theory = (0..table.cells.len()).any(|row| table.theory(row).is_some());
     let mut names = table.columns.clone();
     if has_theory {
@@ -93,7 +78,7 @@ pub fn view(table: &PublishedTable) -> View {
         }
         row
     });
-    View { notes: notes(table), ..View::new(names, rows.collect()) }
+    typed(names, rows.collect())
 }
 
 /// A computed value with the digits that a reader can use.
@@ -225,15 +210,21 @@ mod tests {
 
     #[test]
     fn cells_stay_as_printed_and_a_dash_is_absent() {
-        let view = view(&items());
-        assert_eq!(view.rows[0][..4], ["load", "70-80", "percent", number::NONE]);
-        assert_eq!(view.rows[2][1], number::NONE);
-        assert_eq!(view.rows[3][1], "966.50");
+        let text = document(&items()).text(None);
         // 949.285 Mbit/s at 1 Gbit/s and MTU 1500; 966.5 of it is 101.8 %.
-        assert_eq!(view.rows[3][4..], ["949.285", "102 % of it"]);
-        let figures: Vec<bool> = view.head.iter().map(|column| column.figures).collect();
-        assert_eq!(figures, [false, true, false, false, true, false]);
-        assert!(view.notes.iter().any(|note| note.starts_with("throughput: ")), "{view:?}");
+        let expected = "\
+gigasunet-2004 (2004): t
+
+item         value  unit     note   theory  published is
+load         70-80  percent  \u{2014}           \u{2014}  \u{2014}
+loss         <0.01  percent  \u{2014}           \u{2014}  \u{2014}
+rtt              \u{2014}  ms       \u{2014}           \u{2014}  \u{2014}
+throughput  966.50  Mbit/s   a, b  949.285  102 % of it
+
+source: x
+";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("\nthroughput: "), "{text}");
     }
 
     #[test]
@@ -260,7 +251,9 @@ mod tests {
     #[test]
     fn a_list_counts_rows() {
         let tables = [items()];
-        assert_eq!(list(&tables).rows, [["gigasunet-2004", "s", "2004", "4", "t"]]);
+        let text = list(&tables).text(None);
+        let cells: Vec<&str> = text.lines().nth(1).expect("a row").split_whitespace().collect();
+        assert_eq!(cells, ["gigasunet-2004", "s", "2004", "4", "t"]);
         assert_eq!(list_json(&tables)[0]["rows"], 4);
     }
 }

@@ -4,33 +4,42 @@ use linerate_core::simulate::{RunSummary, SimulationReport, TcpSummary};
 use linerate_core::stats::Moments;
 use linerate_core::units::print_span;
 
+use crate::document::{Block, Document, Fact, Table};
 use crate::number;
-use crate::table::Table;
 
 /// Flows of one run that are listed one by one.
 const FLOWS_LISTED: usize = 16;
 
 /// What was simulated, each flow of the first run, and the runs.
-pub fn text(report: &SimulationReport) -> String {
-    let mut out = String::new();
-    out.push_str(&format!("path     {}\n", path(report)));
-    out.push_str(&format!("tcp      {}\n", tcp(&report.tcp)));
-    out.push_str(&format!("flows    {}\n\n", flows(report)));
+pub fn document(report: &SimulationReport) -> Document {
+    parts(report).into_iter().fold(Document::default(), Document::with)
+}
+
+/// The same in its parts.
+pub(crate) fn parts(report: &SimulationReport) -> Vec<Vec<Block>> {
+    let asked = [("path", path(report)), ("tcp", tcp(&report.tcp)), ("flows", flows(report))];
+    let mut parts = vec![facts(asked)];
     if let [run] = report.runs.as_slice() {
-        out.push_str(&flow_table(report, run));
-        out.push_str(&total(run));
+        parts.extend(flow_table(report, run).map(|table| vec![Block::Table(table)]));
+        parts.push(facts(total(run)));
     } else if !report.runs.is_empty() {
-        out.push_str(&run_table(report));
+        parts.push(vec![Block::Table(run_table(report))]);
     }
     if let Some(speed) = &report.speed {
-        out.push_str(&format!(
-            "speed    {} simulated seconds a second, {} events a second, {}\n",
+        let speed = format!(
+            "{} simulated seconds a second, {} events a second, {}",
             number::significant(speed.simulated_s_per_s, 3),
             number::short(speed.events_per_s),
             number::seconds(speed.wall_ns as f64),
-        ));
+        );
+        parts.last_mut().expect("what was asked is there").extend(facts([("speed", speed)]));
     }
-    out
+    parts
+}
+
+fn facts(facts: impl IntoIterator<Item = (&'static str, String)>) -> Vec<Block> {
+    let fact = |(label, text)| Fact::new(label, 7, text);
+    vec![Block::Facts(facts.into_iter().map(fact).collect())]
 }
 
 fn path(report: &SimulationReport) -> String {
@@ -71,12 +80,12 @@ fn flows(report: &SimulationReport) -> String {
 const HEAD: [&str; 7] =
     ["goodput Mbit/s", "of ceiling", "sent", "again", "recoveries", "time-outs", "time s"];
 
-fn flow_table(report: &SimulationReport, run: &RunSummary) -> String {
+fn flow_table(report: &SimulationReport, run: &RunSummary) -> Option<Table> {
     if run.flows.len() == 1 {
-        return String::new();
+        return None;
     }
     if run.flows.len() > FLOWS_LISTED {
-        return spread_of_flows(run);
+        return Some(spread_of_flows(run));
     }
     let mut table = Table::new(["flow"].into_iter().chain(HEAD));
     for (index, flow) in run.flows.iter().enumerate() {
@@ -92,45 +101,46 @@ fn flow_table(report: &SimulationReport, run: &RunSummary) -> String {
             number::or_dash(flow.transfer_ns, seconds),
         ]);
     }
-    table.text(0) + "\n"
+    Some(table)
 }
 
 /// Extremes and middle of many flows.
-fn spread_of_flows(run: &RunSummary) -> String {
+fn spread_of_flows(run: &RunSummary) -> Table {
     let mut rates: Vec<f64> = run.flows.iter().map(|flow| flow.goodput_bps).collect();
     rates.sort_by(f64::total_cmp);
     let at = |share: f64| rates[((rates.len() - 1) as f64 * share) as usize];
     let mut table = Table::new(["flows", "min", "p10", "median", "p90", "max"]);
     let cells = [0.0, 0.1, 0.5, 0.9, 1.0].map(|share| number::mbit(at(share)));
     table.row(["goodput Mbit/s".to_owned()].into_iter().chain(cells));
-    table.text(0) + "\n"
+    table
 }
 
-fn total(run: &RunSummary) -> String {
+fn total(run: &RunSummary) -> Vec<(&'static str, String)> {
     let share = run.share_of_ceiling;
     let of_ceiling =
         share.map_or(String::new(), |share| format!(", {} of the ceiling", number::percent(share)));
-    let mut out = format!("goodput  {}{of_ceiling}\n", number::rate(run.goodput_bps));
-    out.push_str(&format!(
-        "sent     {} segments, {} of them again, {} recoveries, {} time-outs\n",
+    let sent = format!(
+        "{} segments, {} of them again, {} recoveries, {} time-outs",
         run.segments_sent, run.retransmitted, run.recoveries, run.timeouts
-    ));
-    out.push_str(&format!(
-        "lost     {} data packets, {} acknowledgements\n",
-        run.lost_forward, run.lost_backward
-    ));
-    match run.transfer_ns {
-        Some(ns) => out.push_str(&format!("time     {} s for all\n", seconds(ns))),
-        None => out.push_str(&format!("time     {} s simulated\n", seconds(run.span_ns))),
-    }
-    if let Some(fairness) = run.fairness {
-        out.push_str(&format!("fairness {} (Jain)\n", number::significant(fairness, 4)));
-    }
-    out
+    );
+    let lost = format!("{} data packets, {} acknowledgements", run.lost_forward, run.lost_backward);
+    let time = match run.transfer_ns {
+        Some(ns) => format!("{} s for all", seconds(ns)),
+        None => format!("{} s simulated", seconds(run.span_ns)),
+    };
+    let mut facts = vec![
+        ("goodput", format!("{}{of_ceiling}", number::rate(run.goodput_bps))),
+        ("sent", sent),
+        ("lost", lost),
+        ("time", time),
+    ];
+    let fairness = run.fairness.map(|fairness| number::significant(fairness, 4));
+    facts.extend(fairness.map(|fairness| ("fairness", format!("{fairness} (Jain)"))));
+    facts
 }
 
 /// A row for each seed, and their extremes, mean and standard deviation.
-fn run_table(report: &SimulationReport) -> String {
+fn run_table(report: &SimulationReport) -> Table {
     let mut table = Table::new(["seed"].into_iter().chain(HEAD).chain(["fairness"]));
     for run in &report.runs {
         let mark = if run.complete { "" } else { " (not whole)" };
@@ -150,7 +160,7 @@ fn run_table(report: &SimulationReport) -> String {
     table.row(summary_row(report, "max", Moments::max));
     table.row(summary_row(report, "mean", Moments::mean));
     table.row(summary_row(report, "std", Moments::stddev));
-    table.text(0)
+    table
 }
 
 fn summary_row(

@@ -4,9 +4,8 @@
 use super::figure::FlowFigure;
 use super::flow_table;
 use super::grid::{Grid, Row};
-use super::sections::Section;
+use crate::document::{Section, Table};
 use crate::number::{self, NONE};
-use crate::table::Table;
 
 /// A table for each test that several topologies have results of; none where there is none.
 pub(super) fn section(grid: &Grid<'_>) -> Option<Section> {
@@ -19,9 +18,9 @@ pub(super) fn section(grid: &Grid<'_>) -> Option<Section> {
     if tables.iter().any(|(_, shares)| *shares) {
         notes[0].push_str("; in brackets its share of the topology's ceiling");
     }
-    let tables = tables.into_iter().map(|(table, _)| table).collect();
+    let tables = tables.into_iter().map(|(table, _)| table);
     let title = "By topology".to_owned();
-    Some(Section { title, tables, notes, ..Section::default() })
+    Some(Section::of(title, tables, notes))
 }
 
 /// The table of a test, and whether it has shares.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_core::record::{Caveat, CaveatCode};
 
 use super::grid::Grid;
-use super::sections::Section;
+use crate::document::Section;
 use crate::words;
 
 /// One line per kind of caveat; none when no run has any.
@@ -26,11 +26,8 @@ pub(crate) fn section(grid: &Grid<'_>) -> Option<Section> {
     }
     let notes: Vec<String> =
         kinds.iter().map(|((_, code), found)| line(grid, *code, found)).collect();
-    (!notes.is_empty()).then(|| Section {
-        title: "What to know before believing the numbers".to_owned(),
-        notes,
-        ..Section::default()
-    })
+    (!notes.is_empty())
+        .then(|| Section::of("What to know before believing the numbers".to_owned(), [], notes))
 }
 
 fn line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String {

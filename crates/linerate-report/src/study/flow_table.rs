@@ -6,8 +6,8 @@ use linerate_core::record::{Ceiling, MetricId};
 use super::figure::{FlowFigure, FlowTest, by_window};
 use super::grid::Row;
 use crate::ceiling;
+use crate::document::{RowKind, Table};
 use crate::number::{self, NONE, or_dash};
-use crate::table::{Kind, Table};
 
 /// From this many runs on, a mean and a deviation say something.
 const RUNS_FOR_A_DEVIATION: usize = 3;
@@ -66,7 +66,7 @@ impl Rows<'_> {
 
     fn add_past(&mut self, past: &str, cell: impl Fn(&FlowFigure<'_>) -> String) {
         let cells = self.figures.iter().map(cell);
-        self.table.push(Kind::Published, std::iter::once(format!("  {past}")).chain(cells));
+        self.table.push(RowKind::Published, std::iter::once(format!("  {past}")).chain(cells));
     }
 
     fn any(&self, has: impl Fn(&FlowFigure<'_>) -> bool) -> bool {

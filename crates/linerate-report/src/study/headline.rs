@@ -4,18 +4,8 @@ use super::compare::{Comparison, limited_rate};
 use super::figure::FlowFigure;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
+use crate::document::Tile;
 use crate::{device, number};
-
-/// One figure in large type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tile {
-    /// The figure.
-    pub figure: String,
-    /// What it is.
-    pub label: String,
-    /// What it was; empty where nothing was published.
-    pub past: String,
-}
 
 /// The figures, at most four: those of the PREN study where the plan has its roles, else those that
 /// answer the plan's questions, else the best that its tests show.
@@ -25,16 +15,12 @@ pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison, answered: &Answered<
     }
     let answers = answered.tiles(&grid.past);
     match (answers, of_tests(grid)) {
-        (answers, tests) if answers.is_empty() && tests.is_empty() => of_devices(grid),
+        (answers, tests) if answers.is_empty() && tests.is_empty() => {
+            device::headline::tiles(&grid.bench(), grid.routers)
+        }
         (answers, tests) if answers.is_empty() => tests,
         (answers, _) => answers,
     }
-}
-
-/// The rates of benchmarked devices.
-fn of_devices(grid: &Grid<'_>) -> Vec<Tile> {
-    let tiles = device::headline::tiles(&grid.bench(), grid.routers).into_iter();
-    tiles.map(|[figure, label, past]| Tile { figure, label, past }).collect()
 }
 
 /// Localhost, what a bare cable keeps, the slowest link, the ping.
@@ -64,7 +50,7 @@ fn localhost(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     Some(Tile {
         figure: number::rate(now),
         label: format!("TCP on localhost, {} window", number::window(compared.window_bytes)),
-        past: past(grid, then),
+        beside: past(grid, then),
     })
 }
 
@@ -74,7 +60,7 @@ fn kept(grid: &Grid<'_>, compared: &Comparison, index: Option<usize>, label: &st
     Some(Tile {
         figure: number::share(share(&compared.now)?),
         label: label.to_owned(),
-        past: past(grid, share(&compared.past).map(number::share)),
+        beside: past(grid, share(&compared.past).map(number::share)),
     })
 }
 
@@ -90,7 +76,7 @@ fn limited(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     Some(Tile {
         figure: number::rate(best),
         label: format!("over the {rate} link{ceiling}"),
-        past: past(grid, compared.past[index].bps.map(number::rate_published)),
+        beside: past(grid, compared.past[index].bps.map(number::rate_published)),
     })
 }
 
@@ -103,7 +89,7 @@ fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     Some(Tile {
         figure: format!("{} ms", number::ms(now)),
         label: format!("a ping of {} bytes over {over}", compared.payload_bytes),
-        past: past(grid, then),
+        beside: past(grid, then),
     })
 }
 
@@ -133,7 +119,7 @@ fn largest(grid: &Grid<'_>) -> Option<Tile> {
     Some(Tile {
         figure: number::rate(bps),
         label: format!("{}, {name} {}", row.topology.title, figure.label),
-        past: String::new(),
+        beside: String::new(),
     })
 }
 
@@ -144,7 +130,7 @@ fn share(grid: &Grid<'_>) -> Option<Tile> {
     Some(Tile {
         figure: number::percent(share),
         label: format!("of the ceiling: {}, {name} {}", row.topology.title, figure.label),
-        past: String::new(),
+        beside: String::new(),
     })
 }
 
@@ -165,7 +151,7 @@ fn by_value(grid: &Grid<'_>) -> Option<Tile> {
             "as much with {name} {} as with {}: {}",
             most.label, least.label, row.topology.title
         ),
-        past: String::new(),
+        beside: String::new(),
     })
 }
 
@@ -190,6 +176,6 @@ fn by_topology(grid: &Grid<'_>) -> Option<Tile> {
             "of what {} carries is left: {}, {name} {}",
             first.topology.title, row.topology.title, figure.label
         ),
-        past: String::new(),
+        beside: String::new(),
     })
 }

@@ -20,17 +20,27 @@ pub(crate) mod sentence;
 mod table_csv;
 mod way;
 
-use linerate_core::record::{End, Record};
+use linerate_core::record::{End, MetricId, Record};
 use linerate_core::study::{PublishedFigures, StudyPlan, TestKind};
 
 pub use sentence::summary_sentence;
 
-use crate::svg::Svg;
-use crate::{escape, html, number, words};
+use crate::document::{Block, Document, Section};
+use crate::{device, number, words};
 use compare::Comparison;
 use grid::Grid;
 use questions::Answered;
-use sections::{Section, sections, unfinished};
+
+/// The metrics that a page of paths defines.
+const METRICS: [MetricId; 7] = [
+    MetricId::Goodput,
+    MetricId::Rtt,
+    MetricId::Pps,
+    MetricId::PpsPaper,
+    MetricId::Sent,
+    MetricId::Received,
+    MetricId::LossRatio,
+];
 
 /// Everything that the report of a study is made of.
 #[derive(Clone, Debug)]
@@ -45,73 +55,38 @@ pub struct Results {
     pub published: PublishedFigures,
 }
 
-/// The whole report for a terminal; lines are ended, the last one too.
-pub fn text(results: &Results) -> String {
-    text_within(results, None)
-}
-
-/// The whole report for a terminal of `width` columns: tables lose the columns that tell least,
-/// then fold; remarks are broken earlier.
-pub fn text_within(results: &Results, width: Option<usize>) -> String {
-    let columns = width.map_or(words::COLUMNS, |width| width.min(words::COLUMNS));
+/// The whole report: a section per topology, devices, the comparison, what did not end well, the
+/// caveats, the answers.
+pub fn document(results: &Results) -> Document {
     let grid = Grid::new(results);
-    let mut out = format!("{}\n", escape::line(&results.plan.title));
-    for line in facts(results, &grid) {
-        out.push_str(&words::wrapped(&escape::line(&line), 2, columns));
-    }
+    let compared = Comparison::new(&grid);
     let answered = Answered::new(results, &grid);
-    for section in sections(&grid, &answered) {
-        out.push_str(&section_text(&section, width));
+    let suite = grid.bench();
+    let mut sections: Vec<Section> =
+        grid.paths().map(|row| sections::of_topology(row, &grid.past)).collect();
+    sections.extend(device::sections(&suite, grid.routers));
+    let figures = plots::plots(&grid, &compared).into_iter().map(Block::Figure);
+    let leading = sections::comparison(&grid, &compared)
+        .into_iter()
+        .chain([Section::apart("", figures)])
+        .chain(sections::unfinished(&grid))
+        .chain(caveats::section(&grid));
+    sections.extend(leading.map(Section::leading));
+    sections.extend(answered.sections(&grid));
+    let devices: &[MetricId] = if suite.is_empty() { &[] } else { device::METRICS };
+    let plan = serde_json::to_string_pretty(&results.plan);
+    let tool = grid.records.first().map(|record| &record.tool);
+    Document {
+        title: results.plan.title.clone(),
+        head: vec![Block::Remarks(facts(results, &grid))],
+        tiles: headline::tiles(&grid, &compared, &answered),
+        sections,
+        sentence: sentence::of(&grid, &answered),
+        metrics: [&METRICS, devices].concat(),
+        plan: Some(plan.unwrap_or_else(|error| error.to_string())),
+        foot: tool.map_or_else(String::new, |tool| format!("{} {}", tool.name, tool.version)),
+        ..Document::default()
     }
-    out.push('\n');
-    let sentence = sentence::of(&grid, &answered);
-    out.push_str(&words::wrapped(&escape::line(&sentence), 0, columns));
-    out
-}
-
-pub(crate) fn section_text(section: &Section, width: Option<usize>) -> String {
-    let columns = width.map_or(words::COLUMNS, |width| width.min(words::COLUMNS));
-    let mut out = format!("\n{}", words::wrapped(&escape::line(&section.title), 0, columns));
-    for (index, table) in section.tables.iter().enumerate() {
-        if index > 0 {
-            out.push('\n');
-        }
-        out.push_str(&table.text_within(2, width));
-    }
-    for entry in &section.answers {
-        out.push_str(&words::wrapped(&escape::line(&entry.ask), 2, columns));
-        out.push_str(&words::wrapped(&escape::line(&entry.answer()), 4, columns));
-    }
-    for note in &section.notes {
-        out.push_str(&words::wrapped(&escape::line(note), 2, columns));
-    }
-    out
-}
-
-/// The whole report as Markdown, without plots.
-pub fn markdown(results: &Results) -> String {
-    use crate::table::markdown_cell as safe;
-    let grid = Grid::new(results);
-    let mut out = format!("# {}\n\n", safe(&results.plan.title));
-    let answered = Answered::new(results, &grid);
-    out.push_str(&format!("{}\n\n", safe(&sentence::of(&grid, &answered))));
-    for line in facts(results, &grid) {
-        out.push_str(&format!("- {}\n", safe(&line)));
-    }
-    for section in sections(&grid, &answered) {
-        out.push_str(&format!("\n## {}\n\n", safe(&section.title)));
-        for table in &section.tables {
-            out.push_str(&table.markdown());
-            out.push('\n');
-        }
-        for entry in &section.answers {
-            out.push_str(&format!("**{}**\n\n{}\n\n", safe(&entry.ask), safe(&entry.answer())));
-        }
-        for note in &section.notes {
-            out.push_str(&format!("- {}\n", safe(note)));
-        }
-    }
-    out
 }
 
 /// One tidy long table: study, run, topology, test, parameter, repetition, metric, stat, value,
@@ -120,36 +95,8 @@ pub fn csv(results: &Results) -> String {
     table_csv::csv(results, &Grid::new(results))
 }
 
-/// Every plot as a file of its own: name and content.
-pub fn svgs(results: &Results) -> Vec<(String, String)> {
-    let grid = Grid::new(results);
-    let plots = plots::plots(&grid, &Comparison::new(&grid));
-    plots.into_iter().flat_map(|plot| plot.panels).map(|(name, svg)| (name, svg.file())).collect()
-}
-
-/// The whole report as one HTML file without scripts or outside requests.
-pub fn html(results: &Results) -> String {
-    html::study::page(results)
-}
-
-/// A figure with a caption, of one panel or of several that share their axes.
-#[derive(Clone, Debug)]
-pub(crate) struct Plot {
-    /// Heading.
-    pub title: String,
-    /// What to see in it, and how it was made.
-    pub caption: String,
-    /// File name and drawing of each panel.
-    pub panels: Vec<(String, Svg)>,
-}
-
-/// What did not end well, and the caveats of what did.
-pub(crate) fn unfinished_and_caveats(grid: &Grid<'_>) -> Vec<Section> {
-    unfinished(grid).into_iter().chain(caveats::section(grid)).collect()
-}
-
 /// Source, purpose, when, where: one line each.
-pub(crate) fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
+fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(results.plan.source.as_ref().map(|source| format!("rebuilds {source}")));
     out.extend(results.plan.purpose.clone());

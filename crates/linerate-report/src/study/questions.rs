@@ -7,10 +7,8 @@ use linerate_core::study::{
 use super::Results;
 use super::facts::Facts;
 use super::grid::Grid;
-use super::headline::Tile;
-use super::sections::{Entry, Section};
+use crate::document::{self, Block, Section, Table, Tile};
 use crate::number::{self, NONE};
-use crate::table::Table;
 
 /// Figures in large type, at most.
 const TILES_MOST: usize = 4;
@@ -30,11 +28,8 @@ impl<'a> Answered<'a> {
 
     /// The published figures beside today's, then the questions; none without questions.
     pub(crate) fn sections(&self, grid: &Grid<'_>) -> Vec<Section> {
-        let questions = Section {
-            title: "Questions of the study".to_owned(),
-            answers: self.answers.iter().map(entry).collect(),
-            ..Section::default()
-        };
+        let answers = Block::Answers(self.answers.iter().map(entry).collect());
+        let questions = Section::apart("Questions of the study", [answers]);
         let asked = (!self.answers.is_empty()).then_some(questions);
         self.published(grid).into_iter().chain(asked).collect()
     }
@@ -42,7 +37,7 @@ impl<'a> Answered<'a> {
     /// The first question with its answer.
     pub(crate) fn sentence(&self) -> Option<String> {
         let entry = entry(self.answers.first()?);
-        Some(format!("{} {}", entry.ask, entry.answer()))
+        Some(format!("{} {}", entry.ask, entry.whole()))
     }
 
     /// A figure for each of the first questions that have an answer: the one that decides.
@@ -85,7 +80,7 @@ impl<'a> Answered<'a> {
              first in the same unit"
                 .to_owned(),
         ];
-        any.then(|| Section { title, tables: vec![table], notes, ..Section::default() })
+        any.then(|| Section::of(title, [table], notes))
     }
 }
 
@@ -126,7 +121,7 @@ fn named(question: &Question) -> Vec<&str> {
     condition.chain(texts).collect()
 }
 
-fn entry(answer: &Answer<'_>) -> Entry {
+fn entry(answer: &Answer<'_>) -> document::Answer {
     let question = answer.question;
     let (verdict, text) = match &answer.verdict {
         Verdict::Yes => ("Yes", told(answer)),
@@ -134,7 +129,7 @@ fn entry(answer: &Answer<'_>) -> Entry {
         Verdict::Told => ("", told(answer)),
         Verdict::Unanswered(missing) => ("Not answered", reasons(missing)),
     };
-    Entry { ask: question.ask.trim().to_owned(), verdict, text }
+    document::Answer { ask: question.ask.trim().to_owned(), verdict, text }
 }
 
 fn reasons(missing: &[Missing]) -> String {
@@ -198,7 +193,7 @@ fn tile(answer: &Answer<'_>, past: &str) -> Option<Tile> {
     Some(Tile {
         figure: show(&figure.quantity),
         label: answer.question.ask.trim().to_owned(),
-        past: below.into_iter().flatten().collect::<Vec<String>>().join("; "),
+        beside: below.into_iter().flatten().collect::<Vec<String>>().join("; "),
     })
 }
 

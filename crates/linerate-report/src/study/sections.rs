@@ -1,60 +1,14 @@
-//! The tables of a study's report, in the order in which every rendering shows them.
+//! The tables of a study's report.
 
 use linerate_core::record::Status;
 
 use super::compare::{Comparison, Point};
 use super::figure::PingTest;
 use super::grid::{Grid, Row};
-use super::questions::Answered;
 use super::{across, flow_table};
-use crate::device;
+use crate::document::{RowKind, Section, Table};
 use crate::number::{self, NONE, or_dash};
-use crate::table::{Kind, Table};
 use crate::words;
-
-/// A heading with its tables and remarks.
-#[derive(Default)]
-pub(crate) struct Section {
-    /// The heading.
-    pub title: String,
-    /// One after the other.
-    pub tables: Vec<Table>,
-    /// Questions with their answers, under the tables.
-    pub answers: Vec<Entry>,
-    /// Lines under the tables.
-    pub notes: Vec<String>,
-}
-
-/// A question and its answer.
-pub(crate) struct Entry {
-    /// The question.
-    pub ask: String,
-    /// `Yes`, `No`, `Not answered`; empty where the text alone is the answer.
-    pub verdict: &'static str,
-    /// The answer.
-    pub text: String,
-}
-
-impl Entry {
-    /// The answer with its verdict: `Yes: 941 Mbit/s.`
-    pub(crate) fn answer(&self) -> String {
-        match (self.verdict, self.text.as_str()) {
-            ("", text) => text.to_owned(),
-            (verdict, "") => format!("{verdict}."),
-            (verdict, text) => format!("{verdict}: {text}"),
-        }
-    }
-}
-
-/// A section per topology, the comparison, what did not end well, the caveats, the answers.
-pub(crate) fn sections(grid: &Grid<'_>, answered: &Answered<'_>) -> Vec<Section> {
-    let mut out: Vec<Section> = grid.paths().map(|row| of_topology(row, &grid.past)).collect();
-    out.extend(device::sections(&grid.bench(), grid.routers));
-    out.extend(comparison(grid, &Comparison::new(grid)));
-    out.extend(super::unfinished_and_caveats(grid));
-    out.extend(answered.sections(grid));
-    out
-}
 
 /// What topologies have in common and what parts them: the table of the PREN study where the plan
 /// has its roles, else each test by topology.
@@ -70,12 +24,8 @@ pub(crate) fn of_topology(row: &Row<'_>, past: &str) -> Section {
     let topology = row.topology;
     let mut tables: Vec<Table> = row.ping.iter().map(|test| ping_table(row, test, past)).collect();
     tables.extend(row.flows.iter().map(|test| flow_table::table(row, test, past)));
-    Section {
-        title: format!("{} {} ({})", topology.id, topology.title, facts(row)),
-        tables,
-        notes: flow_table::notes(row).into_iter().chain(lost(row)).collect(),
-        ..Section::default()
-    }
+    let title = format!("{} {} ({})", topology.id, topology.title, facts(row));
+    Section::of(title, tables, flow_table::notes(row).into_iter().chain(lost(row)).collect())
 }
 
 /// What is on the way: switches and routers, emulated links.
@@ -120,22 +70,22 @@ fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
         table.push(kind, std::iter::once(name).chain(cells));
     };
     let rtt = figures.iter().map(|figure| or_dash(figure.rtt_ns(), number::ms)).collect();
-    add(Kind::Measured, "ping/avg ms".to_owned(), rtt);
+    add(RowKind::Measured, "ping/avg ms".to_owned(), rtt);
     let has_past = !row.published.ping.is_empty();
     let sizes = || figures.iter().map(|figure| figure.payload_bytes);
     if has_past {
         let rtt =
             sizes().map(|size| or_dash(row.published.rtt_ns(size), number::ms_to_microsecond));
-        add(Kind::Published, format!("  {past}"), rtt.collect());
+        add(RowKind::Published, format!("  {past}"), rtt.collect());
     }
     let pps = figures.iter().map(|figure| whole(figure.pps_from_mean())).collect();
-    add(Kind::Measured, "ping/pps 1000/avg".to_owned(), pps);
+    add(RowKind::Measured, "ping/pps 1000/avg".to_owned(), pps);
     if has_past {
         let pps = sizes().map(|size| whole(row.published.pps(size)));
-        add(Kind::Published, format!("  {past}"), pps.collect());
+        add(RowKind::Published, format!("  {past}"), pps.collect());
     }
     let pps = figures.iter().map(|figure| whole(figure.pps_measured())).collect();
-    add(Kind::Measured, "ping/pps measured".to_owned(), pps);
+    add(RowKind::Measured, "ping/pps measured".to_owned(), pps);
     table
 }
 
@@ -154,7 +104,7 @@ fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
         head.extend([name, past.clone()]);
     }
     // Hops and the second loss repeat what the plan and the first one say.
-    let mut table = Table::new(head).dropping(&[10, 9, 8, 7, 6]);
+    let mut table = Table::new(head).dropping(&[10, 9, 8, 7, 6]).past_beside();
     for (index, row) in grid.topologies.iter().enumerate() {
         let now = cells(compared, &compared.now, index, &NOW);
         let then = cells(compared, &compared.past, index, &PAST);
@@ -172,7 +122,7 @@ fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
         ));
     }
     let title = "Delay, throughput, loss".to_owned();
-    Section { title, tables: vec![table], notes, ..Section::default() }
+    Section::of(title, [table], notes)
 }
 
 fn odd_payload(compared: &Comparison, point: &Point) -> bool {
@@ -268,9 +218,5 @@ pub(crate) fn unfinished(grid: &Grid<'_>) -> Option<Section> {
             if missing == 1 { "has" } else { "have" }
         ));
     }
-    (!notes.is_empty()).then(|| Section {
-        title: "Not in the figures".to_owned(),
-        notes,
-        ..Section::default()
-    })
+    (!notes.is_empty()).then(|| Section::of("Not in the figures".to_owned(), [], notes))
 }

@@ -217,7 +217,7 @@ impl Iperf3Server {
                 if !readable(&self.listener, ACCEPT_WAIT).unwrap_or(false) {
                     continue;
                 }
-                let Some((stream, peer)) = accept(&self.listener, log) else { continue };
+                let Some((stream, peer)) = accept(&self.listener) else { continue };
                 // Those that find no place are closed, and no log tells of it.
                 let Some(place) = self.table.enter(&stream) else { continue };
                 let connection = (stream, peer, self.clients.next_serial());
@@ -232,7 +232,7 @@ impl Iperf3Server {
                         Ok(None) => return,
                         Err(failure) => (failure.to_string(), false),
                     };
-                    log(&LogEntry { peer: Some(peer), line: &line, tested });
+                    log(&LogEntry { peer, line: &line, tested });
                 };
                 let name = "linerate-client".to_owned();
                 // Without a thread for it the connection is closed.

@@ -61,7 +61,7 @@ impl Ear {
                 UdpSeen::Done(moved) => (moved.to_string(), true),
                 UdpSeen::Failed(failure) => (failure.to_string(), false),
             };
-            log(&LogEntry { peer: Some(peer), line: &line, tested });
+            log(&LogEntry { peer, line: &line, tested });
         };
         // nuttcp's clients may name this port for their data.
         let aside = |peer: SocketAddr, datagram: &[u8]| {
@@ -100,7 +100,7 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failu
             Err(error) if !must && error.source.kind() == ErrorKind::AddrInUse => {}
             Err(error) => {
                 let failure = cannot_listen(&error);
-                let advice = format!("choose its port by --foreign {via}:PORT, or leave it out");
+                let advice = format!("choose another port with --foreign {via}:PORT, or omit it");
                 return Err(failure.advise(advice));
             }
         }

@@ -32,7 +32,7 @@ fn resolve(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failu
         return Ok(home.join(".local/share").join(BELOW_DATA));
     }
     Err(Failure::new(Fault::System, "find", "the store", "HOME is not set")
-        .advise("name a file by --store or LINERATE_STORE"))
+        .advise("name a file with --store or LINERATE_STORE"))
 }
 
 /// Makes the directory that `path` is to be in.
@@ -42,7 +42,7 @@ pub(super) fn make_parent(path: &Path) -> Result<(), Failure> {
     };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(|error| {
         Failure::new(Fault::System, "make directory", parent.display().to_string(), error)
-            .advise("name another place by --store or LINERATE_STORE")
+            .advise("name another place with --store or LINERATE_STORE")
     })
 }
 

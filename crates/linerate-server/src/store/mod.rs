@@ -58,7 +58,7 @@ impl Store {
         if !path.exists() {
             let object = path.display().to_string();
             return Err(Failure::new(Fault::Usage, "open store", object, "no such file")
-                .advise("name one with results, or leave --store out for this user's own"));
+                .advise("name an existing store, or omit --store for the default one"));
         }
         Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
     }

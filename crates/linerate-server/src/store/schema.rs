@@ -78,6 +78,6 @@ fn check(found: i64, path: &Path) -> Result<usize, Failure> {
             path.display().to_string(),
             format!("its tables are of version {found}; this linerate knows up to {newest}"),
         )
-        .advise("use the newer linerate, or name another file by --store")
+        .advise("use the newer linerate, or name another file with --store")
     })
 }

@@ -195,8 +195,8 @@ fn pin(cpu: u32) -> Result<Pinned> {
     if pinned.is_pinned() {
         return Ok(pinned);
     }
-    let source = io::Error::new(io::ErrorKind::InvalidInput, "not among the allowed processors");
-    Err(Error::new("move the generator to processor", cpu, source))
+    let source = io::Error::new(io::ErrorKind::InvalidInput, "not among the allowed CPUs");
+    Err(Error::new("pin the generator to CPU", cpu, source))
 }
 
 fn note(sent: &mut Sent, handed: Handed, now: u64) {

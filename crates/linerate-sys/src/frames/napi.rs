@@ -86,7 +86,7 @@ fn pin(thread: Pid, cpu: u32) -> io::Result<()> {
     let mut one = CpuSet::new();
     one.set(cpu);
     rustix::thread::sched_setaffinity(Some(thread), &one).map_err(|error| match error {
-        rustix::io::Errno::INVAL => io::Error::other(format!("there is no processor {cpu}")),
+        rustix::io::Errno::INVAL => io::Error::other(format!("there is no CPU {cpu}")),
         error => error.into(),
     })
 }

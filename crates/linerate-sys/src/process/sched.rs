@@ -81,7 +81,7 @@ impl Drop for Pinned {
 /// # Errors
 /// Without CAP_SYS_NICE for a thread of somebody else, or when either does not exist.
 pub fn pin_thread(thread: u32, cpu: u32) -> Result<()> {
-    let failed = |source: io::Error| Error::new("move to another processor thread", thread, source);
+    let failed = |source: io::Error| Error::new("start a thread on another CPU", thread, source);
     let impossible = || failed(io::ErrorKind::InvalidInput.into());
     let pid = i32::try_from(thread).ok().and_then(Pid::from_raw).ok_or_else(impossible)?;
     let cpu = usize::try_from(cpu).ok().filter(|cpu| *cpu < CpuSet::MAX_CPU);

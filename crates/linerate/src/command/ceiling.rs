@@ -45,7 +45,7 @@ fn print(args: &Args, ceiling: &PathCeiling) -> anyhow::Result<()> {
     if args.json {
         output::line(&serde_json::to_string_pretty(ceiling)?);
     } else {
-        output::text(&linerate_report::text::path_ceiling(ceiling));
+        output::document(&linerate_report::path_ceiling::document(ceiling));
     }
     Ok(())
 }
@@ -67,7 +67,7 @@ fn all_links(args: &Args) -> Outcome {
     } else if args.csv {
         output::text(&linerate_report::path_ceiling::frame_rates_csv(&rates));
     } else {
-        output::text(&linerate_report::path_ceiling::frame_rates_text(&rates));
+        output::document(&linerate_report::path_ceiling::frame_rates(&rates));
     }
     Ok(0)
 }

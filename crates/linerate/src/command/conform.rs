@@ -85,7 +85,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     if args.json {
         output::line(&serde_json::to_string_pretty(&found)?);
     } else {
-        output::text(&linerate_report::text::conformance(&found));
+        output::document(&linerate_report::conform::document(&found));
     }
     if let Some(failure) = &found.failure {
         output::error_line(failure);

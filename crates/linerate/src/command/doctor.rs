@@ -59,7 +59,7 @@ fn clock_verdict(clock: &ClockReport) -> doctor_checks::Check {
         clock.stolen_ratio * 100.0
     );
     let good = clock.vdso && clock.tick_ns.is_some_and(|step| step < 1000.0);
-    let remedy = "boot with clocksource=tsc where the processor has an invariant tsc";
+    let remedy = "boot with clocksource=tsc if the CPU has an invariant TSC";
     doctor_checks::Check::of("clock", found, good, remedy)
 }
 

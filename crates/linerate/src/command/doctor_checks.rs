@@ -94,7 +94,7 @@ fn effective_capabilities() -> Option<u64> {
 
 fn buffer(name: &'static str, setting: &str) -> Check {
     let Some(bytes) = host::read_number::<u64>(&format!("/proc/sys/{setting}")) else {
-        return Check::of(name, "not told in this namespace".to_owned(), true, "");
+        return Check::of(name, "not visible in this namespace".to_owned(), true, "");
     };
     let found = format!("up to {bytes} bytes by request (-w)");
     let remedy = format!("sysctl -w {}={}", setting.replace('/', "."), 8 * SOCKET_BUFFER_BYTES);

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_report::Align::{Left, Right};
+use linerate_report::{Document, Table};
 use linerate_server::store::{Entry, Filter};
 
-use crate::columns::{Stand, lay_out_within, short_id_len};
+use crate::columns::short_id_len;
 use crate::exit::Outcome;
 use crate::{output, paths};
 
@@ -52,7 +54,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     } else if entries.is_empty() {
         output::note(&nothing_in(store.path()));
     } else {
-        output::text(&table(&entries));
+        output::document(&Document::list(table(&entries)));
     }
     Ok(0)
 }
@@ -61,41 +63,26 @@ fn nothing_in(store: &Path) -> String {
     format!("no results in {}", store.display())
 }
 
-/// The columns that a narrow terminal loses, the least telling first.
-const DROPPED: [&str; 6] = ["no.", "value", "topology", "study", "kind", "status"];
-
-fn table(entries: &[Entry]) -> String {
-    use Stand::{Left, Right};
-    let head = [
-        ("id", Left),
-        ("started", Left),
-        ("kind", Left),
-        ("status", Left),
-        ("study", Left),
-        ("topology", Left),
-        ("value", Right),
-        ("no.", Right),
-        ("name", Left),
-    ];
+fn table(entries: &[Entry]) -> Table {
+    let names = ["id", "started", "kind", "status", "study", "topology", "value", "no.", "name"];
+    let aligns = [Left, Left, Left, Left, Left, Left, Right, Right, Left];
     let dash = || "-".to_owned();
     let id_len = short_id_len(entries.iter().map(|entry| entry.id.as_str()));
-    let rows: Vec<Vec<String>> = entries
-        .iter()
-        .map(|entry| {
-            vec![
-                entry.id.chars().take(id_len).collect(),
-                to_the_second(&entry.started_at),
-                entry.kind.clone(),
-                entry.status.clone(),
-                entry.study.clone().unwrap_or_else(dash),
-                entry.topology.clone().unwrap_or_else(dash),
-                entry.parameter.map_or_else(dash, |value| value.to_string()),
-                entry.repetition.map_or_else(dash, |value| value.to_string()),
-                entry.name.clone().unwrap_or_else(dash),
-            ]
-        })
-        .collect();
-    lay_out_within(&head, &rows, output::width(), &DROPPED)
+    let rows = entries.iter().map(|entry| {
+        [
+            entry.id.chars().take(id_len).collect(),
+            to_the_second(&entry.started_at),
+            entry.kind.clone(),
+            entry.status.clone(),
+            entry.study.clone().unwrap_or_else(dash),
+            entry.topology.clone().unwrap_or_else(dash),
+            entry.parameter.map_or_else(dash, |value| value.to_string()),
+            entry.repetition.map_or_else(dash, |value| value.to_string()),
+            entry.name.clone().unwrap_or_else(dash),
+        ]
+    });
+    // Narrow terminals lose repetition, value, topology, study, kind and status, in this order.
+    Table::of(names.into_iter().zip(aligns)).rows(rows).dropping(&[7, 6, 5, 4, 2, 3])
 }
 
 /// `2000-07-01T12:00:00.123Z` without its fraction.

@@ -178,7 +178,7 @@ pub(crate) fn status_code(status: linerate_sys::Result<ExitStatus>) -> Outcome {
     use std::os::unix::process::ExitStatusExt;
     let status = status.map_err(|error| {
         Failure::new(Fault::Usage, "run", error.object, words_of(&error.source))
-            .advise("look at the command after --")
+            .advise("check the command after --")
     })?;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
@@ -208,7 +208,7 @@ fn find_host(plan: &LabPlan, host: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(Fault::Usage, "find host", host, "the plan has no such host")
-        .advise("look at its map: linerate lab check FILE"))
+        .advise("see its map: linerate lab check FILE"))
 }
 
 /// Reads the plan of a file; a name without a file is looked for among the shipped plans.

@@ -109,7 +109,7 @@ fn print(flags: &Output, record: &Record) {
     } else if flags.jsonl {
         output::line(&record_line(record));
     } else if record.status != Status::Error {
-        output::text(&linerate_report::text::record_within(record, output::width()));
+        output::document(&linerate_report::record::document(record));
     }
     if let Some(failure) = &record.failure {
         output::error_line(&failure.to_string());

@@ -53,8 +53,8 @@ enum Subject {
 pub(crate) fn run(args: Args) -> Outcome {
     let store = paths::stored(args.store.as_deref())?.map_err(|path| {
         let object = path.display().to_string();
-        Failure::new(Fault::Usage, "open store", object, "nothing has been kept so far")
-            .advise("measure something, or name a store by --store")
+        Failure::new(Fault::Usage, "open store", object, "it has no results yet")
+            .advise("run a measurement, or name another store with --store")
     })?;
     let wrote = match subject(&args, &store)? {
         Subject::Single(record) => single(&args, &record)?,
@@ -86,23 +86,23 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
         if given.is_some() {
             let reason = "a single result has no files of plots";
             return Err(Failure::new(Fault::Usage, "use", flag, reason)
-                .advise("use --html, or name a study's run by --run"));
+                .advise("use --html, or name a study run with --run"));
         }
     }
     if args.json {
         output::line(&paths::json(record)?);
     }
-    let text = linerate_report::text::record_within(record, output::width());
+    let document = linerate_report::record::document(record);
     let mut wrote = Vec::new();
     let mut put = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
         Some(path) => write(path, &text(), &mut wrote),
         None => Ok(()),
     };
-    put(&args.html, &|| linerate_report::html::record(record))?;
-    put(&args.md, &|| format!("```text\n{text}```\n"))?;
+    put(&args.html, &|| document.html())?;
+    put(&args.md, &|| document.markdown())?;
     put(&args.csv, &|| linerate_report::csv::record(record))?;
     if wrote.is_empty() && !args.json {
-        output::text(&text);
+        output::document(&document);
     }
     Ok(wrote)
 }
@@ -117,11 +117,12 @@ fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
         Some(path) => write(path, &text(), &mut wrote),
         None => Ok(()),
     };
-    put(&args.html, &|| study::html(results))?;
-    put(&args.md, &|| study::markdown(results))?;
+    let document = study::document(results);
+    put(&args.html, &|| document.html())?;
+    put(&args.md, &|| document.markdown())?;
     put(&args.csv, &|| study::csv(results))?;
     if let Some(directory) = &args.svg {
-        for (name, svg) in study::svgs(results) {
+        for (name, svg) in document.svgs() {
             write(&directory.join(name), &svg, &mut wrote)?;
         }
     }
@@ -130,7 +131,7 @@ fn whole_run(args: &Args, results: &Results) -> Result<Vec<PathBuf>, Failure> {
         wrote.push(directory.join("index.html"));
     }
     if wrote.is_empty() && !args.json {
-        output::text(&study::text_within(results, output::width()));
+        output::document(&document);
     }
     Ok(wrote)
 }

@@ -2,19 +2,20 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use linerate_core::record::{DEFAULT_PORT, Via, one_line};
-use linerate_core::time::WallTime;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use linerate_core::record::{DEFAULT_PORT, Via};
 use linerate_core::units::parse_span;
 use linerate_engine::foreign::iperf2::{Trusted, UdpTrust};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
 use linerate_sys::stop::Stop;
-use linerate_sys::{clock, tcp};
+use linerate_sys::tcp;
+use tracing::level_filters::LevelFilter;
 
 use crate::exit::Outcome;
-use crate::output;
 use crate::personality::iperf3::GuardFlags;
+use crate::{log, output};
 
 /// Flags of `linerate serve`.
 #[derive(Debug, clap::Args)]
@@ -50,12 +51,21 @@ pub(crate) struct Args {
     /// Exit after one test
     #[arg(short = '1', long)]
     one_off: bool,
+    /// Minimum level of log lines: error, warn (clients without a result), info (tests), debug
+    /// (connections, decisions) or trace (first messages)
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = log_level())]
+    log_level: LevelFilter,
     #[command(flatten)]
     guard: GuardFlags,
 }
 
+fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
+    PossibleValuesParser::new(log::LEVELS).try_map(|level| level.parse::<LevelFilter>())
+}
+
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
+    log::begin(args.log_level);
     let stop = Stop::on_signals()?;
     linerate_sys::open_files::raise_limit();
     let guard = args.guard.guard()?;
@@ -98,20 +108,19 @@ pub(crate) fn run(args: Args) -> Outcome {
         output::note("linerate: asks clients of iperf3 who they are, those of others do not say");
     }
     let one_off = args.one_off.then(|| stop.clone());
-    let log = move |entry: &LogEntry<'_>| {
-        output::note(&log_line(clock::wall(), entry));
+    let on_client = move |entry: &LogEntry<'_>| {
+        let LogEntry { peer, line, .. } = entry;
+        if entry.tested {
+            tracing::info!(%peer, "{line}");
+        } else {
+            tracing::warn!(%peer, "{line}");
+        }
         if let Some(stop) = one_off.as_ref().filter(|_| entry.tested) {
             stop.ask();
         }
     };
-    server.run(&stop, &log);
+    server.run(&stop, &on_client);
     Ok(0)
-}
-
-/// `2026-11-22T22:01:01.123Z 192.0.2.1:40000 tcp up: 1 stream, ...`, in UTC (RFC 3339).
-fn log_line(now: WallTime, entry: &LogEntry<'_>) -> String {
-    let peer = entry.peer.map_or_else(String::new, |peer| format!(" {peer}"));
-    one_line(&format!("{now}{peer} {}", entry.line))
 }
 
 /// `iperf2,nuttcp:6000`, or `none`.
@@ -129,19 +138,4 @@ fn parse_foreign(text: &str) -> Result<Foreign, String> {
         Ok((via, port.map_err(|_| format!("{item}: a port is 0 to 65535"))?))
     };
     text.split(',').map(one).collect::<Result<_, String>>().map(Foreign::These)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_the_log_begins_with_the_time_in_utc_and_stays_one_line() {
-        // RFC 3339 §5.8: 1985-04-12T23:20:50.52Z is 482196050.52 s after 1970.
-        let now = WallTime::from_unix_nanos(482_196_050_520_000_000);
-        let peer = Some(SocketAddr::from(([192, 0, 2, 1], 40_000)));
-        let entry = LogEntry { peer, line: "refused: a\nb\u{1b}[2J", tested: false };
-        let expected = "1985-04-12T23:20:50.520Z 192.0.2.1:40000 refused: a\\nb\\u{1b}[2J";
-        assert_eq!(log_line(now, &entry), expected);
-    }
 }

@@ -234,7 +234,7 @@ fn cpus(text: &str) -> Result<Vec<u32>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match number(first).zip(number(last)) {
         Some((first, last)) if first <= last => Ok((first..=last).collect()),
-        _ => Err(format!("{text:?} is no processor and no range of them, such as 2 or 0-3")),
+        _ => Err(format!("{text:?} is not a CPU or a range of CPUs, such as 2 or 0-3")),
     }
 }
 

@@ -105,7 +105,7 @@ fn print(flags: &Output, examined: &Examined) -> anyhow::Result<()> {
             output::line(&measure::record_line(record));
         }
     } else if records.iter().any(|record| record.status != Status::Error) {
-        output::text(&linerate_report::examination::text(records, &examined.left_out));
+        output::document(&linerate_report::examination::document(records, &examined.left_out));
     }
     if let Some(path) = &flags.output {
         measure::write_json(path, &records)?;

@@ -31,7 +31,9 @@ pub(crate) fn avoided(glossary: &str) -> Vec<String> {
 pub(crate) fn strange_words(files: &[Text], avoided: &[String]) -> Vec<String> {
     let pages = ["README.md", "docs/lab.md", "docs/studies.md", "docs/compare.md"];
     let is_read = |path: &str| {
-        pages.contains(&path) || ["man/", "docs/manual/"].iter().any(|it| path.starts_with(it))
+        let folders = ["man/", "docs/manual/", "spec/"];
+        let is_page = path.ends_with(".md") || path.ends_with(".1");
+        pages.contains(&path) || is_page && folders.iter().any(|it| path.starts_with(it))
     };
     let mut found = Vec::new();
     for file in files.iter().filter(|file| is_read(&file.path)) {

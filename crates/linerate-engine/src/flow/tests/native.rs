@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use linerate_core::path::Random;
-use linerate_core::record::{Direction, End as HostEnd, EndReport, Finish, FlowEnd, TcpDirections};
+use linerate_core::record::{
+    Direction, End as HostEnd, EndReport, Finish, FlowEnd, TcpDirections, TcpTest,
+};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{
     Accept, Asked, Client, ClientTest, Message, Refuse, RefuseCode, Request, STEP_TIMEOUT, Server,
@@ -22,13 +24,13 @@ const SPAN_MAX: Duration = Duration::from_secs(10);
 
 struct Native;
 
-fn span(request: &Request) -> Option<Duration> {
+fn span(request: &TcpTest) -> Option<Duration> {
     let Finish::TimeNs(ns) = request.finish else { return None };
     Some(Duration::from_nanos(ns))
 }
 
 /// What each end sends: senders know the end of their test themselves.
-fn sends(request: &Request) -> Sends {
+fn sends(request: &TcpTest) -> Sends {
     let bytes = match request.finish {
         Finish::Bytes(bytes) => bytes,
         _ => span(request).map_or(0, |span| span.as_millis() as u64 * super::world::RATE),
@@ -41,7 +43,7 @@ fn decide(asked: &Asked) -> (Result<Terms, Refuse>, Sends) {
     let malformed =
         |reason: String| Refuse { code: RefuseCode::Malformed, reason, retry_after_ms: None };
     let request = match asked {
-        Asked::Tcp(request) => request,
+        Asked::Tcp(request) => &request.test,
         Asked::Udp(_) => return (Err(malformed("no UDP here".to_owned())), [None; 2]),
     };
     if let Err(error) = request.check() {
@@ -89,11 +91,11 @@ impl Rig for Native {
             true => Finish::Bytes(1 + count(random, 2_000_000)),
             false => Finish::TimeNs((1 + count(random, 2)) * 1_000_000_000),
         };
-        let request = Request { directions, finish, ..Request::default() };
+        let request = TcpTest { directions, finish, ..TcpTest::default() };
         let test = ClientTest {
             span: span(&request),
             interval: INTERVAL,
-            request: Message::Request(request.clone()),
+            request: Message::Request(Request { test: request.clone(), ..Request::default() }),
             last: true,
         };
         let model = Model {

@@ -15,8 +15,8 @@ use linerate_sys::clock::monotonic;
 
 use crate::context::Context;
 use crate::failure::words_of;
+use crate::flow::account::Account;
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::account::Account;
 use crate::throughput::client::run_by;
 use crate::throughput::endpoint::{Manner, share};
 

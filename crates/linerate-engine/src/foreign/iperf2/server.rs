@@ -7,12 +7,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, EndReport, Failure, Fault, Finish, Side, TcpDirections};
+use linerate_core::record::{
+    Direction, EndReport, Failure, Fault, Finish, Side, TcpDirections, TcpTest,
+};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
     Amount, Answer, ClientHeader, HEADER_BYTES_MAX, Mode, Opening, WIRE_VERSION, opening,
 };
-use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, TcpOptions};
 
@@ -156,7 +157,7 @@ fn add(
 }
 
 /// The test of a server that sends: the client's amount, buffer and rate.
-fn sending(header: ClientHeader, directions: TcpDirections) -> Result<Request, Failure> {
+fn sending(header: ClientHeader, directions: TcpDirections) -> Result<TcpTest, Failure> {
     let finish = match header.amount {
         Amount::Bytes(bytes) => Finish::Bytes(bytes.into()),
         Amount::Centiseconds(count) => Finish::TimeNs(u64::from(count) * 10_000_000),
@@ -174,7 +175,7 @@ fn sending(header: ClientHeader, directions: TcpDirections) -> Result<Request, F
 }
 
 pub(super) fn permit(
-    request: &Request,
+    request: &TcpTest,
     peer: SocketAddr,
     serving: &Serving<'_>,
 ) -> Result<crate::throughput::Permit, Failure> {

@@ -101,7 +101,7 @@ impl Arrivals {
     fn gone(&self) -> Failure {
         let reason = "the server fell silent";
         Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
-            .advise("what was measured before is kept")
+            .advise("the results so far are kept")
     }
 }
 

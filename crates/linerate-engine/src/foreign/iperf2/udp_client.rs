@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use linerate_core::record::{
     DatagramTally, DelayVariation, Direction, EndReport, Event, Failure, Fault, Finish, FlowEnd,
-    ReceivedDatagrams, Record, SentDatagrams, StreamOpened, TcpDirections, UdpPlan,
+    ReceivedDatagrams, Record, SentDatagrams, StreamOpened, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{
     Amount, ClientHeader, Mode, PROOF_BYTES, TIMED_BYTES_MIN, UdpReport, UdpSender,
     answered_cookie, put_cookie,
 };
-use linerate_proto::native::{Token, UdpRequest};
+use linerate_proto::native::Token;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::any_local;
 use linerate_sys::poll::readable;
@@ -26,13 +26,13 @@ use super::udp_arrivals::{AGAIN, Arrivals, FIRST, no_data};
 use super::udp_end;
 use super::udp_layout::{DATAGRAM_BYTES, LAYOUT, UNPACED_BPS, wall_us};
 use crate::context::Context;
-use crate::datagram::account::Account;
 use crate::datagram::client::{checked_request, run_by};
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::account::{Account, client_side};
 use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
-use crate::throughput::client::{bind_address, client_side};
+use crate::throughput::client::bind_address;
 use crate::throughput::control::plain;
 use crate::throughput::endpoint::share;
 use crate::throughput::session::LOOK_AT_END;
@@ -53,7 +53,7 @@ pub struct UdpExtras {
 
 /// Measures with a server of iperf 2 over UDP.
 pub(crate) fn measure_udp(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
@@ -79,7 +79,7 @@ pub fn run_udp(
 struct Test<'a> {
     plan: &'a UdpPlan,
     server: SocketAddr,
-    request: &'a UdpRequest,
+    request: &'a UdpTest,
     mode: Mode,
     sender: UdpSender,
     endpoint: Endpoint,
@@ -90,7 +90,7 @@ struct Test<'a> {
 
 impl<'a> Test<'a> {
     fn of(
-        (plan, server, request): (&'a UdpPlan, SocketAddr, &'a UdpRequest),
+        (plan, server, request): (&'a UdpPlan, SocketAddr, &'a UdpTest),
         extras: UdpExtras,
     ) -> Result<Self, Failure> {
         let mode = match (extras.back, request.directions) {
@@ -144,7 +144,7 @@ impl<'a> Test<'a> {
             let reason = "no report came; is it `iperf -s -u`?";
             let server = self.server.to_string();
             return Err(Failure::new(Fault::Unreachable, "hear from", server, reason)
-                .advise("what was sent is kept"));
+                .advise("the counts of what was sent are kept"));
         }
         let reports = reports.into_iter().flatten().collect();
         account.stream_failure().map_or(Ok(reports), Err)
@@ -306,7 +306,7 @@ impl<'a> Test<'a> {
 }
 
 /// What iperf 2 has no room for.
-fn check(request: &UdpRequest, mode: Mode, extras: UdpExtras) -> Result<(), Failure> {
+fn check(request: &UdpTest, mode: Mode, extras: UdpExtras) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask iperf2 for", "a UDP test", reason).advise(advice))
     };
@@ -329,14 +329,14 @@ fn check(request: &UdpRequest, mode: Mode, extras: UdpExtras) -> Result<(), Fail
 }
 
 /// From datagram to datagram of a stream at its pace.
-fn gap(request: &UdpRequest) -> Duration {
+fn gap(request: &UdpTest) -> Duration {
     let bits = f64::from(request.size_bytes) * 8.0;
     let gap = request.pace_bps.map_or(0.0, |bps| bits / bps.max(1) as f64);
     Duration::from_secs_f64(gap.min(3600.0))
 }
 
 /// What a server that sends is to send on one stream: whole datagrams.
-fn amount(request: &UdpRequest, flow: u16) -> Result<Amount, Failure> {
+fn amount(request: &UdpTest, flow: u16) -> Result<Amount, Failure> {
     let datagrams = match request.finish {
         Finish::TimeNs(ns) => return time(ns),
         Finish::Bytes(_) | Finish::Buffers(_) => request.datagram_budget().unwrap_or(0),
@@ -422,9 +422,9 @@ fn received_there(own: &EndReport, told: &UdpReport, size_bytes: u32) -> EndRepo
 mod tests {
     use super::*;
 
-    fn request(directions: TcpDirections) -> UdpRequest {
+    fn request(directions: TcpDirections) -> UdpTest {
         let plan = UdpPlan { size_bytes: Some(1000), directions, streams: 3, ..UdpPlan::default() };
-        UdpRequest { finish: Finish::Buffers(100), ..checked_request(&plan).expect("sound") }
+        UdpTest { finish: Finish::Buffers(100), ..checked_request(&plan).expect("sound") }
     }
 
     #[test]
@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn what_a_server_cannot_do_is_said_before_it_is_asked() {
         let why = |size_bytes, mode, trip_times| {
-            let request = UdpRequest { size_bytes, ..request(TcpDirections::Up) };
+            let request = UdpTest { size_bytes, ..request(TcpDirections::Up) };
             let extras = UdpExtras { trip_times, back: None };
             check(&request, mode, extras).err().map(|failure| failure.to_string())
         };

@@ -3,10 +3,9 @@
 
 use std::cell::Cell;
 
-use linerate_core::record::{Failure, Fault, Finish, TcpDirections};
+use linerate_core::record::{Failure, Fault, Finish, TcpDirections, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{Amount, ClientHeader, Layout as Wire, Stamp};
-use linerate_proto::native::UdpRequest;
 use linerate_sys::clock::realtime_offset_ns;
 
 use crate::datagram::layout::{Head, Layout, Leaving, Read};
@@ -67,7 +66,7 @@ fn batch_us(at: MonoTime) -> u64 {
 }
 
 /// What a server is to send for a client's header.
-pub(super) fn sending(header: &ClientHeader) -> Result<UdpRequest, Failure> {
+pub(super) fn sending(header: &ClientHeader) -> Result<UdpTest, Failure> {
     let finish = match header.amount {
         Amount::Bytes(bytes) => Finish::Bytes(bytes.into()),
         Amount::Centiseconds(count) => Finish::TimeNs(u64::from(count) * 10_000_000),
@@ -83,7 +82,7 @@ pub(super) fn sending(header: &ClientHeader) -> Result<UdpRequest, Failure> {
         _ => Some(rate_bps),
     };
     let size_bytes = if header.buffer_bytes == 0 { DATAGRAM_BYTES } else { header.buffer_bytes };
-    let request = UdpRequest {
+    let request = UdpTest {
         directions: TcpDirections::Down,
         streams: 1,
         finish,

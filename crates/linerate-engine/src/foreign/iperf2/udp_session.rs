@@ -436,11 +436,15 @@ fn reach_of(
     }
     let fail = |reason: &str| {
         let failure = Failure::new(Fault::PeerRefused, "send UDP to", peer.to_string(), reason);
-        failure.advise("permit its network by --udp-reverse-to; linerate's client needs no permit")
+        failure.advise(
+            "allow its network with --udp-reverse-to; linerate's own client needs no \
+                        permission",
+        )
     };
     if header.mode == Mode::Reverse {
         return Err(fail(
-            "one datagram of iperf's -R proves no address, and nobody answers for it",
+            "one datagram of iperf's -R does not prove the address, and no --udp-reverse-to covers \
+             it",
         ));
     }
     if !serving.sends_anywhere && !is_near(peer.ip()) {

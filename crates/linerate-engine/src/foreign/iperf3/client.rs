@@ -8,14 +8,13 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan,
+    Direction, Event, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf3::{
     COOKIE_BYTES, Client, ClientTest, Cookie, Params, PeerFault, Results, ServerOutput,
 };
-use linerate_proto::native::Request;
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions};
 
@@ -33,7 +32,6 @@ use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::path::witness::Witness;
 use crate::throughput::client::{bind_address, connect_failure, request, run_by};
 use crate::throughput::control::plain;
-use crate::throughput::session::planned_span;
 
 /// What goes with the parameters and is no part of the plan.
 #[derive(Clone, Debug, Default)]
@@ -125,7 +123,7 @@ fn measure_with(
     account.server_host_id = same_host(&control);
     let test = ClientTest {
         cookie,
-        span: planned_span(&request),
+        span: request.planned_span(),
         interval: Duration::from_nanos(request.interval_ns),
         receive_max,
         complete_after: None,
@@ -301,13 +299,13 @@ impl TcpClient<'_, '_> {
 
 /// The bytes of a test rounded up to whole blocks, as iperf3 does: servers since 3.16 count those
 /// alone.
-fn in_whole_blocks(request: Request) -> Request {
+fn in_whole_blocks(request: TcpTest) -> TcpTest {
     let block = u64::from(request.buffer_bytes.max(1));
     let finish = match request.finish {
         Finish::Bytes(bytes) => Finish::Bytes(bytes.div_ceil(block).saturating_mul(block)),
         other => other,
     };
-    Request { finish, ..request }
+    TcpTest { finish, ..request }
 }
 
 /// The side that the server has in a direction.

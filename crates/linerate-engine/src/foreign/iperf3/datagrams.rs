@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Asked, DatagramTally, DatagramsSent, DelayVariation, Direction, EndReport, Failure, Fault,
-    Finish, FlowEnd, ReceivedDatagrams, SentDatagrams, Side, TcpDirections, UdpPlan,
+    Finish, FlowEnd, ReceivedDatagrams, SentDatagrams, Side, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{
     CLIENT_NAME, CONNECT_BYTES, CounterWidth, DatagramHeader, Params, Protocol, Results,
     StreamResult,
 };
-use linerate_proto::native::UdpRequest;
 
 use super::plan::out_of_bounds;
 use super::report::{Place, is_of};
@@ -79,7 +78,7 @@ fn read(datagram: &[u8], width: CounterWidth) -> Read {
 pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Failure> {
     if !plan.omit_ns.is_multiple_of(SECOND_NS) {
         return Err(Failure::new(Fault::Usage, "ask iperf3 for", "-O", "it omits whole seconds")
-            .advise("leave it out, or start linerate serve there"));
+            .advise("omit it, or start linerate serve there"));
     }
     let params = Params {
         protocol: Protocol::Udp,
@@ -106,8 +105,8 @@ pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Fail
 }
 
 /// The UDP test that a client's parameters ask of this end. The client ends it.
-pub(super) fn udp_request_of(params: &Params, interval: Duration) -> UdpRequest {
-    UdpRequest {
+pub(super) fn udp_request_of(params: &Params, interval: Duration) -> UdpTest {
+    UdpTest {
         directions: match (params.reverse, params.bidirectional) {
             (true, _) => TcpDirections::Down,
             (_, true) => TcpDirections::Both,
@@ -134,7 +133,7 @@ pub(super) fn udp_request_of(params: &Params, interval: Duration) -> UdpRequest 
 /// The plan behind a client's parameters, for the record of this end.
 pub(super) fn udp_plan_of(
     params: &Params,
-    request: &UdpRequest,
+    request: &UdpTest,
     peer: std::net::SocketAddr,
 ) -> UdpPlan {
     UdpPlan {
@@ -265,7 +264,7 @@ pub(super) fn udp_remote_reports(
     results: &Results,
     own: &[EndReport],
     side_of: fn(Direction) -> Side,
-    request: &UdpRequest,
+    request: &UdpTest,
 ) -> Vec<EndReport> {
     let told = places.iter().filter_map(|place| Some((place, results.stream(place.id)?)));
     told.map(|(place, stream)| {
@@ -280,7 +279,7 @@ pub(super) fn udp_remote_reports(
 }
 
 /// Whether a sender came to less than 99 % of its pace, or had none.
-fn is_held_back(end: &FlowEnd, request: &UdpRequest) -> bool {
+fn is_held_back(end: &FlowEnd, request: &UdpTest) -> bool {
     let Some(pace_bps) = request.pace_bps else { return true };
     let kept_bits = u128::from(pace_bps) * u128::from(end.span_ns) / u128::from(SECOND_NS);
     u128::from(end.bytes_measured) * 8 * 100 < kept_bits * 99
@@ -290,7 +289,7 @@ fn remote_end(
     stream: &StreamResult,
     own: Option<&EndReport>,
     side: Side,
-    request: &UdpRequest,
+    request: &UdpTest,
 ) -> FlowEnd {
     let size_bytes = request.size_bytes;
     // Versions before 3.2 tell no time.
@@ -475,7 +474,7 @@ mod tests {
             let told = StreamResult { bytes, start_s, end_s, ..StreamResult::default() };
             let plan = UdpPlan { host: "192.0.2.1".to_owned(), ..UdpPlan::default() };
             let request = crate::datagram::client::checked_request(&plan).expect("sound");
-            let request = UdpRequest { size_bytes: 100, pace_bps, ..request };
+            let request = UdpTest { size_bytes: 100, pace_bps, ..request };
             remote_end(&told, Some(&own), Side::Receiver, &request).span_ns
         };
         // 100,000 bytes in 1 s are 800 kbit/s: the pace.

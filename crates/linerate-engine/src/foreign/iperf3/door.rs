@@ -8,8 +8,8 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use linerate_core::record::UdpTest;
 use linerate_proto::iperf3::{CONNECT_BYTES, CONNECT_REPLY};
-use linerate_proto::native::UdpRequest;
 use linerate_sys::datagram_socket::DatagramSocket;
 
 use crate::datagram::endpoint::open_socket_at;
@@ -90,7 +90,7 @@ impl Turn<'_> {
     /// The socket of the client's next stream and its address, once it has announced itself.
     pub(super) fn next(
         &self,
-        request: &UdpRequest,
+        request: &UdpTest,
         own: IpAddr,
     ) -> linerate_sys::Result<Option<(DatagramSocket, SocketAddr)>> {
         let mut waiting = self.door.lock();

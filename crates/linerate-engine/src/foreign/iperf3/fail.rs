@@ -10,7 +10,7 @@ use crate::failure::words_of;
 
 /// A server that is busy does not say for how long; a second is as good as any.
 const DENIED_MS: u64 = 1000;
-const KEPT: &str = "what was measured before is kept";
+const KEPT: &str = "the results so far are kept";
 
 /// The failure of a client's test with the server `peer`.
 pub(crate) fn of_client(peer: &str, reason: Reason<PeerFault>) -> Failure {
@@ -44,7 +44,7 @@ pub(crate) fn of_server(peer: &str, reason: Reason<WireError>) -> Failure {
         }
         Reason::Closed => closed(peer),
         Reason::Left | Reason::NoData(_) => {
-            serve(Fault::Unreachable, "the client gave the test up")
+            serve(Fault::Unreachable, "the client aborted the test")
         }
         Reason::Overdue => serve(Fault::PeerMisbehaved, "the client did not end the test in time"),
         Reason::Stopped => serve(Fault::Unreachable, "the server is being stopped"),
@@ -63,7 +63,7 @@ fn misbehaved(peer: &str, error: &WireError) -> Failure {
 fn closed(peer: &str) -> Failure {
     let reason = "the other end closed the control connection";
     Failure::new(Fault::Unreachable, "receive from", peer, reason)
-        .advise("see that end's messages; what was measured before is kept")
+        .advise("see that end's messages; the results so far are kept")
 }
 
 /// The failure behind what the server `peer` did or said.
@@ -73,7 +73,7 @@ fn refusal(peer: &str, fault: PeerFault) -> Failure {
         PeerFault::Denied => {
             let reason = "it is busy with another test";
             Failure::new(Fault::PeerRefused, "ask for a test with", peer, reason)
-                .advise("try again later, or wait for it with --wait")
+                .advise("try again later, or retry automatically with --wait")
                 .retry_after(DENIED_MS)
         }
         PeerFault::Terminated => {
@@ -89,14 +89,14 @@ fn refusal(peer: &str, fault: PeerFault) -> Failure {
             let failure = Failure::new(Fault::PeerRefused, "test with", peer, reason);
             match code {
                 ErrorCode::AUTHENTICATION => failure.advise(
-                    "give --username and --rsa-public-key-path; a server before 3.17 wants \
-                     --use-pkcs1-padding, and both clocks have to agree",
+                    "give --username and --rsa-public-key-path; servers before 3.17 need \
+                     --use-pkcs1-padding, and the clocks must agree",
                 ),
                 _ => failure,
             }
         }
         PeerFault::Failed(None) => {
-            let reason = "the server gave up and does not say why";
+            let reason = "the server aborted without a reason";
             Failure::new(Fault::PeerRefused, "test with", peer, reason)
         }
     }

@@ -32,7 +32,7 @@ impl PublicKey {
         let text = read(path, "read the public key in")?;
         let der = pem(&text, "PUBLIC KEY").ok_or_else(|| {
             fail("it holds no \"BEGIN PUBLIC KEY\"")
-                .advise("make it by: openssl rsa -in PRIVATE -pubout -out PUBLIC")
+                .advise("create it with: openssl rsa -in PRIVATE -pubout -out PUBLIC")
         })?;
         PublicEncryptingKey::from_der(&der)
             .map(Self)
@@ -59,7 +59,7 @@ impl PrivateKey {
         let text = read(path, "read the private key in")?;
         if text.contains("ENCRYPTED") {
             return Err(fail("it is under a passphrase")
-                .advise("take that off by: openssl rsa -in FILE -out OPEN"));
+                .advise("remove the passphrase with: openssl rsa -in FILE -out OPEN"));
         }
         let whole = pem(&text, "PRIVATE KEY");
         let inner = || pem(&text, "RSA PRIVATE KEY").map(|inner| wrapped(&inner));

@@ -56,7 +56,7 @@ impl Login {
         encrypted.map(|bytes| to_base64(&bytes)).ok_or_else(|| {
             let reason = "user and password are longer than the key can hold";
             Failure::new(Fault::Usage, "encrypt the login of", &self.user, reason)
-                .advise("take a longer key, or a shorter password")
+                .advise("use a longer key, or a shorter password")
         })
     }
 }
@@ -86,7 +86,7 @@ impl Guard {
         let text = read(users, attempt)?;
         let users = Users::parse(&text).map_err(|error| {
             wrong(attempt, users, &error.to_string())
-                .advise("a digest is made by: printf '{USER}PASSWORD' | sha256sum")
+                .advise("create a digest with: printf '{USER}PASSWORD' | sha256sum")
         })?;
         let both = &[Padding::Oaep, Padding::Pkcs1][..];
         Ok(Self { key, users, skew_s, paddings: if older { both } else { &both[..1] } })

@@ -3,10 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault, Finish, TcpDirections, TcpPlan, Via};
+use linerate_core::record::{Failure, Fault, Finish, TcpDirections, TcpPlan, TcpTest, Via};
 use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{CLIENT_NAME, Params, ParamsError, Protocol};
-use linerate_proto::native::Request;
 
 /// Bytes of a write where the client names none (DEFAULT_TCP_BLKSIZE).
 const BLOCK_BYTES: u32 = 128 << 10;
@@ -20,7 +19,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
     let cannot = |flag: &str, reason: &str| {
         Err(Failure::new(Fault::Usage, "ask iperf3 for", flag, reason)
-            .advise("leave it out, or start linerate serve there"))
+            .advise("omit it, or start linerate serve there"))
     };
     if plan.background.is_some() {
         return cannot("--background", "it has no flow in the background");
@@ -67,14 +66,14 @@ pub(super) fn burst_of(params: &Params) -> Option<u32> {
 /// A value that iperf3 does not take.
 pub(super) fn out_of_bounds(error: &ParamsError) -> Failure {
     Failure::new(Fault::Usage, "ask iperf3 for", error.key, error.to_string())
-        .advise("these bounds are iperf3's own")
+        .advise("these are the limits of iperf3")
 }
 
 /// The test that a client's parameters ask of this end. The client ends it; bytes and blocks bound
 /// what this end sends.
-pub(super) fn request_of(params: &Params, interval: Duration) -> Request {
+pub(super) fn request_of(params: &Params, interval: Duration) -> TcpTest {
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-    Request {
+    TcpTest {
         directions: match (params.reverse, params.bidirectional) {
             (true, _) => TcpDirections::Down,
             (_, true) => TcpDirections::Both,
@@ -96,12 +95,12 @@ pub(super) fn request_of(params: &Params, interval: Duration) -> Request {
         pace_bps: params.rate_bps,
         dscp: params.tos.and_then(|tos| u8::try_from(tos >> 2).ok()),
         zero_copy: params.zerocopy,
-        ..Request::default()
+        ..TcpTest::default()
     }
 }
 
 /// The plan behind a client's parameters, for the record of this end.
-pub(super) fn plan_of(params: &Params, request: &Request, peer: SocketAddr) -> TcpPlan {
+pub(super) fn plan_of(params: &Params, request: &TcpTest, peer: SocketAddr) -> TcpPlan {
     TcpPlan {
         via: Some(Via::Iperf3),
         host: peer.ip().to_string(),

@@ -5,7 +5,7 @@ use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{Results, StreamResult, stream_id};
 
 use crate::flow::Sample;
-use crate::throughput::rate_bps;
+use crate::flow::account::rate_bps;
 
 /// A stream's place: which way, its number within that direction, and the identifier in results.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use linerate_core::record::{Direction, IntervalRow};
 
 use crate::flow::Sample;
-use crate::throughput::rate_bps;
+use crate::flow::account::rate_bps;
 
 /// Follows the samples of the sending streams of one end.
 #[derive(Debug, Default)]

@@ -136,7 +136,7 @@ impl TcpServer {
             let side = server_side(place.direction);
             let options = TcpOptions { mss_bytes: None, ..self.streams.options(side) };
             tcp::adjust(&arrival.stream, &options).map_err(|error| {
-                crate::failure::system(&error).advise("see what this host allows by sysctl")
+                crate::failure::system(&error).advise("check the limits of this host with sysctl")
             })?;
             let (of, client_addr) = ((place.direction, place.flow, side), plain(arrival.peer));
             self.streams.endpoint.add(arrival.stream, of, client_addr);

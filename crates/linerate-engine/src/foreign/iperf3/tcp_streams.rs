@@ -3,11 +3,10 @@
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
-use linerate_core::record::{Direction, EndReport, Failure, Side, StreamOpened};
+use linerate_core::record::{Direction, EndReport, Failure, Side, StreamOpened, TcpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::FlowState;
 use linerate_proto::iperf3::{Cookie, Params};
-use linerate_proto::native::Request;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::plan::burst_of;
@@ -18,7 +17,7 @@ use crate::throughput::endpoint::{Endpoint, socket_options};
 
 /// The streams of one end.
 pub(super) struct TcpStreams {
-    pub(super) request: Request,
+    pub(super) request: TcpTest,
     pub(super) places: Vec<Place>,
     pub(super) endpoint: Endpoint,
     /// Bytes that a sender's stream begins with and that do not count.
@@ -29,7 +28,7 @@ pub(super) struct TcpStreams {
 }
 
 impl TcpStreams {
-    pub(super) fn new(request: Request, params: &Params, head_bytes: usize) -> Self {
+    pub(super) fn new(request: TcpTest, params: &Params, head_bytes: usize) -> Self {
         let endpoint = Endpoint::of_iperf3(request.clone())
             .in_bursts(burst_of(params))
             .paced_by_kernel(params.fq_rate_bps);

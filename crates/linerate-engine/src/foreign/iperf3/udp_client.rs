@@ -7,14 +7,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, UdpPlan,
+    Direction, Event, Failure, Fault, Record, Side, StreamOpened, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf3::{
     CONNECT_REQUEST, Client, ClientTest, Cookie, PeerFault, Results, ServerOutput, is_connect_reply,
 };
-use linerate_proto::native::UdpRequest;
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use linerate_sys::poll::readable;
@@ -47,7 +46,7 @@ const STRAYS_MAX: u32 = 10_000;
 pub(crate) fn measure_udp(
     plan: &UdpPlan,
     server: SocketAddr,
-    request: &UdpRequest,
+    request: &UdpTest,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
@@ -73,7 +72,7 @@ pub fn run_udp(
 fn measure_udp_with(
     plan: &UdpPlan,
     server: SocketAddr,
-    request: &UdpRequest,
+    request: &UdpTest,
     (extras, context, account): (Extras, &mut Context<'_>, &mut Account),
 ) -> Result<Option<ServerOutput>, Failure> {
     let receive_max = extras.receive_max;
@@ -117,7 +116,7 @@ fn measure_udp_with(
 
 /// A server that sends datagrams by their number is done when none comes for this long: ten of its
 /// gaps, or two of its bursts, and [`DONE`].
-fn patience(request: &UdpRequest, burst: u64) -> Duration {
+fn patience(request: &UdpTest, burst: u64) -> Duration {
     let bits = u64::from(request.size_bytes) * 8 * burst.max(5) * 2;
     let gaps = request.pace_bps.map(|bps| bits as f64 / bps.max(1) as f64);
     DONE + gaps.map_or(Duration::ZERO, |s| Duration::from_secs_f64(s.min(3600.0)))
@@ -314,5 +313,5 @@ fn greet(socket: &DatagramSocket, server: SocketAddr) -> Result<(), Failure> {
     }
     let reason = "no answer on its UDP port";
     Err(Failure::new(Fault::Unreachable, "open UDP stream to", server.to_string(), reason)
-        .advise("a filter on the way may keep UDP back"))
+        .advise("a firewall may block UDP"))
 }

@@ -1,10 +1,10 @@
 //! The UDP streams of either end of a test.
 
-use linerate_core::record::{Direction, EndReport, Event, IntervalRow, Side};
+use linerate_core::record::{Direction, EndReport, Event, IntervalRow, Side, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::FlowState;
 use linerate_proto::iperf3::Params;
-use linerate_proto::native::{Token, UdpRequest};
+use linerate_proto::native::Token;
 use linerate_sys::datagram_socket::DatagramSocket;
 
 use super::plan::burst_of;
@@ -16,7 +16,7 @@ use crate::flow::Sample;
 
 /// The streams of one end.
 pub(super) struct UdpStreams {
-    pub(super) request: UdpRequest,
+    pub(super) request: UdpTest,
     pub(super) places: Vec<Place>,
     pub(super) endpoint: Endpoint,
     layout: Layout,
@@ -26,12 +26,7 @@ pub(super) struct UdpStreams {
 }
 
 impl UdpStreams {
-    pub(super) fn new(
-        request: UdpRequest,
-        params: &Params,
-        layout: Layout,
-        cpu: Option<u32>,
-    ) -> Self {
+    pub(super) fn new(request: UdpTest, params: &Params, layout: Layout, cpu: Option<u32>) -> Self {
         let endpoint = Endpoint::with_layout(request.clone(), layout, cpu);
         Self {
             places: places(request.each_direction(), request.streams),

@@ -16,8 +16,8 @@ use linerate_sys::clock::{monotonic, sleep};
 use super::MANNER;
 use super::session::{Extras, Session};
 use crate::context::Context;
+use crate::flow::account::Account;
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::account::Account;
 use crate::throughput::client::run_by;
 
 /// A server that said OK listens within this time.
@@ -58,7 +58,7 @@ fn measure_with(
         TcpDirections::Down => Direction::Down,
         TcpDirections::Both => {
             let reason = "nuttcp measures one way at a time".to_owned();
-            return Err(refuse(reason).advise("leave out --bidir"));
+            return Err(refuse(reason).advise("omit --bidir"));
         }
     };
     let plan = &in_turn(plan);
@@ -123,8 +123,10 @@ fn parameters(plan: &TcpPlan, direction: Direction) -> Result<Parameters, Failur
         }
     };
     if plan.congestion_control.is_some() && !up {
-        let reason = "nuttcp's server cannot be told its congestion control".to_owned();
-        return Err(refuse(reason).advise("leave out -C, or set it on that host"));
+        let reason = "the congestion control of a nuttcp server cannot be chosen by the \
+                      client"
+            .to_owned();
+        return Err(refuse(reason).advise("omit -C, or set it on that host"));
     }
     // kbit/s of all streams together.
     let rate = plan.pace.map(|pace| (pace.bits_per_sec() * streams).div_ceil(1000));

@@ -86,9 +86,9 @@ impl Control {
     }
 
     pub(super) fn closed(&self) -> Failure {
-        let reason = "it closed the control connection";
+        let reason = "the server closed the control connection";
         Failure::new(Fault::Unreachable, "receive from", &self.peer, reason)
-            .advise("what was measured before is kept")
+            .advise("the results so far are kept")
     }
 
     fn gone(&self, attempt: &str, error: &io::Error) -> Failure {

@@ -11,8 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault};
-use linerate_proto::native::UdpRequest;
+use linerate_core::record::{Failure, Fault, UdpTest};
 use linerate_proto::nuttcp::UdpMark;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::{BUFFER_BYTES, DatagramSocket};
@@ -86,7 +85,7 @@ impl DataPorts {
         &self,
         (local, peer): (IpAddr, IpAddr),
         (first, count): (u16, u16),
-        (request, patience): (&UdpRequest, Duration),
+        (request, patience): (&UdpTest, Duration),
     ) -> Result<Option<UdpTurn<'_>>, Failure> {
         let deadline = monotonic() + patience;
         let ports = first..=first.saturating_add(count - 1);
@@ -206,7 +205,7 @@ enum UdpPlace {
 
 impl UdpTurn<'_> {
     /// The streams that have announced themselves since the last look.
-    pub(super) fn arrivals(&mut self, request: &UdpRequest) -> linerate_sys::Result<Vec<Stream>> {
+    pub(super) fn arrivals(&mut self, request: &UdpTest) -> linerate_sys::Result<Vec<Stream>> {
         let mut streams = Vec::new();
         for place in &mut self.places {
             let found = match place {

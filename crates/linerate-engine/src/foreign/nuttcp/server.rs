@@ -8,9 +8,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, EndReport, Failure, Fault, Finish, FlowEnd, Side, TcpDirections,
+    Direction, EndReport, Failure, Fault, Finish, FlowEnd, Side, TcpDirections, TcpTest,
 };
-use linerate_proto::native::{RefuseCode, Request};
+use linerate_proto::native::RefuseCode;
 use linerate_proto::nuttcp::{
     FORMAT_PARSE, Interval, Parameters, Report, Role, ServerEvent, ServerMachine, UNTIL_TIMEOUT,
     report_lines,
@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// The test that the parameters ask for.
-    fn request(&self, parameters: &Parameters) -> Result<Request, Failure> {
+    fn request(&self, parameters: &Parameters) -> Result<TcpTest, Failure> {
         self.check(parameters)?;
         let (directions, finish) = match (parameters.client_sends, parameters.nbuf) {
             (true, _) => (TcpDirections::Up, UNTIL_CLOSED),
@@ -132,7 +132,7 @@ impl Session {
             }
             (false, count) => (TcpDirections::Down, Finish::Buffers(count)),
         };
-        let request = Request {
+        let request = TcpTest {
             streams: parameters.nstream,
             buffer_bytes: parameters.buflen,
             window_bytes: Some(parameters.window).filter(|window| *window > 0),
@@ -194,7 +194,7 @@ impl Session {
     fn accept_streams(
         &mut self,
         endpoint: &mut Endpoint,
-        (parameters, request): (&Parameters, &Request),
+        (parameters, request): (&Parameters, &TcpTest),
         ports: &DataPorts,
         serving: &mut Serving<'_>,
     ) -> Result<(), Failure> {
@@ -243,7 +243,7 @@ impl Session {
     fn connect_streams(
         &mut self,
         endpoint: &mut Endpoint,
-        (parameters, request): (&Parameters, &Request),
+        (parameters, request): (&Parameters, &TcpTest),
         serving: &mut Serving<'_>,
     ) -> Result<String, Failure> {
         let (peer, options) = (self.peer()?, socket_options(request));

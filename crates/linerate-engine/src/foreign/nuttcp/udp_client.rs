@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use linerate_core::record::{
     DatagramCounts, DatagramTally, DatagramsSent, Direction, EndReport, Event, Failure, Fault,
-    FlowEnd, ReceivedDatagrams, Record, SentDatagrams, Side, TcpDirections, UdpPlan,
+    FlowEnd, ReceivedDatagrams, Record, SentDatagrams, Side, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{Token, UdpRequest};
+use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
     BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, PORT, Parameters, Summary, UNLIMITED,
     UNTIL_TIMEOUT, UdpMark, Version, is_swapped,
@@ -25,10 +25,10 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use super::session::{Extras, Session};
 use crate::context::Context;
-use crate::datagram::account::Account;
 use crate::datagram::client::{Told, checked_request, run_by};
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::Sample;
+use crate::flow::account::Account;
 use crate::foreign::sending::follow_senders;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
@@ -52,14 +52,14 @@ const LOOK: Duration = Duration::from_millis(50);
 struct Test<'a, 'b> {
     plan: &'a UdpPlan,
     server: SocketAddr,
-    request: &'a UdpRequest,
+    request: &'a UdpTest,
     session: Session<'b>,
     endpoint: Endpoint,
 }
 
 /// Measures with a server of nuttcp over UDP.
 pub(crate) fn measure_udp(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
@@ -85,13 +85,13 @@ pub fn run_udp(
 }
 
 fn measure_with(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
     extras: Extras<'_>,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<Summary, Failure> {
     // Jitter is that of single datagrams, each at its own time.
-    let alone = UdpRequest { joined: request.joined && extras.jitter == 0, ..request.clone() };
+    let alone = UdpTest { joined: request.joined && extras.jitter == 0, ..request.clone() };
     let request = &alone;
     check(request)?;
     if extras.jitter > 0 || extras.delay > 0 {
@@ -128,7 +128,7 @@ fn measure_with(
     if (extras.jitter > 0 || extras.delay > 0) && version < Version(7, 0, 1) {
         let reason = format!("version {version} has none, 7.0.1 is the first that does");
         let failure = Failure::new(Fault::PeerIncompatible, "ask nuttcp for", "jitter", reason);
-        return Err(failure.advise("leave out -j and -o"));
+        return Err(failure.advise("omit -j and -o"));
     }
     account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
     session.ask(&parameters.to_line(version), context)?;
@@ -147,15 +147,15 @@ fn measure_with(
 }
 
 /// What the protocol has a place for.
-fn check(request: &UdpRequest) -> Result<(), Failure> {
+fn check(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask nuttcp for", "a UDP test", reason).advise(advice))
     };
     if request.directions == TcpDirections::Both {
-        return refuse("it measures one way at a time", "leave out --bidir");
+        return refuse("it measures one way at a time", "omit --bidir");
     }
     if request.streams > 1 {
-        return refuse("one count is all it has for all streams", "leave out -P");
+        return refuse("one count is all it has for all streams", "omit -P");
     }
     if request.omit_ns > 0 {
         return refuse("its summary counts from the start", "leave out -O");
@@ -168,22 +168,22 @@ fn check(request: &UdpRequest) -> Result<(), Failure> {
 }
 
 /// What its measure of jitter and of delays has a place for.
-fn check_times(request: &UdpRequest) -> Result<(), Failure> {
+fn check_times(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         let failure = Failure::new(Fault::Usage, "ask nuttcp for", "jitter", reason);
         Err(failure.advise(advice))
     };
     if request.directions != TcpDirections::Up {
-        return refuse("only a server that receives tells it", "leave out -r, or -j and -o");
+        return refuse("only a receiving server reports it", "leave out -r, or -j and -o");
     }
     if request.pace_bps.is_none() {
-        return refuse("it is that of a pace, and there is none", "give a rate by -R");
+        return refuse("it is defined for a paced test only", "give a rate by -R");
     }
     Ok(())
 }
 
 /// The parameters of a plan.
-fn parameters(plan: &UdpPlan, request: &UdpRequest) -> Parameters {
+fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
     let count = request.datagram_budget();
     // A pace of kbit/s, never above what was asked for but by its last kbit/s.
     let rate = request.pace_bps.map_or(UNLIMITED, |bps| bps.div_ceil(1000).min(UNLIMITED - 1));
@@ -371,7 +371,7 @@ impl Test<'_, '_> {
             let _ = socket.receive_from(&mut bytes);
         }
         let failure = self.session.silent("datagram");
-        Err(failure.advise("a filter on the way may keep UDP back: the server sends to this end"))
+        Err(failure.advise("a firewall may block UDP: the server sends to this host"))
     }
 
     /// Takes samples until the server has told what it sent.

@@ -6,10 +6,12 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Failure, Fault, Finish, FlowEnd, Side, TcpDirections};
+use linerate_core::record::{
+    Direction, Failure, Fault, Finish, FlowEnd, Side, TcpDirections, UdpTest,
+};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::{Token, UdpRequest};
+use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
     Arrivals, BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, FORMAT_PARSE, IN_ORDER, Interval,
     Parameters, Report, Role, ServerMachine, Timed, UNTIL_TIMEOUT, UdpMark, UdpReceiver,
@@ -75,7 +77,7 @@ impl Session {
     fn receive(
         &mut self,
         parameters: &Parameters,
-        request: &UdpRequest,
+        request: &UdpTest,
         ports: &DataPorts,
         serving: &Serving<'_>,
     ) -> Result<String, Failure> {
@@ -115,7 +117,7 @@ impl Session {
         &self,
         turn: &mut Option<UdpTurn<'_>>,
         receiving: &mut Receiving,
-        request: &UdpRequest,
+        request: &UdpTest,
     ) -> Result<(), Failure> {
         let Some(open) = turn else { return Ok(()) };
         let streams = open.arrivals(request).map_err(|error| crate::failure::system(&error))?;
@@ -134,7 +136,7 @@ impl Session {
     fn transmit(
         &mut self,
         parameters: &Parameters,
-        request: &UdpRequest,
+        request: &UdpTest,
         serving: &Serving<'_>,
     ) -> Result<String, Failure> {
         let peer = std::net::SocketAddr::new(self.peer()?.ip(), parameters.port);
@@ -185,12 +187,12 @@ impl Session {
 }
 
 /// The test as the loops of datagrams know it.
-fn udp_request(parameters: &Parameters) -> UdpRequest {
+fn udp_request(parameters: &Parameters) -> UdpTest {
     let finish = match parameters.nbuf {
         UNTIL_TIMEOUT => Finish::TimeNs((parameters.timeout_s * 1e9) as u64),
         count => Finish::Buffers(count),
     };
-    UdpRequest {
+    UdpTest {
         directions: match parameters.client_sends {
             true => TcpDirections::Up,
             false => TcpDirections::Down,

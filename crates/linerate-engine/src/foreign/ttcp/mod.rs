@@ -10,8 +10,8 @@ use linerate_core::record::{Direction, Failure, Side, TcpDirections, TcpPlan};
 use linerate_proto::ttcp::pattern;
 
 use crate::context::Context;
+use crate::flow::account::Account;
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::account::Account;
 use crate::throughput::endpoint::Manner;
 
 /// The manner of ttcp: printable characters, and nothing is ever reported.
@@ -25,10 +25,13 @@ pub(crate) fn measure(
 ) -> Result<(), Failure> {
     if plan.directions != TcpDirections::Up {
         let reason = "a listening ttcp only receives".to_owned();
-        return Err(refuse(reason).advise("the other way: linerate ttcp -r here, ttcp -t there"));
+        return Err(refuse(reason).advise(
+            "in that direction use linerate ttcp -r here, ttcp -t \
+                                          there",
+        ));
     }
     if plan.streams != 1 {
-        return Err(refuse("ttcp takes one stream".to_owned()).advise("leave out -P"));
+        return Err(refuse("ttcp takes one stream".to_owned()).advise("omit -P"));
     }
     let mut test = Test::of(plan, MANNER, account)?;
     account.ends.push(remote_end(None));

@@ -6,18 +6,20 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, Fault, Side, TcpDirections, UdpPlan};
-use linerate_proto::native::{Token, UdpRequest};
+use linerate_core::record::{
+    Direction, Event, Failure, Fault, Side, TcpDirections, UdpPlan, UdpTest,
+};
+use linerate_proto::native::Token;
 use linerate_proto::ttcp::{MARK_BYTES, marks_end_after, pattern};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 
 use crate::context::Context;
-use crate::datagram::account::Account;
 use crate::datagram::client::Told;
 use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::datagram::layout::{Layout, Leaving, Read};
 use crate::flow::Sample;
+use crate::flow::account::Account;
 use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::sending::follow_senders;
 use crate::foreign::test::remote_end;
@@ -42,7 +44,7 @@ fn write(datagram: &mut [u8], _leaving: Leaving, _tag: u16) {
 
 /// Measures with a receiving ttcp over UDP.
 pub(crate) fn measure_udp(
-    (plan, server, request): (&UdpPlan, SocketAddr, &UdpRequest),
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
@@ -81,7 +83,7 @@ pub(crate) fn measure_udp(
 }
 
 /// What the protocol has a place for.
-fn check(request: &UdpRequest) -> Result<(), Failure> {
+fn check(request: &UdpTest) -> Result<(), Failure> {
     let refuse = |reason: &str, advice: &str| {
         Err(Failure::new(Fault::Usage, "ask ttcp for", "a UDP test", reason).advise(advice))
     };
@@ -89,7 +91,7 @@ fn check(request: &UdpRequest) -> Result<(), Failure> {
         return refuse("a listening ttcp only receives", "leave out -R and --bidir");
     }
     if request.streams > 1 {
-        return refuse("it takes one stream", "leave out -P");
+        return refuse("it takes one stream", "omit -P");
     }
     Ok(())
 }
@@ -97,7 +99,7 @@ fn check(request: &UdpRequest) -> Result<(), Failure> {
 /// Rows of what was sent until the sender is done.
 fn follow(
     endpoint: &Endpoint,
-    request: &UdpRequest,
+    request: &UdpTest,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {

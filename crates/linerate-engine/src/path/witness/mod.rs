@@ -72,11 +72,11 @@ fn answer(mut stream: BufReader<UnixStream>) -> Option<Vec<EmulatedPath>> {
 pub(crate) fn caveats(paths: &[EmulatedPath]) -> impl Iterator<Item = Caveat> + '_ {
     paths.iter().filter_map(|path| {
         let (what, advice) = if path.late {
-            let advice = "what was measured is not the planned path: leave the emulator a \
-                          processor, lower the rate, and repeat";
+            let advice = "the path was not the planned one: leave the emulator a CPU, lower the \
+                          rate, and repeat";
             (path.faults.join("; "), advice)
         } else {
-            let advice = "the run counts; repeat it where the last parts in a thousand matter";
+            let advice = "the run is valid; repeat it if differences of a few per mille matter";
             (path.slips()?, advice)
         };
         let detail = format!("path {}: {what}", path.name);
@@ -115,6 +115,6 @@ mod tests {
             ]
         );
         assert!(caveats.iter().all(|caveat| caveat.code == CaveatCode::EmulatorLate));
-        assert!(caveats[1].advice.starts_with("the run counts"), "{}", caveats[1].advice);
+        assert!(caveats[1].advice.starts_with("the run is valid"), "{}", caveats[1].advice);
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use linerate_core::study::Test;
 
-use super::super::Plot;
 use super::super::figure::{FlowFigure, FlowKind, FlowTest, by_window, knee};
 use super::super::grid::{Grid, Row};
 use super::{Axes, curves, legend, named, panels, past_curves, series, shared_axis};
+use crate::document::Figure;
 use crate::svg::{Axis, BarChart, BarRow, Kind, Series};
 use crate::{number, words};
 
@@ -19,7 +19,7 @@ const STEPS_OF_A_BOUND: u32 = 8;
 const SAME_BOUND: f64 = 0.1;
 
 /// A plot for each throughput test of the plan.
-pub(super) fn plots(grid: &Grid<'_>) -> Vec<Plot> {
+pub(super) fn plots(grid: &Grid<'_>) -> Vec<Figure> {
     let tests: Vec<&Test> = grid.flow_tests().collect();
     let plot = |(index, test): (usize, &&Test)| {
         let earlier = tests[..index].iter().any(|other| title(other) == title(test));
@@ -50,7 +50,7 @@ fn heading(grid: &Grid<'_>, test: &Test) -> String {
     if same > 1 { format!("{} ({})", title(test), test.id) } else { title(test) }
 }
 
-fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
+fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Figure {
     let values = test.values();
     let row = |row: &Row<'_>| {
         let flow = row.flow(&test.id)?;
@@ -74,14 +74,14 @@ fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
         names: values.iter().map(|value| format!("{name} {}", value.label)).collect(),
         rows,
     };
-    Plot {
+    Figure {
         title: heading(grid, test),
         caption: format!("Test {}: the best of the repetitions. Longer is faster.", test.id),
         panels: vec![(format!("{file}.svg"), chart.svg())],
     }
 }
 
-fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
+fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Figure {
     let asked = Asked::of(test);
     let of_windows = by_window(test);
     let now = curves(grid, |row| {
@@ -113,7 +113,7 @@ fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Plot {
     let top = y.domain.map_or(0.0, |domain| domain.1);
     let axes = Axes { x: asked.axis(test), y };
     now.extend(seen_window_lines(grid, test, &asked, top));
-    Plot {
+    Figure {
         title: heading(grid, test),
         caption,
         panels: panels(file, kind_of(test).plot_title(), &axes, now, past, grid),

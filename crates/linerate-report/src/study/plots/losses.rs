@@ -1,13 +1,13 @@
 //! Bars of what each path loses of localhost's throughput.
 
-use super::super::Plot;
 use super::super::compare::{Comparison, is_localhost};
 use super::super::grid::Grid;
+use crate::document::Figure;
 use crate::number;
 use crate::svg::{BarChart, BarRow};
 
 /// The bars; none without a localhost.
-pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Plot> {
+pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
     let reference = compared.roles.localhost.filter(|_| compared.roles.compare(grid.plan))?;
     let has_past = compared.past.iter().any(|point| point.bps.is_some());
     let window = number::window(compared.window_bytes);
@@ -45,7 +45,7 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Plot> {
             names,
             rows,
         };
-        Plot {
+        Figure {
             title: "What a path costs".to_owned(),
             caption: format!(
                 "Best run of each topology against the best of {}, at a {window} window. Longer \

@@ -9,11 +9,11 @@ mod losses;
 mod sequence;
 mod spread;
 
-use super::Plot;
 use super::compare::Comparison;
 use super::figure::FlowKind;
 use super::grid::{Grid, Row};
 use crate::device;
+use crate::document::Figure;
 use crate::number;
 use crate::svg::{Axis, Kind, LineChart, Series, linear_domain, log_domain, text_width};
 
@@ -21,7 +21,7 @@ use crate::svg::{Axis, Kind, LineChart, Series, linear_domain, log_domain, text_
 const LOG_FROM: f64 = 10.0;
 
 /// All plots that the plan has tests for.
-pub(crate) fn plots(grid: &Grid<'_>, compared: &Comparison) -> Vec<Plot> {
+pub(crate) fn plots(grid: &Grid<'_>, compared: &Comparison) -> Vec<Figure> {
     let pings = grid.topologies.first().map_or(0, |row| row.ping.len());
     let mut out = Vec::new();
     out.extend((0..pings).map(|test| self::pings(grid, test)));
@@ -29,12 +29,12 @@ pub(crate) fn plots(grid: &Grid<'_>, compared: &Comparison) -> Vec<Plot> {
     out.extend(sequence::plots(grid));
     out.extend(losses::plot(grid, compared));
     out.extend(spread::plots(grid));
-    out.extend(device::plots(&grid.bench()));
+    out.extend(device::figures(&grid.bench()));
     told_apart(out)
 }
 
 /// Two plots never have one file: identifiers may differ in capitals alone.
-fn told_apart(mut plots: Vec<Plot>) -> Vec<Plot> {
+fn told_apart(mut plots: Vec<Figure>) -> Vec<Figure> {
     let mut taken: Vec<String> = Vec::new();
     for (name, _) in plots.iter_mut().flat_map(|plot| &mut plot.panels) {
         let bare = name.trim_end_matches(".svg").to_owned();
@@ -70,7 +70,7 @@ fn legend(row: &Row<'_>, kind: FlowKind) -> String {
     if full.chars().count() <= NAME_MOST { full } else { name(&topology.id) }
 }
 
-fn pings(grid: &Grid<'_>, test: usize) -> Plot {
+fn pings(grid: &Grid<'_>, test: usize) -> Figure {
     let sizes: Vec<u32> = grid
         .topologies
         .first()
@@ -108,7 +108,7 @@ fn pings(grid: &Grid<'_>, test: usize) -> Plot {
     };
     let first = grid.topologies.first().and_then(|row| row.ping.get(test));
     let id = first.map_or("", |ping| ping.test.id.as_str());
-    Plot {
+    Figure {
         title: "Pings per second by size".to_owned(),
         caption: format!(
             "Flood ping, one answer awaited before the next probe: 1000 over the mean round-trip \

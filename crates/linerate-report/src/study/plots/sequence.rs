@@ -6,10 +6,10 @@
 use linerate_core::simulate::Point;
 use linerate_core::study::Test;
 
-use super::super::Plot;
 use super::super::figure::{FlowKind, FlowTest};
 use super::super::grid::{Grid, Row};
 use super::{legend, named};
+use crate::document::Figure;
 use crate::simulate::{START_ROUNDS, START_WORTH, points, sequences};
 use crate::svg::Svg;
 
@@ -17,12 +17,12 @@ use crate::svg::Svg;
 const PANELS_MOST: usize = 6;
 
 /// A plot for each test that has such records.
-pub(super) fn plots(grid: &Grid<'_>) -> Vec<Plot> {
+pub(super) fn plots(grid: &Grid<'_>) -> Vec<Figure> {
     let tests = grid.flow_tests().enumerate();
     tests.filter_map(|(index, test)| plot(grid, index, test)).collect()
 }
 
-fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Plot> {
+fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Figure> {
     let mut panels: Vec<(String, Svg)> = Vec::new();
     for row in &grid.topologies {
         let Some(flow) = row.flow(&test.id) else { continue };
@@ -31,7 +31,7 @@ fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Plot> {
     }
     panels.truncate(PANELS_MOST);
     let kind = FlowKind::of(test).unwrap_or(FlowKind::Tcp).title();
-    (!panels.is_empty()).then(|| Plot {
+    (!panels.is_empty()).then(|| Figure {
         title: format!("Time and sequence by {} ({})", test.parameter().name, test.id),
         caption: format!(
             "Test {}: what the first flow of {kind} had acknowledged by when, in its first \

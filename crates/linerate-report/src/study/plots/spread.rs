@@ -2,21 +2,21 @@
 
 use linerate_core::study::Test;
 
-use super::super::Plot;
 use super::super::figure::{FlowFigure, FlowKind};
 use super::super::grid::Grid;
 use super::{legend, named};
+use crate::document::Figure;
 use crate::svg::{StripChart, StripGroup, StripRow};
 use crate::{number, words};
 
 /// A plot for each test that was repeated.
-pub(super) fn plots(grid: &Grid<'_>) -> Vec<Plot> {
+pub(super) fn plots(grid: &Grid<'_>) -> Vec<Figure> {
     let tests = grid.flow_tests().enumerate();
     tests.filter_map(|(index, test)| plot(grid, index, test)).collect()
 }
 
 /// Every repetition as a dot; none where no value has two.
-fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Plot> {
+fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Figure> {
     let groups: Vec<StripGroup> = grid
         .topologies
         .iter()
@@ -46,7 +46,7 @@ fn plot(grid: &Grid<'_>, index: usize, test: &Test) -> Option<Plot> {
         axis: format!("% of the best run of the same topology and {name}"),
         groups,
     };
-    Some(Plot {
+    Some(Figure {
         title: "How far repetitions differ".to_owned(),
         caption: format!(
             "{} of each topology and {name}. Full dot: the best run, the figure in the tables; \

@@ -71,9 +71,9 @@ fn addresses(args: &Args) -> Result<(), Failure> {
         if !fits {
             let reason = format!("{address} is no address of frames that carry {protocol}");
             let advice = if is_ip(protocol) {
-                "give one of its family, or another --protocol"
+                "give an address of its family, or another --protocol"
             } else {
-                "leave it out: they go to the other port's hardware address"
+                "omit it: frames go to the MAC address of the other port"
             };
             return Err(refused(&port.interface, reason, advice));
         }
@@ -225,7 +225,7 @@ fn what(args: &Args) -> Result<(), Failure> {
     let has_load = tests.contains(&BenchTest::Throughput) || args.tester.rate_max.is_some();
     if let Some(needs) = needs.filter(|_| !has_load) {
         let reason = "its load is the throughput, which is not among the tests";
-        let advice = "add throughput, or give its load by --rate-max";
+        let advice = "add the throughput test, or set the load with --rate-max";
         return Err(refused(format!("test {}", needs.name()), reason, advice));
     }
     let zero = |span: Option<std::time::Duration>| span.is_some_and(|span| span.is_zero());

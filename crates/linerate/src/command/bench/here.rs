@@ -48,14 +48,13 @@ pub(super) fn check_privilege(plan: &StudyPlan) -> Result<(), Failure> {
     }
     let reason = "raw frames need CAP_NET_RAW and CAP_NET_ADMIN";
     Err(Failure::new(Fault::System, "bench", "the ports", reason)
-        .advise("run as root, or try --device, which makes a network of its own"))
+        .advise("run as root, or use --device, which makes a virtual network"))
 }
 
 fn in_use(interface: &str) -> Failure {
-    let reason = "this host's default route leaves by it, and floods belong on networks of their \
-                  own (RFC 6815)";
-    refused(interface, reason)
-        .advise("name another interface, or add --force-interface if it must be this one")
+    let reason = "it carries this host's default route, and floods belong on isolated networks \
+                  (RFC 6815)";
+    refused(interface, reason).advise("name another interface, or add --force-interface")
 }
 
 fn refused(interface: &str, reason: impl std::fmt::Display) -> Failure {
@@ -91,7 +90,7 @@ fn usable(link: &LinkFacts) -> Result<(), Failure> {
     }
     if !link.running {
         return Err(refused(&link.name, "its link is down")
-            .advise("plug it in, and see that the device's port is up"));
+            .advise("connect it, and check that the port of the device is up"));
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) fn text(plan: &StudyPlan, left: &[CellPlan]) -> String {
     let _ = write!(out, "  in all   {count}{of}, about {}", spoken(expected));
     let longest: u64 = left.iter().map(longest_more_ns).sum();
     if longest > 0 {
-        let _ = write!(out, "; at most {} where trials are spoilt", spoken(expected + longest));
+        let _ = write!(out, "; at most {} if trials are invalid", spoken(expected + longest));
     }
     if expected > LONG_NS && !plan.title.contains("quick") {
         out.push_str("; --quick takes a look in less");

@@ -46,7 +46,7 @@ fn stopped(records: &[Record]) {
     let stopped = records.iter().filter(|record| record.status == Status::Interrupted);
     for record in stopped.filter(has_trials) {
         output::line("\nStopped under way:");
-        output::text(&linerate_report::text::record_within(record, output::width()));
+        output::document(&linerate_report::record::document(record));
     }
 }
 
@@ -55,9 +55,9 @@ fn file(path: &Path, results: &Results) -> Result<(), Failure> {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let text = match ending {
         "csv" => study::csv(results),
-        "md" => study::markdown(results),
-        "html" => study::html(results),
-        "txt" => study::text(results),
+        "md" => study::document(results).markdown(),
+        "html" => study::document(results).html(),
+        "txt" => study::document(results).text(None),
         "jsonl" => lines(results)?,
         _ => array(&results.records)? + "\n",
     };

@@ -123,12 +123,12 @@ impl Shelf {
         // A plan in the store has been through its text.
         let wanted = wanted.map(stored).transpose()?;
         let Some(store) = &self.store else {
-            return refused("--no-save", "what is not kept cannot go on", "leave one of them out");
+            return refused("--no-save", "an unstored run cannot be resumed", "omit one of them");
         };
         if let Some(name) = name {
             let run = store.run(name)?;
             if wanted.is_some_and(|wanted| wanted != run.plan) {
-                let advice = "give the flags of that run, or its name alone";
+                let advice = "give the flags of that run, or only its name";
                 return refused(short_id(&run.id), "it is a run of another plan", advice);
             }
             return Ok(Some(run));
@@ -226,7 +226,7 @@ fn close(args: &Args, session: &Session, shelf: &Shelf, ending: &Ending) -> Outc
         result::put(args, &results)?;
     }
     let again = match &shelf.store {
-        Some(_) => format!("; go on with: {}", resume_command(args, session)),
+        Some(_) => format!("; resume with: {}", resume_command(args, session)),
         None => String::new(),
     };
     if ending.interrupted() {

@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if plan.is_netem() {
         let reason = "netem carries links of a laboratory alone";
         return Err(Failure::new(Fault::Usage, "hold path", "emulator = \"netem\"", reason)
-            .advise("leave `emulator` out here, or use linerate lab")
+            .advise("omit `emulator` here, or use linerate lab")
             .into());
     }
     let ends = &args.ends.0;
@@ -143,7 +143,7 @@ impl Held<'_> {
         print(args, &run)?;
         if let Some(dropped) = captured.map(|captured| captured.dropped).filter(|count| *count > 0)
         {
-            output::note(&format!("note: the capture lacks {dropped} packets: it fell behind"));
+            output::note(&format!("note: the capture misses {dropped} packets: it fell behind"));
         }
         match run.failure {
             Some(failure) => Err(failure.into()),
@@ -244,7 +244,7 @@ fn print(args: &Args, run: &PathRun) -> Result<(), Failure> {
     if args.json {
         output::line(&serde_json::to_string_pretty(run).unwrap_or_default());
     } else {
-        output::text(&linerate_report::emulated::text(run));
+        output::document(&linerate_report::emulated::document(run));
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ impl EndFlag {
                 Ok(open) => Ok(Some(Netns::from_fd(open.into()))),
                 Err(error) => {
                     Err(Failure::new(Fault::Usage, "open namespace", file, words_of(&error))
-                        .advise("name one of ip netns, a process by its number, a file, or new"))
+                        .advise("give a name of ip netns, a PID, a file, or new"))
                 }
             },
         }

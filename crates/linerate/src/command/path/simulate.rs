@@ -11,7 +11,7 @@ use linerate_core::simulate::{
 use linerate_core::time::MonoTime;
 use linerate_engine::failure::words_of;
 use linerate_engine::simulate::{Driven, drive};
-use linerate_report::simulate::{Sample, plots, text};
+use linerate_report::simulate::{Sample, document, plots};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.json {
         output::line(&serde_json::to_string_pretty(&report)?);
     } else {
-        output::text(&text(&report));
+        output::document(&document(&report));
     }
     Ok(exit_code(&report, &stop))
 }

@@ -1,8 +1,9 @@
 //! `linerate path check`: the elements of emulated paths beside their closed forms.
 
 use linerate_core::path::check::{Check, SCORE_MAX, checks};
+use linerate_report::Align::{Left, Right};
+use linerate_report::{Document, Table};
 
-use crate::columns::{Stand, lay_out};
 use crate::exit::Outcome;
 use crate::output;
 
@@ -18,19 +19,12 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-const HEAD: [(&str, Stand); 5] = [
-    ("element", Stand::Left),
-    ("closed form", Stand::Left),
-    ("expected", Stand::Right),
-    ("measured", Stand::Right),
-    ("score", Stand::Right),
-];
-
 /// Runs the command: 1 when an element is off by more than chance.
 pub(super) fn run(args: &Args) -> Outcome {
     let all = checks(args.packets, args.seed);
-    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    output::text(&lay_out(&HEAD, &rows));
+    let names = ["element", "closed form", "expected", "measured", "score"];
+    let table = Table::of(names.into_iter().zip([Left, Left, Right, Right, Right]));
+    output::document(&Document::list(table.rows(all.iter().map(row))));
     let off = all.iter().filter(|check| !check.holds()).count();
     output::line(&format!(
         "{} packets each, seed {}; {off} of {} are off by more than {SCORE_MAX} standard errors",
@@ -41,8 +35,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(u8::from(off > 0))
 }
 
-fn row(check: &Check) -> Vec<String> {
-    vec![
+fn row(check: &Check) -> [String; 5] {
+    [
         check.name.to_owned(),
         check.closed_form.to_owned(),
         format!("{:.5}", check.expected),

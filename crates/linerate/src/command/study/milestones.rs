@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use linerate_core::record::{Failure, Fault, Record, Status};
 use linerate_core::study::Milestone;
 use linerate_engine::study::{HISTORY, TABLES};
-use linerate_report::published::milestones::{csv, json, svgs, view};
+use linerate_report::published::milestones::{csv, document, json, svgs};
 use linerate_server::store::{Filter, Store};
 use linerate_sys::clock;
 
 use super::own::{self, Addition};
-use super::published::{read, text};
+use super::published::read;
 use crate::exit::Outcome;
 use crate::{output, paths};
 
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     } else if args.csv {
         output::text(&csv(&milestones));
     } else {
-        output::text(&text(&view(&milestones)));
+        output::document(&document(&milestones));
     }
     if let Some(directory) = &args.svg {
         for (name, svg) in svgs(&milestones) {
@@ -117,6 +117,6 @@ fn mine(store: &Store, which: Mine) -> Result<Record, Failure> {
     best.map(|(_, record)| record).ok_or_else(|| {
         let object = store.path().display().to_string();
         Failure::new(Fault::Usage, "find a TCP result in", object, "it has none that ended well")
-            .advise("measure one with linerate tcp HOST")
+            .advise("run linerate tcp HOST first")
     })
 }

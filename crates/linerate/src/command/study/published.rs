@@ -3,9 +3,8 @@
 use linerate_core::record::{Failure, Fault};
 use linerate_core::study::PublishedTable;
 use linerate_engine::study::{TABLES, Table};
-use linerate_report::published::{self, View};
+use linerate_report::published;
 
-use crate::columns::{Stand, lay_out};
 use crate::exit::Outcome;
 use crate::output;
 
@@ -16,7 +15,7 @@ pub(super) fn run(name: Option<&str>, json: bool, csv: bool) -> Outcome {
         if json {
             output::line(&serde_json::to_string_pretty(&published::list_json(&tables))?);
         } else {
-            output::text(&text(&published::list(&tables)));
+            output::document(&published::list(&tables));
         }
         return Ok(0);
     };
@@ -38,8 +37,10 @@ pub(super) fn run(name: Option<&str>, json: bool, csv: bool) -> Outcome {
             several => output::line(&serde_json::to_string_pretty(several)?),
         }
     } else {
-        let shown: Vec<String> = tables.iter().map(whole).collect();
-        output::text(&shown.join("\n"));
+        for (at, table) in tables.iter().enumerate() {
+            output::text(if at == 0 { "" } else { "\n" });
+            output::document(&published::document(table));
+        }
     }
     Ok(0)
 }
@@ -69,21 +70,4 @@ pub(super) fn read<'a>(
             table.read().map_err(fault)
         })
         .collect()
-}
-
-fn whole(table: &PublishedTable) -> String {
-    let about = &table.about;
-    format!("{} ({}): {}\n\n{}", about.id, about.year, about.title, text(&published::view(table)))
-}
-
-/// A view in columns, its notes below.
-pub(super) fn text(view: &View) -> String {
-    let stand = |figures| if figures { Stand::Right } else { Stand::Left };
-    let head: Vec<(&str, Stand)> =
-        view.head.iter().map(|column| (column.name.as_str(), stand(column.figures))).collect();
-    let mut out = lay_out(&head, &view.rows);
-    if !view.notes.is_empty() {
-        out.push_str(&format!("\n{}\n", view.notes.join("\n")));
-    }
-    out
 }

@@ -26,39 +26,29 @@ pub(super) fn run(store: &Store, run: &str, directory: &Path) -> Result<(), Fail
 
 /// Prints a run and writes its report into `directory`, where there is one.
 pub(crate) fn show(results: &Results, directory: Option<&Path>) -> Result<(), Failure> {
-    let text = study::text_within(results, output::width());
+    let document = study::document(results);
     let Some(directory) = directory else {
-        output::text(&text);
+        output::document(&document);
         return Ok(());
     };
-    let (tables, sentence) = apart(&text, &study::summary_sentence(results));
-    output::line(tables);
+    let (sentence, tables) = document.apart_from_sentence();
+    output::document(&tables);
     write(results, directory)?;
     output::line(&format!("\nreport: {}", directory.join("index.html").display()));
-    output::line(&sentence);
+    output::document(&sentence);
     Ok(())
-}
-
-/// The text without the sentence that it ends with, and that sentence as the text breaks it; here
-/// the report's path stands between the two.
-fn apart<'a>(text: &'a str, sentence: &str) -> (&'a str, String) {
-    let text = text.trim_end();
-    let is_sentence = |part: &str| part.split_whitespace().eq(sentence.split_whitespace());
-    match text.rsplit_once("\n\n") {
-        Some((tables, last)) if is_sentence(last) => (tables, last.to_owned()),
-        _ => (text, sentence.to_owned()),
-    }
 }
 
 /// Writes the report of a run in every form.
 pub(crate) fn write(results: &Results, directory: &Path) -> Result<(), Failure> {
-    paths::write(&directory.join("index.html"), &study::html(results))?;
-    paths::write(&directory.join("report.md"), &study::markdown(results))?;
+    let document = study::document(results);
+    paths::write(&directory.join("index.html"), &document.html())?;
+    paths::write(&directory.join("report.md"), &document.markdown())?;
     paths::write(&directory.join("results.csv"), &study::csv(results))?;
     if results.records.iter().any(device::is_bench) {
         paths::write(&directory.join("trials.csv"), &device::trials_csv(&results.records))?;
     }
-    for (name, svg) in study::svgs(results) {
+    for (name, svg) in document.svgs() {
         paths::write(&directory.join(name), &svg)?;
     }
     paths::write(&directory.join("records.jsonl"), &lines(results)?)
@@ -72,17 +62,4 @@ pub(crate) fn lines(results: &Results) -> Result<String, Failure> {
         out.push('\n');
     }
     Ok(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_closing_sentence_is_taken_off_as_the_text_breaks_it() {
-        let broken = ("a\n\nb", "One plain\nsentence.".to_owned());
-        assert_eq!(apart("a\n\nb\n\nOne plain\nsentence.\n", "One plain sentence."), broken);
-        let kept = ("a\n\nb", "Another.".to_owned());
-        assert_eq!(apart("a\n\nb\n", "Another."), kept);
-    }
 }

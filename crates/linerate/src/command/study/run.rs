@@ -38,7 +38,7 @@ pub(super) fn run(args: Args) -> Outcome {
             let _ = store.finish_run(&session.run, RunState::Failed, clock::wall());
             if store.run(&session.run).is_ok_and(|run| run.stored > 0) {
                 let again = session.resume_command(args.store.as_deref());
-                output::note(&format!("what is measured is stored; go on with: {again}"));
+                output::note(&format!("results so far are stored; resume with: {again}"));
             }
             return Err(failure.into());
         }
@@ -46,7 +46,7 @@ pub(super) fn run(args: Args) -> Outcome {
     store.finish_run(&session.run, state(&ending), clock::wall())?;
     if ending.repeated > 0 {
         let repeated = ending.repeated;
-        output::note(&format!("{repeated} measured again because this machine spoilt them"));
+        output::note(&format!("{repeated} repeated because this machine invalidated them"));
     }
     let directory = match &args.report {
         Some(directory) => directory.clone(),
@@ -90,7 +90,7 @@ fn close(args: &Args, session: &Session, ending: &Ending) -> u8 {
     let again = session.resume_command(args.store.as_deref());
     if ending.interrupted() {
         let left = ending.left;
-        output::note(&format!("stopped with {left} not measured; go on with: {again}"));
+        output::note(&format!("stopped with {left} not measured; resume with: {again}"));
         return INTERRUPTED;
     }
     if ending.failed > 0 {

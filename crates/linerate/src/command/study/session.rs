@@ -156,7 +156,7 @@ fn unfinished(plan: Option<&StudyPlan>, store: &Store) -> Result<Run, Failure> {
     store.runs()?.into_iter().find(|run| of_study(run) && open(run)).ok_or_else(|| {
         let study = plan.map_or_else(|| "any study".to_owned(), |plan| plan.name.clone());
         Failure::new(Fault::Usage, "resume", study, "no run of it is unfinished")
-            .advise("leave --resume out, or see linerate study list")
+            .advise("omit --resume, or see linerate study list")
     })
 }
 
@@ -174,7 +174,7 @@ impl Session {
         let expected = Estimator::default().remaining_ns(missing(), laboratories);
         let (left, total) = (missing().count(), cells.len());
         let time = spoken(expected);
-        format!("study {study}, run {run} goes on: {left} of {total} left, about {time}")
+        format!("study {study}, run {run} resumes: {left} of {total} left, about {time}")
     }
 
     /// What the user types to go on.

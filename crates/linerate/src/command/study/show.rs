@@ -1,13 +1,14 @@
 //! `linerate study show` and `linerate study check`.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::study::{Estimator, FigureKind, StudyPlan, TcpTest, Test, TestKind, Topology};
+use linerate_report::Align::{Left, Right};
+use linerate_report::{Block, Document, Fact, Table};
 
 use super::plan;
-use crate::columns::{Stand, lay_out, spoken};
+use crate::columns::spoken;
 use crate::exit::Outcome;
 use crate::{output, paths};
 
@@ -19,7 +20,7 @@ pub(super) fn run(study: &str, json: bool, toml: bool) -> Outcome {
     } else if toml {
         output::text(&found.text);
     } else {
-        output::text(&text(&found.plan));
+        output::document(&document(&found.plan));
     }
     Ok(0)
 }
@@ -74,43 +75,35 @@ pub(super) fn extent(plan: &StudyPlan) -> String {
     format!("{} measurements on {topologies} {plural}{simulated}, about {time}", cells.len())
 }
 
-fn text(plan: &StudyPlan) -> String {
-    let mut out = format!("{}: {}\n", plan.name, plan.title);
-    for line in [&plan.source, &plan.purpose].into_iter().flatten() {
-        let _ = writeln!(out, "{}", line.trim_end());
-    }
-    let rows: Vec<Vec<String>> = plan.topologies.iter().map(topology_row).collect();
-    let head = [
-        ("topology", Stand::Left),
-        ("title", Stand::Left),
-        ("class", Stand::Left),
-        ("path", Stand::Left),
-        ("l2/l3 hops", Stand::Right),
-        ("published", Stand::Left),
+fn document(plan: &StudyPlan) -> Document {
+    let mut head = vec![format!("{}: {}", plan.name, plan.title)];
+    head.extend([&plan.source, &plan.purpose].into_iter().flatten().map(|it| it.trim_end().into()));
+    let names = ["topology", "title", "class", "path", "l2/l3 hops", "published"];
+    let topologies = Table::of(names.into_iter().zip([Left, Left, Left, Left, Right, Left]))
+        .rows(plan.topologies.iter().map(topology_row));
+    let everywhere = plan.tests.iter().all(|test| test.on.is_none());
+    let mut columns = vec![
+        ("test", Left),
+        ("values", Left),
+        ("each", Left),
+        ("repetitions", Right),
+        ("on", Left),
     ];
-    let _ = writeln!(out, "\n{}", lay_out(&head, &rows));
-    let mut rows: Vec<Vec<String>> = plan.tests.iter().map(test_row).collect();
-    let mut head = vec![
-        ("test", Stand::Left),
-        ("values", Stand::Left),
-        ("each", Stand::Left),
-        ("repetitions", Stand::Right),
-        ("on", Stand::Left),
-    ];
-    if plan.tests.iter().all(|test| test.on.is_none()) {
-        rows.iter_mut().for_each(|row| row.truncate(head.len() - 1));
-        head.pop();
-    }
-    let _ = writeln!(out, "{}", lay_out(&head, &rows));
-    for (number, question) in (1..).zip(&plan.questions) {
+    columns.truncate(if everywhere { 4 } else { 5 });
+    let tests = Table::of(columns.iter().copied())
+        .rows(plan.tests.iter().map(|test| test_row(test).into_iter().take(columns.len())));
+    let mut document = Document::default()
+        .with(head.into_iter().map(Block::Text))
+        .with([Block::Table(topologies)])
+        .with([Block::Table(tests)]);
+    let asks = (1..).zip(&plan.questions).map(|(number, question)| {
         let lead = if number == 1 { "questions" } else { "" };
-        let _ = writeln!(out, "{lead:9}  {number}. {}", question.ask.trim());
-    }
+        Fact::new(lead, 9, format!("{number}. {}", question.ask.trim()))
+    });
     if !plan.questions.is_empty() {
-        out.push('\n');
+        document = document.with([Block::Facts(asks.collect())]);
     }
-    let _ = writeln!(out, "{}", extent(plan));
-    out
+    document.with([Block::Text(extent(plan))])
 }
 
 fn topology_row(topology: &Topology) -> Vec<String> {

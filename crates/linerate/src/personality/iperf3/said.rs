@@ -44,7 +44,7 @@ pub(super) fn words(failure: &Failure) -> String {
 
 /// The line of a server about a client that it could not serve.
 pub(super) fn of_line(line: &str) -> String {
-    match line.contains("the client gave the test up") {
+    match line.contains("the client aborted the test") {
         true => "the client has terminated".to_owned(),
         false => format!("error - {line}"),
     }

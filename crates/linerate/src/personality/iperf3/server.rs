@@ -14,6 +14,7 @@ use linerate_server::listen::LogEntry;
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::any_address;
+use tracing::level_filters::LevelFilter;
 
 use super::asked::Asked;
 use super::client::name;
@@ -40,6 +41,7 @@ pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
         }
     };
     listening();
+    crate::log::begin(LevelFilter::WARN);
     let log = |entry: &LogEntry<'_>| {
         let refused = entry.line.contains("refused");
         if !entry.tested && !stop.asked() {

@@ -6,7 +6,7 @@ use linerate_core::record::Failure;
 use crate::lab::Lab;
 
 /// Network namespaces by the name of a host.
-pub trait Places: Sync {
+pub trait Namespaces: Sync {
     /// Does `work` once on a thread inside the namespace of `host`; in this program's own without
     /// one.
     /// # Errors
@@ -20,16 +20,16 @@ pub trait Places: Sync {
 
 /// This program's own network namespace, whatever the host is called.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Here;
+pub struct OwnNamespace;
 
-impl Places for Here {
+impl Namespaces for OwnNamespace {
     fn run(&self, _host: Option<&str>, work: &mut (dyn FnMut() + Send)) -> Result<(), Failure> {
         work();
         Ok(())
     }
 }
 
-impl Places for Lab {
+impl Namespaces for Lab {
     fn run(&self, host: Option<&str>, work: &mut (dyn FnMut() + Send)) -> Result<(), Failure> {
         match host {
             Some(host) => self.run_on(host, work),
@@ -49,11 +49,11 @@ impl Places for Lab {
 /// # Errors
 /// As of [`Places::run`].
 pub(super) fn inside<T: Send>(
-    places: &dyn Places,
+    namespaces: &dyn Namespaces,
     host: Option<&str>,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, Failure> {
     let (mut work, mut value) = (Some(work), None);
-    places.run(host, &mut || value = work.take().map(|work| work()))?;
+    namespaces.run(host, &mut || value = work.take().map(|work| work()))?;
     Ok(value.expect("the work was done once"))
 }

@@ -1,4 +1,5 @@
-//! A path's ceiling as text: layers, bounds, what filling the path takes, times of transfers.
+//! The document of a path's ceiling: layers, bounds, what filling the path takes, times of
+//! transfers.
 //!
 //! One unit of rate is used throughout, chosen by the line. Estimates say so where they stand.
 
@@ -8,40 +9,24 @@ use linerate_core::theory::ladder::{
     Statement, TransferTime,
 };
 
+use crate::document::{Align, Block, Document, Fact, Section, Table};
 use crate::number::{self, NONE, or_dash};
-use crate::table::Table;
-use crate::{escape, words};
+use crate::words;
 
-/// Widest line.
-const COLUMNS: usize = 100;
-
-/// The whole answer; lines are ended, the last one too.
-pub fn path_ceiling(ceiling: &PathCeiling) -> String {
+/// The whole answer.
+pub fn document(ceiling: &PathCeiling) -> Document {
     let unit = Unit::of(ceiling.layers.first().map_or(0.0, |line| line.rate_bps));
-    let mut out = format!("{}\n\n", escape::line(&title(ceiling)));
-    out.push_str(&layers(ceiling, unit));
-    out.push('\n');
-    out.push_str(&rungs(ceiling, unit));
-    out.push('\n');
-    out.push_str(&words::wrapped(&escape::line(&verdict(ceiling)), 0, COLUMNS));
-    if let Some(measured) = &ceiling.measured {
-        let text = measured_words(ceiling, measured);
-        out.push_str(&words::wrapped(&escape::line(&text), 0, COLUMNS));
-    }
-    out.push_str(&missing(ceiling));
-    if let Some(needs) = &ceiling.needs {
-        out.push('\n');
-        out.push_str(&needed(needs));
-    }
-    if !ceiling.transfers.is_empty() {
-        out.push('\n');
-        out.push_str(&transfers(ceiling, unit));
-    }
-    if let Some(propagation) = &ceiling.propagation {
-        out.push('\n');
-        out.push_str(&words::wrapped(&light(propagation), 0, COLUMNS));
-    }
-    out
+    let measured = ceiling.measured.as_ref().map(|measured| measured_words(ceiling, measured));
+    let said = std::iter::once(verdict(ceiling)).chain(measured).chain(missing(ceiling));
+    let mut sections = vec![layers(ceiling, unit), rungs(ceiling, unit), paragraphs(said)];
+    sections.extend(ceiling.needs.as_ref().map(needed));
+    sections.extend((!ceiling.transfers.is_empty()).then(|| transfers(ceiling, unit)));
+    sections.extend(ceiling.propagation.as_ref().map(|it| paragraphs([light(it)])));
+    Document { title: title(ceiling), sections, ..Document::default() }
+}
+
+fn paragraphs(texts: impl IntoIterator<Item = String>) -> Section {
+    Section::apart("", texts.into_iter().map(Block::Text))
 }
 
 /// The unit of a table of rates.
@@ -93,29 +78,34 @@ const fn response(response: Response) -> &'static str {
     }
 }
 
-fn layers(ceiling: &PathCeiling, unit: Unit) -> String {
-    let mut out = format!(
+fn layers(ceiling: &PathCeiling, unit: Unit) -> Section {
+    let title = format!(
         "What framing leaves to full packets back to back: {:.2} packets/s, {} bytes of payload \
-         each\n",
+         each",
         ceiling.packets_per_s, ceiling.payload_bytes
     );
-    let head = ["layer", unit.name, "of line", "bytes/packet", "what it takes"];
-    let rows: Vec<[String; 5]> = ceiling
-        .layers
-        .iter()
-        .map(|layer| {
-            let estimate = if layer.estimate { " (estimate)" } else { "" };
-            [
-                layer.name.clone(),
-                unit.show(layer.rate_bps),
-                format!("{:.2} %", layer.line_ratio * 100.0),
-                decimals(layer.bytes_per_packet),
-                format!("{}{estimate}", layer.rule),
-            ]
-        })
-        .collect();
-    out.push_str(&hanging(&head, &rows));
-    out
+    let rows = ceiling.layers.iter().map(|layer| {
+        let estimate = if layer.estimate { " (estimate)" } else { "" };
+        [
+            layer.name.clone(),
+            unit.show(layer.rate_bps),
+            format!("{:.2} %", layer.line_ratio * 100.0),
+            decimals(layer.bytes_per_packet),
+            format!("{}{estimate}", layer.rule),
+        ]
+    });
+    let names = ["layer", unit.name, "of line", "bytes/packet", "what it takes"];
+    Section::apart(title, [Block::Table(explained(&names).rows(rows))])
+}
+
+/// An empty table whose last column explains the row.
+fn explained(names: &[&str]) -> Table {
+    let align = |at| match at {
+        0 => Align::Left,
+        _ if at + 1 == names.len() => Align::Prose,
+        _ => Align::Right,
+    };
+    Table::of(names.iter().enumerate().map(|(at, name)| (*name, align(at))))
 }
 
 /// A number of bytes: whole where it is, two decimals where it is not.
@@ -124,25 +114,18 @@ fn decimals(bytes: f64) -> String {
     text.strip_suffix(".00").map_or_else(|| text.clone(), str::to_owned)
 }
 
-fn rungs(ceiling: &PathCeiling, unit: Unit) -> String {
-    let mut out = format!("Bounds, in {} of payload\n", unit.name);
-    let head = ["bound", unit.name, "", "formula; inputs"];
-    let rows: Vec<[String; 4]> = ceiling
-        .rungs
-        .rungs
-        .iter()
-        .map(|rung| {
-            let inputs: Vec<String> = rung.inputs.iter().filter_map(input).collect();
-            [
-                kind(rung.kind).to_owned(),
-                range(rung, unit),
-                mark(ceiling, rung),
-                format!("{}; {}", rung.formula, inputs.join(", ")),
-            ]
-        })
-        .collect();
-    out.push_str(&hanging(&head, &rows));
-    out
+fn rungs(ceiling: &PathCeiling, unit: Unit) -> Section {
+    let rows = ceiling.rungs.rungs.iter().map(|rung| {
+        let inputs: Vec<String> = rung.inputs.iter().filter_map(input).collect();
+        [
+            kind(rung.kind).to_owned(),
+            range(rung, unit),
+            mark(ceiling, rung),
+            format!("{}; {}", rung.formula, inputs.join(", ")),
+        ]
+    });
+    let table = explained(&["bound", unit.name, "", "formula; inputs"]).rows(rows);
+    Section::apart(format!("Bounds, in {} of payload", unit.name), [Block::Table(table)])
 }
 
 fn range(rung: &Rung, unit: Unit) -> String {
@@ -308,17 +291,14 @@ pub(crate) fn statement(statement: &Statement) -> String {
     }
 }
 
-fn missing(ceiling: &PathCeiling) -> String {
+fn missing(ceiling: &PathCeiling) -> Option<String> {
     let names: Vec<String> = ceiling.limits.missing.iter().map(|it| kind(*it).to_owned()).collect();
-    if names.is_empty() {
-        return String::new();
-    }
-    let text = format!("Not known, and so without a bound: {}.", words::listed(&names));
-    words::wrapped(&text, 0, COLUMNS)
+    let text = || format!("Not known, and so without a bound: {}.", words::listed(&names));
+    (!names.is_empty()).then(text)
 }
 
-fn needed(needs: &Needs) -> String {
-    let mut out = format!("To fill the path with {} of payload\n", number::rate(needs.payload_bps));
+fn needed(needs: &Needs) -> Section {
+    let mut facts = Vec::new();
     if let Some(window) = needs.window_bytes {
         let scale = needs.window_scale.map_or_else(
             || {
@@ -328,29 +308,29 @@ fn needed(needs: &Needs) -> String {
             |scale| format!("window scale {scale}"),
         );
         let window = words::counted(window, "byte");
-        out.push_str(&fact("window", &format!("{window} in flight each flow; {scale}")));
+        facts.push(fact("window", format!("{window} in flight each flow; {scale}")));
     }
-    out.push_str(&sockets(needs));
+    facts.extend(labelled("Linux", sockets(needs)));
     let bytes = words::counted(needs.queue_bytes, "byte");
     let mut queue = format!("{bytes} at the bottleneck for one flow");
     if let Some((flows, bytes)) = needs.queue_flows.zip(needs.queue_shared_bytes) {
         queue.push_str(&format!(", {bytes} for {flows} that do not lose together"));
     }
-    out.push_str(&fact("queue", &queue));
-    for (index, budget) in needs.loss_budgets.iter().enumerate() {
-        let label = if index == 0 { "loss at most" } else { "" };
-        out.push_str(&fact(label, &loss_budget(budget)));
-    }
-    out
+    facts.push(fact("queue", queue));
+    facts.extend(labelled("loss at most", needs.loss_budgets.iter().map(loss_budget).collect()));
+    let title = format!("To fill the path with {} of payload", number::rate(needs.payload_bps));
+    Section::apart(title, [Block::Facts(facts)])
 }
 
-fn fact(label: &str, text: &str) -> String {
-    let lines = words::wrapped(text, FACT_INDENT, COLUMNS);
-    format!("  {label:<16}  {}", lines.get(FACT_INDENT..).unwrap_or_default())
+fn fact(label: &str, text: String) -> Fact {
+    Fact::new(label, 16, text)
 }
 
-/// Where the text of a fact begins: 2 and a label of 16 and 2.
-const FACT_INDENT: usize = 20;
+/// Facts of which the first alone has the label.
+fn labelled(label: &'static str, texts: Vec<String>) -> impl Iterator<Item = Fact> {
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    texts.into_iter().zip(labels).map(|(text, label)| fact(label, text))
+}
 
 /// The largest value that the kernel takes in these sysctls: they are of type int.
 const SYSCTL_MAX: u64 = 2_147_483_647;
@@ -362,28 +342,30 @@ const TCP_WMEM_MAX: u64 = 4 << 20;
 const CORE_MEM_MAX: u64 = 212_992;
 
 /// The limits of socket buffers that Linux's own are too small for.
-fn sockets(needs: &Needs) -> String {
+fn sockets(needs: &Needs) -> Vec<String> {
     let (Some(receive), Some(send)) = (needs.receive_buffer_bytes, needs.send_buffer_bytes) else {
-        return String::new();
+        return Vec::new();
     };
     if receive.max(send) > SYSCTL_MAX {
-        return fact("Linux", "needs larger buffers than it can be told of; use more flows");
+        return vec!["needs larger buffers than it can be told of; use more flows".to_owned()];
     }
     // The kernel doubles what SO_RCVBUF and SO_SNDBUF ask for (socket(7)).
     let asked = |bytes: u64| bytes.div_ceil(2);
+    let core = |name: &str, bytes: u64| {
+        format!("net.core.{name} = {} for programs that set a size", asked(bytes))
+    };
     let lines = [
         (receive > TCP_RMEM_MAX, format!("net.ipv4.tcp_rmem = 4096 131072 {receive}")),
         (send > TCP_WMEM_MAX, format!("net.ipv4.tcp_wmem = 4096 16384 {send}")),
-        (asked(receive) > CORE_MEM_MAX, format!("net.core.rmem_max = {}", asked(receive))),
-        (asked(send) > CORE_MEM_MAX, format!("net.core.wmem_max = {}", asked(send))),
+        (asked(receive) > CORE_MEM_MAX, core("rmem_max", receive)),
+        (asked(send) > CORE_MEM_MAX, core("wmem_max", send)),
     ];
-    let mut out = String::new();
-    for (_, line) in lines.into_iter().filter(|(is_needed, _)| *is_needed) {
-        let label = if out.is_empty() { "Linux" } else { "" };
-        let why = if line.starts_with("net.core") { " for programs that set a size" } else { "" };
-        out.push_str(&fact(label, &format!("{line}{why}")));
+    let needed = lines.into_iter().filter(|(is_needed, _)| *is_needed);
+    let needed: Vec<String> = needed.map(|(_, line)| line).collect();
+    match needed.as_slice() {
+        [] => vec!["its usual limits of socket buffers suffice".to_owned()],
+        _ => needed,
     }
-    if out.is_empty() { fact("Linux", "its usual limits of socket buffers suffice") } else { out }
 }
 
 fn loss_budget(budget: &LossBudget) -> String {
@@ -401,13 +383,11 @@ fn loss_budget(budget: &LossBudget) -> String {
     }
 }
 
-fn transfers(ceiling: &PathCeiling, unit: Unit) -> String {
+fn transfers(ceiling: &PathCeiling, unit: Unit) -> Section {
     let steady = ceiling.rungs.steady_bps().map_or_else(|| NONE.to_owned(), number::rate);
-    let mut table = Table::new(["size", "time", unit.name, "start costs", "of time", "rounds"]);
-    for transfer in &ceiling.transfers {
-        table.row(transfer_row(transfer, unit));
-    }
-    format!("Transfers at {steady} once started\n{}", table.text(2))
+    let table = Table::new(["size", "time", unit.name, "start costs", "of time", "rounds"]);
+    let table = table.rows(ceiling.transfers.iter().map(|transfer| transfer_row(transfer, unit)));
+    Section::apart(format!("Transfers at {steady} once started"), [Block::Table(table)])
 }
 
 fn transfer_row(transfer: &TransferTime, unit: Unit) -> [String; 6] {
@@ -441,31 +421,4 @@ fn light(propagation: &Propagation) -> String {
 
 fn milliseconds_of_light(ns: f64) -> String {
     format!("{} ms", number::significant(ns / 1e6, 3))
-}
-
-/// Columns of which the first stands left, the middle ones right, and the last left and broken
-/// below itself where it is too wide.
-fn hanging<const N: usize>(head: &[&str; N], rows: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..N - 1).map(width).collect();
-    let indent = 2 + widths.iter().map(|width| width + 2).sum::<usize>();
-    let head = head.map(str::to_owned);
-    let mut out = String::new();
-    for row in std::iter::once(&head).chain(rows) {
-        let mut line = "  ".to_owned();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let cell = escape::line(cell);
-            let pad = " ".repeat(width - cell.chars().count());
-            line += &if column == 0 { cell + &pad } else { pad + &cell };
-            line.push_str("  ");
-        }
-        let last = words::wrapped(&escape::line(&row[N - 1]), indent, COLUMNS);
-        line.push_str(last.get(indent..).unwrap_or_default());
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
 }

@@ -1,4 +1,4 @@
-//! What a conformance run found, as terminal text.
+//! The document of a conformance run.
 //!
 //! The order: what was metered and what was not, each contract, the smallest burst at each rate,
 //! the busiest windows, the bucket that shows, one plain sentence.
@@ -8,57 +8,51 @@ use linerate_core::conformance::{
 };
 use linerate_core::time::WallTime;
 
-use crate::number;
-use crate::table::Table;
-use crate::{escape, words};
+use crate::document::{Block, Document, Section, Table};
+use crate::{number, words};
 
 /// Rows of the table of bursts; JSON has them all.
 const ROWS_MAX: usize = 16;
 
-/// The text of a run; lines are ended, the last one too.
-pub fn conformance(found: &Conformance) -> String {
-    let mut out = head(found);
-    out.push_str(&not_metered(found));
-    for contract in &found.contracts {
-        out.push_str(&contract_text(found, contract));
+/// What a run found.
+pub fn document(found: &Conformance) -> Document {
+    let mut sections: Vec<Section> =
+        found.contracts.iter().map(|contract| contract_section(found, contract)).collect();
+    sections.extend(bursts(found));
+    sections.extend(peaks(found));
+    sections.extend(bucket(found).map(|text| Section::close("", [Block::Text(text)])));
+    Document {
+        title: title(found),
+        head: vec![Block::Lines(head(found).into_iter().chain(not_metered(found)).collect())],
+        sections,
+        failure: found.failure.as_ref().map(|failure| ("ended early", failure.clone())),
+        sentence: sentence(found),
+        ..Document::default()
     }
-    out.push_str(&bursts(found));
-    out.push_str(&peaks(found));
-    out.push_str(&bucket(found));
-    if let Some(failure) = &found.failure {
-        out.push_str(&format!("  ended early: {}\n", escape::line(failure)));
-    }
-    out.push_str(&sentence(found));
-    out.push('\n');
-    out
 }
 
-fn head(found: &Conformance) -> String {
-    let mut out =
-        format!("Conformance of {}: {}", escape::line(&found.source), amount(&found.total));
-    if found.span_ns > 0 {
-        out.push_str(&format!(" in {}", time(found.span_ns as f64)));
-    }
-    out.push('\n');
-    if let Some(first) = found.first_at_ns {
-        out.push_str(&format!("  first packet {}\n", WallTime::from_unix_nanos(first.into())));
-    }
-    match (found.cells, found.line_cells_per_s) {
-        (Some(cells), Some(line)) => {
-            let rate = number::rate(line * 424.0);
-            out.push_str(&format!(
-                "  counted: cells of 53 bytes, {cells}, on a line of {rate} ({} cells/s)\n",
-                number::significant(line, 8)
-            ));
-        }
-        _ => out.push_str(&format!("  counted: bytes of the {}\n", found.layer)),
-    }
-    if found.only != "all" {
-        out.push_str(&format!("  only {}\n", escape::line(&found.only)));
-    }
-    if let Some(mean) = found.mean_bps {
-        out.push_str(&format!("  mean rate {}\n", number::rate(mean)));
-    }
+fn title(found: &Conformance) -> String {
+    let span = match found.span_ns {
+        0 => String::new(),
+        ns => format!(" in {}", time(ns as f64)),
+    };
+    format!("Conformance of {}: {}{span}", found.source, amount(&found.total))
+}
+
+fn head(found: &Conformance) -> Vec<String> {
+    let first = found.first_at_ns.map(|first| WallTime::from_unix_nanos(first.into()));
+    let mut out: Vec<String> =
+        first.map(|first| format!("first packet {first}")).into_iter().collect();
+    out.push(match (found.cells, found.line_cells_per_s) {
+        (Some(cells), Some(line)) => format!(
+            "counted: cells of 53 bytes, {cells}, on a line of {} ({} cells/s)",
+            number::rate(line * 424.0),
+            number::significant(line, 8)
+        ),
+        _ => format!("counted: bytes of the {}", found.layer),
+    });
+    out.extend((found.only != "all").then(|| format!("only {}", found.only)));
+    out.extend(found.mean_bps.map(|mean| format!("mean rate {}", number::rate(mean))));
     out
 }
 
@@ -82,7 +76,7 @@ fn time(ns: f64) -> String {
     }
 }
 
-fn not_metered(found: &Conformance) -> String {
+fn not_metered(found: &Conformance) -> Vec<String> {
     let unused = &found.unused;
     let reasons = [
         (unused.without_ip, "without IP"),
@@ -93,45 +87,39 @@ fn not_metered(found: &Conformance) -> String {
     ];
     let reasons = reasons.iter().filter(|(count, _)| *count > 0);
     let reasons: Vec<String> = reasons.map(|(count, why)| format!("{count} {why}")).collect();
-    let mut out = String::new();
-    if !reasons.is_empty() {
-        out.push_str(&format!("  not metered: {}\n", reasons.join(", ")));
-    }
-    if unused.out_of_order > 0 {
-        out.push_str(&format!(
-            "  note: {} stamped earlier than a packet before; metered at the latest time seen\n",
-            words::counted(unused.out_of_order, "packet")
-        ));
-    }
-    if unused.joined > 0 {
-        out.push_str(&format!(
-            "  note: {} longer than the link's largest; offload joined segments before the capture, so \
-             bursts look larger: ethtool -K INTERFACE gro off tso off gso off\n",
-            words::counted(unused.joined, "packet")
-        ));
-    }
+    let mut out = Vec::new();
+    out.extend((!reasons.is_empty()).then(|| format!("not metered: {}", reasons.join(", "))));
+    let notes = [
+        (
+            unused.out_of_order,
+            "stamped earlier than a packet before; metered at the latest time seen",
+        ),
+        (
+            unused.joined,
+            "longer than the link's largest; offload joined segments before the capture, so bursts \
+             look larger: ethtool -K INTERFACE gro off tso off gso off",
+        ),
+    ];
+    let notes = notes.into_iter().filter(|(count, _)| *count > 0);
+    out.extend(
+        notes.map(|(count, why)| format!("note: {} {why}", words::counted(count, "packet"))),
+    );
     out
 }
 
-fn contract_text(found: &Conformance, result: &ContractResult) -> String {
-    let mut out = format!("{}\n", escape::line(&result.contract));
-    out.push_str(&counts(found, result).text(2));
+fn contract_section(found: &Conformance, result: &ContractResult) -> Section {
+    let mut lines = Vec::new();
     if let (Some(inside), Some(outside)) = (result.cells_conforming, result.cells_outside) {
-        out.push_str(&format!("  cells: {inside} conform, {outside} do not\n"));
+        lines.push(format!("cells: {inside} conform, {outside} do not"));
     }
-    if let Some(first) = &result.first {
-        out.push_str(&format!("  first outside: {}\n", violation(first)));
-    }
-    if let Some(worst) = result.worst.filter(|worst| Some(*worst) != result.first) {
-        out.push_str(&format!("  worst: {}\n", violation(&worst)));
-    }
-    if let Some(run) = &result.longest_run {
-        out.push_str(&format!("  longest run outside: {}\n", run_text(run)));
-    }
-    for needed in &result.needed {
-        out.push_str(&format!("  {}\n", needed_text(needed)));
-    }
-    out
+    lines.extend(result.first.as_ref().map(|it| format!("first outside: {}", violation(it))));
+    let worst = result.worst.filter(|worst| Some(*worst) != result.first);
+    lines.extend(worst.map(|worst| format!("worst: {}", violation(&worst))));
+    let longest = result.longest_run.as_ref();
+    lines.extend(longest.map(|run| format!("longest run outside: {}", run_text(run))));
+    lines.extend(result.needed.iter().map(needed_text));
+    let table = Block::Table(counts(found, result));
+    Section::close(result.contract.as_str(), [table, Block::Lines(lines)])
 }
 
 fn counts(found: &Conformance, result: &ContractResult) -> Table {
@@ -195,10 +183,8 @@ fn needed_text(needed: &Needed) -> String {
     )
 }
 
-fn bursts(found: &Conformance) -> String {
-    if found.inverse.is_empty() {
-        return String::new();
-    }
+fn bursts(found: &Conformance) -> Option<Section> {
+    found.inverse.first()?;
     let in_cells = found.cells.is_some();
     let mut head = vec!["rate", "smallest burst", "needed over"];
     if in_cells {
@@ -218,7 +204,8 @@ fn bursts(found: &Conformance) -> String {
         }
         table.row(cells);
     }
-    format!("The smallest burst with which all of it conforms\n{}", table.text(2))
+    let title = "The smallest burst with which all of it conforms";
+    Some(Section::close(title, [Block::Table(table)]))
 }
 
 /// At most [`ROWS_MAX`] rows, the first and the last among them.
@@ -228,32 +215,26 @@ fn thinned(rows: &[BurstAtRate]) -> Vec<&BurstAtRate> {
     (0..shown).map(|index| &rows[at(index)]).collect()
 }
 
-fn peaks(found: &Conformance) -> String {
-    if found.peaks.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new(["window", "most bytes", "peak rate"]);
-    for peak in &found.peaks {
-        table.row([
-            time(peak.window_ns as f64),
-            number::amount(peak.bytes),
-            number::rate(peak.bps),
-        ]);
-    }
-    format!("The busiest windows\n{}", table.text(2))
+fn peaks(found: &Conformance) -> Option<Section> {
+    found.peaks.first()?;
+    let rows = found.peaks.iter().map(|peak| {
+        [time(peak.window_ns as f64), number::amount(peak.bytes), number::rate(peak.bps)]
+    });
+    let table = Table::new(["window", "most bytes", "peak rate"]).rows(rows);
+    Some(Section::close("The busiest windows", [Block::Table(table)]))
 }
 
-fn bucket(found: &Conformance) -> String {
-    let Some(bucket) = &found.bucket else { return String::new() };
-    format!(
+fn bucket(found: &Conformance) -> Option<String> {
+    let bucket = found.bucket.as_ref()?;
+    Some(format!(
         "It looks as if a token bucket of {} (CIR) and {:.0} bytes (CBS) had shaped it: the rate \
          held for {}, and {} of the later packets came with that bucket nearly empty. A bucket that \
-         was not full before is deeper.\n",
+         was not full before is deeper.",
         number::rate(bucket.rate_bps),
         bucket.burst_bytes,
         time(bucket.held_ns),
         number::share(bucket.empty_share)
-    )
+    ))
 }
 
 /// One plain sentence.

@@ -1,12 +1,13 @@
-//! What trials run on, seen from the tests: they ask for a trial and are given its outcome. The
-//! real one has interfaces; a simulated device stands in for it in tests.
+//! The test setup (RFC 2544 §6) as the tests of a device see it: a tester connected to a device
+//! under test, which runs a trial to its outcome. The real one has interfaces; a simulated device
+//! stands in for it in tests.
 
 use linerate_core::device::{Received, Sent};
 use linerate_core::record::{BenchTest, BenchTrial, Failure, Fault, Invalid, LoadPoint, TrialPort};
 
-/// A trial to make.
+/// What a trial is to be (RFC 2544 §23).
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
+pub(super) struct TrialSpec {
     /// What it is for.
     pub test: BenchTest,
     /// Frames per second of each sending port; none is all that it can.
@@ -34,7 +35,7 @@ pub(super) struct Ask {
     pub why: Option<String>,
 }
 
-impl Ask {
+impl TrialSpec {
     /// A trial of a length at a load.
     pub(super) fn new(test: BenchTest, fps: Option<u64>, ns: u64) -> Self {
         Self {
@@ -81,16 +82,16 @@ impl Ask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
     /// From each of these hardware addresses once to the station of a port.
-    Learning(Learnt, usize),
+    Learning(AddressSeries, usize),
     /// To each of these hardware addresses once.
-    Learnt(Learnt),
+    Learnt(AddressSeries),
     /// Of each port, the first to last, to the stations of these ports in turn.
     Towards(Vec<Vec<usize>>),
 }
 
-/// Hardware addresses that a switch is to learn.
+/// Hardware addresses in a row, which a switch is to learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Learnt {
+pub(super) struct AddressSeries {
     /// How many.
     pub count: u32,
     /// Those of another series differ, up to 256 series.
@@ -103,12 +104,12 @@ pub(super) struct Restart {
     /// After the first frame, ns.
     pub after_ns: u64,
     /// What.
-    pub what: What,
+    pub target: RestartTarget,
 }
 
 /// What can be restarted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum RestartTarget {
     /// The link of one of the tester's ports: it is down for so many ns.
     Link(usize, u64),
     /// Whatever the user's command restarts.
@@ -130,12 +131,12 @@ pub(super) struct Outcome {
     /// For the record.
     pub trial: BenchTrial,
     /// Each sending port, in the order of the trial's ports.
-    pub ways: Vec<Way>,
+    pub results: Vec<SenderResult>,
 }
 
-/// One sending port's part in a trial.
+/// What one sending port offered and what came of it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Way {
+pub(super) struct SenderResult {
     /// What was sent.
     pub sent: Sent,
     /// What each receiving port counted of it: the port and its count.
@@ -146,8 +147,8 @@ pub(super) struct Way {
     pub arrivals: Vec<Option<u64>>,
 }
 
-impl Way {
-    /// That the counter told when each frame came.
+impl SenderResult {
+    /// That the counter stamped each arrival.
     /// # Errors
     /// Frames came, and it did not.
     pub(super) fn has_arrivals(&self) -> Result<(), Failure> {
@@ -204,17 +205,16 @@ impl From<Failure> for Ended {
     }
 }
 
-/// What trials run on.
-pub(super) trait Bed {
-    /// Makes one trial; an invalid one is made again some times before it is given
-    /// back.
-    fn trial(&mut self, ask: &Ask) -> Result<Outcome, Ended>;
+/// A tester connected to a device under test.
+pub(super) trait TestSetup {
+    /// Runs one trial; an invalid one is run again ([`super::retry`]).
+    fn trial(&mut self, spec: &TrialSpec) -> Result<Outcome, Ended>;
 
-    /// Tells the user what comes.
-    fn tell(&mut self, text: &str);
+    /// Shows the user which test comes next.
+    fn announce(&mut self, text: &str);
 
     /// Restarts something between trials, and waits until all links are up.
-    fn restart(&mut self, what: &What) -> Result<(), Ended>;
+    fn restart(&mut self, target: &RestartTarget) -> Result<(), Ended>;
 
     /// The tester's ports: their names.
     fn ports(&self) -> Vec<String>;

@@ -1,46 +1,64 @@
-//! The final text of a TCP throughput test.
+//! The document of a TCP throughput test: a section a direction, with its streams, processor use
+//! and ceiling, and the goodput over time.
 
 use linerate_core::record::{
     Asked, CaveatCode, Ceiling, Direction, Flow, FlowEnd, LINK, MetricId, Plan, Record, SHARE_MAX,
     Stat, Status, TcpDirections, TcpPlan,
 };
 
+use super::goodput;
 use super::tcp_means::means;
-use super::{facts, own_limits, tail};
+use crate::document::{Block, Document, RowKind, Section, Table, Tile};
 use crate::number::{self, NONE, or_dash};
-use crate::table::Table;
-use crate::{ceiling, escape, words};
+use crate::{ceiling, words};
 
-/// The final text of `linerate tcp`: header, a table per direction, processor use, ceiling,
-/// caveats, failure, one plain sentence. A record of another kind gives its own text.
-pub fn tcp_summary(record: &Record) -> String {
-    match &record.plan {
-        Plan::Tcp(plan) => summary(record, plan, None),
-        Plan::Ping(_) | Plan::Udp(_) | Plan::Simulate(_) | Plan::Bench(_) => super::record(record),
+/// The metrics that a page defines.
+const METRICS: &[MetricId] = &[
+    MetricId::Goodput,
+    MetricId::Bytes,
+    MetricId::Retransmits,
+    MetricId::TcpRtt,
+    MetricId::Cwnd,
+    MetricId::CpuSender,
+    MetricId::CpuReceiver,
+];
+
+/// The figures of the test.
+pub(super) fn document(record: &Record, plan: &TcpPlan) -> Document {
+    let mut sections: Vec<Section> = goodput::figure(record).into_iter().collect();
+    for &direction in words::each_direction(plan.directions) {
+        let mut remarks = means(record, plan, direction);
+        remarks.extend(sent_back(record, direction));
+        remarks.extend(ceilings(record, direction));
+        let processors = Block::Lines(vec![processors(record, direction)]);
+        let table = Block::Table(table(record, direction));
+        let blocks = [table, processors, Block::Remarks(remarks)];
+        sections.push(Section::close(words::direction(direction), blocks));
+    }
+    let background = background(record, plan).map(|line| [Block::Text(line)]);
+    sections.extend(background.map(|blocks| Section::close("", blocks)));
+    Document {
+        title: title(plan),
+        tiles: tiles(record, plan),
+        sections,
+        sentence: sentence(record, plan),
+        metrics: METRICS.to_vec(),
+        ..Document::default()
     }
 }
 
-/// The same for a terminal of some width.
-pub(super) fn summary(record: &Record, plan: &TcpPlan, width: Option<usize>) -> String {
-    let mut out = escape::line(&title(plan));
-    out.push('\n');
-    out.push_str(&facts(record));
-    out.push_str(&own_limits(record));
-    for &direction in words::each_direction(plan.directions) {
-        out.push_str(&format!("{}\n", words::direction(direction)));
-        out.push_str(&short_table(record, direction).text_within(2, width));
-        out.push_str(&processors(record, direction));
-        for line in means(record, plan, direction) {
-            out.push_str(&words::remark(&escape::line(&line), width));
-        }
-        out.push_str(&sent_back(record, direction).unwrap_or_default());
-        for line in ceilings(record, direction) {
-            out.push_str(&words::remark(&escape::line(&line), width));
-        }
-    }
-    out.push_str(&background(record, plan).unwrap_or_default());
-    out.push_str(&tail(record));
-    out
+fn tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
+    let goodput = |direction| {
+        let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction));
+        let way = format!("payload, {}", words::direction(direction));
+        let ceiling = ceiling::brief(record.ceiling_of(direction));
+        Tile::new(or_dash(goodput, number::rate), way, ceiling)
+    };
+    let retransmits = record.value(MetricId::Retransmits, Stat::Value, None);
+    let retransmits = or_dash(retransmits, |n| format!("{n:.0}"));
+    let ways = words::each_direction(plan.directions).iter();
+    let goodputs = ways.map(|&direction| goodput(direction));
+    goodputs.chain([Tile::new(retransmits, "segments retransmitted", "")]).collect()
 }
 
 /// What the receiver answered with, in one line; none where its kernel does not tell.
@@ -49,7 +67,7 @@ fn sent_back(record: &Record, direction: Direction) -> Option<String> {
     let ratio = whole(record, MetricId::ReturnRatio, direction)
         .map(|ratio| format!(", {} for each that brought data", number::significant(ratio, 3)));
     let segments = words::counted(segments as u64, "segment");
-    Some(format!("  sent back: {segments}{}\n", ratio.unwrap_or_default()))
+    Some(format!("sent back: {segments}{}", ratio.unwrap_or_default()))
 }
 
 /// The flow against the test's direction, in one line; none without one.
@@ -60,11 +78,11 @@ fn background(record: &Record, plan: &TcpPlan) -> Option<String> {
         .background
         .map(|rate| format!(" of {} asked for", number::rate(rate.bits_per_sec() as f64)));
     let way = words::direction(flow.direction);
-    Some(format!("background, {way}: {rate}{}\n", asked.unwrap_or_default()))
+    Some(format!("background, {way}: {rate}{}", asked.unwrap_or_default()))
 }
 
 /// The one line that says what was asked.
-pub(crate) fn title(plan: &TcpPlan) -> String {
+fn title(plan: &TcpPlan) -> String {
     let via = plan.via.map_or_else(String::new, |via| format!(" via {via}"));
     let mut text = format!(
         "TCP with {} port {}{via}: {}, {}, {}, writes of {}",
@@ -82,41 +100,33 @@ pub(crate) fn title(plan: &TcpPlan) -> String {
     text
 }
 
-/// More streams than this are shown as their sum and the two ends of their goodputs.
+/// Of more streams than this a terminal shows the sum and the two ends of their goodputs.
 const STREAMS_MAX: usize = 16;
 
-/// One row per stream and their sum; of many streams the slowest, the fastest and the sum.
-fn short_table(record: &Record, direction: Direction) -> Table {
+/// One row per stream, the slowest and the fastest of many, and the sum of several.
+fn table(record: &Record, direction: Direction) -> Table {
     let flows = flows(record, direction);
-    if flows.len() <= STREAMS_MAX {
-        return table(record, direction);
-    }
-    let mut sorted: Vec<(f64, &Flow)> =
-        flows.iter().filter_map(|flow| Some((goodput(record, flow)?, *flow))).collect();
-    sorted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let many = flows.len() > STREAMS_MAX;
+    let kind = if many { RowKind::OneOfMany } else { RowKind::Measured };
     let mut table = empty_table();
-    for (name, found) in [("slowest", sorted.first()), ("fastest", sorted.last())] {
-        let Some((_, flow)) = found else { continue };
-        let mut row = stream_row(record, flow);
-        row[0] = format!("{name} ({})", row[0]);
-        table.row(row);
+    flows.iter().for_each(|flow| table.push(kind, stream_row(record, flow)));
+    if flows.len() == 1 {
+        return table;
     }
     let mut sum = sum_row(record, direction, &flows);
-    sum[0] = format!("sum of {}", flows.len());
+    if many {
+        sum[0] = format!("sum of {}", flows.len());
+        let mut sorted: Vec<(f64, &Flow)> =
+            flows.iter().filter_map(|flow| Some((goodput(record, flow)?, *flow))).collect();
+        sorted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        for (name, found) in [("slowest", sorted.first()), ("fastest", sorted.last())] {
+            let Some((_, flow)) = found else { continue };
+            let mut row = stream_row(record, flow);
+            row[0] = format!("{name} ({})", row[0]);
+            table.row(row);
+        }
+    }
     table.row(sum);
-    table
-}
-
-/// One row per stream, and the sum where there are several.
-pub(crate) fn table(record: &Record, direction: Direction) -> Table {
-    let mut table = empty_table();
-    let flows = flows(record, direction);
-    for flow in &flows {
-        table.row(stream_row(record, flow));
-    }
-    if flows.len() != 1 {
-        table.row(sum_row(record, direction, &flows));
-    }
     table
 }
 
@@ -231,7 +241,7 @@ fn congestion_control(flow: &Flow) -> String {
 }
 
 /// Processor time of both ends for one direction, in one line.
-pub(crate) fn processors(record: &Record, direction: Direction) -> String {
+pub(super) fn processors(record: &Record, direction: Direction) -> String {
     let value = |metric| whole(record, metric, direction);
     // The share is that of one thread, the cost that of all.
     let streams = record.flows.iter().filter(|flow| flow.direction == direction).count();
@@ -243,21 +253,21 @@ pub(crate) fn processors(record: &Record, direction: Direction) -> String {
         cost + &share.unwrap_or_default()
     };
     format!(
-        "  CPU: sender {}, receiver {}\n",
+        "CPU: sender {}, receiver {}",
         end(MetricId::CpuSender, MetricId::CpuShareSender),
         end(MetricId::CpuReceiver, MetricId::CpuShareReceiver),
     )
 }
 
 /// The ceiling of one direction and its further bounds, one remark each.
-pub(crate) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
+pub(super) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
     let measured = ceiling::measured(record, direction);
     let found = record.ceiling_of(direction);
     found.map(|found| ceiling::lines(found, measured)).unwrap_or_default()
 }
 
 /// What the test says, in one plain sentence.
-pub(super) fn sentence(record: &Record, plan: &TcpPlan) -> String {
+fn sentence(record: &Record, plan: &TcpPlan) -> String {
     told(record, &plan.host, plan.directions, "")
 }
 
@@ -350,7 +360,7 @@ mod tests {
     #[test]
     fn what_came_back_and_what_went_beside_have_a_line_each_where_they_are_known() {
         let mut record = record();
-        let text = tcp_summary(&record);
+        let text = crate::record::document(&record).text(None);
         assert!(!text.contains("sent back") && !text.contains("background"), "{text}");
         let row = |metric, value, way| Summary::of(metric, Stat::Value, value).in_direction(way);
         record.summary = vec![
@@ -367,7 +377,7 @@ mod tests {
             receiver: None,
             syn: None,
         });
-        let text = tcp_summary(&record);
+        let text = crate::record::document(&record).text(None);
         let back = "\n  sent back: 1234 segments, 0.517 for each that brought data\n";
         assert!(text.contains(back), "{text}");
         let beside = "\nbackground, server to client: 30.9 Mbit/s of 31 Mbit/s asked for\n";

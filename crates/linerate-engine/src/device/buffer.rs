@@ -1,69 +1,69 @@
-//! What the device holds back, where short trials would count it as rate.
+//! The device's buffer, which short trials would count as rate.
 //!
 //! After a search, a few overloads at twice the result show how many frames go in before the first
 //! is lost. Over the time of a trial these are no rate: both bounds are less by them. A device that
 //! loses nothing at twice its result is not limited by its rate there, and nothing is taken off.
-//! One that holds a single frame is a case of its own ([`by_every_other`]).
+//! One that holds a single frame is a case of its own ([`without_buffer`]).
 
 use linerate_core::device::buffer::{Held, Load, held_frames};
 use linerate_core::record::{BenchTest, GoalFound, TrialPort};
 
-use super::bed::{Ask, Bed, Ended};
 use super::burst::ROOM_FRAMES;
+use super::setup::{Ended, TestSetup, TrialSpec};
 
 /// Overloads, of which the middle one counts, and how many are made for them at most: in one in
 /// which the tester paused for more than this share of it the device had time to empty.
 const TRIALS: usize = 3;
-const TRIALS_MOST: usize = 12;
-const AWAY_MOST: f64 = 0.01;
+const TRIALS_MAX: usize = 12;
+const PAUSED_MAX: f64 = 0.01;
 
 /// The load of an overload, times the result.
-const OVER: f64 = 2.0;
+const OVERLOAD_FACTOR: f64 = 2.0;
 
 /// The rate of a device that holds a single frame is below so many times what passed, and found to
 /// within this width.
-const SINGLE_MOST: f64 = 1.25;
+const SINGLE_FACTOR_MAX: f64 = 1.25;
 const SINGLE_WIDTH: f64 = 1.0025;
 
 /// Longest overload, ns.
 const LONGEST_NS: u64 = 1_000_000_000;
 
 /// A buffer that makes less of the rate than this does not matter.
-const MATTERS: f64 = 0.001;
+const NEGLIGIBLE: f64 = 0.001;
 
 /// Bounds further apart than this, with what the overloads differ by, leave no result: it is their
 /// middle.
-const UNSURE: f64 = 0.02;
+const UNCERTAIN: f64 = 0.02;
 
 /// What a device at about this load holds, in trials of `trial_ns`; none where nothing can be told
 /// or nothing was lost.
 pub(super) fn held(
-    bed: &mut dyn Bed,
+    setup: &mut dyn TestSetup,
     lower_fps: f64,
     most_fps: u64,
     trial_ns: u64,
 ) -> Result<Option<Held>, Ended> {
-    let fps = ((lower_fps * OVER) as u64).clamp(1, most_fps);
+    let fps = ((lower_fps * OVERLOAD_FACTOR) as u64).clamp(1, most_fps);
     if (fps as f64) < lower_fps * 1.2 {
         return Ok(None);
     }
     let length_ns = trial_ns.min(LONGEST_NS).min(ROOM_FRAMES.saturating_mul(1_000_000_000) / fps);
     let mut found = Vec::new();
-    for _ in 0..TRIALS_MOST {
+    for _ in 0..TRIALS_MAX {
         if found.len() == TRIALS {
             break;
         }
-        let mut ask = Ask::new(BenchTest::Throughput, Some(fps), length_ns);
-        ask.arrivals = true;
-        let outcome = bed.trial(&ask.because("how much the device holds back"))?;
-        let away = |port: &TrialPort| port.away_ns as f64 > length_ns as f64 * AWAY_MOST;
+        let mut spec = TrialSpec::new(BenchTest::Throughput, Some(fps), length_ns);
+        spec.arrivals = true;
+        let outcome = setup.trial(&spec.because("how much the device holds back"))?;
+        let away = |port: &TrialPort| port.away_ns as f64 > length_ns as f64 * PAUSED_MAX;
         if outcome.trial.invalid.is_some() || outcome.trial.ports.iter().any(away) {
             continue;
         }
-        let each = outcome.ways.iter().filter(|way| !way.arrivals.is_empty());
-        let of = each.filter_map(|way| {
-            let sent = usize::try_from(way.sent.frames).unwrap_or(usize::MAX);
-            let kept = &way.arrivals[..sent.min(way.arrivals.len())];
+        let each = outcome.results.iter().filter(|result| !result.arrivals.is_empty());
+        let of = each.filter_map(|result| {
+            let sent = usize::try_from(result.sent.frames).unwrap_or(usize::MAX);
+            let kept = &result.arrivals[..sent.min(result.arrivals.len())];
             let came: Vec<bool> = kept.iter().map(Option::is_some).collect();
             held_frames(&came)
         });
@@ -77,14 +77,14 @@ pub(super) fn held(
 /// too near to the one before. Where half of them do, which is at its rate when frames are as often
 /// early as late, each of these costs a frame and the one after it passes: a third is lost. The
 /// lower bound stays what passed.
-pub(super) fn by_every_other(
-    bed: &mut dyn Bed,
+pub(super) fn without_buffer(
+    setup: &mut dyn TestSetup,
     goal: &mut GoalFound,
     held: &Held,
     trial_ns: u64,
 ) -> Result<(), Ended> {
     let Some(lower) = goal.lower_fps else { return Ok(()) };
-    let (mut low, mut high) = (lower, lower * SINGLE_MOST);
+    let (mut low, mut high) = (lower, lower * SINGLE_FACTOR_MAX);
     goal.held_frames = Some(held.frames);
     goal.unfinished = Some(
         "the device has no room for a second frame, so that what the tester is off its times, \
@@ -92,13 +92,13 @@ pub(super) fn by_every_other(
             .to_owned(),
     );
     for (load, is_carried) in [(low, true), (high, false)] {
-        if loses_few(bed, load, trial_ns)? != Some(is_carried) {
+        if loses_less_than_a_third(setup, load, trial_ns)? != Some(is_carried) {
             return Ok(());
         }
     }
     while high > low * SINGLE_WIDTH {
         let middle = f64::midpoint(low, high);
-        match loses_few(bed, middle, trial_ns)? {
+        match loses_less_than_a_third(setup, middle, trial_ns)? {
             Some(true) => low = middle,
             Some(false) => high = middle,
             None => return Ok(()),
@@ -111,12 +111,16 @@ pub(super) fn by_every_other(
 }
 
 /// Whether most of the trials at a load lose less than a third; none where they say nothing.
-fn loses_few(bed: &mut dyn Bed, fps: f64, trial_ns: u64) -> Result<Option<bool>, Ended> {
+fn loses_less_than_a_third(
+    setup: &mut dyn TestSetup,
+    fps: f64,
+    trial_ns: u64,
+) -> Result<Option<bool>, Ended> {
     let mut few = Vec::new();
     for _ in 0..TRIALS {
         let length_ns = trial_ns.min(LONGEST_NS);
-        let ask = Ask::new(BenchTest::Throughput, Some(fps as u64), length_ns);
-        let outcome = bed.trial(&ask.because("whether it loses every other frame"))?;
+        let spec = TrialSpec::new(BenchTest::Throughput, Some(fps as u64), length_ns);
+        let outcome = setup.trial(&spec.because("whether it loses every other frame"))?;
         let ports = outcome.trial.ports.iter().filter(|_| outcome.trial.invalid.is_none());
         few.extend(ports.map(|port| port.lost() * 3 < port.sent));
     }
@@ -126,17 +130,22 @@ fn loses_few(bed: &mut dyn Bed, fps: f64, trial_ns: u64) -> Result<Option<bool>,
 
 /// Takes what was held off the bounds of a goal: `passed` is what was sent without loss at its
 /// lower bound, `lost` what lost at its upper one.
-pub(super) fn take_off(goal: &mut GoalFound, held: &Held, passed: &[&Load], lost: &[&Load]) {
+pub(super) fn subtract_buffered(
+    goal: &mut GoalFound,
+    held: &Held,
+    passed: &[&Load],
+    lost: &[&Load],
+) {
     let Some(lower) = goal.lower_fps else { return };
     let least = |held: f64| passed.iter().map(|it| it.carried_by(held)).reduce(f64::max);
     let most = |held: f64| lost.iter().map(|it| it.carried_by(held)).reduce(f64::min);
     let (Some(low), Some(high)) = (least(held.frames), most(held.frames)) else { return };
-    if lower - low < lower * MATTERS {
+    if lower - low < lower * NEGLIGIBLE {
         return;
     }
     goal.held_frames = Some(held.frames);
     let widest = most(held.least).unwrap_or(high) - least(held.most).unwrap_or(low);
-    if widest.max(low - high) > low * UNSURE {
+    if widest.max(low - high) > low * UNCERTAIN {
         goal.unfinished = Some(format!(
             "its trials, or those without a pause of the tester, are too short for a device that \
              holds {:.0} frames: --trial-time takes longer ones",
@@ -160,13 +169,13 @@ mod tests {
     fn what_a_device_holds_is_found_by_an_overload() {
         for (capacity_fps, buffer) in [(3370, 200), (73_000, 1), (137_000, 7), (333_000, 64)] {
             let device = Device { capacity_fps, buffer, ..Device::default() };
-            let mut bed = Simulated::new(device);
-            let found = held(&mut bed, capacity_fps as f64, 1_000_000, 1_000_000_000);
+            let mut setup = Simulated::new(device);
+            let found = held(&mut setup, capacity_fps as f64, 1_000_000, 1_000_000_000);
             let found = found.unwrap().expect("it loses at twice its rate");
             assert!((found.frames - buffer as f64).abs() <= 2.0, "{capacity_fps}: {found:?}");
         }
-        let mut bed = Simulated::new(Device::default());
-        assert_eq!(held(&mut bed, 1000.0, 1_000_000, 1_000_000_000).unwrap(), None);
+        let mut setup = Simulated::new(Device::default());
+        assert_eq!(held(&mut setup, 1000.0, 1_000_000, 1_000_000_000).unwrap(), None);
     }
 
     #[test]
@@ -174,21 +183,21 @@ mod tests {
         for (capacity_fps, jitter_ns) in [(73_000, 40), (73_000, 700), (200_000, 300)] {
             let device = Device { capacity_fps, buffer: 1, ..Device::default() };
             let late = Late { seed: 7, jitter_ns, ..Late::default() };
-            let mut bed = Simulated { late: Some(late), ..Simulated::new(device) };
-            bed.ceiling_fps = 4 * capacity_fps;
+            let mut setup = Simulated { late: Some(late), ..Simulated::new(device) };
+            setup.ceiling_fps = 4 * capacity_fps;
             let capacity = capacity_fps as f64;
             let mut goal = goal(capacity * 0.93);
             let held = Held::of(vec![0.5, 0.5, 0.6]).unwrap();
             assert!(holds_one_of_near(held.frames, capacity));
-            by_every_other(&mut bed, &mut goal, &held, 100_000_000).unwrap();
+            without_buffer(&mut setup, &mut goal, &held, 100_000_000).unwrap();
             let found = goal.throughput_fps().unwrap();
             assert!((found / capacity - 1.0).abs() < 0.01, "{capacity} {jitter_ns}: {goal:?}");
         }
         // A device that loses nothing there holds more than that: no result.
         let mut goal = goal(73_000.0);
         let held = Held::of(vec![0.5; 3]).unwrap();
-        let mut bed = Simulated::new(Device::default());
-        by_every_other(&mut bed, &mut goal, &held, 100_000_000).unwrap();
+        let mut setup = Simulated::new(Device::default());
+        without_buffer(&mut setup, &mut goal, &held, 100_000_000).unwrap();
         assert_eq!(goal.throughput_fps(), None);
     }
 
@@ -217,17 +226,17 @@ mod tests {
         let held = Held::of(vec![200.0, 199.0, 201.0]).unwrap();
         // In 0.1 s 5,370 frames/s pass 3,370 frames/s with room for 200; 5,390 do not.
         let mut short = goal(5370.0);
-        take_off(&mut short, &held, &[&load(5370.0, 0.1)], &[&load(5390.0, 0.1)]);
+        subtract_buffered(&mut short, &held, &[&load(5370.0, 0.1)], &[&load(5390.0, 0.1)]);
         assert!((short.throughput_fps().unwrap() - 3380.0).abs() < 1e-3, "{short:?}");
         assert!((short.lower_fps.unwrap() - 3370.0).abs() < 1e-3, "{short:?}");
         // In 60 s it does not matter.
         let mut long = goal(3373.0);
-        take_off(&mut long, &held, &[&load(3373.0, 60.0)], &[&load(3380.0, 60.0)]);
+        subtract_buffered(&mut long, &held, &[&load(3373.0, 60.0)], &[&load(3380.0, 60.0)]);
         assert_eq!((long.lower_fps, long.held_frames), (Some(3373.0), None));
         // Where overloads differ by more, nothing is said.
         let mut unsure = goal(5370.0);
         let held = Held::of(vec![150.0, 200.0, 400.0]).unwrap();
-        take_off(&mut unsure, &held, &[&load(5370.0, 0.1)], &[&load(5390.0, 0.1)]);
+        subtract_buffered(&mut unsure, &held, &[&load(5370.0, 0.1)], &[&load(5390.0, 0.1)]);
         assert_eq!(unsure.throughput_fps(), None);
         assert!(unsure.unfinished.unwrap().contains("too short"));
     }

@@ -1,47 +1,90 @@
-//! The final text of a UDP throughput test.
+//! The document of a UDP throughput test, and of a search for the capacity.
 
 use linerate_core::record::{
-    DatagramTally, Direction, Flow, MetricId, PacedBy, ReceivedDatagrams, Record, SentDatagrams,
-    Stat, UdpPlan, dropped_at_interface,
+    DatagramTally, Direction, Flow, MetricId, PacedBy, Record, Stat, UdpPlan,
 };
 
-use super::{facts, own_limits, search, tail, tcp};
+use super::datagrams::{flows, losses, received, sent, travel};
+use super::{goodput, search, tcp};
+use crate::document::{Block, Document, RowKind, Section, Table, Tile};
 use crate::number::{self, NONE, or_dash};
-use crate::table::Table;
-use crate::{escape, words};
+use crate::{ceiling, words};
 
-/// Header, a table per direction, what became of the losses, how evenly and in what way datagrams
-/// travelled, processor use, ceiling, caveats, failure, one plain sentence.
-pub(super) fn summary(record: &Record, plan: &UdpPlan, width: Option<usize>) -> String {
-    let mut out = escape::line(&title(plan));
-    out.push('\n');
-    out.push_str(&facts(record));
-    out.push_str(&own_limits(record));
+/// The metrics that a page defines.
+const METRICS: &[MetricId] = &[
+    MetricId::IpCapacity,
+    MetricId::Goodput,
+    MetricId::DatagramsSent,
+    MetricId::DatagramsReceived,
+    MetricId::DatagramsLost,
+    MetricId::DatagramLossRatio,
+    MetricId::DatagramsLostHere,
+    MetricId::DatagramsDroppedAtSender,
+    MetricId::DatagramDuplicates,
+    MetricId::DatagramsReordered,
+    MetricId::JitterRfc3550,
+    MetricId::Pdv,
+    MetricId::BusiestMs,
+];
+
+/// The figures of the test.
+pub(super) fn document(record: &Record, plan: &UdpPlan) -> Document {
+    let found = record.search.as_ref();
+    let mut sections: Vec<Section> =
+        found.map(|found| search::figure(record, found)).into_iter().collect();
+    sections.extend(goodput::figure(record));
     for &direction in words::each_direction(plan.directions) {
-        out.push_str(&format!("{}\n", words::direction(direction)));
-        if let Some(found) = &record.search {
-            out.push_str(&search::summary(record, found, width));
-            continue;
-        }
-        out.push_str(&short_table(record, direction).text_within(2, width));
-        for line in [losses(record, direction), delays(record, direction)].into_iter().flatten() {
-            out.push_str(&words::remark(&line, width));
-        }
-        let how = [pace(record, direction), held(record, direction), travel(record, direction)];
-        for line in how.into_iter().flatten() {
-            out.push_str(&words::remark(&line, width));
-        }
-        out.push_str(&tcp::processors(record, direction));
-        for line in tcp::ceilings(record, direction) {
-            out.push_str(&words::remark(&escape::line(&line), width));
-        }
+        let streams = table(record, direction);
+        let (mut blocks, lines) = match found {
+            Some(found) => (search::blocks(found), search::lines(record, found)),
+            None => (vec![Block::Table(streams.clone())], lines(record, direction)),
+        };
+        blocks.extend([
+            Block::Remarks(lines),
+            Block::Lines(vec![tcp::processors(record, direction)]),
+            Block::Remarks(tcp::ceilings(record, direction)),
+        ]);
+        blocks.extend(found.map(|_| Block::Table(streams.on_pages())));
+        sections.push(Section::close(words::direction(direction), blocks));
     }
-    out.push_str(&tail(record));
-    out
+    Document {
+        title: title(plan),
+        tiles: tiles(record, plan),
+        sections,
+        sentence: sentence(record, plan),
+        metrics: METRICS.to_vec(),
+        ..Document::default()
+    }
+}
+
+/// What became of the losses, how evenly and in what way datagrams travelled.
+fn lines(record: &Record, direction: Direction) -> Vec<String> {
+    let each = [losses, delays, pace, held, travel];
+    each.into_iter().filter_map(|line| line(record, direction)).collect()
+}
+
+fn tiles(record: &Record, plan: &UdpPlan) -> Vec<Tile> {
+    let mut tiles = Vec::new();
+    for &direction in words::each_direction(plan.directions) {
+        let value = |metric| record.value(metric, Stat::Value, Some(direction));
+        let way = words::direction(direction);
+        let mut ceiling = ceiling::brief(record.ceiling_of(direction));
+        if plan.search.is_some() {
+            let capacity = or_dash(value(MetricId::IpCapacity), number::rate);
+            let ceiling = std::mem::take(&mut ceiling);
+            tiles.push(Tile::new(capacity, format!("most IP packets, {way}"), ceiling));
+        }
+        let goodput = or_dash(value(MetricId::Goodput), number::rate);
+        tiles.push(Tile::new(goodput, format!("payload, {way}"), ceiling));
+        let sent = or_dash(value(MetricId::DatagramsSent), |n| format!("of {n:.0} sent"));
+        let loss = or_dash(value(MetricId::DatagramLossRatio), number::percent);
+        tiles.push(Tile::new(loss, format!("lost, {way}"), sent));
+    }
+    tiles
 }
 
 /// The one line that says what was asked.
-pub(crate) fn title(plan: &UdpPlan) -> String {
+fn title(plan: &UdpPlan) -> String {
     if let Some(search) = &plan.search {
         return search::title(plan, search);
     }
@@ -60,30 +103,19 @@ pub(crate) fn title(plan: &UdpPlan) -> String {
     )
 }
 
-/// More streams than this are shown as their sum.
+/// Of more streams than this a terminal shows the sum.
 const STREAMS_MAX: usize = 16;
 
-fn short_table(record: &Record, direction: Direction) -> Table {
-    let mut table = empty_table();
-    if flows(record, direction).count() <= STREAMS_MAX {
-        return self::table(record, direction);
-    }
-    table.row(sum_row(record, direction));
-    table
-}
-
 /// One row per stream, and the sum where there are several.
-pub(crate) fn table(record: &Record, direction: Direction) -> Table {
+fn table(record: &Record, direction: Direction) -> Table {
     let mut table = empty_table();
-    let count = flows(record, direction).map(|flow| table.row(stream_row(flow))).count();
+    let count = flows(record, direction).count();
+    let kind = if count > STREAMS_MAX { RowKind::OneOfMany } else { RowKind::Measured };
+    flows(record, direction).for_each(|flow| table.push(kind, stream_row(flow)));
     if count != 1 {
         table.row(sum_row(record, direction));
     }
     table
-}
-
-fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> + Clone {
-    record.flows.iter().filter(move |flow| flow.direction == direction)
 }
 
 fn empty_table() -> Table {
@@ -99,14 +131,6 @@ fn empty_table() -> Table {
         "goodput",
     ]);
     table.dropping(&[5, 6, 1])
-}
-
-fn received(flow: &Flow) -> Option<&ReceivedDatagrams> {
-    flow.receiver.as_ref()?.received_datagrams.as_ref()
-}
-
-fn sent(flow: &Flow) -> Option<&SentDatagrams> {
-    flow.sender.as_ref()?.sent_datagrams.as_ref()
 }
 
 fn stream_row(flow: &Flow) -> Vec<String> {
@@ -147,34 +171,6 @@ fn sum_row(record: &Record, direction: Direction) -> Vec<String> {
         or_dash(value(MetricId::JitterRfc3550), number::ms_to_microsecond),
         or_dash(value(MetricId::Goodput), number::rate),
     ]
-}
-
-/// Where the lost ones were lost, and what came that is of no use.
-pub(super) fn losses(record: &Record, direction: Direction) -> Option<String> {
-    let all: Vec<&ReceivedDatagrams> = flows(record, direction).filter_map(received).collect();
-    let sum = |pick: fn(&ReceivedDatagrams) -> u64| all.iter().map(|it| pick(it)).sum::<u64>();
-    let (lost, here) = (sum(|it| it.measured.lost), sum(|it| it.measured.lost_here));
-    let mut parts = Vec::new();
-    if lost > 0 {
-        let dropped = dropped_at_interface(flows(record, direction));
-        let path = lost.saturating_sub(here).saturating_sub(dropped.unwrap_or(0));
-        let told = here > 0 || all.iter().all(|it| it.socket_drops.is_some());
-        // What nobody looked at may be where they were lost.
-        let (way, here) = match told {
-            true => ("on the path", format!(", {here} at the receiver's own socket")),
-            false => ("on the path or at the receiver's own socket", String::new()),
-        };
-        parts.push(match dropped {
-            Some(count) => {
-                format!("lost: {path} {way}{here}, {count} dropped at the sender's own interface")
-            }
-            None => format!("lost: {path} {way}, or at the sender's own interface{here}"),
-        });
-    }
-    let others = [(sum(|it| it.strays), "stray"), (sum(|it| it.measured.too_old), "too old")];
-    let others = others.into_iter().filter(|(count, _)| *count > 0);
-    parts.extend(others.map(|(count, what)| format!("{count} {what}")));
-    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// How delays varied; the clocks of the ends need not agree.
@@ -236,39 +232,8 @@ fn held(record: &Record, direction: Direction) -> Option<String> {
     Some(format!("the sender waited {share} of the time for room in the receiver's socket"))
 }
 
-/// Whether datagrams travelled as packets of their own.
-pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
-    let (mut handed, mut most, mut joined, mut widest, mut all) = (0, 0, 0, 0, 0);
-    for flow in flows(record, direction) {
-        if let Some(sent) = sent(flow) {
-            (handed, most) = (handed + sent.joined, most.max(sent.joined_max));
-        }
-        if let Some(received) = received(flow) {
-            (joined, all) = (joined + received.joined, all + received.all.received);
-            widest = widest.max(received.joined_max);
-        }
-    }
-    let sent = match handed {
-        0 => "each datagram was handed over by itself".to_owned(),
-        _ => format!("up to {most} datagrams were handed over in one buffer"),
-    };
-    let came = match (joined, all) {
-        (_, 0) => return Some(sent),
-        (0, _) if handed > 0 => {
-            "and each came by itself: they were cut on the way, or by the receiver's kernel"
-                .to_owned()
-        }
-        (0, _) => "and each came by itself".to_owned(),
-        _ => {
-            let share = number::percent(joined as f64 / all.max(1) as f64);
-            format!("and {share} came joined, up to {widest} in one")
-        }
-    };
-    Some(format!("{sent}, {came}"))
-}
-
 /// What the test says, in one plain sentence.
-pub(super) fn sentence(record: &Record, plan: &UdpPlan) -> String {
+fn sentence(record: &Record, plan: &UdpPlan) -> String {
     if let Some(found) = &record.search {
         return search::sentence(record, plan, found);
     }
@@ -289,7 +254,8 @@ pub(super) fn sentence(record: &Record, plan: &UdpPlan) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        DelayVariation, FlowEnd, PaceKept, Plan, RecordId, Summary, TcpDirections, Tool,
+        DelayVariation, FlowEnd, PaceKept, Plan, ReceivedDatagrams, RecordId, SentDatagrams,
+        Summary, TcpDirections, Tool,
     };
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;
@@ -388,7 +354,7 @@ mod tests {
     #[test]
     fn losses_are_told_by_place_and_what_is_of_no_use_beside_them() {
         let (record, plan) = record();
-        let text = summary(&record, &plan, None);
+        let text = document(&record, &plan).text(None);
         for part in [
             "1 stream, 10.0 s, datagrams of 1000 bytes, at 8 Mbit/s a stream",
             "lost: 3 on the path, 4 at the receiver's own socket, 3 dropped at the sender's own",
@@ -422,7 +388,7 @@ mod tests {
         let (mut record, plan) = record();
         record.summary.clear();
         record.flows.clear();
-        let text = summary(&record, &plan, Some(80));
+        let text = document(&record, &plan).text(Some(80));
         assert!(text.ends_with("No data arrived in the test with b.\n"), "{text}");
         assert!(text.contains(NONE), "{text}");
     }

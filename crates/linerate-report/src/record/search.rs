@@ -1,15 +1,15 @@
-//! The text of a search for the capacity: a row a sub-interval, the result, what came of the whole.
-//! And what a page shows of it: the same rows, and the rates over time.
+//! A search for the capacity: a row a sub-interval, the result, what came of the whole, and the
+//! rates over time.
 
 use linerate_core::record::{
     CapacitySearch, Direction, Layer, Record, SearchDelay, SearchPlan, Status, SubInterval, UdpPlan,
 };
 
-use super::{tcp, udp};
+use super::{datagrams, tcp};
+use crate::document::{Block, Figure, Section, Table};
 use crate::number::{self, or_dash};
 use crate::svg::{Axis, Kind, LineChart, Series};
-use crate::table::Table;
-use crate::{escape, words};
+use crate::words;
 
 /// More sub-intervals than this are left to the JSON.
 const ROWS_MAX: usize = 30;
@@ -31,26 +31,32 @@ pub(super) fn title(plan: &UdpPlan, search: &SearchPlan) -> String {
     )
 }
 
-/// Rows, result, losses, ways of travel, processors and ceiling of the search's direction.
-pub(super) fn summary(record: &Record, found: &CapacitySearch, width: Option<usize>) -> String {
+/// The rates over time, before all else on a page.
+pub(super) fn figure(record: &Record, found: &CapacitySearch) -> Section {
+    let figure = Figure::of("The search", "", chart(record, found).svg());
+    Section::close("", [Block::Figure(figure)]).leading()
+}
+
+/// A row a sub-interval; of too many a terminal has their number.
+pub(super) fn blocks(found: &CapacitySearch) -> Vec<Block> {
+    match found.sub_intervals.len() {
+        0..=ROWS_MAX => vec![Block::Table(table(found))],
+        more => {
+            let line = format!("{more} sub-intervals, one by one in the JSON");
+            vec![Block::Lines(vec![line]), Block::Table(table(found).on_pages())]
+        }
+    }
+}
+
+/// Result, losses and ways of travel of the search's direction.
+pub(super) fn lines(record: &Record, found: &CapacitySearch) -> Vec<String> {
     let direction = found.direction;
-    let mut out = match found.sub_intervals.len() {
-        0..=ROWS_MAX => table(found).text_within(2, width),
-        more => format!("  {more} sub-intervals, one by one in the JSON\n"),
-    };
-    let lines = [result(found), course(record, found), udp::losses(record, direction)];
-    for line in lines.into_iter().chain([udp::travel(record, direction)]).flatten() {
-        out.push_str(&words::remark(&line, width));
-    }
-    out.push_str(&tcp::processors(record, direction));
-    for line in tcp::ceilings(record, direction) {
-        out.push_str(&words::remark(&escape::line(&line), width));
-    }
-    out
+    let lines = [result(found), course(record, found), datagrams::losses(record, direction)];
+    lines.into_iter().chain([datagrams::travel(record, direction)]).flatten().collect()
 }
 
 /// One row per sub-interval.
-pub(crate) fn table(found: &CapacitySearch) -> Table {
+fn table(found: &CapacitySearch) -> Table {
     let table = Table::new([
         "sub-interval",
         "IP packets",
@@ -144,7 +150,7 @@ pub(super) fn sentence(record: &Record, plan: &UdpPlan, found: &CapacitySearch) 
 }
 
 /// What was offered and what arrived over time, below the ceiling.
-pub(crate) fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
+fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let offered =
         found.trials.iter().map(|trial| (seconds(trial.t_ns), trial.offered_bps as f64)).collect();
@@ -263,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_result_stands_beside_what_belongs_to_it_and_the_course_below() {
-        let text = super::super::record(&record());
+        let text = crate::record::document(&record()).text(None);
         // Wherever lines are broken.
         let words = text.split_whitespace().collect::<Vec<&str>>().join(" ");
         for part in [
@@ -296,11 +302,11 @@ mod tests {
         let mut record = record();
         let found = record.search.as_mut().expect("a search");
         (found.sub_intervals, found.best, found.trials) = (Vec::new(), None, Vec::new());
-        let text = super::super::record(&record);
+        let text = crate::record::document(&record).text(None);
         assert!(text.ends_with("No whole sub-interval was measured with b.\n"), "{text}");
         let found = record.search.as_mut().expect("a search");
         found.sub_intervals = (0..31).map(|index| row(index, 1, 0)).collect();
-        let text = super::super::record(&record);
+        let text = crate::record::document(&record).text(None);
         assert!(text.contains("  31 sub-intervals, one by one in the JSON\n"), "{text}");
     }
 

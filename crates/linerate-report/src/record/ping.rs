@@ -1,29 +1,57 @@
-//! The final text of a ping: the lines that BSD's ping prints for one size, a table for several,
-//! with as many digits as the clock justifies. The lines of single probes are the program's.
+//! The document of a ping: the lines that BSD's ping prints for one size, a table for several, with
+//! as many digits as the clock justifies, and the distribution of round trips. The lines of single
+//! probes are the program's.
 
 use std::fmt::Write as _;
 
-use linerate_core::record::{MetricId, PingMode, PingPlan, Record, Stat, Status};
+use linerate_core::record::{Distribution, MetricId, PingMode, PingPlan, Record, Stat, Status};
 use linerate_core::time::decimals_of_ms;
 
-use super::{facts, own_limits, tail};
+use crate::document::{Block, Document, Figure, Section, Table, Tile};
 use crate::number::{self, or_dash};
-use crate::table::Table;
-use crate::{escape, words};
+use crate::svg::{self, Axis, Kind, LineChart};
+use crate::words;
 
-/// The final text of `linerate ping`.
-pub(super) fn summary(record: &Record, plan: &PingPlan) -> String {
-    let mut out = escape::line(&title(plan));
-    out.push('\n');
-    out.push_str(&facts(record));
-    out.push_str(&own_limits(record));
-    out.push_str(&figures(record, plan));
-    out.push_str(&tail(record));
-    out
+/// Points of a distribution's curve at most; more than a screen can tell apart is left out.
+const CURVE_POINTS: usize = 400;
+
+/// The metrics that a page defines.
+const METRICS: &[MetricId] = &[
+    MetricId::Rtt,
+    MetricId::RttKernel,
+    MetricId::Pps,
+    MetricId::PpsPaper,
+    MetricId::LossRatio,
+    MetricId::Duplicates,
+    MetricId::Reordered,
+    MetricId::Late,
+];
+
+/// The figures of the ping.
+pub(super) fn document(record: &Record, plan: &PingPlan) -> Document {
+    // A paced ping's rates are those that were asked for: they tell nothing of the path.
+    let rates = plan.mode != PingMode::Paced;
+    let view = View { record, decimals: decimals(record), rates };
+    let is_rate = |metric: &MetricId| matches!(metric, MetricId::Pps | MetricId::PpsPaper);
+    let metrics = METRICS.iter().copied().filter(|metric| rates || !is_rate(metric));
+    let figure = distribution_chart(record).map(|chart| {
+        let caption = "Share of the probes that were answered within a time. Lost probes are not \
+                       in it.";
+        let figure = Figure::of("Distribution of round-trip times", caption, chart.svg());
+        Section::close("", [Block::Figure(figure)]).leading()
+    });
+    Document {
+        title: title(plan),
+        tiles: view.tiles(plan),
+        sections: figure.into_iter().chain([Section::close("", view.blocks(plan))]).collect(),
+        sentence: sentence(record, plan),
+        metrics: metrics.collect(),
+        ..Document::default()
+    }
 }
 
 /// The one line that says what was asked.
-pub(crate) fn title(plan: &PingPlan) -> String {
+fn title(plan: &PingPlan) -> String {
     let sizes: Vec<String> = plan.sizes_bytes.iter().map(u32::to_string).collect();
     format!(
         "ping of {} by {}: {} bytes of payload, {}, {}",
@@ -43,7 +71,7 @@ pub(crate) fn title(plan: &PingPlan) -> String {
 }
 
 /// A value for one payload; a record of one size may leave the payload out of its rows.
-pub(crate) fn value(record: &Record, metric: MetricId, stat: Stat, size: u32) -> Option<f64> {
+fn value(record: &Record, metric: MetricId, stat: Stat, size: u32) -> Option<f64> {
     record.value_at(metric, stat, size).or_else(|| {
         let mut rows = record.summary.iter();
         rows.find(|row| row.metric == metric && row.stat == stat && row.payload_bytes.is_none())
@@ -52,27 +80,11 @@ pub(crate) fn value(record: &Record, metric: MetricId, stat: Stat, size: u32) ->
 }
 
 /// Pings per second as the studies of 2000 compute them, from the stored row or the mean.
-pub(crate) fn from_average(record: &Record, size: u32) -> Option<f64> {
+fn from_average(record: &Record, size: u32) -> Option<f64> {
     value(record, MetricId::PpsPaper, Stat::Value, size).or_else(|| {
         let mean = value(record, MetricId::Rtt, Stat::Mean, size)?;
         (mean > 0.0).then(|| 1e9 / mean)
     })
-}
-
-/// The figures of the sizes that were measured, and what their digits are worth.
-fn figures(record: &Record, plan: &PingPlan) -> String {
-    let view = View { record, decimals: decimals(record), rates: plan.mode != PingMode::Paced };
-    let measured = |size: &u32| view.value(MetricId::Sent, Stat::Value, *size).is_some();
-    let sizes: Vec<u32> = plan.sizes_bytes.iter().copied().filter(measured).collect();
-    let mut out = match sizes.as_slice() {
-        [] => return String::new(),
-        [size] => view.lines(*size),
-        sizes => view.table(sizes).text(2),
-    };
-    if let Some(step_ns) = step_ns(record) {
-        let _ = writeln!(out, "  the clock steps by {step_ns:.0} ns; no figure is printed finer");
-    }
-    out
 }
 
 /// The step of the clock that read the times: the first end is the one that measured.
@@ -107,15 +119,51 @@ impl View<'_> {
         or_dash(self.value(metric, Stat::Value, size), whole)
     }
 
-    /// One size as ping prints it.
-    fn lines(&self, size: u32) -> String {
-        let lines = [
-            Some(self.counts(size)),
-            self.round_trip(size),
-            self.percentiles(size),
-            self.kernel_split(size),
+    /// The figures of the sizes that were measured, and what their digits are worth. Of one size a
+    /// terminal has the lines that ping prints.
+    fn blocks(&self, plan: &PingPlan) -> Vec<Block> {
+        let measured = |size: &u32| self.value(MetricId::Sent, Stat::Value, *size).is_some();
+        let sizes: Vec<u32> = plan.sizes_bytes.iter().copied().filter(measured).collect();
+        let mut blocks = match sizes.as_slice() {
+            [] => return Vec::new(),
+            [size] => {
+                let lines = [
+                    Some(self.counts(*size)),
+                    self.round_trip(*size),
+                    self.percentiles(*size),
+                    self.kernel_split(*size),
+                ];
+                let lines = Block::Lines(lines.into_iter().flatten().collect());
+                vec![lines, Block::Table(self.table(&sizes).on_pages())]
+            }
+            sizes => vec![Block::Table(self.table(sizes))],
+        };
+        blocks.extend(step_ns(self.record).map(|step_ns| {
+            let line = format!("the clock steps by {step_ns:.0} ns; no figure is printed finer");
+            Block::Lines(vec![line])
+        }));
+        blocks
+    }
+
+    /// The figures of the first size in large type.
+    fn tiles(&self, plan: &PingPlan) -> Vec<Tile> {
+        let Some(&size) = plan.sizes_bytes.first() else { return Vec::new() };
+        let value = |metric, stat| self.value(metric, stat, size);
+        let ms = |stat| or_dash(value(MetricId::Rtt, stat), |ns| format!("{} ms", number::ms(ns)));
+        let of = |what: &str| format!("{what}, {size} bytes");
+        let (min, max) = (ms(Stat::Min), ms(Stat::Max));
+        let mut tiles = vec![
+            Tile::new(ms(Stat::P50), of("median round trip"), format!("smallest {min}")),
+            Tile::new(ms(Stat::P99), of("99 % are below"), format!("largest {max}")),
         ];
-        lines.into_iter().flatten().map(|line| format!("  {line}\n")).collect()
+        if self.rates {
+            let pps = or_dash(value(MetricId::Pps, Stat::Value), |n| format!("{n:.0}/s"));
+            tiles.push(Tile::new(pps, of("pings per second"), ""));
+        }
+        let lost = or_dash(value(MetricId::LossRatio, Stat::Value), number::percent);
+        let sent = or_dash(value(MetricId::Sent, Stat::Value), |n| format!("of {n:.0} sent"));
+        tiles.push(Tile::new(lost, of("lost"), sent));
+        tiles
     }
 
     fn counts(&self, size: u32) -> String {
@@ -225,13 +273,15 @@ impl View<'_> {
 }
 
 /// The times in the table by size.
-const TIMES: [(&str, MetricId, Stat); 7] = [
+const TIMES: [(&str, MetricId, Stat); 9] = [
     ("min, ms", MetricId::Rtt, Stat::Min),
     ("avg, ms", MetricId::Rtt, Stat::Mean),
     ("max, ms", MetricId::Rtt, Stat::Max),
     ("stddev, ms", MetricId::Rtt, Stat::Stddev),
     ("median, ms", MetricId::Rtt, Stat::P50),
+    ("90 %, ms", MetricId::Rtt, Stat::P90),
     ("99 %, ms", MetricId::Rtt, Stat::P99),
+    ("99.9 %, ms", MetricId::Rtt, Stat::P999),
     ("kernel avg, ms", MetricId::RttKernel, Stat::Mean),
 ];
 
@@ -254,7 +304,7 @@ fn percent(ratio: f64) -> String {
 }
 
 /// What the ping says, in one plain sentence.
-pub(super) fn sentence(record: &Record, plan: &PingPlan) -> String {
+fn sentence(record: &Record, plan: &PingPlan) -> String {
     let ends = [plan.sizes_bytes.first(), plan.sizes_bytes.last()];
     let median = |size: u32| {
         value(record, MetricId::Rtt, Stat::P50, size)
@@ -299,6 +349,56 @@ fn short_ms(record: &Record, ns: f64) -> String {
 
 fn lost_words(lost: f64) -> String {
     format!("{lost:.0} {} lost", if lost == 1.0 { "was" } else { "were" })
+}
+
+/// The distribution function of the round-trip times of each size.
+fn distribution_chart(record: &Record) -> Option<LineChart> {
+    let rtt = |it: &&Distribution| it.metric == MetricId::Rtt;
+    let curves: Vec<svg::Series> = record
+        .distributions
+        .iter()
+        .filter(rtt)
+        .enumerate()
+        .map(|(style, distribution)| svg::Series {
+            label: distribution
+                .payload_bytes
+                .map_or_else(|| "rtt".to_owned(), |b| format!("{b} bytes")),
+            style,
+            points: cumulated(distribution),
+            rings: vec![],
+            dashed: false,
+            steps: true,
+        })
+        .filter(|curve| !curve.points.is_empty())
+        .collect();
+    (!curves.is_empty()).then(|| LineChart {
+        title: "Share of answers within a time".to_owned(),
+        description: "Cumulative distribution of round-trip times by payload size".to_owned(),
+        x: Axis::plain("round-trip time, ms", Kind::Log, number::short_time),
+        y: Axis {
+            domain: Some((0.0, 100.0)),
+            ..Axis::plain("% of answers", Kind::Linear, number::short)
+        },
+        series: curves,
+        room: 0.0,
+    })
+}
+
+/// Milliseconds and the share of values up to there, in percent.
+fn cumulated(distribution: &Distribution) -> Vec<(f64, f64)> {
+    let total: u64 = distribution.counts.iter().fold(0, |sum, count| sum.saturating_add(*count));
+    let pairs = distribution.values.iter().zip(&distribution.counts);
+    let mut below = 0u64;
+    let all: Vec<(f64, f64)> = pairs
+        .map(|(&ns, &count)| {
+            below = below.saturating_add(count);
+            (ns as f64 / 1e6, below as f64 * 100.0 / total.max(1) as f64)
+        })
+        .collect();
+    let every = all.len().div_ceil(CURVE_POINTS).max(1);
+    let last = all.len().saturating_sub(1);
+    let kept = all.iter().enumerate().filter(|(index, _)| index % every == 0 || *index == last);
+    kept.map(|(_, point)| *point).collect()
 }
 
 #[cfg(test)]
@@ -355,7 +455,7 @@ mod tests {
     }
 
     fn text(record: &Record) -> String {
-        crate::text::record(record)
+        crate::record::document(record).text(None)
     }
 
     #[test]
@@ -421,7 +521,7 @@ A typical answer from 192.0.2.1 took 0.00630 ms; 1 was lost.
         record.summary.retain(|row| row.stat == Stat::Value);
         assert!(!text(&record).contains("round-trip"));
         record.summary.clear();
-        assert_eq!(figures(&record, &PingPlan::default()), "");
+        assert!(!text(&record).contains("sent"), "{}", text(&record));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use linerate_core::device::WhenLate;
 use linerate_core::record::{BenchPlan, BenchTest, Failure, Fault};
 
-use super::bed::{Ask, Ended, Length};
+use super::setup::{Ended, Length, TrialSpec};
 use super::tester::Tester;
 
 /// Frames of a try, and how fast they go.
@@ -18,10 +18,13 @@ const FPS: u64 = 1000;
 const TRIES: u64 = 3;
 
 /// Sends some frames and looks for them; what spoils a trial is left to the trials, which say it.
-pub(super) fn frames_come_out(tester: &mut Tester<'_, '_>, plan: &BenchPlan) -> Result<(), Ended> {
-    let ask = Ask { length: Length::Frames(FRAMES), ..Ask::new(BenchTest::Latency, Some(FPS), 0) };
+pub(super) fn check_forwarding(tester: &mut Tester<'_, '_>, plan: &BenchPlan) -> Result<(), Ended> {
+    let spec = TrialSpec {
+        length: Length::Frames(FRAMES),
+        ..TrialSpec::new(BenchTest::Latency, Some(FPS), 0)
+    };
     for _ in 0..TRIES {
-        let outcome = tester.once(&ask, WhenLate::KeepSchedule)?;
+        let outcome = tester.once(&spec, WhenLate::KeepSchedule)?;
         let (sent, received) = outcome.totals();
         if received > 0 || sent == 0 || outcome.trial.invalid.is_some() {
             return Ok(());
@@ -42,7 +45,7 @@ fn nothing_came(tester: &Tester<'_, '_>, plan: &BenchPlan) -> Failure {
     };
     let reason = format!("none of {} came through the device", TRIES * FRAMES);
     Failure::new(Fault::Unreachable, attempt, ports.join(", "), reason).advise(
-        "see that it forwards between these ports, and that its MTU and that of every link behind \
-         it allow this length",
+        "check that it forwards between these ports, and that its MTU and that of every link allow \
+         this frame size",
     )
 }

@@ -1,0 +1,320 @@
+//! All streams of one end: their threads, what is seen of them while they run, and their reports.
+//!
+//! What differs between TCP and UDP is the [`Transport`]: it starts the threads, whose loops stand
+//! beside it, and tells what only its sockets know.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use linerate_core::record::{
+    Contents, DatagramCounts, DatagramsSent, Direction, EndReport, FlowEnd, ReceivedDatagrams,
+    SentDatagrams, Side, SynOptions, Verified, ZeroCopySends,
+};
+use linerate_core::time::MonoTime;
+use linerate_sys::thread::{ThreadCost, schedule_of};
+
+use super::Sample;
+use crate::environment::StolenTime;
+use crate::throughput::span::Measured;
+
+/// Flags of a whole test at one end.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    /// Senders stop as if their time were up.
+    pub(crate) stop_sending: AtomicBool,
+    /// Everybody leaves at once.
+    pub(crate) halt: AtomicBool,
+}
+
+impl Switches {
+    /// Whether everybody is to leave.
+    pub(crate) fn halted(&self) -> bool {
+        self.halt.load(Ordering::Relaxed)
+    }
+
+    /// Whether senders are to stop.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop_sending.load(Ordering::Relaxed) || self.halted()
+    }
+}
+
+/// What a data thread shares with the thread that watches it.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Payload bytes written or read so far over TCP.
+    pub(crate) bytes: AtomicU64,
+    counts: Mutex<DatagramCounts>,
+    /// What the sender of datagrams has sent in all, by its own word or the other end's, and since
+    /// when that is known here.
+    sent: Mutex<Option<(DatagramsSent, MonoTime)>>,
+    /// A sender has sent everything, a receiver has taken everything.
+    pub(crate) done: AtomicBool,
+    /// The stream was given up.
+    pub(crate) failed: AtomicBool,
+    /// The kernel's number of the thread; 0 before it runs.
+    pub(crate) thread: AtomicU32,
+}
+
+impl Progress {
+    /// The counts of datagrams so far, consistent with each other.
+    pub(crate) fn counts(&self) -> DatagramCounts {
+        *lock(&self.counts)
+    }
+
+    /// Shows new counts of datagrams.
+    pub(crate) fn show(&self, counts: DatagramCounts) {
+        *lock(&self.counts) = counts;
+    }
+
+    /// What the sender has sent in all, once it is known.
+    pub(crate) fn sent(&self) -> Option<DatagramsSent> {
+        self.sent_since().map(|(sent, _)| sent)
+    }
+
+    /// The same, and since when it is known.
+    pub(crate) fn sent_since(&self) -> Option<(DatagramsSent, MonoTime)> {
+        *lock(&self.sent)
+    }
+
+    /// The sender is done; what it says later changes nothing.
+    pub(crate) fn tell_sent(&self, sent: DatagramsSent, now: MonoTime) {
+        lock(&self.sent).get_or_insert((sent, now));
+    }
+
+    /// Whether the thread has left its loop.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// Processor time and waiting for a processor so far, while the thread runs.
+    fn schedule(&self) -> Option<(u64, u64)> {
+        match self.thread.load(Ordering::Relaxed) {
+            0 => None,
+            thread => schedule_of(thread),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a data thread did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) measured: Measured,
+    pub(crate) io_calls: u64,
+    pub(crate) cost: ThreadCost,
+    pub(crate) failure: Option<String>,
+    /// How data was moved, for the record.
+    pub(crate) technique: String,
+    pub(crate) contents: Option<Contents>,
+    pub(crate) verified: Option<Verified>,
+    pub(crate) zero_copy_sends: Option<ZeroCopySends>,
+    pub(crate) sent: Option<SentDatagrams>,
+    pub(crate) received: Option<ReceivedDatagrams>,
+    /// Processors that the thread was seen on, and the one it was kept on.
+    pub(crate) cpus: (Vec<u32>, Option<u32>),
+}
+
+impl Outcome {
+    /// Of a thread that could not begin, or did not end.
+    pub(crate) fn failed(reason: impl Into<String>) -> Self {
+        let technique = "none".to_owned();
+        Self { failure: Some(reason.into()), technique, ..Self::default() }
+    }
+
+    /// What the record keeps of it, in a test that began at `started`.
+    fn flow_end(&self, started: MonoTime) -> FlowEnd {
+        FlowEnd {
+            bytes: self.measured.bytes_total,
+            bytes_measured: self.measured.bytes,
+            span_start_ns: self.measured.begin.nanos_since(started),
+            span_ns: self.measured.span_ns,
+            io_calls: self.io_calls,
+            cpu_user_ns: self.cost.user_ns,
+            cpu_system_ns: self.cost.system_ns,
+            run_queue_wait_ns: self.cost.run_queue_wait_ns,
+            last_cpu: self.cost.cpu,
+            cpus_seen: self.cpus.0.clone(),
+            pinned_cpu: self.cpus.1,
+            technique: self.technique.clone(),
+            contents: self.contents,
+            verified: self.verified,
+            zero_copy_sends: self.zero_copy_sends,
+            sent_datagrams: self.sent.clone(),
+            received_datagrams: self.received.clone(),
+            ..FlowEnd::default()
+        }
+    }
+}
+
+/// What differs between the streams of TCP and of UDP.
+pub(crate) trait Transport {
+    /// What an end holds of each stream beside its thread.
+    type Socket;
+
+    /// Threads of this transport go on until they are told to leave.
+    const LINGERS: bool;
+
+    /// What the sockets and the thread of a stream tell now.
+    fn sample(&self, stream: &Stream<Self::Socket>, sample: Sample) -> Sample;
+
+    /// What the socket of a stream that is over tells beside its thread, and the client's SYN.
+    fn flow_end(&self, socket: &Self::Socket, end: FlowEnd) -> (FlowEnd, Option<SynOptions>);
+}
+
+/// One stream of one end.
+pub(crate) struct Stream<S> {
+    pub(crate) direction: Direction,
+    pub(crate) flow: u16,
+    pub(crate) side: Side,
+    client_addr: String,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) socket: S,
+    thread: Option<JoinHandle<Outcome>>,
+}
+
+impl<S> Stream<S> {
+    /// Starts the stream's thread.
+    pub(crate) fn start(
+        &mut self,
+        run: impl FnOnce() -> Outcome + Send + 'static,
+    ) -> linerate_sys::Result<()> {
+        let spawned = std::thread::Builder::new().name("linerate-data".to_owned()).spawn(run);
+        let failed = |source| linerate_sys::Error::new("start", "a data thread", source);
+        self.thread = Some(spawned.map_err(failed)?);
+        Ok(())
+    }
+
+    fn join(&mut self) -> Outcome {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(_)) => Outcome::failed("the data thread ended by a panic"),
+            None => Outcome::failed("never started"),
+        }
+    }
+}
+
+/// Which stream a socket is.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) direction: Direction,
+    pub(crate) flow: u16,
+    pub(crate) side: Side,
+    pub(crate) client_addr: String,
+}
+
+/// The streams of one end of a test.
+pub(crate) struct Endpoint<T: Transport> {
+    pub(crate) transport: T,
+    pub(crate) streams: Vec<Stream<T::Socket>>,
+    pub(crate) switches: Arc<Switches>,
+    started: MonoTime,
+    stolen: Option<StolenTime>,
+}
+
+impl<T: Transport> Endpoint<T> {
+    /// An end without streams yet.
+    pub(crate) fn over(transport: T) -> Self {
+        let (streams, switches) = (Vec::new(), Arc::default());
+        Self { transport, streams, switches, started: MonoTime::default(), stolen: None }
+    }
+
+    /// Takes over the socket of an open stream.
+    pub(crate) fn push(&mut self, socket: T::Socket, place: Place) {
+        let Place { direction, flow, side, client_addr } = place;
+        let (progress, thread) = (Arc::default(), None);
+        let stream = Stream { direction, flow, side, client_addr, progress, socket, thread };
+        self.streams.push(stream);
+    }
+
+    /// Times count from here.
+    pub(crate) fn begin(&mut self, now: MonoTime) {
+        self.started = now;
+        self.stolen = Some(StolenTime::begin());
+    }
+
+    /// Whether the test has begun at this end.
+    pub(crate) const fn has_started(&self) -> bool {
+        self.stolen.is_some()
+    }
+
+    /// One sample of every stream at `now`.
+    pub(crate) fn sample(&self, now: MonoTime) -> Vec<Sample> {
+        let t_ns = now.nanos_since(self.started);
+        let samples = self.streams.iter().map(|stream| {
+            let schedule = stream.progress.schedule();
+            let sample = Sample {
+                cpu_ns: schedule.map(|(ran, _)| ran),
+                run_queue_wait_ns: schedule.map(|(_, waited)| waited),
+                ..Sample::of(stream.direction, stream.flow, t_ns)
+            };
+            self.transport.sample(stream, sample)
+        });
+        samples.collect()
+    }
+
+    /// The streams that this end sends, or those that it receives.
+    pub(crate) fn on_side(&self, side: Side) -> impl Iterator<Item = &Stream<T::Socket>> {
+        self.streams.iter().filter(move |stream| stream.side == side)
+    }
+
+    /// Time since the start of the test.
+    pub(crate) const fn since_start_ns(&self, now: MonoTime) -> u64 {
+        now.nanos_since(self.started)
+    }
+
+    /// Senders stop as if their time were up.
+    pub(crate) fn stop_sending(&self) {
+        self.switches.stop_sending.store(true, Ordering::Relaxed);
+    }
+
+    /// Everybody leaves at once.
+    pub(crate) fn halt(&self) {
+        self.switches.halt.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether senders have sent everything and receivers have taken everything.
+    pub(crate) fn is_done(&self) -> bool {
+        self.streams.iter().all(|stream| stream.progress.is_done())
+    }
+
+    /// Whether a stream was given up.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.streams.iter().any(|stream| stream.progress.failed.load(Ordering::Acquire))
+    }
+
+    /// Waits for the threads and tells what every stream did.
+    pub(crate) fn finish(mut self) -> Vec<EndReport> {
+        if T::LINGERS {
+            self.halt();
+        }
+        let mut streams = std::mem::take(&mut self.streams);
+        let outcomes: Vec<Outcome> = streams.iter_mut().map(Stream::join).collect();
+        let stolen_ratio = self.stolen.take().and_then(StolenTime::ratio);
+        let reports = streams.into_iter().zip(outcomes).map(|(stream, outcome)| {
+            let end = outcome.flow_end(self.started);
+            let (end, syn) = self.transport.flow_end(&stream.socket, end);
+            let Stream { direction, flow, client_addr, .. } = stream;
+            EndReport {
+                direction,
+                flow,
+                end,
+                syn,
+                client_addr,
+                failure: outcome.failure,
+                stolen_ratio,
+            }
+        });
+        reports.collect()
+    }
+}
+
+impl<T: Transport> Drop for Endpoint<T> {
+    /// An endpoint that is given up takes its threads along.
+    fn drop(&mut self) {
+        self.halt();
+    }
+}

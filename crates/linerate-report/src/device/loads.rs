@@ -1,0 +1,50 @@
+//! Tables of loads: what was asked, what was sent, what came out.
+
+use linerate_core::record::{BenchPlan, BenchResult, LoadPoint};
+
+use super::words;
+use crate::document::{Section, Table};
+
+/// The loads of a test; none without any.
+pub(super) fn loads(
+    title: &str,
+    points: &[LoadPoint],
+    plan: &BenchPlan,
+    result: &BenchResult,
+) -> Option<Section> {
+    let notes = match words::senders(plan) {
+        0 | 1 => vec![],
+        ports => vec![format!("frames/s of all {ports} sending ports together")],
+    };
+    Some(Section::of(title, [load_table(points, plan, result)?], notes))
+}
+
+/// A row a load: what was asked, what was sent, what came out; none without a load.
+pub(super) fn load_table(
+    points: &[LoadPoint],
+    plan: &BenchPlan,
+    result: &BenchResult,
+) -> Option<Table> {
+    points.first()?;
+    let line = result.theoretical_fps.map(|fps| fps * words::senders(plan) as f64);
+    let mut head = vec!["intended", "offered", "forwarded", "loss", "frames\nsent", "lost"];
+    if line.is_some() {
+        head.insert(2, "of\ntheoretical");
+    }
+    let mut table = Table::new(head);
+    for point in points {
+        let mut row = vec![
+            point.intended_fps.map_or_else(|| "all".to_owned(), words::frames),
+            words::frames(point.offered_fps),
+            words::frames(point.forwarded_fps),
+            words::loss(point.loss_ratio),
+            point.sent.to_string(),
+            point.sent.saturating_sub(point.received).to_string(),
+        ];
+        if let Some(line) = line {
+            row.insert(2, words::share(point.offered_fps / line));
+        }
+        table.row(row);
+    }
+    Some(table)
+}

@@ -1,0 +1,208 @@
+//! Documents as pages: one self-contained file each, without scripts and without a request to
+//! anywhere.
+//!
+//! The content security policy in the head says so to the browser too. Light and dark follow the
+//! reader's setting; print is always light.
+
+use std::fmt::Write;
+
+use linerate_core::record::{METRICS, MetricId};
+
+use super::{Answer, Block, Document, Fact, Figure, Section, Tile};
+use crate::escape::xml;
+use crate::{number, svg, words};
+
+/// Style of every page; colours are variables, so that dark and print swap them in one place.
+const STYLE: &str = include_str!("page.css");
+
+/// The whole document.
+pub(super) fn render(document: &Document) -> String {
+    let mut body = format!("<h1>{}</h1>\n", unparted(&document.title));
+    leads(&mut body, &document.head);
+    if !document.limits.is_empty() {
+        body.push_str("<h2>This host was the limit</h2>\n");
+        body.push_str(&list(&document.limits));
+    }
+    body.push_str(&headline(&document.tiles, &document.sentence));
+    if let Some((_, why)) = &document.failure {
+        let _ = writeln!(body, "<p><strong>Not all was measured:</strong> {}</p>", xml(why));
+    }
+    let (first, rest): (Vec<&Section>, Vec<_>) =
+        document.sections.iter().partition(|section| section.leads);
+    first.into_iter().chain(rest).for_each(|each| section(&mut body, each));
+    if !document.notes.is_empty() {
+        body.push_str("<h2>What to know before believing the numbers</h2>\n");
+        body.push_str(&list(&document.notes));
+    }
+    if !document.metrics.is_empty() {
+        body.push_str("<h2>How it was measured</h2>\n");
+        body.push_str(&methods(&document.metrics));
+    }
+    if let Some(plan) = &document.plan {
+        body.push_str("<details><summary>The plan, every default filled in</summary>\n");
+        let _ = writeln!(body, "<pre>{}</pre></details>", xml(plan));
+    }
+    if !document.foot.is_empty() {
+        let _ = writeln!(body, "<footer>{}</footer>", xml(&document.foot));
+    }
+    page(&document.title, &body)
+}
+
+fn page(title: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'\">\n<title>{}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n\
+         {body}</body>\n</html>\n",
+        xml(title),
+        // Print keeps the light colours of the charts.
+        svg::style().replacen("@media (", "@media screen and (", 1),
+    )
+}
+
+/// The lines under a page's title.
+fn leads(out: &mut String, head: &[Block]) {
+    let mut lead =
+        |line: &str| out.push_str(&format!("<p class=\"lead\">{}</p>\n", unparted(line)));
+    for block in head {
+        match block {
+            Block::Facts(facts) => facts.iter().for_each(|Fact { label, text, .. }| {
+                lead(&if label.is_empty() { text.clone() } else { format!("{label}: {text}") });
+            }),
+            Block::Remarks(lines) | Block::Lines(lines) => lines.iter().for_each(|it| lead(it)),
+            _ => {}
+        }
+    }
+}
+
+/// Large figures with what they are and what stands beside them, then a sentence.
+fn headline(tiles: &[Tile], sentence: &str) -> String {
+    if tiles.is_empty() && sentence.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<div class=\"box\"><div class=\"tiles\">\n");
+    for tile in tiles {
+        let _ = writeln!(
+            out,
+            "<div class=\"tile\"><div class=\"figure\">{}</div><div>{}</div>\
+             <div class=\"past\">{}</div></div>",
+            xml(&tile.figure),
+            unparted(&tile.label),
+            unparted(&tile.beside)
+        );
+    }
+    let _ = writeln!(out, "</div>\n<p class=\"sentence\">{}</p>\n</div>", unparted(sentence));
+    out
+}
+
+fn section(out: &mut String, section: &Section) {
+    if !section.title.is_empty() {
+        let _ = write!(out, "<section>\n<h2>{}</h2>\n", xml(&section.title));
+    }
+    // Tables beside each other, and figures too, where the page is wide enough.
+    let group = |block: &Block| match block {
+        Block::Table(_) => "<div class=\"columns\">\n",
+        Block::Figure(_) => "<div class=\"plots\">\n",
+        _ => "",
+    };
+    for blocks in section.blocks.chunk_by(|one, other| group(one) == group(other)) {
+        let open = blocks.first().map_or("", group);
+        out.push_str(open);
+        blocks.iter().for_each(|block| push(out, block));
+        out.push_str(if open.is_empty() { "" } else { "</div>\n" });
+    }
+    if !section.title.is_empty() {
+        out.push_str("</section>\n");
+    }
+}
+
+fn push(out: &mut String, block: &Block) {
+    match block {
+        Block::Table(table) => out.push_str(&table.html()),
+        Block::Remarks(lines) | Block::Lines(lines) => out.push_str(&list(lines)),
+        Block::Facts(facts) => {
+            let fact = |Fact { label, text, .. }: &Fact| {
+                format!("<dt>{}</dt><dd>{}</dd>\n", xml(label), unparted(text))
+            };
+            let facts: String = facts.iter().map(fact).collect();
+            let _ = writeln!(out, "<dl class=\"facts\">\n{facts}</dl>");
+        }
+        Block::Text(text) => {
+            let _ = writeln!(out, "<p>{}</p>", unparted(text));
+        }
+        Block::Answers(answers) => {
+            let answers: String = answers.iter().map(answer).collect();
+            let _ = writeln!(out, "<dl class=\"answers\">\n{answers}</dl>");
+        }
+        Block::Figure(drawn) => figure(out, drawn),
+    }
+}
+
+fn answer(answer: &Answer) -> String {
+    let whole = answer.whole();
+    let (verdict, text) = whole.split_at(answer.verdict.len());
+    let verdict = match verdict {
+        "" => String::new(),
+        verdict => format!("<strong>{}</strong>", xml(verdict)),
+    };
+    format!("<dt>{}</dt><dd>{verdict}{}</dd>\n", unparted(&answer.ask), unparted(text))
+}
+
+fn figure(out: &mut String, figure: &Figure) {
+    let panels: String = figure.panels.iter().map(|(_, svg)| svg.inline()).collect();
+    let wide = if figure.panels.len() > 1 { " class=\"wide\"" } else { "" };
+    let _ = write!(
+        out,
+        "<section{wide}>\n<h2>{}</h2>\n<figure><div class=\"panels\">\n{panels}</div>\n\
+         <figcaption>{}</figcaption></figure>\n</section>\n",
+        xml(&figure.title),
+        xml(&figure.caption)
+    );
+}
+
+/// Text in which a number is not parted from its unit at the end of a line.
+fn unparted(text: &str) -> String {
+    let units = ["%", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
+    let mut out = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        let bare = word.trim_end_matches([',', ';', '.', ')', ':']);
+        if !out.is_empty() {
+            let after_number = out.ends_with(|c: char| c.is_ascii_digit());
+            out.push(if after_number && units.contains(&bare) { '\u{a0}' } else { ' ' });
+        }
+        out.push_str(word);
+    }
+    xml(&out)
+}
+
+/// A list of remarks; nothing for an empty one.
+fn list(items: &[String]) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
+    let items: String = items.iter().map(|item| format!("<li>{}</li>\n", unparted(item))).collect();
+    format!("<ul>\n{items}</ul>\n")
+}
+
+/// What each metric counts, from the one table, folded away.
+fn methods(metrics: &[MetricId]) -> String {
+    let mut out = String::from("<details><summary>How the figures are defined</summary>\n<dl>\n");
+    for row in METRICS.iter().filter(|row| metrics.contains(&row.id)) {
+        let layer = row.layer.map_or_else(String::new, |it| format!(", {}", words::layer(it)));
+        let _ = writeln!(
+            out,
+            "<dt>{} ({}{layer})</dt><dd>{} Source: {}.</dd>",
+            xml(row.title),
+            xml(if row.unit == "1" { "ratio" } else { row.unit }),
+            xml(row.definition),
+            xml(row.source)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "</dl>\n<p>1 Mbit/s is 1,000,000 bit/s. {} marks what was not measured.</p></details>",
+        number::NONE
+    );
+    out
+}

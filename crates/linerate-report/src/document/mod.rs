@@ -1,0 +1,257 @@
+//! What a report says, before it is lines on a terminal, Markdown or a page: one model, built once
+//! for each kind of result, and three renderings of it.
+//!
+//! A document has its parts by name (title, head, limits, sections, notes, sentence), because the
+//! renderings put them in another order: a terminal ends with the sentence, a page begins with it.
+//! Left out: colours, and where the text goes.
+
+mod html;
+mod markdown;
+mod table;
+mod text;
+
+use linerate_core::record::MetricId;
+
+use crate::svg::Svg;
+
+pub use markdown::markdown_cell;
+pub(crate) use table::RowKind;
+pub use table::{Align, Table};
+
+/// A report: what was measured, what came of it, and what has to be known to believe it.
+#[derive(Clone, Debug, Default)]
+pub struct Document {
+    /// What was measured, in one line.
+    pub(crate) title: String,
+    /// When, where, with what: stands under the title.
+    pub(crate) head: Vec<Block>,
+    /// How the instrument or its host shaped the figures: stands before them.
+    pub(crate) limits: Vec<String>,
+    /// The figures that a reader takes away; pages alone show them.
+    pub(crate) tiles: Vec<Tile>,
+    /// The figures.
+    pub(crate) sections: Vec<Section>,
+    /// What else has to be known.
+    pub(crate) notes: Vec<String>,
+    /// How it failed or ended early, and why.
+    pub(crate) failure: Option<(&'static str, String)>,
+    /// The whole in one plain sentence.
+    pub(crate) sentence: String,
+    /// Metrics whose definitions a page shows.
+    pub(crate) metrics: Vec<MetricId>,
+    /// The plan as JSON, for pages.
+    pub(crate) plan: Option<String>,
+    /// Program and record, at the foot of a page.
+    pub(crate) foot: String,
+}
+
+impl Document {
+    /// A document of one table without a title, for lists.
+    pub fn list(table: Table) -> Self {
+        Self::default().with([Block::Table(table)])
+    }
+
+    /// The same with a further section without a title.
+    pub fn with(mut self, blocks: impl IntoIterator<Item = Block>) -> Self {
+        self.sections.push(Section::apart("", blocks));
+        self
+    }
+
+    /// Lines for a terminal of `width` columns, each ended: tables lose columns or fold and lines
+    /// break where they are too long. Without a width nothing but long remarks is broken.
+    pub fn text(&self, width: Option<usize>) -> String {
+        text::render(self, width)
+    }
+
+    /// Markdown, without figures.
+    pub fn markdown(&self) -> String {
+        markdown::render(self)
+    }
+
+    /// Every panel of its figures as a file of its own: name and content.
+    pub fn svgs(&self) -> Vec<(String, String)> {
+        let blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        let panels = blocks.flat_map(|block| match block {
+            Block::Figure(figure) => figure.panels.as_slice(),
+            _ => &[],
+        });
+        panels.map(|(name, svg)| (name.clone(), svg.file())).collect()
+    }
+
+    /// The sentence as a document of its own, and the rest.
+    pub fn apart_from_sentence(self) -> (Self, Self) {
+        let sentence = self.sentence.clone();
+        let rest = Self { sentence: String::new(), ..self };
+        (Self { sentence, ..Self::default() }, rest)
+    }
+
+    /// One HTML file with figures, without scripts and without a request to anywhere.
+    pub fn html(&self) -> String {
+        html::render(self)
+    }
+}
+
+/// A heading with what stands under it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Section {
+    /// The heading; may be empty.
+    pub title: String,
+    /// In order.
+    pub blocks: Vec<Block>,
+    /// Whether a terminal sets it off by an empty line.
+    pub apart: bool,
+    /// Whether a page shows it before the others.
+    pub leads: bool,
+}
+
+impl Section {
+    /// A section that a terminal sets off by an empty line.
+    pub(crate) fn apart(title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Self {
+        Self { apart: true, ..Self::close(title, blocks) }
+    }
+
+    /// A section that follows at once what is above it.
+    pub(crate) fn close(title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Self {
+        let blocks = blocks.into_iter().collect();
+        Self { title: title.into(), blocks, ..Self::default() }
+    }
+
+    /// Tables with remarks under them.
+    pub(crate) fn of(
+        title: impl Into<String>,
+        tables: impl IntoIterator<Item = Table>,
+        notes: Vec<String>,
+    ) -> Self {
+        let blocks = tables.into_iter().map(Block::Table);
+        Self::apart(title, blocks.chain([Block::Remarks(notes)]))
+    }
+
+    /// The same, before the others on a page.
+    pub(crate) fn leading(self) -> Self {
+        Self { leads: true, ..self }
+    }
+
+    /// Whether it says anything in words or tables: figures are for pages.
+    fn is_told(&self) -> bool {
+        let is_told = |block: &Block| match block {
+            Block::Figure(_) => false,
+            Block::Table(table) => table.is_for_terminals(),
+            Block::Remarks(lines) | Block::Lines(lines) => !lines.is_empty(),
+            Block::Facts(_) | Block::Text(_) | Block::Answers(_) => true,
+        };
+        self.blocks.iter().any(is_told) || (self.blocks.is_empty() && !self.title.is_empty())
+    }
+
+    /// All remarks.
+    pub(crate) fn remarks(&self) -> impl Iterator<Item = &String> {
+        self.blocks.iter().flat_map(|block| match block {
+            Block::Remarks(remarks) => remarks.as_slice(),
+            _ => &[],
+        })
+    }
+}
+
+/// A piece of a section.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// Columns under headings.
+    Table(Table),
+    /// Sentences, each for itself; long ones are broken.
+    Remarks(Vec<String>),
+    /// Lines in a form that other programs read; only a terminal's width breaks them.
+    Lines(Vec<String>),
+    /// Labels with their texts, in two columns.
+    Facts(Vec<Fact>),
+    /// A paragraph at the left edge.
+    Text(String),
+    /// Questions with their answers.
+    Answers(Vec<Answer>),
+    /// A drawing, on pages.
+    Figure(Figure),
+}
+
+/// A label with its text.
+#[derive(Clone, Debug)]
+pub struct Fact {
+    label: String,
+    text: String,
+    /// Columns that labels take at the least.
+    width: usize,
+    /// Whether it belongs to the fact above.
+    inner: bool,
+}
+
+impl Fact {
+    /// A fact; labels of facts under each other have one width.
+    pub fn new(label: impl Into<String>, width: usize, text: impl Into<String>) -> Self {
+        Self { label: label.into(), text: text.into(), width, inner: false }
+    }
+
+    /// The same as a part of the fact above it.
+    pub(crate) fn inner(self) -> Self {
+        Self { inner: true, ..self }
+    }
+}
+
+/// A question and its answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The question.
+    pub(crate) ask: String,
+    /// `Yes`, `No`, `Not answered`; empty where the text alone is the answer.
+    pub(crate) verdict: &'static str,
+    /// The answer.
+    pub(crate) text: String,
+}
+
+impl Answer {
+    /// The answer with its verdict: `Yes: 941 Mbit/s.`
+    pub(crate) fn whole(&self) -> String {
+        match (self.verdict, self.text.as_str()) {
+            ("", text) => text.to_owned(),
+            (verdict, "") => format!("{verdict}."),
+            (verdict, text) => format!("{verdict}: {text}"),
+        }
+    }
+}
+
+/// One figure in large type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tile {
+    /// The figure.
+    pub figure: String,
+    /// What it is.
+    pub label: String,
+    /// What stands beside it: its ceiling, what it was; may be empty.
+    pub beside: String,
+}
+
+impl Tile {
+    /// A tile of these three.
+    pub(crate) fn new(
+        figure: impl Into<String>,
+        label: impl Into<String>,
+        beside: impl Into<String>,
+    ) -> Self {
+        Self { figure: figure.into(), label: label.into(), beside: beside.into() }
+    }
+}
+
+/// A drawing with a caption, of one panel or of several that share their axes.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// Heading.
+    pub(crate) title: String,
+    /// What to see in it, and how it was made.
+    pub(crate) caption: String,
+    /// File name and drawing of each panel.
+    pub(crate) panels: Vec<(String, Svg)>,
+}
+
+impl Figure {
+    /// A figure of one panel that has no file of its own.
+    pub(crate) fn of(title: &str, caption: &str, panel: Svg) -> Self {
+        let panels = vec![(String::new(), panel)];
+        Self { title: title.to_owned(), caption: caption.to_owned(), panels }
+    }
+}

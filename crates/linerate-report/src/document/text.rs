@@ -1,0 +1,127 @@
+//! Documents as lines for a terminal.
+//!
+//! The order is fixed: what was measured, what the instrument itself spoiled, the figures, what
+//! else has to be known, the failure, one plain sentence. Colour is left to the terminal.
+
+use super::{Block, Document, Fact, Section};
+use crate::{escape, words};
+
+/// The whole document; lines are ended, the last one too.
+pub(super) fn render(document: &Document, width: Option<usize>) -> String {
+    let titled = !document.title.is_empty();
+    let mut page = Page { out: String::new(), width, indent: if titled { 2 } else { 0 } };
+    if titled {
+        page.line(0, &document.title);
+    }
+    document.head.iter().for_each(|block| page.block(block, 4));
+    document.limits.iter().for_each(|it| page.line(2, &format!("limited by this host: {it}")));
+    let mut after_apart = false;
+    for section in document.sections.iter().filter(|section| section.is_told()) {
+        page.section(section, section.apart || after_apart);
+        after_apart = section.apart;
+    }
+    let closes = !(document.notes.is_empty() && document.sentence.is_empty());
+    if closes && after_apart {
+        page.out.push('\n');
+    }
+    document.notes.iter().for_each(|note| page.line(2, &format!("note: {note}")));
+    let failure = document.failure.iter();
+    failure.for_each(|(how, why)| page.line(2, &format!("{how}: {why}")));
+    if !document.sentence.is_empty() {
+        page.line(0, &document.sentence);
+    }
+    page.out
+}
+
+/// Texts that would have less room than this beside their labels go on under them.
+const ROOM_MIN: usize = 24;
+
+/// The lines so far, and how those to come are set.
+struct Page {
+    out: String,
+    width: Option<usize>,
+    /// Where blocks begin: sections without a title in a document without one stand at the edge.
+    indent: usize,
+}
+
+impl Page {
+    fn section(&mut self, section: &Section, set_off: bool) {
+        if set_off && !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        let outer = self.indent;
+        if !section.title.is_empty() {
+            self.indent = 2;
+            match section.apart {
+                true => self.prose(0, 0, &section.title),
+                false => self.line(0, &section.title),
+            }
+        }
+        let mut after_table = false;
+        for block in &section.blocks {
+            let is_table = matches!(block, Block::Table(_));
+            if is_table && after_table {
+                self.out.push('\n');
+            }
+            self.block(block, if section.apart { 2 } else { 4 });
+            after_table = is_table;
+        }
+        self.indent = outer;
+    }
+
+    /// A block; a remark that is broken goes on at column `hang`.
+    fn block(&mut self, block: &Block, hang: usize) {
+        let indent = self.indent;
+        match block {
+            Block::Table(table) if table.is_for_terminals() => {
+                self.out.push_str(&table.text(indent, self.width));
+            }
+            Block::Remarks(lines) => {
+                lines.iter().for_each(|line| self.prose(indent, hang.max(indent), line));
+            }
+            Block::Lines(lines) => lines.iter().for_each(|line| self.line(indent, line)),
+            Block::Facts(facts) => facts.iter().for_each(|fact| self.fact(fact)),
+            Block::Text(text) => self.prose(0, 0, text),
+            Block::Answers(answers) => answers.iter().for_each(|answer| {
+                self.prose(indent, indent, &answer.ask);
+                self.prose(indent + 2, indent + 2, &answer.whole());
+            }),
+            Block::Table(_) | Block::Figure(_) => {}
+        }
+    }
+
+    fn fact(&mut self, fact: &Fact) {
+        let indent = self.indent + if fact.inner { 2 } else { 0 };
+        let label = format!("{:indent$}{:<width$}  ", "", fact.label, width = fact.width);
+        let hang = label.chars().count();
+        let width = self.width.unwrap_or(usize::MAX);
+        if hang + ROOM_MIN > width {
+            return self.hanging(
+                indent,
+                indent + 2,
+                &format!("{}  {}", fact.label, fact.text),
+                width,
+            );
+        }
+        let lines = words::wrapped(&escape::line(&fact.text), hang, width);
+        self.out.push_str(&label);
+        self.out.push_str(lines.get(hang..).unwrap_or_default());
+    }
+
+    /// A line that only a terminal's width breaks.
+    fn line(&mut self, indent: usize, text: &str) {
+        let hang = if indent == 0 { 0 } else { indent + 2 };
+        self.hanging(indent, hang, text, self.width.unwrap_or(usize::MAX));
+    }
+
+    /// A sentence, broken where it is longer than a reader's eye or the terminal likes.
+    fn prose(&mut self, indent: usize, hang: usize, text: &str) {
+        let width = self.width.map_or(words::COLUMNS, |width| width.min(words::COLUMNS));
+        self.hanging(indent, hang, text, width);
+    }
+
+    fn hanging(&mut self, indent: usize, hang: usize, text: &str, width: usize) {
+        let lines = words::wrapped(&escape::line(text), hang, width);
+        self.out.push_str(lines.get(hang - indent..).unwrap_or_default());
+    }
+}

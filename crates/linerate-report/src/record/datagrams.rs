@@ -1,0 +1,81 @@
+//! Datagrams of a direction: where they were lost, and whether they travelled by themselves.
+
+use linerate_core::record::{
+    Direction, Flow, ReceivedDatagrams, Record, SentDatagrams, dropped_at_interface,
+};
+
+use crate::number;
+
+/// The flows of a direction.
+pub(super) fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> + Clone {
+    record.flows.iter().filter(move |flow| flow.direction == direction)
+}
+
+/// What the receiver counted.
+pub(super) fn received(flow: &Flow) -> Option<&ReceivedDatagrams> {
+    flow.receiver.as_ref()?.received_datagrams.as_ref()
+}
+
+/// What the sender counted.
+pub(super) fn sent(flow: &Flow) -> Option<&SentDatagrams> {
+    flow.sender.as_ref()?.sent_datagrams.as_ref()
+}
+
+/// Where the lost ones were lost, and what came that is of no use.
+pub(super) fn losses(record: &Record, direction: Direction) -> Option<String> {
+    let all: Vec<&ReceivedDatagrams> = flows(record, direction).filter_map(received).collect();
+    let sum = |pick: fn(&ReceivedDatagrams) -> u64| all.iter().map(|it| pick(it)).sum::<u64>();
+    let (lost, here) = (sum(|it| it.measured.lost), sum(|it| it.measured.lost_here));
+    let mut parts = Vec::new();
+    if lost > 0 {
+        let dropped = dropped_at_interface(flows(record, direction));
+        let path = lost.saturating_sub(here).saturating_sub(dropped.unwrap_or(0));
+        let told = here > 0 || all.iter().all(|it| it.socket_drops.is_some());
+        // What nobody looked at may be where they were lost.
+        let (way, here) = match told {
+            true => ("on the path", format!(", {here} at the receiver's own socket")),
+            false => ("on the path or at the receiver's own socket", String::new()),
+        };
+        parts.push(match dropped {
+            Some(count) => {
+                format!("lost: {path} {way}{here}, {count} dropped at the sender's own interface")
+            }
+            None => format!("lost: {path} {way}, or at the sender's own interface{here}"),
+        });
+    }
+    let others = [(sum(|it| it.strays), "stray"), (sum(|it| it.measured.too_old), "too old")];
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    parts.extend(others.map(|(count, what)| format!("{count} {what}")));
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Whether datagrams travelled as packets of their own.
+pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
+    let (mut handed, mut most, mut joined, mut widest, mut all) = (0, 0, 0, 0, 0);
+    for flow in flows(record, direction) {
+        if let Some(sent) = sent(flow) {
+            (handed, most) = (handed + sent.joined, most.max(sent.joined_max));
+        }
+        if let Some(received) = received(flow) {
+            (joined, all) = (joined + received.joined, all + received.all.received);
+            widest = widest.max(received.joined_max);
+        }
+    }
+    let sent = match handed {
+        0 => "each datagram was handed over by itself".to_owned(),
+        _ => format!("up to {most} datagrams were handed over in one buffer"),
+    };
+    let came = match (joined, all) {
+        (_, 0) => return Some(sent),
+        (0, _) if handed > 0 => {
+            "and each came by itself: they were cut on the way, or by the receiver's kernel"
+                .to_owned()
+        }
+        (0, _) => "and each came by itself".to_owned(),
+        _ => {
+            let share = number::percent(joined as f64 / all.max(1) as f64);
+            format!("and {share} came joined, up to {widest} in one")
+        }
+    };
+    Some(format!("{sent}, {came}"))
+}

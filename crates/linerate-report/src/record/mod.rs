@@ -1,0 +1,60 @@
+//! Documents of single results.
+//!
+//! A kind gives title, figures and sentence; what all kinds have in common is added here: when and
+//! where it was measured, caveats, the failure, the plan.
+
+mod datagrams;
+mod device;
+mod goodput;
+mod ping;
+mod search;
+mod simulate;
+mod tcp;
+mod tcp_means;
+mod udp;
+
+use linerate_core::record::{Caveat, Plan, Record, Status};
+
+use crate::document::{Block, Document, Fact};
+use crate::{emulated, number, words};
+
+/// The document of any record.
+pub fn document(record: &Record) -> Document {
+    let kind = match &record.plan {
+        Plan::Tcp(plan) => tcp::document(record, plan),
+        Plan::Ping(plan) => ping::document(record, plan),
+        Plan::Udp(plan) => udp::document(record, plan),
+        Plan::Simulate(plan) => simulate::document(record, plan),
+        Plan::Bench(plan) => device::document(record, plan),
+    };
+    let (own, others) = words::caveats(record);
+    let lines = |caveats: Vec<&Caveat>| caveats.into_iter().map(ToString::to_string).collect();
+    let how = match record.status {
+        Status::Partial => "ended early",
+        Status::Interrupted => "interrupted",
+        Status::Ok | Status::Error => "failed",
+    };
+    let tool = format!("{} {}", record.tool.name, record.tool.version);
+    let name = record.name.as_ref().map_or_else(String::new, |name| format!(", named {name}"));
+    let plan = serde_json::to_string_pretty(&record.plan).unwrap_or_else(|error| error.to_string());
+    Document {
+        head: head(record, &tool).into_iter().chain(kind.head).collect(),
+        limits: lines(own),
+        notes: lines(others),
+        failure: record.failure.as_ref().map(|failure| (how, failure.to_string())),
+        plan: Some(plan),
+        foot: format!("{tool}, record {}{name}", record.id),
+        ..kind
+    }
+}
+
+/// Start, length, program, ends, emulated paths.
+fn head(record: &Record, tool: &str) -> [Block; 2] {
+    let span = number::seconds(record.duration_ns as f64);
+    let started = format!("started {}, took {span}, {tool}", record.started_at);
+    let ends = record.ends.iter().map(|end| (end, words::end(end)));
+    let ends = ends.filter(|(_, about)| !about.is_empty());
+    let ends = ends.map(|(end, about)| Fact::new(end.role.to_string(), 6, about));
+    let facts = ends.chain(emulated::facts(&record.paths)).collect();
+    [Block::Lines(vec![started]), Block::Facts(facts)]
+}

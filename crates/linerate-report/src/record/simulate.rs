@@ -1,0 +1,94 @@
+//! The document of a simulated TCP test. It says first that it is a model's, in virtual time.
+
+use linerate_core::record::{Direction, MetricId, Record, SimulatePlan, Stat, Status};
+
+use crate::document::{Block, Document, Figure, Section, Tile};
+use crate::number::{self, or_dash};
+use crate::{ceiling, simulate, words};
+
+/// The metrics that a page defines.
+const METRICS: &[MetricId] = &[
+    MetricId::Goodput,
+    MetricId::Transfer,
+    MetricId::SegmentsSent,
+    MetricId::Retransmits,
+    MetricId::LossEvents,
+    MetricId::Timeouts,
+    MetricId::Acked,
+    MetricId::Cwnd,
+    MetricId::Ssthresh,
+];
+
+/// What was simulated and what came of it.
+pub(super) fn document(record: &Record, plan: &SimulatePlan) -> Document {
+    let charts = simulate::charts(record, plan).into_iter().map(|(_, chart)| chart);
+    let drawn = charts.filter(|it| it.series.iter().any(|series| !series.points.is_empty()));
+    let panels = drawn.map(|chart| (String::new(), chart.svg())).collect();
+    let title = "Over virtual time".to_owned();
+    let figure = Block::Figure(Figure { title, caption: String::new(), panels });
+    let mut blocks = simulate::parts(&simulate::report(record, plan)).concat();
+    let measured = ceiling::measured(record, Direction::Up);
+    let bounds = record.ceiling.iter().flat_map(|found| ceiling::lines(found, measured));
+    blocks.push(Block::Remarks(bounds.collect()));
+    Document {
+        title: self::title(plan),
+        tiles: tiles(record),
+        sections: vec![Section::close("", [figure]).leading(), Section::close("", blocks)],
+        sentence: sentence(record, plan),
+        metrics: METRICS.to_vec(),
+        ..Document::default()
+    }
+}
+
+fn tiles(record: &Record) -> Vec<Tile> {
+    let value = |metric| record.value(metric, Stat::Value, Some(Direction::Up));
+    let goodput = or_dash(value(MetricId::Goodput), number::rate);
+    let bound = ceiling::brief(record.ceiling_of(Direction::Up));
+    let span = value(MetricId::Transfer).or_else(|| value(MetricId::Span));
+    let whole = |metric| or_dash(value(metric), |count| format!("{count:.0}"));
+    let (events, timeouts) = (whole(MetricId::LossEvents), whole(MetricId::Timeouts));
+    vec![
+        Tile::new(goodput, "payload, by the model", bound),
+        Tile::new(or_dash(span, number::seconds), "of virtual time", ""),
+        Tile::new(
+            whole(MetricId::Retransmits),
+            "segments retransmitted",
+            format!("{events} loss events, {timeouts} time-outs"),
+        ),
+    ]
+}
+
+/// The one line that says what was asked.
+fn title(plan: &SimulatePlan) -> String {
+    format!(
+        "TCP simulated in virtual time over {}: {}, {}, {} with {}, seed {}",
+        plan.place.as_deref().unwrap_or("a path"),
+        words::counted(plan.streams.into(), "stream"),
+        words::finish(plan.finish),
+        plan.model().congestion_control.name(),
+        plan.tcp.recovery.name(),
+        plan.seed(),
+    )
+}
+
+/// What the simulation says, in one plain sentence.
+fn sentence(record: &Record, plan: &SimulatePlan) -> String {
+    let goodput = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
+    let Some(goodput) = goodput else { return "Nothing was simulated.".to_owned() };
+    let mut text = format!("The model carries {}", number::rate(goodput));
+    let share = record.ceiling_of(Direction::Up).and_then(|ceiling| ceiling.share);
+    if let Some(share) = share {
+        text.push_str(&format!(": {} of what the path's framing allows", number::percent(share)));
+    }
+    let transfer = record.value(MetricId::Transfer, Stat::Value, Some(Direction::Up));
+    if let Some(ns) = transfer {
+        let bytes = plan.flow_bytes().unwrap_or(0).saturating_mul(plan.streams.into());
+        let (amount, time) = (number::amount(bytes), number::seconds(ns));
+        text.push_str(&format!("; {amount} take {time} of virtual time"));
+    }
+    if record.status != Status::Ok {
+        text.push_str(", until it was cut short");
+    }
+    text.push('.');
+    text
+}

@@ -1,0 +1,103 @@
+//! The log of a server: a line on standard error for each event from the level asked for on, with
+//! the time in UTC and the client where there is one. Lines below `info` begin with their level.
+//!
+//! Left out: spans, colours and files; whoever starts a server keeps what it writes.
+
+use std::fmt::{Debug, Write};
+
+use linerate_core::record::one_line;
+use linerate_core::time::WallTime;
+use linerate_sys::clock;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::output;
+
+/// The levels as a flag names them. `error` is what a server cannot go on with, `warn` a client
+/// that got no result, `info` a test, `debug` a decision, `trace` a message.
+pub(crate) const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+
+/// Writes events from `level` on from now on.
+pub(crate) fn begin(level: LevelFilter) {
+    // The first one stays: a process has one log.
+    let _ = tracing::subscriber::set_global_default(Log { level });
+}
+
+struct Log {
+    level: LevelFilter,
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, event: &Metadata<'_>) -> bool {
+        *event.level() <= self.level
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut words = Words::default();
+        event.record(&mut words);
+        output::note(&words.line(clock::wall(), *event.metadata().level()));
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// The fields of an event: the client as `peer`, and its message.
+#[derive(Default)]
+struct Words {
+    peer: String,
+    message: String,
+}
+
+impl Visit for Words {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // Text cannot fail to be written to.
+        let _ = match field.name() {
+            "peer" => write!(self.peer, " {value:?}"),
+            _ => write!(self.message, " {value:?}"),
+        };
+    }
+}
+
+impl Words {
+    /// `2026-11-22T22:01:01.123Z 192.0.2.1:40000 tcp up: 1 stream, ...`, in UTC (RFC 3339).
+    fn line(&self, now: WallTime, level: Level) -> String {
+        let level = match level {
+            Level::DEBUG => " debug:",
+            Level::TRACE => " trace:",
+            _ => "",
+        };
+        one_line(&format!("{now}{level}{}{}", self.peer, self.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_begins_with_the_time_in_utc_and_stays_one_line() {
+        // RFC 3339 §5.8: 1985-04-12T23:20:50.52Z is 482196050.52 s after 1970.
+        let now = WallTime::from_unix_nanos(482_196_050_520_000_000);
+        let message = " refused: a\nb\u{1b}[2J".to_owned();
+        let words = Words { peer: " 192.0.2.1:40000".to_owned(), message };
+        let expected = "1985-04-12T23:20:50.520Z 192.0.2.1:40000 refused: a\\nb\\u{1b}[2J";
+        assert_eq!(words.line(now, Level::INFO), expected);
+        assert_eq!(words.line(now, Level::DEBUG), expected.replacen(' ', " debug: ", 1));
+    }
+}
