@@ -131,8 +131,8 @@ fn check(record: &Record, told: usize, packet_bytes: u32) -> CapacitySearch {
 const SEARCHES: u32 = 3;
 
 /// Searches until nothing of this machine stood in the way, and holds the rate found to the
-/// ceiling. An emulator that is late lets a sub-interval have what belongs to the one before, and a receiver
-/// without a processor loses what it is sent. All else is held of each search.
+/// ceiling. An emulator that is late lets a sub-interval have what belongs to the one before, and a
+/// receiver without a processor loses what it is sent. All else is held of each search.
 fn searched(lab: &Lab, address: &str, plan: &UdpPlan, ip_bps: f64) -> (Record, CapacitySearch) {
     let own = [CaveatCode::EmulatorLate, CaveatCode::RunQueueWait, CaveatCode::StolenTime];
     let mut searches = (0..SEARCHES).map(|_| {

@@ -311,7 +311,6 @@ mod tests {
     use linerate_core::theory::token_bucket::TokenBucket;
     use linerate_core::units::{BitRate, Bytes};
 
-    use super::super::contract::contract;
     use super::super::simulated::{Device, Simulated, plan};
     use super::*;
 
@@ -329,8 +328,7 @@ mod tests {
             scr_per_sec: 250.0,
             mbs_cells: 32,
         };
-        let plan = BenchPlan { cell_contract: Some(ordered), ..plan(1_000_000_000) };
-        contract(&mut setup, &plan, 100_000).unwrap()
+        cells(&mut setup, &plan(1_000_000_000), &ordered, 100_000).unwrap()
     }
 
     fn verdicts(found: &ContractFound) -> Vec<(&str, Holds)> {

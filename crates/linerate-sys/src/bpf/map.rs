@@ -6,12 +6,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Attributes, MAP_CREATE, MAP_FREEZE, MAP_UPDATE_ELEM, bpf, bpf_fd, object_name};
+use super::{Attributes, MAP_CREATE, MAP_UPDATE_ELEM, bpf, bpf_fd, object_name};
 use crate::{Error, Result};
 
 const TYPE_ARRAY: u32 = 2;
 const TYPE_DEVMAP: u32 = 14;
-const FLAG_PROGRAMS_READ: u32 = 1 << 7;
 const FLAG_MMAPABLE: u32 = 1 << 10;
 const WORD_BYTES: usize = 8;
 
@@ -39,7 +38,7 @@ struct Element {
     value: u64,
     flags: u64,
 }
-// SAFETY: integers alone, padding named; the pointers are kept valid by `Map::set`.
+// SAFETY: integers alone, padding named; the pointers are kept valid by `DeviceMap::set`.
 unsafe impl Attributes for Element {}
 
 /// A map in the kernel.
@@ -55,25 +54,6 @@ impl Map {
         let fd = unsafe { bpf_fd(MAP_CREATE, &mut create) };
         fd.map(|fd| Self { fd }).map_err(|source| Error::new("make BPF map", name, source))
     }
-
-    /// Sets an element; keys have 4 bytes, and `value` is as long as the map's values.
-    fn set(&self, key: u32, value: &[u8]) -> io::Result<()> {
-        let mut element = Element {
-            map_fd: self.as_raw_fd().cast_unsigned(),
-            key: (&raw const key) as u64,
-            value: value.as_ptr() as u64,
-            ..Element::default()
-        };
-        // SAFETY: key and value are as long as the map was made for, and live through the call.
-        unsafe { bpf(MAP_UPDATE_ELEM, &mut element) }.map(drop)
-    }
-
-    /// Lets nobody change it any more from this side.
-    fn freeze(&self) -> io::Result<()> {
-        let mut frozen = Element { map_fd: self.as_raw_fd().cast_unsigned(), ..Element::default() };
-        // SAFETY: the command reads the descriptor alone.
-        unsafe { bpf(MAP_FREEZE, &mut frozen) }.map(drop)
-    }
 }
 
 impl AsRawFd for Map {
@@ -82,8 +62,8 @@ impl AsRawFd for Map {
     }
 }
 
-/// An array of 64-bit words, all of them one element of a map, that programs and this process use
-/// as memory ([`super::Place::Value`]): no call is needed to read a counter.
+/// An array of 64-bit words, all of them one element of a map, that programs use through
+/// [`super::Asm::map_value`] and this process as memory: no call is needed to read a counter.
 #[derive(Debug)]
 pub struct MappedArray {
     map: Map,
@@ -192,40 +172,6 @@ impl<'a> Counters<'a> {
     }
 }
 
-/// Words that programs read and nobody changes. The verifier knows their values: it takes them for
-/// bounds, and leaves out the code that they make unreachable.
-#[derive(Debug)]
-pub struct Constants {
-    map: Map,
-}
-
-impl Constants {
-    /// These words.
-    /// # Errors
-    /// Without CAP_BPF, or when the kernel gives no memory.
-    pub fn new(name: &str, words: &[u64]) -> Result<Self> {
-        let failed = |source: io::Error| Error::new("make BPF constants", name, source);
-        let value: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let create = Create {
-            map_type: TYPE_ARRAY,
-            key_size: 4,
-            value_size: u32::try_from(value.len())
-                .map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?,
-            max_entries: 1,
-            map_flags: FLAG_PROGRAMS_READ,
-            ..Create::default()
-        };
-        let map = Map::create(name, create)?;
-        map.set(0, &value).and_then(|()| map.freeze()).map_err(failed)?;
-        Ok(Self { map })
-    }
-
-    /// The map, for a program.
-    pub const fn map(&self) -> &Map {
-        &self.map
-    }
-}
-
 /// Interfaces to which programs send frames (BPF_MAP_TYPE_DEVMAP). They are looked up when they
 /// are put in, in the namespace of that thread, and found from any namespace afterwards.
 #[derive(Debug)]
@@ -249,10 +195,22 @@ impl DeviceMap {
         };
         let map = Self { map: Map::create("devices", create)? };
         for (key, ifindex) in (0_u32..).zip(ifindexes) {
-            let set = map.map.set(key, &ifindex.to_ne_bytes());
-            set.map_err(|source| Error::new("send XDP frames to interface", *ifindex, source))?;
+            map.set(key, *ifindex)?;
         }
         Ok(map)
+    }
+
+    fn set(&self, key: u32, ifindex: u32) -> Result<()> {
+        let mut element = Element {
+            map_fd: self.map.as_raw_fd().cast_unsigned(),
+            key: (&raw const key) as u64,
+            value: (&raw const ifindex) as u64,
+            ..Element::default()
+        };
+        // SAFETY: key and value are 4 bytes each, as the map was made, and live through the call.
+        let done = unsafe { bpf(MAP_UPDATE_ELEM, &mut element) };
+        let failed = |source| Error::new("send XDP frames to interface", ifindex, source);
+        done.map(drop).map_err(failed)
     }
 }
 

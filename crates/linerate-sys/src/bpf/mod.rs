@@ -1,29 +1,62 @@
-//! eBPF by the bare system call (bpf(2)): objects, programs, maps, links to interfaces, runs.
+//! eBPF by the bare system call (bpf(2)): an assembler, programs, maps, links to interfaces, runs.
 //!
-//! Programs are written in C (`bpf/` of this crate), compiled when they change, not when linerate
-//! is built, checked by the kernel, and talk to this process through arrays that are mapped into
-//! it. Leaves out every program type but XDP. Offsets and numbers are those of linux/bpf.h.
+//! No compiler, no object files, no type information: programs are written with [`Asm`], checked
+//! by the kernel, and talk to this process through arrays that are mapped into it. Leaves out every
+//! program type but XDP. Offsets and numbers are those of linux/bpf.h.
 
+mod asm;
 mod link;
 mod map;
-mod object;
 mod program;
 mod run;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
+pub use asm::{Alu, Asm, Condition, Instruction, Label, Operand, Reg, Size};
 pub use link::{AttachMode, XdpLink};
-pub use map::{Constants, Counters, DeviceMap, Map, MappedArray};
-pub use object::{Code, Place};
+pub use map::{Counters, DeviceMap, Map, MappedArray};
 pub use program::{Program, ProgramOptions};
 pub use run::{LiveRun, TestRun};
+
+/// Numbers of kernel functions that programs call (enum bpf_func_id).
+pub mod helper {
+    /// Monotonic clock in ns.
+    pub const KTIME_GET_NS: i32 = 5;
+    /// Number of the processor.
+    pub const GET_SMP_PROCESSOR_ID: i32 = 8;
+    /// Sends the frame out of an interface of the same namespace.
+    pub const REDIRECT: i32 = 23;
+    /// Sends the frame out of an interface in a map.
+    pub const REDIRECT_MAP: i32 = 51;
+    /// Makes the frame longer or shorter at its end.
+    pub const XDP_ADJUST_TAIL: i32 = 65;
+    /// Looks up route and neighbour.
+    pub const FIB_LOOKUP: i32 = 69;
+    /// Length of a frame of several buffers.
+    pub const XDP_GET_BUFF_LEN: i32 = 188;
+    /// Reads from a frame of several buffers.
+    pub const XDP_LOAD_BYTES: i32 = 189;
+    /// Writes into a frame of several buffers.
+    pub const XDP_STORE_BYTES: i32 = 190;
+}
+
+/// What an XDP program decides (enum xdp_action).
+pub mod action {
+    /// The frame ends here.
+    pub const DROP: i32 = 1;
+    /// The kernel's network stack gets it.
+    pub const PASS: i32 = 2;
+    /// Back out of the interface it came in by.
+    pub const TX: i32 = 3;
+    /// Out of another interface.
+    pub const REDIRECT: i32 = 4;
+}
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
-const MAP_FREEZE: libc::c_int = 22;
 const LINK_CREATE: libc::c_int = 28;
 const LINK_UPDATE: libc::c_int = 29;
 
@@ -77,7 +110,10 @@ fn object_name(name: &str) -> [u8; 16] {
 /// # Errors
 /// The reason: CAP_BPF and CAP_NET_ADMIN absent, or a kernel without XDP.
 pub fn available() -> crate::Result<()> {
-    Program::pass("probe").map(drop)
+    let mut asm = Asm::new();
+    asm.mov(Reg::R0, action::PASS);
+    asm.exit();
+    Program::load("probe", &asm, &ProgramOptions::default()).map(drop)
 }
 
 #[cfg(test)]
@@ -90,38 +126,65 @@ pub(crate) mod tests {
         println!("skipped: {reason}");
     }
 
-    /// A program of the tests.
-    pub(crate) const fn code<'a>(program: &'a str, names: &'a [(&'a str, Place<'a>)]) -> Code<'a> {
-        Code { object: include_bytes!("../../bpf/tests.o"), program, names }
+    fn action_of(build: impl FnOnce(&mut Asm), frame: &[u8]) -> Option<TestRun> {
+        if let Err(reason) = available() {
+            skipped(&reason);
+            return None;
+        }
+        let mut asm = Asm::new();
+        build(&mut asm);
+        let program = Program::load("test", &asm, &ProgramOptions::default()).expect("accepted");
+        Some(program.test_run(frame).expect("a run"))
     }
 
     #[test]
     fn a_program_sees_and_changes_the_frame() {
-        if let Err(reason) = available() {
-            skipped(&reason);
-            return;
-        }
         let mut frame = [0; 64];
         frame[12..14].copy_from_slice(&[0x08, 0x06]);
-        let program = Program::load("touch", &code("touch", &[]), &ProgramOptions::default());
-        let done = program.expect("accepted").test_run(&frame).expect("a run");
+        let done = action_of(
+            |asm| {
+                let short = asm.label();
+                asm.load(Size::Word, Reg::R2, Reg::R1, 0);
+                asm.load(Size::Word, Reg::R3, Reg::R1, 4);
+                asm.mov(Reg::R4, Reg::R2);
+                asm.add(Reg::R4, 14);
+                asm.jump_if(Condition::Greater, Reg::R4, Reg::R3, short);
+                asm.load(Size::Half, Reg::R5, Reg::R2, 12);
+                asm.swap_be(Reg::R5, 16);
+                asm.add(Reg::R5, 1);
+                asm.swap_be(Reg::R5, 16);
+                asm.store(Size::Half, Reg::R2, 12, Reg::R5);
+                asm.mov(Reg::R0, action::TX);
+                asm.exit();
+                asm.bind(short);
+                asm.mov(Reg::R0, action::DROP);
+                asm.exit();
+            },
+            &frame,
+        );
+        let Some(done) = done else { return };
         frame[13] = 0x07;
-        // XDP_TX of enum xdp_action.
-        assert_eq!(done, TestRun { action: 3, frame: frame.to_vec() });
+        assert_eq!(done, TestRun { action: action::TX.cast_unsigned(), frame: frame.to_vec() });
     }
 
     #[test]
-    fn arrays_and_constants_are_shared_with_programs() {
+    fn arrays_are_shared_with_programs() {
         if let Err(reason) = available() {
             skipped(&reason);
             return;
         }
         let array = MappedArray::new("shared", 3).expect("an array");
-        let plan = Constants::new("plan", &[7, 0b011]).expect("constants");
         array.set(2, 0b100);
-        let names = [("words", Place::Value(array.map())), ("plan", Place::Value(plan.map()))];
-        let program = Program::load("share", &code("share", &names), &ProgramOptions::default());
-        let before = program.expect("accepted").test_run(&[0; 14]).expect("a run").action;
+        let mut asm = Asm::new();
+        asm.map_value(Reg::R1, array.map(), 8);
+        asm.imm64(Reg::R2, 0x0123_4567_89ab_cdef);
+        asm.store(Size::Double, Reg::R1, 0, Reg::R2);
+        asm.mov(Reg::R2, 0b011);
+        asm.atomic_fetch_or(Reg::R1, 8, Reg::R2);
+        asm.mov(Reg::R0, Reg::R2);
+        asm.exit();
+        let program = Program::load("share", &asm, &ProgramOptions::default()).expect("accepted");
+        let before = program.test_run(&[0; 14]).expect("a run").action;
         assert_eq!((before, array.get(0), array.get(1)), (0b100, 0, 0x0123_4567_89ab_cdef));
         assert_eq!(array.get(2), 0b111);
         array.clear();

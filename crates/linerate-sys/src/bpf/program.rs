@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::object::Code;
+use super::asm::Asm;
 use super::{Attributes, PROG_LOAD, bpf_fd, object_name};
 use crate::{Error, Result};
 
@@ -15,7 +15,6 @@ const FLAG_XDP_HAS_FRAGS: u32 = 1 << 5;
 const LICENSE: &CStr = c"Dual MIT/GPL";
 /// The verifier's log; its last lines say what is wrong.
 const LOG_BYTES: usize = 1 << 20;
-const INSTRUCTION_BYTES: usize = 8;
 /// Lines of the log that an error shows.
 const LOG_LINES: usize = 4;
 
@@ -58,31 +57,22 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program that leaves every frame to the kernel.
-    /// # Errors
-    /// As [`Program::load`].
-    pub fn pass(name: &str) -> Result<Self> {
-        let object = include_bytes!("../../bpf/forward.o");
-        let code = Code { object, program: "pass", names: &[] };
-        Self::load(name, &code, &ProgramOptions::default())
-    }
-
     /// Has the kernel check and translate a program. Its maps may be closed afterwards.
     /// # Errors
     /// When the verifier refuses it (its last lines are in the error), without CAP_BPF and
     /// CAP_NET_ADMIN, or on a kernel without XDP.
-    pub fn load(name: &str, code: &Code<'_>, options: &ProgramOptions) -> Result<Self> {
-        let failed = |source| Error::new("load XDP program", name, source);
-        let code = code.instructions().map_err(|reason| failed(io::Error::other(reason)))?;
-        let refused = match try_load(name, &code, options, None) {
+    pub fn load(name: &str, asm: &Asm, options: &ProgramOptions) -> Result<Self> {
+        let first = try_load(name, asm, options, None);
+        let refused = match first {
             Ok(fd) => return Ok(Self { fd }),
             Err(error) => error,
         };
+        let failed = |source| Error::new("load XDP program", name, source);
         if !matches!(refused.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG)) {
             return Err(failed(refused));
         }
         let mut log = vec![0; LOG_BYTES];
-        match try_load(name, &code, options, Some(&mut log)) {
+        match try_load(name, asm, options, Some(&mut log)) {
             Ok(fd) => Ok(Self { fd }),
             Err(_) => Err(failed(explained(refused, &log))),
         }
@@ -97,13 +87,14 @@ impl AsRawFd for Program {
 
 fn try_load(
     name: &str,
-    code: &[u8],
+    asm: &Asm,
     options: &ProgramOptions,
     log: Option<&mut [u8]>,
 ) -> io::Result<OwnedFd> {
+    let code = asm.finish();
     let mut load = Load {
         prog_type: TYPE_XDP,
-        insn_cnt: u32::try_from(code.len() / INSTRUCTION_BYTES).unwrap_or(u32::MAX),
+        insn_cnt: u32::try_from(code.len()).unwrap_or(u32::MAX),
         insns: code.as_ptr() as u64,
         license: LICENSE.as_ptr() as u64,
         prog_flags: if options.multi_buffer { FLAG_XDP_HAS_FRAGS } else { 0 },
@@ -135,21 +126,23 @@ fn explained(refused: io::Error, log: &[u8]) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bpf::{available, tests};
+    use crate::bpf::{Reg, available};
 
     #[test]
     fn the_reason_of_the_verifier_is_in_the_error() {
         if let Err(reason) = available() {
-            tests::skipped(&reason);
+            crate::bpf::tests::skipped(&reason);
             return;
         }
-        let load = |program| {
-            Program::load(program, &tests::code(program, &[]), &ProgramOptions::default())
-        };
-        // It reads the frame without having looked at its length.
-        let error = load("unchecked").expect_err("refused");
-        assert!(error.to_string().contains("invalid access to packet"), "{error}");
+        let mut asm = Asm::new();
+        // R0 is not set when the program ends.
+        asm.exit();
+        let error = Program::load("wrong", &asm, &ProgramOptions::default()).expect_err("refused");
+        assert!(error.to_string().contains("R0 !read_ok"), "{error}");
         assert_eq!(error.to_string().lines().count(), 1);
-        load("touch").expect("accepted");
+        let mut asm = Asm::new();
+        asm.mov(Reg::R0, 2);
+        asm.exit();
+        Program::load("right", &asm, &ProgramOptions::default()).expect("accepted");
     }
 }

@@ -1,13 +1,13 @@
 //! Forwarding in XDP: a router by the kernel's own tables (bpf_fib_lookup), and a wire between two
 //! interfaces.
 //!
-//! The programs are in `bpf/forward.c`. The router hands to the kernel what it cannot do itself:
-//! unknown neighbours, its own addresses, hop limits that end, options. RFC 1812 §5.3.1 and RFC
-//! 1141 for the hop count and its checksum.
+//! The router hands to the kernel what it cannot do itself: unknown neighbours, its own addresses,
+//! hop limits that end, options. RFC 1812 §5.3.1 and RFC 1141 for the hop count and its checksum.
 
 use crate::Result;
 use crate::bpf::{
-    AttachMode, Code, Constants, DeviceMap, MappedArray, Place, Program, ProgramOptions, XdpLink,
+    Asm, AttachMode, Condition, DeviceMap, Label, MappedArray, Program, ProgramOptions, Reg, Size,
+    XdpLink, action, helper,
 };
 
 const IN: usize = 0;
@@ -15,9 +15,17 @@ const FORWARDED: usize = 1;
 const PASSED: usize = 2;
 const WORDS: usize = 3;
 
-const OBJECT: &[u8] = include_bytes!("../../bpf/forward.o");
+/// struct bpf_fib_lookup on the stack: 64 bytes; offsets in it.
+const FIB: i16 = -64;
+const FIB_TOT_LEN: i16 = 6;
+const FIB_IFINDEX: i16 = 8;
+const FIB_SRC: i16 = 16;
+const FIB_DST: i16 = 32;
+const FIB_SMAC: i16 = 52;
+const FIB_DMAC: i16 = 58;
+const ETHERNET_BYTES: i16 = 14;
 /// BPF_F_BROADCAST: to every interface of the map.
-const BROADCAST: u64 = 1 << 3;
+const BROADCAST: i32 = 1 << 3;
 
 /// What a router did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,9 +52,8 @@ impl Router {
     /// When another program is on one of them, or privileges are absent.
     pub fn attach(ifindexes: &[u32], mode: AttachMode) -> Result<Self> {
         let counts = MappedArray::new("router_counts", WORDS)?;
-        let names = [("counts", Place::Value(counts.map()))];
-        let code = Code { object: OBJECT, program: "route", names: &names };
-        let program = Program::load("linerate_route", &code, &ProgramOptions::default())?;
+        let program =
+            Program::load("linerate_route", &router(&counts), &ProgramOptions::default())?;
         let attach = |ifindex: &u32| XdpLink::attach(&program, *ifindex, mode);
         let links = ifindexes.iter().map(attach).collect::<Result<_>>()?;
         Ok(Self { links, counts })
@@ -92,19 +99,153 @@ impl Wire {
     fn with(from: u32, to: &[u32], mode: AttachMode) -> Result<Self> {
         let counts = MappedArray::new("wire_counts", 1)?;
         let devices = DeviceMap::new(to)?;
-        let plan = Constants::new("wire_plan", &[if to.len() > 1 { BROADCAST } else { 0 }])?;
-        let names = [
-            ("counts", Place::Value(counts.map())),
-            ("devices", Place::Map(&devices)),
-            ("plan", Place::Value(plan.map())),
-        ];
-        let code = Code { object: OBJECT, program: "wire", names: &names };
-        let program = Program::load("linerate_wire", &code, &ProgramOptions::default())?;
+        let mut asm = Asm::new();
+        count(&mut asm, &counts, IN);
+        asm.map(Reg::R1, &devices);
+        asm.mov(Reg::R2, 0);
+        asm.mov(Reg::R3, if to.len() > 1 { BROADCAST } else { 0 });
+        asm.call(helper::REDIRECT_MAP);
+        asm.exit();
+        let program = Program::load("linerate_wire", &asm, &ProgramOptions::default())?;
         Ok(Self { _link: XdpLink::attach(&program, from, mode)?, counts })
     }
 
     /// Frames that came in so far.
     pub fn frames(&self) -> u64 {
         self.counts.get(IN)
+    }
+}
+
+/// Adds 1 to a counter, whatever processor. Changes R1 and R2.
+fn count(asm: &mut Asm, counts: &MappedArray, word: usize) {
+    let offset = u32::try_from(word * 8).expect("a few words");
+    asm.map_value(Reg::R1, counts.map(), offset);
+    asm.mov(Reg::R2, 1);
+    asm.atomic_add(Reg::R1, 0, Reg::R2);
+}
+
+/// Registers: R6 the context, R7 the start of the frame, R8 its end.
+fn router(counts: &MappedArray) -> Asm {
+    let mut asm = Asm::new();
+    let [ipv6, look_up, pass] = [asm.label(), asm.label(), asm.label()];
+    asm.mov(Reg::R6, Reg::R1);
+    count(&mut asm, counts, IN);
+    asm.load(Size::Word, Reg::R7, Reg::R6, 0);
+    asm.load(Size::Word, Reg::R8, Reg::R6, 4);
+    for word in (0..64).step_by(8) {
+        asm.store(Size::Double, Reg::R10, FIB + word, 0);
+    }
+    within(&mut asm, 34, pass);
+    asm.load(Size::Half, Reg::R1, Reg::R7, 12);
+    asm.swap_be(Reg::R1, 16);
+    asm.jump_if(Condition::Equal, Reg::R1, 0x86dd, ipv6);
+    asm.jump_if(Condition::NotEqual, Reg::R1, 0x0800, pass);
+    ask_ipv4(&mut asm, pass);
+    asm.jump(look_up);
+    asm.bind(ipv6);
+    ask_ipv6(&mut asm, pass);
+    asm.bind(look_up);
+    asm.load(Size::Word, Reg::R1, Reg::R6, 12);
+    asm.store(Size::Word, Reg::R10, FIB + FIB_IFINDEX, Reg::R1);
+    asm.mov(Reg::R1, Reg::R6);
+    asm.mov(Reg::R2, Reg::R10);
+    asm.add(Reg::R2, i32::from(FIB));
+    asm.mov(Reg::R3, 64);
+    asm.mov(Reg::R4, 0);
+    asm.call(helper::FIB_LOOKUP);
+    asm.jump_if(Condition::NotEqual, Reg::R0, 0, pass);
+    rewrite(&mut asm);
+    count(&mut asm, counts, FORWARDED);
+    asm.load(Size::Word, Reg::R1, Reg::R10, FIB + FIB_IFINDEX);
+    asm.mov(Reg::R2, 0);
+    asm.call(helper::REDIRECT);
+    asm.exit();
+    asm.bind(pass);
+    count(&mut asm, counts, PASSED);
+    asm.mov(Reg::R0, action::PASS);
+    asm.exit();
+    asm
+}
+
+/// On to `short` when the frame has no `bytes`.
+fn within(asm: &mut Asm, bytes: i32, short: Label) {
+    asm.mov(Reg::R1, Reg::R7);
+    asm.add(Reg::R1, bytes);
+    asm.jump_if(Condition::Greater, Reg::R1, Reg::R8, short);
+}
+
+fn ask_ipv4(asm: &mut Asm, pass: Label) {
+    // No options.
+    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES);
+    asm.jump_if(Condition::NotEqual, Reg::R1, 0x45, pass);
+    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 8);
+    asm.jump_if(Condition::LessOrEqual, Reg::R1, 1, pass);
+    asm.store(Size::Byte, Reg::R10, FIB, libc::AF_INET);
+    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 1);
+    asm.store(Size::Byte, Reg::R10, FIB + 12, Reg::R1);
+    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 9);
+    asm.store(Size::Byte, Reg::R10, FIB + 1, Reg::R1);
+    asm.load(Size::Half, Reg::R1, Reg::R7, ETHERNET_BYTES + 2);
+    asm.swap_be(Reg::R1, 16);
+    asm.store(Size::Half, Reg::R10, FIB + FIB_TOT_LEN, Reg::R1);
+    for (to, from) in [(FIB_SRC, 12), (FIB_DST, 16)] {
+        asm.load(Size::Word, Reg::R1, Reg::R7, ETHERNET_BYTES + from);
+        asm.store(Size::Word, Reg::R10, FIB + to, Reg::R1);
+    }
+}
+
+fn ask_ipv6(asm: &mut Asm, pass: Label) {
+    within(asm, 54, pass);
+    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 7);
+    asm.jump_if(Condition::LessOrEqual, Reg::R1, 1, pass);
+    asm.store(Size::Byte, Reg::R10, FIB, libc::AF_INET6);
+    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 6);
+    asm.store(Size::Byte, Reg::R10, FIB + 1, Reg::R1);
+    asm.load(Size::Half, Reg::R1, Reg::R7, ETHERNET_BYTES + 4);
+    asm.swap_be(Reg::R1, 16);
+    asm.add(Reg::R1, 40);
+    asm.store(Size::Half, Reg::R10, FIB + FIB_TOT_LEN, Reg::R1);
+    for word in (0..32).step_by(4) {
+        asm.load(Size::Word, Reg::R1, Reg::R7, ETHERNET_BYTES + 8 + word);
+        asm.store(Size::Word, Reg::R10, FIB + FIB_SRC + word, Reg::R1);
+    }
+}
+
+/// The hop count less one with its checksum, and the addresses of the next link.
+fn rewrite(asm: &mut Asm) {
+    let [ipv6, addresses, no_carry] = [asm.label(), asm.label(), asm.label()];
+    asm.load(Size::Half, Reg::R1, Reg::R7, 12);
+    asm.swap_be(Reg::R1, 16);
+    asm.jump_if(Condition::Equal, Reg::R1, 0x86dd, ipv6);
+    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 8);
+    asm.sub(Reg::R1, 1);
+    asm.store(Size::Byte, Reg::R7, ETHERNET_BYTES + 8, Reg::R1);
+    asm.load(Size::Half, Reg::R1, Reg::R7, ETHERNET_BYTES + 10);
+    asm.swap_be(Reg::R1, 16);
+    asm.add(Reg::R1, 0x100);
+    asm.jump_if(Condition::Less, Reg::R1, 0xffff, no_carry);
+    asm.add(Reg::R1, 1);
+    asm.bind(no_carry);
+    asm.swap_be(Reg::R1, 16);
+    asm.store(Size::Half, Reg::R7, ETHERNET_BYTES + 10, Reg::R1);
+    asm.jump(addresses);
+    asm.bind(ipv6);
+    // `within` again, because the verifier has not seen this way through the frame.
+    let whole = asm.label();
+    asm.mov(Reg::R1, Reg::R7);
+    asm.add(Reg::R1, 54);
+    asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R8, whole);
+    asm.mov(Reg::R0, action::DROP);
+    asm.exit();
+    asm.bind(whole);
+    asm.load(Size::Byte, Reg::R1, Reg::R7, ETHERNET_BYTES + 7);
+    asm.sub(Reg::R1, 1);
+    asm.store(Size::Byte, Reg::R7, ETHERNET_BYTES + 7, Reg::R1);
+    asm.bind(addresses);
+    for (to, from) in [(0, FIB_DMAC), (6, FIB_SMAC)] {
+        for word in (0..6).step_by(2) {
+            asm.load(Size::Half, Reg::R1, Reg::R10, FIB + from + word);
+            asm.store(Size::Half, Reg::R7, to + word, Reg::R1);
+        }
     }
 }

@@ -20,7 +20,7 @@ use linerate_core::device::{
 use linerate_core::time::MonoTime;
 
 use super::generator_program as program;
-use super::generator_program::{GeneratorMaps, MIX_MAX, TEMPLATES_MAX, longest};
+use super::generator_program::{GeneratorMaps, MIX_MAX, longest};
 use crate::bpf::{AttachMode, LiveRun, Program, XdpLink};
 use crate::netlink::{LinkCounters, RouteSocket};
 use crate::netns::Netns;
@@ -28,6 +28,8 @@ use crate::sched::Pinned;
 use crate::stop::Stop;
 use crate::{Error, Result, clock};
 
+/// Templates of a generator.
+const TEMPLATES_MAX: usize = 16;
 /// Frames are late when they leave after more than a gap, and more than this (ns).
 const LATE_MIN_NS: u64 = 10_000;
 /// The program itself waits for a frame that is due sooner than this (ns).

@@ -6,8 +6,10 @@
 //! CAP_NET_ADMIN ([`crate::bpf::available`] tells).
 
 mod forwarder;
+mod frame;
 mod generator;
 mod generator_program;
+mod generator_watch;
 mod planted;
 mod planted_program;
 mod sink;
@@ -20,12 +22,16 @@ pub use planted::{PlantedCounts, PlantedDevice, PlantedOptions, Stall};
 pub use sink::{ARRIVALS_DEFAULT, Expected, Sink, SinkOptions, SinkReport, StreamExpected};
 
 use crate::Result;
-use crate::bpf::{AttachMode, Program, XdpLink};
+use crate::bpf::{Asm, AttachMode, Program, ProgramOptions, Reg, XdpLink, action};
 
 /// Puts a program on an interface that passes every frame: a veth then takes frames by NAPI, and
 /// its other end can be the target of live frames and redirections.
 /// # Errors
 /// When the driver cannot, another program is there, or privileges are absent.
 pub fn hold_napi(ifindex: u32) -> Result<XdpLink> {
-    XdpLink::attach(&Program::pass("pass")?, ifindex, AttachMode::Native)
+    let mut asm = Asm::new();
+    asm.mov(Reg::R0, action::PASS);
+    asm.exit();
+    let program = Program::load("pass", &asm, &ProgramOptions::default())?;
+    XdpLink::attach(&program, ifindex, AttachMode::Native)
 }

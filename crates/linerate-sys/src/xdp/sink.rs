@@ -10,6 +10,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use linerate_core::device::{Foreign, Received};
 
+use super::frame::ONE_BUFFER_MTU_BYTES;
 use super::sink_program as program;
 use super::sink_program::{FORMER_TRIALS, STREAMS, SinkMaps};
 use super::spread;
@@ -21,8 +22,6 @@ use crate::{Error, Result, host};
 pub const ARRIVALS_DEFAULT: usize = 1 << 20;
 /// Numbers that a counter remembers at most, of all streams: 64 MiB.
 const REMEMBERED_MAX: u64 = 512 << 20;
-/// An MTU above which drivers use several buffers for a frame: a page less its headroom and tail.
-const ONE_BUFFER_MTU_BYTES: u32 = 3000;
 /// No 32-bit trial has this number.
 const NO_TRIAL: u64 = 1 << 32;
 /// No stream has this slot.

@@ -1,5 +1,5 @@
-//! Histograms of every frame's times, kept by the programs (`count_time` of `bpf/frame.h`): where
-//! they are and what they say.
+//! Histograms of every frame's times, kept by the programs: where they are, the code that fills
+//! them, and what they say.
 //!
 //! Bins are exact up to 63 ns; above, each power of two has 64 of them (no wider than 1/64 of the
 //! value). Times above 2^36 - 1 ns (68 s) fall in the last bin; extremes and sum are exact.
@@ -11,7 +11,7 @@
 use linerate_core::device::Spread;
 use linerate_core::stats::LogHistogram;
 
-use crate::bpf::MappedArray;
+use crate::bpf::{Alu, Asm, Condition, MappedArray, Reg, Size};
 
 /// Bins of one power of two, as a power of two.
 const SUB_BITS: u32 = 6;
@@ -23,6 +23,7 @@ const BINS: usize = ((VALUE_BITS - SUB_BITS + 1) << SUB_BITS) as usize;
 const SUM: usize = 0;
 const MIN: usize = 1;
 const MAX: usize = 2;
+const SCRATCH: usize = 3;
 const FIRST_BIN: usize = 4;
 
 /// Words that a histogram takes.
@@ -78,10 +79,83 @@ fn bounds(bin: usize) -> [u64; 2] {
     [low, low + width - 1]
 }
 
+/// Counts R1 in the histogram at byte `at` from R7. Changes R1 to R5.
+///
+/// The number of the bin goes through memory: the verifier then forgets which of the many ways
+/// through the binary search led to it, instead of following each to the end of the program.
+pub(super) fn emit(asm: &mut Asm, at: i16) {
+    emit_extremes(asm, at);
+    let [store, done] = [asm.label(), asm.label()];
+    asm.imm64(Reg::R2, (1 << VALUE_BITS) - 1);
+    let fits = asm.label();
+    asm.jump_if(Condition::LessOrEqual, Reg::R1, Reg::R2, fits);
+    asm.mov(Reg::R1, Reg::R2);
+    asm.bind(fits);
+    asm.mov(Reg::R2, Reg::R1);
+    asm.jump_if(Condition::Less, Reg::R1, 64, store);
+    // R2 = position of the highest bit.
+    asm.mov(Reg::R2, 0);
+    asm.mov(Reg::R3, Reg::R1);
+    for bits in [32, 16, 8, 4, 2, 1] {
+        let below = asm.label();
+        asm.mov(Reg::R4, Reg::R3);
+        asm.rsh(Reg::R4, bits);
+        asm.jump_if(Condition::Equal, Reg::R4, 0, below);
+        asm.mov(Reg::R3, Reg::R4);
+        asm.add(Reg::R2, bits);
+        asm.bind(below);
+    }
+    // Bin = (position - 5) * 64 + (the six bits below the highest).
+    asm.mov(Reg::R4, Reg::R2);
+    asm.sub(Reg::R4, SUB_BITS.cast_signed());
+    asm.rsh(Reg::R1, Reg::R4);
+    asm.and(Reg::R1, 63);
+    asm.sub(Reg::R2, SUB_BITS.cast_signed() - 1);
+    asm.lsh(Reg::R2, SUB_BITS.cast_signed());
+    asm.add(Reg::R2, Reg::R1);
+    asm.bind(store);
+    asm.store(Size::Double, Reg::R7, at + byte(SCRATCH), Reg::R2);
+    asm.load(Size::Double, Reg::R3, Reg::R7, at + byte(SCRATCH));
+    let last = i32::try_from(BINS).expect("1984 bins") - 1;
+    asm.jump_if(Condition::Greater, Reg::R3, last, done);
+    asm.lsh(Reg::R3, 3);
+    asm.mov(Reg::R4, Reg::R7);
+    asm.add(Reg::R4, Reg::R3);
+    increment(asm, Reg::R4, at + byte(FIRST_BIN));
+    asm.bind(done);
+}
+
+fn emit_extremes(asm: &mut Asm, at: i16) {
+    asm.load(Size::Double, Reg::R2, Reg::R7, at + byte(SUM));
+    asm.add(Reg::R2, Reg::R1);
+    asm.store(Size::Double, Reg::R7, at + byte(SUM), Reg::R2);
+    for (word, beaten) in [(MIN, Condition::Less), (MAX, Condition::Greater)] {
+        let [better, next] = [asm.label(), asm.label()];
+        asm.load(Size::Double, Reg::R2, Reg::R7, at + byte(word));
+        asm.jump_if(beaten, Reg::R1, Reg::R2, better);
+        asm.jump(next);
+        asm.bind(better);
+        asm.store(Size::Double, Reg::R7, at + byte(word), Reg::R1);
+        asm.bind(next);
+    }
+}
+
+/// Adds 1 to the word at byte `at` from `base`. Changes R5.
+pub(super) fn increment(asm: &mut Asm, base: Reg, at: i16) {
+    asm.load(Size::Double, Reg::R5, base, at);
+    asm.alu(Alu::Add, Reg::R5, 1);
+    asm.store(Size::Double, base, at, Reg::R5);
+}
+
+/// Where a word is, in bytes.
+pub(super) fn byte(word: usize) -> i16 {
+    i16::try_from(word * 8).expect("blocks are shorter than 32 KiB")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bpf::{Place, Program, ProgramOptions, available};
+    use crate::bpf::{Program, ProgramOptions, available};
 
     #[test]
     fn bins_lie_side_by_side_and_are_no_wider_than_a_64th() {
@@ -97,9 +171,20 @@ mod tests {
 
     /// A program that counts the 8 bytes at the start of each frame.
     fn counter(array: &MappedArray) -> Program {
-        let names = [("spread", Place::Value(array.map()))];
-        let code = crate::bpf::tests::code("spread", &names);
-        Program::load("spread", &code, &ProgramOptions::default()).expect("accepted")
+        let mut asm = Asm::new();
+        let short = asm.label();
+        asm.load(Size::Word, Reg::R2, Reg::R1, 0);
+        asm.load(Size::Word, Reg::R3, Reg::R1, 4);
+        asm.mov(Reg::R4, Reg::R2);
+        asm.add(Reg::R4, 8);
+        asm.jump_if(Condition::Greater, Reg::R4, Reg::R3, short);
+        asm.load(Size::Double, Reg::R1, Reg::R2, 0);
+        asm.map_value(Reg::R7, array.map(), 0);
+        emit(&mut asm, 0);
+        asm.bind(short);
+        asm.mov(Reg::R0, 1);
+        asm.exit();
+        Program::load("spread", &asm, &ProgramOptions::default()).expect("accepted")
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! flag has a help text and a test. What is not covered yet stands in `exceptions.txt`, a list
 //! that only shrinks: a line that is no longer true is red too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::source::{Source, has_word};
+use crate::source::{Source, has_word, words};
 use crate::tree::in_crate;
 
 /// One kind of thing that must be covered.
@@ -163,14 +163,19 @@ pub(crate) fn bare_flags(flags: &[Flag]) -> Vec<String> {
     .collect()
 }
 
-/// Flags that no test names in a file that also names the command.
+/// Flags that no test names together with their command: in itself, or in the helpers and constants
+/// that it uses.
 pub(crate) fn untested_flags(flags: &[Flag], sources: &[Source]) -> BTreeSet<String> {
-    let tests: Vec<String> = sources
-        .iter()
-        .filter(|source| in_crate(&source.path, "linerate"))
-        .filter(|source| !source.path.contains("/tests/tidy/"))
-        .map(test_text)
-        .collect();
+    let own = |source: &&Source| {
+        in_crate(&source.path, "linerate") && !source.path.contains("/tests/tidy/")
+    };
+    let mut programs: BTreeMap<&str, Vec<Item>> = BTreeMap::new();
+    for source in sources.iter().filter(own) {
+        programs.entry(program(&source.path)).or_default().extend(items(source));
+    }
+    let shared = programs.remove(SUPPORT).unwrap_or_default();
+    let tests: Vec<String> =
+        programs.values().flat_map(|items| said_by_tests(items, &shared)).collect();
     let is_tested = |flag: &Flag| {
         let last = flag.command.rsplit(' ').next().unwrap_or_default();
         tests.iter().any(|text| has_word(text, &flag.long) && has_word(text, last))
@@ -179,9 +184,72 @@ pub(crate) fn untested_flags(flags: &[Flag], sources: &[Source]) -> BTreeSet<Str
     untested.map(|flag| format!("{} {}", flag.command, flag.long)).collect()
 }
 
-fn test_text(source: &Source) -> String {
-    let lines = source.text.lines().zip(&source.is_test).filter(|(_, is_test)| **is_test);
-    lines.map(|(line, _)| format!("{line}\n")).collect()
+/// Helpers that every test program may use.
+const SUPPORT: &str = "crates/linerate/tests/support";
+
+/// What is compiled together: a folder under `tests/`, else a file.
+fn program(path: &str) -> &str {
+    let folder = path.strip_prefix("crates/linerate/tests/").and_then(|rest| rest.rfind('/'));
+    folder.map_or(path, |length| &path[.."crates/linerate/tests/".len() + length])
+}
+
+/// A function or constant of tests.
+struct Item {
+    name: String,
+    is_test: bool,
+    text: String,
+    /// The words of its code, by which it may use others.
+    words: BTreeSet<String>,
+}
+
+fn items(source: &Source) -> Vec<Item> {
+    let text: Vec<&str> = source.text.lines().collect();
+    let code: Vec<&str> = source.code.lines().collect();
+    let item = |name: String, first: usize, last: usize| Item {
+        name,
+        is_test: code[..first]
+            .iter()
+            .rev()
+            .take_while(|it| it.trim().starts_with("#["))
+            .any(|line| line.trim() == "#[test]"),
+        text: text[first..=last].join("\n"),
+        words: words(&code[first..=last].join("\n")).map(|(_, word)| word.to_owned()).collect(),
+    };
+    let functions = source.functions().into_iter();
+    let functions = functions.map(|it| item(it.name, it.first_line, it.last_line));
+    let constants = (0..code.len()).filter_map(|first| {
+        let (head, rest) = code[first].split_once("const ").or(code[first].split_once("static "))?;
+        let name = rest.split(':').next().filter(|_| head.is_empty() || head.starts_with("pub"))?;
+        let last = (first..code.len()).find(|at| code[*at].trim_end().ends_with(';'))?;
+        Some(item(name.to_owned(), first, last))
+    });
+    let all = functions.chain(constants).collect::<Vec<_>>();
+    let is_test = source.is_test.iter().any(|is_test| *is_test);
+    if is_test { all } else { Vec::new() }
+}
+
+/// The text of each test with that of everything it uses.
+fn said_by_tests(items: &[Item], shared: &[Item]) -> Vec<String> {
+    let mut by_name: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+    for item in items.iter().chain(shared) {
+        by_name.entry(&item.name).or_default().push(item);
+    }
+    let said = |test: &Item| {
+        let mut used = BTreeSet::new();
+        let mut text = test.text.clone();
+        let mut waiting: Vec<&Item> = vec![test];
+        while let Some(item) = waiting.pop() {
+            for name in &item.words {
+                let Some(named) = by_name.get(name.as_str()).filter(|_| used.insert(name)) else {
+                    continue;
+                };
+                named.iter().for_each(|next| text = format!("{text}\n{}", next.text));
+                waiting.extend(named);
+            }
+        }
+        text
+    };
+    items.iter().filter(|item| item.is_test).map(said).collect()
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {
@@ -222,6 +290,15 @@ fn a_flag_without_help_or_test_is_found() {
     let flags = flags("linerate tcp --time: End: after this\nlinerate ping --time:\n");
     assert_eq!(flags.len(), 2);
     assert_eq!(bare_flags(&flags).len(), 1);
-    let test = Source::new("crates/linerate/tests/a.rs", "run(&[\"tcp\", \"--time\", \"1\"]);");
-    assert_eq!(untested_flags(&flags, &[test]), set(&["linerate ping --time"]));
+    let untested = |text: &str| {
+        let test = Source::new("crates/linerate/tests/a.rs", text);
+        untested_flags(&flags, &[test]).len()
+    };
+    assert_eq!(untested("#[test]\nfn a() {\n    run(&[\"tcp\", \"--time\"]);\n}\n"), 1);
+    let by_helper = "const TIME: &str = \"--time\";\nfn tcp() {\n    run(\"tcp\");\n}\n\
+                     #[test]\nfn a() {\n    tcp(TIME);\n}\n";
+    assert_eq!(untested(by_helper), 1);
+    let apart = "#[test]\nfn a() {\n    run(\"tcp\");\n}\n\
+                 #[test]\nfn b() {\n    run(\"--time\");\n}\n";
+    assert_eq!(untested(apart), 2);
 }
