@@ -24,7 +24,7 @@ const OPTION_TIMESTAMPS: u8 = 1;
 
 /// What the rates of a ceiling may be from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub(crate) enum Sight {
     /// The interfaces of both ends, and the plans of the emulated paths between them: what a study
     /// holds its results against.
     Plans,
@@ -34,7 +34,7 @@ pub enum Sight {
 
 /// The ceilings of a TCP test by what `sight` shows, in place of those in its record. Other records
 /// keep theirs.
-pub fn see(record: &mut Record, sight: Sight) {
+pub(crate) fn see(record: &mut Record, sight: Sight) {
     let Plan::Tcp(plan) = record.plan.clone() else { return };
     let ways = [Direction::Up, Direction::Down].into_iter();
     let mut ceilings = ways.filter_map(|direction| ceiling(record, &plan, direction, sight));
