@@ -1,36 +1,36 @@
 //! The client's side of one UDP test: from a plan to a record.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{
-    EndReport, Event, Failure, Fault, Plan, Record, Status, UdpPlan, UdpTest,
-};
+use linerate_core::record::{Event, Failure, Fault, Plan, Record, Status, UdpPlan, UdpTest};
+use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::native::{Accept, ClientEvent, ClientMachine, Message, SEARCH, Token};
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEARCH, Token};
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::datagram_socket::any_local;
 
 use super::endpoint::{Endpoint, Place, open_socket};
-use super::opening::{Asking, TURN, unanswered};
+use super::opening::{Asking, unanswered};
 use super::pulse;
 use super::search_account::SearchAccount;
 use crate::address::resolve;
 use crate::context::Context;
-use crate::flow::Sample;
 use crate::flow::account::{Account, client_side};
 use crate::flow::fold::fold;
+use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
 use crate::path::witness::Witness;
-use crate::throughput::{Control, LOOK, LOOK_AT_END, bind_address, connect_control, refused};
+use crate::throughput::client::{client_failure, connect_control};
+use crate::throughput::control::{lost, rtt_min};
+use crate::throughput::{bind_address, plain};
 
-/// After the planned end the server has this long to report: what it has to say waits behind the
-/// test's own datagrams where these fill the path.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(20);
-/// The server has this long to answer a request.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Streams have this long to open.
 const OPEN_TIMEOUT: Duration = pulse::SILENCE_MAX;
+/// So near to that the server's word says less than what was seen here.
+const NEAR: Duration = Duration::from_millis(200);
 
 /// Largest IP packet that a test sends where nobody says how long its datagrams are: that of
 /// Ethernet, so that results of most paths compare.
@@ -40,8 +40,7 @@ const PACKET_BYTES: u32 = 1500;
 /// and keeps what was measured before.
 pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
     run_by(plan, context, |plan, server, (context, account)| match plan.via {
-        None => Test::open(plan, server, context, account)
-            .and_then(|test| test.measure(context, account)),
+        None => measure(plan, server, context, account),
         Some(via) if plan.search.is_some() => {
             let reason = format!("{via} has no statuses to search by");
             let failure = Failure::new(Fault::Usage, "search for the capacity by", "--via", reason);
@@ -139,267 +138,235 @@ pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpTest, Failure> {
     Ok(request)
 }
 
-/// A test whose streams are open.
-struct Test {
-    control: Control,
-    machine: ClientMachine,
-    endpoint: Endpoint,
-    request: UdpTest,
+/// Measures with a server of this program's own protocol.
+fn measure(
+    plan: &UdpPlan,
+    server: SocketAddr,
+    context: &mut Context<'_>,
+    account: &mut Account,
+) -> Result<(), Failure> {
+    let request = checked_request(plan)?;
+    let local = bind_address(plan.bind.as_deref())?;
+    account.ends.push(crate::environment::local_end(Some(server.ip())));
+    account.witness = Some(Witness::begin(server.ip()));
+    account.size_bytes = request.size_bytes;
+    account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
+    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+    let mut net = Socket::new(connect_control(server, local, timeout)?)?;
+    let test = ClientTest {
+        span: request.planned_span(),
+        interval: Duration::from_nanos(request.interval_ns),
+        request: Message::UdpRequest(request.clone()),
+        last: true,
+    };
+    let stop = context.stop.clone();
+    let flows = UdpClient {
+        endpoint: Endpoint::new(request.clone(), plan.cpu),
+        request,
+        server,
+        local,
+        control: net.another()?,
+        accept: None,
+        opening: Vec::new(),
+        deadline: MonoTime::default(),
+        started: false,
+        told: false,
+        context,
+        account,
+    };
+    let mut session = Session::new(Client::new(monotonic(), test), flows);
+    let result = flow::run(&mut session, &mut net, &stop);
+    session.flows.conclude(result)
 }
 
-impl Test {
-    /// Connects control and opens the streams, up to the server's `ready`.
-    fn open(
-        plan: &UdpPlan,
-        server: SocketAddr,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<Self, Failure> {
-        let request = checked_request(plan)?;
-        let local = bind_address(plan.bind.as_deref())?;
-        account.ends.push(crate::environment::local_end(Some(server.ip())));
-        account.witness = Some(Witness::begin(server.ip()));
-        account.size_bytes = request.size_bytes;
-        account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
-        let timeout = Duration::from_nanos(plan.connect_timeout_ns);
-        let control = connect_control(server, local, timeout)?;
-        let endpoint = Endpoint::new(request.clone(), plan.cpu);
-        let mut test = Self { control, machine: ClientMachine::default(), endpoint, request };
-        let accept = test.ask(context)?;
-        test.check_features(&accept)?;
-        account.search = test.search_account(server);
-        test.open_streams(&accept, server, local, context, account)?;
-        account.server_host_id = accept.host_id;
-        account.ends.push(accept.end);
-        let noun = if plan.streams == 1 { "stream" } else { "streams" };
-        let size = test.request.size_bytes;
-        let line = format!("{} UDP {noun} to {server}, datagrams of {size} bytes", plan.streams);
-        (context.watch)(&Event::Connected(line));
-        Ok(test)
-    }
+/// The streams of a test, and what is seen of them.
+struct UdpClient<'a, 'w> {
+    endpoint: Endpoint,
+    request: UdpTest,
+    server: SocketAddr,
+    local: Option<IpAddr>,
+    control: TcpStream,
+    /// The server's yes.
+    accept: Option<Box<Accept>>,
+    /// Streams until the server says that all are open, and when they should be.
+    opening: Vec<Asking>,
+    deadline: MonoTime,
+    started: bool,
+    /// The server knows what was sent.
+    told: bool,
+    context: &'a mut Context<'w>,
+    account: &'a mut Account,
+}
 
-    /// Sends the request and returns the server's yes.
-    fn ask(&mut self, context: &Context<'_>) -> Result<Accept, Failure> {
-        self.control.send(&Message::UdpRequest(self.request.clone()))?;
-        match self.next_event(ANSWER_TIMEOUT, context)? {
-            Some(ClientEvent::Accepted(accept)) => Ok(*accept),
-            Some(event) => Err(self.refusal(event)),
-            None => Err(self.silent()),
+impl Flows for UdpClient<'_, '_> {
+    type Machine = Client;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Client>,
+    ) -> Result<Option<Answer<Client>>, Failure> {
+        match output {
+            Output::Decide(accept) => {
+                self.check_features(&accept)?;
+                self.account.search = self.search_account();
+                self.accept = Some(accept);
+                return Ok(Some(Answer::Decided(Ok(()))));
+            }
+            Output::Open => {
+                self.open(now)?;
+                return Ok(Some(Answer::Opened));
+            }
+            Output::Begin => self.take_streams()?,
+            Output::Start => self.start(now)?,
+            Output::Sample => {
+                self.account.local_interval(self.endpoint.sample(now), self.context.watch);
+            }
+            Output::News(news) => self.hear(news),
+            Output::StopSending => self.endpoint.stop_sending(),
+            Output::Peer(reports) => self.account.remote = *reports,
+            _ => {}
         }
+        Ok(None)
     }
 
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+        if !self.opening.is_empty() {
+            if now >= self.deadline {
+                return Err(unanswered(&self.opening));
+            }
+            self.opening.iter_mut().for_each(|stream| stream.turn(now));
+        }
+        if !self.started {
+            return Ok(None);
+        }
+        self.account.search_news(self.endpoint.search_news(), self.context.watch);
+        if self.endpoint.has_failed() {
+            let (peer, reason) = (plain(self.server), pulse::silent());
+            let attempt = "exchange datagrams with";
+            return Err(Failure::new(Fault::Unreachable, attempt, peer, reason)
+                .advise("the results so far are kept"));
+        }
+        let Some(streams) = self.endpoint.sent().filter(|_| !self.told) else { return Ok(None) };
+        self.told = true;
+        Ok(Some(Answer::Tell(vec![Message::UdpSent { streams }])))
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        FlowState { done: self.started && self.endpoint.is_done(), ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        let aborted = matches!(reason, Reason::Peer(PeerFault::Aborted(_)));
+        // The server gives up at the same time, and knows less about the reason.
+        if aborted && !self.opening.is_empty() && monotonic() + NEAR >= self.deadline {
+            return unanswered(&self.opening);
+        }
+        client_failure(&plain(self.server), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.server), attempt, error)
+    }
+}
+
+impl UdpClient<'_, '_> {
     /// An older server would keep the lowest pace of a search, and the figures would look sound.
     fn check_features(&self, accept: &Accept) -> Result<(), Failure> {
         if self.request.search.is_none() || accept.features.iter().any(|has| has == SEARCH) {
             return Ok(());
         }
-        let reason = "the server does not know it";
-        Err(Failure::new(Fault::PeerIncompatible, "search with", self.control.peer(), reason)
+        let (peer, reason) = (plain(self.server), "the server does not know it");
+        Err(Failure::new(Fault::PeerIncompatible, "search with", peer, reason)
             .advise("install the same version at both ends"))
     }
 
     /// The account of a search; none in other tests.
-    fn search_account(&self, server: SocketAddr) -> Option<SearchAccount> {
+    fn search_account(&self) -> Option<SearchAccount> {
         self.request.search.as_ref()?;
         let direction = *self.request.each_direction().first()?;
-        let packet_bytes = self.request.size_bytes.saturating_add(header_bytes(server.ip()));
-        Some(SearchAccount::new(direction, packet_bytes))
+        let headers = header_bytes(self.server.ip());
+        Some(SearchAccount::new(direction, self.request.size_bytes.saturating_add(headers)))
     }
 
-    /// Opens every stream, until the server says that all are open there too.
-    fn open_streams(
-        &mut self,
-        accept: &Accept,
-        server: SocketAddr,
-        local: Option<IpAddr>,
-        context: &Context<'_>,
-        account: &mut Account,
-    ) -> Result<(), Failure> {
+    /// Begins to open every stream.
+    fn open(&mut self, now: MonoTime) -> Result<(), Failure> {
+        let Some(accept) = &self.accept else { return Ok(()) };
         let misbehaved = |reason: &str| {
-            Failure::new(Fault::PeerMisbehaved, "talk to", self.control.peer(), reason)
+            Failure::new(Fault::PeerMisbehaved, "talk to", plain(self.server), reason)
         };
         let token = Token::from_hex(&accept.token)
             .ok_or_else(|| misbehaved("its token is not 32 hexadecimal digits"))?;
         if accept.udp_ports.len() != self.request.places().count() {
             return Err(misbehaved("it named another number of UDP ports than streams"));
         }
-        let mut streams = Vec::new();
+        self.deadline = now + OPEN_TIMEOUT;
         for (place, &port) in self.request.places().zip(&accept.udp_ports) {
-            let server = SocketAddr::new(server.ip(), port);
-            let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
+            let server = SocketAddr::new(self.server.ip(), port);
+            let local = self.local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
             let socket = open_socket(&self.request, local)
                 .and_then(|socket| socket.connect(server).map(|()| socket));
             let socket = socket.map_err(|error| crate::failure::system(&error))?;
-            streams.push(Asking::new(socket, place, server, token));
-        }
-        self.await_ready(&mut streams, context)?;
-        for stream in streams {
-            let place = (stream.direction, stream.flow);
-            let client_addr =
-                stream.socket.local_address().map_or_else(String::new, |addr| addr.to_string());
-            let (direction, flow) = place;
-            account.route_mtu_bytes = stream.socket.mtu_bytes();
-            account.connected(direction, flow, &client_addr, stream.server);
-            let side = client_side(direction);
-            self.endpoint.add(stream.socket, Place { direction, flow, side, client_addr }, token);
+            self.opening.push(Asking::new(socket, place, server, token));
         }
         Ok(())
     }
 
-    fn await_ready(
-        &mut self,
-        streams: &mut [Asking],
-        context: &Context<'_>,
-    ) -> Result<(), Failure> {
-        let deadline = monotonic() + OPEN_TIMEOUT;
-        loop {
-            let now = monotonic();
-            if now >= deadline {
-                return Err(unanswered(streams));
+    /// The server says that every stream is open there, too.
+    fn take_streams(&mut self) -> Result<(), Failure> {
+        for stream in self.opening.drain(..) {
+            let (direction, flow) = (stream.direction, stream.flow);
+            let client_addr =
+                stream.socket.local_address().map_or_else(String::new, |addr| addr.to_string());
+            self.account.route_mtu_bytes = stream.socket.mtu_bytes();
+            self.account.connected(direction, flow, &client_addr, stream.server);
+            let (side, token) = (client_side(direction), stream.token);
+            let place = Place { direction, flow, side, client_addr };
+            self.endpoint.add(stream.socket, place, token);
+        }
+        if let Some(accept) = self.accept.take() {
+            self.account.server_host_id = accept.host_id;
+            self.account.ends.push(accept.end);
+        }
+        let (streams, size) = (self.request.streams, self.request.size_bytes);
+        let noun = if streams == 1 { "stream" } else { "streams" };
+        let line = format!("{streams} UDP {noun} to {}, datagrams of {size} bytes", self.server);
+        (self.context.watch)(&Event::Connected(line));
+        self.endpoint.start_receivers().map_err(|error| crate::failure::system(&error))
+    }
+
+    fn start(&mut self, now: MonoTime) -> Result<(), Failure> {
+        self.account.begin = now;
+        self.started = true;
+        let interface = self.account.ends.first().and_then(|end| end.interface.as_ref());
+        self.endpoint.note_rtt(rtt_min(&self.control), interface);
+        self.endpoint.start_senders(now).map_err(|error| crate::failure::system(&error))
+    }
+
+    /// What the server's streams tell.
+    fn hear(&mut self, news: Message) {
+        match news {
+            Message::UdpInterval { samples } => {
+                let size = self.request.size_bytes;
+                let samples = samples.iter().map(|it| Sample::of_udp(it, size)).collect();
+                self.account.remote_interval(samples, self.context.watch);
             }
-            streams.iter_mut().for_each(|stream| stream.turn(now));
-            match self.next_event(TURN, context)? {
-                Some(ClientEvent::Ready) => return Ok(()),
-                // The server gives up at the same time, and knows less about the reason.
-                Some(ClientEvent::Aborted(_)) if now + LOOK * 4 >= deadline => {
-                    return Err(unanswered(streams));
-                }
-                Some(event) => return Err(self.refusal(event)),
-                None if context.stop.asked() => return Err(self.silent()),
-                None => {}
+            Message::UdpSent { streams } => self.endpoint.told_sent(&streams),
+            Message::UdpSearch(news) => {
+                self.account.search_news(Some(news), self.context.watch);
             }
+            _ => {}
         }
     }
 
-    /// Starts, follows and ends the test.
-    fn measure(mut self, context: &mut Context<'_>, account: &mut Account) -> Result<(), Failure> {
-        let started = self.endpoint.start_receivers();
-        started.map_err(|error| crate::failure::system(&error))?;
-        self.control.send(&Message::Start)?;
-        account.begin = monotonic();
-        let interface = account.ends.first().and_then(|end| end.interface.as_ref());
-        self.endpoint.note_rtt(self.control.rtt_min(), interface);
-        let started = self.endpoint.start_senders(account.begin);
-        started.map_err(|error| crate::failure::system(&error))?;
-        let result = self.follow(context, account);
-        if result.is_ok() {
-            self.drain();
+    /// Keeps what was measured, however the test ended.
+    fn conclude(self, result: Result<(), Failure>) -> Result<(), Failure> {
+        if self.started {
+            self.account.local_interval(self.endpoint.sample(monotonic()), self.context.watch);
+            self.account.search_news(self.endpoint.search_news(), self.context.watch);
+            self.account.local = self.endpoint.finish();
         }
-        account.local_interval(self.endpoint.sample(monotonic()), context.watch);
-        account.search_news(self.endpoint.search_news(), context.watch);
-        account.local = self.endpoint.finish();
-        account.remote = result?;
-        // The server has reported; a bye that does not reach it changes nothing.
-        let _ = self.control.send(&Message::Bye);
-        account.stream_failure().map_or(Ok(()), Err)
-    }
-
-    /// Takes samples and messages until the server has reported.
-    fn follow(
-        &mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<Vec<EndReport>, Failure> {
-        let begin = account.begin;
-        let planned = self.request.planned_span();
-        let interval = Duration::from_nanos(self.request.interval_ns);
-        let (mut tick, mut stopping, mut told) = (begin + interval, false, false);
-        let mut give_up = planned.map(|span| begin + span + REPORT_TIMEOUT);
-        loop {
-            let now = monotonic();
-            if now >= tick {
-                account.local_interval(self.endpoint.sample(now), context.watch);
-                tick += interval;
-            }
-            account.search_news(self.endpoint.search_news(), context.watch);
-            if context.stop.asked() && !stopping {
-                stopping = true;
-                self.endpoint.stop_sending();
-                self.control.send(&Message::Stop)?;
-                give_up = Some(now + REPORT_TIMEOUT);
-            }
-            if let Some(streams) = self.endpoint.sent().filter(|_| !told) {
-                told = true;
-                self.control.send(&Message::UdpSent { streams })?;
-            }
-            if self.endpoint.has_failed() {
-                return Err(self.vanished());
-            }
-            if give_up.is_some_and(|end| now >= end) {
-                return Err(self.silent());
-            }
-            let due = told || planned.is_some_and(|span| now >= begin + span);
-            let look = if due { LOOK_AT_END } else { LOOK };
-            let Some(message) = self.control.receive(tick.min(now + look))? else { continue };
-            match self.machine.handle(message) {
-                Ok(ClientEvent::UdpInterval(samples)) => {
-                    let size = self.request.size_bytes;
-                    let samples = samples.iter().map(|it| Sample::of_udp(it, size)).collect();
-                    account.remote_interval(samples, context.watch);
-                }
-                Ok(ClientEvent::UdpSent(sent)) => self.endpoint.told_sent(&sent),
-                Ok(ClientEvent::UdpSearch(news)) => {
-                    account.search_news(Some(news), context.watch);
-                }
-                Ok(ClientEvent::Reported(reports)) => return Ok(reports),
-                Ok(event) => return Err(self.refusal(event)),
-                Err(error) => return Err(self.control.misbehaved(&error)),
-            }
-        }
-    }
-
-    /// Waits for what is still on the way to this end; its receivers know when to leave.
-    fn drain(&self) {
-        let end = monotonic() + REPORT_TIMEOUT;
-        while !self.endpoint.is_done() && monotonic() < end {
-            linerate_sys::clock::sleep(LOOK_AT_END);
-        }
-    }
-
-    fn next_event(
-        &mut self,
-        timeout: Duration,
-        context: &Context<'_>,
-    ) -> Result<Option<ClientEvent>, Failure> {
-        let end = monotonic() + timeout;
-        loop {
-            if let Some(message) = self.control.receive(end.min(monotonic() + LOOK))? {
-                let event = self.machine.handle(message);
-                return event.map(Some).map_err(|error| self.control.misbehaved(&error));
-            }
-            if monotonic() >= end || context.stop.asked() {
-                return Ok(None);
-            }
-        }
-    }
-
-    fn silent(&self) -> Failure {
-        let reason = "the server fell silent";
-        Failure::new(Fault::Unreachable, "hear from", self.control.peer(), reason)
-            .advise("the results so far are kept")
-    }
-
-    fn vanished(&self) -> Failure {
-        let reason = pulse::silent();
-        Failure::new(Fault::Unreachable, "exchange datagrams with", self.control.peer(), reason)
-            .advise("the results so far are kept")
-    }
-
-    /// The failure behind an event that ends the test.
-    fn refusal(&self, event: ClientEvent) -> Failure {
-        let peer = self.control.peer();
-        match event {
-            ClientEvent::Refused(refuse) => refused(peer, &refuse),
-            ClientEvent::Aborted(reason) => Failure::new(
-                Fault::PeerRefused,
-                "test with",
-                peer,
-                format!(
-                    "the server aborted: \
-                                                                             {reason}"
-                ),
-            ),
-            _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
-        }
+        result?;
+        self.account.stream_failure().map_or(Ok(()), Err)
     }
 }

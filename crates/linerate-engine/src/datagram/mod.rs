@@ -25,3 +25,4 @@ mod serve;
 mod way_out;
 
 pub use client::run;
+pub(crate) use serve::UdpServer;

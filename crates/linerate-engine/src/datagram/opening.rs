@@ -16,16 +16,13 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Most datagrams of one stream that are looked at in one turn.
 const TURN_MAX: usize = 32;
 
-/// How often the opening looks at its sockets.
-pub(super) const TURN: Duration = Duration::from_millis(2);
-
 /// One stream as the client opens it.
 pub(super) struct Asking {
     pub(super) socket: DatagramSocket,
     pub(super) direction: Direction,
     pub(super) flow: u16,
     pub(super) server: SocketAddr,
-    token: Token,
+    pub(super) token: Token,
     nonce: Option<u64>,
     next: MonoTime,
 }

@@ -42,6 +42,19 @@ impl Socket {
     }
 }
 
+impl Socket {
+    /// The connection itself.
+    pub(crate) const fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Another handle of it, to ask the kernel about it.
+    pub(crate) fn another(&self) -> Result<TcpStream, Failure> {
+        let another = self.stream.try_clone();
+        another.map_err(|error| Failure::new(Fault::System, "set up", "control", error))
+    }
+}
+
 impl Net for Socket {
     fn now(&self) -> MonoTime {
         monotonic()

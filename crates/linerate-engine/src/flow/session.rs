@@ -22,6 +22,8 @@ pub(crate) enum Answer<M: Machine> {
     Decided(Result<M::Terms, M::Refusal>),
     Opened,
     Counted(Box<M::Report>),
+    /// What the other end is to be told now.
+    Tell(Vec<M::News>),
 }
 
 /// The data of a test at one end, and its account.
@@ -160,6 +162,9 @@ impl<F: Flows> Session<F> {
             Answer::Decided(decided) => self.machine.handle(now, Input::Decided(decided)),
             Answer::Opened => self.machine.handle(now, Input::Opened),
             Answer::Counted(report) => self.machine.handle(now, Input::Counted(report)),
+            Answer::Tell(news) => {
+                news.into_iter().for_each(|news| self.machine.handle(now, Input::Tell(news)));
+            }
         }
     }
 

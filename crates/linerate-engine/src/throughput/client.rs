@@ -1,40 +1,34 @@
 //! The client's side of one test: from a plan to a record.
 
-use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, EndReport, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections,
-    TcpPlan, TcpTest,
+    Direction, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan, TcpTest,
 };
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{
-    Accept, ClientEvent, ClientMachine, DataHello, Hello, HelloKind, Message, Refuse, RefuseCode,
-    Request, Token, VERSIONS,
+    Accept, Client, ClientTest, DataHello, Hello, HelloKind, Message, PeerFault, Refuse,
+    RefuseCode, Request, Token, VERSIONS,
 };
-use linerate_sys::clock::{monotonic, record_id, sleep, wall};
+use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::arrived::{nothing_arrived, nothing_at_all};
-use super::control::{Control, read_hello, send_hello};
+use super::control::{closed, lost, misbehaved, plain, read_hello, send_hello, silent};
 use super::endpoint::{Endpoint, socket_options};
-use super::session::{LOOK_AT_END, Stall, next_look};
 use super::trials;
 use crate::address::resolve;
 use crate::context::Context;
 use crate::failure::words_of;
-use crate::flow::Sample;
-use crate::flow::account::{Account, client_side};
+use crate::flow::account::Account;
+use crate::flow::account::client_side;
 use crate::flow::fold::fold;
+use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
 use crate::path::witness::Witness;
-
-/// After the planned end the server has this long to report.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(15);
-/// The server has this long to answer a request.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How often the client looks at its stop flag.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Measures TCP throughput as planned. The record always exists: when something fails it says so,
 /// and keeps what was measured before.
@@ -64,10 +58,7 @@ fn measure(
     }
     let host_id = linerate_sys::host::boot_id();
     let asked = Request { test: request, follow_ns: None, host_id };
-    let test = Test::open(link, asked, context, account)?;
-    let mut link = test.measure(context, account)?;
-    // The server has reported; a bye that does not reach it changes nothing.
-    let _ = link.control.send(&Message::Bye);
+    link.measure(asked, true, context, account)?;
     account.stream_failure().or_else(|| account.wrong_contents()).map_or(Ok(()), Err)
 }
 
@@ -144,8 +135,8 @@ pub(crate) fn request(plan: &TcpPlan) -> TcpTest {
 
 /// A control connection, ready for a request.
 pub(super) struct Link {
-    pub(super) control: Control,
-    machine: ClientMachine,
+    pub(super) net: Socket,
+    pub(super) server: SocketAddr,
     local: Option<IpAddr>,
     timeout: Duration,
 }
@@ -157,54 +148,128 @@ impl Link {
         account.ends.push(crate::environment::local_end(Some(server.ip())));
         account.witness = Some(Witness::begin(server.ip()));
         let timeout = Duration::from_nanos(plan.connect_timeout_ns);
-        let control = connect_control(server, local, timeout)?;
-        Ok(Self { control, machine: ClientMachine::default(), local, timeout })
+        let net = Socket::new(connect_control(server, local, timeout)?)?;
+        Ok(Self { net, server, local, timeout })
+    }
+
+    /// Runs one test; another one may follow unless it is the last.
+    pub(super) fn measure(
+        mut self,
+        asked: Request,
+        last: bool,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<Self, Failure> {
+        let test = ClientTest {
+            span: asked.test.planned_span(),
+            interval: Duration::from_nanos(asked.test.interval_ns),
+            request: Message::Request(asked.clone()),
+            last,
+        };
+        let stop = context.stop.clone();
+        let kept_on = &asked.test.means.client_cpus;
+        let flows = TcpClient {
+            endpoint: Endpoint::new(asked.test.clone()).kept_on(kept_on),
+            background: asked.test.background().map(Endpoint::new),
+            asked,
+            server: self.server,
+            local: self.local,
+            timeout: self.timeout,
+            accept: None,
+            context,
+            account,
+        };
+        let mut session = Session::new(Client::new(monotonic(), test), flows);
+        let result = flow::run(&mut session, &mut self.net, &stop);
+        session.flows.conclude(result.is_err());
+        result.map(|()| self)
     }
 }
 
-/// A test whose streams are connected.
-pub(super) struct Test {
-    link: Link,
+/// The streams of a test, and what is seen of them.
+struct TcpClient<'a, 'w> {
     endpoint: Endpoint,
     /// The flow against the test's direction.
     background: Option<Endpoint>,
     asked: Request,
+    server: SocketAddr,
+    local: Option<IpAddr>,
+    timeout: Duration,
+    /// The server's yes.
+    accept: Option<Box<Accept>>,
+    context: &'a mut Context<'w>,
+    account: &'a mut Account,
 }
 
-impl Test {
-    /// Asks for a test and connects its streams, up to the server's `ready`.
-    pub(super) fn open(
-        link: Link,
-        asked: Request,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<Self, Failure> {
-        let kept_on = &asked.test.means.client_cpus;
-        let endpoint = Endpoint::new(asked.test.clone()).kept_on(kept_on);
-        let background = asked.test.background().map(Endpoint::new);
-        let mut test = Self { link, endpoint, background, asked };
-        let accept = test.ask(context)?;
-        test.check_features(&accept)?;
-        test.connect_streams(&accept, account)?;
-        account.server_host_id = accept.host_id.clone();
-        account.ends.push(accept.end);
-        let streams = test.asked.test.streams;
-        let noun = if streams == 1 { "stream" } else { "streams" };
-        let line = format!("{streams} {noun} to {}", test.link.control.peer());
-        (context.watch)(&Event::Connected(line));
-        match test.next_event(ANSWER_TIMEOUT, context)? {
-            ClientEvent::Ready => Ok(test),
-            event => Err(test.refusal(event)),
+impl Flows for TcpClient<'_, '_> {
+    type Machine = Client;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Client>,
+    ) -> Result<Option<Answer<Client>>, Failure> {
+        match output {
+            Output::Decide(accept) => {
+                self.check_features(&accept)?;
+                self.accept = Some(accept);
+                return Ok(Some(Answer::Decided(Ok(()))));
+            }
+            Output::Open => {
+                self.connect()?;
+                return Ok(Some(Answer::Opened));
+            }
+            Output::Begin => {
+                for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
+                    endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+                }
+            }
+            Output::Start => {
+                self.account.begin = now;
+                for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
+                    endpoint.start(now).map_err(|error| crate::failure::system(&error))?;
+                }
+            }
+            Output::Sample => self.sample(now),
+            Output::News(Message::Interval { samples }) => {
+                let samples = samples.into_iter().map(Sample::from).collect();
+                self.account.remote_interval(samples, self.context.watch);
+            }
+            Output::StopSending => self.endpoint.stop_sending(),
+            Output::Peer(reports) => {
+                self.sample(now);
+                self.account.remote = *reports;
+            }
+            _ => {}
         }
+        Ok(None)
     }
 
-    /// Sends the request and returns the server's yes.
-    fn ask(&mut self, context: &Context<'_>) -> Result<Accept, Failure> {
-        self.link.control.send(&Message::Request(self.asked.clone()))?;
-        match self.next_event(ANSWER_TIMEOUT, context)? {
-            ClientEvent::Accepted(accept) => Ok(*accept),
-            event => Err(self.refusal(event)),
+    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+        Ok(None)
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        let done = self.endpoint.has_started() && self.endpoint.is_done();
+        if done {
+            self.background.iter().for_each(Endpoint::stop_sending);
         }
+        FlowState { moved: self.endpoint.moved(), done, ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        client_failure(&plain(self.server), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.server), attempt, error)
+    }
+}
+
+impl TcpClient<'_, '_> {
+    fn sample(&mut self, now: MonoTime) {
+        let samples = self.endpoint.sample(now);
+        self.account.local_interval(samples, self.context.watch);
     }
 
     /// An older server would leave out what it does not know, and the figures would look sound.
@@ -215,175 +280,78 @@ impl Test {
             return Ok(());
         };
         let reason = format!("the server does not know {missing}");
-        Err(Failure::new(
-            Fault::PeerIncompatible,
-            "ask for a test with",
-            self.link.control.peer(),
-            reason,
-        )
-        .advise("install the same version at both ends"))
+        let peer = plain(self.server);
+        Err(Failure::new(Fault::PeerIncompatible, "ask for a test with", peer, reason)
+            .advise("install the same version at both ends"))
     }
 
-    fn connect_streams(&mut self, accept: &Accept, account: &mut Account) -> Result<(), Failure> {
+    /// Connects every stream.
+    fn connect(&mut self) -> Result<(), Failure> {
+        let Some(accept) = self.accept.take() else { return Ok(()) };
         let token = Token::from_hex(&accept.token).ok_or_else(|| {
             let reason = "its token is not 32 hexadecimal digits";
-            Failure::new(Fault::PeerMisbehaved, "talk to", self.link.control.peer(), reason)
+            Failure::new(Fault::PeerMisbehaved, "talk to", plain(self.server), reason)
         })?;
-        let shared = self.link.control.stream().peer_addr().map_err(|error| {
-            Failure::new(Fault::Unreachable, "address of", self.link.control.peer(), error)
-        })?;
-        let server = SocketAddr::new(shared.ip(), accept.data_port);
-        let (local, timeout) = (self.link.local, self.link.timeout);
-        let request = &self.asked.test;
+        let (request, timeout, local) = (&self.asked.test, self.timeout, self.local);
+        let server = SocketAddr::new(self.server.ip(), accept.data_port);
         for &direction in request.each_direction() {
             for stream in 0..request.streams {
                 let way = Way { server, local, timeout };
                 let hello = DataHello { token, stream, direction };
                 let client_addr = way.connect(&mut self.endpoint, request, hello)?;
-                account.connected(direction, stream, &client_addr, server);
+                self.account.connected(direction, stream, &client_addr, server);
             }
         }
         if let (Some(endpoint), Some(request)) = (&mut self.background, request.background()) {
             // Its buffers are not the test's, so it does not go to a listener that has those.
-            let way = Way { server: shared, local, timeout };
+            let way = Way { server: self.server, local, timeout };
             for &direction in request.each_direction() {
                 let hello = DataHello { token, stream: 0, direction };
                 let client_addr = way.connect(endpoint, &request, hello)?;
-                account.connected_background(direction, &client_addr, shared);
+                self.account.connected_background(direction, &client_addr, self.server);
             }
         }
+        self.account.server_host_id = accept.host_id;
+        self.account.ends.push(accept.end);
+        let streams = self.asked.test.streams;
+        let noun = if streams == 1 { "stream" } else { "streams" };
+        let line = format!("{streams} {noun} to {}", plain(self.server));
+        (self.context.watch)(&Event::Connected(line));
         Ok(())
     }
 
-    /// Starts, follows and ends the test.
-    pub(super) fn measure(
-        mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<Link, Failure> {
-        for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
-            let prepared = endpoint.prepare();
-            prepared.map_err(|error| crate::failure::system(&error))?;
+    /// Keeps what was measured, however the test ended.
+    fn conclude(self, failed: bool) {
+        if !self.endpoint.has_started() {
+            return;
         }
-        self.link.control.send(&Message::Start)?;
-        account.begin = monotonic();
-        for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
-            let started = endpoint.start(account.begin);
-            started.map_err(|error| crate::failure::system(&error))?;
+        // What has not come by now is lost.
+        self.endpoint.halt();
+        if failed {
+            self.background.iter().for_each(Endpoint::halt);
         }
-        let result = self.follow(context, account);
-        match result.is_err() {
-            true => {
-                self.endpoint.halt();
-                self.background.iter().for_each(Endpoint::halt);
-            }
-            false => self.await_streams(),
-        }
-        account.local = self.endpoint.finish();
-        account.local.extend(self.background.map(Endpoint::end_background).into_iter().flatten());
-        account.remote = result?;
-        self.link.machine.asked_again();
-        Ok(self.link)
+        self.account.local = self.endpoint.finish();
+        let background = self.background.map(Endpoint::end_background);
+        self.account.local.extend(background.into_iter().flatten());
     }
+}
 
-    /// Takes samples and messages until the server has reported.
-    fn follow(
-        &mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<Vec<EndReport>, Failure> {
-        let begin = account.begin;
-        let planned = self.asked.test.planned_span();
-        let interval = Duration::from_nanos(self.asked.test.interval_ns);
-        let (mut tick, mut stopping) = (begin + interval, false);
-        let mut give_up = planned.map(|span| begin + span + REPORT_TIMEOUT);
-        loop {
-            let now = monotonic();
-            if now >= tick {
-                let samples = self.endpoint.sample(now);
-                account.local_interval(samples, context.watch);
-                tick += interval;
-            }
-            if context.stop.asked() && !stopping {
-                stopping = true;
-                self.endpoint.stop_sending();
-                self.link.control.send(&Message::Stop)?;
-                give_up = Some(now + REPORT_TIMEOUT);
-            }
-            if give_up.is_some_and(|end| now >= end) {
-                return Err(self.silent());
-            }
-            let over = self.background.as_ref().filter(|_| self.endpoint.is_done());
-            over.inspect(|background| background.stop_sending());
-            let look = match over {
-                Some(_) => now + LOOK_AT_END,
-                None => next_look(now, planned.map(|span| begin + span)),
-            };
-            let Some(message) = self.link.control.receive(tick.min(look))? else { continue };
-            match self.link.machine.handle(message) {
-                Ok(ClientEvent::Interval(samples)) => {
-                    let samples = samples.into_iter().map(Sample::from).collect();
-                    account.remote_interval(samples, context.watch);
-                }
-                Ok(ClientEvent::Reported(reports)) => {
-                    let samples = self.endpoint.sample(monotonic());
-                    account.local_interval(samples, context.watch);
-                    return Ok(reports);
-                }
-                Ok(event) => return Err(self.refusal(event)),
-                Err(error) => return Err(self.link.control.misbehaved(&error)),
-            }
+/// The failure of a test with the server `peer`.
+pub(crate) fn client_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+    match reason {
+        Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
+        Reason::Peer(PeerFault::Refused(refuse)) => refused(peer, &refuse),
+        Reason::Peer(PeerFault::Aborted(reason)) => Failure::new(
+            Fault::PeerRefused,
+            "test with",
+            peer,
+            format!("the server aborted: {reason}"),
+        ),
+        Reason::Closed => closed(peer),
+        Reason::Stopped => {
+            Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
         }
-    }
-
-    /// What the server has sent may be on the way when it reports, or be lost for good.
-    fn await_streams(&self) {
-        let mut stall = Stall::since(monotonic());
-        while !self.endpoint.is_done() {
-            if stall.lasts(monotonic(), self.endpoint.moved()) {
-                self.endpoint.halt();
-            }
-            sleep(LOOK_AT_END);
-        }
-    }
-
-    fn next_event(
-        &mut self,
-        timeout: Duration,
-        context: &Context<'_>,
-    ) -> Result<ClientEvent, Failure> {
-        let end = monotonic() + timeout;
-        while monotonic() < end && !context.stop.asked() {
-            if let Some(message) = self.link.control.receive(end.min(monotonic() + LOOK))? {
-                let event = self.link.machine.handle(message);
-                return event.map_err(|error| self.link.control.misbehaved(&error));
-            }
-        }
-        Err(self.silent())
-    }
-
-    fn silent(&self) -> Failure {
-        let reason = "the server fell silent";
-        Failure::new(Fault::Unreachable, "hear from", self.link.control.peer(), reason)
-            .advise("the results so far are kept")
-    }
-
-    /// The failure behind an event that ends the test.
-    fn refusal(&self, event: ClientEvent) -> Failure {
-        let peer = self.link.control.peer();
-        match event {
-            ClientEvent::Refused(refuse) => refused(peer, &refuse),
-            ClientEvent::Aborted(reason) => Failure::new(
-                Fault::PeerRefused,
-                "test with",
-                peer,
-                format!(
-                    "the server aborted: \
-                                                                             {reason}"
-                ),
-            ),
-            _ => Failure::new(Fault::PeerMisbehaved, "test with", peer, "answers out of order"),
-        }
+        _ => silent(peer),
     }
 }
 
@@ -438,7 +406,7 @@ pub(crate) fn connect_control(
     server: SocketAddr,
     local: Option<IpAddr>,
     timeout: Duration,
-) -> Result<Control, Failure> {
+) -> Result<TcpStream, Failure> {
     let stream = tcp::connect(server, local, &TcpOptions::control(), timeout)
         .map_err(|error| connect_failure(&error))?;
     send_hello(&stream, Hello::new(HelloKind::Control)).map_err(|error| {
@@ -450,7 +418,7 @@ pub(crate) fn connect_control(
         Failure::new(Fault::PeerIncompatible, "talk to", server.to_string(), error)
             .advise("install the same version at both ends")
     })?;
-    Control::new(stream)
+    Ok(stream)
 }
 
 pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {

@@ -1,4 +1,4 @@
-//! The control connection: hellos and messages over a socket, with limits in time.
+//! The control connection: hellos over a socket, with limits in time, and what may go wrong.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,103 +6,46 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
-use linerate_core::time::MonoTime;
 use linerate_proto::native::{
-    CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Decoder, Hello, Message, VERSIONS, WireError,
-    encode,
+    CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Hello, VERSIONS, WireError,
 };
 use linerate_sys::clock::monotonic;
-use linerate_sys::poll::readable;
 use linerate_sys::tcp::tcp_info;
 
 use crate::failure::words_of;
 
-/// A peer that does not read its control connection for this long is gone.
-const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// One end of a control connection.
-pub(crate) struct Control {
-    stream: TcpStream,
-    decoder: Decoder,
-    peer: String,
+/// The peer broke the protocol.
+pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
+    let fault = match error {
+        WireError::Version(_) => Fault::PeerIncompatible,
+        _ => Fault::PeerMisbehaved,
+    };
+    Failure::new(fault, "talk to", peer, error)
 }
 
-impl Control {
-    /// Wraps a connection whose hellos are done.
-    pub(crate) fn new(stream: TcpStream) -> Result<Self, Failure> {
-        let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
-        let ready =
-            stream.set_nodelay(true).and_then(|()| stream.set_write_timeout(Some(SEND_TIMEOUT)));
-        ready.map_err(|error| Failure::new(Fault::System, "set up control to", &peer, error))?;
-        Ok(Self { stream, decoder: Decoder::default(), peer })
-    }
+/// The control connection with `peer` failed.
+pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
+    Failure::new(Fault::Unreachable, attempt, peer, words_of(error))
+        .advise("the results so far are kept")
+}
 
-    /// The connection itself.
-    pub(crate) const fn stream(&self) -> &TcpStream {
-        &self.stream
-    }
+/// The server said nothing in time.
+pub(crate) fn silent(peer: &str) -> Failure {
+    Failure::new(Fault::Unreachable, "hear from", peer, "the server fell silent")
+        .advise("the results so far are kept")
+}
 
-    /// The other end's address.
-    pub(crate) fn peer(&self) -> &str {
-        &self.peer
-    }
+/// The peer closed the control connection.
+pub(crate) fn closed(peer: &str) -> Failure {
+    let reason = "the other end closed the control connection during the test";
+    Failure::new(Fault::Unreachable, "receive from", peer, reason)
+        .advise("see that end's log; the results so far are kept")
+}
 
-    /// The shortest round trip so far, as the kernel knows it.
-    pub(crate) fn rtt_min(&self) -> Option<Duration> {
-        let rtt_us = tcp_info(self.stream.as_fd())?.min_rtt_us?;
-        Some(Duration::from_micros(rtt_us.into()))
-    }
-
-    /// Sends one message.
-    pub(crate) fn send(&mut self, message: &Message) -> Result<(), Failure> {
-        let bytes = encode(message).map_err(|error| self.misbehaved(&error))?;
-        self.stream.write_all(&bytes).map_err(|error| self.gone("send to", &error))
-    }
-
-    /// The next message, or `None` when none has come by `until`.
-    pub(crate) fn receive(&mut self, until: MonoTime) -> Result<Option<Message>, Failure> {
-        loop {
-            let message = self.decoder.next_message();
-            if let Some(message) = message.map_err(|error| self.misbehaved(&error))? {
-                return Ok(Some(message));
-            }
-            if !self.wait_readable(until)? {
-                return Ok(None);
-            }
-            let mut bytes = [0; 16 * 1024];
-            match self.stream.read(&mut bytes) {
-                Ok(0) => return Err(self.closed()),
-                Ok(count) => self.decoder.push(&bytes[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.gone("receive from", &error)),
-            }
-        }
-    }
-
-    fn wait_readable(&self, until: MonoTime) -> Result<bool, Failure> {
-        readable(&self.stream, until.since(monotonic()))
-            .map_err(|error| self.gone("wait for", &error))
-    }
-
-    /// The peer broke the protocol.
-    pub(crate) fn misbehaved(&self, error: &WireError) -> Failure {
-        let fault = match error {
-            WireError::Version(_) => Fault::PeerIncompatible,
-            _ => Fault::PeerMisbehaved,
-        };
-        Failure::new(fault, "talk to", &self.peer, error)
-    }
-
-    fn gone(&self, attempt: &str, error: &io::Error) -> Failure {
-        Failure::new(Fault::Unreachable, attempt, &self.peer, words_of(error))
-            .advise("the results so far are kept")
-    }
-
-    fn closed(&self) -> Failure {
-        let reason = "the other end closed the control connection during the test";
-        Failure::new(Fault::Unreachable, "receive from", &self.peer, reason)
-            .advise("see that end's log; the results so far are kept")
-    }
+/// The shortest round trip of a connection so far, as the kernel knows it.
+pub(crate) fn rtt_min(control: &TcpStream) -> Option<Duration> {
+    let rtt_us = tcp_info(control.as_fd())?.min_rtt_us?;
+    Some(Duration::from_micros(rtt_us.into()))
 }
 
 /// Sends a hello.

@@ -27,7 +27,7 @@ pub use registry::{DataRegistry, Registration};
 pub use session::{Admission, Demand, Permit, serve_test};
 
 // What UDP tests share with TCP's.
-pub(crate) use client::{bind_address, connect_control, refused};
-pub(crate) use control::{Control, plain};
+pub(crate) use client::bind_address;
+pub(crate) use control::plain;
 pub(crate) use data::cost_since;
-pub(crate) use session::{GRACE, LOOK, LOOK_AT_END, Session};
+pub(crate) use session::GRACE;

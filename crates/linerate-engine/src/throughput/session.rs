@@ -5,37 +5,40 @@
 //! takes its data threads along.
 
 use std::any::Any;
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, End, Failure, Fault, Side, TcpTest};
+use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, TcpTest};
 use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{
-    Accept, DataHello, FEATURES, FlowSample, HelloKind, Message, Refuse, RefuseCode, Request,
-    ServerEvent, ServerMachine, Token,
+    Accept, Asked, DataHello, FEATURES, FlowSample, HelloKind, Message, PeerFault, Refuse,
+    RefuseCode, Request, STEP_TIMEOUT, Server, Terms, Token,
 };
 use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::control::{Control, plain, read_data_hello_rest, read_hello};
+use super::control::{closed, lost, misbehaved, plain, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
 use super::registry::{DataRegistry, Registration};
+use crate::datagram::UdpServer;
+use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::served;
 
-/// A client has this long for the next step of the set-up.
-const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// After the planned end a test may take this much longer: draining, a slow last answer.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// A test that follows another may find its place not yet given back: a client's last message
 /// and its next connection cross on the way.
 pub(crate) const HANDOVER: Duration = Duration::from_millis(300);
-/// How often waits look at the stop flag.
-pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// How often the end of the streams is looked for once it is due.
 pub(crate) const LOOK_AT_END: Duration = Duration::from_millis(2);
+
+/// A data connection that came to a listener of the test's own has this long for its hello.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Tests that one client may make in one place, trials among them.
 const ROUNDS_MAX: u32 = 32;
@@ -109,25 +112,261 @@ pub fn serve_test(
     admission: &dyn Admission,
     stop: &Stop,
 ) -> Result<String, Failure> {
-    let mut session = Session {
-        control: Control::new(stream)?,
-        machine: ServerMachine::default(),
-        stop: stop.clone(),
+    let mut net = Socket::new(stream)?;
+    let address = |address: io::Result<SocketAddr>| {
+        address.map_err(|error| Failure::new(Fault::Unreachable, "address of", "a client", error))
     };
-    let result = session.run(registry, admission);
-    if let Err(failure) = &result
-        && failure.fault != Fault::Unreachable
-    {
-        let _ = session.control.send(&Message::Abort { reason: failure.to_string() });
-    }
-    result
+    let control = net.another()?;
+    let desk = Desk {
+        registry,
+        admission,
+        peer: address(control.peer_addr())?,
+        local: address(control.local_addr())?,
+        control,
+        waits: None,
+        opening: false,
+        permit: None,
+        place: None,
+        rounds: 0,
+        streams: None,
+        line: "closed without a request".to_owned(),
+    };
+    let mut session = Session::new(Server::new(monotonic()), desk);
+    let result = flow::run(&mut session, &mut net, stop);
+    result.map(|()| session.flows.line)
 }
 
-/// The server's side of one control connection.
-pub(crate) struct Session {
-    pub(crate) control: Control,
-    pub(crate) machine: ServerMachine,
-    pub(crate) stop: Stop,
+/// The streams of a test at the server.
+pub(crate) trait Served {
+    /// Takes in streams that have come; whether all have, and are ready.
+    fn open(&mut self) -> Result<bool, Failure>;
+
+    /// Does what the machine wants.
+    fn carry_out(&mut self, now: MonoTime, output: Output<Server>) -> Result<(), Failure>;
+
+    /// What the client is to be told now.
+    fn news(&mut self) -> Result<Vec<Message>, Failure>;
+
+    /// One sample of every stream.
+    fn sample(&mut self, now: MonoTime) -> Message;
+
+    fn state(&self) -> FlowState;
+
+    /// Ends the streams: their account, and the line for the log.
+    fn finish(&mut self) -> Result<(Vec<EndReport>, String), Failure>;
+}
+
+/// One client and its tests.
+struct Desk<'a> {
+    registry: &'a DataRegistry,
+    admission: &'a dyn Admission,
+    peer: SocketAddr,
+    local: SocketAddr,
+    control: TcpStream,
+    /// A test that waits for its place, and until when.
+    waits: Option<(Box<Asked>, MonoTime)>,
+    opening: bool,
+    permit: Option<Permit>,
+    /// What the first round was given.
+    place: Option<Demand>,
+    rounds: u32,
+    streams: Option<Box<dyn Served>>,
+    line: String,
+}
+
+impl Flows for Desk<'_> {
+    type Machine = Server;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+    ) -> Result<Option<Answer<Server>>, Failure> {
+        match (output, &mut self.streams) {
+            (Output::Decide(asked), _) => {
+                self.waits = Some((asked, now + HANDOVER));
+                self.answer(now)
+            }
+            (Output::Open, _) => {
+                self.opening = true;
+                self.answer(now)
+            }
+            (Output::Sample, Some(streams)) => {
+                let mut news = streams.news()?;
+                news.push(streams.sample(now));
+                Ok(Some(Answer::Tell(news)))
+            }
+            (Output::Count, Some(streams)) => {
+                let (reports, line) = streams.finish()?;
+                self.line = line;
+                if self.place.is_none() {
+                    // No round follows: what is left to do takes nothing of this host.
+                    self.permit = None;
+                }
+                self.streams = None;
+                Ok(Some(Answer::Counted(Box::new(reports))))
+            }
+            (output, Some(streams)) => streams.carry_out(now, output).map(|()| None),
+            (_, None) => Ok(None),
+        }
+    }
+
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
+        if let Some((asked, until)) = self.waits.take() {
+            return self.decide(now, asked, until);
+        }
+        let Some(streams) = &mut self.streams else { return Ok(None) };
+        if self.opening {
+            self.opening = !streams.open()?;
+            return Ok((!self.opening).then_some(Answer::Opened));
+        }
+        let news = streams.news()?;
+        Ok((!news.is_empty()).then_some(Answer::Tell(news)))
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        self.streams.as_ref().map(|streams| streams.state()).unwrap_or_default()
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        server_failure(&plain(self.peer), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.peer), attempt, error)
+    }
+}
+
+impl Desk<'_> {
+    /// Says yes or no, waiting [`HANDOVER`] for the place of a test that is just ending.
+    fn decide(
+        &mut self,
+        now: MonoTime,
+        asked: Box<Asked>,
+        until: MonoTime,
+    ) -> Result<Option<Answer<Server>>, Failure> {
+        let demand = match &*asked {
+            Asked::Tcp(request) => Demand::of_rounds(request),
+            Asked::Udp(request) => {
+                Demand { streams: request.places().count(), planned: request.planned_span() }
+            }
+        };
+        let refused = match self.admit(&asked, &demand) {
+            Ok(()) => None,
+            Err(refuse) if refuse.code == RefuseCode::Busy && now < until => {
+                self.waits = Some((asked, until));
+                return Ok(None);
+            }
+            Err(refuse) => Some(refuse),
+        };
+        if let Some(refuse) = refused {
+            self.line = format!("refused: {}", refuse.reason);
+            return Ok(Some(Answer::Decided(Err(refuse))));
+        }
+        let terms = match *asked {
+            Asked::Tcp(request) => {
+                self.place.get_or_insert(demand);
+                self.accept_tcp(request.test)?
+            }
+            Asked::Udp(request) => {
+                let (streams, accept) =
+                    UdpServer::new(request, self.local, (self.own_end(), self.control()?))?;
+                let terms = streams.terms(accept, self.admission.duration_max());
+                self.streams = Some(Box::new(streams));
+                terms
+            }
+        };
+        Ok(Some(Answer::Decided(Ok(terms))))
+    }
+
+    /// A place for a test within the protocol's bounds.
+    fn admit(&mut self, asked: &Asked, demand: &Demand) -> Result<(), Refuse> {
+        let malformed = |error: String| Refuse {
+            code: RefuseCode::Malformed,
+            reason: error,
+            retry_after_ms: None,
+        };
+        self.rounds += 1;
+        match (asked, &self.place) {
+            (Asked::Tcp(next), Some(place)) => return check_round(next, self.rounds, place),
+            (Asked::Tcp(request), None) => request.check().map_err(|it| malformed(it.to_string())),
+            (Asked::Udp(request), _) => request.check().map_err(|it| malformed(it.to_string())),
+        }?;
+        self.rounds = 1;
+        self.permit = Some(self.admission.admit(demand, self.peer)?);
+        Ok(())
+    }
+
+    fn accept_tcp(&mut self, request: TcpTest) -> Result<Terms, Failure> {
+        let token = Token(random_bytes());
+        let own = listen_if_needed(&request, self.local)?;
+        let data_port = own
+            .as_ref()
+            .map_or(Ok(self.local), TcpListener::local_addr)
+            .map_or(0, |address| address.port());
+        let arrivals = Arrivals { token, shared: self.registry.register(token), own };
+        let accept = Accept {
+            token: token.to_hex(),
+            data_port,
+            udp_ports: Vec::new(),
+            host_id: linerate_sys::host::boot_id(),
+            end: self.own_end(),
+            features: FEATURES.map(str::to_owned).to_vec(),
+        };
+        let duration_max = self.admission.duration_max();
+        let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
+        let terms = Terms {
+            accept: Box::new(accept),
+            interval: Duration::from_nanos(request.interval_ns),
+            span_max: planned,
+            stall_after: Some(planned),
+            end: planned + self.admission.grace(),
+            step: STEP_TIMEOUT,
+            streams: "the data streams",
+        };
+        self.streams = Some(Box::new(TcpServer::new(request, arrivals)));
+        Ok(terms)
+    }
+
+    /// What this host is, seen from the client.
+    fn own_end(&self) -> End {
+        let end = crate::environment::local_end(Some(self.peer.ip()));
+        End { role: "remote".to_owned(), ..end }
+    }
+
+    fn control(&self) -> Result<TcpStream, Failure> {
+        self.control.try_clone().map_err(|error| {
+            Failure::new(Fault::System, "watch control to", plain(self.peer), error)
+        })
+    }
+}
+
+/// The failure of a test with the client `peer`.
+pub(crate) fn server_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+    match reason {
+        Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
+        Reason::Silent { awaited, within } => {
+            let reason = format!("nothing came within {within:?}");
+            let attempt = format!("wait for {awaited} from");
+            Failure::new(Fault::PeerMisbehaved, attempt, peer, reason)
+        }
+        Reason::Closed => closed(peer),
+        Reason::Stopped => {
+            Failure::new(Fault::System, "serve", peer, "the server is being stopped")
+        }
+        _ => Failure::new(Fault::Unreachable, "serve", peer, "the client aborted the test"),
+    }
+}
+
+/// The TCP streams of a test.
+struct TcpServer {
+    request: TcpTest,
+    arrivals: Arrivals,
+    /// Streams that have not come.
+    missing: Vec<(Direction, u16)>,
+    test: Option<Endpoint>,
+    /// The flow against the test's direction.
+    background: Option<Endpoint>,
 }
 
 /// Where the data streams of a test arrive.
@@ -140,305 +379,111 @@ struct Arrivals {
     own: Option<TcpListener>,
 }
 
-/// The streams of a test at this end.
-struct Streams {
-    test: Endpoint,
-    /// The flow against the test's direction.
-    background: Option<Endpoint>,
-}
-
-impl Session {
-    fn run(
-        &mut self,
-        registry: &DataRegistry,
-        admission: &dyn Admission,
-    ) -> Result<String, Failure> {
-        let request = match self.next_event(monotonic() + STEP_TIMEOUT)? {
-            Some(ServerEvent::Requested(request)) => request,
-            Some(ServerEvent::UdpRequested(request)) => return self.run_udp(&request, admission),
-            Some(_) => return Ok("closed without a request".to_owned()),
-            None => return Err(self.too_slow("a request", STEP_TIMEOUT)),
-        };
-        let checked = request.check().map_err(|error| error.to_string());
-        let _permit = match self.admit(checked, &Demand::of_rounds(&request), admission)? {
-            Ok(permit) => permit,
-            Err(line) => return Ok(line),
-        };
-        let place = Demand::of_rounds(&request);
-        let (mut request, mut rounds) = (request, 1);
-        loop {
-            let done = self.round(&request.test, registry, admission)?;
-            let Some(next) = self.await_bye()? else { return Ok(format!("tcp {done}")) };
-            rounds += 1;
-            if let Err(refuse) = check_round(&next, rounds, &place) {
-                let line = format!("refused: {}", refuse.reason);
-                self.control.send(&Message::Refuse(refuse))?;
-                return Ok(line);
-            }
-            request = next;
-        }
-    }
-
-    /// One test, from the accept to the result; what there is to say of it.
-    fn round(
-        &mut self,
-        request: &TcpTest,
-        registry: &DataRegistry,
-        admission: &dyn Admission,
-    ) -> Result<String, Failure> {
-        let mut streams = self.open_streams(request, registry)?;
-        self.measure(request, &mut streams, admission)?;
-        let background = streams.background.map(Endpoint::end_background);
-        let mut reports = streams.test.finish();
-        let said = served::line(&reports);
-        reports.extend(background.into_iter().flatten());
-        self.control.send(&Message::Result { reports })?;
-        self.machine.reported();
-        Ok(said)
-    }
-
-    /// A permit for a test within the protocol's bounds, waiting [`HANDOVER`] for the place of one
-    /// that is just ending; or the line for the log once the client has been refused.
-    pub(crate) fn admit(
-        &mut self,
-        checked: Result<(), String>,
-        demand: &Demand,
-        admission: &dyn Admission,
-    ) -> Result<Result<Permit, String>, Failure> {
-        let peer = self.address(TcpStream::peer_addr)?;
-        let refuse = |reason| Refuse { code: RefuseCode::Malformed, reason, retry_after_ms: None };
-        let permit = checked.map_err(refuse).and_then(|()| admit(demand, peer, admission));
-        match permit {
-            Ok(permit) => Ok(Ok(permit)),
-            Err(refuse) => {
-                let line = format!("refused: {}", refuse.reason);
-                self.control.send(&Message::Refuse(refuse))?;
-                Ok(Err(line))
-            }
-        }
-    }
-
-    /// Accepts the test and gathers its data streams.
-    fn open_streams(
-        &mut self,
-        request: &TcpTest,
-        registry: &DataRegistry,
-    ) -> Result<Streams, Failure> {
-        let token = Token(random_bytes());
-        let local = self.address(TcpStream::local_addr)?;
-        let own = listen_if_needed(request, local)?;
-        let data_port = own
-            .as_ref()
-            .map_or_else(|| Ok(local), TcpListener::local_addr)
-            .map_or(0, |address| address.port());
-        let arrivals = Arrivals { token, shared: registry.register(token), own };
-        let end = self.own_end();
-        let host_id = linerate_sys::host::boot_id();
-        let features = FEATURES.map(str::to_owned).to_vec();
-        let (token, udp_ports) = (token.to_hex(), Vec::new());
-        let accept = Accept { token, data_port, udp_ports, host_id, end, features };
-        self.control.send(&Message::Accept(Box::new(accept)))?;
-        self.machine.accepted();
-        let mut streams = self.gather(request, &arrivals)?;
-        for endpoint in streams.each() {
-            endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
-        }
-        self.control.send(&Message::Ready)?;
-        self.machine.streams_ready();
-        Ok(streams)
-    }
-
-    /// What this host is, seen from the client.
-    pub(crate) fn own_end(&self) -> End {
-        let peer = self.control.stream().peer_addr().ok().map(|addr| addr.ip());
-        End { role: "remote".to_owned(), ..crate::environment::local_end(peer) }
-    }
-
-    /// Collects every stream of the request, each once.
-    fn gather(&mut self, request: &TcpTest, arrivals: &Arrivals) -> Result<Streams, Failure> {
-        let deadline = monotonic() + STEP_TIMEOUT;
+impl TcpServer {
+    fn new(request: TcpTest, arrivals: Arrivals) -> Self {
         let background = request.background();
         let of_background = background.iter().flat_map(TcpTest::places);
-        let mut missing: Vec<(Direction, u16)> = request.places().chain(of_background).collect();
-        let mut streams = Streams {
-            test: Endpoint::new(request.clone()).kept_on(&request.means.server_cpus),
-            background: background.clone().map(Endpoint::new),
+        Self {
+            missing: request.places().chain(of_background).collect(),
+            test: Some(Endpoint::new(request.clone()).kept_on(&request.means.server_cpus)),
+            background: background.map(Endpoint::new),
+            request,
+            arrivals,
+        }
+    }
+
+    /// The flow in the background first: it is there when the test begins.
+    fn each(&mut self) -> impl Iterator<Item = &mut Endpoint> {
+        self.background.iter_mut().chain(&mut self.test)
+    }
+
+    /// Takes in a stream that is still wanted.
+    fn take(&mut self, hello: DataHello, socket: TcpStream) -> Result<(), Failure> {
+        let place = (hello.direction, hello.stream);
+        let Some(index) = self.missing.iter().position(|&wanted| wanted == place) else {
+            return Ok(());
         };
-        while !missing.is_empty() {
-            self.look_at_client("the data streams")?;
-            if monotonic() >= deadline {
-                return Err(self.too_slow("the data streams", STEP_TIMEOUT));
-            }
-            let Some((hello, socket)) = arrivals.next(deadline) else { continue };
-            let place = (hello.direction, hello.stream);
-            let Some(index) = missing.iter().position(|&wanted| wanted == place) else { continue };
-            missing.swap_remove(index);
-            let side = match hello.direction {
-                Direction::Up => Side::Receiver,
-                Direction::Down => Side::Sender,
-            };
-            let of_test = request.each_direction().contains(&hello.direction);
-            let (endpoint, request) = match (&mut streams.background, &background) {
-                (Some(endpoint), Some(request)) if !of_test => (endpoint, request),
-                _ => (&mut streams.test, request),
-            };
-            prepare(&socket, request, side)?;
-            let client_addr = socket.peer_addr().map_or_else(|_| String::new(), plain);
+        self.missing.swap_remove(index);
+        let side = match hello.direction {
+            Direction::Up => Side::Receiver,
+            Direction::Down => Side::Sender,
+        };
+        let of_test = self.request.each_direction().contains(&hello.direction);
+        let background = self.request.background().filter(|_| !of_test);
+        prepare(&socket, background.as_ref().unwrap_or(&self.request), side)?;
+        let client_addr = socket.peer_addr().map_or_else(|_| String::new(), plain);
+        let endpoint = if of_test { &mut self.test } else { &mut self.background };
+        if let Some(endpoint) = endpoint {
             endpoint.add(socket, (hello.direction, hello.stream, side), client_addr);
         }
-        Ok(streams)
-    }
-
-    /// Runs the streams from start until all are done, with an interval message every tick.
-    fn measure(
-        &mut self,
-        request: &TcpTest,
-        streams: &mut Streams,
-        admission: &dyn Admission,
-    ) -> Result<(), Failure> {
-        match self.next_event(monotonic() + STEP_TIMEOUT)? {
-            Some(ServerEvent::Started) => {}
-            Some(_) => return Err(self.left_early()),
-            None => return Err(self.too_slow("start", STEP_TIMEOUT)),
-        }
-        let begin = monotonic();
-        for endpoint in streams.each() {
-            endpoint.start(begin).map_err(|error| crate::failure::system(&error))?;
-        }
-        let endpoint = &mut streams.test;
-        let duration_max = admission.duration_max();
-        let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
-        let interval = Duration::from_nanos(request.interval_ns);
-        let (end, mut tick) = (begin + planned + admission.grace(), begin + interval);
-        let mut stall = Stall::since(begin + planned);
-        while !endpoint.is_done() {
-            let now = monotonic();
-            if now >= tick {
-                let samples = told(endpoint, now);
-                self.control.send(&Message::Interval { samples })?;
-                tick += interval;
-            }
-            if now >= begin + planned || self.stop.asked() {
-                endpoint.stop_sending();
-            }
-            if now >= end || stall.lasts(now, endpoint.moved()) {
-                endpoint.halt();
-            }
-            match self.next_event(tick.min(next_look(now, Some(begin + planned))))? {
-                Some(ServerEvent::Stopped) => endpoint.stop_sending(),
-                Some(_) => return Err(self.left_early()),
-                None => {}
-            }
-        }
-        let samples = told(endpoint, monotonic());
-        self.control.send(&Message::Interval { samples })
-    }
-
-    /// Waits for the client to take its result; its next request, if there is one.
-    pub(crate) fn await_bye(&mut self) -> Result<Option<Request>, Failure> {
-        let deadline = monotonic() + STEP_TIMEOUT;
-        loop {
-            match self.next_event(deadline) {
-                Ok(Some(ServerEvent::Requested(request))) => return Ok(Some(request)),
-                Ok(Some(ServerEvent::Finished) | None) => return Ok(None),
-                Ok(Some(_)) => {}
-                // A client that leaves without a bye has its result all the same.
-                Err(failure) if failure.fault == Fault::Unreachable => return Ok(None),
-                Err(failure) => return Err(failure),
-            }
-        }
-    }
-
-    /// What the client wants next, or nothing by `until`.
-    pub(crate) fn next_event(&mut self, until: MonoTime) -> Result<Option<ServerEvent>, Failure> {
-        loop {
-            let step = until.min(monotonic() + LOOK);
-            if let Some(message) = self.control.receive(step)? {
-                let event = self.machine.handle(message);
-                return event.map(Some).map_err(|error| self.control.misbehaved(&error));
-            }
-            if monotonic() >= until || self.stop.asked() {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Notices a client that leaves while the server waits for something else.
-    pub(crate) fn look_at_client(&mut self, waiting_for: &str) -> Result<(), Failure> {
-        if self.stop.asked() {
-            let failure = Failure::new(
-                Fault::System,
-                format!("wait for {waiting_for} from"),
-                self.control.peer(),
-                "the server is being stopped",
-            );
-            return Err(failure);
-        }
-        match self.control.receive(monotonic())? {
-            None => Ok(()),
-            Some(message) => match self.machine.handle(message) {
-                Ok(_) => Err(self.left_early()),
-                Err(error) => Err(self.control.misbehaved(&error)),
-            },
-        }
-    }
-
-    /// An address of the control connection.
-    pub(crate) fn address(
-        &self,
-        which: impl Fn(&TcpStream) -> std::io::Result<SocketAddr>,
-    ) -> Result<SocketAddr, Failure> {
-        which(self.control.stream()).map_err(|error| {
-            Failure::new(Fault::Unreachable, "address of", self.control.peer(), error)
-        })
-    }
-
-    /// The client did not take the next step in time.
-    pub(crate) fn too_slow(&self, what: &str, within: Duration) -> Failure {
-        let attempt = format!("wait for {what} from");
-        let reason = format!("nothing came within {within:?}");
-        Failure::new(Fault::PeerMisbehaved, attempt, self.control.peer(), reason)
-    }
-
-    /// The client has gone.
-    pub(crate) fn left_early(&self) -> Failure {
-        let reason = "the client aborted the test";
-        Failure::new(Fault::Unreachable, "serve", self.control.peer(), reason)
+        Ok(())
     }
 }
 
-impl Streams {
-    /// The flow in the background first: it is there when the test begins.
-    fn each(&mut self) -> impl Iterator<Item = &mut Endpoint> {
-        self.background.iter_mut().chain([&mut self.test])
+impl Served for TcpServer {
+    fn open(&mut self) -> Result<bool, Failure> {
+        while !self.missing.is_empty() {
+            let Some((hello, socket)) = self.arrivals.next() else { return Ok(false) };
+            self.take(hello, socket)?;
+        }
+        for endpoint in self.each() {
+            endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+        }
+        Ok(true)
+    }
+
+    fn carry_out(&mut self, now: MonoTime, output: Output<Server>) -> Result<(), Failure> {
+        match output {
+            Output::Start => {
+                for endpoint in self.each() {
+                    endpoint.start(now).map_err(|error| crate::failure::system(&error))?;
+                }
+            }
+            Output::StopSending => self.test.iter().for_each(Endpoint::stop_sending),
+            Output::Halt => self.test.iter().for_each(Endpoint::halt),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn news(&mut self) -> Result<Vec<Message>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn sample(&mut self, now: MonoTime) -> Message {
+        let samples = self.test.as_mut().map(|test| test.sample(now)).unwrap_or_default();
+        Message::Interval { samples: samples.into_iter().map(FlowSample::from).collect() }
+    }
+
+    fn state(&self) -> FlowState {
+        let Some(test) = &self.test else { return FlowState::default() };
+        FlowState { moved: test.moved(), done: test.is_done(), ..FlowState::default() }
+    }
+
+    fn finish(&mut self) -> Result<(Vec<EndReport>, String), Failure> {
+        let background = self.background.take().map(Endpoint::end_background);
+        let mut reports = self.test.take().map(Endpoint::finish).unwrap_or_default();
+        let line = format!("tcp {}", served::line(&reports));
+        reports.extend(background.into_iter().flatten());
+        Ok((reports, line))
     }
 }
 
 impl Arrivals {
-    /// The next data stream, waiting no longer than a look.
-    fn next(&self, deadline: MonoTime) -> Option<(DataHello, TcpStream)> {
-        let Some(listener) = &self.own else { return self.shared.arrivals.recv_timeout(LOOK).ok() };
-        self.own_next(listener, deadline).or_else(|| self.shared.arrivals.try_recv().ok())
+    /// A data stream that has come.
+    fn next(&self) -> Option<(DataHello, TcpStream)> {
+        let own = self.own.as_ref().and_then(|listener| self.own_next(listener));
+        own.or_else(|| self.shared.arrivals.try_recv().ok())
     }
 
-    fn own_next(
-        &self,
-        listener: &TcpListener,
-        deadline: MonoTime,
-    ) -> Option<(DataHello, TcpStream)> {
-        readable(listener, LOOK).ok().filter(|ready| *ready)?;
+    fn own_next(&self, listener: &TcpListener) -> Option<(DataHello, TcpStream)> {
+        readable(listener, Duration::ZERO).ok().filter(|ready| *ready)?;
         let (socket, _) = listener.accept().ok()?;
-        let left = deadline.since(monotonic()).min(Duration::from_secs(1));
-        let common = read_hello(&socket, left).ok()?;
+        let common = read_hello(&socket, HELLO_TIMEOUT).ok()?;
         (common.kind == HelloKind::Data).then_some(())?;
-        let hello = read_data_hello_rest(&socket, common, left).ok()?;
+        let hello = read_data_hello_rest(&socket, common, HELLO_TIMEOUT).ok()?;
         (hello.token == self.token).then_some((hello, socket))
     }
-}
-
-/// One sample of every stream, as clients are told.
-fn told(endpoint: &mut Endpoint, now: MonoTime) -> Vec<FlowSample> {
-    endpoint.sample(now).into_iter().map(FlowSample::from).collect()
 }
 
 /// Whether a client's next request stays within the place that its first one was given.
@@ -457,53 +502,6 @@ fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Ref
         return refuse(RefuseCode::Limit, format!("more than {ROUNDS_MAX} rounds"));
     }
     Ok(())
-}
-
-/// Streams that are due to end and move nothing more: what was sent is lost, not late.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stall {
-    moved: u64,
-    since: MonoTime,
-}
-
-/// Longer than a sender waits that has to send again twice what got lost (RFC 6298: 1 s, then 2 s).
-const STALLED: Duration = Duration::from_secs(5);
-
-impl Stall {
-    /// Nothing moved is no stall before `due`.
-    pub(super) const fn since(due: MonoTime) -> Self {
-        Self { moved: 0, since: due }
-    }
-
-    /// Whether the count of bytes stood still for [`STALLED`].
-    pub(super) fn lasts(&mut self, now: MonoTime, moved: u64) -> bool {
-        if moved != self.moved {
-            *self = Self { moved, since: self.since.max(now) };
-        }
-        now.since(self.since) >= STALLED
-    }
-}
-
-/// When the streams are looked at next: often once they are due to end, and when they are.
-pub(super) fn next_look(now: MonoTime, due: Option<MonoTime>) -> MonoTime {
-    match due {
-        Some(due) if now >= due => now + LOOK_AT_END,
-        Some(due) => due.min(now + LOOK),
-        None => now + LOOK,
-    }
-}
-
-/// A permit, waiting [`HANDOVER`] for the place of a test that is just ending.
-fn admit(demand: &Demand, peer: SocketAddr, admission: &dyn Admission) -> Result<Permit, Refuse> {
-    let deadline = monotonic() + HANDOVER;
-    loop {
-        match admission.admit(demand, peer) {
-            Err(refuse) if refuse.code == RefuseCode::Busy && monotonic() < deadline => {
-                linerate_sys::clock::sleep(Duration::from_millis(5));
-            }
-            answer => return answer,
-        }
-    }
 }
 
 /// A listener of the test's own where options shape the handshake.
@@ -533,21 +531,4 @@ fn prepare(socket: &TcpStream, request: &TcpTest, side: Side) -> Result<(), Fail
         set.map_err(|error| Failure::new(Fault::System, "set", "TCP_NODELAY", error))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn streams_stall_when_nothing_moved_for_five_seconds_after_their_end_was_due() {
-        let at = |seconds: u64| MonoTime::from_nanos(seconds * 1_000_000_000);
-        let mut stall = Stall::since(at(10));
-        // Before the end nothing need move; what moves late counts from then on.
-        assert!(!stall.lasts(at(9), 0) && !stall.lasts(at(14), 0));
-        assert!(!stall.lasts(at(14), 100) && !stall.lasts(at(18), 100));
-        assert!(stall.lasts(at(19), 100));
-        assert!(!stall.lasts(at(20), 101));
-        assert!(Stall::since(at(10)).lasts(at(15), 0));
-    }
 }

@@ -22,7 +22,7 @@ use linerate_core::record::{
 };
 use linerate_proto::native::Request;
 
-use super::client::{Link, Test};
+use super::client::Link;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side, rate_bps};
 use crate::flow::summary::cpu_ns;
@@ -51,7 +51,7 @@ pub(super) fn choose(
     account: &mut Account,
 ) -> Result<(Link, Means), Failure> {
     let asked = &request.means;
-    let info = linerate_sys::tcp::tcp_info(link.control.stream().as_fd());
+    let info = linerate_sys::tcp::tcp_info(link.net.stream().as_fd());
     let rtt = info.and_then(|info| info.rtt_us).map(|us| Duration::from_micros(us.into()));
     if let Some(rtt) = rtt.filter(|rtt| *rtt > RTT_MAX) {
         let line = format!("round trip of {:.1} ms: too long for trials", rtt.as_secs_f64() * 1e3);
@@ -162,11 +162,10 @@ impl Trials<'_> {
         let tool = context.tool.clone();
         let mut silent = Context { tool, stop: context.stop.clone(), watch: &mut |_| {} };
         let mut account = Account::default();
-        let test = Test::open(link, asked, &mut silent, &mut account)?;
-        let link = test.measure(&mut silent, &mut account)?;
+        let link = link.measure(asked, false, &mut silent, &mut account)?;
         if context.stop.asked() {
             let reason = "stopped before the test began";
-            let object = link.control.peer();
+            let object = link.server.to_string();
             return Err(Failure::new(Fault::Unreachable, "try means with", object, reason));
         }
         let failure = account.stream_failure().map(|failure| failure.to_string());

@@ -1,108 +1,298 @@
-//! The client's side of a test as a machine: which message is in order when.
+//! The client's side of a test: its steps and time-outs.
 
-use linerate_core::record::{DatagramsSent, EndReport, SearchNews};
+use std::collections::VecDeque;
+use std::time::Duration;
 
-use super::{Accept, FlowSample, Message, Refuse, UdpSample, WireError};
+use linerate_core::record::EndReport;
+use linerate_core::time::MonoTime;
 
-/// What the client has to do after a message.
+use super::{Accept, Decoder, Message, Refuse, WireError, encode};
+use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+
+/// The server has this long to answer.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// After the planned end the server has this long to report; over UDP what it has to say waits
+/// behind the test's own datagrams where these fill the path.
+pub const REPORT_TIMEOUT: Duration = Duration::from_secs(15);
+/// The same over UDP.
+pub const REPORT_TIMEOUT_UDP: Duration = Duration::from_secs(20);
+/// What the server has sent may be on the way when it reports. It is lost for good when nothing
+/// has moved for longer than a sender waits that has to send again twice (RFC 6298: 1 s, then 2 s).
+pub(super) const STALLED: Duration = Duration::from_secs(5);
+/// A server of a test over TCP that an amount ends is gone when nothing has moved and nothing was
+/// heard for so long.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// However much it is, it has no more time than this.
+const DRAIN_MAX: Duration = Duration::from_secs(600);
+/// How often the stop flag is looked at.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+/// How often the streams are looked at when they are about to end.
+pub(super) const LOOK_AT_END: Duration = Duration::from_millis(2);
+
+/// What the client wants of its test.
+#[derive(Clone, Debug)]
+pub struct ClientTest {
+    /// A request over TCP or over UDP.
+    pub request: Message,
+    /// How long it is planned to send, where that is known.
+    pub span: Option<Duration>,
+    /// Time between samples.
+    pub interval: Duration,
+    /// No other test follows on this connection.
+    pub last: bool,
+}
+
+/// What the other end did or said.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ClientEvent {
-    /// Connect the data streams.
-    Accepted(Box<Accept>),
-    /// Give up, or try again later.
+pub enum PeerFault {
+    /// Bytes that the protocol does not allow.
+    Wire(WireError),
+    /// It says no, or not now.
     Refused(Refuse),
-    /// Send start and begin.
-    Ready,
-    /// The server's streams at the end of an interval.
-    Interval(Vec<FlowSample>),
-    /// The server's UDP streams at the end of an interval.
-    UdpInterval(Vec<UdpSample>),
-    /// The server's UDP senders are done.
-    UdpSent(Vec<DatagramsSent>),
-    /// What the server's end of a search has to add.
-    UdpSearch(SearchNews),
-    /// The server's account of the test.
-    Reported(Vec<EndReport>),
-    /// The server cannot go on.
+    /// It cannot go on.
     Aborted(String),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    AwaitAnswer,
-    AwaitReady,
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    AwaitAnswer {
+        until: MonoTime,
+    },
+    Deciding,
+    Opening,
+    AwaitReady {
+        until: MonoTime,
+    },
     Running,
+    /// The server has reported.
+    Settling(Settling),
     Over,
 }
 
-/// Follows one control connection from the request to the result.
-#[derive(Debug)]
-pub struct ClientMachine {
-    state: State,
+/// The client's machine.
+pub struct Client {
+    test: ClientTest,
+    decoder: Decoder,
+    stage: Stage,
+    out: VecDeque<Output<Self>>,
+    /// Since the streams were started.
+    beat: Option<Beat>,
+    /// When the server's report is due, and when it is waited for no longer.
+    due: Option<(MonoTime, MonoTime)>,
+    /// What has moved, and when something last did or was heard.
+    alive: (u64, MonoTime),
+    stopped: bool,
 }
 
-impl Default for ClientMachine {
-    fn default() -> Self {
-        Self { state: State::AwaitAnswer }
+impl Client {
+    /// Begins at `now`, on a connection whose hellos are done.
+    pub fn new(now: MonoTime, test: ClientTest) -> Self {
+        let mut client = Self {
+            decoder: Decoder::default(),
+            stage: Stage::AwaitAnswer { until: now + ANSWER_TIMEOUT },
+            out: VecDeque::new(),
+            beat: None,
+            due: None,
+            alive: (0, now),
+            stopped: false,
+            test,
+        };
+        client.send(&client.test.request.clone());
+        client
     }
-}
 
-impl ClientMachine {
-    /// Takes a message of the server.
-    /// # Errors
-    /// [`WireError::State`] when it is not in order; the connection is then to be closed.
-    pub fn handle(&mut self, message: Message) -> Result<ClientEvent, WireError> {
-        let (state, event) = match (self.state, message) {
-            (State::AwaitAnswer, Message::Accept(accept)) => {
-                (State::AwaitReady, ClientEvent::Accepted(accept))
+    fn is_udp(&self) -> bool {
+        matches!(self.test.request, Message::UdpRequest(_))
+    }
+
+    /// Takes the messages that are of use now.
+    fn read(&mut self, now: MonoTime) {
+        while self.reads() {
+            match self.decoder.next_message() {
+                Ok(Some(message)) => self.message(now, message),
+                Ok(None) => return,
+                Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
             }
-            (State::AwaitAnswer, Message::Refuse(refuse)) => {
-                (State::Over, ClientEvent::Refused(refuse))
+        }
+    }
+
+    fn message(&mut self, now: MonoTime, message: Message) {
+        self.alive.1 = now;
+        match (self.stage, message) {
+            (Stage::AwaitAnswer { .. }, Message::Accept(accept)) => {
+                self.stage = Stage::Deciding;
+                self.out.push_back(Output::Decide(accept));
             }
-            (State::AwaitReady, Message::Ready) => (State::Running, ClientEvent::Ready),
-            (State::Running, Message::Interval { samples }) => {
-                (State::Running, ClientEvent::Interval(samples))
+            (Stage::AwaitAnswer { .. }, Message::Refuse(refuse)) => {
+                self.fail(Reason::Peer(PeerFault::Refused(refuse)));
             }
-            (State::Running, Message::UdpInterval { samples }) => {
-                (State::Running, ClientEvent::UdpInterval(samples))
-            }
-            (State::Running, Message::UdpSent { streams }) => {
-                (State::Running, ClientEvent::UdpSent(streams))
-            }
-            (State::Running, Message::UdpSearch(news)) => {
-                (State::Running, ClientEvent::UdpSearch(news))
-            }
-            (State::Running, Message::Result { reports }) => {
-                (State::Over, ClientEvent::Reported(reports))
+            (Stage::AwaitReady { .. }, Message::Ready) => {
+                self.out.push_back(Output::Begin);
+                self.send(&Message::Start);
+                self.out.push_back(Output::Start);
+                self.stage = Stage::Running;
             }
             (
-                State::AwaitAnswer | State::AwaitReady | State::Running,
-                Message::Abort { reason },
-            ) => (State::Over, ClientEvent::Aborted(reason)),
-            (state, message) => {
-                return Err(WireError::State { got: message.name(), expected: state.awaits() });
+                Stage::Running,
+                news @ (Message::Interval { .. }
+                | Message::UdpInterval { .. }
+                | Message::UdpSent { .. }
+                | Message::UdpSearch(_)),
+            ) => self.out.push_back(Output::News(news)),
+            (Stage::Running, Message::Result { reports }) => {
+                self.out.extend([Output::Peer(Box::new(reports)), Output::Settle]);
+                self.stage = Stage::Settling(match self.is_udp() {
+                    true => Settling::new(now, REPORT_TIMEOUT_UDP, None),
+                    false => Settling::new(now, DRAIN_MAX, Some(STALLED)),
+                });
             }
+            (_, Message::Abort { reason }) => {
+                self.fail(Reason::Peer(PeerFault::Aborted(reason)));
+            }
+            (stage, message) => {
+                let error = WireError::State { got: message.name(), expected: stage.awaits() };
+                self.fail(Reason::Peer(PeerFault::Wire(error)));
+            }
+        }
+    }
+
+    /// Goes on as far as time and data allow.
+    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+        let over = match &mut self.stage {
+            Stage::AwaitAnswer { until } | Stage::AwaitReady { until } => now >= *until,
+            Stage::Running => {
+                let interval = self.test.interval;
+                let beat =
+                    self.beat.get_or_insert_with(|| Beat::new(now, interval, Duration::ZERO));
+                beat.due(now, &mut self.out);
+                let report = self.report_timeout();
+                if self.due.is_none() {
+                    self.due = self.test.span.map(|span| (now + span, now + span + report));
+                }
+                if self.alive.0 != flow.moved {
+                    self.alive = (flow.moved, now);
+                }
+                match self.due {
+                    Some((_, end)) => now >= end,
+                    None => !self.is_udp() && now.since(self.alive.1) >= SILENCE_MAX,
+                }
+            }
+            Stage::Settling(wait) => {
+                if wait.is_over(now, flow) {
+                    if self.test.last {
+                        // One that does not reach the server changes nothing.
+                        self.send(&Message::Bye);
+                    }
+                    self.out.push_back(Output::Finished);
+                    self.stage = Stage::Over;
+                }
+                false
+            }
+            Stage::Deciding | Stage::Opening | Stage::Over => false,
         };
-        self.state = state;
-        Ok(event)
+        if over {
+            self.fail(Reason::Silent { awaited: "its answer", within: ANSWER_TIMEOUT });
+        }
+    }
+
+    fn report_timeout(&self) -> Duration {
+        if self.is_udp() { REPORT_TIMEOUT_UDP } else { REPORT_TIMEOUT }
+    }
+
+    /// The user wants no more.
+    fn stop(&mut self, now: MonoTime) {
+        match self.stage {
+            Stage::Running if !self.stopped => {
+                self.stopped = true;
+                self.out.push_back(Output::StopSending);
+                self.send(&Message::Stop);
+                self.due = Some((now, now + self.report_timeout()));
+            }
+            Stage::Running | Stage::Settling(_) => {}
+            _ => self.fail(Reason::Stopped),
+        }
+    }
+
+    fn send(&mut self, message: &Message) {
+        match encode(message) {
+            Ok(bytes) => self.out.push_back(Output::Send(bytes)),
+            Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
+        }
+    }
+
+    fn fail(&mut self, reason: Reason<PeerFault>) {
+        if !matches!(self.stage, Stage::Over) {
+            self.out.push_back(Output::Failed(reason));
+            self.stage = Stage::Over;
+        }
+    }
+
+    const fn reads(&self) -> bool {
+        matches!(self.stage, Stage::AwaitAnswer { .. } | Stage::AwaitReady { .. } | Stage::Running)
     }
 }
 
-impl ClientMachine {
-    /// The next request was sent on the same connection, after the last result.
-    pub fn asked_again(&mut self) {
-        debug_assert_eq!(self.state, State::Over);
-        self.state = State::AwaitAnswer;
+impl Machine for Client {
+    type Ask = Accept;
+    type Terms = ();
+    type Refusal = ();
+    type Report = Vec<EndReport>;
+    type News = Message;
+    type PeerFault = PeerFault;
+
+    fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
+        match input {
+            Input::Bytes(bytes) => {
+                self.decoder.push(bytes);
+                self.read(now);
+            }
+            Input::Closed => self.fail(Reason::Closed),
+            Input::Decided(_) => {
+                self.out.push_back(Output::Open);
+                self.stage = Stage::Opening;
+            }
+            Input::Opened => {
+                self.stage = Stage::AwaitReady { until: now + ANSWER_TIMEOUT };
+                self.read(now);
+            }
+            Input::Tell(news) if matches!(self.stage, Stage::Running) => self.send(&news),
+            Input::Look(flow) => self.look(now, &flow),
+            Input::Stop => self.stop(now),
+            Input::GiveUp(_) => self.stage = Stage::Over,
+            Input::Tell(_) | Input::Counted(_) => {}
+        }
+    }
+
+    fn poll(&mut self) -> Option<Output<Self>> {
+        self.out.pop_front()
+    }
+
+    fn wants(&self) -> Wants {
+        let (wake_at, look) = match &self.stage {
+            Stage::AwaitAnswer { until } => (Some(*until), LOOK),
+            // Over UDP the streams are still being opened.
+            Stage::AwaitReady { until } => {
+                (Some(*until), if self.is_udp() { LOOK_AT_END } else { LOOK })
+            }
+            Stage::Running => {
+                let wake_at = [self.beat.map(|beat| beat.next()), self.due.map(|(_, end)| end)];
+                (wake_at.into_iter().flatten().min(), LOOK)
+            }
+            Stage::Settling(wait) => (Some(wait.end()), LOOK_AT_END),
+            Stage::Deciding | Stage::Opening => (None, LOOK_AT_END),
+            Stage::Over => (None, LOOK),
+        };
+        Wants { wake_at, look, reads: self.reads() }
     }
 }
 
-impl State {
+impl Stage {
     const fn awaits(self) -> &'static str {
         match self {
-            Self::AwaitAnswer => "accept or refuse",
-            Self::AwaitReady => "ready",
+            Self::AwaitAnswer { .. } | Self::Deciding => "accept or refuse",
+            Self::Opening | Self::AwaitReady { .. } => "ready",
             Self::Running => "interval or result",
-            Self::Over => "nothing",
+            Self::Settling(_) | Self::Over => "nothing",
         }
     }
 }

@@ -29,10 +29,12 @@ mod udp_status;
 mod udp_tracker;
 mod wire;
 
-pub use client::{ClientEvent, ClientMachine};
+pub use client::{
+    ANSWER_TIMEOUT, Client, ClientTest, PeerFault, REPORT_TIMEOUT, REPORT_TIMEOUT_UDP,
+};
 pub use message::{Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH};
 pub use pattern::{Difference, Pattern};
-pub use server::{ServerEvent, ServerMachine};
+pub use server::{Asked, STEP_TIMEOUT, Server, Terms};
 pub use udp::{
     ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, GRANT_BYTES, Grant, OPENING_BYTES, Opening,
     OpeningStep, STAMP_NS_MAX, stream_tag,

@@ -1,114 +1,328 @@
-//! The server's side of a test as a machine: which message is in order when.
+//! The server's side of the tests on one connection: their steps and time-outs.
+//!
+//! Everything a client does or leaves out costs a bounded amount: each wait has a deadline, and a
+//! test that does not end is ended.
 
-use linerate_core::record::{DatagramsSent, UdpTest};
+use std::collections::VecDeque;
+use std::time::Duration;
 
-use super::{Message, Request, WireError};
+use linerate_core::record::{EndReport, Fault, UdpTest};
+use linerate_core::time::MonoTime;
 
-/// What the server has to do after a message.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ServerEvent {
-    /// Decide on this test and answer with accept or refuse.
-    Requested(Request),
-    /// Decide on this UDP test and answer with accept or refuse.
-    UdpRequested(UdpTest),
-    /// Start all streams.
-    Started,
-    /// The client's UDP senders are done.
-    UdpSent(Vec<DatagramsSent>),
-    /// Stop sending early.
-    Stopped,
-    /// The client is done with the test.
-    Finished,
+use super::client::{LOOK, LOOK_AT_END, PeerFault, STALLED};
+use super::{Accept, Decoder, Message, Refuse, Request, WireError, encode};
+use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+
+/// A client has this long for the next step of the set-up.
+pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a client asks for.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// A test over TCP.
+    Tcp(Request),
+    /// A test over UDP.
+    Udp(UdpTest),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    AwaitRequest,
+/// On which terms a test runs.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// The answer.
+    pub accept: Box<Accept>,
+    /// Time between samples.
+    pub interval: Duration,
+    /// Senders that have not ended by then are stopped.
+    pub span_max: Duration,
+    /// Streams that move nothing after so long have stalled; none where silence is told otherwise.
+    pub stall_after: Option<Duration>,
+    /// The test takes no longer than this.
+    pub end: Duration,
+    /// A client has this long for each step.
+    pub step: Duration,
+    /// What its streams are called.
+    pub streams: &'static str,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    AwaitRequest {
+        until: MonoTime,
+    },
     Deciding,
-    AwaitStreams,
-    AwaitStart,
+    Opening {
+        until: MonoTime,
+    },
+    AwaitStart {
+        until: MonoTime,
+    },
     Running,
-    Reported,
+    /// The client has its result.
+    AwaitBye {
+        until: MonoTime,
+    },
+    /// It failed, and the client has not been told.
+    Failed,
     Over,
 }
 
-/// Follows one control connection from the first message to the last.
-#[derive(Debug)]
-pub struct ServerMachine {
-    state: State,
+/// The server's machine.
+pub struct Server {
+    decoder: Decoder,
+    stage: Stage,
+    out: VecDeque<Output<Self>>,
+    terms: Option<Terms>,
+    run: Option<Run>,
 }
 
-impl Default for ServerMachine {
-    fn default() -> Self {
-        Self { state: State::AwaitRequest }
+/// A test that has been started.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    beat: Beat,
+    /// When senders are due to be done, and whether they were stopped.
+    due: MonoTime,
+    stopped: bool,
+    /// When everybody leaves.
+    end: MonoTime,
+    /// Nothing moved for too long, once the end was due.
+    stall: Option<(MonoTime, Settling)>,
+}
+
+impl Server {
+    /// Begins at `now`, on a connection whose hellos are done.
+    pub fn new(now: MonoTime) -> Self {
+        Self {
+            decoder: Decoder::default(),
+            stage: Stage::AwaitRequest { until: now + STEP_TIMEOUT },
+            out: VecDeque::new(),
+            terms: None,
+            run: None,
+        }
+    }
+
+    /// Takes the messages that are of use now.
+    fn read(&mut self) {
+        while self.reads() {
+            match self.decoder.next_message() {
+                Ok(Some(message)) => self.message(message),
+                Ok(None) => return,
+                Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
+            }
+        }
+    }
+
+    fn message(&mut self, message: Message) {
+        match (self.stage, message) {
+            // The next round of the same client comes after a result: the place is still its own.
+            (Stage::AwaitRequest { .. } | Stage::AwaitBye { .. }, Message::Request(request)) => {
+                self.decide(Asked::Tcp(request));
+            }
+            (Stage::AwaitRequest { .. }, Message::UdpRequest(request)) => {
+                self.decide(Asked::Udp(request));
+            }
+            (Stage::AwaitStart { .. }, Message::Start) => {
+                self.out.extend([Output::Begin, Output::Start]);
+                (self.stage, self.run) = (Stage::Running, None);
+            }
+            (Stage::Running, Message::Stop) => self.out.push_back(Output::StopSending),
+            (Stage::Running, news @ Message::UdpSent { .. }) => {
+                self.out.push_back(Output::News(news));
+            }
+            // They may cross the result on the wire.
+            (Stage::AwaitBye { .. }, Message::Stop | Message::UdpSent { .. }) => {}
+            (
+                Stage::AwaitRequest { .. } | Stage::AwaitBye { .. },
+                Message::Bye | Message::Abort { .. },
+            ) => self.finish(),
+            (_, Message::Bye | Message::Abort { .. }) => self.fail(Reason::Left),
+            (stage, message) => {
+                let error = WireError::State { got: message.name(), expected: stage.awaits() };
+                self.fail(Reason::Peer(PeerFault::Wire(error)));
+            }
+        }
+    }
+
+    fn decide(&mut self, asked: Asked) {
+        self.stage = Stage::Deciding;
+        self.out.push_back(Output::Decide(Box::new(asked)));
+    }
+
+    fn decided(&mut self, now: MonoTime, decided: Result<Terms, Refuse>) {
+        match decided {
+            Ok(terms) => {
+                self.stage = Stage::Opening { until: now + terms.step };
+                self.send(&Message::Accept(terms.accept.clone()));
+                self.terms = Some(terms);
+                self.out.push_back(Output::Open);
+                self.read();
+            }
+            Err(refuse) => {
+                self.send(&Message::Refuse(refuse));
+                self.finish();
+            }
+        }
+    }
+
+    /// Goes on as far as time and data allow.
+    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+        let within = self.step();
+        let silent = |awaited| Reason::Silent { awaited, within };
+        match self.stage {
+            Stage::AwaitRequest { until } if now >= until => self.fail(silent("a request")),
+            Stage::Opening { until } if now >= until => {
+                let streams = self.terms.as_ref().map_or("the streams", |terms| terms.streams);
+                self.fail(silent(streams));
+            }
+            Stage::AwaitStart { until } if now >= until => self.fail(silent("start")),
+            // A client that leaves without a bye has its result all the same.
+            Stage::AwaitBye { until } if now >= until => self.finish(),
+            Stage::Running => self.follow(now, flow),
+            _ => {}
+        }
+    }
+
+    /// Runs the streams until all are done.
+    fn follow(&mut self, now: MonoTime, flow: &FlowState) {
+        let Some(terms) = &self.terms else { return };
+        let run = self.run.get_or_insert_with(|| Run {
+            beat: Beat::new(now, terms.interval, Duration::ZERO),
+            due: now + terms.span_max,
+            stopped: false,
+            end: now + terms.end,
+            stall: terms
+                .stall_after
+                .map(|due| (now + due, Settling::new(now, Duration::MAX, Some(STALLED)))),
+        });
+        if flow.done {
+            self.out.extend([Output::Sample, Output::Count]);
+            self.stage = Stage::Deciding;
+            return;
+        }
+        run.beat.due(now, &mut self.out);
+        if now >= run.due && !run.stopped {
+            run.stopped = true;
+            self.out.push_back(Output::StopSending);
+        }
+        let stalled =
+            run.stall.as_mut().is_some_and(|(due, stall)| now >= *due && stall.is_over(now, flow));
+        if now >= run.end || stalled {
+            self.out.push_back(Output::Halt);
+            run.end = now + Duration::MAX;
+            run.stall = None;
+        }
+    }
+
+    fn step(&self) -> Duration {
+        self.terms.as_ref().map_or(STEP_TIMEOUT, |terms| terms.step)
+    }
+
+    fn send(&mut self, message: &Message) {
+        match encode(message) {
+            Ok(bytes) => self.out.push_back(Output::Send(bytes)),
+            Err(error) => self.fail(Reason::Peer(PeerFault::Wire(error))),
+        }
+    }
+
+    fn finish(&mut self) {
+        self.out.push_back(Output::Finished);
+        self.stage = Stage::Over;
+    }
+
+    fn fail(&mut self, reason: Reason<PeerFault>) {
+        match self.stage {
+            Stage::Over | Stage::Failed => {}
+            // It has its result; what it says afterwards changes nothing.
+            Stage::AwaitBye { .. } => self.finish(),
+            _ => {
+                self.out.push_back(Output::Failed(reason));
+                self.stage = Stage::Failed;
+            }
+        }
+    }
+
+    /// While the server decides or waits for streams, it notices a client that leaves.
+    const fn reads(&self) -> bool {
+        !matches!(self.stage, Stage::Failed | Stage::Over)
     }
 }
 
-impl ServerMachine {
-    /// Takes a message of the client.
-    /// # Errors
-    /// [`WireError::State`] when it is not in order; the connection is then to be closed.
-    pub fn handle(&mut self, message: Message) -> Result<ServerEvent, WireError> {
-        let (state, event) = match (self.state, message) {
-            (State::AwaitRequest, Message::Request(request)) => {
-                (State::Deciding, ServerEvent::Requested(request))
+impl Machine for Server {
+    type Ask = Asked;
+    type Terms = Terms;
+    type Refusal = Refuse;
+    type Report = Vec<EndReport>;
+    type News = Message;
+    type PeerFault = PeerFault;
+
+    fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
+        match input {
+            Input::Bytes(bytes) => {
+                self.decoder.push(bytes);
+                self.read();
             }
-            (State::AwaitRequest, Message::UdpRequest(request)) => {
-                (State::Deciding, ServerEvent::UdpRequested(request))
+            Input::Closed => self.fail(Reason::Closed),
+            Input::Decided(decided) => self.decided(now, decided),
+            Input::Opened => {
+                self.send(&Message::Ready);
+                self.stage = Stage::AwaitStart { until: now + self.step() };
+                self.read();
             }
-            // The next round of the same client: the place is still its own.
-            (State::Reported, Message::Request(request)) => {
-                (State::Deciding, ServerEvent::Requested(request))
+            Input::Tell(news) => self.send(&news),
+            Input::Counted(reports) => {
+                self.send(&Message::Result { reports: *reports });
+                self.stage = Stage::AwaitBye { until: now + STEP_TIMEOUT };
+                self.read();
             }
-            (State::Running, Message::UdpSent { streams }) => {
-                (State::Running, ServerEvent::UdpSent(streams))
+            Input::Look(flow) => self.look(now, &flow),
+            // A test that runs ends early; what comes before it does not begin.
+            Input::Stop if matches!(self.stage, Stage::Running) => {
+                self.out.push_back(Output::StopSending);
             }
-            // It may cross the result of a server that gave up waiting for it.
-            (State::Reported, Message::UdpSent { streams }) => {
-                (State::Reported, ServerEvent::UdpSent(streams))
+            Input::Stop => self.fail(Reason::Stopped),
+            Input::GiveUp(failure) => {
+                if !matches!(self.stage, Stage::Over) && failure.fault != Fault::Unreachable {
+                    self.send(&Message::Abort { reason: failure.to_string() });
+                }
+                self.stage = Stage::Over;
             }
-            (State::AwaitStart, Message::Start) => (State::Running, ServerEvent::Started),
-            (State::Running, Message::Stop) => (State::Running, ServerEvent::Stopped),
-            // A stop may cross the result on the wire.
-            (State::Reported, Message::Stop) => (State::Reported, ServerEvent::Stopped),
-            (State::Reported, Message::Bye) => (State::Over, ServerEvent::Finished),
-            (_, Message::Abort { .. } | Message::Bye) => (State::Over, ServerEvent::Finished),
-            (state, message) => {
-                return Err(WireError::State { got: message.name(), expected: state.awaits() });
+        }
+    }
+
+    fn poll(&mut self) -> Option<Output<Self>> {
+        self.out.pop_front()
+    }
+
+    fn wants(&self) -> Wants {
+        let (wake_at, look) = match &self.stage {
+            Stage::AwaitRequest { until }
+            | Stage::AwaitStart { until }
+            | Stage::AwaitBye { until } => (Some(*until), LOOK),
+            Stage::Opening { until } => (Some(*until), LOOK_AT_END),
+            Stage::Running => {
+                let next = |run: Run| {
+                    let wake_at = run.beat.next().min(run.end);
+                    if run.stopped { wake_at } else { wake_at.min(run.due) }
+                };
+                // Nobody else says that the streams are done.
+                let near = self.run.is_some_and(|run| run.stopped);
+                (self.run.map(next), if near { LOOK_AT_END } else { LOOK })
             }
+            Stage::Deciding => (None, LOOK_AT_END),
+            Stage::Failed | Stage::Over => (None, LOOK),
         };
-        self.state = state;
-        Ok(event)
-    }
-
-    /// The test was accepted and the answer sent.
-    pub fn accepted(&mut self) {
-        debug_assert_eq!(self.state, State::Deciding);
-        self.state = State::AwaitStreams;
-    }
-
-    /// Every data stream has arrived and `ready` was sent.
-    pub fn streams_ready(&mut self) {
-        debug_assert_eq!(self.state, State::AwaitStreams);
-        self.state = State::AwaitStart;
-    }
-
-    /// The result was sent.
-    pub fn reported(&mut self) {
-        debug_assert_eq!(self.state, State::Running);
-        self.state = State::Reported;
+        Wants { wake_at, look, reads: self.reads() }
     }
 }
 
-impl State {
+impl Stage {
     const fn awaits(self) -> &'static str {
         match self {
-            Self::AwaitRequest => "request",
-            Self::Deciding | Self::AwaitStreams => "the data streams",
-            Self::AwaitStart => "start",
+            Self::AwaitRequest { .. } => "request",
+            Self::Deciding | Self::Opening { .. } => "the data streams",
+            Self::AwaitStart { .. } => "start",
             Self::Running => "the end of the test",
-            Self::Reported => "bye or the next request",
-            Self::Over => "nothing",
+            Self::AwaitBye { .. } => "bye or the next request",
+            Self::Failed | Self::Over => "nothing",
         }
     }
 }

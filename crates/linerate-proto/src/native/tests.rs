@@ -1,11 +1,15 @@
 //! The wire taken apart and put together, cut at every length, with flipped bits; the machines
-//! against each other and against the wrong order.
+//! against the wrong order.
+
+use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, Finish, Means, ReceiveWith, SendWith, TcpDirections, TcpTest,
+    Direction, Finish, Means, ReceiveWith, SearchNews, SendWith, TcpDirections, TcpTest,
 };
+use linerate_core::time::MonoTime;
 
 use super::*;
+use crate::dialect::{Input, Machine, Output, Reason};
 
 /// The client asks for a test.
 fn asking(test: TcpTest) -> Request {
@@ -31,17 +35,6 @@ fn request() -> TcpTest {
         background_bps: None,
         ..TcpTest::default()
     }
-}
-
-fn accept() -> Message {
-    Message::Accept(Box::new(Accept {
-        token: Token([7; 16]).to_hex(),
-        data_port: 5210,
-        udp_ports: Vec::new(),
-        host_id: None,
-        end: End::default(),
-        features: Vec::new(),
-    }))
 }
 
 /// The bytes of spec/native.md, written by hand from its table.
@@ -151,44 +144,6 @@ fn flipped_bits_in_a_message_never_panic() {
 }
 
 #[test]
-fn a_test_runs_through_both_machines() {
-    let (mut client, mut server) = (ClientMachine::default(), ServerMachine::default());
-    let asked = server.handle(Message::Request(asking(request()))).expect("in order");
-    assert_eq!(asked, ServerEvent::Requested(asking(request())));
-    server.accepted();
-    assert!(matches!(client.handle(accept()), Ok(ClientEvent::Accepted(_))));
-    server.streams_ready();
-    assert_eq!(client.handle(Message::Ready), Ok(ClientEvent::Ready));
-    assert_eq!(server.handle(Message::Start), Ok(ServerEvent::Started));
-    let interval = Message::Interval { samples: Vec::new() };
-    assert!(matches!(client.handle(interval), Ok(ClientEvent::Interval(_))));
-    assert_eq!(server.handle(Message::Stop), Ok(ServerEvent::Stopped));
-    server.reported();
-    let result = Message::Result { reports: Vec::new() };
-    assert_eq!(client.handle(result), Ok(ClientEvent::Reported(Vec::new())));
-    assert_eq!(server.handle(Message::Bye), Ok(ServerEvent::Finished));
-}
-
-#[test]
-fn rounds_follow_each_other_on_one_connection() {
-    let (mut client, mut server) = (ClientMachine::default(), ServerMachine::default());
-    for _ in 0..3 {
-        let asked = server.handle(Message::Request(asking(request()))).expect("in order");
-        assert_eq!(asked, ServerEvent::Requested(asking(request())));
-        server.accepted();
-        assert!(matches!(client.handle(accept()), Ok(ClientEvent::Accepted(_))));
-        server.streams_ready();
-        assert_eq!(client.handle(Message::Ready), Ok(ClientEvent::Ready));
-        assert_eq!(server.handle(Message::Start), Ok(ServerEvent::Started));
-        server.reported();
-        let result = Message::Result { reports: Vec::new() };
-        assert_eq!(client.handle(result), Ok(ClientEvent::Reported(Vec::new())));
-        client.asked_again();
-    }
-    assert_eq!(server.handle(Message::Bye), Ok(ServerEvent::Finished));
-}
-
-#[test]
 fn a_request_of_the_first_version_is_read_and_a_plain_one_is_written_as_it_was() {
     // As the first release wrote it.
     let json = br#"{"type":"request","directions":"up","streams":1,"finish":{"time_ns":1000000},
@@ -208,14 +163,37 @@ fn a_request_of_the_first_version_is_read_and_a_plain_one_is_written_as_it_was()
     }
 }
 
+/// What a machine says of a message that is not in order.
+fn said_of<M: Machine<PeerFault = PeerFault>>(mut machine: M, message: &Message) -> Option<String> {
+    let bytes = encode(message).expect("short");
+    machine.handle(MonoTime::default(), Input::Bytes(&bytes));
+    std::iter::from_fn(|| machine.poll()).find_map(|output| match output {
+        Output::Failed(Reason::Peer(PeerFault::Wire(error))) => Some(error.to_string()),
+        _ => None,
+    })
+}
+
+fn client() -> Client {
+    let interval = Duration::from_secs(1);
+    let test = ClientTest {
+        request: Message::Request(asking(request())),
+        span: None,
+        interval,
+        last: true,
+    };
+    Client::new(MonoTime::default(), test)
+}
+
 #[test]
 fn a_message_out_of_order_is_named_with_what_was_expected() {
-    let mut server = ServerMachine::default();
-    let error = server.handle(Message::Start).expect_err("no request yet");
-    assert_eq!(error, WireError::State { got: "start", expected: "request" });
-    let mut client = ClientMachine::default();
-    let error = client.handle(Message::Ready).expect_err("no answer yet");
-    assert_eq!(error, WireError::State { got: "ready", expected: "accept or refuse" });
+    let server = || Server::new(MonoTime::default());
+    let said = said_of(server(), &Message::Start);
+    assert_eq!(said.as_deref(), Some("unexpected start while waiting for request"));
+    let said = said_of(client(), &Message::Ready);
+    assert_eq!(said.as_deref(), Some("unexpected ready while waiting for accept or refuse"));
+    // News of a search: before the answer, and never from a client.
+    let news = Message::UdpSearch(SearchNews::default());
+    assert!(said_of(client(), &news).is_some() && said_of(server(), &news).is_some());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A status as bytes written by hand, cut and damaged; requests of a search within their bounds;
 //! what a server tells of a search through both machines.
 
-use linerate_core::record::{Finish, SearchNews, SearchPlan, TcpDirections, UdpTest};
+use linerate_core::record::{Finish, SearchPlan, TcpDirections, UdpTest};
 use linerate_core::search::{DelayRange, Tally};
 
 use super::*;
@@ -121,13 +121,4 @@ fn a_request_without_a_search_is_written_as_before_and_read_without_it() {
     assert_eq!(serde_json::from_value::<UdpTest>(json).expect("and back"), plain);
     let json = serde_json::to_string(&request()).expect("a request");
     assert_eq!(serde_json::from_str::<UdpTest>(&json).expect("and back"), request());
-}
-
-#[test]
-fn news_of_a_search_are_in_order_only_while_it_runs() {
-    let news = || Message::UdpSearch(SearchNews::default());
-    let mut client = ClientMachine::default();
-    assert!(client.handle(news()).is_err(), "before the answer");
-    let mut server = ServerMachine::default();
-    assert!(server.handle(news()).is_err(), "a client has none to tell");
 }

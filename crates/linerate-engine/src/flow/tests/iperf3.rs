@@ -71,6 +71,7 @@ impl Rig for Iperf3 {
         let model = Model {
             interval: INTERVAL,
             sends: Some(sends(&params)),
+            closes: false,
             decide: |_| (Ok(()), [None; 2]),
             report,
             read,
@@ -84,6 +85,7 @@ impl Rig for Iperf3 {
         let model = Model {
             interval: INTERVAL,
             sends: None,
+            closes: false,
             decide,
             report,
             read,

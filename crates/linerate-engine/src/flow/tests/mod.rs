@@ -3,6 +3,7 @@
 //! any moment. Every case is its seed's, which a failed law prints.
 
 mod iperf3;
+mod native;
 mod world;
 
 use std::time::Duration;
@@ -113,11 +114,13 @@ fn check(rig: &impl Rig, seed: u64) -> Result<(), String> {
         law(left.at.since(MonoTime::default()) <= span + slack, "within their time")?;
         law(left.results <= 1, "there is one result")?;
         if let Some(Err(failure)) = &left.end {
-            let own = trouble == Trouble::NoStreams && end == End::Client;
-            let of_peer = matches!(
-                failure.fault,
-                Fault::Unreachable | Fault::PeerMisbehaved | Fault::PeerRefused
-            );
+            let own = (trouble == Trouble::NoStreams && end == End::Client)
+                || matches!(trouble, Trouble::Stop { end: whose, .. } if whose == end);
+            let of_peer = own
+                || matches!(
+                    failure.fault,
+                    Fault::Unreachable | Fault::PeerMisbehaved | Fault::PeerRefused
+                );
             law(of_peer && (own || failure.object == end.other().name()), "who failed is named")?;
             law(trouble != Trouble::None, "nothing fails by itself")?;
         }

@@ -81,10 +81,12 @@ struct Sender {
     begin: MonoTime,
     end: Option<MonoTime>,
     bytes_max: u64,
+    /// Its host is gone: nobody learns of its end.
+    gone: bool,
 }
 
 /// Bytes per millisecond of every sender.
-const RATE: u64 = 1000;
+pub(super) const RATE: u64 = 1000;
 
 impl Sender {
     fn sent(&self, now: MonoTime) -> u64 {
@@ -129,6 +131,9 @@ impl World {
         let dead = whose == end && self.state.borrow().steps[end as usize] >= after;
         if dead {
             self.state.borrow_mut().stop_sending(end, self.now());
+            if let Some(sender) = &mut self.state.borrow_mut().senders[end as usize] {
+                sender.gone = !closes;
+            }
             if closes {
                 self.close(end);
             }
@@ -262,6 +267,8 @@ pub(super) struct Model<M: Machine> {
     pub(super) interval: Duration,
     /// The ends that send, and how much at most; of a server once it has decided.
     pub(super) sends: Option<Sends>,
+    /// Senders close their streams: receivers see the end, and count what was sent.
+    pub(super) closes: bool,
     /// Decides on a test.
     pub(super) decide: fn(&M::Ask) -> Decided<M>,
     /// The account of what each end has sent and the other received.
@@ -318,7 +325,8 @@ impl<M: Machine> SimFlows<M> {
         for (at, sender) in state.senders.iter().enumerate() {
             let seen =
                 if at == own { now } else { self.reading_ended.map_or(now, |end| end.min(now)) };
-            counts[at] = sender.map_or(0, |sender| sender.sent(then(seen)));
+            let seen = if at == own && self.model.closes { now } else { then(seen) };
+            counts[at] = sender.map_or(0, |sender| sender.sent(seen));
         }
         counts
     }
@@ -344,7 +352,8 @@ impl<M: Machine> Flows for SimFlows<M> {
             Output::Start => {
                 self.ran_from = self.began;
                 let sends = self.model.sends.unwrap_or_default()[self.end as usize];
-                let sender = sends.map(|bytes_max| Sender { begin: now, end: None, bytes_max });
+                let sender =
+                    sends.map(|bytes_max| Sender { begin: now, end: None, bytes_max, gone: false });
                 self.world.state.borrow_mut().senders[self.end as usize] = sender;
             }
             Output::Sample => self.samples += 1,
@@ -354,12 +363,20 @@ impl<M: Machine> Flows for SimFlows<M> {
             Output::Ended => self.stopped_running = Some(now),
             Output::StopReceiving => self.reading_ended = Some(now),
             Output::Count => {
+                self.stopped_running.get_or_insert(now);
                 let counts = self.arrived(now);
                 self.counts = Some(counts);
                 return Ok(Some(Answer::Counted(Box::new((self.model.report)(counts)))));
             }
-            Output::Peer(report) => self.peer = Some((self.model.read)(&report)),
-            Output::Finished => self.results += 1,
+            Output::Peer(report) => {
+                self.stopped_running.get_or_insert(now);
+                self.peer = Some((self.model.read)(&report));
+            }
+            Output::Finished => {
+                self.results += 1;
+                let counts = self.arrived(now);
+                self.counts.get_or_insert(counts);
+            }
             Output::Halt => {
                 self.world.state.borrow_mut().stop_sending(self.end, now);
                 self.reading_ended.get_or_insert(now);
@@ -400,6 +417,11 @@ impl<M: Machine> Flows for SimFlows<M> {
         let sent = state.senders[own].map_or(0, |sender| sender.sent(now));
         let sends = self.model.sends.unwrap_or_default();
         let stopped = state.senders[own].is_none_or(|it| it.end.is_some() || sent >= it.bytes_max);
+        let closed = self.model.closes
+            && state.senders[other].is_some_and(|it| {
+                let ended = it.end.is_some() || it.sent(now) >= it.bytes_max;
+                ended && !it.gone && counts[other] == it.sent(now)
+            });
         let has_all = |at: usize, has: u64| sends[at].is_none_or(|bytes| has >= bytes);
         FlowState {
             received: counts[other],
@@ -407,7 +429,7 @@ impl<M: Machine> Flows for SimFlows<M> {
             complete: has_all(own, sent) && has_all(other, counts[other]),
             delivered: stopped && counts[own] == sent,
             settled: stopped && self.peer.is_some_and(|peer| counts[other] >= peer[other]),
-            done: stopped && (sends[other].is_none() || self.reading_ended.is_some()),
+            done: stopped && (sends[other].is_none() || self.reading_ended.is_some() || closed),
         }
     }
 
