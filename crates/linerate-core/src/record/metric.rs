@@ -278,7 +278,8 @@ metrics! {
         "Frames of this size per second that the medium carries, preamble and gap included; absent \
          if there is no medium, as on virtual links.",
         "RFC 2544 appendix B, RFC 5180 appendix A";
-    TesterFrames = "tester_frames_per_sec", "tester's own frame rate", "frames/s", Some(Layer::Frame), Neither,
+    TesterFrames = "tester_frames_per_sec", "tester's own frame rate", "frames/s",
+        Some(Layer::Frame), Neither,
         "Frames per second that the tester sends from one port and receives without loss, without \
          the device: results close to it are limited by the tester.",
         "RFC 2285 §3.5.3 (maximum offered load), taken without a device";
@@ -306,11 +307,13 @@ metrics! {
         "Highest rate of frames that came out at any load of the tests flood, loss-curve and \
          overload, all sending ports together, with or without loss.",
         "RFC 2285 §3.6.3";
-    FloodOffered = "flood_offered_frames_per_sec", "maximum offered load", "frames/s", Some(Layer::Frame),
+    FloodOffered = "flood_offered_frames_per_sec", "maximum offered load", "frames/s",
+        Some(Layer::Frame),
         Neither,
         "Frames per second that all sending ports together offered while each sent at its maximum.",
         "RFC 2285 §3.5.3";
-    FloodForwarded = "flood_forwarded_frames_per_sec", "flood rate", "frames/s", Some(Layer::Frame), Higher,
+    FloodForwarded = "flood_forwarded_frames_per_sec", "flood rate", "frames/s",
+        Some(Layer::Frame), Higher,
         "Frames per second that came out at the maximum offered load: Bradner's flood rate.",
         "RFC 2285 §3.6.2 (forwarding rate at maximum offered load)";
     Stalls = "stalls_per_sec", "stalls", "1/s", None, Lower,
@@ -342,7 +345,8 @@ metrics! {
     AddressesCached = "addresses_cached", "address caching capacity", "addresses", None, Higher,
         "Most MAC addresses that the bridge stores at once without flooding a frame.",
         "RFC 2285 §3.8.1, RFC 2889 §5.7";
-    AddressRate = "address_learning_frames_per_sec", "address learning rate", "frames/s", None, Higher,
+    AddressRate = "address_learning_frames_per_sec", "address learning rate", "frames/s",
+        None, Higher,
         "Most new MAC addresses per second that the bridge learns without missing one.",
         "RFC 2285 §3.8.2, RFC 2889 §5.8";
     BlockedLoss = "blocked_loss_ratio", "loss on the uncongested port", "1", None, Lower,

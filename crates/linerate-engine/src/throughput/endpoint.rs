@@ -423,7 +423,7 @@ impl Transport for Tcp {
     }
 
     fn flow_end(&self, connection: &Connection, end: FlowEnd) -> (FlowEnd, Option<SynOptions>) {
-        let Tcp { request, .. } = self;
+        let Self { request, .. } = self;
         let socket = &connection.socket;
         let tcp_info = tcp::tcp_info(socket.as_fd());
         let (sndbuf, rcvbuf) = tcp::buffers(socket);

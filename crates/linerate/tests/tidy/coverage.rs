@@ -218,7 +218,8 @@ fn items(source: &Source) -> Vec<Item> {
     let functions = source.functions().into_iter();
     let functions = functions.map(|it| item(it.name, it.first_line, it.last_line));
     let constants = (0..code.len()).filter_map(|first| {
-        let (head, rest) = code[first].split_once("const ").or(code[first].split_once("static "))?;
+        let (head, rest) =
+            code[first].split_once("const ").or_else(|| code[first].split_once("static "))?;
         let name = rest.split(':').next().filter(|_| head.is_empty() || head.starts_with("pub"))?;
         let last = (first..code.len()).find(|at| code[*at].trim_end().ends_with(';'))?;
         Some(item(name.to_owned(), first, last))

@@ -76,7 +76,7 @@ fn report(counts: [u64; 2]) -> Vec<EndReport> {
     vec![one(Direction::Up, counts[0]), one(Direction::Down, counts[1])]
 }
 
-fn read(reports: &Vec<EndReport>) -> [u64; 2] {
+fn read(reports: &[EndReport]) -> [u64; 2] {
     [0, 1].map(|at| reports.get(at).map_or(0, |report| report.end.bytes))
 }
 
@@ -104,7 +104,7 @@ impl Rig for Native {
             closes: true,
             decide: |_| (Ok(()), [None; 2]),
             report,
-            read,
+            read: |reports: &Vec<EndReport>| read(reports),
             failure: client_failure,
             lost,
         };
@@ -118,7 +118,7 @@ impl Rig for Native {
             closes: true,
             decide,
             report,
-            read,
+            read: |reports: &Vec<EndReport>| read(reports),
             failure: server_failure,
             lost,
         };
