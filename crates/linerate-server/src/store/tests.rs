@@ -255,7 +255,7 @@ fn a_spoilt_record_is_named() {
     let mut store = open(&directory);
     store.put(&record(1)).expect("room");
     let id = record(1).id.to_string();
-    for (doc, expected) in [("{", "EOF"), ("{\"schema\": \"linerate.record/2\"}", "record/2")] {
+    for (doc, expected) in [("{", "EOF"), ("{\"schema\": \"linerate.record/3\"}", "record/3")] {
         store.connection.execute("UPDATE record SET doc = ?1", [doc]).expect("room");
         let text = store.get("last").expect_err("spoilt").to_string();
         assert!(text.contains(&id) && text.contains(expected), "{text}");
