@@ -10,6 +10,7 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::{Mutex, PoisonError};
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
@@ -127,6 +128,9 @@ fn check(record: &Record, told: usize, packet_bytes: u32) -> CapacitySearch {
     found
 }
 
+/// Two searches at once would take each other's processors.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// Searches that a busy machine may spoil before the rate is left unjudged.
 const SEARCHES: u32 = 3;
 
@@ -134,6 +138,7 @@ const SEARCHES: u32 = 3;
 /// ceiling. An emulator that is late lets a sub-interval have what belongs to the one before, and a
 /// receiver without a processor loses what it is sent. All else is held of each search.
 fn searched(lab: &Lab, address: &str, plan: &UdpPlan, ip_bps: f64) -> (Record, CapacitySearch) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let own = [CaveatCode::EmulatorLate, CaveatCode::RunQueueWait, CaveatCode::StolenTime];
     let mut searches = (0..SEARCHES).map(|_| {
         let (record, told) = search_in(lab, address, plan);

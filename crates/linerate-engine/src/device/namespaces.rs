@@ -47,7 +47,7 @@ impl Namespaces for Lab {
 
 /// The value of `work`, done inside the namespace of `host`.
 /// # Errors
-/// As of [`Places::run`].
+/// As of [`Namespaces::run`].
 pub(super) fn inside<T: Send>(
     namespaces: &dyn Namespaces,
     host: Option<&str>,

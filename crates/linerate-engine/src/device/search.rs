@@ -2,7 +2,7 @@
 //!
 //! A search that the tester's machine keeps from its end has no result, and says so: what was found
 //! by then are bounds. What the device holds back is taken off the bounds of short trials
-//! ([`super::hold`]).
+//! ([`super::buffer`]).
 
 use std::collections::BTreeMap;
 

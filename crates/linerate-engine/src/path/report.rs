@@ -52,7 +52,8 @@ pub struct DirectionCounters {
     pub no_room_packets: u64,
     /// Copies whose bytes were no longer there. Not part of the model.
     pub orphaned_packets: u64,
-    /// Packets handed over later than due by more than the quantum and [`LATE`].
+    /// Packets handed over later than due by more than the quantum and
+    /// [`LATE`](super::stops::LATE).
     pub late_packets: u64,
     /// Latest of all.
     pub lateness_max_ns: u64,
