@@ -11,8 +11,8 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
+use linerate_engine::flow::{tcp, udp};
 use linerate_engine::foreign::iperf3::{Extras, run};
-use linerate_engine::{datagram, throughput};
 use linerate_proto::iperf3::{Cookie, Params, Protocol, frame};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -61,7 +61,7 @@ fn measure(plan: &TcpPlan) -> (Record, Vec<Event>) {
     let mut watch = |event: &Event| events.push(event.clone());
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let record = throughput::run(plan, &mut context);
+    let record = tcp::run(plan, &mut context);
     (record, events)
 }
 
@@ -228,7 +228,7 @@ fn a_second_client_is_denied_while_the_first_runs() {
                 };
                 let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
                 let mut context = Context { tool, stop, watch: &mut watch };
-                throughput::run(&TcpPlan { finish, pace, ..plan(server) }, &mut context)
+                tcp::run(&TcpPlan { finish, pace, ..plan(server) }, &mut context)
             });
             streams.recv().expect("the first has a row");
             let (record, _) = measure(&plan(server));
@@ -481,7 +481,7 @@ fn measure_udp(plan: &UdpPlan) -> (Record, Vec<Event>) {
     let mut watch = |event: &Event| events.push(event.clone());
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let record = datagram::run(plan, &mut context);
+    let record = udp::run(plan, &mut context);
     (record, events)
 }
 

@@ -15,7 +15,8 @@ use linerate_sys::clock::{monotonic, record_id, wall};
 
 use crate::context::Context;
 use crate::flow::ceiling::{Sight, see};
-use crate::{rtt, throughput};
+use crate::flow::tcp;
+use crate::rtt;
 use schedule::Look;
 
 /// What to examine, and how thoroughly.
@@ -239,7 +240,7 @@ impl Run<'_> {
                 if context.stop.asked() {
                     return;
                 }
-                let record = throughput::run(&TcpPlan { directions, ..plan.clone() }, context);
+                let record = tcp::run(&TcpPlan { directions, ..plan.clone() }, context);
                 if self.done(examined, record) {
                     return;
                 }
