@@ -7,10 +7,10 @@ use super::suite::plain_name;
 use super::words;
 use crate::csv::{lines, text};
 
-const HEAD: &str = "id,study,run,topology,repetition,device,protocol,way,frame_bytes,mix,filters,seed,\
-    trial,test,at_ns,duration_ns,port,intended_frames_per_sec,offered_frames_per_sec,\
-    sent,received,lost,duplicates,reordered,loss_runs,late,worst_late_ns,refused,\
-    latency_p50_ns,stolen_ns,invalid,invalid_detail,interface_sent,interface_received,\
+const HEAD: &str = "id,study,run,topology,repetition,device,protocol,way,frame_bytes,mix,\
+    filters,seed,trial,test,at_ns,duration_ns,port,intended_frames_per_sec,\
+    offered_frames_per_sec,sent,received,lost,duplicates,reordered,loss_runs,late,worst_late_ns,\
+    refused,latency_p50_ns,stolen_ns,invalid,invalid_detail,interface_sent,interface_received,\
     why";
 
 /// All trials of all benchmarks among the records, in their order; rates are those of one sending

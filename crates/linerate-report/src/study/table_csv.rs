@@ -9,8 +9,8 @@ use super::grid::{Grid, Row};
 use super::questions::Answered;
 use crate::csv::{bound_fields, layer_alone, lines, value_fields};
 
-const HEAD: &str = "study,run,topology,test,parameter,repetition,metric,stat,value,unit,layer,ceiling,\
-    ceiling_share,ceiling_unknown";
+const HEAD: &str = "study,run,topology,test,parameter,repetition,metric,stat,value,unit,layer,\
+    ceiling,ceiling_share,ceiling_unknown";
 
 /// All summary rows about whole measurements, then the published figures, then the answers.
 pub(crate) fn csv(results: &Results, grid: &Grid<'_>) -> String {
