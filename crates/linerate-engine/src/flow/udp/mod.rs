@@ -22,6 +22,7 @@ mod search_receiver;
 mod search_sender;
 mod sender;
 mod serve;
+mod socket;
 mod way_out;
 
 pub use client::run;
