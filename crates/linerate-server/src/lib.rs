@@ -3,6 +3,5 @@
 pub mod admission;
 pub mod foreign;
 pub mod listen;
-mod port;
 pub mod store;
 mod table;

@@ -5,16 +5,13 @@
 //! run in simulated time.
 
 pub(crate) mod account;
-mod arrived;
 pub(crate) mod budget;
 mod caveats;
 pub(crate) mod ceiling;
 pub(crate) mod endpoint;
 pub(crate) mod fold;
 mod net;
-pub(crate) mod record;
 mod samples;
-mod served;
 mod session;
 pub(crate) mod start_up;
 pub(crate) mod summary;
@@ -23,6 +20,6 @@ pub mod tcp;
 mod tests;
 pub mod udp;
 
-pub(crate) use net::Socket;
+pub(crate) use net::{Net, Socket};
 pub use samples::Sample;
 pub(crate) use session::{Answer, Flows, Session, run};

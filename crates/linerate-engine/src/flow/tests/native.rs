@@ -14,7 +14,8 @@ use linerate_proto::native::{
 
 use super::world::{Model, Sends};
 use super::{Rig, check_all, count};
-use crate::flow::tcp::control::{client_failure, lost};
+use crate::flow::tcp::client::client_failure;
+use crate::flow::tcp::control::lost;
 use crate::flow::tcp::session::server_failure;
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -101,6 +102,7 @@ impl Rig for Native {
             interval: INTERVAL,
             sends: Some(sends(&request)),
             closes: true,
+            head: Vec::new(),
             decide: |_| (Ok(()), [None; 2]),
             report,
             read: |reports: &Vec<EndReport>| read(reports),
@@ -115,6 +117,7 @@ impl Rig for Native {
             interval: INTERVAL,
             sends: None,
             closes: true,
+            head: Vec::new(),
             decide,
             report,
             read: |reports: &Vec<EndReport>| read(reports),

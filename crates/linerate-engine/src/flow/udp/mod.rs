@@ -22,7 +22,6 @@ mod search_receiver;
 mod search_sender;
 mod sender;
 mod serve;
-mod socket;
 mod way_out;
 
 pub use client::run;

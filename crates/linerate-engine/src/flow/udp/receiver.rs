@@ -18,12 +18,12 @@ use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
 
 use super::credit::{Grants, Window};
+use super::endpoint::is_pause;
 use super::layout::{Head, Layout, Read};
 use super::patience::Patience;
 use super::pulse::{Pulse, silent};
 use super::search::SearchEnd;
 use super::search_receiver::Reporter;
-use super::socket::is_pause;
 use crate::failure::words_of;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
 use crate::flow::tcp::cost_since;
