@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Fault, Finish, MetricId, Plan, Record, Stat, TcpDirections, TcpPlan, Tool,
-    UdpPlan, Via,
+    Direction, Event, Fault, Finish, MetricId, Plan, Record, Stat, TcpDirections, TcpPlan, TcpTest,
+    Tool, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -44,15 +44,21 @@ fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) {
 }
 
 fn plan(server: SocketAddr) -> TcpPlan {
-    TcpPlan {
-        via: Some(Via::Iperf3),
-        host: server.ip().to_string(),
-        port: server.port(),
+    plan_of(server, tcp())
+}
+
+fn plan_of(server: SocketAddr, test: TcpTest) -> TcpPlan {
+    let via = Some(Via::Iperf3);
+    TcpPlan { via, host: server.ip().to_string(), port: server.port(), test, ..TcpPlan::default() }
+}
+
+fn tcp() -> TcpTest {
+    TcpTest {
         finish: Finish::TimeNs(400_000_000),
         interval_ns: 100_000_000,
         buffer_bytes: 128 << 10,
         congestion_control: Some("cubic".to_owned()),
-        ..TcpPlan::default()
+        ..TcpTest::default()
     }
 }
 
@@ -78,7 +84,7 @@ fn assert_agreed(record: &Record) {
     for flow in &record.flows {
         let (sent, received) = (flow.sender.as_ref(), flow.receiver.as_ref());
         let (sent, received) = (sent.expect("told"), received.expect("told"));
-        let known = match (plan.finish, flow.direction) {
+        let known = match (plan.test.finish, flow.direction) {
             (Finish::TimeNs(_), Direction::Down) => received.bytes_measured..=received.bytes,
             _ => received.bytes..=received.bytes,
         };
@@ -96,7 +102,8 @@ fn both_ends_count_the_same_bytes_in_every_direction() {
             ways.into_iter().zip(ends).chain(ways.into_iter().zip([ends[2]; 3]))
         {
             for streams in [1, 3] {
-                let (record, _) = measure(&TcpPlan { directions, finish, streams, ..plan(server) });
+                let (record, _) =
+                    measure(&plan_of(server, TcpTest { directions, finish, streams, ..tcp() }));
                 assert_agreed(&record);
                 let ways = if directions == TcpDirections::Both { 2 } else { 1 };
                 assert_eq!(record.flows.len(), usize::from(streams) * ways);
@@ -114,7 +121,8 @@ fn a_client_sends_an_amount_in_whole_blocks_and_a_server_to_the_byte() {
             (TcpDirections::Down, Direction::Down, 7_000_003.0),
         ] {
             let finish = Finish::Bytes(7_000_003);
-            let (record, _) = measure(&TcpPlan { directions, finish, streams: 2, ..plan(server) });
+            let (record, _) =
+                measure(&plan_of(server, TcpTest { directions, finish, streams: 2, ..tcp() }));
             assert_eq!(value(&record, MetricId::Bytes, direction), bytes);
         }
     });
@@ -128,7 +136,8 @@ fn a_paced_test_has_rows_and_takes_its_time() {
             // 31 blocks of 128 KiB.
             let finish = Finish::Bytes(4_063_232);
             let begin = monotonic();
-            let (record, events) = measure(&TcpPlan { directions, finish, pace, ..plan(server) });
+            let (record, events) =
+                measure(&plan_of(server, TcpTest { directions, finish, pace, ..tcp() }));
             let took = monotonic().since(begin);
             assert_agreed(&record);
             let rows = events.iter().filter(|event| matches!(event, Event::Interval(_))).count();
@@ -147,15 +156,18 @@ fn a_paced_test_has_rows_and_takes_its_time() {
 #[test]
 fn options_reach_both_ends() {
     with_server(Limits::default(), |server| {
-        let plan = TcpPlan {
-            window_bytes: Some(65_536),
-            nodelay: true,
-            mss_bytes: Some(1000),
-            congestion_control: Some("reno".to_owned()),
-            directions: TcpDirections::Down,
-            zero_copy: true,
-            ..plan(server)
-        };
+        let plan = plan_of(
+            server,
+            TcpTest {
+                window_bytes: Some(65_536),
+                nodelay: true,
+                mss_bytes: Some(1000),
+                congestion_control: Some("reno".to_owned()),
+                directions: TcpDirections::Down,
+                zero_copy: true,
+                ..tcp()
+            },
+        );
         let (record, _) = measure(&plan);
         assert_agreed(&record);
         let flow = &record.flows[0];
@@ -175,7 +187,10 @@ fn the_omitted_seconds_do_not_count() {
         let finish = Finish::TimeNs(1_000_000_000);
         let pace = Some(BitRate::from_bits_per_sec(80_000_000));
         for directions in [TcpDirections::Up, TcpDirections::Down] {
-            let plan = TcpPlan { directions, omit_ns: 1_000_000_000, finish, pace, ..plan(server) };
+            let plan = plan_of(
+                server,
+                TcpTest { directions, omit_ns: 1_000_000_000, finish, pace, ..tcp() },
+            );
             let (record, events) = measure(&plan);
             assert_eq!(record.failure, None);
             // 80 Mbit/s for one second are 10 MB, for both seconds 20 MB. On a busy machine some
@@ -185,7 +200,7 @@ fn the_omitted_seconds_do_not_count() {
             let is_omitted = |event: &Event| matches!(event, Event::Interval(row) if row.omitted);
             assert!(events.iter().any(is_omitted));
         }
-        let (record, _) = measure(&TcpPlan { omit_ns: 500_000_000, ..plan(server) });
+        let (record, _) = measure(&plan_of(server, TcpTest { omit_ns: 500_000_000, ..tcp() }));
         let failure = record.failure.expect("half a second");
         assert_eq!(failure.fault, Fault::Usage);
         assert!(failure.to_string().contains("whole seconds"), "{failure}");
@@ -197,9 +212,12 @@ fn where_the_first_second_of_datagrams_is_omitted_none_is_lost_at_its_end() {
     with_server(Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let finish = Finish::TimeNs(1_000_000_000);
-            let plan = UdpPlan { directions, finish, streams: 8, ..udp_plan(server) };
+            let plan = udp_plan_of(server, UdpTest { directions, finish, streams: 8, ..udp() });
             let pace = Some(BitRate::from_bits_per_sec(1_000_000));
-            let (record, _) = measure_udp(&UdpPlan { pace, omit_ns: 1_000_000_000, ..plan });
+            let (record, _) = measure_udp(&UdpPlan {
+                test: UdpTest { pace, omit_ns: 1_000_000_000, ..plan.test },
+                ..plan
+            });
             assert_eq!(record.failure, None, "{directions:?}");
             for flow in &record.flows {
                 let end = flow.receiver.as_ref().and_then(|end| end.received_datagrams.as_ref());
@@ -228,7 +246,7 @@ fn a_second_client_is_denied_while_the_first_runs() {
                 };
                 let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
                 let mut context = Context { tool, stop, watch: &mut watch };
-                throughput::run(&TcpPlan { finish, pace, ..plan(server) }, &mut context)
+                throughput::run(&plan_of(server, TcpTest { finish, pace, ..tcp() }), &mut context)
             });
             streams.recv().expect("the first has a row");
             let (record, _) = measure(&plan(server));
@@ -249,7 +267,9 @@ fn several_clients_run_at_once_where_the_server_allows_them() {
             let ways = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both];
             let tests: Vec<_> = ways
                 .into_iter()
-                .map(|directions| TcpPlan { directions, pace, streams: 2, ..plan(server) })
+                .map(|directions| {
+                    plan_of(server, TcpTest { directions, pace, streams: 2, ..tcp() })
+                })
                 .map(|plan| scope.spawn(move || measure(&plan).0))
                 .collect();
             tests.into_iter().for_each(|test| assert_agreed(&test.join().expect("no panic")));
@@ -369,8 +389,10 @@ fn the_kernel_holds_a_server_to_the_rate_that_a_client_asks_for() {
         let mut context_watch = |_: &Event| {};
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         for directions in [TcpDirections::Down, TcpDirections::Up] {
-            let plan =
-                TcpPlan { directions, finish: Finish::TimeNs(1_000_000_000), ..plan(server) };
+            let plan = plan_of(
+                server,
+                TcpTest { directions, finish: Finish::TimeNs(1_000_000_000), ..tcp() },
+            );
             let extras = Extras { fq_rate_bps: Some(20_000_000), ..Extras::default() };
             let (tool, watch) = (tool.clone(), &mut context_watch);
             let mut context = Context { tool, stop: Stop::new(), watch };
@@ -390,7 +412,7 @@ fn a_test_by_time_ends_with_a_whole_block() {
         // 50 Mbit/s are 2.5 MB in 400 ms, 19.07 blocks: servers since 3.16 count whole ones only.
         let pace = Some(BitRate::from_bits_per_sec(50_000_000));
         for streams in [1, 3] {
-            let (record, _) = measure(&TcpPlan { pace, streams, ..plan(server) });
+            let (record, _) = measure(&plan_of(server, TcpTest { pace, streams, ..tcp() }));
             assert_agreed(&record);
             for flow in &record.flows {
                 let sent = flow.sender.as_ref().expect("this end").bytes;
@@ -408,7 +430,7 @@ fn a_senders_bytes_and_their_time_belong_together() {
         let omit_ns = 1_000_000_000;
         for directions in [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both] {
             let (record, _) =
-                measure(&TcpPlan { directions, omit_ns, finish, pace, ..plan(server) });
+                measure(&plan_of(server, TcpTest { directions, omit_ns, finish, pace, ..tcp() }));
             assert_eq!(record.failure, None);
             for flow in &record.flows {
                 for end in [&flow.sender, &flow.receiver] {
@@ -463,16 +485,22 @@ fn a_client_that_vanishes_at_any_stage_gives_its_place_back() {
 const DATAGRAMS: u64 = 150;
 
 fn udp_plan(server: SocketAddr) -> UdpPlan {
-    UdpPlan {
-        via: Some(Via::Iperf3),
-        host: server.ip().to_string(),
-        port: server.port(),
+    udp_plan_of(server, udp())
+}
+
+fn udp_plan_of(server: SocketAddr, test: UdpTest<Option<u32>>) -> UdpPlan {
+    let via = Some(Via::Iperf3);
+    UdpPlan { via, host: server.ip().to_string(), port: server.port(), test, ..UdpPlan::default() }
+}
+
+fn udp() -> UdpTest<Option<u32>> {
+    UdpTest {
         // All fit in a receive buffer of the kernel's default size, whoever reads them late.
         finish: Finish::Buffers(DATAGRAMS),
         interval_ns: 50_000_000,
         size_bytes: Some(200),
         pace: Some(BitRate::from_bits_per_sec(800_000)),
-        ..UdpPlan::default()
+        ..UdpTest::default()
     }
 }
 
@@ -507,7 +535,7 @@ fn datagrams_are_counted_alike_in_every_direction() {
     with_server(Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both] {
             for streams in [1, 3] {
-                let plan = UdpPlan { directions, streams, ..udp_plan(server) };
+                let plan = udp_plan_of(server, UdpTest { directions, streams, ..udp() });
                 let (record, events) = measure_udp(&plan);
                 assert_agreed_udp(&record);
                 let ways = if directions == TcpDirections::Both { 2 } else { 1 };
@@ -521,7 +549,8 @@ fn datagrams_are_counted_alike_in_every_direction() {
 #[test]
 fn an_amount_of_datagrams_is_sent_to_the_last_one() {
     with_server(Limits::default(), |server| {
-        let plan = UdpPlan { finish: Finish::Buffers(151), streams: 2, ..udp_plan(server) };
+        let plan =
+            udp_plan_of(server, UdpTest { finish: Finish::Buffers(151), streams: 2, ..udp() });
         let (record, _) = measure_udp(&plan);
         assert_eq!(record.failure, None);
         assert_eq!(value(&record, MetricId::DatagramsReceived, Direction::Up), 151.0);
@@ -536,7 +565,7 @@ fn several_udp_clients_of_one_address_run_at_once() {
             let ways = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both];
             let tests: Vec<_> = ways
                 .into_iter()
-                .map(|directions| UdpPlan { directions, streams: 2, ..udp_plan(server) })
+                .map(|directions| udp_plan_of(server, UdpTest { directions, streams: 2, ..udp() }))
                 .map(|plan| scope.spawn(move || measure_udp(&plan).0))
                 .collect();
             tests.into_iter().for_each(|test| assert_agreed_udp(&test.join().expect("no panic")));

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan,
+    Direction, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_proto::iperf2::{ANSWER_BYTES, Amount, Answer, ClientHeader, Mode, pattern};
@@ -49,7 +49,7 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    let mode = match plan.directions {
+    let mode = match plan.test.directions {
         TcpDirections::Up => Mode::Forward,
         TcpDirections::Down => Mode::Reverse,
         TcpDirections::Both => Mode::FullDuplex,
@@ -61,7 +61,10 @@ pub(crate) fn measure(
 /// caller; the record is that of the way there.
 pub fn run_with_return(plan: &TcpPlan, back: Return, context: &mut Context<'_>) -> Record {
     let mode = if back.at_once { Mode::Dual } else { Mode::TradeOff };
-    let plan = TcpPlan { directions: TcpDirections::Up, ..plan.clone() };
+    let plan = TcpPlan {
+        test: TcpTest { directions: TcpDirections::Up, ..plan.test.clone() },
+        ..plan.clone()
+    };
     let way = Way { mode, listen_port: back.port };
     run_by(&plan, context, |context, account| measure_in(way, &plan, (context, account)))
 }
@@ -87,7 +90,7 @@ fn measure_in(
 ) -> Result<(), Failure> {
     let mut test = Test::of(plan, MANNER, account)?;
     let mut asked = monotonic();
-    for flow in 0..plan.streams {
+    for flow in 0..plan.test.streams {
         asked = monotonic();
         connect(&mut test, (way, flow), plan, account)?;
     }
@@ -151,21 +154,25 @@ fn connect(
 
 /// The header of one stream. Its amount is that stream's own.
 fn header(way: Way, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> {
-    let amount = match plan.finish {
-        Finish::TimeNs(ns) => time(ns.saturating_add(plan.omit_ns))?,
+    let amount = match plan.test.finish {
+        Finish::TimeNs(ns) => time(ns.saturating_add(plan.test.omit_ns))?,
         Finish::Bytes(bytes) => own_amount(bytes, flow, plan)?,
         Finish::Buffers(count) => {
-            own_amount(count.saturating_mul(plan.buffer_bytes.into()), flow, plan)?
+            own_amount(count.saturating_mul(plan.test.buffer_bytes.into()), flow, plan)?
         }
     };
     Ok(ClientHeader {
-        threads: plan.streams.into(),
+        threads: plan.test.streams.into(),
         listen_port: way.listen_port,
         // iperf 2.1.8 writes beyond its own buffer of 128 KiB when a header asks for more.
-        buffer_bytes: if plan.buffer_bytes <= SERVER_BUFFER_MAX { plan.buffer_bytes } else { 0 },
-        rate_bps: plan.pace.map_or(0, BitRate::bits_per_sec),
-        service_type: plan.dscp.unwrap_or(0) << 2,
-        window: plan.window_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
+        buffer_bytes: if plan.test.buffer_bytes <= SERVER_BUFFER_MAX {
+            plan.test.buffer_bytes
+        } else {
+            0
+        },
+        rate_bps: plan.test.pace.map_or(0, BitRate::bits_per_sec),
+        service_type: plan.test.dscp.unwrap_or(0) << 2,
+        window: plan.test.window_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
         ..ClientHeader::new(way.mode, amount)
     })
 }
@@ -180,7 +187,7 @@ pub(super) fn time(ns: u64) -> Result<Amount, Failure> {
 
 /// The bytes of one stream of all.
 fn own_amount(bytes: u64, flow: u16, plan: &TcpPlan) -> Result<Amount, Failure> {
-    let own = share(bytes, flow, plan.streams);
+    let own = share(bytes, flow, plan.test.streams);
     let fits = u32::try_from(own).ok().filter(|own| (60..1 << 31).contains(own));
     fits.map(Amount::Bytes).ok_or_else(|| {
         refuse(format!("{own} bytes of a stream; iperf 2 has room for 60 … 2,147,483,647"))
@@ -193,7 +200,8 @@ mod tests {
 
     #[test]
     fn bytes_are_shared_out_so_that_none_is_lost() {
-        let plan = TcpPlan { streams: 3, ..TcpPlan::default() };
+        let plan =
+            TcpPlan { test: TcpTest { streams: 3, ..TcpTest::default() }, ..TcpPlan::default() };
         let own = |flow| own_amount(1000, flow, &plan).expect("enough for a header");
         assert_eq!([own(0), own(1), own(2)], [334, 333, 333].map(Amount::Bytes));
         assert!(own_amount(100, 0, &plan).is_err(), "34 bytes hold no header");
