@@ -11,7 +11,7 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::throughput;
+use linerate_engine::flow::tcp;
 use linerate_proto::native::{
     DataHello, Decoder, Hello, HelloKind, Message, Request, Token, VERSION,
 };
@@ -204,7 +204,7 @@ fn measure(server: SocketAddr) -> linerate_core::record::Record {
     };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_: &Event| {} };
-    throughput::run(&plan, &mut context)
+    tcp::run(&plan, &mut context)
 }
 
 /// A server that greets with `version` and answers the request with `answer`.

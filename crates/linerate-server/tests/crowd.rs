@@ -11,7 +11,7 @@ use std::time::Duration;
 use linerate_core::record::{Direction, Event, Fault, Finish, TcpPlan, TcpTest, Tool, Via};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::throughput;
+use linerate_engine::flow::tcp;
 use linerate_server::admission::Limits;
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
@@ -120,7 +120,7 @@ fn first(server: &peers::Running<'_>, stop: Stop, begun: &dyn Fn()) {
         },
         ..plan(Via::Iperf2, server.native.port())
     };
-    assert_eq!(throughput::run(&plan, &mut context).failure, None);
+    assert_eq!(tcp::run(&plan, &mut context).failure, None);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use linerate_core::record::{Direction, Finish, Record, TcpDirections, Tool, UdpPlan, UdpTest};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 use linerate_proto::native::{
     Accept, DatagramHeader, Decoder, Grant, Hello, HelloKind, Message, OPENING_BYTES, Opening,
     OpeningStep, Token, encode,
@@ -31,7 +31,7 @@ impl Drop for AskOnDrop<'_> {
 fn run(plan: &UdpPlan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    datagram::run(plan, &mut context)
+    udp::run(plan, &mut context)
 }
 
 /// Runs a server on loopback and gives the work its address.

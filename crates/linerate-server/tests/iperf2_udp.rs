@@ -11,7 +11,7 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 use linerate_engine::foreign::iperf2::UdpTrust;
 use linerate_proto::iperf2::{Amount, ClientHeader, Mode, UdpReport, UdpSender};
 use linerate_server::admission::Limits;
@@ -38,7 +38,7 @@ fn measure(plan: &UdpPlan) -> Record {
     let mut watch = |_: &Event| {};
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    datagram::run(plan, &mut context)
+    udp::run(plan, &mut context)
 }
 
 /// The datagrams that each end of a stream counted.

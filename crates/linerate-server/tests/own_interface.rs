@@ -15,7 +15,7 @@ use linerate_core::record::{
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 use linerate_engine::lab::Lab;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -51,7 +51,7 @@ impl Drop for AskOnDrop<'_> {
 fn run(plan: &UdpPlan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    datagram::run(plan, &mut context)
+    udp::run(plan, &mut context)
 }
 
 /// What the interface of the sender's host dropped so far.

@@ -15,7 +15,8 @@ use linerate_sys::clock::{monotonic, record_id, wall};
 
 use crate::context::Context;
 use crate::flow::ceiling::{Sight, see};
-use crate::{rtt, throughput};
+use crate::flow::tcp;
+use crate::rtt;
 use schedule::Look;
 
 /// What to examine, and how thoroughly.
@@ -248,7 +249,7 @@ impl Run<'_> {
                 if context.stop.asked() {
                     return;
                 }
-                let record = throughput::run(
+                let record = tcp::run(
                     &TcpPlan { test: TcpTest { directions, ..plan.test.clone() }, ..plan.clone() },
                     context,
                 );

@@ -11,8 +11,8 @@ use super::account::{Account, rate_bps};
 use super::ceiling::datagrams::packet;
 use super::start_up;
 use super::summary::{cpu_share, run_queue_share};
-use crate::datagram::search_account;
 use crate::environment::stolen_time;
+use crate::flow::udp::search_account;
 use crate::path::witness;
 
 /// A data thread above this share of a core may be what limits the result.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use linerate_core::record::{Failure, Fault, UdpTest};
 use linerate_sys::clock::{monotonic, sleep};
 
-use crate::datagram::client::Told;
-use crate::datagram::endpoint::Endpoint;
 use crate::flow::Sample;
-use crate::throughput::session::LOOK_AT_END;
+use crate::flow::tcp::session::LOOK_AT_END;
+use crate::flow::udp::client::Told;
+use crate::flow::udp::endpoint::Endpoint;
 
 /// After its planned end a sender has this long for its last datagrams.
 const GRACE: Duration = Duration::from_secs(10);

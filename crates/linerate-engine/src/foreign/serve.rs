@@ -14,8 +14,8 @@ use linerate_sys::tcp;
 use super::iperf2;
 use crate::failure::words_of;
 use crate::flow::Sample;
-use crate::throughput::Admission;
-use crate::throughput::endpoint::Endpoint;
+use crate::flow::tcp::Admission;
+use crate::flow::tcp::endpoint::Endpoint;
 
 /// A client has this long for the bytes that tell what it is.
 pub(crate) const FIRST_BYTES: Duration = Duration::from_secs(5);

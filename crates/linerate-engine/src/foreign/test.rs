@@ -16,10 +16,10 @@ use linerate_sys::tcp::{self, TcpOptions};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
+use crate::flow::tcp::client::{bind_address, connect_failure};
+use crate::flow::tcp::control::plain;
+use crate::flow::tcp::endpoint::{Endpoint, Manner, socket_options};
 use crate::path::witness::Witness;
-use crate::throughput::client::{bind_address, connect_failure};
-use crate::throughput::control::plain;
-use crate::throughput::endpoint::{Endpoint, Manner, socket_options};
 
 /// After its planned end a test has this long for what is on the way.
 const GRACE: Duration = Duration::from_secs(15);

@@ -7,7 +7,7 @@ use linerate_core::record::{
     TcpDirections, TcpPlan, TcpTest, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_span};
-use linerate_engine::throughput;
+use linerate_engine::flow::tcp;
 
 use crate::command::measure::{self, Output};
 use crate::exit::Outcome;
@@ -132,7 +132,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         &args.output,
         |context| {
             loop {
-                let record = throughput::run(&plan, context);
+                let record = tcp::run(&plan, context);
                 let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
                 if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
                     return record;

@@ -6,7 +6,7 @@ use linerate_core::record::{
     DEFAULT_PORT, Event, Failure, Fault, Finish, SearchPlan, TcpDirections, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_span};
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 
 use crate::command::measure::{self, Output};
 use crate::command::tcp::{family, nanos};
@@ -114,7 +114,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         &args.output,
         |context| {
             loop {
-                let record = datagram::run(&plan, context);
+                let record = udp::run(&plan, context);
                 let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
                 if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
                     return record;

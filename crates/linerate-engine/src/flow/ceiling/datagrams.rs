@@ -6,8 +6,8 @@ use linerate_core::record::{
 use linerate_core::theory::framing::{Segment, Transport};
 
 use super::{Packet, bound};
-use crate::datagram::search_account;
 use crate::flow::account::{Account, client_side};
+use crate::flow::udp::search_account;
 
 /// The ceilings of a UDP test.
 pub(crate) fn of_datagrams(record: &mut Record, plan: &UdpPlan, account: &Account) {

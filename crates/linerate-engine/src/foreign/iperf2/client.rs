@@ -16,9 +16,9 @@ use linerate_sys::clock::monotonic;
 use crate::context::Context;
 use crate::failure::words_of;
 use crate::flow::account::Account;
+use crate::flow::tcp::client::run_by;
+use crate::flow::tcp::endpoint::{Manner, share};
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::client::run_by;
-use crate::throughput::endpoint::{Manner, share};
 
 /// The manner of iperf 2: digits, and no report over TCP.
 pub(crate) const MANNER: Manner =

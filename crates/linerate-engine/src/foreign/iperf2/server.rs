@@ -20,10 +20,10 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use super::client::MANNER;
 use crate::failure::words_of;
+use crate::flow::tcp::Demand;
+use crate::flow::tcp::endpoint::Endpoint;
 use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, follow, peek, request, said};
 use crate::foreign::test::VANISHED;
-use crate::throughput::Demand;
-use crate::throughput::endpoint::Endpoint;
 
 /// A client that listens for the connection back answers within this time.
 const CONNECT_BACK: Duration = Duration::from_secs(4);
@@ -179,7 +179,7 @@ pub(super) fn permit(
     request: &TcpTest,
     peer: SocketAddr,
     serving: &Serving<'_>,
-) -> Result<crate::throughput::Permit, Failure> {
+) -> Result<crate::flow::tcp::Permit, Failure> {
     serving.admission.admit(&Demand::of(request), peer).map_err(|refuse| {
         Failure::new(
             Fault::PeerRefused,

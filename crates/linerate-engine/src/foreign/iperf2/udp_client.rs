@@ -27,16 +27,16 @@ use super::udp_arrivals::{AGAIN, Arrivals, FIRST, no_data};
 use super::udp_end;
 use super::udp_layout::{DATAGRAM_BYTES, LAYOUT, UNPACED_BPS, wall_us};
 use crate::context::Context;
-use crate::datagram::client::{checked_request, run_by};
-use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::account::{Account, client_side};
+use crate::flow::tcp::client::bind_address;
+use crate::flow::tcp::control::plain;
+use crate::flow::tcp::endpoint::share;
+use crate::flow::tcp::session::LOOK_AT_END;
+use crate::flow::udp::client::{checked_request, run_by};
+use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
-use crate::throughput::client::bind_address;
-use crate::throughput::control::plain;
-use crate::throughput::endpoint::share;
-use crate::throughput::session::LOOK_AT_END;
 
 /// Bytes of a datagram that the numbers and the header's flags take.
 const SIZE_MIN: u32 = 28;

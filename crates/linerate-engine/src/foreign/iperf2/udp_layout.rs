@@ -9,7 +9,7 @@ use linerate_core::units::BitRate;
 use linerate_proto::iperf2::{Amount, ClientHeader, Layout as Wire, Stamp};
 use linerate_sys::clock::realtime_offset_ns;
 
-use crate::datagram::layout::{Head, Layout, Leaving, Read};
+use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
 
 /// Datagrams where nobody says how long they are: the default of iperf 2, whose servers write
 /// beyond their own buffer when a header asks for more (2.1.8).

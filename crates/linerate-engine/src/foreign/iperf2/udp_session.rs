@@ -19,7 +19,7 @@ use super::udp_back::{Back, UdpSentBack};
 use super::udp_layout::{sending, wall_us};
 use super::udp_tally::{Tally, UdpCounted};
 use super::udp_trust::{Reach, UdpTrust};
-use crate::throughput::{Admission, Demand, Permit};
+use crate::flow::tcp::{Admission, Demand, Permit};
 
 /// Room for what arrives while the thread does something else.
 pub(super) const BUFFER_BYTES_MAX: u64 = 8 << 20;

@@ -14,8 +14,8 @@ use linerate_proto::iperf3::{
 
 use super::plan::out_of_bounds;
 use super::report::{Place, is_of};
-use crate::datagram::layout::{Head, Layout, Leaving, Read};
 use crate::flow::Sample;
+use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Where more than one datagram in so many is lost, a queue on the way is taken to be full.
@@ -468,7 +468,7 @@ mod tests {
             let (bytes, start_s, end_s) = (arrived * 100, Some(0.0), Some(1.1));
             let told = StreamResult { bytes, start_s, end_s, ..StreamResult::default() };
             let plan = UdpPlan { host: "192.0.2.1".to_owned(), ..UdpPlan::default() };
-            let request = crate::datagram::client::checked_request(&plan).expect("sound");
+            let request = crate::flow::udp::client::checked_request(&plan).expect("sound");
             let pace = pace_bps.map(BitRate::from_bits_per_sec);
             let request = UdpTest { size_bytes: 100, pace, ..request };
             remote_end(&told, Some(&own), Side::Receiver, &request).span_ns

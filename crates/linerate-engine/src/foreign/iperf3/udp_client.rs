@@ -23,14 +23,14 @@ use super::datagrams::{Told, WIDE, told_sent, udp_params, udp_remote_reports, ud
 use super::fail::{lost, of_client};
 use super::udp_streams::UdpStreams;
 use crate::context::Context;
-use crate::datagram::client::{checked_request, run_by};
-use crate::datagram::endpoint::open_socket;
 use crate::flow::account::Account;
 use crate::flow::account::client_side;
+use crate::flow::tcp::client::bind_address;
+use crate::flow::tcp::control::plain;
+use crate::flow::udp::client::{checked_request, run_by};
+use crate::flow::udp::endpoint::open_socket;
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::path::witness::Witness;
-use crate::throughput::client::bind_address;
-use crate::throughput::control::plain;
 
 /// How often an answer is looked for.
 const LOOK: Duration = Duration::from_millis(50);

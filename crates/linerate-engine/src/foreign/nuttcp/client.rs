@@ -17,8 +17,8 @@ use super::MANNER;
 use super::session::{Extras, Session};
 use crate::context::Context;
 use crate::flow::account::Account;
+use crate::flow::tcp::client::run_by;
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::client::run_by;
 
 /// A server that said OK listens within this time.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ pub(crate) fn measure(
     measure_with(plan, Extras::none(&mut |_, _| {}), context, account).map(|_| ())
 }
 
-/// Measures with a server of nuttcp, as `throughput::run` does; also gives what the server told of
+/// Measures with a server of nuttcp, as `flow::tcp::run` does; also gives what the server told of
 /// its end.
 pub fn run(
     plan: &TcpPlan,

@@ -11,7 +11,7 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::poll::readable;
 
 use crate::failure::words_of;
-use crate::throughput::control::plain;
+use crate::flow::tcp::control::plain;
 
 /// A peer that does not read its control connection for this long is gone.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);

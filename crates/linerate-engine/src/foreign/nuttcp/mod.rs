@@ -18,7 +18,7 @@ pub use udp_client::run_udp;
 
 use linerate_proto::ttcp::pattern;
 
-use crate::throughput::endpoint::Manner;
+use crate::flow::tcp::endpoint::Manner;
 
 /// The manner of nuttcp, ttcp's heir: printable characters. Its receivers tell one sum for all
 /// streams, so a sender counts its own; they read one buffer from each stream in turn.

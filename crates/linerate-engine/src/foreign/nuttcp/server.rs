@@ -23,12 +23,12 @@ use super::MANNER;
 use super::control::{Control, Heard};
 use super::data_ports::{DataPorts, Turn};
 use crate::failure::words_of;
+use crate::flow::tcp::endpoint::{Endpoint, socket_options};
+use crate::flow::tcp::{Demand, Permit};
 use crate::foreign::serve::{
     FIRST_BYTES, Seen, Serving, UNTIL_CLOSED, failure_of, follow, request, said,
 };
 use crate::foreign::test::VANISHED;
-use crate::throughput::endpoint::{Endpoint, socket_options};
-use crate::throughput::{Demand, Permit};
 
 /// A client that comes while others measure waits this long for its place.
 const QUEUE: Duration = Duration::from_secs(30);

@@ -26,15 +26,15 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use super::session::{Extras, Session};
 use crate::context::Context;
-use crate::datagram::client::{Told, checked_request, run_by};
-use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::Sample;
 use crate::flow::account::Account;
+use crate::flow::tcp::client::{bind_address, connect_failure};
+use crate::flow::tcp::session::LOOK_AT_END;
+use crate::flow::udp::client::{Told, checked_request, run_by};
+use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::foreign::sending::follow_senders;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
-use crate::throughput::client::{bind_address, connect_failure};
-use crate::throughput::session::LOOK_AT_END;
 
 /// A server that said OK takes datagrams within this time: it opens its port only then.
 const SERVER_OPENS: Duration = Duration::from_millis(10);

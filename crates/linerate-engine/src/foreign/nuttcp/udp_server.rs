@@ -26,10 +26,10 @@ use linerate_sys::thread::{ThreadCost, cost};
 use super::data_ports::{DataPorts, Stream, UdpTurn};
 use super::layout::{NATIVE, wall_us};
 use super::server::{STREAMS, Session};
-use crate::datagram::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::tcp::session::LOOK_AT_END;
+use crate::flow::tcp::{Demand, cost_since};
+use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::foreign::serve::{IDLE, Serving};
-use crate::throughput::session::LOOK_AT_END;
-use crate::throughput::{Demand, cost_since};
 
 /// A client that has its answer opens its port within this time.
 const CLIENT_OPENS: Duration = Duration::from_millis(50);

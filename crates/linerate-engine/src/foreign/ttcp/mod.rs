@@ -11,8 +11,8 @@ use linerate_proto::ttcp::pattern;
 
 use crate::context::Context;
 use crate::flow::account::Account;
+use crate::flow::tcp::endpoint::Manner;
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::endpoint::Manner;
 
 /// The manner of ttcp: printable characters, and nothing is ever reported.
 const MANNER: Manner = Manner { content: pattern, one_sided: true, shares: false, dealt: false };

@@ -15,16 +15,16 @@ use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 
 use crate::context::Context;
-use crate::datagram::client::Told;
-use crate::datagram::endpoint::{Endpoint, Place, open_socket};
-use crate::datagram::layout::{Layout, Leaving, Read};
 use crate::flow::Sample;
 use crate::flow::account::Account;
+use crate::flow::tcp::client::bind_address;
+use crate::flow::udp::client::Told;
+use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::udp::layout::{Layout, Leaving, Read};
 use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::sending::follow_senders;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
-use crate::throughput::client::bind_address;
 
 /// Pause before each of the last marks: a receiver that the data has drowned takes one of them.
 const MARK_PAUSE: Duration = Duration::from_millis(50);

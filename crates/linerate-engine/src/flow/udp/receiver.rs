@@ -26,8 +26,8 @@ use super::search::SearchEnd;
 use super::search_receiver::Reporter;
 use crate::failure::words_of;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
-use crate::throughput::cost_since;
-use crate::throughput::span::Measured;
+use crate::flow::tcp::cost_since;
+use crate::flow::tcp::span::Measured;
 
 /// Once the sender is done and something is missing, this long without an arrival is the end.
 const QUIET_MISSING: Duration = Duration::from_millis(500);

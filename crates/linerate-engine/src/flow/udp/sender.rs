@@ -33,8 +33,8 @@ use super::way_out::WayOut;
 use crate::failure::words_of;
 use crate::flow::budget::Budget;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
-use crate::throughput::cost_since;
-use crate::throughput::span::Measured;
+use crate::flow::tcp::cost_since;
+use crate::flow::tcp::span::Measured;
 
 /// Bytes and joined buffers of one call of a sender without a pace: enough to spare calls, and few
 /// enough to stay in the cache.

@@ -19,12 +19,12 @@ use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
 use crate::flow::fold::fold;
+use crate::flow::tcp::client::{client_failure, connect_control};
+use crate::flow::tcp::control::{lost, rtt_min};
+use crate::flow::tcp::{bind_address, plain};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
 use crate::path::witness::Witness;
-use crate::throughput::client::{client_failure, connect_control};
-use crate::throughput::control::{lost, rtt_min};
-use crate::throughput::{bind_address, plain};
 
 /// Streams have this long to open.
 const OPEN_TIMEOUT: Duration = pulse::SILENCE_MAX;
