@@ -20,6 +20,6 @@ pub mod tcp;
 mod tests;
 pub mod udp;
 
-pub(crate) use net::Socket;
+pub(crate) use net::{Net, Socket};
 pub use samples::Sample;
 pub(crate) use session::{Answer, Flows, Session, run};

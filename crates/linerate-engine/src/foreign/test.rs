@@ -9,7 +9,6 @@ use std::time::Duration;
 use linerate_core::record::{
     Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan, TcpTest, Via,
 };
-use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, TcpOptions};
 
@@ -164,29 +163,6 @@ impl Test {
         Ok(())
     }
 
-    /// Whether a server that sends and tells nothing else has sent what it was to: the end of its
-    /// streams may also be that of the server. It was `asked` for the last stream then; by its
-    /// clock the time may be over `early`.
-    pub(crate) fn has_all_of_server(
-        &self,
-        asked: MonoTime,
-        early: Duration,
-    ) -> Result<(), Failure> {
-        let now = monotonic();
-        let due = self.request.planned_span().map(|span| asked + span);
-        let reason = match (due, self.request.byte_budget()) {
-            (Some(due), _) if now + early < due => {
-                format!("its streams ended {:.3} s early", due.since(now).as_secs_f64())
-            }
-            (None, Some(bytes)) if self.endpoint.received() < bytes => {
-                format!("its streams ended after {} of {bytes} bytes", self.endpoint.received())
-            }
-            _ => return Ok(()),
-        };
-        Err(Failure::new(Fault::Unreachable, "receive from", self.server.to_string(), reason)
-            .advise("the results so far are kept"))
-    }
-
     /// A server that sends has no other way to learn that nobody wants more.
     fn hang_up_receivers(&self) {
         if self.request.directions != TcpDirections::Up {
@@ -206,23 +182,6 @@ impl Test {
         account.local = self.endpoint.finish();
         result?;
         account.stream_failure().map_or(Ok(()), Err)
-    }
-
-    /// What the server sent on a stream beside data, until it closed; at most `most` bytes.
-    pub(crate) fn rest_of(&self, stream: usize, most: usize, until: MonoTime) -> Vec<u8> {
-        let Some(socket) = self.sockets.get(stream) else { return Vec::new() };
-        let mut all = vec![0; most];
-        let mut filled = 0;
-        while filled < most && monotonic() < until {
-            match std::io::Read::read(&mut &**socket, &mut all[filled..]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if is_pause(&error) => {}
-                Err(_) => break,
-            }
-        }
-        all.truncate(filled);
-        all
     }
 
     fn silent(&self) -> Failure {
@@ -256,9 +215,4 @@ pub(crate) fn remote_end(program: Option<String>) -> End {
 /// The protocol has no place for what was asked.
 pub(crate) fn refuse(reason: String) -> Failure {
     Failure::new(Fault::Usage, "plan", "TCP test", reason).advise("see linerate tcp --help")
-}
-
-fn is_pause(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{Interrupted, WouldBlock};
-    matches!(error.kind(), Interrupted | WouldBlock)
 }
