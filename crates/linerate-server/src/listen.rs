@@ -23,7 +23,7 @@ use linerate_sys::tcp;
 use crate::admission::{Gate, Limits};
 use crate::foreign::{self, Arrival, Ear, Foreign, Shared};
 use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
-pub use crate::port::{Log, LogEntry};
+pub use crate::port::{Ending, Log, LogEntry};
 use crate::table::{Knowing, Place, Table};
 
 /// A client whose host acknowledges nothing for this long is gone. The control connection carries
@@ -185,11 +185,12 @@ impl Server {
             };
             drop(place);
             match line {
-                Ok(Some(line)) => log(&LogEntry { peer, line: &line, tested: true }),
+                Ok(Some(line)) => log(&LogEntry { peer, line: &line, ending: Ending::Tested }),
                 Ok(None) => tracing::debug!(%peer, "is a stream of a test"),
                 Err(failure) => {
                     let said = ear.map_or_else(String::new, |(via, _)| format!("{via}: "));
-                    log(&LogEntry { peer, line: &format!("{said}{failure}"), tested: false });
+                    let line = format!("{said}{failure}");
+                    log(&LogEntry { peer, line: &line, ending: Ending::Failed(&failure) });
                 }
             }
         };

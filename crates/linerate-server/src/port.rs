@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
-use linerate_engine::failure::words_of;
+use linerate_engine::failure::{code_of, words_of};
 use linerate_sys::tcp::{self, TcpOptions};
 
 /// How often an idle listener looks at its stop flag.
@@ -18,8 +18,19 @@ pub struct LogEntry<'a> {
     pub peer: SocketAddr,
     /// What happened, in one line.
     pub line: &'a str,
-    /// Whether a test came to its end.
-    pub tested: bool,
+    /// How it ended.
+    pub ending: Ending<'a>,
+}
+
+/// How a client's test or attempt ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Ending<'a> {
+    /// A test came to its end.
+    Tested,
+    /// There was no place for it.
+    Refused,
+    /// It failed.
+    Failed(&'a Failure),
 }
 
 /// Called at the end of each client's test or attempt.
@@ -36,6 +47,7 @@ pub(crate) fn listen(local: SocketAddr) -> linerate_sys::Result<TcpListener> {
 /// Why there is no listener.
 pub(crate) fn cannot_listen(error: &linerate_sys::Error) -> Failure {
     Failure::new(Fault::System, error.call, &error.object, words_of(&error.source))
+        .coded(code_of(error))
 }
 
 /// The address that a listener was bound to.

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    Direction, Fault, Finish, MetricId, Record, Stat, Status, TcpDirections, TcpPlan, Tool, Via,
+    Direction, Fault, Finish, MetricId, Record, Stat, Status, TcpDirections, TcpPlan, TcpTest,
+    Tool, Via,
 };
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
@@ -88,10 +89,13 @@ fn measure_via(lab: &Lab, directions: TcpDirections, via: Option<Via>) -> (Recor
             via,
             host: address.to_string(),
             port: server.foreign().next().map_or(own, |(_, port)| port),
-            directions,
-            finish: Finish::TimeNs(1_000_000_000),
-            interval_ns: 200_000_000,
-            congestion_control: Some("cubic".to_owned()),
+            test: TcpTest {
+                directions,
+                finish: Finish::TimeNs(1_000_000_000),
+                interval_ns: 200_000_000,
+                congestion_control: Some("cubic".to_owned()),
+                ..TcpTest::default()
+            },
             ..TcpPlan::default()
         };
         let begin = monotonic();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use linerate_core::record::{
     Direction, Event, Fault, Finish, TcpDirections, TcpPlan, TcpTest, Tool,
 };
+use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
 use linerate_proto::native::{
@@ -112,7 +113,11 @@ impl Client {
 /// A request for bytes that no test can send.
 fn endless(directions: TcpDirections) -> String {
     let test = TcpTest { directions, finish: Finish::Bytes(1 << 60), ..TcpTest::default() };
-    let test = TcpTest { interval_ns: 50_000_000, pace_bps: Some(8_000_000), ..test };
+    let test = TcpTest {
+        interval_ns: 50_000_000,
+        pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+        ..test
+    };
     let request = Request { test, ..Request::default() };
     serde_json::to_string(&Message::Request(request)).expect("plain data")
 }
@@ -194,7 +199,7 @@ fn measure(server: SocketAddr) -> linerate_core::record::Record {
     let plan = TcpPlan {
         host: server.ip().to_string(),
         port: server.port(),
-        finish: Finish::TimeNs(200_000_000),
+        test: TcpTest { finish: Finish::TimeNs(200_000_000), ..TcpTest::default() },
         ..TcpPlan::default()
     };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };

@@ -14,7 +14,7 @@ use std::time::Duration;
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     DatagramRow, DatagramTally, Direction, Event, Finish, PathDirection, Record, Status,
-    TcpDirections, Tool, UdpPlan, Via,
+    TcpDirections, Tool, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -63,11 +63,14 @@ fn plan(via: Option<Via>, directions: TcpDirections) -> UdpPlan {
     UdpPlan {
         via,
         host: B.to_string(),
-        directions,
-        finish: Finish::Buffers(COUNT),
-        interval_ns: 50_000_000,
-        size_bytes: Some(SIZE),
-        pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+        test: UdpTest {
+            directions,
+            finish: Finish::Buffers(COUNT),
+            interval_ns: 50_000_000,
+            size_bytes: Some(SIZE),
+            pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }
@@ -90,7 +93,7 @@ impl Drop for AskOnDrop<'_> {
 }
 
 fn measure(lab: &Lab, plan: &UdpPlan) -> Seen {
-    let (at, to) = if plan.directions == TcpDirections::Down { ("a", A) } else { ("b", B) };
+    let (at, to) = if plan.test.directions == TcpDirections::Down { ("a", A) } else { ("b", B) };
     let options = CaptureOptions { ring_bytes: 8 << 20, ..CaptureOptions::of_interface("eth0") };
     let capture = lab.run_on(at, || PacketCapture::open(&options)).expect("runs");
     let mut capture = capture.expect("laboratories are made with privilege");

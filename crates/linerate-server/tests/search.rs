@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     CapacitySearch, CaveatCode, Direction, End, Event, Fault, Finish, Layer, MetricId, Record,
-    SearchDelay, SearchPlan, SearchStep, Stat, Status, TcpDirections, Tool, UdpPlan,
+    SearchDelay, SearchPlan, SearchStep, Stat, Status, TcpDirections, Tool, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -61,11 +61,14 @@ impl Drop for AskOnDrop<'_> {
 /// Four seconds in sub-intervals of half a second.
 fn plan(directions: TcpDirections) -> UdpPlan {
     UdpPlan {
-        directions,
-        finish: Finish::TimeNs(4000 * MS),
-        interval_ns: 500 * MS,
-        pace: None,
-        search: Some(SearchPlan::default()),
+        test: UdpTest {
+            directions,
+            finish: Finish::TimeNs(4000 * MS),
+            interval_ns: 500 * MS,
+            pace: None,
+            search: Some(SearchPlan::default()),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }
@@ -201,7 +204,10 @@ fn the_delay_of_a_deep_queue_stops_the_rate_and_nothing_is_lost() {
     let Some(lab) = lab(path) else { return };
     for delay in [SearchDelay::RoundTrip, SearchDelay::OneWay] {
         let search = Some(SearchPlan { delay, ..SearchPlan::default() });
-        let plan = UdpPlan { search, ..plan(TcpDirections::Up) };
+        let plan = UdpPlan {
+            test: UdpTest { search, ..plan(TcpDirections::Up).test },
+            ..plan(TcpDirections::Up)
+        };
         let (record, found) = searched(&lab, V4, &plan, 20e6 * 1500.0 / 1538.0);
         let path = record.paths[0].carrying(Direction::Up).expect("it carries data");
         assert_eq!(path.lost_packets(), 0);
@@ -240,7 +246,10 @@ fn independent_losses_below_the_threshold_do_not_stop_the_rate() {
     let Some(lab) = lab("rate = \"1 Gbit/s\", delay = \"5 ms\", loss = \"1%\"") else { return };
     let rate_max = Some(BitRate::from_bits_per_sec(50_000_000));
     let search = Some(SearchPlan { rate_max, ..SearchPlan::default() });
-    let plan = UdpPlan { search, ..plan(TcpDirections::Up) };
+    let plan = UdpPlan {
+        test: UdpTest { search, ..plan(TcpDirections::Up).test },
+        ..plan(TcpDirections::Up)
+    };
     let (record, told) = search_in(&lab, V4, &plan);
     let found = check(&record, told, 1500);
     assert_eq!(found.trials.iter().map(|trial| trial.row).max(), Some(50));

@@ -10,7 +10,7 @@ use super::account::{Account, client_side};
 /// before.
 pub(super) fn nothing_arrived(plan: &Plan, account: &Account, stopped: bool) -> Option<Failure> {
     let Plan::Tcp(plan) = plan else { return account.nothing_received() };
-    let mut ways = plan.directions.each().iter().filter(|_| !stopped);
+    let mut ways = plan.test.directions.each().iter().filter(|_| !stopped);
     let silent = *ways.find(|way| received(account, **way) == Some(0))?;
     let (attempt, sent) = match silent {
         Direction::Up => ("move data to", &account.local),
@@ -31,7 +31,7 @@ pub(super) fn nothing_arrived(plan: &Plan, account: &Account, stopped: bool) -> 
 /// Whether it is known of every direction of a test over TCP that it carried nothing.
 pub(super) fn nothing_at_all(plan: &Plan, account: &Account) -> bool {
     let Plan::Tcp(plan) = plan else { return false };
-    plan.directions.each().iter().all(|way| received(account, *way) == Some(0))
+    plan.test.directions.each().iter().all(|way| received(account, *way) == Some(0))
 }
 
 /// Payload that an account has as received in a direction, within the measured span; none where no
@@ -54,7 +54,7 @@ fn of_way(reports: &[EndReport], way: Direction) -> impl Iterator<Item = &EndRep
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{FlowEnd, TcpDirections, TcpPlan};
+    use linerate_core::record::{FlowEnd, TcpDirections, TcpPlan, TcpTest};
 
     use super::*;
 
@@ -64,7 +64,11 @@ mod tests {
     }
 
     fn reason(directions: TcpDirections, account: &Account) -> Option<String> {
-        let plan = TcpPlan { directions, host: "192.0.2.1".to_owned(), ..TcpPlan::default() };
+        let plan = TcpPlan {
+            host: "192.0.2.1".to_owned(),
+            test: TcpTest { directions, ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         nothing_arrived(&Plan::Tcp(plan), account, false).map(|failure| failure.to_string())
     }
 

@@ -15,7 +15,7 @@ use linerate_sys::tcp::{self, TcpOptions};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
-use crate::flow::tcp::client::{bind_address, connect_failure, request};
+use crate::flow::tcp::client::{bind_address, connect_failure};
 use crate::flow::tcp::control::plain;
 use crate::flow::tcp::endpoint::{Endpoint, Manner, socket_options};
 use crate::path::witness::Witness;
@@ -52,9 +52,9 @@ impl Test {
         manner: Manner,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let request = request(plan);
+        let request = plan.test.clone();
         request.check().map_err(|error| refuse(error.to_string()))?;
-        if request.background_bps.is_some() {
+        if request.background.is_some() {
             return Err(refuse("a flow in the background needs linerate at both ends".to_owned()));
         }
         let server = resolve(&plan.host, plan.port, plan.family)?;
@@ -111,8 +111,8 @@ impl Test {
 
     /// Tells that the streams are there.
     pub(crate) fn connected(&self, plan: &TcpPlan, context: &mut Context<'_>) {
-        let noun = if plan.streams == 1 { "stream" } else { "streams" };
-        let line = format!("{} {noun} to {}, {}", plan.streams, self.server, self.via);
+        let noun = if plan.test.streams == 1 { "stream" } else { "streams" };
+        let line = format!("{} {noun} to {}, {}", plan.test.streams, self.server, self.via);
         (context.watch)(&Event::Connected(line));
         for (place, socket) in self.places.iter().zip(&self.sockets) {
             (context.watch)(&Event::Stream(opened(socket, *place)));

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Finish, MetricId, Record, Stat, TcpPlan, Tool, Via};
+use linerate_core::record::{
+    Direction, Event, Finish, MetricId, Record, Stat, TcpPlan, TcpTest, Tool, Via,
+};
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
 use linerate_engine::foreign::iperf2::UdpTrust;
@@ -226,8 +228,11 @@ pub(crate) fn plan(via: Via, port: u16) -> TcpPlan {
         via: Some(via),
         host: HERE.to_string(),
         port,
-        finish: Finish::TimeNs(400_000_000),
-        interval_ns: 100_000_000,
+        test: TcpTest {
+            finish: Finish::TimeNs(400_000_000),
+            interval_ns: 100_000_000,
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_core::record::{
     DEFAULT_PORT, Event, Failure, Family, Fault, Finish, Means, ReceiveWith, SendWith,
-    TcpDirections, TcpPlan, Via,
+    TcpDirections, TcpPlan, TcpTest, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::flow::tcp;
@@ -168,28 +168,30 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
         port: args.port.unwrap_or_else(|| args.via.map_or(DEFAULT_PORT, Via::default_port)),
         family: family(args.ipv4, args.ipv6),
         bind: args.bind.clone(),
-        directions: match (args.reverse, args.bidir) {
-            (true, _) => TcpDirections::Down,
-            (_, true) => TcpDirections::Both,
-            _ => TcpDirections::Up,
-        },
-        streams: args.parallel,
-        finish,
-        omit_ns: nanos(args.omit),
-        interval_ns: nanos(args.interval),
-        buffer_bytes,
-        window_bytes: args.window.map(Bytes::count),
-        mss_bytes: args.set_mss,
-        nodelay: args.no_delay,
-        congestion_control: args.congestion.clone(),
-        pace: args.bitrate,
-        dscp: args.dscp,
-        zero_copy: args.zerocopy,
-        read_bytes: read_bytes(args)?,
-        background: args.background,
-        means: means(args),
         fast: args.fast,
         connect_timeout_ns: nanos(args.connect_timeout),
+        test: TcpTest {
+            directions: match (args.reverse, args.bidir) {
+                (true, _) => TcpDirections::Down,
+                (_, true) => TcpDirections::Both,
+                _ => TcpDirections::Up,
+            },
+            streams: args.parallel,
+            finish,
+            omit_ns: nanos(args.omit),
+            interval_ns: nanos(args.interval),
+            buffer_bytes,
+            window_bytes: args.window.map(Bytes::count),
+            mss_bytes: args.set_mss,
+            nodelay: args.no_delay,
+            congestion_control: args.congestion.clone(),
+            pace: args.bitrate,
+            dscp: args.dscp,
+            zero_copy: args.zerocopy,
+            read_bytes: read_bytes(args)?,
+            background: args.background,
+            means: means(args),
+        },
     })
 }
 

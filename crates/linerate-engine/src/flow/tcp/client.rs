@@ -1,6 +1,6 @@
 //! The client's side of one test: from a plan to a record.
 
-use linerate_core::record::{Failure, Fault, Plan, Record, TcpPlan, TcpTest};
+use linerate_core::record::{Failure, Fault, Plan, Record, TcpPlan};
 use linerate_proto::native::Request;
 
 pub(crate) use super::control::{bind_address, connect_failure};
@@ -29,7 +29,7 @@ fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    let mut request = request(plan);
+    let mut request = plan.test.clone();
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
     })?;
@@ -45,7 +45,7 @@ fn measure(
 
 /// What needs this program at both ends.
 fn check_via(plan: &TcpPlan) -> Result<(), Failure> {
-    let means = &plan.means;
+    let means = &plan.test.means;
     let needs = [
         (plan.fast, "--fast"),
         (means.verify_seed.is_some(), "--verify"),
@@ -63,29 +63,10 @@ pub(crate) fn run_by(
     context: &mut Context<'_>,
     measure: impl FnOnce(&mut Context<'_>, &mut Account) -> Result<(), Failure>,
 ) -> Record {
-    let account =
-        Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
+    let account = Account {
+        row_ns_min: plan.test.interval_ns / 4,
+        omit_ns: plan.test.omit_ns,
+        ..Account::default()
+    };
     record_of(Plan::Tcp(plan.clone()), account, context, measure)
-}
-
-/// The test of a plan, as both ends have to know it.
-pub(crate) fn request(plan: &TcpPlan) -> TcpTest {
-    TcpTest {
-        directions: plan.directions,
-        streams: plan.streams,
-        finish: plan.finish,
-        omit_ns: plan.omit_ns,
-        interval_ns: plan.interval_ns,
-        buffer_bytes: plan.buffer_bytes,
-        window_bytes: plan.window_bytes,
-        mss_bytes: plan.mss_bytes,
-        nodelay: plan.nodelay,
-        congestion_control: plan.congestion_control.clone(),
-        pace_bps: plan.pace.map(linerate_core::units::BitRate::bits_per_sec),
-        dscp: plan.dscp,
-        zero_copy: plan.zero_copy,
-        read_bytes: plan.read_bytes,
-        background_bps: plan.background.map(linerate_core::units::BitRate::bits_per_sec),
-        means: plan.means.clone(),
-    }
 }

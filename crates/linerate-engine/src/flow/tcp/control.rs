@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, FailureCode, Fault};
 use linerate_proto::dialect::Reason;
 use linerate_proto::native::{
     CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Hello, HelloKind, PeerFault, Refuse,
@@ -14,7 +14,7 @@ use linerate_proto::native::{
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions, tcp_info};
 
-use crate::failure::words_of;
+use crate::failure::{code_of, words_of};
 
 /// The peer broke the protocol.
 pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
@@ -97,25 +97,32 @@ pub(crate) fn connect_control(
 
 pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     use std::io::ErrorKind;
-    let (call, kind) = (error.call, error.source.kind());
-    let (fault, advice) = match (call, kind) {
+    let code = code_of(error);
+    let (fault, advice) = match (code, error.source.kind()) {
         (_, ErrorKind::ConnectionRefused) => {
             (Fault::Unreachable, "start `linerate serve` there, or name its port with -p")
         }
         (_, ErrorKind::TimedOut) => {
             (Fault::Unreachable, "is the host up and the port open on the way?")
         }
-        ("connect", ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable) => {
-            (Fault::Unreachable, "check the route with `ip route get`")
+        (
+            Some(FailureCode::Connect),
+            ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable,
+        ) => (Fault::Unreachable, "check the route with `ip route get`"),
+        (Some(FailureCode::Connect), _) => {
+            (Fault::Unreachable, "look at the address and the route to it")
         }
-        ("connect", _) => (Fault::Unreachable, "look at the address and the route to it"),
-        ("bind TCP", _) => (Fault::System, "give -B an address of this host in the host's family"),
-        ("set congestion control", _) => {
+        (Some(FailureCode::Listen), _) => {
+            (Fault::System, "give -B an address of this host in the host's family")
+        }
+        (Some(FailureCode::CongestionControl), _) => {
             (Fault::System, "see net.ipv4.tcp_available_congestion_control on this host")
         }
         _ => (Fault::System, "see tcp(7)"),
     };
-    Failure::new(fault, call, &error.object, words_of(&error.source)).advise(advice)
+    Failure::new(fault, error.call, &error.object, words_of(&error.source))
+        .advise(advice)
+        .coded(code)
 }
 
 /// The local address that a plan names.
@@ -124,6 +131,7 @@ pub(crate) fn bind_address(bind: Option<&str>) -> Result<Option<IpAddr>, Failure
     text.parse().map(Some).map_err(|_| {
         Failure::new(Fault::Usage, "bind", text, "not an IP address")
             .advise("give an address of this host to -B")
+            .coded(FailureCode::Listen)
     })
 }
 

@@ -61,7 +61,7 @@ pub struct Demand {
 impl Demand {
     /// That of a test over TCP.
     pub(crate) fn of(test: &TcpTest) -> Self {
-        let streams = test.places().count() + usize::from(test.background_bps.is_some());
+        let streams = test.places().count() + usize::from(test.background.is_some());
         Self { streams, planned: test.planned_span() }
     }
 

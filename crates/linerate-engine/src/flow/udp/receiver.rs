@@ -116,7 +116,7 @@ impl Receiver {
 
     fn receive_all(&self, receiving: &mut Receiving) -> Result<(), String> {
         let mut batch = ReceiveBatch::new();
-        let paced = self.request.pace_bps.is_some();
+        let paced = self.request.pace.is_some();
         let mut patience = Patience::new(paced);
         let mut grants = self.grants().then(Grants::default);
         loop {
@@ -165,7 +165,7 @@ impl Receiver {
 
     /// Whether the sender is told how far it can go.
     const fn grants(&self) -> bool {
-        self.layout.own && self.request.pace_bps.is_none()
+        self.layout.own && self.request.pace.is_none()
     }
 
     fn window(&self, room_bytes: u64, joined: u64) -> Window {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan,
+    Direction, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
@@ -64,13 +64,16 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    measure_in(mode_of(plan.directions), plan.port, plan, (context, account))
+    measure_in(mode_of(plan.test.directions), plan.port, plan, (context, account))
 }
 
 /// Measures from here to a server of iperf 2, and asks it to send on a connection of its own to the
 /// caller; the record is that of the way there.
 pub fn run_with_return(plan: &TcpPlan, back: Return, context: &mut Context<'_>) -> Record {
-    let plan = TcpPlan { directions: TcpDirections::Up, ..plan.clone() };
+    let plan = TcpPlan {
+        test: TcpTest { directions: TcpDirections::Up, ..plan.test.clone() },
+        ..plan.clone()
+    };
     run_by(&plan, context, |context, account| {
         measure_in(back.mode(), back.port, &plan, (context, account))
     })
@@ -83,7 +86,7 @@ fn measure_in(
     (context, account): (&mut Context<'_>, &mut Account),
 ) -> Result<(), Failure> {
     let mut test = Test::of(plan, MANNER, account)?;
-    for flow in 0..plan.streams {
+    for flow in 0..plan.test.streams {
         let header = ClientHeader { listen_port, ..header(mode, flow, plan)? };
         connect(&mut test, flow, header, account)?;
     }
@@ -92,7 +95,7 @@ fn measure_in(
         mode,
         span: test.request.planned_span(),
         bytes: test.request.byte_budget(),
-        interval: Duration::from_nanos(plan.interval_ns),
+        interval: Duration::from_nanos(plan.test.interval_ns),
     };
     let stop = context.stop.clone();
     let mut answers = Answers { streams: test.sockets.clone(), at: 0 };
@@ -254,20 +257,24 @@ fn connect(
 
 /// The header of one stream. Its amount is that stream's own.
 fn header(mode: Mode, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> {
-    let amount = match plan.finish {
-        Finish::TimeNs(ns) => time(ns.saturating_add(plan.omit_ns))?,
+    let amount = match plan.test.finish {
+        Finish::TimeNs(ns) => time(ns.saturating_add(plan.test.omit_ns))?,
         Finish::Bytes(bytes) => own_amount(bytes, flow, plan)?,
         Finish::Buffers(count) => {
-            own_amount(count.saturating_mul(plan.buffer_bytes.into()), flow, plan)?
+            own_amount(count.saturating_mul(plan.test.buffer_bytes.into()), flow, plan)?
         }
     };
     Ok(ClientHeader {
-        threads: plan.streams.into(),
+        threads: plan.test.streams.into(),
         // iperf 2.1.8 writes beyond its own buffer of 128 KiB when a header asks for more.
-        buffer_bytes: if plan.buffer_bytes <= SERVER_BUFFER_MAX { plan.buffer_bytes } else { 0 },
-        rate_bps: plan.pace.map_or(0, BitRate::bits_per_sec),
-        service_type: plan.dscp.unwrap_or(0) << 2,
-        window: plan.window_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
+        buffer_bytes: if plan.test.buffer_bytes <= SERVER_BUFFER_MAX {
+            plan.test.buffer_bytes
+        } else {
+            0
+        },
+        rate_bps: plan.test.pace.map_or(0, BitRate::bits_per_sec),
+        service_type: plan.test.dscp.unwrap_or(0) << 2,
+        window: plan.test.window_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
         ..ClientHeader::new(mode, amount)
     })
 }
@@ -282,7 +289,7 @@ pub(super) fn time(ns: u64) -> Result<Amount, Failure> {
 
 /// The bytes of one stream of all.
 fn own_amount(bytes: u64, flow: u16, plan: &TcpPlan) -> Result<Amount, Failure> {
-    let own = share(bytes, flow, plan.streams);
+    let own = share(bytes, flow, plan.test.streams);
     let fits = u32::try_from(own).ok().filter(|own| (60..1 << 31).contains(own));
     fits.map(Amount::Bytes).ok_or_else(|| {
         refuse(format!("{own} bytes of a stream; iperf 2 has room for 60 … 2,147,483,647"))
@@ -295,7 +302,8 @@ mod tests {
 
     #[test]
     fn bytes_are_shared_out_so_that_none_is_lost() {
-        let plan = TcpPlan { streams: 3, ..TcpPlan::default() };
+        let plan =
+            TcpPlan { test: TcpTest { streams: 3, ..TcpTest::default() }, ..TcpPlan::default() };
         let own = |flow| own_amount(1000, flow, &plan).expect("enough for a header");
         assert_eq!([own(0), own(1), own(2)], [334, 333, 333].map(Amount::Bytes));
         assert!(own_amount(100, 0, &plan).is_err(), "34 bytes hold no header");

@@ -14,6 +14,7 @@ use linerate_core::record::{
     Direction, EndReport, Failure, Fault, Finish, Side, TcpDirections, TcpTest,
 };
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf2::{
     Amount, Ask, Bounce, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Server, Terms,
@@ -383,7 +384,7 @@ fn sending(header: ClientHeader, directions: TcpDirections) -> Result<TcpTest, F
         Amount::Centiseconds(count) => Finish::TimeNs(u64::from(count) * 10_000_000),
     };
     let mut request = request(directions, finish);
-    request.pace_bps = Some(header.rate_bps).filter(|rate| *rate > 0);
+    request.pace = Some(header.rate_bps).filter(|rate| *rate > 0).map(BitRate::from_bits_per_sec);
     request.dscp = Some(header.service_type >> 2).filter(|dscp| *dscp > 0);
     if (1..=BUFFER_MAX).contains(&header.buffer_bytes) {
         request.buffer_bytes = header.buffer_bytes;

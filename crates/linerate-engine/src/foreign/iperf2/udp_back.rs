@@ -77,7 +77,7 @@ impl Back {
         reports: bool,
     ) -> Result<Self, Failure> {
         let mut request = sending(header)?;
-        request.pace_bps = request.pace_bps.into_iter().chain(bounds.pace_bps).min();
+        request.pace = request.pace.into_iter().chain(bounds.pace).min();
         let size_bytes = request.size_bytes;
         let head = head(header, monotonic());
         if reports {

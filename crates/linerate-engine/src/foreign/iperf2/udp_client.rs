@@ -11,6 +11,7 @@ use linerate_core::record::{
     ReceivedDatagrams, Record, SentDatagrams, StreamOpened, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_proto::iperf2::{
     Amount, ClientHeader, Mode, PROOF_BYTES, TIMED_BYTES_MIN, UdpReport, UdpSender,
     answered_cookie, put_cookie,
@@ -105,7 +106,7 @@ impl<'a> Test<'a> {
             threads: request.streams.into(),
             listen_port: extras.back.map_or_else(|| server.port(), |back| back.port),
             buffer_bytes: request.size_bytes.min(DATAGRAM_BYTES),
-            rate_bps: request.pace_bps.unwrap_or(UNPACED_BPS),
+            rate_bps: request.pace.map_or(UNPACED_BPS, BitRate::bits_per_sec),
             service_type: request.dscp.unwrap_or(0) << 2,
             trip_times: extras.trip_times.then(|| wall_us(monotonic())),
             ..ClientHeader::new(mode, amount(request, 0)?)
@@ -331,7 +332,7 @@ fn check(request: &UdpTest, mode: Mode, extras: UdpExtras) -> Result<(), Failure
 /// From datagram to datagram of a stream at its pace.
 fn gap(request: &UdpTest) -> Duration {
     let bits = f64::from(request.size_bytes) * 8.0;
-    let gap = request.pace_bps.map_or(0.0, |bps| bits / bps.max(1) as f64);
+    let gap = request.pace.map_or(0.0, |pace| bits / pace.bits_per_sec().max(1) as f64);
     Duration::from_secs_f64(gap.min(3600.0))
 }
 
@@ -423,7 +424,10 @@ mod tests {
     use super::*;
 
     fn request(directions: TcpDirections) -> UdpTest {
-        let plan = UdpPlan { size_bytes: Some(1000), directions, streams: 3, ..UdpPlan::default() };
+        let plan = UdpPlan {
+            test: UdpTest { size_bytes: Some(1000), directions, streams: 3, ..UdpTest::default() },
+            ..UdpPlan::default()
+        };
         UdpTest { finish: Finish::Buffers(100), ..checked_request(&plan).expect("sound") }
     }
 

@@ -166,7 +166,7 @@ impl Session {
         if let Some(header) = tally.header().filter(|header| header.mode != Mode::Forward) {
             let request = sending(&header)?;
             if !first.proven {
-                let bps = request.pace_bps.unwrap_or(u64::MAX);
+                let bps = request.pace.map_or(u64::MAX, BitRate::bits_per_sec);
                 reach = reach_of(peer, &header, bps, serving)?;
             }
             demand.planned = request.planned_span();

@@ -27,7 +27,7 @@ use super::tcp_streams::{TcpStreams, opened};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side, server_side};
-use crate::flow::tcp::client::{bind_address, connect_failure, request, run_by};
+use crate::flow::tcp::client::{bind_address, connect_failure, run_by};
 use crate::flow::tcp::control::{lost, plain};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::path::witness::Witness;
@@ -107,7 +107,7 @@ fn measure_with(
     let (receive_max, local_port, device) =
         (extras.receive_max, extras.local_port, extras.device.clone());
     let params = extras.with(params(plan)?)?;
-    let request = request(plan);
+    let request = plan.test.clone();
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
     })?;

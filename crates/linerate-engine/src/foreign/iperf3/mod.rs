@@ -34,6 +34,6 @@ pub use house::{House, Observer};
 pub use key_file::Padding;
 pub use login::{Guard, Login, SKEW_DEFAULT_S};
 pub use registry::{Arrival, Registry, read_cookie};
-pub use server::serve;
+pub use server::{LogLine, serve};
 pub(crate) use udp_client::measure_udp;
 pub use udp_client::run_udp;

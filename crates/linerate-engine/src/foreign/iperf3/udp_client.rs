@@ -117,7 +117,7 @@ fn measure_udp_with(
 /// gaps, or two of its bursts, and [`DONE`].
 fn patience(request: &UdpTest, burst: u64) -> Duration {
     let bits = u64::from(request.size_bytes) * 8 * burst.max(5) * 2;
-    let gaps = request.pace_bps.map(|bps| bits as f64 / bps.max(1) as f64);
+    let gaps = request.pace.map(|pace| bits as f64 / pace.bits_per_sec().max(1) as f64);
     DONE + gaps.map_or(Duration::ZERO, |s| Duration::from_secs_f64(s.min(3600.0)))
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use linerate_core::record::{
     Direction, EndReport, Failure, Fault, Finish, FlowEnd, Side, TcpDirections, TcpTest,
 };
+use linerate_core::units::BitRate;
 use linerate_proto::native::RefuseCode;
 use linerate_proto::nuttcp::{
     FORMAT_PARSE, Interval, Parameters, Report, Role, ServerEvent, ServerMachine, UNTIL_TIMEOUT,
@@ -138,7 +139,7 @@ impl Session {
             window_bytes: Some(parameters.window).filter(|window| *window > 0),
             mss_bytes: Some(parameters.mss).filter(|mss| *mss > 0),
             nodelay: parameters.nodelay,
-            pace_bps: parameters.pace_bps(),
+            pace: parameters.pace_bps().map(BitRate::from_bits_per_sec),
             dscp: Some(parameters.tos >> 2).filter(|dscp| *dscp > 0),
             ..request(directions, finish)
         };

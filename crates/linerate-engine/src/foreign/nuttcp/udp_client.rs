@@ -12,6 +12,7 @@ use linerate_core::record::{
     FlowEnd, ReceivedDatagrams, Record, SentDatagrams, Side, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
     BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, PORT, Parameters, Summary, UNLIMITED,
@@ -116,7 +117,7 @@ fn measure_with(
     };
     // A transmitter says how much it has sent only in tests with intervals.
     if extras.intervals || !up {
-        parameters.interval_s = plan.interval_ns as f64 / 1e9;
+        parameters.interval_s = plan.test.interval_ns as f64 / 1e9;
     }
     let timeout = Duration::from_nanos(plan.connect_timeout_ns);
     let bound = (!local.ip().is_unspecified()).then(|| local.ip());
@@ -176,7 +177,7 @@ fn check_times(request: &UdpTest) -> Result<(), Failure> {
     if request.directions != TcpDirections::Up {
         return refuse("only a receiving server reports it", "leave out -r, or -j and -o");
     }
-    if request.pace_bps.is_none() {
+    if request.pace.is_none() {
         return refuse("it is defined for a paced test only", "give a rate by -R");
     }
     Ok(())
@@ -186,7 +187,8 @@ fn check_times(request: &UdpTest) -> Result<(), Failure> {
 fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
     let count = request.datagram_budget();
     // A pace of kbit/s, never above what was asked for but by its last kbit/s.
-    let rate = request.pace_bps.map_or(UNLIMITED, |bps| bps.div_ceil(1000).min(UNLIMITED - 1));
+    let bps = request.pace.map(BitRate::bits_per_sec);
+    let rate = bps.map_or(UNLIMITED, |bps| bps.div_ceil(1000).min(UNLIMITED - 1));
     let timeout_s = match request.planned_span() {
         Some(span) if count.is_none() => span.as_secs_f64(),
         _ => 0.0,
@@ -194,12 +196,12 @@ fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
     Parameters {
         buflen: request.size_bytes,
         nbuf: count.unwrap_or(UNTIL_TIMEOUT),
-        window: plan.window_bytes.unwrap_or(0),
+        window: plan.test.window_bytes.unwrap_or(0),
         rate,
         client_sends: request.directions == TcpDirections::Up,
         timeout_s,
         udp: true,
-        tos: plan.dscp.unwrap_or(0) << 2,
+        tos: plan.test.dscp.unwrap_or(0) << 2,
         ..Parameters::default()
     }
 }

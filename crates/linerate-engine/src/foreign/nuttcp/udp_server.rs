@@ -57,7 +57,7 @@ impl Session {
             return Err(self.refuse(reason));
         }
         let request = udp_request(parameters);
-        let planned = request.planned_span().filter(|_| request.pace_bps.is_some());
+        let planned = request.planned_span().filter(|_| request.pace.is_some());
         let demand = Demand { streams: parameters.nstream.into(), planned };
         if parameters.client_sends {
             let _permit = self.permit(&demand, serving)?;
@@ -202,7 +202,7 @@ fn udp_request(parameters: &Parameters) -> UdpTest {
         omit_ns: 0,
         interval_ns: 1_000_000_000,
         size_bytes: parameters.buflen,
-        pace_bps: parameters.pace_bps(),
+        pace: parameters.pace_bps().map(BitRate::from_bits_per_sec),
         window_bytes: Some(parameters.window).filter(|window| *window > 0),
         dscp: Some(parameters.tos >> 2).filter(|dscp| *dscp > 0),
         // Whoever asks for jitter wants to see each datagram leave at its own time.

@@ -23,14 +23,14 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    if plan.directions != TcpDirections::Up {
+    if plan.test.directions != TcpDirections::Up {
         let reason = "a listening ttcp only receives".to_owned();
         return Err(refuse(reason).advise(
             "in that direction use linerate ttcp -r here, ttcp -t \
                                           there",
         ));
     }
-    if plan.streams != 1 {
+    if plan.test.streams != 1 {
         return Err(refuse("ttcp takes one stream".to_owned()).advise("omit -P"));
     }
     let mut test = Test::of(plan, MANNER, account)?;

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use linerate_core::record::{
     Direction, Event, Failure, Family, Finish, FlowEnd, IntervalRow, Record, StreamOpened,
-    TcpDirections, TcpPlan, Via,
+    TcpDirections, TcpPlan, TcpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -79,21 +79,24 @@ fn plan(asked: &Asked) -> TcpPlan {
         port: asked.port,
         family: Some(if asked.ipv6 { Family::V6 } else { Family::V4 }),
         bind: asked.bind.map(|address| address.to_string()),
-        directions: match asked.ways {
-            Ways::Reverse => TcpDirections::Down,
-            Ways::FullDuplex => TcpDirections::Both,
-            _ => TcpDirections::Up,
+        test: TcpTest {
+            directions: match asked.ways {
+                Ways::Reverse => TcpDirections::Down,
+                Ways::FullDuplex => TcpDirections::Both,
+                _ => TcpDirections::Up,
+            },
+            streams: asked.streams,
+            finish,
+            interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
+            buffer_bytes: asked.length.unwrap_or(128 << 10),
+            window_bytes: asked.window,
+            mss_bytes: asked.mss,
+            nodelay: asked.nodelay,
+            congestion_control: asked.congestion_control.clone(),
+            pace: asked.rate_bps().map(BitRate::from_bits_per_sec),
+            dscp: Some(asked.tos >> 2).filter(|dscp| *dscp > 0),
+            ..TcpTest::default()
         },
-        streams: asked.streams,
-        finish,
-        interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
-        buffer_bytes: asked.length.unwrap_or(128 << 10),
-        window_bytes: asked.window,
-        mss_bytes: asked.mss,
-        nodelay: asked.nodelay,
-        congestion_control: asked.congestion_control.clone(),
-        pace: asked.rate_bps().map(BitRate::from_bits_per_sec),
-        dscp: Some(asked.tos >> 2).filter(|dscp| *dscp > 0),
         ..TcpPlan::default()
     }
 }

@@ -8,7 +8,7 @@ mod lines;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_core::record::{
-    Failure, Family, Fault, Finish, FlowEnd, Record, TcpPlan, UdpPlan, Via,
+    Failure, Family, Fault, Finish, FlowEnd, Record, TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_engine::context::Context;
 use linerate_engine::flow::{tcp, udp};
@@ -180,11 +180,14 @@ fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
         via: Some(Via::Ttcp),
         host: asked.host.clone().unwrap_or_default(),
         port: asked.port,
-        finish: Finish::Buffers(asked.count),
-        buffer_bytes: asked.length,
-        window_bytes: asked.socket_buffer,
-        nodelay: asked.nodelay,
         family: asked.family,
+        test: TcpTest {
+            finish: Finish::Buffers(asked.count),
+            buffer_bytes: asked.length,
+            window_bytes: asked.socket_buffer,
+            nodelay: asked.nodelay,
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     };
     let mut context =
@@ -198,11 +201,14 @@ fn transmit_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
         via: Some(Via::Ttcp),
         host: asked.host.clone().unwrap_or_default(),
         port: asked.port,
-        finish: Finish::Buffers(asked.count),
-        size_bytes: Some(asked.length),
-        window_bytes: asked.socket_buffer,
-        pace: None,
         family: asked.family,
+        test: UdpTest {
+            finish: Finish::Buffers(asked.count),
+            size_bytes: Some(asked.length),
+            window_bytes: asked.socket_buffer,
+            pace: None,
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     };
     let mut context =
