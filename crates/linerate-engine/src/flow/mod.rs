@@ -18,6 +18,6 @@ pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use net::Socket;
+pub(crate) use net::{Net, Socket};
 pub use samples::Sample;
 pub(crate) use session::{Answer, Flows, Session, run};

@@ -4,6 +4,7 @@
 
 mod iperf3;
 mod native;
+mod nuttcp;
 mod world;
 
 use std::time::Duration;
