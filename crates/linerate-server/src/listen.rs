@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, Via};
 use linerate_engine::failure::words_of;
+use linerate_engine::flow::tcp::{
+    DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
+};
 use linerate_engine::foreign::iperf2::UdpTrust;
 use linerate_engine::foreign::iperf3::Guard;
 use linerate_engine::rtt::respond::UdpResponder;
-use linerate_engine::throughput::{
-    DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
-};
 use linerate_proto::native::{Hello, HelloKind, VERSIONS};
 use linerate_sys::poll::any_readable;
 use linerate_sys::stop::Stop;

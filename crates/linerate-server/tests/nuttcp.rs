@@ -7,7 +7,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Finish, Status, TcpDirections, TcpPlan, Tool, Via};
+use linerate_core::record::{
+    Direction, Finish, Status, TcpDirections, TcpPlan, TcpTest, Tool, Via,
+};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::nuttcp::{self, Extras};
@@ -104,8 +106,11 @@ fn our_client_and_a_nuttcp_server_count_the_same_bytes() {
     for (directions, streams, finish) in cases {
         // One that does not fork is deaf for a moment after each test.
         let peer = Peer::start("nuttcp", &["-S", "--nofork", "-P"]);
-        let plan = TcpPlan { directions, streams, finish, ..plan(Via::Nuttcp, peer.port) };
-        let plan = TcpPlan { buffer_bytes: 65_536, ..plan };
+        let plan = TcpPlan {
+            test: TcpTest { directions, streams, finish, ..plan(Via::Nuttcp, peer.port).test },
+            ..plan(Via::Nuttcp, peer.port)
+        };
+        let plan = TcpPlan { test: TcpTest { buffer_bytes: 65_536, ..plan.test }, ..plan };
         let record = good(&plan);
         assert_eq!(record.ends[1].version.as_deref(), Some("nuttcp 6.1.2"));
         let direction = if directions == Up { Direction::Up } else { Direction::Down };
@@ -124,7 +129,10 @@ fn our_client_and_a_nuttcp_server_count_the_same_bytes() {
         };
         assert!(whole.is_none_or(|whole| bytes(&record, direction) == whole), "{finish:?}");
     }
-    let (record, _) = measure(&TcpPlan { directions: Both, ..plan(Via::Nuttcp, free_port()) });
+    let (record, _) = measure(&TcpPlan {
+        test: TcpTest { directions: Both, ..plan(Via::Nuttcp, free_port()).test },
+        ..plan(Via::Nuttcp, free_port())
+    });
     assert!(record.failure.is_some_and(|failure| failure.to_string().contains("one way")));
 }
 
@@ -136,7 +144,10 @@ fn our_client_and_our_server_speak_nuttcp_with_each_other_too() {
         {
             let pace = Some(BitRate::from_bits_per_sec(40_000_000));
             let plan = plan(Via::Nuttcp, server.port(Via::Nuttcp));
-            let record = good(&TcpPlan { directions, streams: 2, pace, ..plan });
+            let record = good(&TcpPlan {
+                test: TcpTest { directions, streams: 2, pace, ..plan.test },
+                ..plan
+            });
             // Those for whom port 5101 was another test's have lines of their own.
             let said = (0..100).flat_map(|_| server.log(1)).find(|line| line.contains(" bytes"));
             assert!(said.is_some_and(|line| line.starts_with("nuttcp 7.0.1: 2 streams, ")));
@@ -154,7 +165,7 @@ fn a_server_that_dies_while_it_sends_is_no_end_of_the_test() {
     let control = TcpListener::bind((HERE, 0)).expect("a free port");
     let data_port = data.local_addr().expect("bound").port();
     let plan = plan(Via::Nuttcp, control.local_addr().expect("bound").port());
-    let plan = TcpPlan { directions: TcpDirections::Down, ..plan };
+    let plan = TcpPlan { test: TcpTest { directions: TcpDirections::Down, ..plan.test }, ..plan };
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let (mut control, _) = control.accept().expect("a client");

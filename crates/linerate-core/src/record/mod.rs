@@ -27,7 +27,6 @@ mod search;
 mod simulate_plan;
 mod tcp_info;
 mod transfer;
-mod udp_plan;
 mod upgrade;
 
 pub use bench::{
@@ -64,7 +63,7 @@ pub use path_plan::{
     QueuePlan, RateStep, ReorderPlan,
 };
 pub use plain::one_line;
-pub use plan::{PingMode, PingPlan, PingTransport, Plan, TcpPlan, WaitMode};
+pub use plan::{PingMode, PingPlan, PingTransport, Plan, TcpPlan, UdpPlan, WaitMode};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
@@ -73,7 +72,6 @@ pub use search::{
 pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
 pub use transfer::{DEFAULT_PORT, Family, Finish, TcpDirections, Via};
-pub use udp_plan::UdpPlan;
 
 use std::collections::BTreeMap;
 

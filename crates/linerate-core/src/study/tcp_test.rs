@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::{Background, Topology};
-use crate::record::{Finish, Plan, TcpPlan};
+use crate::record::{self, Finish, Plan, TcpPlan};
 use crate::units::Bytes;
 
 /// TCP throughput by one parameter.
@@ -173,14 +173,17 @@ impl TcpTest {
         };
         let plan = TcpPlan {
             host: String::new(),
-            finish,
-            interval_ns,
-            omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
-            streams: pick(self.streams.as_ref(), at).unwrap_or(1),
-            window_bytes: pick(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
-            read_bytes: pick(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
-            congestion_control: named.or_else(|| self.congestion_control.clone()),
-            background,
+            test: record::TcpTest {
+                finish,
+                interval_ns,
+                omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
+                streams: pick(self.streams.as_ref(), at).unwrap_or(1),
+                window_bytes: pick(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+                read_bytes: pick(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+                congestion_control: named.or_else(|| self.congestion_control.clone()),
+                background,
+                ..record::TcpTest::default()
+            },
             ..TcpPlan::default()
         };
         TestStep { value, plan: Plan::Tcp(plan), sack: pick(self.sack.as_ref(), at) }

@@ -13,7 +13,7 @@ use super::Test;
 use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_test::{nanos, pick};
 use crate::lab::{Problem, Step};
-use crate::record::{Finish, Plan, UdpPlan};
+use crate::record::{self, Finish, Plan, UdpPlan};
 use crate::units::BitRate;
 
 /// Shortest reporting interval of a study's runs.
@@ -116,11 +116,14 @@ impl UdpTest {
             let rate = pick(self.rates.as_ref(), at).unwrap_or(OfferedRate(None));
             let plan = UdpPlan {
                 host: String::new(),
-                finish: Finish::TimeNs(measured_ns),
-                omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
-                interval_ns: (measured_ns / 10).max(INTERVAL_NS_MIN),
-                size_bytes: pick(self.sizes_bytes.as_ref(), at),
-                pace: rate.0,
+                test: record::UdpTest {
+                    finish: Finish::TimeNs(measured_ns),
+                    omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
+                    interval_ns: (measured_ns / 10).max(INTERVAL_NS_MIN),
+                    size_bytes: pick(self.sizes_bytes.as_ref(), at),
+                    pace: rate.0,
+                    ..record::UdpTest::default()
+                },
                 ..UdpPlan::default()
             };
             TestStep { value, plan: Plan::Udp(plan), sack: None }
@@ -210,10 +213,10 @@ mod tests {
         assert_eq!(plans.len(), 2);
         let (number, label, plan) = &plans[0];
         assert_eq!((*number, label.as_deref()), (100_000_000, Some("rate 100 Mbit/s")));
-        assert_eq!((plan.size_bytes, plan.omit_ns), (Some(8972), 500_000_000));
-        assert_eq!(plan.finish, Finish::TimeNs(2_000_000_000));
+        assert_eq!((plan.test.size_bytes, plan.test.omit_ns), (Some(8972), 500_000_000));
+        assert_eq!(plan.test.finish, Finish::TimeNs(2_000_000_000));
         let (number, label, plan) = &plans[1];
-        assert_eq!((*number, label.as_deref(), plan.pace), (0, Some("rate max"), None));
+        assert_eq!((*number, label.as_deref(), plan.test.pace), (0, Some("rate max"), None));
         // What a study stores is read again.
         let study = study(keys).expect("a sound plan");
         let TestKind::Udp(udp) = &study.tests[0].kind else { panic!("it is one of UDP") };
@@ -226,7 +229,7 @@ mod tests {
         let plans = plans("rates = [\"max\"]\nsizes_bytes = [1472, 8972]\nseconds = 1.0");
         let sizes: Vec<u64> = plans.iter().map(|(number, ..)| *number).collect();
         assert_eq!(sizes, [1472, 8972]);
-        assert_eq!(plans[1].2.size_bytes, Some(8972));
+        assert_eq!(plans[1].2.test.size_bytes, Some(8972));
     }
 
     #[test]

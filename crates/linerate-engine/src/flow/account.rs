@@ -10,7 +10,7 @@ use linerate_core::record::{
 use linerate_core::time::MonoTime;
 
 use super::Sample;
-use crate::datagram::search_account::SearchAccount;
+use crate::flow::udp::search_account::SearchAccount;
 use crate::path::witness::Witness;
 
 /// An open stream.

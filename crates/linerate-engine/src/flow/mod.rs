@@ -15,8 +15,10 @@ mod samples;
 mod session;
 pub(crate) mod start_up;
 pub(crate) mod summary;
+pub mod tcp;
 #[cfg(test)]
 mod tests;
+pub mod udp;
 
 pub(crate) use net::{Net, Socket};
 pub use samples::Sample;

@@ -2,7 +2,8 @@
 //! rates over time.
 
 use linerate_core::record::{
-    CapacitySearch, Direction, Layer, Record, SearchDelay, SearchPlan, Status, SubInterval, UdpPlan,
+    CapacitySearch, Direction, Layer, Record, SearchDelay, SearchPlan, Status, SubInterval,
+    UdpPlan, UdpTest,
 };
 
 use super::{datagrams, tcp};
@@ -16,7 +17,8 @@ const ROWS_MAX: usize = 30;
 
 /// The one line that says what was asked.
 pub(super) fn title(plan: &UdpPlan, search: &SearchPlan) -> String {
-    let size = plan.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
+    let size =
+        plan.test.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
     let most = search.rate_max.map_or_else(String::new, |most| {
         format!(", at most {} offered", number::rate(most.bits_per_sec() as f64))
     });
@@ -25,9 +27,9 @@ pub(super) fn title(plan: &UdpPlan, search: &SearchPlan) -> String {
          {most}",
         plan.host,
         plan.port,
-        words::directions(plan.directions),
-        words::finish(plan.finish),
-        number::seconds(plan.interval_ns as f64),
+        words::directions(plan.test.directions),
+        words::finish(plan.test.finish),
+        number::seconds(plan.test.interval_ns as f64),
     )
 }
 
@@ -114,7 +116,10 @@ fn course(record: &Record, found: &CapacitySearch) -> Option<String> {
     let statuses = found.trials.len() as u64 + found.trials_left_out;
     let missed: u64 = found.trials.iter().map(|trial| u64::from(trial.missed)).sum();
     let delay = match &record.plan {
-        linerate_core::record::Plan::Udp(UdpPlan { search: Some(plan), .. }) => match plan.delay {
+        linerate_core::record::Plan::Udp(UdpPlan {
+            test: UdpTest { search: Some(plan), .. },
+            ..
+        }) => match plan.delay {
             SearchDelay::RoundTrip => ", by round trips",
             SearchDelay::OneWay => ", by one-way delays",
         },
@@ -145,7 +150,7 @@ pub(super) fn sentence(record: &Record, plan: &UdpPlan, found: &CapacitySearch) 
         "The best sub-interval carried {} of IP packets {way}, over {}{}{cut}.",
         number::rate(best.ip_bps),
         number::seconds(best.span.length_ns as f64),
-        tcp::reached(record, plan.directions),
+        tcp::reached(record, plan.test.directions),
     )
 }
 
@@ -232,9 +237,12 @@ mod tests {
         };
         let plan = UdpPlan {
             host: "b".to_owned(),
-            directions: TcpDirections::Up,
-            size_bytes: Some(1472),
-            search: Some(search),
+            test: UdpTest {
+                directions: TcpDirections::Up,
+                size_bytes: Some(1472),
+                search: Some(search),
+                ..UdpTest::default()
+            },
             ..UdpPlan::default()
         };
         let trial = |missed, step, t_ms: u64| SearchTrial {

@@ -26,7 +26,7 @@ const METRICS: &[MetricId] = &[
 /// The figures of the test.
 pub(super) fn document(record: &Record, plan: &TcpPlan) -> Document {
     let mut sections: Vec<Section> = goodput::figure(record).into_iter().collect();
-    for &direction in words::each_direction(plan.directions) {
+    for &direction in words::each_direction(plan.test.directions) {
         let mut remarks = means(record, plan, direction);
         remarks.extend(sent_back(record, direction));
         remarks.extend(ceilings(record, direction));
@@ -56,7 +56,7 @@ fn tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
     };
     let retransmits = record.value(MetricId::Retransmits, Stat::Value, None);
     let retransmits = or_dash(retransmits, |n| format!("{n:.0}"));
-    let ways = words::each_direction(plan.directions).iter();
+    let ways = words::each_direction(plan.test.directions).iter();
     let goodputs = ways.map(|&direction| goodput(direction));
     goodputs.chain([Tile::new(retransmits, "segments retransmitted", "")]).collect()
 }
@@ -75,6 +75,7 @@ fn background(record: &Record, plan: &TcpPlan) -> Option<String> {
     let flow = record.background.as_ref()?;
     let rate = or_dash(whole(record, MetricId::Background, flow.direction), number::rate);
     let asked = plan
+        .test
         .background
         .map(|rate| format!(" of {} asked for", number::rate(rate.bits_per_sec() as f64)));
     let way = words::direction(flow.direction);
@@ -88,12 +89,12 @@ fn title(plan: &TcpPlan) -> String {
         "TCP with {} port {}{via}: {}, {}, {}, writes of {}",
         plan.host,
         plan.port,
-        words::directions(plan.directions),
-        words::counted(plan.streams.into(), "stream"),
-        words::finish(plan.finish),
-        number::memory(plan.buffer_bytes.into()),
+        words::directions(plan.test.directions),
+        words::counted(plan.test.streams.into(), "stream"),
+        words::finish(plan.test.finish),
+        number::memory(plan.test.buffer_bytes.into()),
     );
-    if let Some(pace) = plan.pace {
+    if let Some(pace) = plan.test.pace {
         let pace = number::rate(pace.bits_per_sec() as f64);
         text.push_str(&format!(", paced at {pace} a stream"));
     }
@@ -268,7 +269,7 @@ pub(super) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
 
 /// What the test says, in one plain sentence.
 fn sentence(record: &Record, plan: &TcpPlan) -> String {
-    told(record, &plan.host, plan.directions, "")
+    told(record, &plan.host, plan.test.directions, "")
 }
 
 /// What a throughput test with `host` says, and what else there is to say before the shares of the
@@ -343,7 +344,7 @@ fn by_smallest(record: &Record, ceiling: &Ceiling) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{RecordId, Summary, Tool};
+    use linerate_core::record::{RecordId, Summary, TcpTest, Tool};
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;
 
@@ -351,7 +352,10 @@ mod tests {
 
     fn record() -> Record {
         let rate = BitRate::from_bits_per_sec(31_000_000);
-        let plan = TcpPlan { background: Some(rate), ..TcpPlan::default() };
+        let plan = TcpPlan {
+            test: TcpTest { background: Some(rate), ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
         Record::begin(id, tool, Plan::Tcp(plan), WallTime::from_unix_nanos(0))

@@ -22,7 +22,7 @@ pub(super) fn means(record: &Record, plan: &TcpPlan, direction: Direction) -> Ve
     if !ends.is_empty() {
         lines.push(format!("moved by: {}", ends.join("; ")));
     }
-    let first = words::each_direction(plan.directions).first() == Some(&direction);
+    let first = words::each_direction(plan.test.directions).first() == Some(&direction);
     lines.extend(chosen(record, plan).filter(|_| first && !flows.is_empty()));
     lines.extend(verified(&flows));
     lines.extend(zero_copy(&senders));

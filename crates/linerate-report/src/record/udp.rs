@@ -33,7 +33,7 @@ pub(super) fn document(record: &Record, plan: &UdpPlan) -> Document {
     let mut sections: Vec<Section> =
         found.map(|found| search::figure(record, found)).into_iter().collect();
     sections.extend(goodput::figure(record));
-    for &direction in words::each_direction(plan.directions) {
+    for &direction in words::each_direction(plan.test.directions) {
         let streams = table(record, direction);
         let (mut blocks, lines) = match found {
             Some(found) => (search::blocks(found), search::lines(record, found)),
@@ -65,11 +65,11 @@ fn lines(record: &Record, direction: Direction) -> Vec<String> {
 
 fn tiles(record: &Record, plan: &UdpPlan) -> Vec<Tile> {
     let mut tiles = Vec::new();
-    for &direction in words::each_direction(plan.directions) {
+    for &direction in words::each_direction(plan.test.directions) {
         let value = |metric| record.value(metric, Stat::Value, Some(direction));
         let way = words::direction(direction);
         let mut ceiling = ceiling::brief(record.ceiling_of(direction));
-        if plan.search.is_some() {
+        if plan.test.search.is_some() {
             let capacity = or_dash(value(MetricId::IpCapacity), number::rate);
             let ceiling = std::mem::take(&mut ceiling);
             tiles.push(Tile::new(capacity, format!("most IP packets, {way}"), ceiling));
@@ -85,11 +85,12 @@ fn tiles(record: &Record, plan: &UdpPlan) -> Vec<Tile> {
 
 /// The one line that says what was asked.
 fn title(plan: &UdpPlan) -> String {
-    if let Some(search) = &plan.search {
+    if let Some(search) = &plan.test.search {
         return search::title(plan, search);
     }
-    let size = plan.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
-    let pace = plan.pace.map_or_else(
+    let size =
+        plan.test.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
+    let pace = plan.test.pace.map_or_else(
         || "as fast as possible".to_owned(),
         |pace| format!("at {} a stream", number::rate(pace.bits_per_sec() as f64)),
     );
@@ -97,9 +98,9 @@ fn title(plan: &UdpPlan) -> String {
         "UDP with {} port {}: {}, {}, {}, datagrams of {size}, {pace}",
         plan.host,
         plan.port,
-        words::directions(plan.directions),
-        words::counted(plan.streams.into(), "stream"),
-        words::finish(plan.finish),
+        words::directions(plan.test.directions),
+        words::counted(plan.test.streams.into(), "stream"),
+        words::finish(plan.test.finish),
     )
 }
 
@@ -237,7 +238,7 @@ fn sentence(record: &Record, plan: &UdpPlan) -> String {
     if let Some(found) = &record.search {
         return search::sentence(record, plan, found);
     }
-    let lost: Vec<String> = words::each_direction(plan.directions)
+    let lost: Vec<String> = words::each_direction(plan.test.directions)
         .iter()
         .filter_map(|&way| record.value(MetricId::DatagramLossRatio, Stat::Value, Some(way)))
         .map(number::percent)
@@ -248,14 +249,14 @@ fn sentence(record: &Record, plan: &UdpPlan) -> String {
         _ => format!(", {} lost", words::listed(&lost)),
     };
     debug_assert!(!more.contains(NONE), "a ratio is a number");
-    tcp::told(record, &plan.host, plan.directions, &more)
+    tcp::told(record, &plan.host, plan.test.directions, &more)
 }
 
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
         DelayVariation, FlowEnd, PaceKept, Plan, ReceivedDatagrams, RecordId, SentDatagrams,
-        Summary, TcpDirections, Tool,
+        Summary, TcpDirections, Tool, UdpTest,
     };
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;
@@ -267,9 +268,12 @@ mod tests {
     fn record() -> (Record, UdpPlan) {
         let plan = UdpPlan {
             host: "b".to_owned(),
-            directions: TcpDirections::Up,
-            size_bytes: Some(1000),
-            pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+            test: UdpTest {
+                directions: TcpDirections::Up,
+                size_bytes: Some(1000),
+                pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+                ..UdpTest::default()
+            },
             ..UdpPlan::default()
         };
         let tally = DatagramTally {

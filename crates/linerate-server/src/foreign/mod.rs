@@ -9,10 +9,10 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Via};
+use linerate_engine::flow::tcp::Admission;
 use linerate_engine::foreign::iperf2::{UdpEar, UdpSeen, UdpServing, UdpTrust};
 use linerate_engine::foreign::nuttcp::DataPorts;
 use linerate_engine::foreign::{Seen, Serving, iperf2, nuttcp};
-use linerate_engine::throughput::Admission;
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use linerate_core::record::{
     DEFAULT_PORT, Event, Failure, Family, Fault, Finish, Means, ReceiveWith, SendWith,
-    TcpDirections, TcpPlan, Via,
+    TcpDirections, TcpPlan, TcpTest, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_span};
-use linerate_engine::throughput;
+use linerate_engine::flow::tcp;
 
 use crate::command::measure::{self, Output};
 use crate::exit::Outcome;
@@ -132,7 +132,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         &args.output,
         |context| {
             loop {
-                let record = throughput::run(&plan, context);
+                let record = tcp::run(&plan, context);
                 let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
                 if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
                     return record;
@@ -168,28 +168,30 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
         port: args.port.unwrap_or_else(|| args.via.map_or(DEFAULT_PORT, Via::default_port)),
         family: family(args.ipv4, args.ipv6),
         bind: args.bind.clone(),
-        directions: match (args.reverse, args.bidir) {
-            (true, _) => TcpDirections::Down,
-            (_, true) => TcpDirections::Both,
-            _ => TcpDirections::Up,
-        },
-        streams: args.parallel,
-        finish,
-        omit_ns: nanos(args.omit),
-        interval_ns: nanos(args.interval),
-        buffer_bytes,
-        window_bytes: args.window.map(Bytes::count),
-        mss_bytes: args.set_mss,
-        nodelay: args.no_delay,
-        congestion_control: args.congestion.clone(),
-        pace: args.bitrate,
-        dscp: args.dscp,
-        zero_copy: args.zerocopy,
-        read_bytes: read_bytes(args)?,
-        background: args.background,
-        means: means(args),
         fast: args.fast,
         connect_timeout_ns: nanos(args.connect_timeout),
+        test: TcpTest {
+            directions: match (args.reverse, args.bidir) {
+                (true, _) => TcpDirections::Down,
+                (_, true) => TcpDirections::Both,
+                _ => TcpDirections::Up,
+            },
+            streams: args.parallel,
+            finish,
+            omit_ns: nanos(args.omit),
+            interval_ns: nanos(args.interval),
+            buffer_bytes,
+            window_bytes: args.window.map(Bytes::count),
+            mss_bytes: args.set_mss,
+            nodelay: args.no_delay,
+            congestion_control: args.congestion.clone(),
+            pace: args.bitrate,
+            dscp: args.dscp,
+            zero_copy: args.zerocopy,
+            read_bytes: read_bytes(args)?,
+            background: args.background,
+            means: means(args),
+        },
     })
 }
 

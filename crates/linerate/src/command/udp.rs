@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Fault, Finish, SearchPlan, TcpDirections, UdpPlan, Via,
+    DEFAULT_PORT, Event, Failure, Fault, Finish, SearchPlan, TcpDirections, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_span};
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 
 use crate::command::measure::{self, Output};
 use crate::command::tcp::{family, nanos};
@@ -114,7 +114,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         &args.output,
         |context| {
             loop {
-                let record = datagram::run(&plan, context);
+                let record = udp::run(&plan, context);
                 let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
                 if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
                     return record;
@@ -145,30 +145,32 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
         port: args.port.unwrap_or_else(|| args.via.map_or(DEFAULT_PORT, Via::default_port)),
         family: family(args.ipv4, args.ipv6),
         bind: args.bind.clone(),
-        directions: match (args.reverse, args.bidir) {
-            (true, _) => TcpDirections::Down,
-            (_, true) => TcpDirections::Both,
-            _ => TcpDirections::Up,
-        },
-        streams: args.parallel,
-        finish,
-        omit_ns: nanos(args.omit),
-        interval_ns: nanos(args.interval),
-        size_bytes: length.transpose()?,
-        pace: pace(args),
-        search: args.search.then(|| search(args)),
-        window_bytes: args.window.map(Bytes::count),
-        dscp: args.dscp,
-        joined: !args.no_join,
-        taken_singly: args.take_singly,
         cpu: args.cpu,
         connect_timeout_ns: nanos(args.connect_timeout),
+        test: UdpTest {
+            directions: match (args.reverse, args.bidir) {
+                (true, _) => TcpDirections::Down,
+                (_, true) => TcpDirections::Both,
+                _ => TcpDirections::Up,
+            },
+            streams: args.parallel,
+            finish,
+            omit_ns: nanos(args.omit),
+            interval_ns: nanos(args.interval),
+            size_bytes: length.transpose()?,
+            pace: pace(args),
+            search: args.search.then(|| search(args)),
+            window_bytes: args.window.map(Bytes::count),
+            dscp: args.dscp,
+            joined: !args.no_join,
+            taken_singly: args.take_singly,
+        },
     })
 }
 
 /// The pace; none for a search, or where zero asks for none.
 fn pace(args: &Args) -> Option<BitRate> {
-    let usual = || UdpPlan::default().pace;
+    let usual = || UdpPlan::default().test.pace;
     let asked = args.bitrate.map_or_else(usual, Some);
     asked.filter(|rate| !args.search && rate.bits_per_sec() > 0)
 }

@@ -14,8 +14,8 @@ use linerate_proto::nuttcp::{
 
 use super::world::{Model, RATE, Sends};
 use super::{Rig, check_all, count};
+use crate::flow::tcp::control::lost;
 use crate::foreign::nuttcp::fail::{of_client, of_server};
-use crate::throughput::control::lost;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 const OPEN_MAX: Duration = Duration::from_secs(5);
@@ -58,6 +58,7 @@ impl Rig for Nuttcp {
             interval: INTERVAL,
             sends: Some(sends(&parameters)),
             closes: true,
+            head: Vec::new(),
             decide: |()| (Ok(()), [None; 2]),
             report: |_| Summary::default(),
             read: |_| [0; 2],
@@ -73,6 +74,7 @@ impl Rig for Nuttcp {
             interval: INTERVAL,
             sends: None,
             closes: true,
+            head: Vec::new(),
             decide: |asked| {
                 let terms = Terms { open_max: OPEN_MAX, span_max: SPAN_MAX, interval: INTERVAL };
                 (Ok(terms), sends(asked))

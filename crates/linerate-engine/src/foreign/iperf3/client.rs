@@ -28,10 +28,10 @@ use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::Account;
 use crate::flow::account::client_side;
+use crate::flow::tcp::client::{bind_address, connect_failure, run_by};
+use crate::flow::tcp::control::plain;
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::path::witness::Witness;
-use crate::throughput::client::{bind_address, connect_failure, request, run_by};
-use crate::throughput::control::plain;
 
 /// What goes with the parameters and is no part of the plan.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +76,7 @@ impl Extras {
     }
 }
 
-/// Measures with an iperf3 server, as `throughput::run` does, and gives what that printed where it
+/// Measures with an iperf3 server, as `flow::tcp::run` does, and gives what that printed where it
 /// was wanted.
 pub fn run(
     plan: &TcpPlan,
@@ -108,7 +108,7 @@ fn measure_with(
     let (receive_max, local_port, device) =
         (extras.receive_max, extras.local_port, extras.device.clone());
     let params = extras.with(params(plan)?)?;
-    let request = request(plan);
+    let request = plan.test.clone();
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
     })?;

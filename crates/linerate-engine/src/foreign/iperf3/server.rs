@@ -25,11 +25,11 @@ use super::login::Guard;
 use super::registry::{Arrival, Registration, Registry};
 use super::tcp_server::TcpServer;
 use super::udp_server::UdpServer;
+use crate::flow::tcp::control::plain;
+use crate::flow::tcp::session::HANDOVER;
+use crate::flow::tcp::{Admission, Demand, Permit};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::foreign::test::VANISHED;
-use crate::throughput::control::plain;
-use crate::throughput::session::HANDOVER;
-use crate::throughput::{Admission, Demand, Permit};
 
 /// What every session of a server shares.
 pub struct House<'a> {

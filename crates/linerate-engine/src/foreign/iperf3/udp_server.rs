@@ -23,8 +23,8 @@ use crate::flow::Sample;
 use crate::flow::account::Account;
 use crate::flow::account::client_side;
 use crate::flow::fold::fold;
-use crate::throughput::Demand;
-use crate::throughput::control::plain;
+use crate::flow::tcp::Demand;
+use crate::flow::tcp::control::plain;
 
 /// A test that was let in.
 pub(super) struct UdpServer<'a> {

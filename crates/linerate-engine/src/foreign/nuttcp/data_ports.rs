@@ -17,7 +17,7 @@ use linerate_sys::datagram_socket::{BUFFER_BYTES, DatagramSocket};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use crate::datagram::endpoint::open_socket_at;
+use crate::flow::udp::endpoint::open_socket_at;
 
 /// Datagrams of others that are dropped in one look.
 const STRAYS_MAX: u32 = 256;

@@ -19,8 +19,8 @@ pub use udp_client::run_udp;
 use linerate_core::time::MonoTime;
 use linerate_proto::ttcp::{Marks, pattern};
 
-use crate::datagram::endpoint::Endpoint;
-use crate::throughput::endpoint::Manner;
+use crate::flow::tcp::endpoint::Manner;
+use crate::flow::udp::endpoint::Endpoint;
 
 /// The manner of nuttcp, ttcp's heir: printable characters. Its receivers tell one sum for all
 /// streams, so a sender counts its own; they read one buffer from each stream in turn.

@@ -20,11 +20,11 @@ use super::fail::of_server;
 use super::served::{About, STREAMS, Served};
 use super::tcp_server::TcpServer;
 use super::udp_server::{UdpReceiving, UdpTransmitting};
+use crate::flow::tcp::control::{lost, plain};
+use crate::flow::tcp::{Demand, Permit};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::foreign::serve::Serving;
 use crate::foreign::test::VANISHED;
-use crate::throughput::control::{lost, plain};
-use crate::throughput::{Demand, Permit};
 
 /// A client that comes while others measure waits this long for its place.
 const QUEUE: Duration = Duration::from_secs(30);

@@ -9,6 +9,7 @@ use linerate_core::record::{
     Direction, EndReport, Failure, Fault, Finish, FlowEnd, Side, TcpDirections, TcpTest,
 };
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::nuttcp::{Interval, Parameters, Report, Server, UNTIL_TIMEOUT};
 use linerate_sys::tcp;
@@ -17,10 +18,10 @@ use super::MANNER;
 use super::data_ports::Turn;
 use super::served::{About, STREAMS, Served};
 use crate::failure::words_of;
+use crate::flow::tcp::Demand;
+use crate::flow::tcp::endpoint::{Endpoint, socket_options};
 use crate::foreign::serve::{Seen, UNTIL_CLOSED, failure_of, request, said};
 use crate::foreign::test::VANISHED;
-use crate::throughput::Demand;
-use crate::throughput::endpoint::{Endpoint, socket_options};
 
 /// A client that has its answer listens within this time.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -60,7 +61,7 @@ impl<'a> TcpServer<'a> {
             window_bytes: Some(parameters.window).filter(|window| *window > 0),
             mss_bytes: Some(parameters.mss).filter(|mss| *mss > 0),
             nodelay: parameters.nodelay,
-            pace_bps: parameters.pace_bps(),
+            pace: parameters.pace_bps().map(BitRate::from_bits_per_sec),
             dscp: Some(parameters.tos >> 2).filter(|dscp| *dscp > 0),
             ..request(directions, finish)
         };

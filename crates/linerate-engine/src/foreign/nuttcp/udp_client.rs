@@ -13,6 +13,7 @@ use linerate_core::record::{
     FlowEnd, ReceivedDatagrams, Record, SentDatagrams, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
@@ -30,16 +31,16 @@ use super::fail::{of_client, silent};
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use super::send_due;
 use crate::context::Context;
-use crate::datagram::client::{checked_request, run_by};
-use crate::datagram::endpoint::{Endpoint, Place, open_socket};
-use crate::datagram::layout::Layout;
 use crate::flow::account::{Account, client_side};
+use crate::flow::tcp::client::{bind_address, connect_failure};
+use crate::flow::tcp::control::{lost, plain};
+use crate::flow::udp::client::{checked_request, run_by};
+use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::udp::layout::Layout;
 use crate::flow::{self, Answer, Flows, Net, Sample, Session, Socket};
 use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
-use crate::throughput::client::{bind_address, connect_failure};
-use crate::throughput::control::{lost, plain};
 
 /// A server that transmits begins within this time.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -104,7 +105,7 @@ fn measure_with(
     };
     // A transmitter says how much it has sent only in tests with intervals.
     if extras.intervals || !up {
-        parameters.interval_s = plan.interval_ns as f64 / 1e9;
+        parameters.interval_s = plan.test.interval_ns as f64 / 1e9;
     }
     flows.peer.set_port(parameters.port);
     flows.told = Some(extras.told);
@@ -147,7 +148,7 @@ fn check_times(request: &UdpTest) -> Result<(), Failure> {
     if request.directions != TcpDirections::Up {
         return refuse("only a receiving server reports it", "leave out -r, or -j and -o");
     }
-    if request.pace_bps.is_none() {
+    if request.pace.is_none() {
         return refuse("it is defined for a paced test only", "give a rate by -R");
     }
     Ok(())
@@ -157,7 +158,8 @@ fn check_times(request: &UdpTest) -> Result<(), Failure> {
 fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
     let count = request.datagram_budget();
     // A pace of kbit/s, never above what was asked for but by its last kbit/s.
-    let rate = request.pace_bps.map_or(UNLIMITED, |bps| bps.div_ceil(1000).min(UNLIMITED - 1));
+    let bps = request.pace.map(BitRate::bits_per_sec);
+    let rate = bps.map_or(UNLIMITED, |bps| bps.div_ceil(1000).min(UNLIMITED - 1));
     let timeout_s = match request.planned_span() {
         Some(span) if count.is_none() => span.as_secs_f64(),
         _ => 0.0,
@@ -165,12 +167,12 @@ fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
     Parameters {
         buflen: request.size_bytes,
         nbuf: count.unwrap_or(UNTIL_TIMEOUT),
-        window: plan.window_bytes.unwrap_or(0),
+        window: plan.test.window_bytes.unwrap_or(0),
         rate,
         client_sends: request.directions == TcpDirections::Up,
         timeout_s,
         udp: true,
-        tos: plan.dscp.unwrap_or(0) << 2,
+        tos: plan.test.dscp.unwrap_or(0) << 2,
         ..Parameters::default()
     }
 }

@@ -29,11 +29,11 @@ use super::data_ports::{Stream, UdpTurn};
 use super::layout::{NATIVE, wall_us};
 use super::send_due;
 use super::served::{About, Served};
-use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::failure::words_of;
 use crate::flow::endpoint::Switches;
+use crate::flow::tcp::{Demand, cost_since};
+use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::foreign::serve::failure_of;
-use crate::throughput::{Demand, cost_since};
 
 /// A client that has its answer opens its port within this time.
 const CLIENT_OPENS: Duration = Duration::from_millis(50);
@@ -66,7 +66,7 @@ fn udp_request(
         omit_ns: 0,
         interval_ns: 1_000_000_000,
         size_bytes: parameters.buflen,
-        pace_bps: parameters.pace_bps(),
+        pace: parameters.pace_bps().map(BitRate::from_bits_per_sec),
         window_bytes: Some(parameters.window).filter(|window| *window > 0),
         dscp: Some(parameters.tos >> 2).filter(|dscp| *dscp > 0),
         // Whoever asks for jitter wants to see each datagram leave at its own time.
@@ -74,7 +74,7 @@ fn udp_request(
         search: None,
         taken_singly: false,
     };
-    let planned = request.planned_span().filter(|_| request.pace_bps.is_some());
+    let planned = request.planned_span().filter(|_| request.pace.is_some());
     Ok((Demand { streams: parameters.nstream.into(), planned }, request))
 }
 
@@ -442,7 +442,7 @@ impl UdpTransmitting {
 
 impl Served<'_> for UdpTransmitting {
     fn open(&mut self, now: MonoTime, _: &mut About<'_, '_, '_>) -> Result<bool, Failure> {
-        self.marks.get_or_insert(Marks::new(now + CLIENT_OPENS, BEGIN_MARKS));
+        self.marks.get_or_insert_with(|| Marks::new(now + CLIENT_OPENS, BEGIN_MARKS));
         let open = self.mark(now);
         self.marks = self.marks.filter(|_| !open);
         Ok(open)

@@ -20,8 +20,8 @@ use super::nuttcp::client::TcpClient;
 use crate::context::Context;
 use crate::flow::Net;
 use crate::flow::account::Account;
+use crate::flow::tcp::endpoint::Manner;
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::endpoint::Manner;
 
 /// The manner of ttcp: printable characters, and nothing is ever reported.
 const MANNER: Manner = Manner { content: pattern, one_sided: true, shares: false, dealt: false };
@@ -32,14 +32,14 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    if plan.directions != TcpDirections::Up {
+    if plan.test.directions != TcpDirections::Up {
         let reason = "a listening ttcp only receives".to_owned();
         return Err(refuse(reason).advise(
             "in that direction use linerate ttcp -r here, ttcp -t \
                                           there",
         ));
     }
-    if plan.streams != 1 {
+    if plan.test.streams != 1 {
         return Err(refuse("ttcp takes one stream".to_owned()).advise("omit -P"));
     }
     let test = Test::of(plan, MANNER, account)?;
@@ -47,7 +47,7 @@ pub(crate) fn measure(
     let asked = ClientTest {
         parameters: Parameters::default(),
         span: test.request.planned_span(),
-        interval: Duration::from_nanos(plan.interval_ns),
+        interval: Duration::from_nanos(plan.test.interval_ns),
     };
     let flows = TcpClient {
         plan,

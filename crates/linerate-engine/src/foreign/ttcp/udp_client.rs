@@ -12,8 +12,8 @@ use linerate_proto::ttcp::{BEGIN_MARKS, END_MARKS, MARK_BYTES};
 
 use super::Alone;
 use crate::context::Context;
-use crate::datagram::layout::{Layout, Leaving, Read};
 use crate::flow::account::Account;
+use crate::flow::udp::layout::{Layout, Leaving, Read};
 use crate::foreign::nuttcp::udp_client::{Manner, UdpClient, Way};
 use crate::foreign::test::remote_end;
 

@@ -26,8 +26,8 @@ use super::search::SearchEnd;
 use super::search_receiver::Reporter;
 use crate::failure::words_of;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
-use crate::throughput::cost_since;
-use crate::throughput::span::Measured;
+use crate::flow::tcp::cost_since;
+use crate::flow::tcp::span::Measured;
 
 /// Once the sender is done and something is missing, this long without an arrival is the end.
 const QUIET_MISSING: Duration = Duration::from_millis(500);
@@ -116,7 +116,7 @@ impl Receiver {
 
     fn receive_all(&self, receiving: &mut Receiving) -> Result<(), String> {
         let mut batch = ReceiveBatch::new();
-        let paced = self.request.pace_bps.is_some();
+        let paced = self.request.pace.is_some();
         let mut patience = Patience::new(paced);
         let mut grants = self.grants().then(Grants::default);
         loop {
@@ -165,7 +165,7 @@ impl Receiver {
 
     /// Whether the sender is told how far it can go.
     const fn grants(&self) -> bool {
-        self.layout.own && self.request.pace_bps.is_none()
+        self.layout.own && self.request.pace.is_none()
     }
 
     fn window(&self, room_bytes: u64, joined: u64) -> Window {

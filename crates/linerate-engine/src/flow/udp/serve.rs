@@ -15,10 +15,10 @@ use linerate_sys::clock::random_bytes;
 use super::endpoint::{Endpoint, Place, open_socket};
 use super::opening::Awaiting;
 use super::pulse;
+use crate::flow::tcp::control::rtt_min;
+use crate::flow::tcp::session::Served;
+use crate::flow::tcp::{GRACE, plain};
 use crate::served;
-use crate::throughput::control::rtt_min;
-use crate::throughput::session::Served;
-use crate::throughput::{GRACE, plain};
 
 /// A test that was let in.
 pub(crate) struct UdpServer {

@@ -319,7 +319,7 @@ impl Tcp {
             cpu: in_turn(&self.cpus, stream.flow),
             finish: self.request.finish,
             omit_ns: self.request.omit_ns,
-            pace: self.request.pace_bps.map(BitRate::from_bits_per_sec),
+            pace: self.request.pace,
             burst: self.burst,
             closes: self.closes,
             whole_buffers: self.as_iperf3,

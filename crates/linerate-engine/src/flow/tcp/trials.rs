@@ -184,7 +184,7 @@ fn of_trial(request: &TcpTest, means: &Means, span: Duration) -> Request {
         finish: Finish::TimeNs(nanos(span)),
         omit_ns: 0,
         interval_ns: 1_000_000_000,
-        background_bps: None,
+        background: None,
         means: means.clone(),
         ..request.clone()
     };

@@ -48,7 +48,7 @@ fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    let mut request = request(plan);
+    let mut request = plan.test.clone();
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
     })?;
@@ -64,7 +64,7 @@ fn measure(
 
 /// What needs this program at both ends.
 fn check_via(plan: &TcpPlan) -> Result<(), Failure> {
-    let means = &plan.means;
+    let means = &plan.test.means;
     let needs = [
         (plan.fast, "--fast"),
         (means.verify_seed.is_some(), "--verify"),
@@ -86,8 +86,11 @@ pub(crate) fn run_by(
     let tool = context.tool.clone();
     let mut record = Record::begin(record_id(), tool, Plan::Tcp(plan.clone()), wall());
     (context.watch)(&Event::Plan(record.plan.clone()));
-    let mut account =
-        Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
+    let mut account = Account {
+        row_ns_min: plan.test.interval_ns / 4,
+        omit_ns: plan.test.omit_ns,
+        ..Account::default()
+    };
     let result = measure(context, &mut account);
     let nothing = || nothing_arrived(plan, &account).filter(|_| !context.stop.asked());
     if let Err(failure) = result.and_then(|()| nothing().map_or(Ok(()), Err)) {
@@ -109,28 +112,6 @@ pub(crate) fn run_by(
     }
     record.duration_ns = monotonic().nanos_since(begin);
     record
-}
-
-/// The test of a plan, as both ends have to know it.
-pub(crate) fn request(plan: &TcpPlan) -> TcpTest {
-    TcpTest {
-        directions: plan.directions,
-        streams: plan.streams,
-        finish: plan.finish,
-        omit_ns: plan.omit_ns,
-        interval_ns: plan.interval_ns,
-        buffer_bytes: plan.buffer_bytes,
-        window_bytes: plan.window_bytes,
-        mss_bytes: plan.mss_bytes,
-        nodelay: plan.nodelay,
-        congestion_control: plan.congestion_control.clone(),
-        pace_bps: plan.pace.map(linerate_core::units::BitRate::bits_per_sec),
-        dscp: plan.dscp,
-        zero_copy: plan.zero_copy,
-        read_bytes: plan.read_bytes,
-        background_bps: plan.background.map(linerate_core::units::BitRate::bits_per_sec),
-        means: plan.means.clone(),
-    }
 }
 
 /// A control connection, ready for a request.

@@ -25,7 +25,7 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::control::{closed, lost, misbehaved, plain, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
 use super::registry::{DataRegistry, Registration};
-use crate::datagram::UdpServer;
+use crate::flow::udp::UdpServer;
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::served;
 
@@ -61,7 +61,7 @@ pub struct Demand {
 impl Demand {
     /// That of a test over TCP.
     pub(crate) fn of(test: &TcpTest) -> Self {
-        let streams = test.places().count() + usize::from(test.background_bps.is_some());
+        let streams = test.places().count() + usize::from(test.background.is_some());
         Self { streams, planned: test.planned_span() }
     }
 

@@ -12,7 +12,6 @@ use linerate_core::record::{
     DatagramCounts, DatagramsSent, Direction, Finish, PaceKept, PacedBy, SentDatagrams, UdpTest,
 };
 use linerate_core::time::MonoTime;
-use linerate_core::units::BitRate;
 use linerate_sys::clock::{monotonic, sleep_until};
 use linerate_sys::datagram_socket::{
     BUFFER_BYTES, DatagramSocket, JOINED_MAX, SENDS_MAX, SendBatch, is_refused_by_link,
@@ -34,8 +33,8 @@ use super::way_out::WayOut;
 use crate::failure::words_of;
 use crate::flow::budget::Budget;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
-use crate::throughput::cost_since;
-use crate::throughput::span::Measured;
+use crate::flow::tcp::cost_since;
+use crate::flow::tcp::span::Measured;
 
 /// Bytes and joined buffers of one call of a sender without a pace: enough to spare calls, and few
 /// enough to stay in the cache.
@@ -107,7 +106,7 @@ impl Sender {
     pub(super) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
-        if self.request.pace_bps.is_some() {
+        if self.request.pace.is_some() {
             tighten_timer_slack();
         }
         let mut sending = self.begin(monotonic());
@@ -178,8 +177,8 @@ impl Sender {
     }
 
     fn schedule(&self, begin: MonoTime, way: &WayOut) -> Option<Schedule> {
-        let pace = BitRate::from_bits_per_sec(self.request.pace_bps?);
-        let schedule = Schedule::starting_at(pace, self.request.size_bytes as usize, begin);
+        let schedule =
+            Schedule::starting_at(self.request.pace?, self.request.size_bytes as usize, begin);
         let schedule = schedule.in_bursts(self.burst);
         if self.steering.is_some() {
             // What the kernel holds back already would leave at a rate that is steered away from.
@@ -197,10 +196,10 @@ impl Sender {
             return None;
         }
         let size = self.request.size_bytes as usize;
-        let paced = schedule.filter(|it| it.is_kept_by_kernel()).and(self.request.pace_bps);
+        let paced = schedule.filter(|it| it.is_kept_by_kernel()).and(self.request.pace);
         let wanted = match (paced, way.speed_bps) {
             _ if self.steering.is_some() => 2 * buffer_bytes_max(&self.request),
-            (Some(pace), _) => room::of_span(pace, u128::from(LEAD_NS) * 2, size),
+            (Some(pace), _) => room::of_span(pace.bits_per_sec(), u128::from(LEAD_NS) * 2, size),
             (None, speed) => room::of_link(speed?, size),
         };
         let wanted = wanted.min(2 * buffer_bytes_max(&self.request));

@@ -47,7 +47,7 @@ fn received(account: &Account, way: Direction) -> Option<u64> {
 
 fn ways(plan: &TcpPlan) -> impl Iterator<Item = Direction> {
     let both = [Direction::Up, Direction::Down].into_iter();
-    let directions = plan.directions;
+    let directions = plan.test.directions;
     both.filter(move |way| has(directions, *way))
 }
 
@@ -57,7 +57,7 @@ fn of_way(reports: &[EndReport], way: Direction) -> impl Iterator<Item = &EndRep
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{FlowEnd, TcpDirections};
+    use linerate_core::record::{FlowEnd, TcpDirections, TcpTest};
 
     use super::*;
 
@@ -67,7 +67,11 @@ mod tests {
     }
 
     fn reason(directions: TcpDirections, account: &Account) -> Option<String> {
-        let plan = TcpPlan { directions, host: "192.0.2.1".to_owned(), ..TcpPlan::default() };
+        let plan = TcpPlan {
+            host: "192.0.2.1".to_owned(),
+            test: TcpTest { directions, ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         nothing_arrived(&plan, account).map(|failure| failure.to_string())
     }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Fault, Plan, Record, Status, UdpPlan, UdpTest};
 use linerate_core::time::MonoTime;
-use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEARCH, Token};
 use linerate_sys::clock::{monotonic, record_id, wall};
@@ -20,12 +19,12 @@ use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
 use crate::flow::fold::fold;
+use crate::flow::tcp::client::{client_failure, connect_control};
+use crate::flow::tcp::control::{lost, rtt_min};
+use crate::flow::tcp::{bind_address, plain};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
 use crate::path::witness::Witness;
-use crate::throughput::client::{client_failure, connect_control};
-use crate::throughput::control::{lost, rtt_min};
-use crate::throughput::{bind_address, plain};
 
 /// Streams have this long to open.
 const OPEN_TIMEOUT: Duration = pulse::SILENCE_MAX;
@@ -41,7 +40,7 @@ const PACKET_BYTES: u32 = 1500;
 pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
     run_by(plan, context, |plan, server, (context, account)| match plan.via {
         None => measure(plan, server, context, account),
-        Some(via) if plan.search.is_some() => {
+        Some(via) if plan.test.search.is_some() => {
             let reason = format!("{via} has no statuses to search by");
             let failure = Failure::new(Fault::Usage, "search for the capacity by", "--via", reason);
             Err(failure.advise("run linerate serve at the other end"))
@@ -65,11 +64,14 @@ pub(crate) fn run_by(
     let tool = context.tool.clone();
     let mut plan = plan.clone();
     let mut record = Record::begin(record_id(), tool, Plan::Udp(plan.clone()), wall());
-    let mut account =
-        Account { row_ns_min: plan.interval_ns / 4, omit_ns: plan.omit_ns, ..Account::default() };
+    let mut account = Account {
+        row_ns_min: plan.test.interval_ns / 4,
+        omit_ns: plan.test.omit_ns,
+        ..Account::default()
+    };
     let server = resolve(&plan.host, plan.port, plan.family);
     if let Ok(server) = &server {
-        plan.size_bytes.get_or_insert_with(|| {
+        plan.test.size_bytes.get_or_insert_with(|| {
             usual_size(*server).min(plan.via.map_or(u32::MAX, foreign::datagram_bytes_usual))
         });
         record.plan = Plan::Udp(plan.clone());
@@ -110,23 +112,12 @@ pub(super) const fn header_bytes(address: IpAddr) -> u32 {
 }
 
 fn request(plan: &UdpPlan) -> UdpTest {
-    // A search begins at its lowest rate.
-    let lowest = || linerate_core::search::rate(0);
-    let pace = if plan.search.is_some() { Some(lowest()) } else { plan.pace };
-    UdpTest {
-        directions: plan.directions,
-        streams: plan.streams,
-        finish: plan.finish,
-        omit_ns: plan.omit_ns,
-        interval_ns: plan.interval_ns,
-        size_bytes: plan.size_bytes.unwrap_or(PACKET_BYTES),
-        pace_bps: pace.map(BitRate::bits_per_sec),
-        window_bytes: plan.window_bytes,
-        dscp: plan.dscp,
-        joined: plan.joined,
-        search: plan.search.clone(),
-        taken_singly: plan.taken_singly,
+    let mut test = plan.test.clone().with_size(plan.test.size_bytes.unwrap_or(PACKET_BYTES));
+    if test.search.is_some() {
+        // A search begins at its lowest rate.
+        test.pace = Some(linerate_core::search::rate(0));
     }
+    test
 }
 
 /// The request of a plan, within the protocol's bounds.
