@@ -9,7 +9,7 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, Via};
-use linerate_engine::failure::words_of;
+use linerate_engine::failure::{code_of, words_of};
 use linerate_engine::flow::tcp::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
 };
@@ -69,8 +69,19 @@ pub struct LogEntry<'a> {
     pub peer: SocketAddr,
     /// What happened, in one line.
     pub line: &'a str,
-    /// Whether a test came to its end.
-    pub tested: bool,
+    /// How it ended.
+    pub ending: Ending<'a>,
+}
+
+/// How a client's test or attempt ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Ending<'a> {
+    /// A test came to its end.
+    Tested,
+    /// There was no place for it.
+    Refused,
+    /// It failed.
+    Failed(&'a Failure),
 }
 
 /// Called at the end of each client's test or attempt.
@@ -203,11 +214,12 @@ impl Server {
             };
             drop(place);
             match line {
-                Ok(Some(line)) => log(&LogEntry { peer, line: &line, tested: true }),
+                Ok(Some(line)) => log(&LogEntry { peer, line: &line, ending: Ending::Tested }),
                 Ok(None) => tracing::debug!(%peer, "is a stream of a test"),
                 Err(failure) => {
                     let said = ear.map_or_else(String::new, |(via, _)| format!("{via}: "));
-                    log(&LogEntry { peer, line: &format!("{said}{failure}"), tested: false });
+                    let line = format!("{said}{failure}");
+                    log(&LogEntry { peer, line: &line, ending: Ending::Failed(&failure) });
                 }
             }
         };
@@ -261,6 +273,7 @@ pub(crate) fn listen(local: SocketAddr) -> linerate_sys::Result<TcpListener> {
 /// Why there is no listener.
 pub(crate) fn cannot_listen(error: &linerate_sys::Error) -> Failure {
     Failure::new(Fault::System, error.call, &error.object, words_of(&error.source))
+        .coded(code_of(error))
 }
 
 /// A connection that is there already.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use linerate_core::record::{Event, Failure, Fault, Plan, Record, Tool};
 use linerate_engine::failure::words_of;
 use linerate_engine::foreign::iperf3::{
-    Arrival, Door, Guard, House, Observer, Registry, read_cookie, serve,
+    Arrival, Door, Guard, House, LogLine, Observer, Registry, read_cookie, serve,
 };
 use linerate_proto::iperf3::{Cookie, Params, STREAMS_MAX, ServerOutput};
 use linerate_report::iperf3::{Lines, Role, Sheet, Unit};
@@ -20,7 +20,7 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 
 use crate::admission::{Gate, Limits};
-use crate::listen::{Log, LogEntry, accept, cannot_listen, listen};
+use crate::listen::{Ending, Log, LogEntry, accept, cannot_listen, listen};
 use crate::table::{Knowing, Table};
 
 /// Time between the samples of a test.
@@ -72,7 +72,9 @@ impl Clients {
         admission: &Knowing<'_>,
         stop: &Stop,
     ) -> Result<Option<String>, Failure> {
-        self.answer_to(connection, (admission, stop, INTERVAL), &mut Printed::default())
+        let shared = (admission, stop, INTERVAL);
+        let served = self.answer_to(connection, shared, &mut Printed::default())?;
+        Ok(served.map(|(LogLine::Tested(line) | LogLine::Refused(line))| line))
     }
 
     fn answer_to(
@@ -80,7 +82,7 @@ impl Clients {
         (stream, peer, serial): (TcpStream, SocketAddr, u64),
         (admission, stop, interval): (&Knowing<'_>, &Stop, Duration),
         observer: &mut dyn Observer,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<LogLine>, Failure> {
         let cookie = read_cookie(&stream, peer)?;
         let arrival = Arrival { stream, peer, serial };
         admission.place.known();
@@ -227,12 +229,13 @@ impl Iperf3Server {
                     let shared = (&knowing, stop, interval);
                     let result = self.clients.answer_to(connection, shared, &mut *observer);
                     drop(place);
-                    let (line, tested) = match result {
-                        Ok(Some(line)) => (line, true),
+                    let (line, ending) = match &result {
+                        Ok(Some(LogLine::Tested(line))) => (line.clone(), Ending::Tested),
+                        Ok(Some(LogLine::Refused(line))) => (line.clone(), Ending::Refused),
                         Ok(None) => return,
-                        Err(failure) => (failure.to_string(), false),
+                        Err(failure) => (failure.to_string(), Ending::Failed(failure)),
                     };
-                    log(&LogEntry { peer, line: &line, tested });
+                    log(&LogEntry { peer, line: &line, ending });
                 };
                 let name = "linerate-client".to_owned();
                 // Without a thread for it the connection is closed.

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Plan, Record, Side, Status, TcpDirections, TcpPlan, TcpTest,
+    Direction, Event, Failure, FailureCode, Fault, Plan, Record, Side, Status, TcpDirections,
+    TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
@@ -22,7 +23,7 @@ use super::endpoint::{Endpoint, socket_options};
 use super::trials;
 use crate::address::resolve;
 use crate::context::Context;
-use crate::failure::words_of;
+use crate::failure::{code_of, words_of};
 use crate::flow::account::Account;
 use crate::flow::account::client_side;
 use crate::flow::fold::fold;
@@ -404,25 +405,32 @@ pub(crate) fn connect_control(
 
 pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     use std::io::ErrorKind;
-    let (call, kind) = (error.call, error.source.kind());
-    let (fault, advice) = match (call, kind) {
+    let code = code_of(error);
+    let (fault, advice) = match (code, error.source.kind()) {
         (_, ErrorKind::ConnectionRefused) => {
             (Fault::Unreachable, "start `linerate serve` there, or name its port with -p")
         }
         (_, ErrorKind::TimedOut) => {
             (Fault::Unreachable, "is the host up and the port open on the way?")
         }
-        ("connect", ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable) => {
-            (Fault::Unreachable, "check the route with `ip route get`")
+        (
+            Some(FailureCode::Connect),
+            ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable,
+        ) => (Fault::Unreachable, "check the route with `ip route get`"),
+        (Some(FailureCode::Connect), _) => {
+            (Fault::Unreachable, "look at the address and the route to it")
         }
-        ("connect", _) => (Fault::Unreachable, "look at the address and the route to it"),
-        ("bind TCP", _) => (Fault::System, "give -B an address of this host in the host's family"),
-        ("set congestion control", _) => {
+        (Some(FailureCode::Listen), _) => {
+            (Fault::System, "give -B an address of this host in the host's family")
+        }
+        (Some(FailureCode::CongestionControl), _) => {
             (Fault::System, "see net.ipv4.tcp_available_congestion_control on this host")
         }
         _ => (Fault::System, "see tcp(7)"),
     };
-    Failure::new(fault, call, &error.object, words_of(&error.source)).advise(advice)
+    Failure::new(fault, error.call, &error.object, words_of(&error.source))
+        .advise(advice)
+        .coded(code)
 }
 
 /// The local address that a plan names.
@@ -431,6 +439,7 @@ pub(crate) fn bind_address(bind: Option<&str>) -> Result<Option<IpAddr>, Failure
     text.parse().map(Some).map_err(|_| {
         Failure::new(Fault::Usage, "bind", text, "not an IP address")
             .advise("give an address of this host to -B")
+            .coded(FailureCode::Listen)
     })
 }
 

@@ -32,6 +32,6 @@ pub use door::Door;
 pub use key_file::Padding;
 pub use login::{Guard, Login, SKEW_DEFAULT_S};
 pub use registry::{Arrival, Registry, read_cookie};
-pub use server::{House, Observer, Silent, serve};
+pub use server::{House, LogLine, Observer, Silent, serve};
 pub(crate) use udp_client::measure_udp;
 pub use udp_client::run_udp;

@@ -80,8 +80,16 @@ impl Observer for Silent {
     fn ended(&mut self, _: &Record) {}
 }
 
-/// Runs one test over a control connection whose cookie has been read; returns what the log should
-/// say.
+/// The line of a connection for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogLine {
+    /// Of a test that came to its end.
+    Tested(String),
+    /// Of one for which there was no place.
+    Refused(String),
+}
+
+/// Runs one test over a control connection whose cookie has been read.
 /// # Errors
 /// Why the test did not end well.
 pub fn serve(
@@ -89,7 +97,7 @@ pub fn serve(
     cookie: Cookie,
     house: &House<'_>,
     observer: &mut dyn Observer,
-) -> Result<String, Failure> {
+) -> Result<LogLine, Failure> {
     tcp::notice_vanished_peer(&arrival.stream, VANISHED);
     let own = arrival.stream.local_addr().map(|at| at.ip()).ok();
     let mut net = Socket::new(arrival.stream)?;
@@ -175,7 +183,7 @@ struct Desk<'a> {
     /// Given back at the end.
     permit: Option<Permit>,
     /// Why the test was not let in: a line for the log, or a failure.
-    refused: Option<Result<String, Failure>>,
+    refused: Option<Result<LogLine, Failure>>,
 }
 
 impl Flows for Desk<'_> {
@@ -275,7 +283,7 @@ impl<'a> Desk<'a> {
             Err(refuse) => {
                 let refusal = refusal(&refuse, &params, demand.planned, admission);
                 let line = format!("iperf3: refused: {}", refuse.reason);
-                return Ok(Some(self.refuse(refusal, Ok(line))));
+                return Ok(Some(self.refuse(refusal, Ok(LogLine::Refused(line)))));
             }
         };
         let Some(registration) = self.about.house.registry.register(self.about.cookie) else {
@@ -335,7 +343,7 @@ impl<'a> Desk<'a> {
         Ok(Some(self.refuse(Refusal::For(ErrorCode::CREATE_STREAM), Err(failure))))
     }
 
-    fn refuse(&mut self, refusal: Refusal, said: Result<String, Failure>) -> Answer<Server> {
+    fn refuse(&mut self, refusal: Refusal, said: Result<LogLine, Failure>) -> Answer<Server> {
         self.refused = Some(said);
         Answer::Decided(Err(refusal))
     }
@@ -346,7 +354,11 @@ impl<'a> Desk<'a> {
     }
 
     /// Tells the observer of the end; what there is to say for the log.
-    fn conclude(mut self, begin: MonoTime, result: Result<(), Failure>) -> Result<String, Failure> {
+    fn conclude(
+        mut self,
+        begin: MonoTime,
+        result: Result<(), Failure>,
+    ) -> Result<LogLine, Failure> {
         let result = match self.refused.take() {
             Some(refused) => refused.map(Some),
             None => result.map(|()| None),
@@ -357,7 +369,7 @@ impl<'a> Desk<'a> {
             record.failure = result.as_ref().err().cloned();
             self.about.observer.ended(&record);
         }
-        result.map(|refused| refused.unwrap_or(line))
+        result.map(|refused| refused.unwrap_or(LogLine::Tested(line)))
     }
 }
 
