@@ -195,6 +195,7 @@ impl Client {
             Stage::Running { .. } if told && udp && !client_sends => self.close(now),
             Stage::Running { .. } if told && !udp => {}
             Stage::Running { .. } if !udp => {
+                self.out.push_back(Output::StopSending);
                 self.stage = Stage::Leaving(Settling::new(now, LEAVE_MAX, None));
             }
             Stage::AwaitSummary { .. } if told || self.stop => self.close(now),
@@ -204,6 +205,11 @@ impl Client {
 
     /// Goes on as far as time and data allow.
     fn look(&mut self, now: MonoTime, flow: &FlowState) {
+        if let (Stage::Running { .. } | Stage::Leaving(_), Some(beat)) =
+            (self.stage, &mut self.beat)
+        {
+            beat.due(now, &mut self.out);
+        }
         if let Stage::Leaving(wait) | Stage::Closing(wait) = &mut self.stage
             && wait.is_over(now, flow)
         {
@@ -215,17 +221,8 @@ impl Client {
             Stage::AwaitAnswer { until } | Stage::AwaitReason { until } if now >= *until => {
                 self.fail(silent("answer"));
             }
-            Stage::Running { until } => {
-                let until = *until;
-                if let Some(beat) = &mut self.beat {
-                    beat.due(now, &mut self.out);
-                }
-                match (flow.done, until) {
-                    (true, _) => self.ended(now),
-                    (false, Some(until)) if now >= until => self.fail(Reason::Overdue),
-                    _ => {}
-                }
-            }
+            Stage::Running { .. } if flow.done => self.ended(now),
+            Stage::Running { until: Some(until) } if now >= *until => self.fail(Reason::Overdue),
             Stage::AwaitSummary { until } if now >= *until => match self.stop {
                 true => self.close(now),
                 false => {
@@ -346,7 +343,7 @@ impl Machine for Client {
             Stage::Leaving(wait) | Stage::Closing(wait) => (Some(wait.end()), LOOK),
             Stage::Opening | Stage::Over => (None, LOOK),
         };
-        let runs = matches!(self.stage, Stage::Running { .. });
+        let runs = matches!(self.stage, Stage::Running { .. } | Stage::Leaving(_));
         let beat = self.beat.filter(|_| runs).map(|beat| beat.next());
         let wake_at = [wake_at, beat].into_iter().flatten().min();
         Wants { wake_at, look, reads: !self.closed && !matches!(self.stage, Stage::Over) }

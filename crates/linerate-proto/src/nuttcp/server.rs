@@ -197,7 +197,7 @@ impl Server {
     }
 
     fn settle(&mut self, wait: Settling) {
-        self.out.push_back(Output::Settle);
+        self.out.extend([Output::Ended, Output::Settle]);
         self.stage = Stage::Settling(wait);
     }
 

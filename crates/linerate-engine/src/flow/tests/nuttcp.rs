@@ -12,8 +12,8 @@ use linerate_proto::nuttcp::{
     Report, SUMMARY_TIMEOUT, Server, Summary, Terms,
 };
 
-use super::world::{Model, RATE, Sends};
-use super::{Rig, check_all, count};
+use super::world::{End, Model, RATE, Sends};
+use super::{Rig, Trouble, check_all, count};
 use crate::flow::tcp::control::lost;
 use crate::foreign::nuttcp::fail::{of_client, of_server};
 
@@ -89,6 +89,11 @@ impl Rig for Nuttcp {
 
     fn greeting(&self) -> usize {
         0
+    }
+
+    /// A client whose user stops it takes what has come: it tells a server that sends by closing.
+    fn server_answers(&self, trouble: Trouble) -> bool {
+        !matches!(trouble, Trouble::Stop { end: End::Client, .. })
     }
 
     /// The client: two answers that do not come, the end of a test that does not, its summary, and

@@ -1,5 +1,5 @@
-//! ttcp from the transmitter's side (spec/ttcp.md): a test of nuttcp, its heir, whose other end says
-//! nothing. Its receiver is served with iperf 2's port.
+//! ttcp from the transmitter's side (spec/ttcp.md): a test of nuttcp, its heir, whose other end
+//! says nothing. Its receiver is served with iperf 2's port.
 
 mod udp_client;
 mod udp_receiver;
