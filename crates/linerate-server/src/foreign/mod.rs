@@ -16,7 +16,7 @@ use linerate_engine::foreign::{Seen, Serving, iperf2, nuttcp};
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
-use crate::listen::{Ending, Log, LogEntry, cannot_listen, listen};
+use crate::port::{Ending, Log, LogEntry, cannot_listen, listen};
 use crate::table::{Knowing, Place};
 
 /// What this server answers of other programs' protocols.

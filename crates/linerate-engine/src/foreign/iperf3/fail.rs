@@ -52,11 +52,6 @@ pub(crate) fn of_server(peer: &str, reason: Reason<WireError>) -> Failure {
     }
 }
 
-/// The control connection with `peer` failed.
-pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
-    Failure::new(Fault::Unreachable, attempt, peer, words_of(error)).advise(KEPT)
-}
-
 fn misbehaved(peer: &str, error: &WireError) -> Failure {
     Failure::new(Fault::PeerMisbehaved, "talk iperf3 to", peer, error)
 }
