@@ -6,6 +6,7 @@ mod iperf2;
 mod iperf3;
 mod native;
 mod native_udp;
+mod nuttcp;
 mod world;
 
 use std::time::Duration;
@@ -78,7 +79,8 @@ trait Rig {
     fn greeting(&self) -> usize;
 
     /// What a client takes for its result came from the server.
-    fn server_answers(&self) -> bool {
+    fn server_answers(&self, trouble: Trouble) -> bool {
+        let _ = trouble;
         true
     }
 
@@ -115,7 +117,7 @@ fn check(rig: &impl Rig, seed: u64) -> Result<(), String> {
         interval,
         client: span + slack_client,
         server: span + slack_server,
-        server_answers: rig.server_answers(),
+        server_answers: rig.server_answers(trouble),
     };
     judge((seed, trouble), left, &limits)
 }
