@@ -123,7 +123,7 @@ repetitions = 1
         let text = GOOD.replace("count = 10", "count = 10\nseconds = 1.0");
         check(&text, Some(place(&text, "[[test]]")), &["'ping'", "seconds"]);
         let text = GOOD.replace("count = 10\n", "");
-        check(&text, Some(place(&text, "[[test]]")), &["'ping'", "lacks", "count"]);
+        check(&text, Some(place(&text, "[[test]]")), &["'ping'", "missing", "count"]);
     }
 
     #[test]
