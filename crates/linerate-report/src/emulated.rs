@@ -5,7 +5,7 @@
 use linerate_core::record::{Direction, EmulatedPath, PathDirection, PathRun};
 
 use crate::document::{Block, Document, Fact};
-use crate::svg::{Axis, Kind, LineChart, Series};
+use crate::svg::{Axis, LineChart, Series};
 use crate::{number, words};
 
 /// The summary of a run.
@@ -124,24 +124,13 @@ pub fn queue_svg(path: &EmulatedPath) -> String {
         let queue = &direction.queue;
         let time = |place: usize| place as f64 * queue.interval_ns as f64 / 1e9;
         let points = queue.bytes.iter().enumerate();
-        Series {
-            label: name(direction).to_owned(),
-            style,
-            points: points.map(|(place, bytes)| (time(place), *bytes as f64)).collect(),
-            rings: Vec::new(),
-            dashed: false,
-            steps: true,
-        }
+        let points = points.map(|(place, bytes)| (time(place), *bytes as f64)).collect();
+        Series::new(name(direction), style, points).steps()
     });
-    let chart = LineChart {
-        title: format!("Queue of path {}", path.name),
-        description: "Bytes of IP packets that waited before the links, over time".to_owned(),
-        x: Axis::plain("time, s", Kind::Linear, number::short),
-        y: Axis::plain("queue, bytes", Kind::Linear, number::short),
-        series: series.collect(),
-        room: 0.0,
-    };
-    chart.svg().file()
+    let title = format!("Queue of path {}", path.name);
+    let description = "Bytes of IP packets that waited before the links, over time";
+    let axes = ["time, s", "queue, bytes"].map(|label| Axis::linear(label, number::short));
+    LineChart::new(title, description, axes, series.collect()).svg().file()
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub use datagrams::{
 pub use end_report::{DatagramCounts, DatagramsSent, EndReport};
 pub use environment::{End, Interface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
-pub use failure::{Failure, Fault};
+pub use failure::{Failure, FailureCode, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use flow_test::{TcpTest, TestError, UdpTest};
 pub use id::RecordId;

@@ -336,6 +336,14 @@ pub(crate) const fn client_side(direction: Direction) -> Side {
     }
 }
 
+/// The side that the server has in a direction.
+pub(crate) const fn server_side(direction: Direction) -> Side {
+    match direction {
+        Direction::Up => Side::Receiver,
+        Direction::Down => Side::Sender,
+    }
+}
+
 /// Bits per second of `bytes` over `span_ns`; 0 over no time.
 pub(crate) fn rate_bps(bytes: u64, span_ns: u64) -> f64 {
     if span_ns == 0 { 0.0 } else { bytes as f64 * 8e9 / span_ns as f64 }

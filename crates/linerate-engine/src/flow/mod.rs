@@ -5,13 +5,16 @@
 //! run in simulated time.
 
 pub(crate) mod account;
+mod arrived;
 pub(crate) mod budget;
 mod caveats;
 pub(crate) mod ceiling;
 pub(crate) mod endpoint;
 pub(crate) mod fold;
 mod net;
+pub(crate) mod record;
 mod samples;
+mod served;
 mod session;
 pub(crate) mod start_up;
 pub(crate) mod summary;

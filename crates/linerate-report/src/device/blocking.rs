@@ -20,26 +20,24 @@ pub(super) fn blocking(free: &LoadPoint, congestion: Option<&Congestion>) -> Sec
     let Some(found) = congestion else {
         return Section::of("Blocking", vec![], vec![format!("{beside}: {said}")]);
     };
-    let mut notes = vec![beside];
-    notes.push(head_of_line(found));
-    notes.push(back_pressure(found));
+    let notes = vec![beside, head_of_line(found), back_pressure(found)];
     Section::of("Blocking", outputs(found), notes)
 }
 
 /// A row an output.
 fn outputs(found: &Congestion) -> Option<Table> {
-    let rows = [("free", found.free?), ("overloaded", found.congested?)];
-    let head = ["output", "frames\nintended", "sent", "received", "loss"];
-    let mut table = Table::new(head);
-    let losses = [found.free_loss_ratio, found.congested_loss_ratio];
-    for ((output, PortCounts { intended, sent, received }), loss) in rows.into_iter().zip(losses) {
-        let counts = [intended, sent, received].map(|count| count.to_string());
-        let mut row = vec![output.to_owned()];
-        row.extend(counts);
-        row.push(words::loss(loss));
-        table.row(row);
-    }
-    Some(table)
+    let rows = [
+        ("free", found.free?, found.free_loss_ratio),
+        ("overloaded", found.congested?, found.congested_loss_ratio),
+    ];
+    let columns: &[(&str, &dyn Fn(&(&str, PortCounts, f64)) -> String)] = &[
+        ("output", &|(output, ..)| (*output).to_owned()),
+        ("frames\nintended", &|(_, it, _)| it.intended.to_string()),
+        ("sent", &|(_, it, _)| it.sent.to_string()),
+        ("received", &|(_, it, _)| it.received.to_string()),
+        ("loss", &|(.., loss)| words::loss(*loss)),
+    ];
+    Some(Table::by(rows, columns))
 }
 
 fn head_of_line(found: &Congestion) -> String {

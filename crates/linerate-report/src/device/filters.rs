@@ -79,20 +79,20 @@ fn cost(group: &Group<'_>, size: &Size, (name, rate): &Rate) -> Option<Cost> {
 /// A row a length and rate; none without three lengths of the list.
 pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
     let costs = costs(group);
-    let head = ["size", "by rate", "filters", "ns a filter", "95 %", "ns without", "n"];
-    let mut table = Table::new(head);
-    for cost in &costs {
-        let (least, most) = cost.filters;
-        table.row([
-            shown(&cost.size),
-            cost.rate.to_owned(),
-            format!("{least} to {most}"),
-            ns(cost.fit.slope),
-            or_dash(cost.fit.slope_95, |it| format!("{} to {}", ns(it.low), ns(it.high))),
-            format!("{:.0}", cost.fit.intercept),
-            cost.fit.n.to_string(),
-        ]);
-    }
+    let table = Table::by(
+        &costs,
+        &[
+            ("size", &|it| shown(&it.size)),
+            ("by rate", &|it| it.rate.to_owned()),
+            ("filters", &|it| format!("{} to {}", it.filters.0, it.filters.1)),
+            ("ns a filter", &|it| ns(it.fit.slope)),
+            ("95 %", &|it| {
+                or_dash(it.fit.slope_95, |it| format!("{} to {}", ns(it.low), ns(it.high)))
+            }),
+            ("ns without", &|it| format!("{:.0}", it.fit.intercept)),
+            ("n", &|it| it.fit.n.to_string()),
+        ],
+    );
     let mut notes = vec![
         "least squares of the time of a frame (1 / rate) against the number of filters that it \
          passes without a match"

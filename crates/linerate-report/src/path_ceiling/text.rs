@@ -385,20 +385,19 @@ fn loss_budget(budget: &LossBudget) -> String {
 
 fn transfers(ceiling: &PathCeiling, unit: Unit) -> Section {
     let steady = ceiling.rungs.steady_bps().map_or_else(|| NONE.to_owned(), number::rate);
-    let table = Table::new(["size", "time", unit.name, "start costs", "of time", "rounds"]);
-    let table = table.rows(ceiling.transfers.iter().map(|transfer| transfer_row(transfer, unit)));
+    let start_share = |it: &TransferTime| it.start_ns.map(|start| start / it.time_ns);
+    let table = Table::by(
+        &ceiling.transfers,
+        &[
+            ("size", &|it| number::amount(it.size_bytes)),
+            ("time", &|it| number::seconds(it.time_ns)),
+            (unit.name, &|it| unit.show(it.mean_bps)),
+            ("start costs", &|it| or_dash(it.start_ns, number::seconds)),
+            ("of time", &|it| or_dash(start_share(it), number::percent)),
+            ("rounds", &|it| or_dash(it.rounds, |rounds| rounds.to_string())),
+        ],
+    );
     Section::apart(format!("Transfers at {steady} once started"), [Block::Table(table)])
-}
-
-fn transfer_row(transfer: &TransferTime, unit: Unit) -> [String; 6] {
-    [
-        number::amount(transfer.size_bytes),
-        number::seconds(transfer.time_ns),
-        unit.show(transfer.mean_bps),
-        or_dash(transfer.start_ns, number::seconds),
-        or_dash(transfer.start_ns, |start| number::percent(start / transfer.time_ns)),
-        or_dash(transfer.rounds, |rounds| rounds.to_string()),
-    ]
 }
 
 fn light(propagation: &Propagation) -> String {

@@ -4,12 +4,8 @@ use linerate_core::record::{
     Direction, Flow, ReceivedDatagrams, Record, SentDatagrams, dropped_at_interface,
 };
 
+use super::streams::flows;
 use crate::number;
-
-/// The flows of a direction.
-pub(super) fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> + Clone {
-    record.flows.iter().filter(move |flow| flow.direction == direction)
-}
 
 /// What the receiver counted.
 pub(super) fn received(flow: &Flow) -> Option<&ReceivedDatagrams> {

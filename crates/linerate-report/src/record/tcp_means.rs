@@ -6,12 +6,12 @@ use linerate_core::record::{
     Contents, Direction, Flow, FlowEnd, MultipathTcp, Record, TcpPlan, Trial,
 };
 
+use super::streams::flows;
 use crate::{number, words};
 
 /// The lines of one direction, without the indentation.
 pub(super) fn means(record: &Record, plan: &TcpPlan, direction: Direction) -> Vec<String> {
-    let flows: Vec<&Flow> =
-        record.flows.iter().filter(|flow| flow.direction == direction).collect();
+    let flows: Vec<&Flow> = flows(record, direction).collect();
     let senders: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.sender.as_ref()).collect();
     let receivers: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.receiver.as_ref()).collect();
     let mut lines = Vec::new();

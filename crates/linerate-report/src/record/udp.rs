@@ -4,9 +4,10 @@ use linerate_core::record::{
     DatagramTally, Direction, Flow, MetricId, PacedBy, Record, Stat, UdpPlan,
 };
 
-use super::datagrams::{flows, losses, received, sent, travel};
+use super::datagrams::{losses, received, sent, travel};
+use super::streams::{self, Column, flows, measured_bps};
 use super::{goodput, search, tcp};
-use crate::document::{Block, Document, RowKind, Section, Table, Tile};
+use crate::document::{Block, Document, Section, Table, Tile};
 use crate::number::{self, NONE, or_dash};
 use crate::{ceiling, words};
 
@@ -104,74 +105,46 @@ fn title(plan: &UdpPlan) -> String {
     )
 }
 
-/// Of more streams than this a terminal shows the sum.
-const STREAMS_MAX: usize = 16;
-
 /// One row per stream, and the sum where there are several.
 fn table(record: &Record, direction: Direction) -> Table {
-    let mut table = empty_table();
-    let count = flows(record, direction).count();
-    let kind = if count > STREAMS_MAX { RowKind::OneOfMany } else { RowKind::Measured };
-    flows(record, direction).for_each(|flow| table.push(kind, stream_row(flow)));
-    if count != 1 {
-        table.row(sum_row(record, direction));
-    }
-    table
-}
-
-fn empty_table() -> Table {
-    let table = Table::new([
-        "stream",
-        "sent",
-        "received",
-        "lost",
-        "loss",
-        "duplicates",
-        "reordered",
-        "jitter ms",
-        "goodput",
-    ]);
-    table.dropping(&[5, 6, 1])
-}
-
-fn stream_row(flow: &Flow) -> Vec<String> {
-    let of = |pick: fn(&DatagramTally) -> u64| {
+    let of = |flow: &Flow, pick: fn(&DatagramTally) -> u64| {
         or_dash(received(flow), |it| pick(&it.measured).to_string())
     };
-    let loss = received(flow).and_then(|it| {
-        let all = it.measured.received + it.measured.lost;
-        (all > 0).then(|| it.measured.lost as f64 / all as f64)
-    });
-    let jitter = received(flow).and_then(|it| it.delay?.jitter_ns);
-    let end = flow.receiver.as_ref().filter(|end| end.span_ns > 0);
-    let goodput = end.map(|end| end.bytes_measured as f64 * 8e9 / end.span_ns as f64);
-    vec![
-        flow.flow.to_string(),
-        or_dash(sent(flow), |it| it.measured.to_string()),
-        of(|it| it.received),
-        of(|it| it.lost),
-        or_dash(loss, number::percent),
-        of(|it| it.duplicates),
-        of(|it| it.reordered),
-        or_dash(jitter, |ns| number::ms_to_microsecond(ns as f64)),
-        or_dash(goodput, number::rate),
-    ]
-}
-
-fn sum_row(record: &Record, direction: Direction) -> Vec<String> {
+    let loss = |flow: &Flow| {
+        let it = &received(flow)?.measured;
+        let all = it.received + it.lost;
+        (all > 0).then(|| it.lost as f64 / all as f64)
+    };
+    let goodput = |flow: &Flow| measured_bps(flow.receiver.as_ref()?);
+    let jitter = |flow: &Flow| Some(received(flow)?.delay?.jitter_ns? as f64);
     let value = |metric| record.value(metric, Stat::Value, Some(direction));
     let count = |metric| or_dash(value(metric), |n| format!("{n:.0}"));
-    vec![
-        format!("sum of {}", flows(record, direction).count()),
-        count(MetricId::DatagramsSent),
-        count(MetricId::DatagramsReceived),
-        count(MetricId::DatagramsLost),
-        or_dash(value(MetricId::DatagramLossRatio), number::percent),
-        count(MetricId::DatagramDuplicates),
-        count(MetricId::DatagramsReordered),
-        or_dash(value(MetricId::JitterRfc3550), number::ms_to_microsecond),
-        or_dash(value(MetricId::Goodput), number::rate),
-    ]
+    let (percent, ms) = (number::percent, number::ms_to_microsecond);
+    let flows: Vec<&Flow> = flows(record, direction).collect();
+    let columns: [Column<'_>; 9] = [
+        ("stream", &|it| it.flow.to_string(), format!("sum of {}", flows.len())),
+        (
+            "sent",
+            &|it| or_dash(sent(it), |it| it.measured.to_string()),
+            count(MetricId::DatagramsSent),
+        ),
+        ("received", &|it| of(it, |it| it.received), count(MetricId::DatagramsReceived)),
+        ("lost", &|it| of(it, |it| it.lost), count(MetricId::DatagramsLost)),
+        (
+            "loss",
+            &|it| or_dash(loss(it), percent),
+            or_dash(value(MetricId::DatagramLossRatio), percent),
+        ),
+        ("duplicates", &|it| of(it, |it| it.duplicates), count(MetricId::DatagramDuplicates)),
+        ("reordered", &|it| of(it, |it| it.reordered), count(MetricId::DatagramsReordered)),
+        ("jitter ms", &|it| or_dash(jitter(it), ms), or_dash(value(MetricId::JitterRfc3550), ms)),
+        (
+            "goodput",
+            &|it| or_dash(goodput(it), number::rate),
+            or_dash(value(MetricId::Goodput), number::rate),
+        ),
+    ];
+    streams::table(&flows, &[], &columns).dropping(&[5, 6, 1])
 }
 
 /// How delays varied; the clocks of the ends need not agree.

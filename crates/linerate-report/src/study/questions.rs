@@ -189,12 +189,8 @@ fn tile(answer: &Answer<'_>, past: &str) -> Option<Tile> {
         Verdict::Told => figure.title.clone(),
         Verdict::Unanswered(_) => return None,
     };
-    let below = [Some(below), then];
-    Some(Tile {
-        figure: show(&figure.quantity),
-        label: answer.question.ask.trim().to_owned(),
-        beside: below.into_iter().flatten().collect::<Vec<String>>().join("; "),
-    })
+    let below = [Some(below), then].into_iter().flatten().collect::<Vec<String>>().join("; ");
+    Some(Tile::new(show(&figure.quantity), answer.question.ask.trim(), below))
 }
 
 /// A figure with its unit; both ends of a range, or the one that was printed.

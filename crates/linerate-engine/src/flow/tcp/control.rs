@@ -1,18 +1,20 @@
 //! The control connection: hellos over a socket, with limits in time, and what may go wrong.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, FailureCode, Fault};
+use linerate_proto::dialect::Reason;
 use linerate_proto::native::{
-    CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Hello, VERSIONS, WireError,
+    CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Hello, HelloKind, PeerFault, Refuse,
+    RefuseCode, VERSIONS, WireError,
 };
 use linerate_sys::clock::monotonic;
-use linerate_sys::tcp::tcp_info;
+use linerate_sys::tcp::{self, TcpOptions, tcp_info};
 
-use crate::failure::words_of;
+use crate::failure::{code_of, words_of};
 
 /// The peer broke the protocol.
 pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
@@ -40,6 +42,97 @@ pub(crate) fn closed(peer: &str) -> Failure {
     let reason = "the other end closed the control connection during the test";
     Failure::new(Fault::Unreachable, "receive from", peer, reason)
         .advise("see that end's log; the results so far are kept")
+}
+
+/// The failure of a test with the server `peer`.
+pub(crate) fn client_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+    match reason {
+        Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
+        Reason::Peer(PeerFault::Refused(refuse)) => refused(peer, &refuse),
+        Reason::Peer(PeerFault::Aborted(reason)) => Failure::new(
+            Fault::PeerRefused,
+            "test with",
+            peer,
+            format!("the server aborted: {reason}"),
+        ),
+        Reason::Closed => closed(peer),
+        Reason::Stopped => {
+            Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
+        }
+        _ => silent(peer),
+    }
+}
+
+/// The failure that a server's no is.
+pub(crate) fn refused(peer: &str, refuse: &Refuse) -> Failure {
+    let failure = Failure::new(Fault::PeerRefused, "ask for a test with", peer, &refuse.reason);
+    match (refuse.code, refuse.retry_after_ms) {
+        (RefuseCode::Busy, Some(ms)) => {
+            failure.advise(format!("try again in about {} s", ms.div_ceil(1000))).retry_after(ms)
+        }
+        (RefuseCode::Limit, _) => failure.advise("ask for less, or raise the server's limit"),
+        _ => failure,
+    }
+}
+
+/// A control connection whose hellos are done.
+pub(crate) fn connect_control(
+    server: SocketAddr,
+    local: Option<IpAddr>,
+    timeout: Duration,
+) -> Result<TcpStream, Failure> {
+    let stream = tcp::connect(server, local, &TcpOptions::control(), timeout)
+        .map_err(|error| connect_failure(&error))?;
+    send_hello(&stream, Hello::new(HelloKind::Control)).map_err(|error| {
+        Failure::new(Fault::Unreachable, "send hello to", server.to_string(), words_of(&error))
+    })?;
+    let hello = read_hello(&stream, timeout);
+    let hello = hello.map_err(|failure| failure.advise("is it `linerate serve`?"))?;
+    VERSIONS.with_server(hello.version).map_err(|error| {
+        Failure::new(Fault::PeerIncompatible, "talk to", server.to_string(), error)
+            .advise("install the same version at both ends")
+    })?;
+    Ok(stream)
+}
+
+pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
+    use std::io::ErrorKind;
+    let code = code_of(error);
+    let (fault, advice) = match (code, error.source.kind()) {
+        (_, ErrorKind::ConnectionRefused) => {
+            (Fault::Unreachable, "start `linerate serve` there, or name its port with -p")
+        }
+        (_, ErrorKind::TimedOut) => {
+            (Fault::Unreachable, "is the host up and the port open on the way?")
+        }
+        (
+            Some(FailureCode::Connect),
+            ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable,
+        ) => (Fault::Unreachable, "check the route with `ip route get`"),
+        (Some(FailureCode::Connect), _) => {
+            (Fault::Unreachable, "look at the address and the route to it")
+        }
+        (Some(FailureCode::Listen), _) => {
+            (Fault::System, "give -B an address of this host in the host's family")
+        }
+        (Some(FailureCode::CongestionControl), _) => {
+            (Fault::System, "see net.ipv4.tcp_available_congestion_control on this host")
+        }
+        _ => (Fault::System, "see tcp(7)"),
+    };
+    Failure::new(fault, error.call, &error.object, words_of(&error.source))
+        .advise(advice)
+        .coded(code)
+}
+
+/// The local address that a plan names.
+pub(crate) fn bind_address(bind: Option<&str>) -> Result<Option<IpAddr>, Failure> {
+    let Some(text) = bind else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        Failure::new(Fault::Usage, "bind", text, "not an IP address")
+            .advise("give an address of this host to -B")
+            .coded(FailureCode::Listen)
+    })
 }
 
 /// The shortest round trip of a connection so far, as the kernel knows it.

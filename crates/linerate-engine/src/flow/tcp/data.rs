@@ -177,7 +177,7 @@ pub(crate) struct Sender {
 }
 
 /// Where what counts of a sending stream begins.
-pub(super) struct Counted {
+struct Counted {
     delivery: Option<Delivery>,
     /// When the omitted span was over, and what had been written by then.
     from: Option<(MonoTime, u64)>,
@@ -243,12 +243,7 @@ impl Sender {
 
     /// Takes note of the end of the omitted span, when `total` bytes were written.
     #[inline]
-    pub(super) fn note(
-        &self,
-        counted: &mut Counted,
-        (now, begin): (MonoTime, MonoTime),
-        total: u64,
-    ) {
+    fn note(&self, counted: &mut Counted, (now, begin): (MonoTime, MonoTime), total: u64) {
         if self.omit_ns > 0 && counted.from.is_none() && now.nanos_since(begin) >= self.omit_ns {
             counted.from = Some((now, total));
             if let Some(seen) = &mut counted.delivery {
@@ -319,16 +314,58 @@ impl Sender {
             }
         }
     }
+
+    /// Writes whole buffers until the streams agree that it is over.
+    fn write_dealt(
+        &self,
+        (begin, deadline): (MonoTime, MonoTime),
+        dealt: &Dealt,
+        (outlet, counted): (&mut Outlet<'_>, &mut Counted),
+    ) -> (u64, u64, Option<String>) {
+        let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
+        let whole = self.payload.length();
+        let (mut total, mut calls, mut sent) = (0, 0, 0);
+        while dealt.another(sent, monotonic() >= deadline || self.switches.stopped()) {
+            let mut left = whole;
+            while left > 0 {
+                if self.switches.halted() {
+                    return (total, calls, None);
+                }
+                self.note(counted, (monotonic(), begin), total);
+                if let Some(due) = pacer.map(|pacer| pacer.due()).filter(|due| *due > monotonic()) {
+                    sleep_until(due.min(soon()));
+                    continue;
+                }
+                let wanted = pacer.map_or(left, |pacer| pacer.write_bytes(left));
+                calls += 1;
+                let count = match outlet.send(&self.stream, wanted) {
+                    Ok(count) => count,
+                    Err(error) if is_pause(&error) => 0,
+                    Err(error) => {
+                        return (total, calls, Some(format!("write: {}", words_of(&error))));
+                    }
+                };
+                left -= count;
+                total += count as u64;
+                self.progress.bytes.store(total, Ordering::Relaxed);
+                if let Some(pacer) = &mut pacer {
+                    pacer.wrote(count, monotonic());
+                }
+            }
+            sent += 1;
+        }
+        (total, calls, None)
+    }
 }
 
 /// A sleep is cut here to look at the flags.
-pub(super) fn soon() -> MonoTime {
+fn soon() -> MonoTime {
     monotonic() + CALL_TIMEOUT
 }
 
 /// The call came back to let the loop look at its flags (EAGAIN, socket(7)). A connection that
 /// the kernel gave up is another matter (ETIMEDOUT).
-pub(super) fn is_pause(error: &io::Error) -> bool {
+fn is_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, WouldBlock};
     matches!(error.kind(), Interrupted | WouldBlock)
 }

@@ -4,16 +4,7 @@
 //! Every stream has its thread all the same; the receiver's order keeps them together. Only the end
 //! has to be agreed on: all streams send as many buffers as the one that is furthest.
 
-use std::io;
 use std::sync::{Mutex, PoisonError};
-
-use linerate_core::time::MonoTime;
-use linerate_sys::clock::{monotonic, sleep_until};
-
-use super::data::{Counted, Sender, is_pause, soon};
-use super::outlet::Outlet;
-use super::pace::Pacer;
-use crate::failure::words_of;
 
 /// What the streams of a test agree on.
 #[derive(Debug, Default)]
@@ -50,58 +41,13 @@ impl Dealer {
 }
 
 impl Dealt {
-    fn another(&self, sent: u64, over: bool) -> bool {
+    /// The same, where the number may be known beforehand.
+    pub(super) fn another(&self, sent: u64, over: bool) -> bool {
         match self.count {
             Some(count) => sent < count,
             None => self.dealer.another(sent, over),
         }
     }
-}
-
-impl Sender {
-    /// Writes whole buffers until the streams agree that it is over.
-    pub(super) fn write_dealt(
-        &self,
-        (begin, deadline): (MonoTime, MonoTime),
-        dealt: &Dealt,
-        (outlet, counted): (&mut Outlet<'_>, &mut Counted),
-    ) -> (u64, u64, Option<String>) {
-        let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
-        let whole = self.payload.length();
-        let (mut total, mut calls, mut sent) = (0, 0, 0);
-        while dealt.another(sent, monotonic() >= deadline || self.switches.stopped()) {
-            let mut left = whole;
-            while left > 0 {
-                if self.switches.halted() {
-                    return (total, calls, None);
-                }
-                self.note(counted, (monotonic(), begin), total);
-                if let Some(due) = pacer.map(|pacer| pacer.due()).filter(|due| *due > monotonic()) {
-                    sleep_until(due.min(soon()));
-                    continue;
-                }
-                let wanted = pacer.map_or(left, |pacer| pacer.write_bytes(left));
-                calls += 1;
-                let count = match outlet.send(&self.stream, wanted) {
-                    Ok(count) => count,
-                    Err(error) if is_pause(&error) => 0,
-                    Err(error) => return (total, calls, Some(said(&error))),
-                };
-                left -= count;
-                total += count as u64;
-                self.progress.bytes.store(total, std::sync::atomic::Ordering::Relaxed);
-                if let Some(pacer) = &mut pacer {
-                    pacer.wrote(count, monotonic());
-                }
-            }
-            sent += 1;
-        }
-        (total, calls, None)
-    }
-}
-
-fn said(error: &io::Error) -> String {
-    format!("write: {}", words_of(error))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! also takes samples; each data stream has a thread of its own that does nothing but move bytes.
 //! The receiver's count over its own span is the result.
 
-mod arrived;
 pub(crate) mod client;
 pub(crate) mod control;
 pub(crate) mod data;
@@ -12,6 +11,7 @@ pub(crate) mod dealt;
 pub(crate) mod delivery;
 pub(crate) mod endpoint;
 mod intake;
+mod link;
 mod low_water;
 mod outlet;
 mod pace;
@@ -27,7 +27,5 @@ pub use registry::{DataRegistry, Registration};
 pub use session::{Admission, Demand, Permit, serve_test};
 
 // What UDP tests share with TCP's.
-pub(crate) use client::bind_address;
-pub(crate) use control::plain;
+pub(crate) use control::{bind_address, plain};
 pub(crate) use data::cost_since;
-pub(crate) use session::GRACE;

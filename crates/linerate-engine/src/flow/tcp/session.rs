@@ -25,12 +25,12 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::control::{closed, lost, misbehaved, plain, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
 use super::registry::{DataRegistry, Registration};
-use crate::flow::udp::UdpServer;
+use crate::flow::account::server_side;
+use crate::flow::served::{GRACE, Served};
+use crate::flow::udp::{self, UdpServer};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::served;
 
-/// After the planned end a test may take this much longer: draining, a slow last answer.
-pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// A test that follows another may find its place not yet given back: a client's last message
 /// and its next connection cross on the way.
 pub(crate) const HANDOVER: Duration = Duration::from_millis(300);
@@ -134,26 +134,6 @@ pub fn serve_test(
     let mut session = Session::new(Server::new(monotonic()), desk);
     let result = flow::run(&mut session, &mut net, stop);
     result.map(|()| session.flows.line)
-}
-
-/// The streams of a test at the server.
-pub(crate) trait Served {
-    /// Takes in streams that have come; whether all have, and are ready.
-    fn open(&mut self) -> Result<bool, Failure>;
-
-    /// Does what the machine wants.
-    fn carry_out(&mut self, now: MonoTime, output: Output<Server>) -> Result<(), Failure>;
-
-    /// What the client is to be told now.
-    fn news(&mut self) -> Result<Vec<Message>, Failure>;
-
-    /// One sample of every stream.
-    fn sample(&mut self, now: MonoTime) -> Message;
-
-    fn state(&self) -> FlowState;
-
-    /// Ends the streams: their account, and the line for the log.
-    fn finish(&mut self) -> Result<(Vec<EndReport>, String), Failure>;
 }
 
 /// One client and its tests.
@@ -269,9 +249,9 @@ impl Desk<'_> {
                 self.accept_tcp(request.test)?
             }
             Asked::Udp(request) => {
-                let (streams, accept) =
-                    UdpServer::new(request, self.local, (self.own_end(), self.control()?))?;
-                let terms = streams.terms(accept, self.admission.duration_max());
+                let own = (self.own_end(), self.control()?);
+                let (streams, accept) = UdpServer::new(request.clone(), self.local, own)?;
+                let terms = udp::terms(&request, accept, self.admission.duration_max());
                 self.streams = Some(Box::new(streams));
                 terms
             }
@@ -404,10 +384,7 @@ impl TcpServer {
             return Ok(());
         };
         self.missing.swap_remove(index);
-        let side = match hello.direction {
-            Direction::Up => Side::Receiver,
-            Direction::Down => Side::Sender,
-        };
+        let side = server_side(hello.direction);
         let of_test = self.request.each_direction().contains(&hello.direction);
         let background = self.request.background().filter(|_| !of_test);
         prepare(&socket, background.as_ref().unwrap_or(&self.request), side)?;

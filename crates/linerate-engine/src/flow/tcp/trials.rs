@@ -22,7 +22,7 @@ use linerate_core::record::{
 };
 use linerate_proto::native::Request;
 
-use super::client::Link;
+use super::link::Link;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side, rate_bps};
 use crate::flow::summary::cpu_ns;

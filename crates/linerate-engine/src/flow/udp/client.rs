@@ -4,23 +4,23 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Event, Failure, Fault, Plan, Record, Status, UdpPlan, UdpTest};
+use linerate_core::record::{Event, Failure, Fault, Plan, Record, UdpPlan, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEARCH, Token};
-use linerate_sys::clock::{monotonic, record_id, wall};
+use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::any_local;
 
-use super::endpoint::{Endpoint, Place, open_socket};
-use super::opening::{Asking, unanswered};
+use super::endpoint::{Endpoint, Place};
+use super::opening::{Asking, Caller, unanswered};
 use super::pulse;
 use super::search_account::SearchAccount;
+use super::socket::{header_bytes, open_socket};
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
-use crate::flow::fold::fold;
-use crate::flow::tcp::client::{client_failure, connect_control};
-use crate::flow::tcp::control::{lost, rtt_min};
+use crate::flow::record::record_of;
+use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min};
 use crate::flow::tcp::{bind_address, plain};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
@@ -60,11 +60,8 @@ pub(crate) fn run_by(
     context: &mut Context<'_>,
     measure: impl FnOnce(&UdpPlan, SocketAddr, Told<'_, '_>) -> Result<(), Failure>,
 ) -> Record {
-    let begin = monotonic();
-    let tool = context.tool.clone();
     let mut plan = plan.clone();
-    let mut record = Record::begin(record_id(), tool, Plan::Udp(plan.clone()), wall());
-    let mut account = Account {
+    let account = Account {
         row_ns_min: plan.test.interval_ns / 4,
         omit_ns: plan.test.omit_ns,
         ..Account::default()
@@ -74,41 +71,16 @@ pub(crate) fn run_by(
         plan.test.size_bytes.get_or_insert_with(|| {
             usual_size(*server).min(plan.via.map_or(u32::MAX, foreign::datagram_bytes_usual))
         });
-        record.plan = Plan::Udp(plan.clone());
     }
-    (context.watch)(&Event::Plan(record.plan.clone()));
-    let result = server.and_then(|server| measure(&plan, server, (context, &mut account)));
-    let result = result.and_then(|()| account.nothing_received().map_or(Ok(()), Err));
-    if let Err(failure) = result {
-        let measured = account.has_samples();
-        record.status = if measured { Status::Partial } else { Status::Error };
-        record.failure = Some(failure);
-    }
-    record.paths = account.witness.take().map(Witness::end).unwrap_or_default();
-    fold(&mut record, &account);
-    if context.stop.asked() && record.failure.is_none() {
-        record.status = Status::Interrupted;
-    }
-    for caveat in &record.caveats {
-        (context.watch)(&Event::Caveat(caveat.clone()));
-    }
-    record.duration_ns = monotonic().nanos_since(begin);
-    record
+    record_of(Plan::Udp(plan.clone()), account, context, |context, account| {
+        measure(&plan, server?, (context, account))
+    })
 }
 
 /// The most that an Ethernet packet carries, or one of the route to the server where that is less.
 fn usual_size(server: SocketAddr) -> u32 {
     let route = linerate_sys::datagram_socket::route_mtu_bytes(server).unwrap_or(PACKET_BYTES);
     route.min(PACKET_BYTES).saturating_sub(header_bytes(server.ip())).max(16)
-}
-
-/// IP and UDP headers in the family of an address.
-pub(super) const fn header_bytes(address: IpAddr) -> u32 {
-    use linerate_core::theory::framing::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
-    match address {
-        IpAddr::V4(_) => IPV4_HEADER_BYTES + UDP_HEADER_BYTES,
-        IpAddr::V6(_) => IPV6_HEADER_BYTES + UDP_HEADER_BYTES,
-    }
 }
 
 fn request(plan: &UdpPlan) -> UdpTest {
@@ -298,7 +270,8 @@ impl UdpClient<'_, '_> {
             let socket = open_socket(&self.request, local)
                 .and_then(|socket| socket.connect(server).map(|()| socket));
             let socket = socket.map_err(|error| crate::failure::system(&error))?;
-            self.opening.push(Asking::new(socket, place, server, token));
+            let caller = Caller::new(place, token, now);
+            self.opening.push(Asking::new(socket, server, caller));
         }
         Ok(())
     }
@@ -306,13 +279,12 @@ impl UdpClient<'_, '_> {
     /// The server says that every stream is open there, too.
     fn take_streams(&mut self) -> Result<(), Failure> {
         for stream in self.opening.drain(..) {
-            let (direction, flow) = (stream.direction, stream.flow);
+            let Caller { direction, flow, token, .. } = stream.caller;
             let client_addr =
                 stream.socket.local_address().map_or_else(String::new, |addr| addr.to_string());
             self.account.route_mtu_bytes = stream.socket.mtu_bytes();
             self.account.connected(direction, flow, &client_addr, stream.server);
-            let (side, token) = (client_side(direction), stream.token);
-            let place = Place { direction, flow, side, client_addr };
+            let place = Place { direction, flow, side: client_side(direction), client_addr };
             self.endpoint.add(stream.socket, place, token);
         }
         if let Some(accept) = self.accept.take() {

@@ -1,7 +1,5 @@
 //! The UDP streams of one end: their sockets, and the threads that move their datagrams.
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -12,33 +10,20 @@ use linerate_core::record::{
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{Token, stream_tag};
 use linerate_sys::clock::monotonic;
-use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
+use linerate_sys::datagram_socket::DatagramSocket;
 use linerate_sys::sched;
 
-use super::client::header_bytes;
 use super::layout::Layout;
 use super::receiver::Receiver;
-use super::search::{self, SearchEnd};
-use super::search_sender::{self, Steering};
+use super::search::SearchEnd;
+use super::search_sender::Steering;
 use super::sender::Sender;
+use super::socket::header_bytes;
+pub(crate) use super::socket::{open_socket, open_socket_at};
 use crate::flow::Sample;
 use crate::flow::budget::Budget;
 pub(crate) use crate::flow::endpoint::Place;
 use crate::flow::endpoint::{self, Outcome, Stream, Transport};
-
-/// Blocking calls come back this often to look at the flags.
-pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(20);
-
-/// Largest buffer that a receiver's socket asks for where the test names none, and all of a test's
-/// together; and that of a search, whose rates are to be offered whatever the link makes of them.
-const BUFFER_BYTES_MAX: u64 = 32 << 20;
-const BUFFERS_BYTES_MAX: u64 = 64 << 20;
-
-/// The largest buffer of one socket of a test.
-pub(super) fn buffer_bytes_max(request: &UdpTest) -> u64 {
-    let streams = u64::from(request.streams) * request.each_direction().len() as u64;
-    (BUFFERS_BYTES_MAX / streams.max(1)).min(BUFFER_BYTES_MAX)
-}
 
 /// The UDP streams of one end of a test.
 pub(crate) type Endpoint = endpoint::Endpoint<Udp>;
@@ -64,40 +49,6 @@ pub(crate) struct Socket {
     socket: Arc<DatagramSocket>,
     tag: u16,
     search: Option<Arc<SearchEnd>>,
-}
-
-/// Opens a socket for a stream of a test.
-pub(crate) fn open_socket(
-    request: &UdpTest,
-    local: SocketAddr,
-) -> linerate_sys::Result<DatagramSocket> {
-    opened(request, local, false)
-}
-
-/// The same at a port that other sockets of this program have, too.
-pub(crate) fn open_socket_at(
-    request: &UdpTest,
-    local: SocketAddr,
-) -> linerate_sys::Result<DatagramSocket> {
-    opened(request, local, true)
-}
-
-fn opened(
-    request: &UdpTest,
-    local: SocketAddr,
-    shared: bool,
-) -> linerate_sys::Result<DatagramSocket> {
-    let options = DatagramOptions {
-        local,
-        window_bytes: request.window_bytes,
-        buffer_bytes_max: buffer_bytes_max(request),
-        dscp: request.dscp,
-        shared,
-    };
-    let socket = DatagramSocket::open(&options)?;
-    let searches = request.search.is_some();
-    socket.set_call_timeout(if searches { search::CALL_TIMEOUT } else { CALL_TIMEOUT })?;
-    Ok(socket)
 }
 
 impl Endpoint {
@@ -198,7 +149,10 @@ impl Endpoint {
                 match steering {
                     None => stream.start(kept_on(cpu, move || sender.run()))?,
                     Some(it) => {
-                        stream.start(kept_on(cpu, move || search_sender::run(sender, &it)))?;
+                        let socket = Arc::clone(socket);
+                        let switches = Arc::clone(&self.switches);
+                        let run = move || it.beside((&*socket, &switches), || sender.run());
+                        stream.start(kept_on(cpu, run))?;
                     }
                 }
             }
@@ -271,20 +225,4 @@ impl Transport for Udp {
         let asked = |got| Asked { asked: self.request.window_bytes, got };
         (FlowEnd { sndbuf_bytes: asked(sndbuf), rcvbuf_bytes: asked(rcvbuf), ..end }, None)
     }
-}
-
-/// The call came back to let the loop look at its flags. A refusal is that of an earlier datagram
-/// whose port was closed; whether the other end is there is told by its signs of life.
-pub(super) fn is_pause(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(
-        error.kind(),
-        Interrupted
-            | TimedOut
-            | WouldBlock
-            | ConnectionRefused
-            | HostUnreachable
-            | NetworkUnreachable
-    )
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_core::record::{Direction, Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::native::{OPENING_BYTES, Opening, OpeningStep, Token};
-use linerate_sys::clock::{monotonic, random_bytes};
+use linerate_sys::clock::random_bytes;
 use linerate_sys::datagram_socket::DatagramSocket;
 
 /// A lost datagram of the opening is sent again after this.
@@ -19,23 +19,24 @@ const TURN_MAX: usize = 32;
 /// One stream as the client opens it.
 pub(super) struct Asking {
     pub(super) socket: DatagramSocket,
-    pub(super) direction: Direction,
-    pub(super) flow: u16,
     pub(super) server: SocketAddr,
-    pub(super) token: Token,
+    pub(super) caller: Caller,
+}
+
+/// What the client says to open a stream, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) direction: Direction,
+    pub(crate) flow: u16,
+    pub(crate) token: Token,
     nonce: Option<u64>,
     next: MonoTime,
 }
 
 impl Asking {
     /// A stream over a connected socket.
-    pub(super) fn new(
-        socket: DatagramSocket,
-        (direction, flow): (Direction, u16),
-        server: SocketAddr,
-        token: Token,
-    ) -> Self {
-        Self { socket, direction, flow, server, token, nonce: None, next: monotonic() }
+    pub(super) const fn new(socket: DatagramSocket, server: SocketAddr, caller: Caller) -> Self {
+        Self { socket, server, caller }
     }
 
     /// Reads what the server said, and says hello or its number back when it is time.
@@ -43,21 +44,38 @@ impl Asking {
         let mut datagram = [0; OPENING_BYTES + 1];
         for _ in 0..TURN_MAX {
             match self.socket.receive_from(&mut datagram) {
-                Ok(Some((len, _))) => self.read(&datagram[..len], now),
+                Ok(Some((len, _))) => self.caller.read(&datagram[..len], now),
                 Ok(None) => break,
                 // A refusal is told once and does not last: the server may not be ready.
                 Err(_) => {}
             }
         }
-        if now >= self.next {
-            self.next = now + AGAIN;
-            let step = self.nonce.map_or(OpeningStep::Hello, OpeningStep::Answer);
-            // One that is lost or refused is sent again.
-            let _ = self.socket.send(&self.opening(step).to_bytes());
-        }
+        // One that is lost or refused is sent again.
+        self.caller.due(now).iter().for_each(|bytes| drop(self.socket.send(bytes)));
+    }
+}
+
+impl Caller {
+    /// A stream that nothing was said on yet.
+    pub(crate) const fn new(
+        (direction, flow): (Direction, u16),
+        token: Token,
+        now: MonoTime,
+    ) -> Self {
+        Self { direction, flow, token, nonce: None, next: now }
     }
 
-    fn read(&mut self, datagram: &[u8], now: MonoTime) {
+    /// What to send now, if anything.
+    pub(crate) fn due(&mut self, now: MonoTime) -> Option<[u8; OPENING_BYTES]> {
+        (now >= self.next).then(|| {
+            self.next = now + AGAIN;
+            let step = self.nonce.map_or(OpeningStep::Hello, OpeningStep::Answer);
+            self.opening(step).to_bytes()
+        })
+    }
+
+    /// Takes what came.
+    pub(crate) fn read(&mut self, datagram: &[u8], now: MonoTime) {
         let Some(opening) = Opening::parse(datagram) else { return };
         if let OpeningStep::Challenge(nonce) = opening.step
             && opening == self.opening(opening.step)
@@ -69,18 +87,19 @@ impl Asking {
     }
 
     /// Whether the server has answered.
-    pub(super) const fn is_answered(&self) -> bool {
+    pub(crate) const fn is_answered(&self) -> bool {
         self.nonce.is_some()
     }
 
-    fn opening(&self, step: OpeningStep) -> Opening {
+    const fn opening(&self, step: OpeningStep) -> Opening {
         Opening { step, token: self.token, stream: self.flow, direction: self.direction }
     }
 }
 
 /// Why the streams did not open in time.
 pub(super) fn unanswered(streams: &[Asking]) -> Failure {
-    let silent: Vec<&Asking> = streams.iter().filter(|stream| !stream.is_answered()).collect();
+    let silent: Vec<&Asking> =
+        streams.iter().filter(|stream| !stream.caller.is_answered()).collect();
     let Some(first) = silent.first() else {
         let server = streams.first().map_or_else(String::new, |stream| stream.server.to_string());
         let reason = "its answers come, and ours do not arrive there";
@@ -94,23 +113,36 @@ pub(super) fn unanswered(streams: &[Asking]) -> Failure {
 /// One stream as the server waits for it.
 pub(super) struct Awaiting {
     pub(super) socket: DatagramSocket,
-    pub(super) direction: Direction,
-    pub(super) flow: u16,
-    token: Token,
-    /// The last address that said hello, and the number that went there.
-    challenged: Option<(SocketAddr, u64)>,
+    pub(super) callee: Callee,
     /// The client, once it has said its number back.
     pub(super) client: Option<SocketAddr>,
 }
 
+/// What the server makes of the datagrams that are to open a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Callee {
+    pub(crate) direction: Direction,
+    pub(crate) flow: u16,
+    token: Token,
+    /// The last address that said hello, and the number that went there.
+    challenged: Option<(SocketAddr, u64)>,
+}
+
+/// What a datagram was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// To be answered by this.
+    Hello([u8; OPENING_BYTES]),
+    /// The proof that datagrams pass both ways.
+    Proof,
+    /// Nothing of the stream.
+    Stray,
+}
+
 impl Awaiting {
     /// A stream over a bound socket.
-    pub(super) fn new(
-        socket: DatagramSocket,
-        (direction, flow): (Direction, u16),
-        token: Token,
-    ) -> Self {
-        Self { socket, direction, flow, token, challenged: None, client: None }
+    pub(super) const fn new(socket: DatagramSocket, callee: Callee) -> Self {
+        Self { socket, callee, client: None }
     }
 
     /// Reads what came, and answers it. Connects the socket once the client is known.
@@ -120,36 +152,22 @@ impl Awaiting {
             if self.client.is_some() {
                 return Ok(());
             }
-            match self.socket.receive_from(&mut datagram) {
-                Ok(Some((len, peer))) => self.read(&datagram[..len], peer)?,
+            let (len, peer) = match self.socket.receive_from(&mut datagram) {
+                Ok(Some(came)) => came,
                 Ok(None) => return Ok(()),
-                Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, datagram: &[u8], peer: SocketAddr) -> linerate_sys::Result<()> {
-        let Some(opening) = Opening::parse(datagram) else { return Ok(()) };
-        let place = (opening.token, opening.direction, opening.stream);
-        if place != (self.token, self.direction, self.flow) {
-            return Ok(());
-        }
-        match opening.step {
-            OpeningStep::Hello => {
-                let known = self.challenged.filter(|(address, _)| *address == peer);
-                let nonce = known.map_or_else(|| u64::from_be_bytes(random_bytes()), |(_, n)| n);
-                self.challenged = Some((peer, nonce));
-                let challenge = Opening { step: OpeningStep::Challenge(nonce), ..opening };
+                Err(_) => continue,
+            };
+            let nonce = || u64::from_be_bytes(random_bytes());
+            match self.callee.read(&datagram[..len], peer, nonce) {
                 // One that finds no room is asked for again.
-                let _ = self.socket.send_to(&challenge.to_bytes(), peer);
+                Heard::Hello(answer) => drop(self.socket.send_to(&answer, peer)),
+                Heard::Proof => {
+                    self.socket.connect(peer)?;
+                    self.client = Some(peer);
+                    self.empty();
+                }
+                Heard::Stray => {}
             }
-            OpeningStep::Answer(nonce) if self.challenged == Some((peer, nonce)) => {
-                self.socket.connect(peer)?;
-                self.client = Some(peer);
-                self.empty();
-            }
-            OpeningStep::Answer(_) | OpeningStep::Challenge(_) => {}
         }
         Ok(())
     }
@@ -162,6 +180,38 @@ impl Awaiting {
             if !matches!(self.socket.receive_from(&mut datagram), Ok(Some(_)) | Err(_)) {
                 return;
             }
+        }
+    }
+}
+
+impl Callee {
+    /// A stream on which nothing came yet.
+    pub(crate) const fn new((direction, flow): (Direction, u16), token: Token) -> Self {
+        Self { direction, flow, token, challenged: None }
+    }
+
+    /// Takes a datagram of `peer`; an address that is new gets a `nonce`.
+    pub(crate) fn read(
+        &mut self,
+        datagram: &[u8],
+        peer: SocketAddr,
+        nonce: impl FnOnce() -> u64,
+    ) -> Heard {
+        let Some(opening) = Opening::parse(datagram) else { return Heard::Stray };
+        let place = (opening.token, opening.direction, opening.stream);
+        if place != (self.token, self.direction, self.flow) {
+            return Heard::Stray;
+        }
+        match opening.step {
+            OpeningStep::Hello => {
+                let known = self.challenged.filter(|(address, _)| *address == peer);
+                let nonce = known.map_or_else(nonce, |(_, nonce)| nonce);
+                self.challenged = Some((peer, nonce));
+                let challenge = Opening { step: OpeningStep::Challenge(nonce), ..opening };
+                Heard::Hello(challenge.to_bytes())
+            }
+            OpeningStep::Answer(nonce) if self.challenged == Some((peer, nonce)) => Heard::Proof,
+            OpeningStep::Answer(_) | OpeningStep::Challenge(_) => Heard::Stray,
         }
     }
 }

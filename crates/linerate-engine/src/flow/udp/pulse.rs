@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use linerate_core::time::MonoTime;
-use linerate_proto::native::{ALIVE, DatagramHeader, Grant};
+use linerate_proto::native::{ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, Grant};
 use linerate_sys::datagram_socket::DatagramSocket;
 
 use super::credit::Credit;
@@ -17,11 +17,11 @@ use super::credit::Credit;
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Longest silence of the other end.
-pub(super) const SILENCE_MAX: Duration = Duration::from_secs(4);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(4);
 
 /// The signs of life of one stream, at one end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pulse {
+pub(crate) struct Pulse {
     tag: u16,
     heard: MonoTime,
     told: MonoTime,
@@ -30,28 +30,37 @@ pub(super) struct Pulse {
 
 impl Pulse {
     /// The other end was there just now.
-    pub(super) const fn starting_at(tag: u16, now: MonoTime) -> Self {
+    pub(crate) const fn starting_at(tag: u16, now: MonoTime) -> Self {
         Self { tag, heard: now, told: now, credit: Credit::new() }
     }
 
     /// The other end was heard.
-    pub(super) const fn heard(&mut self, now: MonoTime) {
+    pub(crate) const fn heard(&mut self, now: MonoTime) {
         self.heard = now;
     }
 
     /// Data left, which says as much.
-    pub(super) const fn told(&mut self, now: MonoTime) {
+    pub(crate) const fn told(&mut self, now: MonoTime) {
         self.told = now;
     }
 
     /// Says that this end is there when it is time; true when the other end fell silent.
     pub(super) fn beat(&mut self, socket: &DatagramSocket, now: MonoTime) -> bool {
-        if now.since(self.told) >= EVERY {
+        // One that is lost or refused is followed by the next.
+        self.due(now).iter().for_each(|bytes| drop(socket.send(bytes)));
+        self.is_silent(now)
+    }
+
+    /// What says that this end is there, when it is time.
+    pub(crate) fn due(&mut self, now: MonoTime) -> Option<[u8; DATAGRAM_HEADER_BYTES]> {
+        (now.since(self.told) >= EVERY).then(|| {
             self.told = now;
-            let header = DatagramHeader { number: ALIVE, tag: self.tag, stamp_ns: 0 };
-            // One that is lost or refused is followed by the next.
-            let _ = socket.send(&header.to_bytes());
-        }
+            DatagramHeader { number: ALIVE, tag: self.tag, stamp_ns: 0 }.to_bytes()
+        })
+    }
+
+    /// Whether nothing was heard for too long.
+    pub(crate) fn is_silent(&self, now: MonoTime) -> bool {
         now.since(self.heard) > SILENCE_MAX
     }
 

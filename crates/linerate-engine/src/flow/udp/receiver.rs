@@ -18,12 +18,12 @@ use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
 
 use super::credit::{Grants, Window};
-use super::endpoint::is_pause;
 use super::layout::{Head, Layout, Read};
 use super::patience::Patience;
 use super::pulse::{Pulse, silent};
 use super::search::SearchEnd;
 use super::search_receiver::Reporter;
+use super::socket::is_pause;
 use crate::failure::words_of;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
 use crate::flow::tcp::cost_since;
@@ -187,8 +187,7 @@ impl Receiver {
         }
         let Some((sent, told)) = self.progress.sent_since() else { return false };
         let complete = receiving.tracker.received() >= sent.datagrams;
-        let quiet = if complete { QUIET_COMPLETE } else { QUIET_MISSING };
-        now.since(receiving.last.max(told)) >= quiet || now.since(told) >= DRAIN_MAX
+        is_drained(now, told, receiving.last, complete)
     }
 
     fn account(&self, receiving: &Receiving) -> ReceivedDatagrams {
@@ -356,6 +355,13 @@ impl Receiving {
             jitter_ns: self.delay.jitter_ns(),
         }
     }
+}
+
+/// Whether nothing more is to be waited for at `now`, of a sender that was `told` to be done then;
+/// the `last` datagram came then, and perhaps it is all `complete`.
+pub(crate) fn is_drained(now: MonoTime, told: MonoTime, last: MonoTime, complete: bool) -> bool {
+    let quiet = if complete { QUIET_COMPLETE } else { QUIET_MISSING };
+    now.since(last.max(told)) >= quiet || now.since(told) >= DRAIN_MAX
 }
 
 /// What a sender has sent in all, by its last datagram. Whose it is the stream knows.

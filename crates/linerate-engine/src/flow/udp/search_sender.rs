@@ -14,9 +14,8 @@ use linerate_proto::native::{DatagramHeader, UdpStatus};
 use linerate_sys::clock::{monotonic, realtime_offset_ns};
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch};
 
-use super::endpoint::is_pause;
 use super::search::{SearchEnd, arrival};
-use super::sender::Sender;
+use super::socket::is_pause;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
 
 /// What the two threads of a sender share.
@@ -72,6 +71,28 @@ impl Steering {
     pub(super) fn heard(&self) -> Option<MonoTime> {
         let ns = self.heard_ns.load(Ordering::Relaxed);
         (ns > 0).then(|| MonoTime::from_nanos(ns))
+    }
+
+    /// Runs the sending thread's work, and takes statuses on a thread of its own meanwhile.
+    pub(super) fn beside(
+        &self,
+        (socket, switches): (&DatagramSocket, &Switches),
+        send: impl FnOnce() -> Outcome,
+    ) -> Outcome {
+        std::thread::scope(|scope| {
+            let listening = std::thread::Builder::new().name("linerate-status".to_owned());
+            let listening = listening.spawn_scoped(scope, || self.listen(socket, switches));
+            let outcome = match listening {
+                Ok(_) => send(),
+                Err(error) => {
+                    self.progress.failed.store(true, Ordering::Release);
+                    self.progress.done.store(true, Ordering::Release);
+                    Outcome::failed(format!("start the thread for statuses: {error}"))
+                }
+            };
+            self.over.store(true, Ordering::Relaxed);
+            outcome
+        })
     }
 
     /// Takes statuses until the sender is over.
@@ -162,26 +183,6 @@ impl Course {
             offered_bps: self.adjustment.rate().bits_per_sec(),
         }
     }
-}
-
-/// Sends as the statuses say, and takes them on a thread of its own.
-pub(super) fn run(sender: Sender, steering: &Steering) -> Outcome {
-    let (socket, switches) = (Arc::clone(&sender.socket), Arc::clone(&sender.switches));
-    let progress = Arc::clone(&sender.progress);
-    std::thread::scope(|scope| {
-        let listening = std::thread::Builder::new().name("linerate-status".to_owned());
-        let listening = listening.spawn_scoped(scope, || steering.listen(&socket, &switches));
-        let outcome = match listening {
-            Ok(_) => sender.run(),
-            Err(error) => {
-                progress.failed.store(true, Ordering::Release);
-                progress.done.store(true, Ordering::Release);
-                Outcome::failed(format!("start the thread for statuses: {error}"))
-            }
-        };
-        steering.over.store(true, Ordering::Relaxed);
-        outcome
-    })
 }
 
 #[cfg(test)]

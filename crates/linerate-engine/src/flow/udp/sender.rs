@@ -20,15 +20,14 @@ use linerate_sys::datagram_socket::{
 use linerate_sys::poll;
 use linerate_sys::thread::{cost, id, tighten_timer_slack};
 
-use super::client::header_bytes;
 use super::credit::PATIENCE;
-use super::endpoint::{CALL_TIMEOUT, buffer_bytes_max, is_pause};
 use super::evenness::Evenness;
 use super::layout::{Layout, Leaving};
 use super::pulse::{Pulse, silent};
 use super::room::{self, Room};
 use super::schedule::{LEAD_NS, Schedule};
 use super::search_sender::Steering;
+use super::socket::{CALL_TIMEOUT, buffer_bytes_max, header_bytes, is_pause};
 use super::way_out::WayOut;
 use crate::failure::words_of;
 use crate::flow::budget::Budget;

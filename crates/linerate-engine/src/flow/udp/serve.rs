@@ -6,18 +6,20 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, UdpTest};
+use linerate_core::record::{End, EndReport, Failure, Fault, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::native::{Accept, FEATURES, Message, Server, Terms, Token, UdpSample};
 use linerate_sys::clock::random_bytes;
 
-use super::endpoint::{Endpoint, Place, open_socket};
-use super::opening::Awaiting;
+use super::endpoint::{Endpoint, Place};
+use super::opening::{Awaiting, Callee};
 use super::pulse;
+use super::socket::open_socket;
+use crate::flow::account::server_side;
+use crate::flow::served::{GRACE, Served};
 use crate::flow::tcp::control::rtt_min;
-use crate::flow::tcp::session::Served;
-use crate::flow::tcp::{GRACE, plain};
+use crate::flow::tcp::plain;
 use crate::served;
 
 /// A test that was let in.
@@ -48,7 +50,7 @@ impl UdpServer {
         for place in request.places() {
             let socket =
                 open_socket(&request, local).map_err(|error| crate::failure::system(&error))?;
-            awaited.push(Awaiting::new(socket, place, token));
+            awaited.push(Awaiting::new(socket, Callee::new(place, token)));
         }
         let port = |stream: &Awaiting| stream.socket.local_address().map_or(0, |at| at.port());
         let accept = Accept {
@@ -68,27 +70,27 @@ impl UdpServer {
         ))
     }
 
-    /// The terms of the test.
-    pub(crate) fn terms(&self, accept: Accept, duration_max: Duration) -> Terms {
-        let planned = self.request.planned_span().unwrap_or(duration_max).min(duration_max);
-        Terms {
-            accept: Box::new(accept),
-            interval: Duration::from_nanos(self.request.interval_ns),
-            span_max: duration_max,
-            stall_after: None,
-            end: planned + GRACE,
-            // A place is not kept longer for a client that vanished.
-            step: pulse::SILENCE_MAX,
-            streams: "the UDP streams",
-        }
-    }
-
     fn check(&self) -> Result<(), Failure> {
         if !self.endpoint.has_failed() {
             return Ok(());
         }
         let reason = pulse::silent();
         Err(Failure::new(Fault::Unreachable, "exchange datagrams with", &self.peer, reason))
+    }
+}
+
+/// The terms of a test.
+pub(crate) fn terms(request: &UdpTest, accept: Accept, duration_max: Duration) -> Terms {
+    let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
+    Terms {
+        accept: Box::new(accept),
+        interval: Duration::from_nanos(request.interval_ns),
+        span_max: duration_max,
+        stall_after: None,
+        end: planned + GRACE,
+        // A place is not kept longer for a client that vanished.
+        step: pulse::SILENCE_MAX,
+        streams: "the UDP streams",
     }
 }
 
@@ -102,12 +104,9 @@ impl Served for UdpServer {
         }
         for stream in self.awaited.drain(..) {
             let place = Place {
-                direction: stream.direction,
-                flow: stream.flow,
-                side: match stream.direction {
-                    Direction::Up => Side::Receiver,
-                    Direction::Down => Side::Sender,
-                },
+                direction: stream.callee.direction,
+                flow: stream.callee.flow,
+                side: server_side(stream.callee.direction),
                 client_addr: stream.client.map_or_else(String::new, plain),
             };
             self.endpoint.add(stream.socket, place, self.token);
@@ -162,12 +161,44 @@ impl Served for UdpServer {
     }
 }
 
+/// What each end knows of its own datagrams: a receiver what came, a sender what it sent.
 fn log_line(reports: &[EndReport]) -> String {
     let received = reports.iter().filter_map(|report| report.end.received_datagrams.as_ref());
-    let (received, lost) = received
-        .fold((0, 0), |(received, lost), it| (received + it.all.received, lost + it.all.lost));
-    let sent: u64 =
-        reports.iter().filter_map(|it| it.end.sent_datagrams.as_ref()).map(|it| it.count).sum();
-    let ways = served::line(reports);
-    format!("udp {ways}; {sent} datagrams sent, {received} received, {lost} lost")
+    let received = received.map(|it| (it.all.received, it.all.lost));
+    let received = received.reduce(|sum, it| (sum.0 + it.0, sum.1 + it.1));
+    let sent = reports.iter().filter_map(|it| it.end.sent_datagrams.as_ref());
+    let sent = sent.map(|it| it.count).reduce(u64::saturating_add);
+    let sent = sent.map(|sent| format!("{sent} datagrams sent"));
+    let received =
+        received.map(|(received, lost)| format!("{received} datagrams received, {lost} lost"));
+    let counts: Vec<String> = sent.into_iter().chain(received).collect();
+    format!("udp {}; {}", served::line(reports), counts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{
+        DatagramTally, Direction, FlowEnd, ReceivedDatagrams, SentDatagrams,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_receiver_tells_what_came_and_a_sender_what_it_sent() {
+        let sent = SentDatagrams { count: 7, ..SentDatagrams::default() };
+        let all = DatagramTally { received: 5, lost: 2, ..DatagramTally::default() };
+        let received = ReceivedDatagrams { all, ..ReceivedDatagrams::default() };
+        let up = FlowEnd { received_datagrams: Some(received), ..FlowEnd::default() };
+        let down = FlowEnd { sent_datagrams: Some(sent), ..FlowEnd::default() };
+        let [up, down] = [(Direction::Up, up), (Direction::Down, down)]
+            .map(|(direction, end)| EndReport::of(direction, 0, end));
+        let counts = |reports: &[EndReport]| {
+            let line = log_line(reports);
+            line.split_once("; ").map(|(_, counts)| counts.to_owned()).unwrap_or_default()
+        };
+        assert_eq!(counts(&[up.clone()]), "5 datagrams received, 2 lost");
+        assert_eq!(counts(&[down.clone()]), "7 datagrams sent");
+        let both = log_line(&[up, down]);
+        assert!(both.ends_with("; 7 datagrams sent; 5 datagrams received, 2 lost"), "{both}");
+    }
 }

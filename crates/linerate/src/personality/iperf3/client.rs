@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Event, Failure, Finish, Means, Record, Status, StreamOpened, TcpDirections, TcpPlan, TcpTest,
-    UdpPlan, UdpTest, Via,
+    Event, Failure, FailureCode, Finish, Means, Record, Status, StreamOpened, TcpDirections,
+    TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -17,7 +17,7 @@ use linerate_sys::stop::Stop;
 
 use super::asked::Asked;
 use super::paper::Paper;
-use super::said::{code_of, words};
+use super::said::words;
 use super::{NO_ROWS_NS, login, surroundings};
 use crate::command::flags::{family, nanos};
 use crate::command::measure::tool;
@@ -259,7 +259,7 @@ impl<'a> Page<'a> {
         }
         match (error, &record.failure) {
             (Some(error), Some(failure)) => {
-                if code_of(&failure.reason).is_some() {
+                if matches!(failure.code, Some(FailureCode::Peer(_))) {
                     self.paper.error(&format!("SERVER ERROR - {error}"));
                 }
                 self.paper.error(&format!("error - {error}"));

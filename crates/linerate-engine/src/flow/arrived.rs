@@ -1,15 +1,17 @@
 //! Whether anything arrived: a test in which a direction carried nothing has measured no rate,
 //! whoever the other end is.
 
-use linerate_core::record::{Direction, EndReport, Failure, Fault, Side, TcpPlan};
+use linerate_core::record::{Direction, EndReport, Failure, Fault, Plan, Side};
 
-use super::client::has;
-use crate::flow::account::{Account, client_side};
+use super::account::{Account, client_side};
 
 /// The failure of a test in which a direction carried nothing at all: connections were made, so
-/// small packets pass, and what it measured is no rate.
-pub(super) fn nothing_arrived(plan: &TcpPlan, account: &Account) -> Option<Failure> {
-    let silent = ways(plan).find(|way| received(account, *way) == Some(0))?;
+/// small packets pass, and what it measured is no rate. One over TCP may have been `stopped`
+/// before.
+pub(super) fn nothing_arrived(plan: &Plan, account: &Account, stopped: bool) -> Option<Failure> {
+    let Plan::Tcp(plan) = plan else { return account.nothing_received() };
+    let mut ways = plan.test.directions.each().iter().filter(|_| !stopped);
+    let silent = *ways.find(|way| received(account, **way) == Some(0))?;
     let (attempt, sent) = match silent {
         Direction::Up => ("move data to", &account.local),
         Direction::Down => ("move data from", &account.remote),
@@ -26,9 +28,10 @@ pub(super) fn nothing_arrived(plan: &TcpPlan, account: &Account) -> Option<Failu
     ))
 }
 
-/// Whether it is known of every direction that it carried nothing.
-pub(super) fn nothing_at_all(plan: &TcpPlan, account: &Account) -> bool {
-    ways(plan).all(|way| received(account, way) == Some(0))
+/// Whether it is known of every direction of a test over TCP that it carried nothing.
+pub(super) fn nothing_at_all(plan: &Plan, account: &Account) -> bool {
+    let Plan::Tcp(plan) = plan else { return false };
+    plan.test.directions.each().iter().all(|way| received(account, *way) == Some(0))
 }
 
 /// Payload that an account has as received in a direction, within the measured span; none where no
@@ -45,19 +48,13 @@ fn received(account: &Account, way: Direction) -> Option<u64> {
     }
 }
 
-fn ways(plan: &TcpPlan) -> impl Iterator<Item = Direction> {
-    let both = [Direction::Up, Direction::Down].into_iter();
-    let directions = plan.test.directions;
-    both.filter(move |way| has(directions, *way))
-}
-
 fn of_way(reports: &[EndReport], way: Direction) -> impl Iterator<Item = &EndReport> {
     reports.iter().filter(move |report| report.direction == way)
 }
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{FlowEnd, TcpDirections, TcpTest};
+    use linerate_core::record::{FlowEnd, TcpDirections, TcpPlan, TcpTest};
 
     use super::*;
 
@@ -72,7 +69,7 @@ mod tests {
             test: TcpTest { directions, ..TcpTest::default() },
             ..TcpPlan::default()
         };
-        nothing_arrived(&plan, account).map(|failure| failure.to_string())
+        nothing_arrived(&Plan::Tcp(plan), account, false).map(|failure| failure.to_string())
     }
 
     #[test]
@@ -95,8 +92,7 @@ mod tests {
         let local = vec![report(Direction::Up, 700, 700)];
         let silent = Account { local, ..Account::default() };
         assert_eq!(reason(TcpDirections::Up, &silent), None);
-        let plan = TcpPlan::default();
-        assert!(!nothing_at_all(&plan, &silent));
+        assert!(!nothing_at_all(&Plan::Tcp(TcpPlan::default()), &silent));
     }
 
     #[test]
