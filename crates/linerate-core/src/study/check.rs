@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::check_bench::check_bench;
 use super::check_simulate::check_simulate;
 use super::check_tcp::{check_tcp, named};
-use super::udp_test::check_udp;
+use super::check_udp::check_udp;
 use super::{StudyPlan, Test, TestKind, Topology, question};
 use crate::lab::{Problem, Step};
 
