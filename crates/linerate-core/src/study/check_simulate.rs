@@ -75,7 +75,7 @@ fn check_settings(test: &SimulateTest) -> Checked {
         return problem(&[Step::Key("congestion_control")], message);
     }
     if lists.read_bytes.is_some() {
-        return problem(&[Step::Key("read_bytes")], "a model reads at once".to_owned());
+        return problem(&[Step::Key("read_bytes")], "simulate has no key 'read_bytes'".to_owned());
     }
     if lists.omit_seconds.is_some() && lists.transfer_bytes.is_some() {
         let message = "a transfer is timed whole; leave omit_seconds out, or give it seconds";
