@@ -21,7 +21,7 @@ pub fn document(run: &PathRun) -> Document {
         number::seconds(path.span_ns as f64),
         run.cpu_ns.map_or_else(String::new, |cpu| {
             let share = cpu as f64 / path.span_ns.max(1) as f64;
-            format!(", {} of a processor", number::percent(share))
+            format!(", {} of a CPU", number::percent(share))
         }),
     );
     let faults = path.faults.iter().map(|fault| format!("not as planned: {fault}"));
@@ -54,12 +54,9 @@ fn schedule(path: &EmulatedPath) -> String {
         (Some(slips), true) => format!("{slips}: invalid"),
     };
     let waited = path.run_queue_wait_ns.filter(|wait| *wait > 0);
-    let waited =
-        waited.map(|wait| format!("; waited for a processor for {} ms", number::ms(wait as f64)));
+    let waited = waited.map(|wait| format!("; waited {} ms for a CPU", number::ms(wait as f64)));
     let stolen = path.stolen_ratio.filter(|ratio| *ratio > 0.0);
-    let stolen = stolen.map(|ratio| {
-        format!("; this machine's host took {} of its processor time", number::percent(ratio))
-    });
+    let stolen = stolen.map(|ratio| format!("; steal time {}", number::percent(ratio)));
     let busy = path.busy_ratio.filter(|ratio| *ratio > 0.5);
     let busy = busy.map(|ratio| format!("; at work {} of the time", number::percent(ratio)));
     kept + &busy.unwrap_or_default() + &waited.unwrap_or_default() + &stolen.unwrap_or_default()
@@ -103,7 +100,7 @@ fn deeds(direction: &PathDirection, span_ns: u64) -> String {
         ("copied", direction.copied_packets),
         ("corrupted", direction.corrupted_packets),
         ("marked", direction.marked_packets),
-        ("told that the packet is too long", direction.icmp_messages),
+        ("answered with ICMP packet too big", direction.icmp_messages),
         ("dropped outside of the plan", direction.unplanned_packets),
     ];
     let counted = counted.into_iter().filter(|(_, count)| *count > 0);
@@ -190,8 +187,8 @@ mod tests {
         let wait = Some(1_500_000);
         let path =
             EmulatedPath { stops, run_queue_wait_ns: wait, stolen_ratio: Some(0.031), ..path() };
-        let line = "stalled for 4.0 ms (0.40 %) at once: within the tolerance; waited for a \
-                    processor for 1.500 ms; this machine's host took 3.10 % of its processor time";
+        let line = "stalled for 4.0 ms (0.40 %) at once: within the tolerance; waited 1.500 ms \
+                    for a CPU; steal time 3.10 %";
         assert_eq!(schedule(&path), line);
         let late = EmulatedPath { late: true, ..path };
         assert!(schedule(&late).contains("at once: invalid; "), "{}", schedule(&late));

@@ -38,7 +38,7 @@ pub fn document(records: &[Record], left_out: &[TcpPlan]) -> Document {
     }
     sections.extend(conclusion(records));
     if !others.is_empty() {
-        sections.push(Section::of("What to know before believing the numbers", [], others));
+        sections.push(Section::of("Caveats", [], others));
     }
     Document { sections, ..Document::default() }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::one_line;
 
-/// Whose turn it is to mend things.
+/// Whose turn it is to fix things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {

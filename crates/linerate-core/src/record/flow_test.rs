@@ -116,8 +116,8 @@ pub struct UdpTest<Size = u32> {
     /// is the length of a sub-interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
-    /// The receiver takes each by itself all the same: what is handed over joined is cut at the
-    /// latest in the receiver's kernel. Older ends do not know it.
+    /// The receiver takes each alone all the same: what is sent joined is split at the latest
+    /// in the receiver's kernel. Older ends do not know it.
     #[serde(default)]
     pub taken_singly: bool,
 }

@@ -109,7 +109,7 @@ pub struct Record {
     pub duration_ns: u64,
     /// What was asked, every default filled in.
     pub plan: Plan,
-    /// The local end first, the remote end second where it told.
+    /// The local end first, the remote end second where it reported.
     pub ends: Vec<End>,
     /// One entry per TCP connection or UDP stream that carried data.
     #[serde(default)]
@@ -144,7 +144,7 @@ pub struct Record {
     /// The same for the way back of a test that goes both ways at once.
     #[serde(default)]
     pub ceiling_reverse: Option<Ceiling>,
-    /// What to know before believing the numbers.
+    /// Caveats.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
     /// Why it did not end well.

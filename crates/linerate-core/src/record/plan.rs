@@ -118,7 +118,7 @@ pub struct UdpPlan {
     /// What both ends have to know.
     #[serde(flatten)]
     pub test: UdpTest<Option<u32>>,
-    /// The processor that this end's first data thread is held to; the others take those after it.
+    /// The CPU that this end's first data thread is pinned to; the others take those after it.
     #[serde(default)]
     pub cpu: Option<u32>,
     /// How long to wait for the server to answer.

@@ -31,7 +31,7 @@ pub struct StudyPlan {
     /// the file when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shuffle_seed: Option<u64>,
-    /// How often to repeat a run that its own machine spoilt, an emulated path late or short of
+    /// How often to repeat a run that its own machine disturbed, an emulated path late or short of
     /// packets; 2 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u8>,

@@ -10,8 +10,8 @@ use crate::document::{Section, Table};
 /// The answers, then what each means; records from before the answers have the free output alone.
 pub(super) fn blocking(free: &LoadPoint, congestion: Option<&Congestion>) -> Section {
     let said = match free.loss_ratio {
-        0.0 => "nothing was lost: no head of line blocking".to_owned(),
-        loss => format!("{} was lost: head of line blocking", words::loss(loss)),
+        0.0 => "nothing was lost: no head-of-line blocking".to_owned(),
+        loss => format!("{} was lost: head-of-line blocking", words::loss(loss)),
     };
     let beside = format!(
         "to the free output, at {} frames/s beside one that is overloaded",
@@ -44,12 +44,12 @@ fn head_of_line(found: &Congestion) -> String {
     let loss = words::loss(found.free_loss_ratio);
     if found.has_head_of_line_blocking {
         format!(
-            "head of line blocking: yes, {loss} lost towards the free output: frames for the \
+            "head-of-line blocking: yes, {loss} lost towards the free output: frames for the \
              overloaded one stand before them"
         )
     } else {
         format!(
-            "head of line blocking: no, {loss} lost towards the free output: an overloaded one does \
+            "head-of-line blocking: no, {loss} lost towards the free output: an overloaded one does \
              not hold it up"
         )
     }
@@ -58,19 +58,19 @@ fn head_of_line(found: &Congestion) -> String {
 fn back_pressure(found: &Congestion) -> String {
     let loss = words::loss(found.congested_loss_ratio);
     if found.is_uncongested {
-        "back pressure: not known, the output that was to be overloaded carried all that it was \
+        "backpressure: not known, the output that was to be overloaded carried all that it was \
          offered"
             .to_owned()
     } else if found.has_back_pressure {
         let sent = found.congested.map(|it| format!(", {} of {} frames", it.sent, it.intended));
         format!(
-            "back pressure: yes, more was meant for the overloaded output than it carries and \
+            "backpressure: yes, more was meant for the overloaded output than it carries and \
              nothing was lost{}: the device holds senders back (pause frames, collisions)",
             sent.unwrap_or_default()
         )
     } else {
         format!(
-            "back pressure: no, {loss} lost towards the overloaded output: the device drops what \
+            "backpressure: no, {loss} lost towards the overloaded output: the device drops what \
              is too much and holds no sender back"
         )
     }

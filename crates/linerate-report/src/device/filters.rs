@@ -85,7 +85,7 @@ pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
             ("size", &|it| shown(&it.size)),
             ("by rate", &|it| it.rate.to_owned()),
             ("filters", &|it| format!("{} to {}", it.filters.0, it.filters.1)),
-            ("ns a filter", &|it| ns(it.fit.slope)),
+            ("ns/filter", &|it| ns(it.fit.slope)),
             ("95 %", &|it| {
                 or_dash(it.fit.slope_95, |it| format!("{} to {}", ns(it.low), ns(it.high)))
             }),
@@ -100,7 +100,9 @@ pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
     ];
     let within = |cost: &Cost| cost.fit.slope_95.is_some_and(|it| it.low <= 0.0 && it.high >= 0.0);
     if costs.iter().any(within) {
-        notes.push("an interval with 0 in it: no cost is told from the spread".to_owned());
+        notes.push(
+            "an interval with 0 in it: the cost is not distinguishable from the spread".to_owned(),
+        );
     }
     let title = format!("{}: cost of a filter", group.title());
     (!costs.is_empty()).then(|| Section::of(title, [table], notes))

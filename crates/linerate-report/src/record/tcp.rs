@@ -66,9 +66,9 @@ fn tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
 fn sent_back(record: &Record, direction: Direction) -> Option<String> {
     let segments = whole(record, MetricId::ReturnSegments, direction)?;
     let ratio = whole(record, MetricId::ReturnRatio, direction)
-        .map(|ratio| format!(", {} for each that brought data", number::significant(ratio, 3)));
+        .map(|ratio| format!(", {} per data segment", number::significant(ratio, 3)));
     let segments = words::counted(segments as u64, "segment");
-    Some(format!("sent back: {segments}{}", ratio.unwrap_or_default()))
+    Some(format!("return traffic: {segments}{}", ratio.unwrap_or_default()))
 }
 
 /// The flow against the test's direction, in one line; none without one.
@@ -336,7 +336,7 @@ mod tests {
     fn what_came_back_and_what_went_beside_have_a_line_each_where_they_are_known() {
         let mut record = record();
         let text = crate::record::document(&record).text(None);
-        assert!(!text.contains("sent back") && !text.contains("background"), "{text}");
+        assert!(!text.contains("return traffic") && !text.contains("background"), "{text}");
         let row = |metric, value, way| Summary::of(metric, Stat::Value, value).in_direction(way);
         record.summary = vec![
             row(MetricId::ReturnSegments, 1234.0, Direction::Up),
@@ -353,7 +353,7 @@ mod tests {
             syn: None,
         });
         let text = crate::record::document(&record).text(None);
-        let back = "\n  sent back: 1234 segments, 0.517 for each that brought data\n";
+        let back = "\n  return traffic: 1234 segments, 0.517 per data segment\n";
         assert!(text.contains(back), "{text}");
         let beside = "\nbackground, server to client: 30.9 Mbit/s of 31 Mbit/s asked for\n";
         assert!(text.contains(beside), "{text}");

@@ -339,7 +339,7 @@ mod tests {
             "stray; 1 too old",
             "delay above the smallest: median 0.100 ms, 99 % 2.000 ms, most 5.000 ms",
             "sent at 8 Mbit/s, paced by the sender itself, 1 at a time; gaps 1.000 ms in the",
-            "up to 2 datagrams were handed over in one buffer, and 50.0 % came joined, up to 2 in one",
+            "up to 2 datagrams per call (GSO), 50.0 % received merged (GRO), up to 2 at once",
             "b took in 7.92 Mbit/s from this host, 1.00 % lost; no ceiling is known for this path.",
         ] {
             assert!(text.contains(part), "'{part}' is not in {text}");

@@ -27,7 +27,7 @@ pub(crate) fn parts(report: &SimulationReport) -> Vec<Vec<Block>> {
     }
     if let Some(speed) = &report.speed {
         let speed = format!(
-            "{} simulated seconds a second, {} events a second, {}",
+            "{} simulated seconds per second, {} events/s, {}",
             number::significant(speed.simulated_s_per_s, 3),
             number::short(speed.events_per_s),
             number::seconds(speed.wall_ns as f64),
@@ -92,7 +92,7 @@ fn flow_table(report: &SimulationReport, run: &RunSummary) -> Option<Table> {
             ("goodput Mbit/s", &|(_, flow)| number::mbit(flow.goodput_bps)),
             ("of ceiling", &|(_, flow)| number::or_dash(share(flow), number::percent)),
             ("sent", &|(_, flow)| flow.segments_sent.to_string()),
-            ("again", &|(_, flow)| flow.retransmitted.to_string()),
+            ("retransmitted", &|(_, flow)| flow.retransmitted.to_string()),
             ("recoveries", &|(_, flow)| flow.recoveries.to_string()),
             ("time-outs", &|(_, flow)| flow.timeouts.to_string()),
             ("time s", &|(_, flow)| number::or_dash(flow.transfer_ns, seconds)),
@@ -116,7 +116,7 @@ fn total(run: &RunSummary) -> Vec<(&'static str, String)> {
     let of_ceiling =
         share.map_or(String::new(), |share| format!(", {} of the ceiling", number::percent(share)));
     let sent = format!(
-        "{} segments, {} of them again, {} recoveries, {} time-outs",
+        "{} segments, {} of them retransmitted, {} recoveries, {} time-outs",
         run.segments_sent, run.retransmitted, run.recoveries, run.timeouts
     );
     let lost = format!("{} data packets, {} acknowledgements", run.lost_forward, run.lost_backward);
@@ -142,7 +142,7 @@ const COLUMNS: [Column; 8] = [
     ("goodput Mbit/s", |run| Some(run.goodput_bps), [number::mbit; 2]),
     ("of ceiling", |run| run.share_of_ceiling, [number::percent; 2]),
     ("sent", |run| Some(run.segments_sent as f64), COUNT),
-    ("again", |run| Some(run.retransmitted as f64), COUNT),
+    ("retransmitted", |run| Some(run.retransmitted as f64), COUNT),
     ("recoveries", |run| Some(run.recoveries as f64), COUNT),
     ("time-outs", |run| Some(run.timeouts as f64), COUNT),
     ("time s", |run| run.transfer_ns.map(|ns| ns as f64 / 1e9), [five_digits; 2]),
@@ -164,7 +164,7 @@ fn five_digits(value: f64) -> String {
 fn run_table(report: &SimulationReport) -> Table {
     let mut table = Table::new(["seed"].into_iter().chain(COLUMNS.map(|(name, ..)| name)));
     for run in &report.runs {
-        let mark = if run.complete { "" } else { " (not whole)" };
+        let mark = if run.complete { "" } else { " (incomplete)" };
         let cells = COLUMNS.iter().map(|(_, of, [show, _])| number::or_dash(of(run), show));
         table.row(std::iter::once(format!("{}{mark}", run.seed)).chain(cells));
     }

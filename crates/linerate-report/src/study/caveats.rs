@@ -27,8 +27,7 @@ pub(crate) fn section(grid: &Grid<'_>) -> Option<Section> {
     }
     let notes: Vec<String> =
         kinds.iter().map(|((_, code), found)| line(grid, *code, found)).collect();
-    (!notes.is_empty())
-        .then(|| Section::of("What to know before believing the numbers".to_owned(), [], notes))
+    (!notes.is_empty()).then(|| Section::of("Caveats".to_owned(), [], notes))
 }
 
 fn line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String {

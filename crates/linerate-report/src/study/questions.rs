@@ -76,7 +76,7 @@ impl<'a> Answered<'a> {
         }
         let title = "Published figures".to_owned();
         let notes = vec![
-            "now: the figure of the same question that is held against the published one, or the \
+            "now: the figure of the same question that is compared with the published one, or the \
              first in the same unit"
                 .to_owned(),
         ];

@@ -186,9 +186,9 @@ mod tests {
 
     #[test]
     fn a_remedy_is_printed_only_where_something_is_wrong() {
-        let good = Check::of("a", "fine".to_owned(), true, "mend it");
-        let bad = Check::of("b", "not fine".to_owned(), false, "mend it");
-        assert_eq!(text(&[good, bad]), "OK     a      fine\nWARN   b      not fine; mend it\n");
+        let good = Check::of("a", "fine".to_owned(), true, "fix it");
+        let bad = Check::of("b", "not fine".to_owned(), false, "fix it");
+        assert_eq!(text(&[good, bad]), "OK     a      fine\nWARN   b      not fine; fix it\n");
     }
 
     #[test]
