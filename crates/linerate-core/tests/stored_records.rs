@@ -61,6 +61,10 @@ fn rates_of_schema_1_are_found_under_their_new_names() {
     let forwarded = record.value(MetricId::FloodForwarded, Stat::Value, None);
     assert!(forwarded.is_some());
     assert_eq!(forwarded, row("flood_forwarded_fps"));
+    let (old, record) = stored("udp-1.json");
+    assert_eq!(old["plan"]["pace"], 1_000_000);
+    let new = serde_json::to_value(&record.plan).expect("a plan serialises");
+    assert_eq!(new["pace_bps"], 1_000_000);
     let (old, record) = stored("simulate-1.json");
     assert_eq!(old["plan"]["path"]["packets_per_s"], 2000);
     let new = serde_json::to_value(&record.plan).expect("a plan serialises");

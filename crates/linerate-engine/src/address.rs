@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use linerate_core::record::{Failure, Family, Fault};
+use linerate_core::record::{Failure, FailureCode, Family, Fault};
 
 use crate::failure::words_of;
 
@@ -14,7 +14,9 @@ pub(crate) fn resolve(
     port: u16,
     family: Option<Family>,
 ) -> Result<SocketAddr, Failure> {
-    let fail = |reason: String| Failure::new(Fault::Usage, "resolve", host, reason);
+    let fail = |reason: String| {
+        Failure::new(Fault::Usage, "resolve", host, reason).coded(FailureCode::Connect)
+    };
     let advice = "check the spelling, or give an IP address";
     let addresses: Vec<SocketAddr> = (host, port)
         .to_socket_addrs()

@@ -2,17 +2,31 @@
 
 use std::io;
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, FailureCode, Fault};
+use linerate_sys::tcp;
 
 /// This host could not do it.
 pub fn system(error: &linerate_sys::Error) -> Failure {
-    let failure = Failure::new(Fault::System, error.call, &error.object, words_of(&error.source));
+    let failure = Failure::new(Fault::System, error.call, &error.object, words_of(&error.source))
+        .coded(code_of(error));
     // A refusal in words of our own says already what to do; the kernel's is a number alone.
     let is_bare = error.source.raw_os_error().is_some();
     match error.source.kind() {
         io::ErrorKind::PermissionDenied if is_bare => failure.advise("run it as root"),
         _ => failure,
     }
+}
+
+/// The code of a failed call on a TCP socket.
+pub fn code_of(error: &linerate_sys::Error) -> Option<FailureCode> {
+    Some(match error.call {
+        tcp::OPEN => FailureCode::OpenSocket,
+        tcp::CONNECT => FailureCode::Connect,
+        tcp::BIND | tcp::LISTEN => FailureCode::Listen,
+        tcp::BIND_DEVICE => FailureCode::BindDevice,
+        tcp::CONGESTION_CONTROL => FailureCode::CongestionControl,
+        _ => return None,
+    })
 }
 
 /// The kernel's words without the error number.

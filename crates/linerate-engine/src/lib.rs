@@ -5,7 +5,6 @@
 mod address;
 pub mod conform;
 pub mod context;
-pub mod datagram;
 pub mod device;
 pub mod environment;
 pub mod examine;
@@ -19,4 +18,3 @@ pub mod rtt;
 mod served;
 pub mod simulate;
 pub mod study;
-pub mod throughput;

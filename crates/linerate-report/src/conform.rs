@@ -123,23 +123,24 @@ fn contract_section(found: &Conformance, result: &ContractResult) -> Section {
 }
 
 fn counts(found: &Conformance, result: &ContractResult) -> Table {
-    let mut table = Table::new(["colour", "packets", "bytes", "share of bytes"]);
     let rows = [
         ("green", Some(&result.green)),
         ("yellow", result.yellow.as_ref()),
         ("red", Some(&result.red)),
     ];
-    for (name, count) in rows.into_iter().filter_map(|(name, count)| Some((name, count?))) {
-        let share = (found.total.bytes > 0)
-            .then(|| number::percent(count.bytes as f64 / found.total.bytes as f64));
-        table.row([
-            name.to_owned(),
-            count.packets.to_string(),
-            number::amount(count.bytes),
-            number::or_dash(share, |share| share),
-        ]);
-    }
-    table
+    let share = |count: &Count| {
+        let share = count.bytes as f64 / found.total.bytes as f64;
+        (found.total.bytes > 0).then(|| number::percent(share))
+    };
+    Table::by(
+        rows.into_iter().filter_map(|(name, count)| Some((name, count?))),
+        &[
+            ("colour", &|(name, _)| (*name).to_owned()),
+            ("packets", &|(_, count)| count.packets.to_string()),
+            ("bytes", &|(_, count)| number::amount(count.bytes)),
+            ("share of bytes", &|(_, count)| number::or_dash(share(count), |share| share)),
+        ],
+    )
 }
 
 fn violation(violation: &Violation) -> String {

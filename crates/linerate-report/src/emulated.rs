@@ -5,7 +5,7 @@
 use linerate_core::record::{Direction, EmulatedPath, PathDirection, PathRun};
 
 use crate::document::{Block, Document, Fact};
-use crate::svg::{Axis, Kind, LineChart, Series};
+use crate::svg::{Axis, LineChart, Series};
 use crate::{number, words};
 
 /// The summary of a run.
@@ -21,7 +21,7 @@ pub fn document(run: &PathRun) -> Document {
         number::seconds(path.span_ns as f64),
         run.cpu_ns.map_or_else(String::new, |cpu| {
             let share = cpu as f64 / path.span_ns.max(1) as f64;
-            format!(", {} of a processor", number::percent(share))
+            format!(", {} of a CPU", number::percent(share))
         }),
     );
     let faults = path.faults.iter().map(|fault| format!("not as planned: {fault}"));
@@ -54,12 +54,9 @@ fn schedule(path: &EmulatedPath) -> String {
         (Some(slips), true) => format!("{slips}: invalid"),
     };
     let waited = path.run_queue_wait_ns.filter(|wait| *wait > 0);
-    let waited =
-        waited.map(|wait| format!("; waited for a processor for {} ms", number::ms(wait as f64)));
+    let waited = waited.map(|wait| format!("; waited {} ms for a CPU", number::ms(wait as f64)));
     let stolen = path.stolen_ratio.filter(|ratio| *ratio > 0.0);
-    let stolen = stolen.map(|ratio| {
-        format!("; this machine's host took {} of its processor time", number::percent(ratio))
-    });
+    let stolen = stolen.map(|ratio| format!("; steal time {}", number::percent(ratio)));
     let busy = path.busy_ratio.filter(|ratio| *ratio > 0.5);
     let busy = busy.map(|ratio| format!("; at work {} of the time", number::percent(ratio)));
     kept + &busy.unwrap_or_default() + &waited.unwrap_or_default() + &stolen.unwrap_or_default()
@@ -103,7 +100,7 @@ fn deeds(direction: &PathDirection, span_ns: u64) -> String {
         ("copied", direction.copied_packets),
         ("corrupted", direction.corrupted_packets),
         ("marked", direction.marked_packets),
-        ("told that the packet is too long", direction.icmp_messages),
+        ("answered with ICMP packet too big", direction.icmp_messages),
         ("dropped outside of the plan", direction.unplanned_packets),
     ];
     let counted = counted.into_iter().filter(|(_, count)| *count > 0);
@@ -124,24 +121,13 @@ pub fn queue_svg(path: &EmulatedPath) -> String {
         let queue = &direction.queue;
         let time = |place: usize| place as f64 * queue.interval_ns as f64 / 1e9;
         let points = queue.bytes.iter().enumerate();
-        Series {
-            label: name(direction).to_owned(),
-            style,
-            points: points.map(|(place, bytes)| (time(place), *bytes as f64)).collect(),
-            rings: Vec::new(),
-            dashed: false,
-            steps: true,
-        }
+        let points = points.map(|(place, bytes)| (time(place), *bytes as f64)).collect();
+        Series::new(name(direction), style, points).steps()
     });
-    let chart = LineChart {
-        title: format!("Queue of path {}", path.name),
-        description: "Bytes of IP packets that waited before the links, over time".to_owned(),
-        x: Axis::plain("time, s", Kind::Linear, number::short),
-        y: Axis::plain("queue, bytes", Kind::Linear, number::short),
-        series: series.collect(),
-        room: 0.0,
-    };
-    chart.svg().file()
+    let title = format!("Queue of path {}", path.name);
+    let description = "Bytes of IP packets that waited before the links, over time";
+    let axes = ["time, s", "queue, bytes"].map(|label| Axis::linear(label, number::short));
+    LineChart::new(title, description, axes, series.collect()).svg().file()
 }
 
 #[cfg(test)]
@@ -201,8 +187,8 @@ mod tests {
         let wait = Some(1_500_000);
         let path =
             EmulatedPath { stops, run_queue_wait_ns: wait, stolen_ratio: Some(0.031), ..path() };
-        let line = "stalled for 4.0 ms (0.40 %) at once: within the tolerance; waited for a \
-                    processor for 1.500 ms; this machine's host took 3.10 % of its processor time";
+        let line = "stalled for 4.0 ms (0.40 %) at once: within the tolerance; waited 1.500 ms \
+                    for a CPU; steal time 3.10 %";
         assert_eq!(schedule(&path), line);
         let late = EmulatedPath { late: true, ..path };
         assert!(schedule(&late).contains("at once: invalid; "), "{}", schedule(&late));

@@ -24,8 +24,9 @@ pub fn document(records: &[Record], left_out: &[TcpPlan]) -> Document {
     }
     let round_trips = round_trips(records);
     sections.extend(round_trips.map(|it| Section::of("Round trips by payload", [it], vec![])));
-    let windows = by(records, |plan| plan.window_bytes);
-    let streams = by(records, |plan| plan.window_bytes.is_none().then_some(plan.streams.into()));
+    let windows = by(records, |plan| plan.test.window_bytes);
+    let streams =
+        by(records, |plan| plan.test.window_bytes.is_none().then_some(plan.test.streams.into()));
     for (title, pairs, show) in [
         ("TCP by window, one stream", windows, number::window as fn(u64) -> String),
         ("TCP by streams, the kernel's own window", streams, |count| count.to_string()),
@@ -37,7 +38,7 @@ pub fn document(records: &[Record], left_out: &[TcpPlan]) -> Document {
     }
     sections.extend(conclusion(records));
     if !others.is_empty() {
-        sections.push(Section::of("What to know before believing the numbers", [], others));
+        sections.push(Section::of("Caveats", [], others));
     }
     Document { sections, ..Document::default() }
 }
@@ -210,11 +211,11 @@ fn against(known: &Ceiling, bps: f64) -> Vec<String> {
 
 /// The streams and the window that a test asks for.
 fn asked(plan: &TcpPlan) -> String {
-    let window = plan.window_bytes.map_or_else(
+    let window = plan.test.window_bytes.map_or_else(
         || "the kernel's own window".to_owned(),
         |bytes| format!("a window of {}", number::window(bytes)),
     );
-    format!("{} with {window}", words::counted(plan.streams.into(), "stream"))
+    format!("{} with {window}", words::counted(plan.test.streams.into(), "stream"))
 }
 
 fn setting(record: &Record) -> String {
@@ -226,7 +227,7 @@ fn setting(record: &Record) -> String {
         Direction::Down => ", down",
     });
     let control = control.map_or_else(String::new, |name| format!(", {name}"));
-    let start = match plan.omit_ns {
+    let start = match plan.test.omit_ns {
         0 => String::new(),
         ns => format!(", without the first {}", number::seconds(ns as f64)),
     };
@@ -236,7 +237,8 @@ fn setting(record: &Record) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        CaveatCode, Ceiling, CeilingInput, PingPlan, RecordId, Summary, TcpDirections, Tool,
+        CaveatCode, Ceiling, CeilingInput, PingPlan, RecordId, Summary, TcpDirections, TcpTest,
+        Tool,
     };
     use linerate_core::time::WallTime;
 
@@ -253,8 +255,10 @@ mod tests {
     }
 
     fn tcp(window_bytes: Option<u64>, directions: TcpDirections, bps: f64) -> Record {
-        let mut record =
-            record(Plan::Tcp(TcpPlan { window_bytes, directions, ..TcpPlan::default() }));
+        let mut record = record(Plan::Tcp(TcpPlan {
+            test: TcpTest { window_bytes, directions, ..TcpTest::default() },
+            ..TcpPlan::default()
+        }));
         let direction = match directions {
             TcpDirections::Down => Direction::Down,
             _ => Direction::Up,
@@ -337,7 +341,8 @@ mod tests {
         let mut down = tcp(None, TcpDirections::Down, 60e6);
         down.caveats = vec![wait(31)];
         let calm = tcp(Some(65_536), TcpDirections::Up, 40e6);
-        let left_out = [TcpPlan { streams: 2, ..TcpPlan::default() }];
+        let left_out =
+            [TcpPlan { test: TcpTest { streams: 2, ..TcpTest::default() }, ..TcpPlan::default() }];
         let text = text_of(&[up, down, calm], &left_out);
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
         assert!(at("2 times, such as: a sender thread waited 23 %") < at("TCP by"), "{text}");

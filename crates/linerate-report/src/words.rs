@@ -114,14 +114,6 @@ pub(crate) const fn layer(layer: Layer) -> &'static str {
     }
 }
 
-/// The code of a caveat as it is stored.
-pub(crate) fn caveat_code(code: CaveatCode) -> String {
-    match serde_json::to_value(code) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => format!("{code:?}"),
-    }
-}
-
 /// True when the instrument or its host shaped the number: such a caveat comes before the number.
 pub(crate) const fn is_own_limit(code: CaveatCode) -> bool {
     matches!(

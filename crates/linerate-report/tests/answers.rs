@@ -53,7 +53,7 @@ fn a_test_has_its_values_across_and_what_bounds_them() {
     let shares = row("best, of bound");
     assert_eq!([shares[0].as_str(), shares[3].as_str()], ["99.0 %", "99.8 %"]);
     assert_eq!(row("best, of ceiling")[0], "0.754 %");
-    assert_eq!(row("segments sent again")[0], "0");
+    assert_eq!(row("segments retransmitted")[0], "0");
     assert_eq!(row("lost on the path")[0], "0");
 }
 
@@ -61,7 +61,7 @@ fn a_test_has_its_values_across_and_what_bounds_them() {
 fn what_the_emulator_lost_is_counted_over_all_runs() {
     let text = study::document(&wan::results()).text(None);
     let row = |name: &str| line_of(&text, "wan/loss the same", name);
-    assert_eq!(row("segments sent again"), ["42"; 5]);
+    assert_eq!(row("segments retransmitted"), ["42"; 5]);
     // 10 of 100,000 in each of three runs.
     assert_eq!(row("lost on the path"), ["30 (0.01 %)"; 5]);
 }

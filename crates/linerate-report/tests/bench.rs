@@ -45,8 +45,8 @@ fn one_record_tells_every_test_and_what_limits() {
     has(&text, "last loss after median 1.200 ms of 3, 900.0 \u{b5}s to 1.500 ms");
     has(&text, "by stamps: 12.10 ms");
     has(&text, "4096 addresses remembered at once");
-    has(&text, "head of line blocking: no, 0 % lost towards the free output");
-    has(&text, "back pressure: no, 33.3 % lost towards the overloaded output");
+    has(&text, "head-of-line blocking: no, 0 % lost towards the free output");
+    has(&text, "backpressure: no, 33.3 % lost towards the overloaded output");
     has(&text, "100 of 49200000 frames in 4 runs, the longest 70; 3 errored seconds");
     has(&text, "the loss ratio is below 2.5e-6 with 95 %");
     has(&text, "the worst second, number 7, lost 0.00850 %");
@@ -59,7 +59,7 @@ fn one_record_tells_every_test_and_what_limits() {
     let last = text.lines().last().expect("a sentence");
     assert_eq!(
         last,
-        "Stalls are the limit, 0.05 a second: usually 820000 64-byte frames a second pass, but \
+        "Stalls are the limit, 0.05 per second: usually 820000 64-byte frames per second pass, but \
          150000 without a single loss; when flooded it passes only 700000."
     );
 }
@@ -79,16 +79,16 @@ fn sentence(change: impl FnOnce(&mut BenchResult)) -> String {
 fn the_sentence_names_what_limits() {
     assert_eq!(
         sentence(|_| {}),
-        "The device is the limit: it passes 820000 64-byte frames a second."
+        "The device is the limit: it passes 820000 64-byte frames per second."
     );
     assert_eq!(
         sentence(|result| result.goals[0].tester_limited = true),
-        "The tester is the limit: the device passes 820000 64-byte frames a second or more, and \
-         the tester itself does no more than 4800000 a second."
+        "The tester is the limit: the device passes 820000 64-byte frames per second or more, and \
+         the tester itself does no more than 4800000 per second."
     );
     assert_eq!(
         sentence(|result| result.theoretical_fps = Some(820_100.0)),
-        "The medium is the limit: 820000 64-byte frames a second pass, all that it carries."
+        "The medium is the limit: 820000 64-byte frames per second pass, all that it carries."
     );
     assert_eq!(
         sentence(|result| result.goals.clear()),
@@ -250,7 +250,7 @@ fn the_report_of_a_study_has_its_benchmarks_under_the_topologies_titles() {
     has(&text, "a router: IPv4/UDP, single stream");
     has_row(&text, "64 14880 14489 14488 14488 14488");
     has_row(&text, "a router 14488 8324 4493 2340 1194 811");
-    has(&text, "With frames of 64 bytes a router passes 14488 frames a second.");
+    has(&text, "With frames of 64 bytes a router passes 14488 frames/s.");
     assert!(!text.contains("0 switches"), "no empty section of a topology: {text}");
     let page = study::document(&results).html();
     has(&page, "1990: 14488, 97.4\u{a0}% of the theoretical rate");

@@ -5,15 +5,19 @@ mod common;
 use linerate_core::record::{
     Asked, Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Flow, FlowEnd, MetricId,
     PingMode, PingPlan, Plan, Record, Stat, Status, Summary, TcpDirections, TcpInfo, TcpPlan,
+    TcpTest,
 };
 use linerate_report::{csv, record};
 
 fn tcp_plan() -> TcpPlan {
     TcpPlan {
         host: "10.0.0.2".to_owned(),
-        streams: 2,
-        window_bytes: Some(32_768),
-        congestion_control: Some("reno".to_owned()),
+        test: TcpTest {
+            streams: 2,
+            window_bytes: Some(32_768),
+            congestion_control: Some("reno".to_owned()),
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     }
 }
@@ -130,7 +134,10 @@ fn a_failed_test_says_so_and_keeps_what_it_has() {
 #[test]
 fn both_directions_have_their_own_table() {
     let mut record = tcp_record();
-    record.plan = Plan::Tcp(TcpPlan { directions: TcpDirections::Both, ..tcp_plan() });
+    record.plan = Plan::Tcp(TcpPlan {
+        test: TcpTest { directions: TcpDirections::Both, ..tcp_plan().test },
+        ..tcp_plan()
+    });
     record.flows.push(flow(0, Direction::Down));
     let down = Summary::of(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
     record.summary.push(down);
@@ -190,7 +197,10 @@ fn only_a_flood_has_a_rate_of_pings() {
 #[test]
 fn each_direction_stands_beside_its_own_ceiling() {
     let mut record = tcp_record();
-    record.plan = Plan::Tcp(TcpPlan { directions: TcpDirections::Both, ..tcp_plan() });
+    record.plan = Plan::Tcp(TcpPlan {
+        test: TcpTest { directions: TcpDirections::Both, ..tcp_plan().test },
+        ..tcp_plan()
+    });
     record.flows.push(flow(0, Direction::Down));
     let down = Summary::of(MetricId::Goodput, Stat::Value, 472e6).in_direction(Direction::Down);
     record.summary.push(down);

@@ -183,7 +183,7 @@ fn a_page_asks_nobody_for_anything() {
 #[test]
 fn markdown_has_every_section_and_the_same_figures() {
     let markdown = study::document(&common::as_today()).markdown();
-    for heading in ["# A campus", "## c.1 localhost", "## Delay, throughput, loss", "## What to"] {
+    for heading in ["# A campus", "## c.1 localhost", "## Delay, throughput, loss", "## Caveats"] {
         assert!(markdown.contains(heading), "{heading}");
     }
     assert!(markdown.contains("same\\_host (every run; all topologies)"));

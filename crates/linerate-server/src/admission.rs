@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use linerate_core::time::MonoTime;
-use linerate_engine::throughput::{Admission, Demand, Permit};
+use linerate_engine::flow::tcp::{Admission, Demand, Permit};
 use linerate_proto::native::{Refuse, RefuseCode};
 use linerate_sys::clock::monotonic;
 

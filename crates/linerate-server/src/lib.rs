@@ -3,5 +3,6 @@
 pub mod admission;
 pub mod foreign;
 pub mod listen;
+mod port;
 pub mod store;
 mod table;

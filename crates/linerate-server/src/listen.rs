@@ -9,20 +9,21 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, Via};
-use linerate_engine::failure::words_of;
+use linerate_engine::flow::tcp::{
+    DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
+};
 use linerate_engine::foreign::iperf2::UdpTrust;
 use linerate_engine::foreign::iperf3::Guard;
 use linerate_engine::rtt::respond::UdpResponder;
-use linerate_engine::throughput::{
-    DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
-};
 use linerate_proto::native::{Hello, HelloKind, VERSIONS};
 use linerate_sys::poll::any_readable;
 use linerate_sys::stop::Stop;
-use linerate_sys::tcp::{self, TcpOptions};
+use linerate_sys::tcp;
 
 use crate::admission::{Gate, Limits};
 use crate::foreign::{self, Arrival, Ear, Foreign, Shared};
+use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
+pub use crate::port::{Ending, Log, LogEntry};
 use crate::table::{Knowing, Place, Table};
 
 /// A client whose host acknowledges nothing for this long is gone. The control connection carries
@@ -31,9 +32,6 @@ const VANISHED: Duration = Duration::from_millis(2800);
 
 /// Clients of one port that are accepted before another port has its turn.
 const IN_A_ROW: usize = 64;
-
-/// How often an idle listener looks at its stop flag.
-const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 
 /// Where and how to listen.
 #[derive(Clone, Debug)]
@@ -61,20 +59,6 @@ pub struct Server {
     /// Answers UDP probes at the same address and port; absent where that is taken.
     echo: Option<UdpResponder>,
 }
-
-/// What a client did.
-#[derive(Clone, Copy, Debug)]
-pub struct LogEntry<'a> {
-    /// The client.
-    pub peer: SocketAddr,
-    /// What happened, in one line.
-    pub line: &'a str,
-    /// Whether a test came to its end.
-    pub tested: bool,
-}
-
-/// Called at the end of each client's test or attempt.
-pub type Log<'a> = &'a (dyn Fn(&LogEntry<'_>) + Sync);
 
 impl Server {
     /// Binds the listener; nothing is answered until [`Server::run`].
@@ -128,9 +112,7 @@ impl Server {
     /// # Errors
     /// When the kernel does not tell.
     pub fn local_addr(&self) -> Result<SocketAddr, Failure> {
-        self.listener
-            .local_addr()
-            .map_err(|error| Failure::new(Fault::System, "address of", "the listener", error))
+        address_of(&self.listener)
     }
 
     /// The other programs that are answered, each with its port.
@@ -203,11 +185,12 @@ impl Server {
             };
             drop(place);
             match line {
-                Ok(Some(line)) => log(&LogEntry { peer, line: &line, tested: true }),
+                Ok(Some(line)) => log(&LogEntry { peer, line: &line, ending: Ending::Tested }),
                 Ok(None) => tracing::debug!(%peer, "is a stream of a test"),
                 Err(failure) => {
                     let said = ear.map_or_else(String::new, |(via, _)| format!("{via}: "));
-                    log(&LogEntry { peer, line: &format!("{said}{failure}"), tested: false });
+                    let line = format!("{said}{failure}");
+                    log(&LogEntry { peer, line: &line, ending: Ending::Failed(&failure) });
                 }
             }
         };
@@ -246,36 +229,6 @@ impl Server {
                 self.registry.deliver(hello, stream);
                 Ok(None)
             }
-        }
-    }
-}
-
-/// A listener that never blocks.
-pub(crate) fn listen(local: SocketAddr) -> linerate_sys::Result<TcpListener> {
-    let listener = tcp::listen(local, &TcpOptions::default())?;
-    let set = listener.set_nonblocking(true);
-    set.map_err(|source| linerate_sys::Error::new("set up", local, source))?;
-    Ok(listener)
-}
-
-/// Why there is no listener.
-pub(crate) fn cannot_listen(error: &linerate_sys::Error) -> Failure {
-    Failure::new(Fault::System, error.call, &error.object, words_of(&error.source))
-}
-
-/// A connection that is there already.
-pub(crate) fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
-    match listener.accept() {
-        Ok((stream, peer)) => {
-            let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-            stream.set_nonblocking(false).ok().map(|()| (stream, peer))
-        }
-        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
-        Err(error) => {
-            tracing::warn!("accept: {error}");
-            // Out of descriptors or memory: the connections that are open may free some.
-            linerate_sys::clock::sleep(Duration::from_millis(100));
-            None
         }
     }
 }

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linerate_engine::throughput::{Admission, Demand, Permit};
+use linerate_engine::flow::tcp::{Admission, Demand, Permit};
 use linerate_proto::native::Refuse;
 use linerate_sys::tcp;
 

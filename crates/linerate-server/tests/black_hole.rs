@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    Direction, Fault, Finish, MetricId, Record, Stat, Status, TcpDirections, TcpPlan, Tool, Via,
+    Direction, Fault, Finish, MetricId, Record, Stat, Status, TcpDirections, TcpPlan, TcpTest,
+    Tool, Via,
 };
 use linerate_engine::context::Context;
+use linerate_engine::flow::tcp;
 use linerate_engine::lab::Lab;
-use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
@@ -88,17 +89,20 @@ fn measure_via(lab: &Lab, directions: TcpDirections, via: Option<Via>) -> (Recor
             via,
             host: address.to_string(),
             port: server.foreign().next().map_or(own, |(_, port)| port),
-            directions,
-            finish: Finish::TimeNs(1_000_000_000),
-            interval_ns: 200_000_000,
-            congestion_control: Some("cubic".to_owned()),
+            test: TcpTest {
+                directions,
+                finish: Finish::TimeNs(1_000_000_000),
+                interval_ns: 200_000_000,
+                congestion_control: Some("cubic".to_owned()),
+                ..TcpTest::default()
+            },
             ..TcpPlan::default()
         };
         let begin = monotonic();
         let run = || {
             let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
             let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-            throughput::run(&plan, &mut context)
+            tcp::run(&plan, &mut context)
         };
         let record = lab.run_on("a", run).expect("the host runs it");
         (record, monotonic().since(begin))

@@ -9,8 +9,9 @@ use std::time::Duration;
 use linerate_core::record::{
     Direction, Event, Fault, Finish, TcpDirections, TcpPlan, TcpTest, Tool,
 };
+use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::throughput;
+use linerate_engine::flow::tcp;
 use linerate_proto::native::{
     DataHello, Decoder, Hello, HelloKind, Message, Request, Token, VERSION,
 };
@@ -112,7 +113,11 @@ impl Client {
 /// A request for bytes that no test can send.
 fn endless(directions: TcpDirections) -> String {
     let test = TcpTest { directions, finish: Finish::Bytes(1 << 60), ..TcpTest::default() };
-    let test = TcpTest { interval_ns: 50_000_000, pace_bps: Some(8_000_000), ..test };
+    let test = TcpTest {
+        interval_ns: 50_000_000,
+        pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+        ..test
+    };
     let request = Request { test, ..Request::default() };
     serde_json::to_string(&Message::Request(request)).expect("plain data")
 }
@@ -194,12 +199,12 @@ fn measure(server: SocketAddr) -> linerate_core::record::Record {
     let plan = TcpPlan {
         host: server.ip().to_string(),
         port: server.port(),
-        finish: Finish::TimeNs(200_000_000),
+        test: TcpTest { finish: Finish::TimeNs(200_000_000), ..TcpTest::default() },
         ..TcpPlan::default()
     };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_: &Event| {} };
-    throughput::run(&plan, &mut context)
+    tcp::run(&plan, &mut context)
 }
 
 /// A server that greets with `version` and answers the request with `answer`.

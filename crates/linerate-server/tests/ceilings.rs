@@ -9,10 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
 use linerate_core::lab::LabPlan;
-use linerate_core::record::{Ceiling, Direction, Finish, Record, TcpDirections, TcpPlan, Tool};
+use linerate_core::record::{
+    Ceiling, Direction, Finish, Record, TcpDirections, TcpPlan, TcpTest, Tool,
+};
 use linerate_engine::context::Context;
+use linerate_engine::flow::tcp;
 use linerate_engine::lab::Lab;
-use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
@@ -41,10 +43,13 @@ fn lab() -> Option<Lab> {
 
 fn both_ways() -> TcpPlan {
     TcpPlan {
-        directions: TcpDirections::Both,
-        finish: Finish::TimeNs(1_000_000_000),
-        interval_ns: 200_000_000,
-        congestion_control: Some("cubic".to_owned()),
+        test: TcpTest {
+            directions: TcpDirections::Both,
+            finish: Finish::TimeNs(1_000_000_000),
+            interval_ns: 200_000_000,
+            congestion_control: Some("cubic".to_owned()),
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     }
 }
@@ -70,7 +75,7 @@ fn run(address: IpAddr, port: u16, plan: &TcpPlan) -> Record {
     let plan = TcpPlan { host: address.to_string(), port, ..plan.clone() };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    let record = throughput::run(&plan, &mut context);
+    let record = tcp::run(&plan, &mut context);
     assert_eq!(record.failure, None);
     record
 }
@@ -119,7 +124,10 @@ fn each_direction_is_held_against_the_shaper_of_its_sender() {
 fn segments_below_the_mtu_lower_the_ceiling_and_are_told() {
     let Some(lab) = lab() else { return };
     let target = lab.address_of("b").expect("it has an address");
-    let plan = TcpPlan { mss_bytes: Some(1000), directions: TcpDirections::Up, ..both_ways() };
+    let plan = TcpPlan {
+        test: TcpTest { mss_bytes: Some(1000), directions: TcpDirections::Up, ..both_ways().test },
+        ..both_ways()
+    };
     let record = measure_in(&lab, target, &plan);
     // TCP_MAXSEG counts the timestamps in: 988 of payload, 1040 of IP, 1054 for the bucket.
     check(record.ceiling.as_ref(), 40e6 * 988.0 / 1054.0);
@@ -174,7 +182,7 @@ fn loopback_has_no_link_and_no_share() {
         let _ends = AskOnDrop(&stop);
         let port = server.local_addr().expect("bound").port();
         let finish = Finish::Bytes(1_000_000);
-        run(address, port, &TcpPlan { finish, ..both_ways() })
+        run(address, port, &TcpPlan { test: TcpTest { finish, ..both_ways().test }, ..both_ways() })
     });
     for direction in [Direction::Up, Direction::Down] {
         let ceiling = record.ceiling_of(direction).expect("each direction has one");

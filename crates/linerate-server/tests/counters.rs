@@ -7,10 +7,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::lab::LabPlan;
-use linerate_core::record::{Direction, Finish, MetricId, Stat, TcpPlan, Tool};
+use linerate_core::record::{Direction, Finish, MetricId, Stat, TcpPlan, TcpTest, Tool};
 use linerate_engine::context::Context;
+use linerate_engine::flow::tcp;
 use linerate_engine::lab::Lab;
-use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
@@ -72,11 +72,14 @@ fn measure(target: IpAddr, port: u16) -> linerate_core::record::Record {
     let plan = TcpPlan {
         host: target.to_string(),
         port,
-        finish: Finish::Bytes(20_000_000),
-        congestion_control: Some("cubic".to_owned()),
+        test: TcpTest {
+            finish: Finish::Bytes(20_000_000),
+            congestion_control: Some("cubic".to_owned()),
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    throughput::run(&plan, &mut context)
+    tcp::run(&plan, &mut context)
 }

@@ -8,10 +8,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Fault, Finish, TcpPlan, Tool, Via};
+use linerate_core::record::{Direction, Event, Fault, Finish, TcpPlan, TcpTest, Tool, Via};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::throughput;
+use linerate_engine::flow::tcp;
 use linerate_server::admission::Limits;
 use linerate_sys::clock::monotonic;
 use linerate_sys::stop::Stop;
@@ -28,11 +28,20 @@ fn run(which: u64, number: u64, server: &peers::Running<'_>) -> u64 {
     let finish = Finish::Bytes(amount);
     let patient =
         |via| TcpPlan { connect_timeout_ns: 60_000_000_000, ..plan(via, server.port(via)) };
-    let via = |via| TcpPlan { finish, buffer_bytes: 65_536, ..patient(via) };
+    let via = |via| TcpPlan {
+        test: TcpTest { finish, buffer_bytes: 65_536, ..patient(via).test },
+        ..patient(via)
+    };
     match (which, number % 2) {
         (0, _) => {
             let native = TcpPlan { via: None, port: server.native.port(), ..patient(Via::Iperf2) };
-            assert_eq!(bytes(&good(&TcpPlan { finish, ..native }), Direction::Up), amount);
+            assert_eq!(
+                bytes(
+                    &good(&TcpPlan { test: TcpTest { finish, ..native.test }, ..native }),
+                    Direction::Up
+                ),
+                amount
+            );
         }
         // Every second one of that port is a plain ttcp.
         (1, 0) => {
@@ -104,11 +113,14 @@ fn first(server: &peers::Running<'_>, stop: Stop, begun: &dyn Fn()) {
     let mut context = Context { tool, stop, watch: &mut watch };
     let plan = TcpPlan {
         via: None,
-        finish: Finish::TimeNs(120_000_000_000),
-        pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+        test: TcpTest {
+            finish: Finish::TimeNs(120_000_000_000),
+            pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+            ..plan(Via::Iperf2, server.native.port()).test
+        },
         ..plan(Via::Iperf2, server.native.port())
     };
-    assert_eq!(throughput::run(&plan, &mut context).failure, None);
+    assert_eq!(tcp::run(&plan, &mut context).failure, None);
 }
 
 #[test]
@@ -133,8 +145,13 @@ fn one_place_is_that_of_all_protocols_and_each_tells_its_clients_in_its_own_way(
             assert!(!matches!(ttcp.read(&mut [0]), Ok(1..)), "nothing is answered");
             // nuttcp's clients wait.
             let finish = Finish::Bytes(65_536);
-            let plan = TcpPlan { finish, ..plan(Via::Nuttcp, server.port(Via::Nuttcp)) };
-            let waiting = scope.spawn(move || good(&TcpPlan { buffer_bytes: 65_536, ..plan }));
+            let plan = TcpPlan {
+                test: TcpTest { finish, ..plan(Via::Nuttcp, server.port(Via::Nuttcp)).test },
+                ..plan(Via::Nuttcp, server.port(Via::Nuttcp))
+            };
+            let waiting = scope.spawn(move || {
+                good(&TcpPlan { test: TcpTest { buffer_bytes: 65_536, ..plan.test }, ..plan })
+            });
             ask.ask();
             running.join().expect("no panic");
             assert_eq!(bytes(&waiting.join().expect("no panic"), Direction::Up), 65_536);

@@ -14,11 +14,11 @@ use std::time::Duration;
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     DatagramRow, DatagramTally, Direction, Event, Finish, PathDirection, Record, Status,
-    TcpDirections, Tool, UdpPlan, Via,
+    TcpDirections, Tool, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 use linerate_engine::lab::Lab;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -63,11 +63,14 @@ fn plan(via: Option<Via>, directions: TcpDirections) -> UdpPlan {
     UdpPlan {
         via,
         host: B.to_string(),
-        directions,
-        finish: Finish::Buffers(COUNT),
-        interval_ns: 50_000_000,
-        size_bytes: Some(SIZE),
-        pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+        test: UdpTest {
+            directions,
+            finish: Finish::Buffers(COUNT),
+            interval_ns: 50_000_000,
+            size_bytes: Some(SIZE),
+            pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }
@@ -90,7 +93,7 @@ impl Drop for AskOnDrop<'_> {
 }
 
 fn measure(lab: &Lab, plan: &UdpPlan) -> Seen {
-    let (at, to) = if plan.directions == TcpDirections::Down { ("a", A) } else { ("b", B) };
+    let (at, to) = if plan.test.directions == TcpDirections::Down { ("a", A) } else { ("b", B) };
     let options = CaptureOptions { ring_bytes: 8 << 20, ..CaptureOptions::of_interface("eth0") };
     let capture = lab.run_on(at, || PacketCapture::open(&options)).expect("runs");
     let mut capture = capture.expect("laboratories are made with privilege");
@@ -139,7 +142,7 @@ fn run(plan: &UdpPlan) -> (Record, Vec<DatagramRow>) {
     };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let record = datagram::run(plan, &mut context);
+    let record = udp::run(plan, &mut context);
     assert_eq!((record.failure.as_ref(), record.status), (None, Status::Ok));
     (record, rows)
 }

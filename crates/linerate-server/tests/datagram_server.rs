@@ -9,7 +9,7 @@ use std::time::Duration;
 use linerate_core::record::{Direction, Finish, Record, TcpDirections, Tool, UdpPlan, UdpTest};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 use linerate_proto::native::{
     Accept, DatagramHeader, Decoder, Grant, Hello, HelloKind, Message, OPENING_BYTES, Opening,
     OpeningStep, Token, encode,
@@ -31,7 +31,7 @@ impl Drop for AskOnDrop<'_> {
 fn run(plan: &UdpPlan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    datagram::run(plan, &mut context)
+    udp::run(plan, &mut context)
 }
 
 /// Runs a server on loopback and gives the work its address.
@@ -57,8 +57,11 @@ fn loopback(server: SocketAddr) -> UdpPlan {
     UdpPlan {
         host: server.ip().to_string(),
         port: server.port(),
-        finish: Finish::Buffers(10),
-        pace: Some(BitRate::from_bits_per_sec(10_000_000)),
+        test: UdpTest {
+            finish: Finish::Buffers(10),
+            pace: Some(BitRate::from_bits_per_sec(10_000_000)),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }
@@ -74,10 +77,13 @@ fn the_shortest_and_the_longest_datagrams_travel_over_ipv6_both_ways_paced_or_no
         for (size, count) in [(16, 400), (65_507, 40)] {
             for pace in [Some(BitRate::from_bits_per_sec(100_000_000)), None] {
                 let plan = UdpPlan {
-                    directions: TcpDirections::Both,
-                    finish: Finish::Buffers(count),
-                    size_bytes: Some(size),
-                    pace,
+                    test: UdpTest {
+                        directions: TcpDirections::Both,
+                        finish: Finish::Buffers(count),
+                        size_bytes: Some(size),
+                        pace,
+                        ..loopback(server).test
+                    },
                     ..loopback(server)
                 };
                 let record = run(&plan);
@@ -156,7 +162,7 @@ fn request() -> UdpTest {
         omit_ns: 0,
         interval_ns: 1_000_000_000,
         size_bytes: 1000,
-        pace_bps: Some(10_000_000),
+        pace: Some(BitRate::from_bits_per_sec(10_000_000)),
         window_bytes: None,
         dscp: None,
         joined: true,
@@ -288,7 +294,7 @@ fn a_sender_without_a_pace_goes_as_far_as_it_was_granted_and_tries_again_after_a
         let mut client = RawClient::connect(server);
         // Few and short enough for the room that any socket has.
         let fast =
-            UdpTest { pace_bps: None, finish: Finish::Buffers(150), size_bytes: 100, ..request() };
+            UdpTest { pace: None, finish: Finish::Buffers(150), size_bytes: 100, ..request() };
         client.send(&Message::UdpRequest(fast));
         let Some(Message::Accept(accept)) = client.next() else { panic!("the server accepts") };
         let token = Token::from_hex(&accept.token).expect("32 digits");

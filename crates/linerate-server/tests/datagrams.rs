@@ -10,11 +10,11 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, Stat, Status, TcpDirections,
-    Tool, UdpPlan,
+    Tool, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 use linerate_engine::lab::Lab;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -64,7 +64,7 @@ impl Drop for AskOnDrop<'_> {
 fn run(plan: &UdpPlan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    datagram::run(plan, &mut context)
+    udp::run(plan, &mut context)
 }
 
 /// Serves on host `b` and measures from host `a`.
@@ -93,10 +93,13 @@ fn measure_at(lab: &Lab, address: IpAddr, plan: &UdpPlan) -> Record {
 /// direction with numbers from 100 to 1900 are all of the test's data.
 fn plan(directions: TcpDirections) -> UdpPlan {
     UdpPlan {
-        directions,
-        finish: Finish::Buffers(2000),
-        size_bytes: Some(500),
-        pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+        test: UdpTest {
+            directions,
+            finish: Finish::Buffers(2000),
+            size_bytes: Some(500),
+            pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }
@@ -171,9 +174,12 @@ fn a_bottleneck_bounds_what_arrives_and_its_drops_are_the_paths() {
     let path = "rate = \"10 Mbit/s\", delay = \"1 ms\", buffer = \"20 packets\"";
     let Some(lab) = lab(path) else { return };
     let plan = UdpPlan {
-        finish: Finish::TimeNs(1_000_000_000),
-        size_bytes: Some(972),
-        pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+        test: UdpTest {
+            finish: Finish::TimeNs(1_000_000_000),
+            size_bytes: Some(972),
+            pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     };
     let record = measure_in(&lab, &plan);
@@ -199,8 +205,11 @@ fn datagrams_are_joined_as_long_as_each_fits_a_packet_and_travel_as_fragments_be
     // 1500 less 20 + 8, and less 40 + 8.
     for (address, usual) in [(ADDRESS, 1472), (v6, 1452)] {
         let paced = UdpPlan {
-            finish: Finish::Buffers(600),
-            pace: Some(BitRate::from_bits_per_sec(400_000_000)),
+            test: UdpTest {
+                finish: Finish::Buffers(600),
+                pace: Some(BitRate::from_bits_per_sec(400_000_000)),
+                ..UdpTest::default()
+            },
             ..UdpPlan::default()
         };
         let record = measure_at(&lab, address, &paced);
@@ -213,7 +222,8 @@ fn datagrams_are_joined_as_long_as_each_fits_a_packet_and_travel_as_fragments_be
         assert_eq!(sent(&record).size_bytes, usual);
         // 400 Mbit/s for 340 µs are 17,000 bytes: 11 of either size.
         assert_eq!(sent(&record).joined_max, 11, "{address}");
-        let longer = UdpPlan { size_bytes: Some(usual + 1), ..paced };
+        let longer =
+            UdpPlan { test: UdpTest { size_bytes: Some(usual + 1), ..paced.test }, ..paced };
         let record = measure_at(&lab, address, &longer);
         assert_eq!(record.failure, None);
         assert_eq!(sent(&record).joined, 0, "{address}");

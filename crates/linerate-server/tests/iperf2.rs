@@ -7,7 +7,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use linerate_core::record::{CaveatCode, Direction, Finish, Status, TcpDirections, TcpPlan, Via};
+use linerate_core::record::{
+    CaveatCode, Direction, Finish, Status, TcpDirections, TcpPlan, TcpTest, Via,
+};
 use linerate_core::units::BitRate;
 use linerate_server::admission::Limits;
 use linerate_sys::clock::monotonic;
@@ -99,7 +101,10 @@ fn our_client_and_an_iperf_server_count_the_same_bytes() {
     ];
     for (directions, streams, finish) in cases {
         let peer = Peer::start("iperf", &["-s", "-y", "C", "-p"]);
-        let plan = TcpPlan { directions, streams, finish, ..plan(Via::Iperf2, peer.port) };
+        let plan = TcpPlan {
+            test: TcpTest { directions, streams, finish, ..plan(Via::Iperf2, peer.port).test },
+            ..plan(Via::Iperf2, peer.port)
+        };
         let record = good(&plan);
         // The server prints its lines a moment after the connections have ended.
         let both = if directions == Both { 2 } else { 1 };
@@ -138,7 +143,10 @@ fn the_figures_of_a_sender_alone_come_with_a_word_of_warning_and_its_rows_with_i
     }
     let peer = Peer::start("iperf", &["-s", "-p"]);
     let pace = Some(BitRate::from_bits_per_sec(20_000_000));
-    let record = good(&TcpPlan { pace, omit_ns: 100_000_000, ..plan(Via::Iperf2, peer.port) });
+    let record = good(&TcpPlan {
+        test: TcpTest { pace, omit_ns: 100_000_000, ..plan(Via::Iperf2, peer.port).test },
+        ..plan(Via::Iperf2, peer.port)
+    });
     assert!(record.caveats.iter().any(|caveat| caveat.code == CaveatCode::OneSided));
     let flow = &record.flows[0];
     assert!(flow.receiver.is_none() && flow.sender.as_ref().is_some_and(|end| end.span_ns > 0));
@@ -154,7 +162,10 @@ fn the_figures_of_a_sender_alone_come_with_a_word_of_warning_and_its_rows_with_i
 fn our_client_and_our_server_speak_iperf_2_with_each_other_too() {
     with_server(Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both] {
-            let plan = TcpPlan { directions, ..plan(Via::Iperf2, server.port(Via::Iperf2)) };
+            let plan = TcpPlan {
+                test: TcpTest { directions, ..plan(Via::Iperf2, server.port(Via::Iperf2)).test },
+                ..plan(Via::Iperf2, server.port(Via::Iperf2))
+            };
             let record = good(&plan);
             let log = server.log(1);
             let ends = record.flows.iter().flat_map(|flow| [&flow.sender, &flow.receiver]);
@@ -190,15 +201,20 @@ fn our_ttcp_client_sends_the_pattern_and_every_byte_of_it() {
         stream.read_to_end(&mut all).map(|_| all)
     });
     let finish = Finish::Buffers(20);
-    let record = good(&TcpPlan { finish, buffer_bytes: 61_440, ..plan(Via::Ttcp, port) });
+    let record = good(&TcpPlan {
+        test: TcpTest { finish, buffer_bytes: 61_440, ..plan(Via::Ttcp, port).test },
+        ..plan(Via::Ttcp, port)
+    });
     let all = reader.join().expect("no panic").expect("it reads to the end");
     assert_eq!(all.len(), 20 * 61_440);
     assert_eq!(bytes(&record, Direction::Up), 20 * 61_440);
     // 61,440 is 646 times 95 characters and 70 more: the pattern begins anew with each buffer.
     assert_eq!(&all[..4], b" !\"#");
     assert_eq!(&all[61_438..61_444], b"de !\"#");
-    let (record, _) =
-        measure(&TcpPlan { directions: TcpDirections::Down, ..plan(Via::Ttcp, port) });
+    let (record, _) = measure(&TcpPlan {
+        test: TcpTest { directions: TcpDirections::Down, ..plan(Via::Ttcp, port).test },
+        ..plan(Via::Ttcp, port)
+    });
     assert!(record.failure.is_some_and(|failure| failure.to_string().contains("only receives")));
 }
 
@@ -307,7 +323,10 @@ fn a_server_that_dies_while_it_sends_is_no_end_of_the_test() {
                 assert!(stream.read(&mut header).expect("a header") >= 24);
                 stream.write_all(&[7; 100_000]).expect("the client is there");
             });
-            let (record, _) = measure(&TcpPlan { directions: TcpDirections::Down, finish, ..plan });
+            let (record, _) = measure(&TcpPlan {
+                test: TcpTest { directions: TcpDirections::Down, finish, ..plan.test },
+                ..plan
+            });
             let failure = record.failure.as_ref().expect("its end never came");
             assert!(failure.reason.contains("its streams ended"), "{finish:?}: {failure}");
             assert_eq!((record.status, record.exit_code()), (Status::Partial, 3));

@@ -6,10 +6,12 @@ mod peers;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Finish, Record, TcpDirections, Tool, UdpPlan, Via};
+use linerate_core::record::{
+    Direction, Event, Finish, Record, TcpDirections, Tool, UdpPlan, UdpTest, Via,
+};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 use linerate_engine::foreign::iperf2::UdpTrust;
 use linerate_proto::iperf2::{Amount, ClientHeader, Mode, UdpReport, UdpSender};
 use linerate_server::admission::Limits;
@@ -21,10 +23,13 @@ fn plan(port: u16) -> UdpPlan {
         via: Some(Via::Iperf2),
         host: HERE.to_string(),
         port,
-        finish: Finish::TimeNs(400_000_000),
-        interval_ns: 100_000_000,
-        size_bytes: Some(1000),
-        pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+        test: UdpTest {
+            finish: Finish::TimeNs(400_000_000),
+            interval_ns: 100_000_000,
+            size_bytes: Some(1000),
+            pace: Some(BitRate::from_bits_per_sec(20_000_000)),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }
@@ -33,7 +38,7 @@ fn measure(plan: &UdpPlan) -> Record {
     let mut watch = |_: &Event| {};
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    datagram::run(plan, &mut context)
+    udp::run(plan, &mut context)
 }
 
 /// The datagrams that each end of a stream counted.
@@ -59,7 +64,10 @@ fn an_iperf_server_reports_every_datagram_that_we_sent() {
     }
     for (streams, finish) in [(1, Finish::TimeNs(400_000_000)), (1, Finish::Buffers(200))] {
         let peer = Peer::start_udp("iperf", &["-s", "-u", "-p"]);
-        let record = measure(&UdpPlan { streams, finish, ..plan(peer.port) });
+        let record = measure(&UdpPlan {
+            test: UdpTest { streams, finish, ..plan(peer.port).test },
+            ..plan(peer.port)
+        });
         assert_eq!(record.failure, None);
         let counts = counts(&record);
         assert_eq!(counts.len(), usize::from(streams), "{record:#?}");
@@ -276,10 +284,13 @@ fn our_client_proves_its_address_and_is_sent_what_it_asks() {
     with_server_trusting(UdpTrust::nobody(), Limits::default(), |server| {
         for (streams, size) in [(1, 1000), (3, 1000), (2, 64)] {
             let plan = UdpPlan {
-                directions: TcpDirections::Down,
-                streams,
-                size_bytes: Some(size),
-                finish: Finish::Buffers(100 * u64::from(streams)),
+                test: UdpTest {
+                    directions: TcpDirections::Down,
+                    streams,
+                    size_bytes: Some(size),
+                    finish: Finish::Buffers(100 * u64::from(streams)),
+                    ..plan(server.port(Via::Iperf2)).test
+                },
                 ..plan(server.port(Via::Iperf2))
             };
             let record = measure(&plan);
@@ -295,13 +306,17 @@ fn our_client_proves_its_address_and_is_sent_what_it_asks() {
 fn a_server_that_is_not_there_leaves_what_was_sent() {
     let silent = UdpSocket::bind((HERE, 0)).expect("a free port");
     let port = silent.local_addr().expect("bound").port();
-    let record = measure(&UdpPlan { finish: Finish::Buffers(200), ..plan(port) });
+    let record = measure(&UdpPlan {
+        test: UdpTest { finish: Finish::Buffers(200), ..plan(port).test },
+        ..plan(port)
+    });
     let said = record.failure.expect("nobody reports").to_string();
     assert!(said.contains("no report came"), "{said}");
     let sent = record.flows[0].sender.as_ref().and_then(|end| end.sent_datagrams.as_ref());
     assert_eq!(sent.map(|sent| sent.count), Some(200));
     let directions = TcpDirections::Down;
-    let record = measure(&UdpPlan { directions, ..plan(port) });
+    let record =
+        measure(&UdpPlan { test: UdpTest { directions, ..plan(port).test }, ..plan(port) });
     let said = record.failure.expect("nobody sends").to_string();
     assert!(said.contains("no data came"), "{said}");
 }
@@ -337,7 +352,10 @@ fn an_iperf_server_that_sends_is_counted_to_the_last_datagram() {
     for (directions, streams) in [(Down, 1), (Down, 2), (Both, 1)] {
         let peer = Peer::start_udp("iperf", &["-s", "-u", "-y", "C", "-p"]);
         let finish = Finish::Buffers(100 * u64::from(streams));
-        let record = measure(&UdpPlan { directions, streams, finish, ..plan(peer.port) });
+        let record = measure(&UdpPlan {
+            test: UdpTest { directions, streams, finish, ..plan(peer.port).test },
+            ..plan(peer.port)
+        });
         assert_eq!(record.failure, None, "{directions:?}");
         // 100 of data and the end, in each stream.
         let all = vec![(Some(101), Some(101)); usize::from(streams)];
@@ -393,7 +411,10 @@ fn our_client_and_our_server_send_both_ways_over_udp_too() {
         for (directions, streams) in [(Up, 2), (Down, 3), (Both, 2)] {
             let finish = Finish::Buffers(100 * u64::from(streams));
             let port = server.port(Via::Iperf2);
-            let record = measure(&UdpPlan { directions, streams, finish, ..plan(port) });
+            let record = measure(&UdpPlan {
+                test: UdpTest { directions, streams, finish, ..plan(port).test },
+                ..plan(port)
+            });
             assert_eq!(record.failure, None, "{directions:?}");
             let downs = ends(&record, Direction::Down);
             assert!(downs.iter().all(|ends| *ends == (Some(101), Some(101))), "{downs:?}");
@@ -433,7 +454,8 @@ fn a_server_that_dies_while_it_sends_is_no_end_of_the_test() {
     let plan = plan(server.local_addr().expect("bound").port());
     // Of two seconds the server lives for a few milliseconds.
     let finish = Finish::TimeNs(2_000_000_000);
-    let plan = UdpPlan { directions: TcpDirections::Down, finish, ..plan };
+    let plan =
+        UdpPlan { test: UdpTest { directions: TcpDirections::Down, finish, ..plan.test }, ..plan };
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let (_, client) = server.recv_from(&mut [0; 2000]).expect("a client asks");

@@ -6,13 +6,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Fault, Finish, MetricId, Plan, Record, Stat, TcpDirections, TcpPlan, Tool,
-    UdpPlan, Via,
+    Direction, Event, Fault, Finish, MetricId, Plan, Record, Stat, TcpDirections, TcpPlan, TcpTest,
+    Tool, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
+use linerate_engine::flow::{tcp, udp};
 use linerate_engine::foreign::iperf3::{Extras, run};
-use linerate_engine::{datagram, throughput};
 use linerate_proto::iperf3::{Cookie, Params, Protocol, frame};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -43,25 +43,27 @@ fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) {
     });
 }
 
-fn plan(server: SocketAddr) -> TcpPlan {
-    TcpPlan {
-        via: Some(Via::Iperf3),
-        host: server.ip().to_string(),
-        port: server.port(),
+fn plan(server: SocketAddr, test: TcpTest) -> TcpPlan {
+    let via = Some(Via::Iperf3);
+    TcpPlan { via, host: server.ip().to_string(), port: server.port(), test, ..TcpPlan::default() }
+}
+
+fn tcp_test() -> TcpTest {
+    TcpTest {
         finish: Finish::TimeNs(400_000_000),
         interval_ns: 100_000_000,
         buffer_bytes: 128 << 10,
         congestion_control: Some("cubic".to_owned()),
-        ..TcpPlan::default()
+        ..TcpTest::default()
     }
 }
 
-fn measure(plan: &TcpPlan) -> (Record, Vec<Event>) {
+fn measure(server: SocketAddr, test: TcpTest) -> (Record, Vec<Event>) {
     let mut events = Vec::new();
     let mut watch = |event: &Event| events.push(event.clone());
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let record = throughput::run(plan, &mut context);
+    let record = tcp::run(&plan(server, test), &mut context);
     (record, events)
 }
 
@@ -78,7 +80,7 @@ fn assert_agreed(record: &Record) {
     for flow in &record.flows {
         let (sent, received) = (flow.sender.as_ref(), flow.receiver.as_ref());
         let (sent, received) = (sent.expect("told"), received.expect("told"));
-        let known = match (plan.finish, flow.direction) {
+        let known = match (plan.test.finish, flow.direction) {
             (Finish::TimeNs(_), Direction::Down) => received.bytes_measured..=received.bytes,
             _ => received.bytes..=received.bytes,
         };
@@ -96,7 +98,8 @@ fn both_ends_count_the_same_bytes_in_every_direction() {
             ways.into_iter().zip(ends).chain(ways.into_iter().zip([ends[2]; 3]))
         {
             for streams in [1, 3] {
-                let (record, _) = measure(&TcpPlan { directions, finish, streams, ..plan(server) });
+                let (record, _) =
+                    measure(server, TcpTest { directions, finish, streams, ..tcp_test() });
                 assert_agreed(&record);
                 let ways = if directions == TcpDirections::Both { 2 } else { 1 };
                 assert_eq!(record.flows.len(), usize::from(streams) * ways);
@@ -114,7 +117,8 @@ fn a_client_sends_an_amount_in_whole_blocks_and_a_server_to_the_byte() {
             (TcpDirections::Down, Direction::Down, 7_000_003.0),
         ] {
             let finish = Finish::Bytes(7_000_003);
-            let (record, _) = measure(&TcpPlan { directions, finish, streams: 2, ..plan(server) });
+            let (record, _) =
+                measure(server, TcpTest { directions, finish, streams: 2, ..tcp_test() });
             assert_eq!(value(&record, MetricId::Bytes, direction), bytes);
         }
     });
@@ -128,7 +132,8 @@ fn a_paced_test_has_rows_and_takes_its_time() {
             // 31 blocks of 128 KiB.
             let finish = Finish::Bytes(4_063_232);
             let begin = monotonic();
-            let (record, events) = measure(&TcpPlan { directions, finish, pace, ..plan(server) });
+            let (record, events) =
+                measure(server, TcpTest { directions, finish, pace, ..tcp_test() });
             let took = monotonic().since(begin);
             assert_agreed(&record);
             let rows = events.iter().filter(|event| matches!(event, Event::Interval(_))).count();
@@ -147,16 +152,16 @@ fn a_paced_test_has_rows_and_takes_its_time() {
 #[test]
 fn options_reach_both_ends() {
     with_server(Limits::default(), |server| {
-        let plan = TcpPlan {
+        let test = TcpTest {
             window_bytes: Some(65_536),
             nodelay: true,
             mss_bytes: Some(1000),
             congestion_control: Some("reno".to_owned()),
             directions: TcpDirections::Down,
             zero_copy: true,
-            ..plan(server)
+            ..tcp_test()
         };
-        let (record, _) = measure(&plan);
+        let (record, _) = measure(server, test);
         assert_agreed(&record);
         let flow = &record.flows[0];
         let receiver = flow.receiver.as_ref().expect("this end");
@@ -175,8 +180,8 @@ fn the_omitted_seconds_do_not_count() {
         let finish = Finish::TimeNs(1_000_000_000);
         let pace = Some(BitRate::from_bits_per_sec(80_000_000));
         for directions in [TcpDirections::Up, TcpDirections::Down] {
-            let plan = TcpPlan { directions, omit_ns: 1_000_000_000, finish, pace, ..plan(server) };
-            let (record, events) = measure(&plan);
+            let test = TcpTest { directions, omit_ns: 1_000_000_000, finish, pace, ..tcp_test() };
+            let (record, events) = measure(server, test);
             assert_eq!(record.failure, None);
             // 80 Mbit/s for one second are 10 MB, for both seconds 20 MB. On a busy machine some
             // of either second may be late; half a second is half of the one that counts.
@@ -185,7 +190,7 @@ fn the_omitted_seconds_do_not_count() {
             let is_omitted = |event: &Event| matches!(event, Event::Interval(row) if row.omitted);
             assert!(events.iter().any(is_omitted));
         }
-        let (record, _) = measure(&TcpPlan { omit_ns: 500_000_000, ..plan(server) });
+        let (record, _) = measure(server, TcpTest { omit_ns: 500_000_000, ..tcp_test() });
         let failure = record.failure.expect("half a second");
         assert_eq!(failure.fault, Fault::Usage);
         assert!(failure.to_string().contains("whole seconds"), "{failure}");
@@ -197,9 +202,10 @@ fn where_the_first_second_of_datagrams_is_omitted_none_is_lost_at_its_end() {
     with_server(Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let finish = Finish::TimeNs(1_000_000_000);
-            let plan = UdpPlan { directions, finish, streams: 8, ..udp_plan(server) };
             let pace = Some(BitRate::from_bits_per_sec(1_000_000));
-            let (record, _) = measure_udp(&UdpPlan { pace, omit_ns: 1_000_000_000, ..plan });
+            let test = UdpTest { directions, finish, streams: 8, pace, ..udp_test() };
+            let test = UdpTest { omit_ns: 1_000_000_000, ..test };
+            let (record, _) = measure_udp(server, test);
             assert_eq!(record.failure, None, "{directions:?}");
             for flow in &record.flows {
                 let end = flow.receiver.as_ref().and_then(|end| end.received_datagrams.as_ref());
@@ -228,10 +234,10 @@ fn a_second_client_is_denied_while_the_first_runs() {
                 };
                 let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
                 let mut context = Context { tool, stop, watch: &mut watch };
-                throughput::run(&TcpPlan { finish, pace, ..plan(server) }, &mut context)
+                tcp::run(&plan(server, TcpTest { finish, pace, ..tcp_test() }), &mut context)
             });
             streams.recv().expect("the first has a row");
-            let (record, _) = measure(&plan(server));
+            let (record, _) = measure(server, tcp_test());
             ask.ask();
             let failure = record.failure.as_ref().expect("the first is running");
             assert_eq!((failure.fault, record.exit_code()), (Fault::PeerRefused, 4));
@@ -249,8 +255,8 @@ fn several_clients_run_at_once_where_the_server_allows_them() {
             let ways = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both];
             let tests: Vec<_> = ways
                 .into_iter()
-                .map(|directions| TcpPlan { directions, pace, streams: 2, ..plan(server) })
-                .map(|plan| scope.spawn(move || measure(&plan).0))
+                .map(|directions| TcpTest { directions, pace, streams: 2, ..tcp_test() })
+                .map(|test| scope.spawn(move || measure(server, test).0))
                 .collect();
             tests.into_iter().for_each(|test| assert_agreed(&test.join().expect("no panic")));
         });
@@ -285,7 +291,7 @@ fn garbage_silence_and_half_messages_stop_nobody() {
         }
         let mut http = TcpStream::connect(server).expect("the server listens");
         http.write_all(b"GET / HTTP/1.1\r\nHost: example.net\r\n\r\n").expect("sent");
-        let (record, _) = measure(&plan(server));
+        let (record, _) = measure(server, tcp_test());
         assert_agreed(&record);
         let mut answer = Vec::new();
         let _ = http.read_to_end(&mut answer);
@@ -366,15 +372,12 @@ fn a_test_beyond_the_limits_is_refused_for_what_is_beyond() {
 #[test]
 fn the_kernel_holds_a_server_to_the_rate_that_a_client_asks_for() {
     with_server(Limits::default(), |server| {
-        let mut context_watch = |_: &Event| {};
-        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         for directions in [TcpDirections::Down, TcpDirections::Up] {
-            let plan =
-                TcpPlan { directions, finish: Finish::TimeNs(1_000_000_000), ..plan(server) };
+            let test = TcpTest { directions, finish: Finish::TimeNs(1_000_000_000), ..tcp_test() };
             let extras = Extras { fq_rate_bps: Some(20_000_000), ..Extras::default() };
-            let (tool, watch) = (tool.clone(), &mut context_watch);
-            let mut context = Context { tool, stop: Stop::new(), watch };
-            let (record, _) = run(&plan, extras, &mut context);
+            let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+            let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
+            let (record, _) = run(&plan(server, test), extras, &mut context);
             assert_eq!(record.failure, None);
             // The first window of 10 segments leaves at once: over loopback 5 Mbit. Unpaced there
             // are 1 Gbit/s and more.
@@ -390,7 +393,7 @@ fn a_test_by_time_ends_with_a_whole_block() {
         // 50 Mbit/s are 2.5 MB in 400 ms, 19.07 blocks: servers since 3.16 count whole ones only.
         let pace = Some(BitRate::from_bits_per_sec(50_000_000));
         for streams in [1, 3] {
-            let (record, _) = measure(&TcpPlan { pace, streams, ..plan(server) });
+            let (record, _) = measure(server, TcpTest { pace, streams, ..tcp_test() });
             assert_agreed(&record);
             for flow in &record.flows {
                 let sent = flow.sender.as_ref().expect("this end").bytes;
@@ -408,7 +411,7 @@ fn a_senders_bytes_and_their_time_belong_together() {
         let omit_ns = 1_000_000_000;
         for directions in [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both] {
             let (record, _) =
-                measure(&TcpPlan { directions, omit_ns, finish, pace, ..plan(server) });
+                measure(server, TcpTest { directions, omit_ns, finish, pace, ..tcp_test() });
             assert_eq!(record.failure, None);
             for flow in &record.flows {
                 for end in [&flow.sender, &flow.receiver] {
@@ -447,7 +450,7 @@ fn a_client_that_vanishes_at_any_stage_gives_its_place_back() {
             drop((stream, data));
             let begin = monotonic();
             loop {
-                let (record, _) = measure(&plan(server));
+                let (record, _) = measure(server, tcp_test());
                 if record.failure.is_none() {
                     break;
                 }
@@ -462,26 +465,25 @@ fn a_client_that_vanishes_at_any_stage_gives_its_place_back() {
 /// Datagrams of a test in each direction.
 const DATAGRAMS: u64 = 150;
 
-fn udp_plan(server: SocketAddr) -> UdpPlan {
-    UdpPlan {
-        via: Some(Via::Iperf3),
-        host: server.ip().to_string(),
-        port: server.port(),
+fn udp_test() -> UdpTest<Option<u32>> {
+    UdpTest {
         // All fit in a receive buffer of the kernel's default size, whoever reads them late.
         finish: Finish::Buffers(DATAGRAMS),
         interval_ns: 50_000_000,
         size_bytes: Some(200),
         pace: Some(BitRate::from_bits_per_sec(800_000)),
-        ..UdpPlan::default()
+        ..UdpTest::default()
     }
 }
 
-fn measure_udp(plan: &UdpPlan) -> (Record, Vec<Event>) {
+fn measure_udp(server: SocketAddr, test: UdpTest<Option<u32>>) -> (Record, Vec<Event>) {
     let mut events = Vec::new();
     let mut watch = |event: &Event| events.push(event.clone());
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let record = datagram::run(plan, &mut context);
+    let (via, host) = (Some(Via::Iperf3), server.ip().to_string());
+    let plan = UdpPlan { via, host, port: server.port(), test, ..UdpPlan::default() };
+    let record = udp::run(&plan, &mut context);
     (record, events)
 }
 
@@ -507,8 +509,8 @@ fn datagrams_are_counted_alike_in_every_direction() {
     with_server(Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both] {
             for streams in [1, 3] {
-                let plan = UdpPlan { directions, streams, ..udp_plan(server) };
-                let (record, events) = measure_udp(&plan);
+                let test = UdpTest { directions, streams, ..udp_test() };
+                let (record, events) = measure_udp(server, test);
                 assert_agreed_udp(&record);
                 let ways = if directions == TcpDirections::Both { 2 } else { 1 };
                 assert_eq!(record.flows.len(), usize::from(streams) * ways);
@@ -521,8 +523,8 @@ fn datagrams_are_counted_alike_in_every_direction() {
 #[test]
 fn an_amount_of_datagrams_is_sent_to_the_last_one() {
     with_server(Limits::default(), |server| {
-        let plan = UdpPlan { finish: Finish::Buffers(151), streams: 2, ..udp_plan(server) };
-        let (record, _) = measure_udp(&plan);
+        let test = UdpTest { finish: Finish::Buffers(151), streams: 2, ..udp_test() };
+        let (record, _) = measure_udp(server, test);
         assert_eq!(record.failure, None);
         assert_eq!(value(&record, MetricId::DatagramsReceived, Direction::Up), 151.0);
         assert_eq!(value(&record, MetricId::DatagramsLost, Direction::Up), 0.0);
@@ -536,8 +538,8 @@ fn several_udp_clients_of_one_address_run_at_once() {
             let ways = [TcpDirections::Up, TcpDirections::Down, TcpDirections::Both];
             let tests: Vec<_> = ways
                 .into_iter()
-                .map(|directions| UdpPlan { directions, streams: 2, ..udp_plan(server) })
-                .map(|plan| scope.spawn(move || measure_udp(&plan).0))
+                .map(|directions| UdpTest { directions, streams: 2, ..udp_test() })
+                .map(|test| scope.spawn(move || measure_udp(server, test).0))
                 .collect();
             tests.into_iter().for_each(|test| assert_agreed_udp(&test.join().expect("no panic")));
         });
@@ -554,7 +556,7 @@ fn an_address_that_no_test_knows_gets_no_datagram() {
             socket.send_to(bytes, server).expect("sent");
         }
         assert!(socket.recv(&mut [0; 64]).is_err(), "nothing comes back");
-        assert_agreed_udp(&measure_udp(&udp_plan(server)).0);
+        assert_agreed_udp(&measure_udp(server, udp_test()).0);
     });
 }
 
@@ -585,7 +587,7 @@ fn a_udp_client_that_vanishes_gives_its_place_back() {
             drop((stream, data));
             let begin = monotonic();
             loop {
-                let (record, _) = measure_udp(&udp_plan(server));
+                let (record, _) = measure_udp(server, udp_test());
                 if record.failure.is_none() {
                     break;
                 }

@@ -11,12 +11,12 @@ use std::os::fd::AsFd;
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     Direction, Finish, MetricId, Record, Stat, SynOptions, TcpDirections, TcpPlan, TcpSettings,
-    Tool,
+    TcpTest, Tool,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
+use linerate_engine::flow;
 use linerate_engine::lab::Lab;
-use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{ServeOptions, Server};
@@ -72,7 +72,7 @@ fn measured(lab: &Lab, plans: &[TcpPlan]) -> Vec<Record> {
             let run = || {
                 let stop = Stop::new();
                 let mut context = Context { tool, stop, watch: &mut |_| {} };
-                throughput::run(&plan, &mut context)
+                flow::tcp::run(&plan, &mut context)
             };
             let record = lab.run_on("a", run).expect("runs");
             assert_eq!(record.failure, None);
@@ -84,8 +84,11 @@ fn measured(lab: &Lab, plans: &[TcpPlan]) -> Vec<Record> {
 
 fn small() -> TcpPlan {
     TcpPlan {
-        finish: Finish::Bytes(200_000),
-        congestion_control: Some("reno".to_owned()),
+        test: TcpTest {
+            finish: Finish::Bytes(200_000),
+            congestion_control: Some("reno".to_owned()),
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     }
 }
@@ -157,7 +160,9 @@ fn the_initial_window_is_that_of_the_hosts_routes() {
     let of = |settings: &str, down: bool| {
         let lab = lab(&cable(settings))?;
         let directions = if down { TcpDirections::Down } else { TcpDirections::Up };
-        let record = measured(&lab, &[TcpPlan { directions, ..small() }]).remove(0);
+        let record =
+            measured(&lab, &[TcpPlan { test: TcpTest { directions, ..small().test }, ..small() }])
+                .remove(0);
         let sender = record.flows[0].sender.as_ref().expect("it told");
         let told = record.ends[0].tcp.as_ref().and_then(|tcp| tcp.initial_window);
         Some((sender.initial_window_segments, told))
@@ -225,18 +230,27 @@ fn the_flow_in_the_background_has_its_rate_and_the_test_its_bytes() {
     let Some(lab) = lab(&cable("")) else { return };
     let pace = Some(BitRate::from_bits_per_sec(40_000_000));
     let background = Some(BitRate::from_bits_per_sec(35_000_000));
-    let base = TcpPlan { pace, background, ..small() };
+    let base = TcpPlan { test: TcpTest { pace, background, ..small().test }, ..small() };
     let by_time = Finish::TimeNs(1_000_000_000);
     let plans = [
-        TcpPlan { finish: by_time, ..base.clone() },
-        TcpPlan { finish: by_time, directions: TcpDirections::Down, ..base.clone() },
+        TcpPlan { test: TcpTest { finish: by_time, ..base.test.clone() }, ..base.clone() },
+        TcpPlan {
+            test: TcpTest { finish: by_time, directions: TcpDirections::Down, ..base.test.clone() },
+            ..base.clone()
+        },
         // A window of the test's own is not the background's: 16 KiB would hold it back.
-        TcpPlan { finish: by_time, window_bytes: Some(16_384), ..base.clone() },
-        TcpPlan { finish: Finish::Bytes(5_000_019), streams: 2, ..base },
+        TcpPlan {
+            test: TcpTest { finish: by_time, window_bytes: Some(16_384), ..base.test.clone() },
+            ..base.clone()
+        },
+        TcpPlan {
+            test: TcpTest { finish: Finish::Bytes(5_000_019), streams: 2, ..base.test },
+            ..base
+        },
     ];
     let records = measured(&lab, &plans);
     for (record, plan) in records.iter().zip(&plans) {
-        let (ahead, back) = match plan.directions {
+        let (ahead, back) = match plan.test.directions {
             TcpDirections::Down => (Direction::Down, Direction::Up),
             _ => (Direction::Up, Direction::Down),
         };
@@ -249,7 +263,7 @@ fn the_flow_in_the_background_has_its_rate_and_the_test_its_bytes() {
         assert!(flow.sender.is_some() && flow.receiver.is_some());
         // It is told apart from the test.
         assert!(record.flows.iter().all(|flow| flow.direction == ahead));
-        assert_eq!(record.flows.len(), usize::from(plan.streams));
+        assert_eq!(record.flows.len(), usize::from(plan.test.streams));
         assert_eq!(record.value(MetricId::Goodput, Stat::Value, Some(back)), None);
         assert!(record.series.iter().all(|series| series.direction == Some(ahead)));
     }
@@ -261,9 +275,12 @@ fn the_flow_in_the_background_has_its_rate_and_the_test_its_bytes() {
 fn small_reads_send_more_segments_back() {
     let Some(lab) = lab(&cable("")) else { return };
     let plan = |read_bytes| TcpPlan {
-        finish: Finish::Bytes(4_000_000),
-        window_bytes: Some(16_384),
-        read_bytes,
+        test: TcpTest {
+            finish: Finish::Bytes(4_000_000),
+            window_bytes: Some(16_384),
+            read_bytes,
+            ..small().test
+        },
         ..small()
     };
     let records = measured(&lab, &[plan(None), plan(Some(512))]);

@@ -7,10 +7,10 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
-use linerate_core::record::{Event, Finish, Record, TcpDirections, TcpPlan, Tool, UdpPlan, Via};
+use linerate_core::record::{Event, Finish, Record, TcpDirections, Tool, UdpPlan, UdpTest, Via};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::foreign::nuttcp::{Extras, run, run_udp};
+use linerate_engine::foreign::nuttcp::{Extras, run_udp};
 use linerate_proto::nuttcp::{Interval, Summary};
 use linerate_server::admission::Limits;
 use linerate_sys::stop::Stop;
@@ -73,10 +73,13 @@ fn plan(port: u16) -> UdpPlan {
         via: Some(Via::Nuttcp),
         host: HERE.to_string(),
         port,
-        finish: Finish::Buffers(200),
-        interval_ns: 100_000_000,
-        size_bytes: Some(1000),
-        pace: Some(BitRate::from_bits_per_sec(5_000_000)),
+        test: UdpTest {
+            finish: Finish::Buffers(200),
+            interval_ns: 100_000_000,
+            size_bytes: Some(1000),
+            pace: Some(BitRate::from_bits_per_sec(5_000_000)),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }
@@ -118,7 +121,10 @@ fn our_client_and_a_nuttcp_server_count_the_same_datagrams() {
         (Up, Finish::Buffers(200), 20, 200),
     ] {
         let peer = Peer::start("nuttcp", &["-S", "--nofork", "-P"]);
-        let plan = UdpPlan { directions, finish, size_bytes: Some(size), ..plan(peer.port) };
+        let plan = UdpPlan {
+            test: UdpTest { directions, finish, size_bytes: Some(size), ..plan(peer.port).test },
+            ..plan(peer.port)
+        };
         let (record, summary, _) = measure(&plan, free_port());
         assert_eq!(record.failure, None);
         assert_eq!(record.ends[1].version.as_deref(), Some("nuttcp 6.1.2"));
@@ -140,45 +146,43 @@ fn intervals_that_a_server_tells_add_up_to_no_more_than_the_whole() {
     let peer = Peer::start("nuttcp", &["-S", "--nofork", "-P"]);
     // 200 × 8000 bit at 1.6 Mbit/s take a second.
     let pace = Some(BitRate::from_bits_per_sec(1_600_000));
-    let (record, _, intervals) = measure(&UdpPlan { pace, ..plan(peer.port) }, free_port());
+    let (record, _, intervals) = measure(
+        &UdpPlan { test: UdpTest { pace, ..plan(peer.port).test }, ..plan(peer.port) },
+        free_port(),
+    );
     assert_eq!(record.failure, None);
     let told = intervals.iter().filter_map(|interval| interval.datagrams);
     let (lost, all) = told.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
     // All but what came after the last of them.
     assert!(lost == 0 && (100..=200).contains(&all), "{intervals:?}");
-    drop(peer);
-    let peer = Peer::start("nuttcp", &["-S", "--nofork", "-P"]);
-    let mut intervals: Vec<(Interval, String)> = Vec::new();
-    let mut told = |interval: &Interval, line: &str| intervals.push((*interval, line.to_owned()));
-    let extras =
-        Extras { data_port: Some(free_port()), intervals: true, ..Extras::none(&mut told) };
-    let mut watch = |_: &Event| {};
-    let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
-    let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let tcp =
-        TcpPlan { finish: Finish::TimeNs(1_000_000_000), ..peers::plan(Via::Nuttcp, peer.port) };
-    let (record, summary) = run(&tcp, extras, &mut context);
-    assert_eq!(record.failure, None);
-    let whole = summary.and_then(|summary| summary.megabytes).expect("a summary");
-    let sum: f64 = intervals.iter().map(|(interval, _)| interval.megabytes).sum();
-    assert!(sum > 0.0 && sum <= whole + 0.001, "{sum} of {whole}");
-    assert!(intervals.iter().all(|(interval, line)| line.starts_with(&interval.to_line(false))));
 }
 
 #[test]
 fn our_client_and_our_server_speak_nuttcp_over_udp_too() {
     with_server(Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
-            let plan = UdpPlan { directions, ..plan(server.port(Via::Nuttcp)) };
+            let plan = UdpPlan {
+                test: UdpTest { directions, ..plan(server.port(Via::Nuttcp)).test },
+                ..plan(server.port(Via::Nuttcp))
+            };
             let (record, _, _) = measure(&plan, free_port());
             assert_eq!(record.failure, None);
             assert_eq!(counts(&record), (200, 200, 0), "{directions:?}");
             assert_eq!(logged_bytes(&server.log(1)[0]), 200_000);
         }
         for (plan, part) in [
-            (UdpPlan { directions: TcpDirections::Both, ..plan(1) }, "one way"),
-            (UdpPlan { streams: 2, ..plan(1) }, "one count"),
-            (UdpPlan { omit_ns: 1_000_000, ..plan(1) }, "from the start"),
+            (
+                UdpPlan {
+                    test: UdpTest { directions: TcpDirections::Both, ..plan(1).test },
+                    ..plan(1)
+                },
+                "one way",
+            ),
+            (UdpPlan { test: UdpTest { streams: 2, ..plan(1).test }, ..plan(1) }, "one count"),
+            (
+                UdpPlan { test: UdpTest { omit_ns: 1_000_000, ..plan(1).test }, ..plan(1) },
+                "from the start",
+            ),
         ] {
             let (record, _, _) = measure(&plan, 1);
             let said = record.failure.expect("refused").to_string();

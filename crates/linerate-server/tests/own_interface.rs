@@ -11,11 +11,11 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, SentDatagrams, Stat, Status,
-    TcpDirections, Tool, UdpPlan,
+    TcpDirections, Tool, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 use linerate_engine::lab::Lab;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
@@ -51,7 +51,7 @@ impl Drop for AskOnDrop<'_> {
 fn run(plan: &UdpPlan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    datagram::run(plan, &mut context)
+    udp::run(plan, &mut context)
 }
 
 /// What the interface of the sender's host dropped so far.
@@ -79,9 +79,9 @@ fn measure(plan: &UdpPlan) -> Option<(Record, u64)> {
         let _ends = AskOnDrop(&stop);
         let port = server.local_addr().expect("bound").port();
         let plan = UdpPlan { host: SERVER.to_string(), port, ..plan.clone() };
-        let before = drops(&lab, plan.directions);
+        let before = drops(&lab, plan.test.directions);
         let record = lab.run_on("a", || run(&plan)).expect("the host runs it");
-        let dropped = drops(&lab, plan.directions).since(&before);
+        let dropped = drops(&lab, plan.test.directions).since(&before);
         assert_eq!((record.status, &record.failure), (Status::Ok, &None));
         Some((record, dropped))
     })
@@ -89,7 +89,10 @@ fn measure(plan: &UdpPlan) -> Option<(Record, u64)> {
 
 fn plan(directions: TcpDirections) -> UdpPlan {
     let finish = Finish::TimeNs(1_000_000_000);
-    UdpPlan { directions, finish, size_bytes: Some(1472), ..UdpPlan::default() }
+    UdpPlan {
+        test: UdpTest { directions, finish, size_bytes: Some(1472), ..UdpTest::default() },
+        ..UdpPlan::default()
+    }
 }
 
 fn ends(record: &Record) -> (&SentDatagrams, DatagramTally) {
@@ -121,7 +124,8 @@ fn is_the_links_rate(record: &Record, directions: TcpDirections) {
 fn as_fast_as_possible_and_above_the_links_rate_the_sender_waits_for_its_queue() {
     for directions in [TcpDirections::Up, TcpDirections::Down] {
         for pace in [None, Some(BitRate::from_bits_per_sec(400_000_000))] {
-            let plan = UdpPlan { pace, ..plan(directions) };
+            let plan =
+                UdpPlan { test: UdpTest { pace, ..plan(directions).test }, ..plan(directions) };
             let Some((record, dropped)) = measure(&plan) else { return };
             let (sent, tally) = ends(&record);
             assert_eq!(sent.measured, tally.received + tally.lost);
@@ -141,7 +145,10 @@ fn what_the_own_queue_drops_is_counted_there_and_as_the_kernel_counts_it() {
         // A buffer of 8 MiB in the kernel's memory lets more wait than the queue has room for.
         let window_bytes = Some(4 << 20);
         let pace = Some(BitRate::from_bits_per_sec(300_000_000));
-        let plan = UdpPlan { window_bytes, pace, joined: false, ..plan(directions) };
+        let plan = UdpPlan {
+            test: UdpTest { window_bytes, pace, joined: false, ..plan(directions).test },
+            ..plan(directions)
+        };
         let Some((record, dropped)) = measure(&plan) else { return };
         let (sent, tally) = ends(&record);
         if dropped < 1000 {
@@ -166,7 +173,10 @@ fn what_the_own_queue_drops_is_counted_there_and_as_the_kernel_counts_it() {
 fn joined_datagrams_that_the_own_queue_drops_are_counted_each() {
     let window_bytes = Some(4 << 20);
     let pace = Some(BitRate::from_bits_per_sec(400_000_000));
-    let plan = UdpPlan { window_bytes, pace, ..plan(TcpDirections::Up) };
+    let plan = UdpPlan {
+        test: UdpTest { window_bytes, pace, ..plan(TcpDirections::Up).test },
+        ..plan(TcpDirections::Up)
+    };
     let Some((record, dropped)) = measure(&plan) else { return };
     let (sent, tally) = ends(&record);
     if dropped < 10 {

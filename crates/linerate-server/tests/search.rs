@@ -15,11 +15,11 @@ use std::sync::{Mutex, PoisonError};
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     CapacitySearch, CaveatCode, Direction, End, Event, Fault, Finish, Layer, MetricId, Record,
-    SearchDelay, SearchPlan, SearchStep, Stat, Status, TcpDirections, Tool, UdpPlan,
+    SearchDelay, SearchPlan, SearchStep, Stat, Status, TcpDirections, Tool, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::datagram;
+use linerate_engine::flow::udp;
 use linerate_engine::lab::Lab;
 use linerate_proto::native::{Accept, Decoder, Hello, HelloKind, Message, Token, encode};
 use linerate_server::admission::Limits;
@@ -61,11 +61,14 @@ impl Drop for AskOnDrop<'_> {
 /// Two seconds in sub-intervals of a quarter of one.
 fn plan(directions: TcpDirections) -> UdpPlan {
     UdpPlan {
-        directions,
-        finish: Finish::TimeNs(2000 * MS),
-        interval_ns: 250 * MS,
-        pace: None,
-        search: Some(SearchPlan::default()),
+        test: UdpTest {
+            directions,
+            finish: Finish::TimeNs(2000 * MS),
+            interval_ns: 250 * MS,
+            pace: None,
+            search: Some(SearchPlan::default()),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }
@@ -88,7 +91,7 @@ fn search_in(lab: &Lab, address: &str, plan: &UdpPlan) -> (Record, usize) {
                 |event: &Event| told += usize::from(matches!(event, Event::SubInterval(_)));
             let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
             let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-            let record = datagram::run(&plan, &mut context);
+            let record = udp::run(&plan, &mut context);
             (record, told)
         };
         lab.run_on("a", run).expect("the host runs it")
@@ -201,7 +204,10 @@ fn the_delay_of_a_deep_queue_stops_the_rate_and_nothing_is_lost() {
     let Some(lab) = lab(path) else { return };
     for delay in [SearchDelay::RoundTrip, SearchDelay::OneWay] {
         let search = Some(SearchPlan { delay, ..SearchPlan::default() });
-        let plan = UdpPlan { search, ..plan(TcpDirections::Up) };
+        let plan = UdpPlan {
+            test: UdpTest { search, ..plan(TcpDirections::Up).test },
+            ..plan(TcpDirections::Up)
+        };
         let (record, found) = searched(&lab, V4, &plan, 20e6 * 1500.0 / 1538.0);
         let path = record.paths[0].carrying(Direction::Up).expect("it carries data");
         assert_eq!(path.lost_packets(), 0);
@@ -240,7 +246,10 @@ fn independent_losses_below_the_threshold_do_not_stop_the_rate() {
     let Some(lab) = lab("rate = \"1 Gbit/s\", delay = \"5 ms\", loss = \"1%\"") else { return };
     let rate_max = Some(BitRate::from_bits_per_sec(50_000_000));
     let search = Some(SearchPlan { rate_max, ..SearchPlan::default() });
-    let plan = UdpPlan { search, ..plan(TcpDirections::Up) };
+    let plan = UdpPlan {
+        test: UdpTest { search, ..plan(TcpDirections::Up).test },
+        ..plan(TcpDirections::Up)
+    };
     let (record, told) = search_in(&lab, V4, &plan);
     let found = check(&record, told, 1500);
     assert_eq!(found.trials.iter().map(|trial| trial.row).max(), Some(50));
@@ -291,7 +300,7 @@ fn a_server_that_knows_no_search_is_left_before_anything_is_measured() {
         UdpPlan { host: server.ip().to_string(), port: server.port(), ..plan(TcpDirections::Up) };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    let record = datagram::run(&plan, &mut context);
+    let record = udp::run(&plan, &mut context);
     assert_eq!(record.status, Status::Error);
     let failure = record.failure.expect("it names no features");
     assert_eq!(failure.fault, Fault::PeerIncompatible);

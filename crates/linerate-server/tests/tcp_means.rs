@@ -6,10 +6,10 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 
 use linerate_core::record::{
     CaveatCode, Contents, Direction, Fault, Finish, Flow, FlowEnd, Means, MetricId, ReceiveWith,
-    Record, SendWith, Stat, TcpDirections, TcpPlan, Tool,
+    Record, SendWith, Stat, TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_engine::context::Context;
-use linerate_engine::throughput;
+use linerate_engine::flow::tcp;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
@@ -41,10 +41,13 @@ fn plan(server: SocketAddr, means: Means) -> TcpPlan {
     TcpPlan {
         host: server.ip().to_string(),
         port: server.port(),
-        finish: Finish::Buffers(40),
-        buffer_bytes: 65_536,
-        congestion_control: Some("cubic".to_owned()),
-        means,
+        test: TcpTest {
+            finish: Finish::Buffers(40),
+            buffer_bytes: 65_536,
+            congestion_control: Some("cubic".to_owned()),
+            means,
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     }
 }
@@ -52,7 +55,7 @@ fn plan(server: SocketAddr, means: Means) -> TcpPlan {
 fn measure(plan: &TcpPlan) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
-    throughput::run(plan, &mut context)
+    tcp::run(plan, &mut context)
 }
 
 fn good(plan: &TcpPlan) -> Record {
@@ -91,7 +94,10 @@ fn every_way_of_moving_data_delivers_every_byte_and_says_what_it_did_with_them()
             {
                 let means = Means { send_with, receive_with, ..Means::default() };
                 let directions = TcpDirections::Both;
-                let record = good(&TcpPlan { directions, streams: 2, ..plan(server, means) });
+                let record = good(&TcpPlan {
+                    test: TcpTest { directions, streams: 2, ..plan(server, means.clone()).test },
+                    ..plan(server, means)
+                });
                 assert_eq!(bytes(&record, Direction::Up), AMOUNT, "{sent} to {taken}");
                 assert_eq!(bytes(&record, Direction::Down), AMOUNT, "{sent} to {taken}");
                 for (sender, receiver) in record.flows.iter().map(ends) {
@@ -112,7 +118,10 @@ fn data_threads_stay_on_the_processors_that_were_asked_for() {
     with_server("127.0.0.1", Limits::default(), |server| {
         let (client_cpus, server_cpus) = (vec![cpu], vec![cpu]);
         let means = Means { client_cpus, server_cpus, ..Means::default() };
-        let record = good(&TcpPlan { streams: 3, ..plan(server, means) });
+        let record = good(&TcpPlan {
+            test: TcpTest { streams: 3, ..plan(server, means.clone()).test },
+            ..plan(server, means)
+        });
         for (sender, receiver) in record.flows.iter().map(ends) {
             for end in [sender, receiver] {
                 assert_eq!((end.pinned_cpu, end.cpus_seen.as_slice()), (Some(cpu), &[cpu][..]));
@@ -145,7 +154,11 @@ fn zerocopy_over_loopback_is_told_as_the_copy_that_it_was() {
 fn trials_choose_once_and_leave_the_counts_of_the_test_alone() {
     with_server("127.0.0.1", Limits { tests: 1, ..Limits::default() }, |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
-            let plan = TcpPlan { fast: true, directions, ..plan(server, Means::default()) };
+            let plan = TcpPlan {
+                fast: true,
+                test: TcpTest { directions, ..plan(server, Means::default()).test },
+                ..plan(server, Means::default())
+            };
             let record = good(&plan);
             assert_eq!(record.value(MetricId::Bytes, Stat::Value, None), Some(AMOUNT));
             let chosen: Vec<_> = record.trials.iter().filter(|trial| trial.chosen).collect();
@@ -172,7 +185,10 @@ fn a_clean_path_is_verified_to_the_last_byte() {
     with_server("::1", Limits::default(), |server| {
         let means = Means { verify_seed: Some(9), ..Means::default() };
         let directions = TcpDirections::Both;
-        let record = good(&TcpPlan { streams: 2, directions, ..plan(server, means) });
+        let record = good(&TcpPlan {
+            test: TcpTest { streams: 2, directions, ..plan(server, means.clone()).test },
+            ..plan(server, means)
+        });
         for direction in [Direction::Up, Direction::Down] {
             let flows = record.flows.iter().filter(|flow| flow.direction == direction);
             let found = flows.map(|flow| ends(flow).1.verified.expect("asked for"));
@@ -243,7 +259,10 @@ fn multipath_tcp_is_used_or_its_absence_is_told() {
     with_server("127.0.0.1", Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let means = Means { mptcp: true, ..Means::default() };
-            let record = good(&TcpPlan { directions, streams: 2, ..plan(server, means) });
+            let record = good(&TcpPlan {
+                test: TcpTest { directions, streams: 2, ..plan(server, means.clone()).test },
+                ..plan(server, means)
+            });
             assert_eq!(record.value(MetricId::Bytes, Stat::Value, None), Some(AMOUNT));
             let has = linerate_sys::tcp::has_multipath();
             for (sender, receiver) in record.flows.iter().map(ends) {

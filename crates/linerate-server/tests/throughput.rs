@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use linerate_core::record::{
     CaveatCode, Direction, End, Event, Fault, Finish, MetricId, Record, Stat, Status,
-    TcpDirections, TcpPlan, Tool,
+    TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
-use linerate_engine::throughput;
+use linerate_engine::flow::tcp;
 use linerate_proto::native::{
     Accept, Decoder, FlowSample, Hello, HelloKind, Message, Token, encode,
 };
@@ -44,9 +44,12 @@ fn plan(server: SocketAddr) -> TcpPlan {
     TcpPlan {
         host: server.ip().to_string(),
         port: server.port(),
-        finish: Finish::TimeNs(300_000_000),
-        interval_ns: 100_000_000,
-        congestion_control: Some("cubic".to_owned()),
+        test: TcpTest {
+            finish: Finish::TimeNs(300_000_000),
+            interval_ns: 100_000_000,
+            congestion_control: Some("cubic".to_owned()),
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     }
 }
@@ -60,7 +63,7 @@ fn measure(plan: &TcpPlan) -> (Record, Vec<Event>) {
 fn measure_watched(plan: &TcpPlan, stop: &Stop, watch: &mut dyn FnMut(&Event)) -> Record {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: stop.clone(), watch };
-    throughput::run(plan, &mut context)
+    tcp::run(plan, &mut context)
 }
 
 fn value(record: &Record, metric: MetricId, direction: Direction) -> f64 {
@@ -77,8 +80,16 @@ fn a_test_by_bytes_delivers_exactly_those_bytes_in_every_direction() {
             (TcpDirections::Both, 2, Finish::Buffers(100)),
         ];
         for (directions, streams, finish) in cases {
-            let plan =
-                TcpPlan { directions, streams, finish, buffer_bytes: 65_536, ..plan(server) };
+            let plan = TcpPlan {
+                test: TcpTest {
+                    directions,
+                    streams,
+                    finish,
+                    buffer_bytes: 65_536,
+                    ..plan(server).test
+                },
+                ..plan(server)
+            };
             let (record, _) = measure(&plan);
             assert_eq!(record.failure, None);
             // 100 buffers of 65,536 bytes are 6,553,600 bytes.
@@ -115,7 +126,10 @@ fn the_rate_is_the_bytes_over_the_span_and_the_span_is_the_time_that_was_asked()
 fn a_window_is_asked_granted_and_advertised_and_all_three_are_told() {
     with_server(Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
-            let plan = TcpPlan { directions, window_bytes: Some(16_384), ..plan(server) };
+            let plan = TcpPlan {
+                test: TcpTest { directions, window_bytes: Some(16_384), ..plan(server).test },
+                ..plan(server)
+            };
             let (record, _) = measure(&plan);
             let flow = &record.flows[0];
             let receiver = flow.receiver.as_ref().expect("both ends report");
@@ -138,7 +152,10 @@ fn a_pace_is_kept() {
     with_server(Limits::default(), |server| {
         let pace = BitRate::from_bits_per_sec(40_000_000);
         let finish = Finish::Bytes(3_000_000);
-        let plan = TcpPlan { finish, pace: Some(pace), streams: 2, ..plan(server) };
+        let plan = TcpPlan {
+            test: TcpTest { finish, pace: Some(pace), streams: 2, ..plan(server).test },
+            ..plan(server)
+        };
         let begin = monotonic();
         let (record, _) = measure(&plan);
         let took = monotonic().since(begin);
@@ -152,7 +169,8 @@ fn a_pace_is_kept() {
 #[test]
 fn the_omitted_span_does_not_count() {
     with_server(Limits::default(), |server| {
-        let plan = TcpPlan { omit_ns: 200_000_000, ..plan(server) };
+        let plan =
+            TcpPlan { test: TcpTest { omit_ns: 200_000_000, ..plan(server).test }, ..plan(server) };
         let (record, events) = measure(&plan);
         let bytes = value(&record, MetricId::Bytes, Direction::Up);
         assert!(bytes < value(&record, MetricId::BytesSent, Direction::Up));
@@ -169,9 +187,12 @@ fn the_omitted_span_does_not_count() {
 fn zero_copy_and_reverse_and_small_segments_are_told_as_they_were() {
     with_server(Limits::default(), |server| {
         let plan = TcpPlan {
-            zero_copy: true,
-            mss_bytes: Some(1000),
-            directions: TcpDirections::Down,
+            test: TcpTest {
+                zero_copy: true,
+                mss_bytes: Some(1000),
+                directions: TcpDirections::Down,
+                ..plan(server).test
+            },
             ..plan(server)
         };
         let (record, _) = measure(&plan);
@@ -188,7 +209,10 @@ fn an_unknown_congestion_control_is_one_clear_line() {
     with_server(Limits::default(), |server| {
         for directions in [TcpDirections::Up, TcpDirections::Down] {
             let congestion_control = Some("nosuch".to_owned());
-            let (record, _) = measure(&TcpPlan { directions, congestion_control, ..plan(server) });
+            let (record, _) = measure(&TcpPlan {
+                test: TcpTest { directions, congestion_control, ..plan(server).test },
+                ..plan(server)
+            });
             let failure = record.failure.expect("no kernel has it");
             assert!(failure.to_string().contains("nosuch"), "{failure}");
             assert_eq!(record.status, Status::Error);
@@ -205,11 +229,18 @@ fn a_second_test_is_refused_while_the_first_runs_and_limits_are_kept() {
             let first = scope.spawn(move || {
                 let finish = Finish::TimeNs(60_000_000_000);
                 let pace = Some(BitRate::from_bits_per_sec(8_000_000));
-                measure_watched(&TcpPlan { finish, pace, ..plan(server) }, &stop, &mut |event| {
-                    if matches!(event, Event::Interval(_)) {
-                        let _ = send.send(());
-                    }
-                })
+                measure_watched(
+                    &TcpPlan {
+                        test: TcpTest { finish, pace, ..plan(server).test },
+                        ..plan(server)
+                    },
+                    &stop,
+                    &mut |event| {
+                        if matches!(event, Event::Interval(_)) {
+                            let _ = send.send(());
+                        }
+                    },
+                )
             });
             rows.recv().expect("the first has a row");
             let (record, _) = measure(&plan(server));
@@ -219,7 +250,8 @@ fn a_second_test_is_refused_while_the_first_runs_and_limits_are_kept() {
             assert!(failure.to_string().contains("try again"), "{failure}");
             assert_eq!(first.join().expect("no panic").failure, None);
         });
-        let (record, _) = measure(&TcpPlan { streams: 5, ..plan(server) });
+        let (record, _) =
+            measure(&TcpPlan { test: TcpTest { streams: 5, ..plan(server).test }, ..plan(server) });
         let failure = record.failure.expect("5 streams of 4");
         assert!(failure.to_string().contains("the limit is 4"), "{failure}");
     });
@@ -338,7 +370,10 @@ fn fake_server(version: u16, intervals: u64) -> SocketAddr {
 #[test]
 fn a_server_that_dies_leaves_a_partial_record_with_its_samples() {
     let server = fake_server(1, 3);
-    let (record, _) = measure(&TcpPlan { finish: Finish::TimeNs(5_000_000_000), ..plan(server) });
+    let (record, _) = measure(&TcpPlan {
+        test: TcpTest { finish: Finish::TimeNs(5_000_000_000), ..plan(server).test },
+        ..plan(server)
+    });
     assert_eq!(record.status, Status::Partial);
     assert_eq!(record.failure.as_ref().map(|failure| failure.fault), Some(Fault::Unreachable));
     // 3 MB in 0.3 s are 80 Mbit/s.
@@ -351,7 +386,8 @@ fn a_server_that_dies_leaves_a_partial_record_with_its_samples() {
 fn a_server_without_flows_in_the_background_is_told_before_anything_is_measured() {
     let server = fake_server(1, 3);
     let background = Some(BitRate::from_bits_per_sec(1_000_000));
-    let (record, _) = measure(&TcpPlan { background, ..plan(server) });
+    let (record, _) =
+        measure(&TcpPlan { test: TcpTest { background, ..plan(server).test }, ..plan(server) });
     let failure = record.failure.expect("it names no features");
     assert_eq!(failure.fault, Fault::PeerIncompatible);
     assert!(failure.to_string().contains("does not know background"), "{failure}");
@@ -383,7 +419,10 @@ fn an_interrupted_test_keeps_what_it_measured() {
     with_server(Limits::default(), |server| {
         let stop = Stop::new();
         let begin = monotonic();
-        let plan = TcpPlan { finish: Finish::TimeNs(60_000_000_000), ..plan(server) };
+        let plan = TcpPlan {
+            test: TcpTest { finish: Finish::TimeNs(60_000_000_000), ..plan(server).test },
+            ..plan(server)
+        };
         let record = measure_watched(&plan, &stop, &mut |event| {
             if matches!(event, Event::Interval(_)) {
                 stop.ask();

@@ -206,7 +206,7 @@ fn check_record(record: &Record) {
             assert_eq!(sender.congestion_control.got.as_deref(), Some("reno"));
         }
         Plan::Udp(udp) => {
-            let pace = udp.pace.map_or(f64::NAN, |pace| pace.bits_per_sec() as f64);
+            let pace = udp.test.pace.map_or(f64::NAN, |pace| pace.bits_per_sec() as f64);
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
             // A busy machine sends late, and catches up.
             assert!(
@@ -481,7 +481,7 @@ fn a_study_varies_what_its_tests_list_and_the_report_heads_it_so() {
         // A busy machine makes it late; the whole link is 3.3 times as much.
         assert!((0.4..=1.2).contains(&(rate / 28.692e6)), "{rate} bit/s");
         let Plan::Tcp(plan) = &record.plan else { panic!("a TCP test") };
-        assert_eq!(plan.read_bytes.map_or(0, u64::from), bytes);
+        assert_eq!(plan.test.read_bytes.map_or(0, u64::from), bytes);
     }
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
     for head in ["tcp/SACK", "tcp/streams", "tcp/read size", "2 KiB"] {

@@ -106,7 +106,7 @@ fn a_plan_is_read_flags_take_the_place_of_its_keys_and_seeds_are_repeated() {
     let other = json(&[&flags[..], &["--seed", "9", "--loss", "0"]].concat());
     assert_ne!(once["runs"], other["runs"]);
     let text = ends_with(0, &[&["path", "simulate"], &flags[..]].concat());
-    for word in ["min ", "max ", "mean ", "std ", "events a second"] {
+    for word in ["min ", "max ", "mean ", "std ", "events/s"] {
         assert!(text.contains(word), "{text}");
     }
 }

@@ -282,6 +282,7 @@ fn the_history_is_limited_and_filtered() {
     assert_eq!(count(&["--study", "tiny"]), 5);
     assert_eq!(count(&["--run", "0190"]), 5);
     assert_eq!(count(&["--kind", "tcp"]), 3);
+    assert_eq!((count(&["--kind", "udp"]), count(&["--kind", "bench"])), (0, 0));
     assert_eq!(count(&["--kind", "ping", "--study", "tiny"]), 2);
     let table = printed(&directory, &["history"]);
     assert_eq!(table.lines().count(), 7, "a heading and six rows: {table}");

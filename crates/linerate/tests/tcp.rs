@@ -68,7 +68,7 @@ fn every_shaping_flag_reaches_the_plan_and_the_sockets() {
     assert_eq!(plan["congestion_control"], "reno");
     assert_eq!(plan["mss_bytes"], 1000);
     assert_eq!(plan["nodelay"], true);
-    assert_eq!(plan["pace"], 80_000_000);
+    assert_eq!(plan["pace_bps"], 80_000_000);
     assert_eq!(plan["family"], "v4");
     assert_eq!(plan["bind"], "127.0.0.1");
     assert_eq!(plan["dscp"], 8);
@@ -143,7 +143,7 @@ fn the_flags_of_moving_data_reach_the_plan_and_both_ends() {
 fn a_flow_in_the_background_and_small_reads_are_in_the_record_and_beside_the_result() {
     let flags = ["--bytes", "4375000", "--background", "20M", "--read-size", "4K"];
     let record = Server::start(&[]).record(&[&flags[..], &["--bitrate", "50M"]].concat());
-    assert_eq!(record["plan"]["background"], 20_000_000);
+    assert_eq!(record["plan"]["background_bps"], 20_000_000);
     assert_eq!(record["plan"]["read_bytes"], 4096);
     let rate = value(&record, "background_bps", "down");
     // A busy machine makes it late, and nothing makes it much faster.

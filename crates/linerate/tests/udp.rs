@@ -84,7 +84,7 @@ fn every_shaping_flag_reaches_the_plan_and_the_sockets() {
     assert_eq!(plan["window_bytes"], 131_072);
     assert_eq!(plan["streams"], 2);
     assert_eq!(plan["directions"], "down");
-    assert_eq!(plan["pace"], 8_000_000);
+    assert_eq!(plan["pace_bps"], 8_000_000);
     assert_eq!(plan["family"], "v4");
     assert_eq!(plan["bind"], "127.0.0.1");
     assert_eq!(plan["dscp"], 8);
@@ -172,7 +172,7 @@ fn datagrams_that_are_handed_over_joined_are_counted_one_by_one_and_the_record_s
 fn as_fast_as_possible_counts_close_whatever_is_lost() {
     let record = Server::start(&[]).record(&["--bitrate=0", "--time=300ms", "--length=64"]);
     check_closed(&record);
-    assert!(record["plan"]["pace"].is_null());
+    assert!(record["plan"]["pace_bps"].is_null());
     let sent = &record["flows"][0]["sender"]["sent_datagrams"];
     assert!(sent["held_ns"].as_u64().is_some() && sent["pace"].is_null(), "{sent}");
     assert!(value(&record, "datagrams_received", "up") > 0.0);

@@ -23,7 +23,7 @@ fn the_parameters_of_a_search_reach_the_plan_and_the_others_are_those_of_rfc_909
         let output =
             search(&server, &[flags, &["--time=300ms", "--interval=100ms", "-J"]].concat());
         let record: Value = serde_json::from_slice(&output.stdout).expect("one document");
-        assert!(record["plan"]["pace"].is_null());
+        assert!(record["plan"]["pace_bps"].is_null());
         assert_eq!(record["plan"]["interval_ns"], 100_000_000);
         record["plan"]["search"].clone()
     };

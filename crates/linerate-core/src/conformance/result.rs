@@ -112,7 +112,7 @@ pub struct Unused {
     pub without_time: u64,
     /// Left out by the filter.
     pub filtered: u64,
-    /// Lost before they were captured, as the capturing kernel tells; null when it does not.
+    /// Lost before they were captured, as the capturing kernel reports; null when it does not.
     pub dropped: Option<u64>,
     /// Stamped earlier than a packet before them; metered at the latest time seen.
     pub out_of_order: u64,

@@ -35,7 +35,7 @@ pub struct WatchRule {
 }
 
 impl WatchRule {
-    /// For a load at a rate, of which `batch` frames are handed over together; none for a flood,
+    /// For a load at a rate, of which `batch` frames are sent together; none for a flood,
     /// which no device is held against.
     pub fn of(load: &FrameLoad, batch: u32) -> Option<Self> {
         let Pace::Rate { frames_per_sec } = load.pace else { return None };

@@ -40,7 +40,7 @@ pub enum RouterHow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FilterShape {
-    /// A list of rules: a packet is held against each.
+    /// A list of rules: a packet is compared with each.
     #[default]
     Rules,
     /// One rule with a set of as many elements, which is looked up.
@@ -51,8 +51,8 @@ pub enum FilterShape {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// On the processor of whoever sends, as part of sending: it cannot be overloaded, and its cost
-    /// adds to the sender's.
+    /// On the CPU of whoever sends, as part of sending: it cannot be overloaded, and its cost adds
+    /// to the sender's.
     #[default]
     Inline,
     /// On kernel threads of its own (threaded NAPI): what comes too fast is lost.
@@ -81,10 +81,10 @@ pub struct DevicePlan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames_per_sec: Option<u64>,
     /// Rate of the medium behind it in bit/s, in each direction; a frame takes 24 bytes more than
-    /// is handed over (FCS, preamble and gap). No limit when absent.
+    /// is sent (FCS, preamble and gap). No limit when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits_per_sec: Option<u64>,
-    /// Frames that may wait, the one under way among them; 64 when absent.
+    /// Frames that may wait, the one in transmission among them; 64 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer_frames: Option<u32>,
     /// Delay of every frame beside its waiting: `1us`. None when absent.
@@ -106,7 +106,7 @@ pub struct DevicePlan {
     /// Where it does its work.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub placement: Placement,
-    /// Processor of its kernel threads, where it has its own; the kernel's choice when absent.
+    /// CPU of its kernel threads, where it has its own; the kernel's choice when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
 }

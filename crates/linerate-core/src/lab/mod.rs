@@ -108,7 +108,7 @@ pub struct SwitchPlan {
     /// Where it does its work.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placement: Placement,
-    /// Processor of its kernel threads, where it has its own; the kernel's choice when absent.
+    /// CPU of its kernel threads, where it has its own; the kernel's choice when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
 }
@@ -119,7 +119,7 @@ pub struct SwitchPlan {
 pub struct RouterPlan {
     /// Unique among nodes.
     pub name: String,
-    /// Filter rules that every forwarded packet is held against and none matches.
+    /// Filter rules that every forwarded packet is compared with and none matches.
     #[serde(default)]
     pub filters: u32,
     /// How the rules are kept.
@@ -131,7 +131,7 @@ pub struct RouterPlan {
     /// Where it does its work.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placement: Placement,
-    /// Processor of its kernel threads, where it has its own; the kernel's choice when absent.
+    /// CPU of its kernel threads, where it has its own; the kernel's choice when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! What to know before believing a number. Each code has a threshold in the engine that raises
+//! Caveats: what limits the trust in a number. Each code has a threshold in the engine that raises
 //! it, and an advice.
 
 use std::fmt;
@@ -51,24 +51,24 @@ pub enum CaveatCode {
     UncutDatagrams,
     /// Stopped before the planned end.
     CutShort,
-    /// The receiving end told nothing: what it acknowledged stands in for its count.
+    /// The receiving end reported nothing: what it acknowledged stands in for its count.
     OneSided,
     /// More was measured than a bound of it allows: one of the two is wrong.
     AboveCeiling,
     /// An emulated path on the way fell behind its own schedule, or dropped packets that its plan
     /// would have carried: what was measured is not the path that was asked for.
     EmulatorLate,
-    /// The machine is virtual, and its host took processor time from it during the measurement.
+    /// The machine is virtual, and its host took CPU time from it during the measurement.
     StolenTime,
     /// MSG_ZEROCOPY was asked for, and the kernel copied all the same.
     ZeroCopyCopied,
     /// Multipath TCP was asked for and was not in use.
     MultipathNotUsed,
-    /// The tester of a device can do no more by itself than what it found of the device.
+    /// The tester of a device can do no more alone than what it found of the device.
     TesterLimited,
-    /// Trials of a device were spoilt by the tester or its host, and are not held against it.
+    /// Trials of a device were disturbed by the tester or its host, and do not count against it.
     TesterDisturbed,
-    /// PAUSE frames came from a device: it told senders to wait.
+    /// PAUSE frames came from a device: it asked senders to wait.
     FlowControl,
     /// Frames came out of a device longer or shorter than they went in.
     LengthChanged,

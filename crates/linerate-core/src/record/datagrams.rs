@@ -15,7 +15,7 @@ pub struct SentDatagrams {
     pub count: u64,
     /// Those sent after the omitted span.
     pub measured: u64,
-    /// Those that were handed over with others in one buffer, for the kernel or the card to cut
+    /// Those that were sent together with others in one buffer, for the kernel or the card to cut
     /// (UDP_SEGMENT).
     pub joined: u64,
     /// The most in one buffer.
@@ -23,10 +23,10 @@ pub struct SentDatagrams {
     /// How evenly they left; null without a pace.
     pub pace: Option<PaceKept>,
     /// Time for which the sender waited because the receiver's socket had no room; null where no
-    /// receiver tells, and with a pace.
+    /// receiver reports it, and with a pace.
     #[serde(default)]
     pub held_ns: Option<u64>,
-    /// Those of the measured ones that this host's own interface refused: the kernel told so with
+    /// Those of the measured ones that this host's own interface refused: the kernel said so with
     /// the call (ENOBUFS). They count as sent. Null where nobody asked.
     #[serde(default)]
     pub refused: Option<u64>,
@@ -91,7 +91,7 @@ pub struct ReceivedDatagrams {
     /// Datagrams that arrived with others in one buffer: never cut apart on the way, or joined
     /// again by this host (UDP_GRO).
     pub joined: u64,
-    /// The most in one buffer; 1 where each came by itself, 0 where nothing came or nobody looked.
+    /// The most in one buffer; 1 where each came alone, 0 where nothing came or nobody looked.
     #[serde(default)]
     pub joined_max: u32,
     /// Buffers that the socket did not take for want of room, as the kernel counts them.
@@ -103,7 +103,7 @@ pub struct ReceivedDatagrams {
 /// Datagrams of one span. When `sent` is known, sent = received + lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DatagramTally {
-    /// As the sender told at its end; null when it did not.
+    /// As the sender reported at its end; null when it did not.
     pub sent: Option<u64>,
     /// Different ones that arrived.
     pub received: u64,

@@ -13,9 +13,9 @@ pub struct End {
     pub address: Option<String>,
     /// Kernel name and release.
     pub kernel: Option<String>,
-    /// Processor model.
+    /// CPU model.
     pub cpu_model: Option<String>,
-    /// Processors that this process may use.
+    /// CPUs that this process may use.
     pub cpus: Option<u32>,
     /// Version of linerate at that end.
     pub version: Option<String>,
@@ -39,8 +39,8 @@ pub struct End {
     pub tcp: Option<TcpSettings>,
     /// The interface that the route to the peer leaves by.
     pub interface: Option<Interface>,
-    /// Time that a hypervisor took from this end's processors during the measurement, over the
-    /// time that they wanted to run; null where nothing tells or the measurement was too short.
+    /// Time that a hypervisor took from this end's CPUs during the measurement, over the time that
+    /// they wanted to run; null where nothing reports or the measurement was too short.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
 }
@@ -74,7 +74,7 @@ pub struct TcpSettings {
     pub initial_receive_window: Option<u32>,
 }
 
-/// A network interface, as far as the kernel tells.
+/// A network interface, as far as the kernel reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interface {
     /// Its name in its namespace.
@@ -92,7 +92,7 @@ pub struct Interface {
     /// another. Null in records that did not ask.
     #[serde(default)]
     pub vlan_tags: Option<u8>,
-    /// The interface under a VLAN, whose speed and shaper are told.
+    /// The interface under a VLAN, whose speed and shaper are reported.
     #[serde(default)]
     pub lower: Option<String>,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::one_line;
 
-/// Whose turn it is to mend things.
+/// Whose turn it is to fix things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -29,6 +29,31 @@ pub enum Fault {
     Corrupted,
 }
 
+/// The failures that a program acts on. Texts are for people and may be reworded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureCode {
+    /// This host has no sockets of the kind or family that was asked for.
+    OpenSocket,
+    /// The name has no address, or no connection came about.
+    Connect,
+    /// A local address could not be bound, or not be listened on.
+    Listen,
+    /// A socket could not be bound to an interface.
+    BindDevice,
+    /// The kernel does not have a congestion control.
+    CongestionControl,
+    /// No data came for longer than the user allows.
+    NoData,
+    /// The other end closed the control connection.
+    Closed,
+    /// The client aborted the test.
+    Aborted,
+    /// The server was interrupted.
+    Interrupted,
+    /// The other end gave this number of its own protocol.
+    Peer(i32),
+}
+
 /// One line: what was attempted, on what, why it failed, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
@@ -45,6 +70,9 @@ pub struct Failure {
     /// When another try may succeed, where the other end is busy and says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// What a program can act on; not stored.
+    #[serde(skip)]
+    pub code: Option<FailureCode>,
 }
 
 impl Failure {
@@ -62,6 +90,7 @@ impl Failure {
             reason: one_line(&reason.to_string()),
             next_step: None,
             retry_after_ms: None,
+            code: None,
         }
     }
 
@@ -77,6 +106,12 @@ impl Failure {
     pub const fn retry_after(mut self, ms: u64) -> Self {
         self.retry_after_ms = Some(ms);
         self
+    }
+
+    /// The same failure with a code that a program can act on.
+    #[must_use]
+    pub fn coded(self, code: impl Into<Option<FailureCode>>) -> Self {
+        Self { code: code.into(), ..self }
     }
 
     /// Whether the other end was only busy: a later try may find a place.

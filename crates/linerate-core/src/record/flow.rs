@@ -55,19 +55,19 @@ pub struct FlowEnd {
     pub cpu_user_ns: Option<u64>,
     /// System time of the data thread.
     pub cpu_system_ns: Option<u64>,
-    /// Time that the data thread was ready to run but had no processor.
+    /// Time that the data thread was ready to run but had no CPU.
     pub run_queue_wait_ns: Option<u64>,
-    /// The processor that the data thread ended on.
+    /// The CPU that the data thread ended on.
     pub last_cpu: Option<u32>,
-    /// Processors that the data thread was seen on, in the order of their first time; the first 16.
+    /// CPUs that the data thread was seen on, in the order of their first time; the first 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus_seen: Vec<u32>,
-    /// The processor that the data thread was kept on; null when the scheduler chose.
+    /// The CPU that the data thread was kept on; null when the scheduler chose.
     #[serde(default)]
     pub pinned_cpu: Option<u32>,
-    /// SO_SNDBUF. The kernel doubles what is asked (socket(7)).
+    /// SO_SNDBUF. The kernel doubles what was asked for (socket(7)).
     pub sndbuf_bytes: Asked<u64>,
-    /// SO_RCVBUF. The kernel doubles what is asked (socket(7)).
+    /// SO_RCVBUF. The kernel doubles what was asked for (socket(7)).
     pub rcvbuf_bytes: Asked<u64>,
     /// Largest receive window that this end advertised, after scaling.
     pub window_advertised_bytes_max: Option<u64>,
@@ -96,7 +96,7 @@ pub struct FlowEnd {
     /// What holding received bytes against the pattern showed, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
-    /// What the kernel told of sends with MSG_ZEROCOPY.
+    /// What the kernel reported of sends with MSG_ZEROCOPY.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_copy_sends: Option<ZeroCopySends>,
     /// Whether Multipath TCP was in use, where it was asked for.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Direction, Finish, Means, ReceiveWith, SearchPlan, SendWith, TcpDirections};
-use crate::units::print_span;
+use crate::units::{BitRate, print_span};
 
 /// Smallest payload of a datagram: the number and time that it carries (spec/udp-throughput.md).
 const DATAGRAM_BYTES_MIN: u64 = 16;
@@ -15,47 +16,50 @@ const DAY_NS: u64 = 86_400_000_000_000;
 /// Processors that a test may name for one end.
 const CPUS_MAX: usize = 1024;
 
-/// A TCP test, as both of its ends have to know it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A TCP test, as both of its ends have to know it: what a plan holds and a client asks a server
+/// for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpTest {
     /// Which ways data goes.
     pub directions: TcpDirections,
     /// Connections in each direction, 1 … 128.
     pub streams: u16,
-    /// When senders end.
+    /// When it ends.
     pub finish: Finish,
-    /// Span at the start that does not count.
+    /// Span at the start that is left out of the result.
     pub omit_ns: u64,
-    /// Between samples, at least 10 ms.
+    /// Length of a reporting interval, at least 10 ms.
     pub interval_ns: u64,
     /// Bytes given to one write(), 1 … 16 MiB.
     pub buffer_bytes: u32,
-    /// Socket buffers to ask for.
+    /// Socket buffer to ask for at both ends (SO_SNDBUF and SO_RCVBUF); null leaves the kernel's
+    /// autotuning on.
     pub window_bytes: Option<u64>,
-    /// Segment size to ask for.
+    /// Maximum segment size to ask for.
     pub mss_bytes: Option<u32>,
-    /// TCP_NODELAY on sending sockets.
+    /// Set TCP_NODELAY.
     pub nodelay: bool,
-    /// Congestion control of sending sockets.
+    /// Congestion control to ask for at the sending end.
     pub congestion_control: Option<String>,
-    /// Pace of each stream in payload bit/s.
-    pub pace_bps: Option<u64>,
-    /// Code point of sent packets.
+    /// Pace of each stream in payload bit/s; null is as fast as possible.
+    #[serde(rename = "pace_bps")]
+    pub pace: Option<BitRate>,
+    /// Differentiated services code point, 0 … 63.
     pub dscp: Option<u8>,
-    /// Send by sendfile.
+    /// Send from the page cache (sendfile) instead of copying: as `means.send_with` sendfile.
     pub zero_copy: bool,
-    /// Bytes that one read() of a receiver may take.
+    /// Bytes that one read() may take; null is the program's own choice, which wakes up rarely.
     #[serde(default)]
     pub read_bytes: Option<u32>,
-    /// Payload bit/s of a flow against the direction of the test.
-    #[serde(default)]
-    pub background_bps: Option<u64>,
-    /// How both ends move data.
+    /// Payload bit/s of a flow that goes against the test's direction while it runs; null is none.
+    #[serde(default, rename = "background_bps")]
+    pub background: Option<BitRate>,
+    /// How both ends move data; absent is by default.
     #[serde(default, skip_serializing_if = "Means::is_default")]
     pub means: Means,
 }
 
-/// The plainest test: one stream to the server for ten seconds, in the kernel's own manner.
+/// The plainest test: one stream to the server for ten seconds, by the kernel's defaults.
 impl Default for TcpTest {
     fn default() -> Self {
         Self {
@@ -69,45 +73,93 @@ impl Default for TcpTest {
             mss_bytes: None,
             nodelay: false,
             congestion_control: None,
-            pace_bps: None,
+            pace: None,
             dscp: None,
             zero_copy: false,
             read_bytes: None,
-            background_bps: None,
+            background: None,
             means: Means::default(),
         }
     }
 }
 
-/// A UDP test, as both of its ends have to know it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UdpTest {
+/// A UDP test, as both of its ends have to know it. `Size` is `Option<u32>` in a plan, until the
+/// path to the server tells how long a datagram may be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UdpTest<Size = u32> {
     /// Which ways data goes.
     pub directions: TcpDirections,
     /// Streams in each direction, 1 … 128.
     pub streams: u16,
-    /// When senders end.
+    /// When it ends. Bytes are rounded up to whole datagrams; a buffer is a datagram.
     pub finish: Finish,
-    /// Datagrams sent within this span at the start do not count.
+    /// Datagrams sent within this span at the start are left out of the result.
     pub omit_ns: u64,
-    /// Between samples, at least 10 ms.
+    /// Length of a reporting interval, at least 10 ms.
     pub interval_ns: u64,
-    /// Payload of each datagram, 16 … 65507.
-    pub size_bytes: u32,
-    /// Pace of each stream in payload bit/s.
-    pub pace_bps: Option<u64>,
-    /// Socket buffers to ask for.
+    /// Payload of a datagram, 16 … 65507; null until the address is known, then the most that a
+    /// packet of 1500 bytes carries, or the most that one of the route does where that is less.
+    pub size_bytes: Size,
+    /// Pace of each stream in payload bit/s; null is as fast as possible.
+    #[serde(rename = "pace_bps")]
+    pub pace: Option<BitRate>,
+    /// Socket buffers to ask for at both ends; null is as much as the host gives, up to 32 MiB, for
+    /// a receiver and the kernel's default for a sender.
     pub window_bytes: Option<u64>,
-    /// Code point of sent packets.
+    /// Differentiated services code point, 0 … 63.
     pub dscp: Option<u8>,
-    /// Datagrams may be handed over joined.
+    /// Datagrams may be handed to the kernel, and taken from it, several in one buffer
+    /// (UDP_SEGMENT, UDP_GRO).
     pub joined: bool,
-    /// Search for the capacity; `pace_bps` is the pace to begin with.
+    /// Search for the capacity at the IP layer instead of keeping a pace, which is null in a plan
+    /// then, and the pace to begin with in a request; one stream, one direction, and `interval_ns`
+    /// is the length of a sub-interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
-    /// The receiver takes each by itself all the same; older ends do not know it.
+    /// The receiver takes each alone all the same: what is sent joined is split at the latest
+    /// in the receiver's kernel. Older ends do not know it.
     #[serde(default)]
     pub taken_singly: bool,
+}
+
+/// One stream to the server at 1 Mbit/s for ten seconds.
+impl Default for UdpTest<Option<u32>> {
+    fn default() -> Self {
+        Self {
+            directions: TcpDirections::Up,
+            streams: 1,
+            finish: Finish::TimeNs(10_000_000_000),
+            omit_ns: 0,
+            interval_ns: 1_000_000_000,
+            size_bytes: None,
+            pace: Some(BitRate::from_bits_per_sec(1_000_000)),
+            window_bytes: None,
+            dscp: None,
+            joined: true,
+            search: None,
+            taken_singly: false,
+        }
+    }
+}
+
+impl<Size> UdpTest<Size> {
+    /// The same test with datagrams of this size.
+    pub fn with_size<Other>(self, size_bytes: Other) -> UdpTest<Other> {
+        UdpTest {
+            directions: self.directions,
+            streams: self.streams,
+            finish: self.finish,
+            omit_ns: self.omit_ns,
+            interval_ns: self.interval_ns,
+            size_bytes,
+            pace: self.pace,
+            window_bytes: self.window_bytes,
+            dscp: self.dscp,
+            joined: self.joined,
+            search: self.search,
+            taken_singly: self.taken_singly,
+        }
+    }
 }
 
 /// A test that none can be.
@@ -135,15 +187,14 @@ impl TcpTest {
         within("segment size", self.mss_bytes.unwrap_or(536).into(), 48, 65_495, "48 … 65495")?;
         within("code point", self.dscp.unwrap_or(0).into(), 0, 63, "0 … 63")?;
         within("read size", self.read_bytes.unwrap_or(1).into(), 1, 16 << 20, "1 byte … 16 MiB")?;
-        let background = self.background_bps;
-        within("background", background.unwrap_or(1), 1, u64::MAX, "1 bit/s … 18 Ebit/s")?;
-        if background.is_some() && self.directions == TcpDirections::Both {
+        check_rate("background", self.background)?;
+        if self.background.is_some() && self.directions == TcpDirections::Both {
             let value = "a test both ways".to_owned();
             let bounds = "a test with one direction";
             return Err(TestError { field: "background", value, bounds });
         }
         self.check_means()?;
-        within("pace", self.pace_bps.unwrap_or(1), 1, u64::MAX, "1 bit/s … 18 Ebit/s")?;
+        check_rate("pace", self.pace)?;
         check_finish(self.finish, "buffers")
     }
 
@@ -197,7 +248,7 @@ impl TcpTest {
     /// The test that the flow in the background is by itself: one stream against the direction of
     /// the test, paced, with buffers of the kernel's choice, that goes on until it is stopped.
     pub fn background(&self) -> Option<Self> {
-        let pace_bps = Some(self.background_bps?);
+        let pace = Some(self.background?);
         let directions = match self.directions {
             TcpDirections::Up => TcpDirections::Down,
             TcpDirections::Down => TcpDirections::Up,
@@ -209,10 +260,10 @@ impl TcpTest {
             finish: Finish::TimeNs(u64::MAX),
             window_bytes: None,
             mss_bytes: None,
-            pace_bps,
+            pace,
             zero_copy: false,
             read_bytes: None,
-            background_bps: None,
+            background: None,
             means: Means::default(),
             ..self.clone()
         })
@@ -240,7 +291,7 @@ impl UdpTest {
         within("omitted span", self.omit_ns, 0, 600_000_000_000, "0 … 600 s")?;
         within("window", self.window_bytes.unwrap_or(1), 1, 2 << 30, "1 byte … 2 GiB")?;
         within("code point", self.dscp.unwrap_or(0).into(), 0, 63, "0 … 63")?;
-        within("pace", self.pace_bps.unwrap_or(1), 1, u64::MAX, "1 bit/s … 18 Ebit/s")?;
+        check_rate("pace", self.pace)?;
         if let Some(search) = &self.search {
             self.check_search(search)?;
         }
@@ -305,7 +356,7 @@ impl UdpTest {
             let Finish::TimeNs(ns) = self.finish else { return None };
             return Some(Duration::from_nanos(ns.saturating_add(self.omit_ns)));
         };
-        let pace = u128::from(self.pace_bps?.max(1)) * u128::from(self.streams.max(1));
+        let pace = u128::from(self.pace?.bits_per_sec().max(1)) * u128::from(self.streams.max(1));
         let bits = u128::from(datagrams) * u128::from(self.size_bytes) * 8;
         let ns = u64::try_from(bits * 1_000_000_000 / pace).unwrap_or(u64::MAX);
         Some(Duration::from_nanos(ns.saturating_add(self.omit_ns)))
@@ -326,6 +377,11 @@ fn within(
     };
     let fits = (low..=high).contains(&value);
     if fits { Ok(()) } else { Err(TestError { field, value: text, bounds }) }
+}
+
+fn check_rate(field: &'static str, rate: Option<BitRate>) -> Result<(), TestError> {
+    let value = rate.map_or(1, BitRate::bits_per_sec);
+    within(field, value, 1, u64::MAX, "1 bit/s … 18 Ebit/s")
 }
 
 fn check_finish(finish: Finish, units: &'static str) -> Result<(), TestError> {

@@ -20,7 +20,7 @@ pub enum SendWith {
     Sendfile,
     /// vmsplice(2) into a pipe and splice(2) into the socket: the kernel refers to them.
     Vmsplice,
-    /// send(2) with MSG_ZEROCOPY: the kernel refers to them where it can, and tells afterwards.
+    /// send(2) with MSG_ZEROCOPY: the kernel refers to them where it can, and reports afterwards.
     Zerocopy,
 }
 
@@ -56,10 +56,10 @@ pub struct Means {
     pub send_bytes: Option<u32>,
     /// The receiving end's call.
     pub receive_with: ReceiveWith,
-    /// Processors of the client's data threads, one after the other by stream number; with none
-    /// the scheduler chooses.
+    /// CPUs of the client's data threads, one after the other by stream number; with none the
+    /// scheduler chooses.
     pub client_cpus: Vec<u32>,
-    /// Processors of the server's data threads, likewise.
+    /// CPUs of the server's data threads, likewise.
     pub server_cpus: Vec<u32>,
     /// Send the pattern of this seed and hold every received byte against it.
     pub verify_seed: Option<u32>,
@@ -102,14 +102,14 @@ pub enum Contents {
     Copied,
     /// Referred to, or counted and dropped: never copied by this end.
     Untouched,
-    /// Written as a known pattern, or held against it byte by byte.
+    /// Written as a known pattern, or compared with it byte by byte.
     Checked,
 }
 
 /// What holding the contents against the pattern showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verified {
-    /// Bytes that were held against the pattern.
+    /// Bytes that were compared with the pattern.
     pub bytes: u64,
     /// Bytes among them that differed.
     pub wrong_bytes: u64,
@@ -117,10 +117,10 @@ pub struct Verified {
     pub first_wrong_offset: Option<u64>,
 }
 
-/// What the kernel told of sends with MSG_ZEROCOPY.
+/// What the kernel reported of sends with MSG_ZEROCOPY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZeroCopySends {
-    /// Calls that the kernel has told the end of.
+    /// Calls that the kernel has reported the end of.
     pub completed: u64,
     /// Calls among them whose bytes it copied after all (SO_EE_CODE_ZEROCOPY_COPIED).
     pub copied: u64,
@@ -146,7 +146,7 @@ pub struct Trial {
     pub span_ns: u64,
     /// Payload that all streams of all directions received, over the span; null when it failed.
     pub goodput_bps: Option<f64>,
-    /// Processor seconds of both ends' data threads per 10^9 bytes received.
+    /// CPU seconds of both ends' data threads per 10^9 bytes received.
     pub cpu_s_per_gb: Option<f64>,
     /// Whether the test then used it.
     pub chosen: bool,

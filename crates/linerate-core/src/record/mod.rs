@@ -27,7 +27,6 @@ mod search;
 mod simulate_plan;
 mod tcp_info;
 mod transfer;
-mod udp_plan;
 mod upgrade;
 
 pub use bench::{
@@ -46,7 +45,7 @@ pub use datagrams::{
 pub use end_report::{DatagramCounts, DatagramsSent, EndReport};
 pub use environment::{End, Interface, TcpSettings};
 pub use event::{DatagramRow, Event, IntervalRow, PingProgress, PingReply, StreamOpened};
-pub use failure::{Failure, Fault};
+pub use failure::{Failure, FailureCode, Fault};
 pub use flow::{Asked, Flow, FlowEnd, SynOptions};
 pub use flow_test::{TcpTest, TestError, UdpTest};
 pub use id::RecordId;
@@ -64,7 +63,7 @@ pub use path_plan::{
     QueuePlan, RateStep, ReorderPlan,
 };
 pub use plain::one_line;
-pub use plan::{PingMode, PingPlan, PingTransport, Plan, TcpPlan, WaitMode};
+pub use plan::{PingMode, PingPlan, PingTransport, Plan, TcpPlan, UdpPlan, WaitMode};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
@@ -73,7 +72,6 @@ pub use search::{
 pub use simulate_plan::{ControlName, LossRecovery, SimulatePlan, SimulatedTcp};
 pub use tcp_info::TcpInfo;
 pub use transfer::{DEFAULT_PORT, Family, Finish, TcpDirections, Via};
-pub use udp_plan::UdpPlan;
 
 use std::collections::BTreeMap;
 
@@ -111,7 +109,7 @@ pub struct Record {
     pub duration_ns: u64,
     /// What was asked, every default filled in.
     pub plan: Plan,
-    /// The local end first, the remote end second where it told.
+    /// The local end first, the remote end second where it reported.
     pub ends: Vec<End>,
     /// One entry per TCP connection or UDP stream that carried data.
     #[serde(default)]
@@ -146,7 +144,7 @@ pub struct Record {
     /// The same for the way back of a test that goes both ways at once.
     #[serde(default)]
     pub ceiling_reverse: Option<Ceiling>,
-    /// What to know before believing the numbers.
+    /// Caveats.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
     /// Why it did not end well.

@@ -33,9 +33,9 @@ pub struct PathRun {
     pub real_time: bool,
     /// Whether its memory was locked.
     pub locked: bool,
-    /// Processor time of its thread; null where the kernel does not tell.
+    /// CPU time of its thread; null where the kernel does not tell.
     pub cpu_ns: Option<u64>,
-    /// Time that its thread was ready to run and waited for a processor.
+    /// Time that its thread was ready to run and waited for a CPU.
     pub run_queue_wait_ns: Option<u64>,
     /// Why it ended before anybody asked it to.
     pub failure: Option<Failure>,
@@ -65,12 +65,12 @@ pub struct EmulatedPath {
     /// Share of the time that the emulator's thread was at work; null for netem.
     #[serde(default)]
     pub busy_ratio: Option<f64>,
-    /// Time that the emulator's thread was ready to run and waited for a processor of this kernel;
-    /// null where the kernel does not tell.
+    /// Time that the emulator's thread was ready to run and waited for a CPU of this kernel; null
+    /// where the kernel does not tell.
     #[serde(default)]
     pub run_queue_wait_ns: Option<u64>,
-    /// Share of the time that processors wanted to run in which the host of a virtual machine took
-    /// them away; null where the kernel does not tell, or too little ran to tell.
+    /// Share of the time that CPUs wanted to run in which the host of a virtual machine took them
+    /// away; null where the kernel does not tell, or too little ran to tell.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
     /// Whether it was not the path that was asked for, because it stood still for too long or
@@ -124,11 +124,11 @@ pub struct PathDirection {
     pub icmp_messages: u64,
     /// Packets dropped outside of the plan: no room, not read in time, not taken by the host.
     pub unplanned_packets: u64,
-    /// Packets handed over later than due by more than `late_threshold_ns`.
+    /// Packets forwarded later than due by more than `late_threshold_ns`.
     pub late_packets: u64,
     /// What counts as late.
     pub late_threshold_ns: u64,
-    /// How much later than due packets were handed over; null when there were none.
+    /// How much later than due packets were forwarded; null when there were none.
     pub lateness_p50_ns: Option<u64>,
     /// 99th percentile of the same.
     pub lateness_p99_ns: Option<u64>,

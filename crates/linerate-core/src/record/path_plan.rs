@@ -115,7 +115,7 @@ pub struct PathPlan {
     /// Delays what exceeds a rate, in a queue of its own of 1000 packets (1.5 MB of full ones).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaper: Option<BucketPlan>,
-    /// A device on the way that handles so many packets a second.
+    /// A device on the way that handles so many packets per second.
     #[serde(alias = "packets_per_s", default, skip_serializing_if = "Option::is_none")]
     pub packets_per_sec: Option<u64>,
     /// Other traffic on the link.

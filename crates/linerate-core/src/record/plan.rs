@@ -4,10 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BenchPlan, DEFAULT_PORT, Direction, Family, Finish, Means, SimulatePlan, TcpDirections,
-    UdpPlan, Via,
+    BenchPlan, DEFAULT_PORT, Direction, Family, SimulatePlan, TcpDirections, TcpTest, UdpTest, Via,
 };
-use crate::units::BitRate;
 
 /// One measurement to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,42 +76,9 @@ pub struct TcpPlan {
     pub family: Option<Family>,
     /// Local address to send from.
     pub bind: Option<String>,
-    /// Which ways data goes.
-    pub directions: TcpDirections,
-    /// Connections in each direction.
-    pub streams: u16,
-    /// When it ends.
-    pub finish: Finish,
-    /// Span at the start that is left out of the result.
-    pub omit_ns: u64,
-    /// Length of a reporting interval.
-    pub interval_ns: u64,
-    /// Bytes given to one write().
-    pub buffer_bytes: u32,
-    /// Socket buffer to ask for at both ends (SO_SNDBUF and SO_RCVBUF); null leaves the kernel's
-    /// autotuning on.
-    pub window_bytes: Option<u64>,
-    /// Maximum segment size to ask for.
-    pub mss_bytes: Option<u32>,
-    /// Set TCP_NODELAY.
-    pub nodelay: bool,
-    /// Congestion control to ask for at the sending end.
-    pub congestion_control: Option<String>,
-    /// Pace of each stream in payload bit/s; null is as fast as possible.
-    pub pace: Option<BitRate>,
-    /// Differentiated services code point, 0 … 63.
-    pub dscp: Option<u8>,
-    /// Send from the page cache (sendfile) instead of copying: as `means.send_with` sendfile.
-    pub zero_copy: bool,
-    /// Bytes that one read() may take; null is the program's own choice, which wakes up rarely.
-    #[serde(default)]
-    pub read_bytes: Option<u32>,
-    /// Payload bit/s of a flow that goes against the test's direction while it runs; null is none.
-    #[serde(default)]
-    pub background: Option<BitRate>,
-    /// How both ends move data.
-    #[serde(default)]
-    pub means: Means,
+    /// What both ends have to know.
+    #[serde(flatten)]
+    pub test: TcpTest,
     /// Choose how data is moved, and where the data threads run, from short trials.
     #[serde(default)]
     pub fast: bool,
@@ -129,23 +94,47 @@ impl Default for TcpPlan {
             port: DEFAULT_PORT,
             family: None,
             bind: None,
-            directions: TcpDirections::Up,
-            streams: 1,
-            finish: Finish::TimeNs(10_000_000_000),
-            omit_ns: 0,
-            interval_ns: 1_000_000_000,
-            buffer_bytes: 512 * 1024,
-            window_bytes: None,
-            mss_bytes: None,
-            nodelay: false,
-            congestion_control: None,
-            pace: None,
-            dscp: None,
-            zero_copy: false,
-            read_bytes: None,
-            background: None,
-            means: Means::default(),
+            test: TcpTest::default(),
             fast: false,
+            connect_timeout_ns: 5_000_000_000,
+        }
+    }
+}
+
+/// A UDP throughput test: at one pace, or as a search for the capacity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UdpPlan {
+    /// Whose protocol the server speaks; null is this program's own.
+    #[serde(default)]
+    pub via: Option<Via>,
+    /// Name or address of the server.
+    pub host: String,
+    /// Its port for the control connection.
+    pub port: u16,
+    /// Only this address family.
+    pub family: Option<Family>,
+    /// Local address to send from.
+    pub bind: Option<String>,
+    /// What both ends have to know.
+    #[serde(flatten)]
+    pub test: UdpTest<Option<u32>>,
+    /// The CPU that this end's first data thread is pinned to; the others take those after it.
+    #[serde(default)]
+    pub cpu: Option<u32>,
+    /// How long to wait for the server to answer.
+    pub connect_timeout_ns: u64,
+}
+
+impl Default for UdpPlan {
+    fn default() -> Self {
+        Self {
+            via: None,
+            host: "localhost".to_owned(),
+            port: DEFAULT_PORT,
+            family: None,
+            bind: None,
+            test: UdpTest::default(),
+            cpu: None,
             connect_timeout_ns: 5_000_000_000,
         }
     }

@@ -15,7 +15,7 @@ use crate::units::BitRate;
 pub struct SearchPlan {
     /// Between statuses of the receiver, 5 to 250 ms.
     pub feedback_ns: u64,
-    /// Which delay is held against the two thresholds.
+    /// Which delay is compared with the two thresholds.
     pub delay: SearchDelay,
     /// Below this delay above the smallest one, the rate may rise.
     pub delay_low_ns: u64,
@@ -80,11 +80,11 @@ pub enum SearchStep {
 pub struct SearchTrial {
     /// When it came, since the sender's start.
     pub t_ns: u64,
-    /// Statuses before it that did not come; what they would have told is in this one.
+    /// Statuses before it that did not come; what they would have reported is in this one.
     pub missed: u32,
     /// Numbers lost, reordered or duplicate since the status before.
     pub sequence_errors: u64,
-    /// The delay that was held against the thresholds, above the smallest of the test.
+    /// The delay that was compared with the thresholds, above the smallest of the test.
     pub delay_ns: Option<u64>,
     /// Round-trip time of the newest datagram.
     pub rtt_ns: Option<u64>,
@@ -123,7 +123,7 @@ pub struct SearchSpan {
     pub index: u32,
     /// Its length; all have the same.
     pub length_ns: u64,
-    /// Different datagrams that arrived in it, by the kernel's time of arrival where it told.
+    /// Different datagrams that arrived in it, by the kernel's time of arrival where it reported.
     pub received: u64,
     /// Numbers that were passed over; negative when some of them came after all.
     pub lost: i64,
@@ -149,7 +149,7 @@ pub struct SubInterval {
     pub ip_bps: f64,
     /// Lost over lost and received.
     pub loss_ratio: Option<f64>,
-    /// Mean rate offered, by the statuses that came in it; null where the sender told nothing.
+    /// Mean rate offered, by the statuses that came in it; null where the sender reported nothing.
     pub offered_bps: Option<f64>,
     /// Smallest round-trip time of a status in it.
     pub rtt_min_ns: Option<u64>,

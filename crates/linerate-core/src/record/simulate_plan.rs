@@ -29,6 +29,7 @@ pub struct SimulatePlan {
     /// After this time a transfer is given up.
     pub time_max_ns: u64,
     /// Payload bit/s of a constant flow of full packets against the data; null is none.
+    #[serde(rename = "background_bps")]
     pub background: Option<BitRate>,
 }
 

@@ -2,7 +2,9 @@
 //! the next.
 //!
 //! From 1 to 2 every rate of frames ends in `_frames_per_sec` and every other rate of events in
-//! `_per_sec`, in keys and in names of metrics; they ended in `_fps` and `_per_s`.
+//! `_per_sec`, in keys and in names of metrics; they ended in `_fps` and `_per_s`. The rates of a
+//! plan are `pace_bps` and `background_bps`, as between client and server; they were `pace` and
+//! `background`.
 
 use serde_json::Value;
 
@@ -18,6 +20,7 @@ impl Record {
             Some(SCHEMA) => {}
             Some("linerate.record/1") => {
                 rename_rates(&mut value);
+                rename_plan(&mut value["plan"]);
                 value["schema"] = SCHEMA.into();
             }
             found => {
@@ -45,6 +48,15 @@ fn rename_rates(value: &mut Value) {
             *fields = named.collect();
         }
         _ => {}
+    }
+}
+
+fn rename_plan(plan: &mut Value) {
+    let Value::Object(fields) = plan else { return };
+    for (before, now) in [("pace", "pace_bps"), ("background", "background_bps")] {
+        if let Some(rate) = fields.remove(before) {
+            fields.insert(now.to_owned(), rate);
+        }
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Direction {
     /// What was sent since the pipeline was last run, in order of time.
     entry: Vec<Departure>,
     out: Outlet,
-    /// Departures of `out` before this one were handed over.
+    /// Departures of `out` before this one were sent.
     handed: usize,
     pub(super) done: DirectionResult,
 }
@@ -99,7 +99,7 @@ impl Direction {
         self.out.departures.get(self.handed)
     }
 
-    /// The front was handed over.
+    /// The front was passed on.
     pub(super) fn pop(&mut self) {
         if let Some(front) = self.out.departures.get(self.handed) {
             self.done.delivered_packets += 1;

@@ -170,7 +170,7 @@ impl OrderedContract {
 pub struct OrderedCells {
     /// Peak rate, cells per second.
     pub pcr: f64,
-    /// Tolerance at the peak rate: `4ms`; nothing is held against it when absent.
+    /// Tolerance at the peak rate: `4ms`; nothing is checked against it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cdvt: Option<String>,
     /// Sustainable rate, cells per second.

@@ -39,26 +39,26 @@ pub fn expected_ns(plan: &Plan) -> u64 {
     match plan {
         Plan::Tcp(tcp) => {
             let bytes_ns = |bytes: u64| bytes.saturating_mul(8) / (RATE_BPS / 1_000_000_000);
-            let measured_ns = match tcp.finish {
+            let measured_ns = match tcp.test.finish {
                 Finish::TimeNs(ns) => ns,
                 Finish::Bytes(bytes) => bytes_ns(bytes),
-                Finish::Buffers(n) => bytes_ns(n.saturating_mul(u64::from(tcp.buffer_bytes))),
+                Finish::Buffers(n) => bytes_ns(n.saturating_mul(u64::from(tcp.test.buffer_bytes))),
             };
-            tcp.omit_ns.saturating_add(measured_ns)
+            tcp.test.omit_ns.saturating_add(measured_ns)
         }
         Plan::Udp(udp) => {
-            let rate = udp.pace.map_or(RATE_BPS, BitRate::bits_per_sec).max(1);
+            let rate = udp.test.pace.map_or(RATE_BPS, BitRate::bits_per_sec).max(1);
             let bytes_ns = |bytes: u64| {
                 let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate);
                 u64::try_from(ns).unwrap_or(u64::MAX)
             };
-            let size = u64::from(udp.size_bytes.unwrap_or(UDP_SIZE_BYTES));
-            let measured_ns = match udp.finish {
+            let size = u64::from(udp.test.size_bytes.unwrap_or(UDP_SIZE_BYTES));
+            let measured_ns = match udp.test.finish {
                 Finish::TimeNs(ns) => ns,
                 Finish::Bytes(bytes) => bytes_ns(bytes),
                 Finish::Buffers(n) => bytes_ns(n.saturating_mul(size)),
             };
-            udp.omit_ns.saturating_add(measured_ns)
+            udp.test.omit_ns.saturating_add(measured_ns)
         }
         Plan::Ping(ping) => {
             let sizes = u64::try_from(ping.sizes_bytes.len()).unwrap_or(u64::MAX);
@@ -153,7 +153,7 @@ impl Estimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Cell, PingPlan, TcpPlan};
+    use crate::record::{Cell, PingPlan, TcpPlan, TcpTest};
 
     fn cell(test: &str, plan: Plan) -> CellPlan {
         let cell = Cell {
@@ -170,14 +170,23 @@ mod tests {
 
     fn tcp(seconds: u64) -> CellPlan {
         let finish = Finish::TimeNs(seconds * 1_000_000_000);
-        cell("tcp", Plan::Tcp(TcpPlan { finish, ..TcpPlan::default() }))
+        cell(
+            "tcp",
+            Plan::Tcp(TcpPlan {
+                test: TcpTest { finish, ..TcpTest::default() },
+                ..TcpPlan::default()
+            }),
+        )
     }
 
     #[test]
     fn planned_times_follow_from_the_plan() {
         assert_eq!(expected_ns(&tcp(2).plan), 2_000_000_000);
         // 10^9 bit at the assumed 10^9 bit/s: one second.
-        let by_volume = TcpPlan { finish: Finish::Bytes(125_000_000), ..TcpPlan::default() };
+        let by_volume = TcpPlan {
+            test: TcpTest { finish: Finish::Bytes(125_000_000), ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         assert_eq!(expected_ns(&Plan::Tcp(by_volume)), 1_000_000_000);
         // 10,000 probes of 40 us each: 0.4 s.
         let flood = PingPlan { mode: PingMode::Flood, count: Some(10_000), ..PingPlan::default() };

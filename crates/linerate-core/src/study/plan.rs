@@ -31,7 +31,7 @@ pub struct StudyPlan {
     /// the file when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shuffle_seed: Option<u64>,
-    /// How often to repeat a run that its own machine spoilt, an emulated path late or short of
+    /// How often to repeat a run that its own machine disturbed, an emulated path late or short of
     /// packets; 2 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u8>,
@@ -263,11 +263,11 @@ repetitions = 3
         assert_eq!((ping.mode, ping.count), (PingMode::Flood, Some(10)));
         assert_eq!(ping.sizes_bytes, [1500]);
         let Plan::Tcp(free) = &cells[2].plan else { panic!("the third cell is TCP") };
-        assert_eq!(free.window_bytes, None, "0 leaves autotuning on");
+        assert_eq!(free.test.window_bytes, None, "0 leaves autotuning on");
         let Plan::Tcp(tcp) = &cells[5].plan else { panic!("the sixth cell is TCP") };
-        assert_eq!(tcp.window_bytes, Some(16_384));
-        assert_eq!(tcp.finish, Finish::TimeNs(500_000_000));
-        assert_eq!(tcp.congestion_control.as_deref(), Some("cubic"));
+        assert_eq!(tcp.test.window_bytes, Some(16_384));
+        assert_eq!(tcp.test.finish, Finish::TimeNs(500_000_000));
+        assert_eq!(tcp.test.congestion_control.as_deref(), Some("cubic"));
     }
 
     #[test]
@@ -351,18 +351,21 @@ repetitions = 3
         let (cell, tcp) = &cells[1];
         assert_eq!(cell.cell.label.as_deref(), Some("streams 4"));
         assert_eq!(
-            (tcp.streams, tcp.window_bytes, tcp.read_bytes),
+            (tcp.test.streams, tcp.test.window_bytes, tcp.test.read_bytes),
             (4, Some(2_097_152), Some(1024))
         );
-        assert_eq!((tcp.omit_ns, tcp.finish), (250_000_000, Finish::TimeNs(2_000_000_000)));
+        assert_eq!(
+            (tcp.test.omit_ns, tcp.test.finish),
+            (250_000_000, Finish::TimeNs(2_000_000_000))
+        );
         let plan = with_tcp("transfer_bytes = [1000000, 5000000]");
         let cells = tcp_cells(&plan);
-        assert_eq!(cells[1].1.finish, Finish::Bytes(5_000_000));
+        assert_eq!(cells[1].1.test.finish, Finish::Bytes(5_000_000));
         assert_eq!(cells[1].0.cell.label.as_deref(), Some("transfer 5 MB"));
-        assert_eq!((cells[1].1.streams, cells[1].1.window_bytes), (1, None));
+        assert_eq!((cells[1].1.test.streams, cells[1].1.test.window_bytes), (1, None));
         let plan = with_tcp("congestion_controls = [\"reno\", \"cubic\"]\nseconds = 1.0");
         let cells = tcp_cells(&plan);
-        assert_eq!(cells[1].1.congestion_control.as_deref(), Some("cubic"));
+        assert_eq!(cells[1].1.test.congestion_control.as_deref(), Some("cubic"));
         assert_eq!(cells[1].0.cell.parameter, 2);
     }
 
@@ -377,7 +380,7 @@ repetitions = 3
     #[test]
     fn a_flow_in_the_background_is_in_every_run() {
         let plan = with_tcp("streams = [1]\nseconds = 1.0\nbackground = { rate = \"31 Mbit/s\" }");
-        let rates: Vec<_> = tcp_cells(&plan).iter().map(|(_, tcp)| tcp.background).collect();
+        let rates: Vec<_> = tcp_cells(&plan).iter().map(|(_, tcp)| tcp.test.background).collect();
         assert_eq!(rates, [Some(crate::units::BitRate::from_bits_per_sec(31_000_000))]);
     }
 

@@ -7,15 +7,15 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::{Background, Topology};
-use crate::record::{Finish, Plan, TcpPlan};
+use crate::record::{self, Finish, Plan, TcpPlan};
 use crate::units::Bytes;
 
 /// TCP throughput by one parameter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpTest {
     /// Socket buffers to ask for; 0 leaves the kernel's autotuning on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,14 +173,17 @@ impl TcpTest {
         };
         let plan = TcpPlan {
             host: String::new(),
-            finish,
-            interval_ns,
-            omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
-            streams: pick(self.streams.as_ref(), at).unwrap_or(1),
-            window_bytes: pick(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
-            read_bytes: pick(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
-            congestion_control: named.or_else(|| self.congestion_control.clone()),
-            background,
+            test: record::TcpTest {
+                finish,
+                interval_ns,
+                omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
+                streams: pick(self.streams.as_ref(), at).unwrap_or(1),
+                window_bytes: pick(self.windows_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+                read_bytes: pick(self.read_bytes.as_ref(), at).filter(|bytes| *bytes > 0),
+                congestion_control: named.or_else(|| self.congestion_control.clone()),
+                background,
+                ..record::TcpTest::default()
+            },
             ..TcpPlan::default()
         };
         TestStep { value, plan: Plan::Tcp(plan), sack: pick(self.sack.as_ref(), at) }

@@ -9,22 +9,16 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Test;
 use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_test::{nanos, pick};
-use crate::lab::{Problem, Step};
-use crate::record::{Finish, Plan, UdpPlan};
+use crate::record::{self, Finish, Plan, UdpPlan};
 use crate::units::BitRate;
 
 /// Shortest reporting interval of a study's runs.
 const INTERVAL_NS_MIN: u64 = 100_000_000;
-/// The protocol's bounds on datagrams, and on spans in seconds.
-const SIZE_BYTES: (u32, u32) = (16, 65_507);
-const SECONDS_MAX: f64 = 86_400.0;
-const OMIT_SECONDS_MAX: f64 = 600.0;
 
 /// UDP throughput by offered rate or by size of datagrams.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpTest {
     /// Offered payload rates.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,62 +110,19 @@ impl UdpTest {
             let rate = pick(self.rates.as_ref(), at).unwrap_or(OfferedRate(None));
             let plan = UdpPlan {
                 host: String::new(),
-                finish: Finish::TimeNs(measured_ns),
-                omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
-                interval_ns: (measured_ns / 10).max(INTERVAL_NS_MIN),
-                size_bytes: pick(self.sizes_bytes.as_ref(), at),
-                pace: rate.0,
+                test: record::UdpTest {
+                    finish: Finish::TimeNs(measured_ns),
+                    omit_ns: nanos(self.omit_seconds.unwrap_or_default()),
+                    interval_ns: (measured_ns / 10).max(INTERVAL_NS_MIN),
+                    size_bytes: pick(self.sizes_bytes.as_ref(), at),
+                    pace: rate.0,
+                    ..record::UdpTest::default()
+                },
                 ..UdpPlan::default()
             };
             TestStep { value, plan: Plan::Udp(plan), sack: None }
         };
         self.values().into_iter().enumerate().map(step).collect()
-    }
-}
-
-/// Whether the test can be asked for.
-pub(super) fn check_udp(test: &Test, udp: &UdpTest) -> Result<(), Problem> {
-    let fault = |path: &[Step], reason: String| {
-        Err(Problem { path: path.to_vec(), message: format!("test '{}': {reason}", test.id) })
-    };
-    let lists = [
-        ("rates", udp.rates.as_ref().map(Vec::len)),
-        ("sizes_bytes", udp.sizes_bytes.as_ref().map(Vec::len)),
-    ];
-    if let Some((key, _)) = lists.iter().find(|(_, length)| *length == Some(0)) {
-        return fault(&[Step::Key(key)], format!("{key} is empty"));
-    }
-    match lists.map(|(_, length)| length.unwrap_or(0)) {
-        [0, 0] => return fault(&[], "it varies nothing; give it rates or sizes_bytes".to_owned()),
-        [rates, sizes] if rates > 1 && sizes > 1 => {
-            let reason = "rates and sizes_bytes both have several values; vary one in a test";
-            return fault(&[Step::Key("sizes_bytes")], reason.to_owned());
-        }
-        _ => {}
-    }
-    let sizes = udp.sizes_bytes.as_deref().unwrap_or_default();
-    let (least, most) = SIZE_BYTES;
-    if let Some(at) = sizes.iter().position(|size| !(least..=most).contains(size)) {
-        let reason = format!("{} bytes; {least} to {most} are allowed", sizes[at]);
-        return fault(&[Step::Key("sizes_bytes"), Step::Index(at)], reason);
-    }
-    // A value that is listed twice would fill the same cell twice.
-    let values = udp.values();
-    let twice = |at: &usize| values[..*at].iter().any(|it| it.number == values[*at].number);
-    if let Some(at) = (0..values.len()).find(twice) {
-        let path = [Step::Key(udp.parameter().key), Step::Index(at)];
-        return fault(&path, format!("{} is there twice", values[at].label));
-    }
-    if !(udp.seconds > 0.0 && udp.seconds <= SECONDS_MAX) {
-        let reason = format!("seconds is {}; use more than 0, at most a day", udp.seconds);
-        return fault(&[Step::Key("seconds")], reason);
-    }
-    match udp.omit_seconds {
-        Some(omit) if !(0.0..=OMIT_SECONDS_MAX).contains(&omit) => {
-            let reason = format!("omit_seconds is {omit}; 0 to {OMIT_SECONDS_MAX} are allowed");
-            fault(&[Step::Key("omit_seconds")], reason)
-        }
-        _ => Ok(()),
     }
 }
 
@@ -210,10 +161,10 @@ mod tests {
         assert_eq!(plans.len(), 2);
         let (number, label, plan) = &plans[0];
         assert_eq!((*number, label.as_deref()), (100_000_000, Some("rate 100 Mbit/s")));
-        assert_eq!((plan.size_bytes, plan.omit_ns), (Some(8972), 500_000_000));
-        assert_eq!(plan.finish, Finish::TimeNs(2_000_000_000));
+        assert_eq!((plan.test.size_bytes, plan.test.omit_ns), (Some(8972), 500_000_000));
+        assert_eq!(plan.test.finish, Finish::TimeNs(2_000_000_000));
         let (number, label, plan) = &plans[1];
-        assert_eq!((*number, label.as_deref(), plan.pace), (0, Some("rate max"), None));
+        assert_eq!((*number, label.as_deref(), plan.test.pace), (0, Some("rate max"), None));
         // What a study stores is read again.
         let study = study(keys).expect("a sound plan");
         let TestKind::Udp(udp) = &study.tests[0].kind else { panic!("it is one of UDP") };
@@ -226,7 +177,7 @@ mod tests {
         let plans = plans("rates = [\"max\"]\nsizes_bytes = [1472, 8972]\nseconds = 1.0");
         let sizes: Vec<u64> = plans.iter().map(|(number, ..)| *number).collect();
         assert_eq!(sizes, [1472, 8972]);
-        assert_eq!(plans[1].2.size_bytes, Some(8972));
+        assert_eq!(plans[1].2.test.size_bytes, Some(8972));
     }
 
     #[test]
@@ -234,7 +185,7 @@ mod tests {
         for (keys, expected) in [
             ("seconds = 1.0", "varies nothing"),
             ("rates = []\nseconds = 1.0", "rates is empty"),
-            ("rates = [\"max\"]", "lacks the key 'seconds'"),
+            ("rates = [\"max\"]", "missing field `seconds`"),
             ("rates = [\"fast\"]\nseconds = 1.0", "write max"),
             ("rates = [\"0 bit/s\"]\nseconds = 1.0", "write max"),
             ("rates = [\"1M\", \"1 Mbit/s\"]\nseconds = 1.0", "1 Mbit/s is there twice"),

@@ -59,9 +59,9 @@ pub enum RungKind {
     SendBuffer,
     /// Loss, and what the congestion control makes of it.
     Loss,
-    /// The sending host's processors.
+    /// The sending host's CPUs.
     SenderHost,
-    /// The receiving host's processors.
+    /// The receiving host's CPUs.
     ReceiverHost,
     /// The mean over a transfer that starts slowly.
     StartUp,

@@ -166,7 +166,7 @@ impl Link {
         }
     }
 
-    /// Whole frames a second that fill an Ethernet link, for each of
+    /// Whole frames per second that fill an Ethernet link, for each of
     /// [`framing::FRAME_SIZES_BYTES`]; `None` for another link.
     /// # Source
     /// RFC 5180 appendix A.

@@ -4,7 +4,7 @@
 //! Rules: ITU-T G.707 §6 and §11, ANSI T1.105 (SONET/SDH), ITU-T G.704, G.751, G.804, G.832 and
 //! ANSI T1.107 (DS1, E1, E3, DS3), IEEE 802.3 clause 50 (10GBASE-W).
 
-/// Frames a second, of SONET/SDH as of a 64 kbit/s channel (ITU-T G.707 §6.2).
+/// Frames per second, of SONET/SDH as of a 64 kbit/s channel (ITU-T G.707 §6.2).
 pub const FRAMES_PER_S: u32 = 8000;
 /// Rows of a SONET frame (ANSI T1.105).
 pub const ROWS: u32 = 9;
@@ -87,7 +87,7 @@ impl Sonet {
         columns_bps(self.columns().total)
     }
 
-    /// Rate of the payload: payload columns × 9 bytes × 8000 frames a second; 49.92 N Mbit/s for
+    /// Rate of the payload: payload columns × 9 bytes × 8000 frames per second; 49.92 N Mbit/s for
     /// N of 3 and more.
     ///
     /// ```

@@ -43,7 +43,7 @@ pub struct StackPlan {
 pub struct Stack {
     /// From the line's rate down to the payload; no layer has more than the one before it.
     pub layers: Vec<Layer>,
-    /// Full packets a second.
+    /// Full packets per second.
     pub packets_per_s: f64,
     /// Payload of a packet.
     pub payload_bytes: u32,

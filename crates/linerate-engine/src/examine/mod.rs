@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Failure, Family, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan, Record,
-    Stat, Status, TcpDirections, TcpPlan,
+    Stat, Status, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
 
 use crate::context::Context;
 use crate::flow::ceiling::{Sight, see};
-use crate::{rtt, throughput};
+use crate::flow::tcp;
+use crate::rtt;
 use schedule::Look;
 
 /// What to examine, and how thoroughly.
@@ -131,8 +132,14 @@ impl Examination {
 
     /// Tests with the kernel's window by streams, then with one stream by window.
     fn tcp_plans(&self, look: Look) -> Vec<TcpPlan> {
-        let streams = |&streams: &u16| TcpPlan { streams, ..TcpPlan::default() };
-        let window = |&window: &u64| TcpPlan { window_bytes: Some(window), ..TcpPlan::default() };
+        let streams = |&streams: &u16| TcpPlan {
+            test: TcpTest { streams, ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
+        let window = |&window: &u64| TcpPlan {
+            test: TcpTest { window_bytes: Some(window), ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         // One and four streams first: what the path carries, and whether one stream is enough.
         let (first, last) = STREAMS.split_at(2);
         let plans = first.iter().map(streams);
@@ -141,16 +148,19 @@ impl Examination {
     }
 
     fn tcp(&self, base: TcpPlan, look: Look) -> TcpPlan {
-        let (omit_ns, measured_ns) = look.spans(base.window_bytes);
+        let (omit_ns, measured_ns) = look.spans(base.test.window_bytes);
         let measured_ns = self.tcp_time.map_or(measured_ns, nanos);
         TcpPlan {
             host: self.host.clone(),
             port: self.port,
             family: self.family,
-            finish: Finish::TimeNs(measured_ns),
-            omit_ns,
-            interval_ns: (measured_ns / 10).max(100_000_000),
-            congestion_control: self.congestion_control.clone(),
+            test: TcpTest {
+                finish: Finish::TimeNs(measured_ns),
+                omit_ns,
+                interval_ns: (measured_ns / 10).max(100_000_000),
+                congestion_control: self.congestion_control.clone(),
+                ..base.test
+            },
             ..base
         }
     }
@@ -171,7 +181,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// What both directions of a test take.
     fn cost(&self, plan: &TcpPlan) -> Duration {
-        let Finish::TimeNs(measured_ns) = plan.finish else { return Duration::ZERO };
+        let Finish::TimeNs(measured_ns) = plan.test.finish else { return Duration::ZERO };
         self.look.cost(plan, measured_ns) * 2
     }
 
@@ -239,7 +249,10 @@ impl Run<'_> {
                 if context.stop.asked() {
                     return;
                 }
-                let record = throughput::run(&TcpPlan { directions, ..plan.clone() }, context);
+                let record = tcp::run(
+                    &TcpPlan { test: TcpTest { directions, ..plan.test.clone() }, ..plan.clone() },
+                    context,
+                );
                 if self.done(examined, record) {
                     return;
                 }
@@ -325,6 +338,6 @@ mod tests {
         let run = Run { examination: &examination, begin: monotonic(), look, seen: &mut |_| {} };
         assert!(plans.iter().all(|plan| run.fits(Duration::from_secs(86_400), plan)));
         // The kernel's own window with one stream is the first.
-        assert_eq!((plans[0].streams, plans[0].window_bytes), (1, None));
+        assert_eq!((plans[0].test.streams, plans[0].test.window_bytes), (1, None));
     }
 }

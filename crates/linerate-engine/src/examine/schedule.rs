@@ -83,7 +83,7 @@ impl Look {
     /// What a test by time takes in all.
     pub(super) fn cost(self, plan: &TcpPlan, measured_ns: u64) -> Duration {
         let beside = ROUND_TRIPS * self.small_ns + HOSTS_NS;
-        Duration::from_nanos(plan.omit_ns + measured_ns + beside)
+        Duration::from_nanos(plan.test.omit_ns + measured_ns + beside)
     }
 }
 

@@ -10,7 +10,7 @@ use linerate_core::record::{
 use linerate_core::time::MonoTime;
 
 use super::Sample;
-use crate::datagram::search_account::SearchAccount;
+use crate::flow::udp::search_account::SearchAccount;
 use crate::path::witness::Witness;
 
 /// An open stream.
@@ -333,6 +333,14 @@ pub(crate) const fn client_side(direction: Direction) -> Side {
     match direction {
         Direction::Up => Side::Sender,
         Direction::Down => Side::Receiver,
+    }
+}
+
+/// The side that the server has in a direction.
+pub(crate) const fn server_side(direction: Direction) -> Side {
+    match direction {
+        Direction::Up => Side::Receiver,
+        Direction::Down => Side::Sender,
     }
 }
 

@@ -11,8 +11,8 @@ use super::account::{Account, rate_bps};
 use super::ceiling::datagrams::packet;
 use super::start_up;
 use super::summary::{cpu_share, run_queue_share};
-use crate::datagram::search_account;
 use crate::environment::stolen_time;
+use crate::flow::udp::search_account;
 use crate::path::witness;
 
 /// A data thread above this share of a core may be what limits the result.
@@ -254,7 +254,7 @@ fn one_sided(record: &Record, account: &Account) -> Option<Caveat> {
 }
 
 fn short_run(plan: &TcpPlan) -> Option<Caveat> {
-    let Finish::TimeNs(ns) = plan.finish else { return None };
+    let Finish::TimeNs(ns) = plan.test.finish else { return None };
     (ns < SHORT_RUN_NS).then(|| {
         Caveat::new(
             CaveatCode::ShortRun,
@@ -267,9 +267,11 @@ fn short_run(plan: &TcpPlan) -> Option<Caveat> {
 /// A sender that could not hold its rate.
 fn pace(record: &Record) -> Option<Caveat> {
     let (pace, kept, advice) = match &record.plan {
-        Plan::Tcp(plan) => (plan.pace, PACE_KEPT_RATIO_TCP, "the path or this host is the limit"),
+        Plan::Tcp(plan) => {
+            (plan.test.pace, PACE_KEPT_RATIO_TCP, "the path or this host is the limit")
+        }
         Plan::Udp(plan) => (
-            plan.pace,
+            plan.test.pace,
             PACE_KEPT_RATIO_UDP,
             "this host or its interface is the limit: use larger datagrams (-l) or several streams \
              (-P)",
@@ -381,7 +383,7 @@ fn above_ceiling(record: &Record, ceiling: &Ceiling) -> Option<Caveat> {
 fn waited_behind_a_hole(record: &Record, direction: Direction) -> bool {
     let Plan::Tcp(plan) = &record.plan else { return false };
     let lost = record.value(MetricId::Retransmits, Stat::Value, Some(direction));
-    plan.omit_ns > 0 && lost.is_some_and(|segments| segments > 0.0)
+    plan.test.omit_ns > 0 && lost.is_some_and(|segments| segments > 0.0)
 }
 
 /// Figures of a test that ended early.
@@ -398,7 +400,7 @@ fn cut_short(record: &Record) -> Option<Caveat> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{CeilingInput, RecordId, Rung, Summary, Tool};
+    use linerate_core::record::{CeilingInput, RecordId, Rung, Summary, TcpTest, Tool};
     use linerate_core::time::WallTime;
 
     use super::*;
@@ -444,7 +446,10 @@ mod tests {
     #[test]
     fn a_span_that_began_behind_a_lost_segment_is_told_as_the_likely_reason() {
         let mut record = record();
-        let plan = TcpPlan { omit_ns: 1_000_000_000, ..TcpPlan::default() };
+        let plan = TcpPlan {
+            test: TcpTest { omit_ns: 1_000_000_000, ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         assert!(!waited_behind_a_hole(&record, Direction::Up));
         record.plan = Plan::Tcp(plan);
         assert!(!waited_behind_a_hole(&record, Direction::Up), "nothing was sent again");

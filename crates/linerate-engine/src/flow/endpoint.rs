@@ -16,7 +16,7 @@ use linerate_sys::thread::{ThreadCost, schedule_of};
 
 use super::Sample;
 use crate::environment::StolenTime;
-use crate::throughput::span::Measured;
+use crate::flow::tcp::span::Measured;
 
 /// Flags of a whole test at one end.
 #[derive(Debug, Default)]

@@ -5,19 +5,24 @@
 //! run in simulated time.
 
 pub(crate) mod account;
+mod arrived;
 pub(crate) mod budget;
 mod caveats;
 pub(crate) mod ceiling;
 pub(crate) mod endpoint;
 pub(crate) mod fold;
 mod net;
+pub(crate) mod record;
 mod samples;
+mod served;
 mod session;
 pub(crate) mod start_up;
 pub(crate) mod summary;
+pub mod tcp;
 #[cfg(test)]
 mod tests;
+pub mod udp;
 
-pub(crate) use net::Socket;
+pub(crate) use net::{Net, Socket};
 pub use samples::Sample;
 pub(crate) use session::{Answer, Flows, Session, run};

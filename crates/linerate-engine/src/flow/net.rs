@@ -9,7 +9,7 @@ use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;
 
-use crate::throughput::control::plain;
+use crate::flow::tcp::control::plain;
 
 /// A stream of control bytes, and the time.
 pub(crate) trait Net {
@@ -40,9 +40,7 @@ impl Socket {
         ready.map_err(|error| Failure::new(Fault::System, "set up control to", peer(), error))?;
         Ok(Self { stream })
     }
-}
 
-impl Socket {
     /// The connection itself.
     pub(crate) const fn stream(&self) -> &TcpStream {
         &self.stream

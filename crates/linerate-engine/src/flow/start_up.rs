@@ -25,12 +25,12 @@ pub(crate) fn start_up_ns(rtt_ns: u64, window_bytes: u64) -> u64 {
 
 /// The start of a test by time, where its measured span has much of it.
 pub(super) fn caveat(record: &Record, plan: &TcpPlan) -> Option<Caveat> {
-    let Finish::TimeNs(span_ns) = plan.finish else { return None };
+    let Finish::TimeNs(span_ns) = plan.test.finish else { return None };
     let of_flow = |flow: &linerate_core::record::Flow| {
         flow.sender.as_ref().and_then(slow_start_ns).map(|ns| (ns, flow.direction))
     };
     let (took_ns, way) = record.flows.iter().filter_map(of_flow).max_by_key(|(ns, _)| *ns)?;
-    let inside_ns = took_ns.saturating_sub(plan.omit_ns);
+    let inside_ns = took_ns.saturating_sub(plan.test.omit_ns);
     (inside_ns as f64 > span_ns as f64 * START_UP_RATIO).then(|| {
         let way = if way == Direction::Up { "up" } else { "down" };
         let (inside, span) = (inside_ns as f64 / 1e9, span_ns as f64 / 1e9);
@@ -52,7 +52,7 @@ fn slow_start_ns(end: &FlowEnd) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{Flow, Plan, RecordId, TcpInfo, Tool};
+    use linerate_core::record::{Flow, Plan, RecordId, TcpInfo, TcpTest, Tool};
     use linerate_core::time::WallTime;
 
     use super::*;
@@ -68,7 +68,10 @@ mod tests {
     fn said(rtt_us: u32, cwnd_segments: u32, (span_s, omit_s): (u64, u64)) -> Option<Caveat> {
         let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
         let finish = Finish::TimeNs(span_s * 1_000_000_000);
-        let plan = TcpPlan { finish, omit_ns: omit_s * 1_000_000_000, ..TcpPlan::default() };
+        let plan = TcpPlan {
+            test: TcpTest { finish, omit_ns: omit_s * 1_000_000_000, ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         let id = RecordId::from_parts(0, [0; 10]);
         let wall = WallTime::from_unix_nanos(0);
         let mut record = Record::begin(id, tool, Plan::Tcp(plan.clone()), wall);

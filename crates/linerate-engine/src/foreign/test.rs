@@ -1,5 +1,4 @@
-//! What the clients of ttcp, iperf 2 and nuttcp share: data streams without a hello, and following
-//! them with what this end alone can see.
+//! What the clients of ttcp, iperf 2 and nuttcp share: data streams without a hello.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
@@ -7,24 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan, TcpTest, Via,
+    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpPlan, TcpTest, Via,
 };
-use linerate_core::time::MonoTime;
-use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
+use crate::flow::tcp::client::{bind_address, connect_failure};
+use crate::flow::tcp::control::plain;
+use crate::flow::tcp::endpoint::{Endpoint, Manner, socket_options};
 use crate::path::witness::Witness;
-use crate::throughput::client::{bind_address, connect_failure, request};
-use crate::throughput::control::plain;
-use crate::throughput::endpoint::{Endpoint, Manner, socket_options};
 
-/// After its planned end a test has this long for what is on the way.
-const GRACE: Duration = Duration::from_secs(15);
-/// How often the threads and the stop flag are looked at.
-const LOOK: Duration = Duration::from_millis(2);
 /// A client that acknowledges nothing for this long has vanished: its place is free within 5 s, for
 /// the kernel looks once a second.
 pub(crate) const VANISHED: Duration = Duration::from_millis(3800);
@@ -53,9 +46,9 @@ impl Test {
         manner: Manner,
         account: &mut Account,
     ) -> Result<Self, Failure> {
-        let request = request(plan);
+        let request = plan.test.clone();
         request.check().map_err(|error| refuse(error.to_string()))?;
-        if request.background_bps.is_some() {
+        if request.background.is_some() {
             return Err(refuse("a flow in the background needs linerate at both ends".to_owned()));
         }
         let server = resolve(&plan.host, plan.port, plan.family)?;
@@ -112,85 +105,11 @@ impl Test {
 
     /// Tells that the streams are there.
     pub(crate) fn connected(&self, plan: &TcpPlan, context: &mut Context<'_>) {
-        let noun = if plan.streams == 1 { "stream" } else { "streams" };
-        let line = format!("{} {noun} to {}, {}", plan.streams, self.server, self.via);
+        let noun = if plan.test.streams == 1 { "stream" } else { "streams" };
+        let line = format!("{} {noun} to {}, {}", plan.test.streams, self.server, self.via);
         (context.watch)(&Event::Connected(line));
         for (place, socket) in self.places.iter().zip(&self.sockets) {
             (context.watch)(&Event::Stream(opened(socket, *place)));
-        }
-    }
-
-    /// Starts every stream.
-    pub(crate) fn start(&mut self, account: &mut Account) -> Result<(), Failure> {
-        self.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
-        account.begin = monotonic();
-        self.endpoint.start(account.begin).map_err(|error| crate::failure::system(&error))
-    }
-
-    /// Takes samples until every stream is done; `look` is called between them and may end the
-    /// test by a failure.
-    pub(crate) fn follow(
-        &mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-        look: &mut dyn FnMut(&mut Context<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let begin = account.begin;
-        let interval = Duration::from_nanos(self.request.interval_ns);
-        let mut tick = begin + interval;
-        let mut give_up = self.request.planned_span().map(|span| begin + span + GRACE);
-        let mut stopping = false;
-        while !self.endpoint.is_done() {
-            let now = monotonic();
-            if now >= tick {
-                let samples = self.endpoint.sample(now);
-                account.local_interval(samples, context.watch);
-                tick += interval;
-            }
-            if context.stop.asked() && !stopping {
-                stopping = true;
-                self.endpoint.stop_sending();
-                self.hang_up_receivers();
-                give_up = Some(now + GRACE);
-            }
-            if give_up.is_some_and(|end| now >= end) {
-                return Err(self.silent());
-            }
-            look(context)?;
-            sleep(LOOK.min(tick.since(now)));
-        }
-        let samples = self.endpoint.sample(monotonic());
-        account.local_interval(samples, context.watch);
-        Ok(())
-    }
-
-    /// Whether a server that sends and tells nothing else has sent what it was to: the end of its
-    /// streams may also be that of the server. It was `asked` for the last stream then; by its
-    /// clock the time may be over `early`.
-    pub(crate) fn has_all_of_server(
-        &self,
-        asked: MonoTime,
-        early: Duration,
-    ) -> Result<(), Failure> {
-        let now = monotonic();
-        let due = self.request.planned_span().map(|span| asked + span);
-        let reason = match (due, self.request.byte_budget()) {
-            (Some(due), _) if now + early < due => {
-                format!("its streams ended {:.3} s early", due.since(now).as_secs_f64())
-            }
-            (None, Some(bytes)) if self.endpoint.received() < bytes => {
-                format!("its streams ended after {} of {bytes} bytes", self.endpoint.received())
-            }
-            _ => return Ok(()),
-        };
-        Err(Failure::new(Fault::Unreachable, "receive from", self.server.to_string(), reason)
-            .advise("the results so far are kept"))
-    }
-
-    /// A server that sends has no other way to learn that nobody wants more.
-    fn hang_up_receivers(&self) {
-        if self.request.directions != TcpDirections::Up {
-            self.endpoint.halt();
         }
     }
 
@@ -206,29 +125,6 @@ impl Test {
         account.local = self.endpoint.finish();
         result?;
         account.stream_failure().map_or(Ok(()), Err)
-    }
-
-    /// What the server sent on a stream beside data, until it closed; at most `most` bytes.
-    pub(crate) fn rest_of(&self, stream: usize, most: usize, until: MonoTime) -> Vec<u8> {
-        let Some(socket) = self.sockets.get(stream) else { return Vec::new() };
-        let mut all = vec![0; most];
-        let mut filled = 0;
-        while filled < most && monotonic() < until {
-            match std::io::Read::read(&mut &**socket, &mut all[filled..]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if is_pause(&error) => {}
-                Err(_) => break,
-            }
-        }
-        all.truncate(filled);
-        all
-    }
-
-    fn silent(&self) -> Failure {
-        let reason = "the data did not end in time";
-        Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
-            .advise("the results so far are kept")
     }
 }
 
@@ -256,9 +152,4 @@ pub(crate) fn remote_end(program: Option<String>) -> End {
 /// The protocol has no place for what was asked.
 pub(crate) fn refuse(reason: String) -> Failure {
     Failure::new(Fault::Usage, "plan", "TCP test", reason).advise("see linerate tcp --help")
-}
-
-fn is_pause(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{Interrupted, WouldBlock};
-    matches!(error.kind(), Interrupted | WouldBlock)
 }

@@ -17,8 +17,9 @@ use linerate_sys::stop::Stop;
 
 use super::Measurer;
 use crate::context::Context;
+use crate::flow::{tcp, udp};
 use crate::lab::Lab;
-use crate::{datagram, device, rtt, simulate, throughput};
+use crate::{device, rtt, simulate};
 
 /// Answers tests on the host where it is called until the flag is set. Tells once whether it is
 /// ready.
@@ -69,9 +70,9 @@ impl Laboratory {
         let make = |plan: Plan| {
             let mut context = Context { tool, stop, watch: &mut |_| {} };
             match &plan {
-                Plan::Tcp(plan) => throughput::run(plan, &mut context),
+                Plan::Tcp(plan) => tcp::run(plan, &mut context),
                 Plan::Ping(plan) => rtt::run(plan, &mut context),
-                Plan::Udp(plan) => datagram::run(plan, &mut context),
+                Plan::Udp(plan) => udp::run(plan, &mut context),
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
                 Plan::Bench(plan) => device::run(plan, &device::OwnNamespace, &mut context),
             }

@@ -120,8 +120,8 @@ mod tests {
             (PingMode::Flood, Some(10_000), 56)
         );
         let Plan::Tcp(tcp) = &cells[6].plan else { panic!("then TCP") };
-        assert_eq!(tcp.window_bytes, Some(16_384));
-        assert_eq!(tcp.congestion_control.as_deref(), Some("cubic"));
+        assert_eq!(tcp.test.window_bytes, Some(16_384));
+        assert_eq!(tcp.test.congestion_control.as_deref(), Some("cubic"));
         for test in &plan.tests {
             if let TestKind::Tcp { .. } = test.kind {
                 assert_eq!(test.repetitions, 5, "the study ran each at least five times");

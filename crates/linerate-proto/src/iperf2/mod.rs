@@ -12,15 +12,18 @@
 
 mod answer;
 mod bounce;
+mod client;
 mod datagram;
 mod header;
 mod proof;
 mod report;
+mod server;
 mod transit;
 mod udp;
 
 pub use answer::{ANSWER_BYTES, Answer};
 pub use bounce::Bounce;
+pub use client::{CLOSE_TIMEOUT, Client, ClientTest, GRACE, PeerFault};
 pub use datagram::{Layout, Stamp};
 pub use header::{
     Amount, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Opening, Version, WIRE_VERSION,
@@ -28,6 +31,7 @@ pub use header::{
 };
 pub use proof::{PROOF_BYTES, answered_cookie, cookie, cookie_answer, put_cookie};
 pub use report::{REPORT_BYTES, UdpReport};
+pub use server::{Ask, Bounced, FIRST_BYTES, IDLE, LEAVE_MAX, OPENING_MAX, Server, Terms};
 pub use transit::Transit;
 pub use udp::{FIRST_BYTES_MIN, TIMED_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};
 

@@ -125,7 +125,7 @@ impl Request {
     /// Names of the optional parts that the test has and that older servers pass over.
     pub fn features(&self) -> impl Iterator<Item = &'static str> {
         let read = self.test.read_bytes.is_some() && self.test.directions != TcpDirections::Down;
-        let background = self.test.background_bps.is_some();
+        let background = self.test.background.is_some();
         let means = &self.test.means;
         let asked = [
             (read, READ_BYTES),

@@ -7,6 +7,7 @@ use linerate_core::record::{
     Direction, Finish, Means, ReceiveWith, SearchNews, SendWith, TcpDirections, TcpTest,
 };
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 
 use super::*;
 use crate::dialect::{Input, Machine, Output, Reason};
@@ -28,11 +29,11 @@ fn request() -> TcpTest {
         mss_bytes: None,
         nodelay: false,
         congestion_control: Some("cubic".to_owned()),
-        pace_bps: None,
+        pace: None,
         dscp: None,
         zero_copy: false,
         read_bytes: None,
-        background_bps: None,
+        background: None,
         ..TcpTest::default()
     }
 }
@@ -207,7 +208,7 @@ fn a_request_out_of_bounds_names_the_field() {
         (|request| request.dscp = Some(64), "code point"),
         (|request| request.finish = Finish::TimeNs(0), "time"),
         (|request| request.finish = Finish::Bytes(0), "bytes"),
-        (|request| request.pace_bps = Some(0), "pace"),
+        (|request| request.pace = Some(BitRate::from_bits_per_sec(0)), "pace"),
         (|request| request.read_bytes = Some(0), "read size"),
         (|request| request.read_bytes = Some((16 << 20) + 1), "read size"),
         (|request| request.means.client_cpus = vec![0; 1025], "processors"),
@@ -229,7 +230,7 @@ fn a_request_out_of_bounds_names_the_field() {
             "check of contents",
         ),
         // The test of these cases goes both ways: nothing goes against it.
-        (|request| request.background_bps = Some(1), "background"),
+        (|request| request.background = Some(BitRate::from_bits_per_sec(1)), "background"),
     ];
     for (spoil, field) in cases {
         let mut spoiled = request();
@@ -243,11 +244,15 @@ fn a_request_out_of_bounds_names_the_field() {
 
 #[test]
 fn the_flow_in_the_background_is_one_paced_stream_the_other_way_until_it_is_stopped() {
-    let up = TcpTest { directions: TcpDirections::Up, background_bps: Some(35), ..request() };
+    let up = TcpTest {
+        directions: TcpDirections::Up,
+        background: Some(BitRate::from_bits_per_sec(35)),
+        ..request()
+    };
     assert_eq!(up.check(), Ok(()));
     let flow = up.background().expect("it was asked for");
     assert_eq!((flow.directions, flow.streams), (TcpDirections::Down, 1));
-    assert_eq!((flow.pace_bps, flow.window_bytes, flow.background_bps), (Some(35), None, None));
+    assert_eq!((flow.pace, flow.window_bytes, flow.background), (up.background, None, None));
     assert_eq!(flow.finish, Finish::TimeNs(u64::MAX));
     let down = TcpTest { directions: TcpDirections::Down, ..up };
     assert_eq!(down.background().map(|flow| flow.directions), Some(TcpDirections::Up));
@@ -261,7 +266,7 @@ fn a_request_names_what_an_older_server_would_pass_over() {
     let both = TcpTest {
         directions: TcpDirections::Up,
         read_bytes: Some(1024),
-        background_bps: Some(1),
+        background: Some(BitRate::from_bits_per_sec(1)),
         ..request()
     };
     assert_eq!(names(&both), ["read_bytes", "background"]);

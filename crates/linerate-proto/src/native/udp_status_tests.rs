@@ -3,6 +3,7 @@
 
 use linerate_core::record::{Finish, SearchPlan, TcpDirections, UdpTest};
 use linerate_core::search::{DelayRange, Tally};
+use linerate_core::units::BitRate;
 
 use super::*;
 
@@ -79,7 +80,7 @@ fn request() -> UdpTest {
         omit_ns: 0,
         interval_ns: 1_000_000_000,
         size_bytes: 1472,
-        pace_bps: Some(490_000),
+        pace: Some(BitRate::from_bits_per_sec(490_000)),
         window_bytes: None,
         dscp: None,
         joined: true,

@@ -7,6 +7,7 @@ use linerate_core::path::{Ecn, Outlet, Packet};
 use linerate_core::record::{DatagramTally, Direction, Finish, PathPlan, TcpDirections, UdpTest};
 use linerate_core::stats::{Arrival, Arrivals};
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use proptest::prelude::*;
 
 use super::*;
@@ -21,7 +22,7 @@ fn request() -> UdpTest {
         omit_ns: 0,
         interval_ns: 1_000_000_000,
         size_bytes: 1472,
-        pace_bps: Some(8_000_000),
+        pace: Some(BitRate::from_bits_per_sec(8_000_000)),
         window_bytes: None,
         dscp: None,
         joined: true,
@@ -90,7 +91,7 @@ fn requests_out_of_bounds_are_refused_by_field() {
         (|request| request.size_bytes = 15, "datagram size of 15"),
         (|request| request.size_bytes = 65_508, "datagram size of 65508"),
         (|request| request.interval_ns = 1, "interval of 1ns"),
-        (|request| request.pace_bps = Some(0), "pace of 0"),
+        (|request| request.pace = Some(BitRate::from_bits_per_sec(0)), "pace of 0"),
         (|request| request.dscp = Some(64), "code point of 64"),
         (|request| request.finish = Finish::Buffers(0), "datagrams of 0"),
         (|request| request.omit_ns = u64::MAX, "omitted span of"),
@@ -109,7 +110,7 @@ fn bytes_are_rounded_up_to_whole_datagrams_and_take_the_time_of_their_pace() {
     assert_eq!(request().datagram_budget(), Some(7));
     let span = request().planned_span().expect("a pace");
     assert_eq!(span.as_nanos(), 5_152_000);
-    assert_eq!(UdpTest { pace_bps: None, ..request() }.planned_span(), None);
+    assert_eq!(UdpTest { pace: None, ..request() }.planned_span(), None);
 }
 
 #[test]

@@ -42,28 +42,20 @@ pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractF
 
 /// A row a parameter.
 fn parameters(compared: &[Compared]) -> Option<Table> {
-    if compared.is_empty() {
-        return None;
-    }
-    let head = ["parameter", "ordered", "found", "from", "to", "verdict"];
-    let mut table = Table::new(head);
-    for each in compared {
-        let show = |value: f64| shown(value, &each.unit);
-        let verdict = match each.holds {
-            Holds::Kept => "as ordered",
-            Holds::Less => "less",
-            Holds::More => "more",
-        };
-        table.row([
-            each.parameter.to_uppercase(),
-            show(each.ordered),
-            show(each.found),
-            show(each.low),
-            show(each.high),
-            verdict.to_owned(),
-        ]);
-    }
-    Some(table)
+    compared.first()?;
+    let columns: &[(&str, &dyn Fn(&&Compared) -> String)] = &[
+        ("parameter", &|it| it.parameter.to_uppercase()),
+        ("ordered", &|it| shown(it.ordered, &it.unit)),
+        ("found", &|it| shown(it.found, &it.unit)),
+        ("from", &|it| shown(it.low, &it.unit)),
+        ("to", &|it| shown(it.high, &it.unit)),
+        ("verdict", &|it| match it.holds {
+            Holds::Kept => "as ordered".to_owned(),
+            Holds::Less => "less".to_owned(),
+            Holds::More => "more".to_owned(),
+        }),
+    ];
+    Some(Table::by(compared, columns))
 }
 
 fn shown(value: f64, unit: &str) -> String {

@@ -79,20 +79,20 @@ fn cost(group: &Group<'_>, size: &Size, (name, rate): &Rate) -> Option<Cost> {
 /// A row a length and rate; none without three lengths of the list.
 pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
     let costs = costs(group);
-    let head = ["size", "by rate", "filters", "ns a filter", "95 %", "ns without", "n"];
-    let mut table = Table::new(head);
-    for cost in &costs {
-        let (least, most) = cost.filters;
-        table.row([
-            shown(&cost.size),
-            cost.rate.to_owned(),
-            format!("{least} to {most}"),
-            ns(cost.fit.slope),
-            or_dash(cost.fit.slope_95, |it| format!("{} to {}", ns(it.low), ns(it.high))),
-            format!("{:.0}", cost.fit.intercept),
-            cost.fit.n.to_string(),
-        ]);
-    }
+    let table = Table::by(
+        &costs,
+        &[
+            ("size", &|it| shown(&it.size)),
+            ("by rate", &|it| it.rate.to_owned()),
+            ("filters", &|it| format!("{} to {}", it.filters.0, it.filters.1)),
+            ("ns/filter", &|it| ns(it.fit.slope)),
+            ("95 %", &|it| {
+                or_dash(it.fit.slope_95, |it| format!("{} to {}", ns(it.low), ns(it.high)))
+            }),
+            ("ns without", &|it| format!("{:.0}", it.fit.intercept)),
+            ("n", &|it| it.fit.n.to_string()),
+        ],
+    );
     let mut notes = vec![
         "least squares of the time of a frame (1 / rate) against the number of filters that it \
          passes without a match"
@@ -100,7 +100,9 @@ pub(crate) fn section(group: &Group<'_>) -> Option<Section> {
     ];
     let within = |cost: &Cost| cost.fit.slope_95.is_some_and(|it| it.low <= 0.0 && it.high >= 0.0);
     if costs.iter().any(within) {
-        notes.push("an interval with 0 in it: no cost is told from the spread".to_owned());
+        notes.push(
+            "an interval with 0 in it: the cost is not distinguishable from the spread".to_owned(),
+        );
     }
     let title = format!("{}: cost of a filter", group.title());
     (!costs.is_empty()).then(|| Section::of(title, [table], notes))

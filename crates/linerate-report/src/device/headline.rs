@@ -79,7 +79,7 @@ pub(crate) fn sentence(suite: &Suite<'_>) -> Option<String> {
         .take(DEVICES_MAX)
         .enumerate()
         .map(|(index, (group, (_, fps, of)))| {
-            let noun = if index == 0 { " frames a second" } else { "" };
+            let noun = if index == 0 { " frames/s" } else { "" };
             format!("{} passes {}{noun}{}", group.device, words::frames(fps), of.words())
         })
         .collect();

@@ -76,7 +76,7 @@ pub(crate) fn sentence(record: &Record, plan: &BenchPlan) -> String {
     else {
         return without_goal(result, &frames);
     };
-    let rate = format!("{} {frames} a second", words::frames(fps));
+    let rate = format!("{} {frames} per second", words::frames(fps));
     let each = if words::senders(plan) > 1 { " on each input" } else { "" };
     let said = match limit {
         Limit::Stalls => stalled(result, &rate, each),
@@ -94,7 +94,7 @@ pub(crate) fn sentence(record: &Record, plan: &BenchPlan) -> String {
 fn stalled(result: &BenchResult, rate: &str, each: &str) -> String {
     let strict = stalls_part(result).map_or(0.0, |(strict, _)| strict);
     let often = result.stalls_per_sec.as_ref().map_or_else(String::new, |stalls| {
-        format!(", {} a second", number::trimmed(&number::significant(stalls.value, 3)))
+        format!(", {} per second", number::trimmed(&number::significant(stalls.value, 3)))
     });
     let strict = match strict {
         0.0 => "no load without a loss".to_owned(),
@@ -105,7 +105,7 @@ fn stalled(result: &BenchResult, rate: &str, each: &str) -> String {
 
 fn tester(result: &BenchResult) -> String {
     let own = result.tester.as_ref().map(|tester| tester.frames_per_sec);
-    own.map_or_else(|| "that".to_owned(), |fps| format!("{} a second", words::frames(fps)))
+    own.map_or_else(|| "that".to_owned(), |fps| format!("{} per second", words::frames(fps)))
 }
 
 /// What comes of a flood, where it is much less than what passes without one.
@@ -125,7 +125,7 @@ fn without_goal(result: &BenchResult, frames: &str) -> String {
     }
     if let Some(flood) = &result.flood {
         let (out, offered) = (words::frames(flood.forwarded_fps), words::frames(flood.offered_fps));
-        return format!("Of {offered} {frames} a second {out} came out.");
+        return format!("Of {offered} {frames} per second {out} were forwarded.");
     }
     match result.load_points().count() + result.trials.len() {
         0 => "Nothing was measured.".to_owned(),

@@ -7,10 +7,9 @@ use super::suite::{Case, Group, Size, shown};
 use super::{rfc2544, words};
 use crate::document::Figure;
 use crate::number;
-use crate::svg::{Axis, BarChart, BarRow, Kind, LineChart, Mark, Series, TraceChart, TracePoint};
-
-/// Points of a distribution's curve at most.
-const CURVE_POINTS: usize = 400;
+use crate::svg::{
+    Axis, BarChart, BarRow, LineChart, Mark, Series, TraceChart, TracePoint, cumulated, described,
+};
 
 /// Searches that are drawn of one group at most.
 const TRACES_MAX: usize = 9;
@@ -32,15 +31,6 @@ pub(crate) fn plots(group: &Group<'_>, number: usize) -> Vec<Figure> {
     out
 }
 
-fn series(label: String, style: usize, points: Vec<(f64, f64)>) -> Series {
-    Series { label, style, points, rings: vec![], dashed: false, steps: false }
-}
-
-/// A plot of one panel or several, the files numbered.
-fn plot(title: String, caption: &str, panels: Vec<(String, crate::svg::Svg)>) -> Figure {
-    Figure { title, caption: caption.to_owned(), panels }
-}
-
 /// A figure of a case by its name and style.
 type Curve = (&'static str, usize, fn(&Case<'_>) -> Option<f64>);
 
@@ -57,47 +47,28 @@ fn throughput(group: &Group<'_>, file: &str) -> Option<Figure> {
     let points = |of: &dyn Fn(&Size) -> Option<f64>| -> Vec<(f64, f64)> {
         sizes.iter().filter_map(|size| Some((f64::from(size.0), of(size)?))).collect()
     };
-    let mut curves: Vec<Series> = CURVES
-        .iter()
-        .map(|(name, style, of)| {
-            series((*name).to_owned(), *style, points(&|size| group.middle(size, group.bare(), of)))
-        })
-        .collect();
+    let curve = |(name, style, of): &Curve| {
+        Series::new(*name, *style, points(&|size| group.middle(size, group.bare(), of)))
+    };
+    let mut curves: Vec<Series> = CURVES.iter().map(curve).collect();
     curves.retain(|curve| !curve.points.is_empty());
     if curves.is_empty() || sizes.len() < 2 {
         return None;
     }
-    let dashed = [
-        ("theoretical", 5, points(&|size| group.theoretical_fps(size))),
-        ("tester", 6, points(&|size| group.middle(size, group.bare(), |case| case.tester_fps()))),
-    ];
-    for (name, style, points) in dashed {
-        let curve = Series { dashed: true, ..series(name.to_owned(), style, points) };
-        curves.extend((!curve.points.is_empty()).then_some(curve));
-    }
+    let tester = points(&|size| group.middle(size, group.bare(), |case| case.tester_fps()));
+    let theory = points(&|size| group.theoretical_fps(size));
+    let dashed = [Series::new("theoretical", 5, theory), Series::new("tester", 6, tester)];
+    let dashed = dashed.into_iter().filter(|curve| !curve.points.is_empty());
+    curves.extend(dashed.map(Series::dashed));
     let ticks = sizes.iter().map(|size| (f64::from(size.0), size.0.to_string())).collect();
-    let x = Axis { ticks, ..Axis::plain("frame length, bytes", Kind::Log, number::short) };
-    let chart = LineChart {
-        title: format!("Frame rate by length: {}", group.device),
-        description: described(&curves),
-        x,
-        y: Axis::plain("frames per second", Kind::Log, number::short),
-        series: curves,
-        room: 0.0,
-    };
+    let x = Axis { ticks, ..Axis::log("frame length, bytes", number::short) };
+    let axes = [x, Axis::log("frames per second", number::short)];
+    let title = format!("Frame rate by length: {}", group.device);
+    let chart = LineChart::new(title, described(&curves), axes, curves);
     let caption = "Throughput of each goal and the rate under flood, of one sending port. Dashes: \
                    what the medium carries, and what the tester itself does.";
     let title = format!("Throughput by frame length: {}", group.title());
-    Some(plot(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
-}
-
-fn described(curves: &[Series]) -> String {
-    let each = curves.iter().filter_map(|curve| {
-        let (first, last) = (curve.points.first()?, curve.points.last()?);
-        let ends = format!("from {} to {}", number::short(first.1), number::short(last.1));
-        Some(format!("{}: {ends}", curve.label))
-    });
-    each.collect::<Vec<String>>().join("; ")
+    Some(Figure::new(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
 }
 
 /// §26.3: offered load against loss; the load as share of the medium's rate where there is one.
@@ -110,17 +81,12 @@ fn loss(group: &Group<'_>, file: &str) -> Option<Figure> {
         true => "offered load, % of the theoretical rate",
         false => "offered load, frames per second",
     };
-    let chart = LineChart {
-        title: format!("Loss by load: {}", group.device),
-        description: described(&curves),
-        x: Axis::plain(label, Kind::Linear, number::short),
-        y: Axis::plain("frames lost, %", Kind::Linear, number::short),
-        series: curves,
-        room: 0.0,
-    };
+    let axes = [label, "frames lost, %"].map(|label| Axis::linear(label, number::short));
+    let title = format!("Loss by load: {}", group.device);
+    let chart = LineChart::new(title, described(&curves), axes, curves);
     let caption = "Frames lost of those that were sent, at a constant load.";
     let title = format!("Loss by load: {}", group.title());
-    Some(plot(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
+    Some(Figure::new(title, caption, vec![(format!("{file}.svg"), chart.svg())]))
 }
 
 /// A curve a record, by the load that was really sent.
@@ -145,7 +111,7 @@ pub(crate) fn loss_curves(group: &Group<'_>) -> Vec<Series> {
             .collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         if !points.is_empty() && out.len() < CURVES_MAX {
-            out.push(series(rfc2544::name(group, case), out.len(), points));
+            out.push(Series::new(rfc2544::name(group, case), out.len(), points));
         }
     }
     out
@@ -178,45 +144,23 @@ fn latency(group: &Group<'_>, file: &str) -> Option<Figure> {
     panels.extend(spread(group, &cases).map(|chart| (format!("{file}-spread.svg"), chart.svg())));
     let caption = "Delay of every frame at the throughput. The tester's own delay is in it; the \
                    tables have it beside.";
-    Some(plot(format!("Latency: {}", group.title()), caption, panels))
+    Some(Figure::new(format!("Latency: {}", group.title()), caption, panels))
 }
 
 /// Share of the frames that were no later than a time.
 fn spread(group: &Group<'_>, cases: &[&Case<'_>]) -> Option<LineChart> {
     let mut curves = Vec::new();
     for case in cases.iter().take(CURVES_MAX) {
-        let points = case.latency().map(|it| cumulated(&it.distribution)).unwrap_or_default();
+        let points = case.latency().map(|it| cumulated(&it.distribution, 1e3)).unwrap_or_default();
         if !points.is_empty() {
-            let curve = series(rfc2544::name(group, case), curves.len(), points);
-            curves.push(Series { steps: true, ..curve });
+            curves.push(Series::new(rfc2544::name(group, case), curves.len(), points).steps());
         }
     }
-    (!curves.is_empty()).then(|| LineChart {
-        title: format!("Spread of the latency: {}", group.device),
-        description: format!("{} curves", curves.len()),
-        x: Axis::plain("\u{b5}s", Kind::Log, number::short),
-        y: Axis::plain("% of the frames that were no later", Kind::Linear, number::short),
-        series: curves,
-        room: 0.0,
-    })
-}
-
-/// A distribution summed up, thinned to what a screen can show.
-fn cumulated(distribution: &linerate_core::record::Distribution) -> Vec<(f64, f64)> {
-    let all = distribution.count() as f64;
-    let mut sum = 0;
-    let points: Vec<(f64, f64)> = distribution
-        .pairs()
-        .filter(|(value, _)| *value > 0)
-        .map(|(value, count)| {
-            sum += count;
-            (value as f64 / 1e3, sum as f64 / all * 100.0)
-        })
-        .collect();
-    let every = points.len().div_ceil(CURVE_POINTS).max(1);
-    let last = points.len().saturating_sub(1);
-    let kept = points.into_iter().enumerate();
-    kept.filter(|(at, _)| at % every == 0 || *at == last).map(|(_, point)| point).collect()
+    let x = Axis::log("\u{b5}s", number::short);
+    let y = Axis::linear("% of the frames that were no later", number::short);
+    let title = format!("Spread of the latency: {}", group.device);
+    let count = format!("{} curves", curves.len());
+    (!curves.is_empty()).then(|| LineChart::new(title, count, [x, y], curves))
 }
 
 /// What the search for the throughput did, a panel a record.
@@ -231,7 +175,7 @@ fn searches(group: &Group<'_>, file: &str) -> Option<Figure> {
     let caption = "Each trial of the search at its intended load, in the order in which they were \
                    made. Lines across: the throughput of each goal.";
     let title = format!("The search: {}", group.title());
-    (!panels.is_empty()).then(|| plot(title, caption, panels))
+    (!panels.is_empty()).then(|| Figure::new(title, caption, panels))
 }
 
 /// The trials of one search; none without any.
@@ -248,8 +192,8 @@ fn trace(case: &Case<'_>, name: &str) -> Option<TraceChart> {
     Some(TraceChart {
         title: format!("Search with frames of {} {label}", shown(&case.size())),
         description: format!("{name}: {} trials", points.len()),
-        x: Axis::plain("trial", Kind::Linear, number::short),
-        y: Axis::plain("intended load, frames per second", Kind::Linear, number::short),
+        x: Axis::linear("trial", number::short),
+        y: Axis::linear("intended load, frames per second", number::short),
         points,
         across: across.collect(),
     })

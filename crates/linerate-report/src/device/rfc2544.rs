@@ -1,6 +1,8 @@
 //! The tables that RFC 2544 §26 asks for, a row a frame length: latency, loss, back to back,
 //! recovery, reset. Throughput (§26.1) is in the tables of `bradner`, its graph in `plots`.
 
+use linerate_core::record::{BackToBack, Recovery, Reset};
+
 use super::suite::{Case, Group, shown};
 use super::{single, words};
 use crate::document::{Section, Table};
@@ -12,9 +14,11 @@ pub(crate) fn sections(group: &Group<'_>) -> Vec<Section> {
     all.into_iter().flatten().collect()
 }
 
-fn section(group: &Group<'_>, title: &str, table: Table, notes: &[&str]) -> Section {
+/// A table under its heading; none where it has no rows.
+fn section(group: &Group<'_>, title: &str, table: Table, notes: &[&str]) -> Option<Section> {
     let notes = notes.iter().map(|note| (*note).to_owned()).collect();
-    Section::of(format!("{}: {title}", group.title()), [table], notes)
+    let title = format!("{}: {title}", group.title());
+    (!table.is_empty()).then(|| Section::of(title, [table], notes))
 }
 
 /// Name of a case in a table of one group: its length, its filters where they vary, its
@@ -58,44 +62,36 @@ fn latency(group: &Group<'_>) -> Option<Section> {
     }
     let definition = format!("\u{b5}s, {}", kinds.join(" and "));
     let notes = [definition.as_str(), "the tester's own delay is in it and was not taken off"];
-    (!kinds.is_empty()).then(|| section(group, "latency", table, &notes))
+    section(group, "latency", table, &notes)
 }
 
 /// §26.4 with the figures of RFC 9004.
 fn back_to_back(group: &Group<'_>) -> Option<Section> {
-    let head = [
-        "size",
-        "frames\nmean",
-        "min",
-        "max",
-        "std dev",
-        "n",
-        "implied\nbuffer",
-        "corrected\nbuffer",
-        "buffer\nframes",
-    ];
-    let mut table = Table::new(head);
-    let (mut any, mut unbounded) = (false, false);
-    for case in ordered(group) {
-        let Some(found) = &case.result.back_to_back else { continue };
-        any = true;
-        unbounded |= found.unbounded;
-        let most = if found.unbounded { "+" } else { "" };
-        table.row([
-            name(group, case),
-            format!("{}{most}", single::burst(found.mean_frames)),
-            found.min_frames.to_string(),
-            found.max_frames.to_string(),
-            single::burst(found.stddev_frames),
-            found.runs.len().to_string(),
-            words::time(found.implied_buffer_ns),
-            or_dash(found.corrected_buffer_ns, words::time),
-            or_dash(found.buffer_frames, single::burst),
-        ]);
-    }
-    let notes: &[&str] =
-        if unbounded { &["+: the longest burst that was tried lost nothing"] } else { &[] };
-    any.then(|| section(group, "back to back (RFC 9004)", table, notes))
+    let cases = ordered(group).into_iter().filter_map(|case| {
+        let found = case.result.back_to_back.as_ref()?;
+        Some((name(group, case), found))
+    });
+    let cases: Vec<(String, &BackToBack)> = cases.collect();
+    let table = Table::by(
+        &cases,
+        &[
+            ("size", &|(name, _)| name.clone()),
+            ("frames\nmean", &|(_, it)| {
+                let most = if it.unbounded { "+" } else { "" };
+                format!("{}{most}", single::burst(it.mean_frames))
+            }),
+            ("min", &|(_, it)| it.min_frames.to_string()),
+            ("max", &|(_, it)| it.max_frames.to_string()),
+            ("std dev", &|(_, it)| single::burst(it.stddev_frames)),
+            ("n", &|(_, it)| it.runs.len().to_string()),
+            ("implied\nbuffer", &|(_, it)| words::time(it.implied_buffer_ns)),
+            ("corrected\nbuffer", &|(_, it)| or_dash(it.corrected_buffer_ns, words::time)),
+            ("buffer\nframes", &|(_, it)| or_dash(it.buffer_frames, single::burst)),
+        ],
+    );
+    let unbounded = cases.iter().any(|(_, it)| it.unbounded);
+    let note = unbounded.then_some("+: the longest burst that was tried lost nothing");
+    section(group, "back to back (RFC 9004)", table, note.as_slice())
 }
 
 /// §26.3 as a table: loss at each load from the largest down.
@@ -105,11 +101,9 @@ fn loss(group: &Group<'_>) -> Option<Section> {
     head.extend(medium.then_some("of\ntheoretical"));
     head.extend(["forwarded", "loss"]);
     let mut table = Table::new(head);
-    let mut any = false;
     for case in ordered(group) {
         let line = case.result.theoretical_fps.map(|fps| fps * words::senders(case.plan) as f64);
         for point in case.result.loss_curve.iter().chain(&case.result.overload) {
-            any = true;
             let mut row = vec![
                 name(group, case),
                 point.intended_fps.map_or_else(|| "all".to_owned(), words::frames),
@@ -121,32 +115,29 @@ fn loss(group: &Group<'_>) -> Option<Section> {
             table.row(row);
         }
     }
-    any.then(|| section(group, "loss by load", table, &["frames/s of all sending ports together"]))
+    section(group, "loss by load", table, &["frames/s of all sending ports together"])
 }
 
 /// §26.5, §26.6.
 fn restarts(group: &Group<'_>) -> Option<Section> {
-    let head = ["size", "recovery\nfrom", "to", "time", "reset, by loss", "by stamps"];
-    let mut table = Table::new(head);
-    let mut any = false;
-    for case in ordered(group) {
-        let (recovery, reset) = (&case.result.recovery, &case.result.reset);
-        if recovery.is_none() && reset.is_none() {
-            continue;
-        }
-        any = true;
-        let from = or_dash(recovery.as_ref(), |it| words::frames(it.overload_fps));
-        let to = or_dash(recovery.as_ref(), |it| words::frames(it.after_fps));
-        table.row([
-            name(group, case),
-            from,
-            to,
-            or_dash(recovery.as_ref(), |it| single::times(&it.times_ns)),
-            or_dash(reset.as_ref(), |it| single::times(&it.by_loss_ns)),
-            or_dash(reset.as_ref(), |it| single::times(&it.by_stamps_ns)),
-        ]);
-    }
-    any.then(|| section(group, "recovery and reset", table, &[]))
+    let tested = |case: &&Case<'_>| case.result.recovery.is_some() || case.result.reset.is_some();
+    let recovery = |case: &Case<'_>, show: fn(&Recovery) -> String| {
+        or_dash(case.result.recovery.as_ref(), show)
+    };
+    let reset =
+        |case: &Case<'_>, show: fn(&Reset) -> String| or_dash(case.result.reset.as_ref(), show);
+    let table = Table::by(
+        ordered(group).into_iter().filter(tested),
+        &[
+            ("size", &|case| name(group, case)),
+            ("recovery\nfrom", &|case| recovery(case, |it| words::frames(it.overload_fps))),
+            ("to", &|case| recovery(case, |it| words::frames(it.after_fps))),
+            ("time", &|case| recovery(case, |it| single::times(&it.times_ns))),
+            ("reset, by loss", &|case| reset(case, |it| single::times(&it.by_loss_ns))),
+            ("by stamps", &|case| reset(case, |it| single::times(&it.by_stamps_ns))),
+        ],
+    );
+    section(group, "recovery and reset", table, &[])
 }
 
 /// Address table, blocking, soak, contract: what each record says of them, in lines.

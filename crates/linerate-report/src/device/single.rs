@@ -25,7 +25,7 @@ pub(crate) fn facts(plan: &BenchPlan, result: &BenchResult) -> Vec<String> {
     let mut out = Vec::new();
     match &result.tester {
         Some(tester) => out.extend(of_tester(tester)),
-        None => out.push("tester: not measured by itself".to_owned()),
+        None => out.push("tester: not measured alone".to_owned()),
     }
     out.push(match result.theoretical_fps {
         Some(fps) => format!("medium: {} frames/s in theory", words::frames(fps)),
@@ -185,10 +185,10 @@ fn stalls(result: &BenchResult) -> Option<String> {
         (Some((strict, typical)), often) => Some(format!(
             "strict is {} of typical: frames are lost below the typical load{}",
             number::percent(strict / typical),
-            often.map_or_else(String::new, |often| format!(" {often} times a second"))
+            often.map_or_else(String::new, |often| format!(" {often} times per second"))
         )),
         (None, Some(often)) => {
-            Some(format!("frames are lost below the typical load {often} times a second"))
+            Some(format!("frames are lost below the typical load {often} times per second"))
         }
         (None, None) => None,
     }
@@ -353,7 +353,7 @@ fn caching(found: &Caching) -> Section {
     let bound = if found.unbounded { " or more (the most that was tried)" } else { "" };
     let mut notes = vec![format!("{} addresses remembered at once{bound}", found.addresses)];
     let rate = found.learning_fps.map(words::frames);
-    notes.extend(rate.map(|rate| format!("learned at up to {rate} new addresses a second")));
+    notes.extend(rate.map(|rate| format!("learned at up to {rate} new addresses/s")));
     Section::of("Address table", vec![], notes)
 }
 
@@ -379,8 +379,8 @@ fn soak(found: &Soak) -> Section {
     notes.extend(found.worst.map(|worst| {
         format!("the worst second, number {}, lost {}", worst.number, words::loss(worst.loss_ratio))
     }));
-    let spoilt = [("fell short in", found.short_seconds), ("spoilt", found.invalid_seconds)];
-    for (what, count) in spoilt.into_iter().filter(|(_, count)| *count > 0) {
+    let disturbed = [("fell short in", found.short_seconds), ("disturbed", found.invalid_seconds)];
+    for (what, count) in disturbed.into_iter().filter(|(_, count)| *count > 0) {
         notes.push(format!("the tester {what} {count} seconds"));
     }
     Section::of("Soak", vec![], notes)

@@ -5,50 +5,18 @@ use linerate_core::record::{BenchTrial, Plan, Record, TrialPort};
 
 use super::suite::plain_name;
 use super::words;
-use crate::csv::lines;
+use crate::csv::{lines, text};
 
-const HEAD: [&str; 31] = [
-    "id",
-    "study",
-    "run",
-    "topology",
-    "repetition",
-    "device",
-    "protocol",
-    "way",
-    "frame_bytes",
-    "mix",
-    "filters",
-    "seed",
-    "trial",
-    "test",
-    "at_ns",
-    "duration_ns",
-    "port",
-    "intended_frames_per_sec",
-    "offered_frames_per_sec",
-    "sent",
-    "received",
-    "lost",
-    "duplicates",
-    "reordered",
-    "loss_runs",
-    "late",
-    "worst_late_ns",
-    "refused",
-    "latency_p50_ns",
-    "stolen_ns",
-    "invalid",
-];
-
-/// Columns after those of [`HEAD`]: what the interfaces count, and the search's words.
-const TAIL: [&str; 4] = ["invalid_detail", "interface_sent", "interface_received", "why"];
+const HEAD: &str = "id,study,run,topology,repetition,device,protocol,way,frame_bytes,mix,\
+    filters,seed,trial,test,at_ns,duration_ns,port,intended_frames_per_sec,\
+    offered_frames_per_sec,sent,received,lost,duplicates,reordered,loss_runs,late,worst_late_ns,\
+    refused,latency_p50_ns,stolen_ns,invalid,invalid_detail,interface_sent,interface_received,\
+    why";
 
 /// All trials of all benchmarks among the records, in their order; rates are those of one sending
 /// port, and an absent value is an empty field.
 pub fn trials_csv<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
-    let head: Vec<&str> = HEAD.into_iter().chain(TAIL).collect();
-    lines(&head, records.into_iter().flat_map(of_record))
+    lines(HEAD, records.into_iter().flat_map(of_record))
 }
 
 fn of_record(record: &Record) -> Vec<Vec<String>> {
@@ -108,8 +76,4 @@ fn of_trial(trial: &BenchTrial, port: &TrialPort) -> [String; 22] {
         text(port.interface_received),
         text(trial.why.as_ref()),
     ]
-}
-
-fn text(value: Option<impl ToString>) -> String {
-    value.map(|value| value.to_string()).unwrap_or_default()
 }

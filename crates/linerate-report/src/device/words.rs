@@ -114,7 +114,7 @@ pub(crate) const fn invalid(why: &Invalid) -> &'static str {
         Invalid::CounterDrops { .. } => "the counter itself dropped frames",
         Invalid::LinkDown { .. } => "a link was down",
         Invalid::Loop { .. } => "frames came back or came twice",
-        Invalid::StolenTime { .. } => "the machine's host took processor time",
+        Invalid::StolenTime { .. } => "the hypervisor took CPU time",
         Invalid::CountsDisagree { .. } => "program and interface count differently",
     }
 }

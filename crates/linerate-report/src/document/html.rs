@@ -20,18 +20,18 @@ pub(super) fn render(document: &Document) -> String {
     let mut body = format!("<h1>{}</h1>\n", unparted(&document.title));
     leads(&mut body, &document.head);
     if !document.limits.is_empty() {
-        body.push_str("<h2>This host was the limit</h2>\n");
+        body.push_str("<h2>Limited by this host</h2>\n");
         body.push_str(&list(&document.limits));
     }
     body.push_str(&headline(&document.tiles, &document.sentence));
     if let Some((_, why)) = &document.failure {
-        let _ = writeln!(body, "<p><strong>Not all was measured:</strong> {}</p>", xml(why));
+        let _ = writeln!(body, "<p><strong>Incomplete:</strong> {}</p>", xml(why));
     }
     let (first, rest): (Vec<&Section>, Vec<_>) =
         document.sections.iter().partition(|section| section.leads);
     first.into_iter().chain(rest).for_each(|each| section(&mut body, each));
     if !document.notes.is_empty() {
-        body.push_str("<h2>What to know before believing the numbers</h2>\n");
+        body.push_str("<h2>Caveats</h2>\n");
         body.push_str(&list(&document.notes));
     }
     if !document.metrics.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn render(document: &Document) -> String {
         body.push_str(&methods(&document.metrics));
     }
     if let Some(plan) = &document.plan {
-        body.push_str("<details><summary>The plan, every default filled in</summary>\n");
+        body.push_str("<details><summary>The plan with all defaults</summary>\n");
         let _ = writeln!(body, "<pre>{}</pre></details>", xml(plan));
     }
     if !document.foot.is_empty() {

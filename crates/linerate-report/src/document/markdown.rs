@@ -18,11 +18,11 @@ pub(super) fn render(document: &Document) -> String {
         document.head.iter().for_each(|block| push(&mut out, block));
     }
     let failure = document.failure.iter().map(|(how, why)| format!("{how}: {why}")).collect();
-    for (title, lines) in [("This host was the limit", &document.limits), ("Not whole", &failure)] {
+    for (title, lines) in [("Limited by this host", &document.limits), ("Incomplete", &failure)] {
         section(&mut out, &noted(title, lines));
     }
     document.sections.iter().for_each(|each| section(&mut out, each));
-    section(&mut out, &noted("What to know before believing the numbers", &document.notes));
+    section(&mut out, &noted("Caveats", &document.notes));
     out
 }
 

@@ -249,9 +249,17 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// A figure of panels that have files of their own.
+    pub(crate) fn new(
+        title: impl Into<String>,
+        caption: impl Into<String>,
+        panels: Vec<(String, Svg)>,
+    ) -> Self {
+        Self { title: title.into(), caption: caption.into(), panels }
+    }
+
     /// A figure of one panel that has no file of its own.
     pub(crate) fn of(title: &str, caption: &str, panel: Svg) -> Self {
-        let panels = vec![(String::new(), panel)];
-        Self { title: title.to_owned(), caption: caption.to_owned(), panels }
+        Self::new(title, caption, vec![(String::new(), panel)])
     }
 }

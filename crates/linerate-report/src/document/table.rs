@@ -65,6 +65,22 @@ impl Table {
         Self { columns: columns.collect(), ..Self::default() }
     }
 
+    /// A table of these rows: of each column the heading, and the cell of a row.
+    pub(crate) fn by<R>(
+        rows: impl IntoIterator<Item = R>,
+        columns: &[(&str, &dyn Fn(&R) -> String)],
+    ) -> Self {
+        let rows = rows
+            .into_iter()
+            .map(|row| columns.iter().map(move |(_, cell)| cell(&row)).collect::<Vec<_>>());
+        Self::new(columns.iter().map(|(name, _)| *name)).rows(rows)
+    }
+
+    /// Whether it has no rows.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The same table with the columns that a narrow terminal loses, the least telling first;
     /// those without a value go before all others.
     pub fn dropping(self, columns: &[usize]) -> Self {

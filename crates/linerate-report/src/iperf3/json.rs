@@ -58,7 +58,7 @@ impl Document {
     /// A stream is connected; gives the start once it was the last.
     pub fn stream(&mut self, stream: &StreamOpened) -> Option<Value> {
         self.sheet.streams.push(stream.clone());
-        let all = usize::from(self.sheet.plan.streams) * self.sheet.directions().len();
+        let all = usize::from(self.sheet.plan.test.streams) * self.sheet.directions().len();
         (self.sheet.streams.len() == all).then(|| self.start())
     }
 
@@ -111,16 +111,16 @@ impl Document {
         start["timestamp"] =
             json!({ "time": time, "timesecs": time_ms / 1000, "timemillisecs": time_ms });
         start["cookie"] = first.session.clone().into();
-        start["target_bitrate"] = plan.pace.map_or(0, |pace| pace.bits_per_sec()).into();
+        start["target_bitrate"] = plan.test.pace.map_or(0, |pace| pace.bits_per_sec()).into();
         start["fq_rate"] = 0.into();
-        start["sock_bufsize"] = plan.window_bytes.unwrap_or(0).into();
+        start["sock_bufsize"] = plan.test.window_bytes.unwrap_or(0).into();
         start["sndbuf_actual"] = first.sndbuf_bytes.into();
         start["rcvbuf_actual"] = first.rcvbuf_bytes.into();
         start["test_start"] = self.test_start();
         if self.sheet.udp {
             return self.with_host(start);
         }
-        let mss = if plan.mss_bytes.is_some() { "tcp_mss" } else { "tcp_mss_default" };
+        let mss = if plan.test.mss_bytes.is_some() { "tcp_mss" } else { "tcp_mss_default" };
         start[mss] = first.mss_bytes.into();
         self.with_host(start)
     }
@@ -151,7 +151,8 @@ impl Document {
     fn test_start(&self) -> Value {
         use linerate_core::record::Finish;
         let plan = &self.sheet.plan;
-        let (time_ns, bytes, blocks) = match plan.finish {
+        let test = &plan.test;
+        let (time_ns, bytes, blocks) = match test.finish {
             Finish::TimeNs(ENDLESS_NS) => (0, 0, 0),
             Finish::TimeNs(ns) => (ns, 0, 0),
             Finish::Bytes(bytes) => (0, bytes, 0),
@@ -159,19 +160,19 @@ impl Document {
         };
         json!({
             "protocol": if self.sheet.udp { "UDP" } else { "TCP" },
-            "num_streams": plan.streams,
-            "blksize": plan.buffer_bytes,
-            "omit": plan.omit_ns / 1_000_000_000,
+            "num_streams": test.streams,
+            "blksize": test.buffer_bytes,
+            "omit": test.omit_ns / 1_000_000_000,
             "duration": time_ns.div_ceil(1_000_000_000),
             "bytes": bytes,
             "blocks": blocks,
-            "reverse": u8::from(plan.directions == TcpDirections::Down),
-            "bidir": u8::from(plan.directions == TcpDirections::Both),
-            "tos": plan.dscp.map_or(0, |dscp| u32::from(dscp) << 2),
-            "target_bitrate": plan.pace.map_or(0, |pace| pace.bits_per_sec()),
+            "reverse": u8::from(test.directions == TcpDirections::Down),
+            "bidir": u8::from(test.directions == TcpDirections::Both),
+            "tos": test.dscp.map_or(0, |dscp| u32::from(dscp) << 2),
+            "target_bitrate": test.pace.map_or(0, |pace| pace.bits_per_sec()),
             "fqrate": 0,
             // A day stands for none.
-            "interval": if plan.interval_ns < DAY_NS { plan.interval_ns as f64 / 1e9 } else { 0.0 },
+            "interval": if test.interval_ns < DAY_NS { test.interval_ns as f64 / 1e9 } else { 0.0 },
             // Datagrams are joined and parted where the kernel can, without being asked.
             "gso": 0,
             "gro": 0,
@@ -179,7 +180,7 @@ impl Document {
     }
 
     fn interval(&self, rows: &[IntervalRow]) -> Value {
-        let several = self.sheet.plan.streams > 1;
+        let several = self.sheet.plan.test.streams > 1;
         let streams: Vec<Value> = rows
             .iter()
             .filter(|row| !several || row.flow.is_some())

@@ -2,7 +2,8 @@
 //! the account of each stream at both ends.
 
 use linerate_core::record::{
-    Direction, Flow, FlowEnd, IntervalRow, Record, StreamOpened, TcpDirections, TcpPlan, UdpPlan,
+    Direction, Flow, FlowEnd, IntervalRow, Record, StreamOpened, TcpDirections, TcpPlan, TcpTest,
+    UdpPlan,
 };
 
 /// The time of a test that ends by Ctrl-C alone (`-t 0`): a nanosecond less than a day, which is
@@ -90,15 +91,18 @@ impl Sheet {
         let plan = TcpPlan {
             host: plan.host.clone(),
             port: plan.port,
-            directions: plan.directions,
-            streams: plan.streams,
-            finish: plan.finish,
-            omit_ns: plan.omit_ns,
-            interval_ns: plan.interval_ns,
-            buffer_bytes: plan.size_bytes.unwrap_or(1),
-            window_bytes: plan.window_bytes,
-            pace: plan.pace,
-            dscp: plan.dscp,
+            test: TcpTest {
+                directions: plan.test.directions,
+                streams: plan.test.streams,
+                finish: plan.test.finish,
+                omit_ns: plan.test.omit_ns,
+                interval_ns: plan.test.interval_ns,
+                buffer_bytes: plan.test.size_bytes.unwrap_or(1),
+                window_bytes: plan.test.window_bytes,
+                pace: plan.test.pace,
+                dscp: plan.test.dscp,
+                ..TcpTest::default()
+            },
             ..TcpPlan::default()
         };
         Self { udp: true, ..Self::new(role, plan) }
@@ -123,12 +127,12 @@ impl Sheet {
 
     /// Datagrams of so many bytes.
     pub(super) fn datagrams(&self, bytes: u64) -> u64 {
-        bytes / u64::from(self.plan.buffer_bytes.max(1))
+        bytes / u64::from(self.plan.test.buffer_bytes.max(1))
     }
 
     /// The directions that the test has.
     pub(super) const fn directions(&self) -> &'static [Direction] {
-        match self.plan.directions {
+        match self.plan.test.directions {
             TcpDirections::Up => &[Direction::Up],
             TcpDirections::Down => &[Direction::Down],
             TcpDirections::Both => &[Direction::Up, Direction::Down],
@@ -137,7 +141,7 @@ impl Sheet {
 
     /// Whether data goes both ways.
     pub(super) fn is_both(&self) -> bool {
-        self.plan.directions == TcpDirections::Both
+        self.plan.test.directions == TcpDirections::Both
     }
 
     /// Whether this end sends in a direction.
@@ -156,7 +160,7 @@ impl Sheet {
     pub(super) fn number_of(&self, row: &IntervalRow) -> Option<u64> {
         match row.flow {
             Some(flow) => Some(self.number(row.direction, flow)),
-            None if self.plan.streams == 1 => Some(self.number(row.direction, 0)),
+            None if self.plan.test.streams == 1 => Some(self.number(row.direction, 0)),
             None => None,
         }
     }
@@ -174,7 +178,7 @@ impl Sheet {
 
     /// Start and end of a row in seconds: the clock starts anew after the omitted span.
     pub(super) fn seconds_of(&self, row: &IntervalRow) -> (f64, f64) {
-        let begin = if row.omitted { 0 } else { self.plan.omit_ns };
+        let begin = if row.omitted { 0 } else { self.plan.test.omit_ns };
         let seconds = |t_ns: u64| t_ns.saturating_sub(begin) as f64 / 1e9;
         (seconds(row.start_ns), seconds(row.end_ns))
     }
@@ -287,7 +291,10 @@ mod tests {
             syn: None,
         };
         let finish = Finish::TimeNs(2_000_000_000);
-        let plan = TcpPlan { finish, omit_ns: 2_000_000_000, ..TcpPlan::default() };
+        let plan = TcpPlan {
+            test: TcpTest { finish, omit_ns: 2_000_000_000, ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         let tool = Tool { name: String::new(), version: String::new() };
         let (id, at) = (RecordId::from_parts(0, [0; 10]), WallTime::from_unix_nanos(0));
         let begin = Record::begin(id, tool, Plan::Tcp(plan.clone()), at);

@@ -8,7 +8,12 @@ use super::*;
 fn sheet(role: Role, directions: TcpDirections, streams: u16) -> Sheet {
     let finish = Finish::TimeNs(2_000_000_000);
     let host = "127.0.0.1".to_owned();
-    let plan = TcpPlan { directions, streams, finish, host, port: 5299, ..TcpPlan::default() };
+    let plan = TcpPlan {
+        host,
+        port: 5299,
+        test: TcpTest { directions, streams, finish, ..TcpTest::default() },
+        ..TcpPlan::default()
+    };
     Sheet::new(role, plan)
 }
 
@@ -130,7 +135,7 @@ fn a_server_prints_its_own_side_with_sums_and_roles() {
 #[test]
 fn the_clock_starts_anew_after_the_omitted_span() {
     let mut sheet = sheet(Role::Client, TcpDirections::Down, 1);
-    sheet.plan.omit_ns = 1_000_000_000;
+    sheet.plan.test.omit_ns = 1_000_000_000;
     let mut lines = Lines::new(sheet, Unit::default(), false);
     lines.stream(&stream(Direction::Down, 0, 1));
     let omitted = IntervalRow { omitted: true, ..row(Direction::Down, None, 1 << 20) };
@@ -201,8 +206,11 @@ fn the_document_has_every_key_of_iperf3() {
 #[test]
 fn a_udp_test_prints_datagrams_as_iperf3_does() {
     let plan = UdpPlan {
-        size_bytes: Some(32_768),
-        finish: Finish::TimeNs(1_000_000_000),
+        test: UdpTest {
+            size_bytes: Some(32_768),
+            finish: Finish::TimeNs(1_000_000_000),
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     };
     // 4 datagrams of 32 KiB in a second are 1.05 Mbit/s.

@@ -38,7 +38,7 @@ impl Lines {
     pub fn connecting(&self) -> String {
         let plan = &self.sheet.plan;
         let mut lines = format!("Connecting to host {}, port {}\n", plan.host, plan.port);
-        if plan.directions == linerate_core::record::TcpDirections::Down {
+        if plan.test.directions == linerate_core::record::TcpDirections::Down {
             lines.push_str(&format!("Reverse mode, remote host {} is sending\n", plan.host));
         }
         lines
@@ -48,11 +48,13 @@ impl Lines {
     pub fn session(&self, stream: &StreamOpened) -> String {
         let plan = &self.sheet.plan;
         let cookie = stream.session.as_ref().map(|cookie| format!("      Cookie: {cookie}\n"));
-        let mss = stream.mss_bytes.filter(|_| !self.sheet.udp).map(|mss| match plan.mss_bytes {
-            Some(asked) => format!("      TCP MSS: {asked}\n"),
-            None => format!("      TCP MSS: {mss} (default)\n"),
-        });
-        let pace = plan.pace.map(|pace| format!("      Target Bitrate: {}\n", pace.bits_per_sec()));
+        let mss =
+            stream.mss_bytes.filter(|_| !self.sheet.udp).map(|mss| match plan.test.mss_bytes {
+                Some(asked) => format!("      TCP MSS: {asked}\n"),
+                None => format!("      TCP MSS: {mss} (default)\n"),
+            });
+        let pace =
+            plan.test.pace.map(|pace| format!("      Target Bitrate: {}\n", pace.bits_per_sec()));
         [cookie, mss, pace].into_iter().flatten().collect()
     }
 
@@ -71,7 +73,7 @@ impl Lines {
         let mut lines = format!(
             "[{number:3}] local {local} port {local_port} connected to {remote} port {remote_port}\n"
         );
-        let all = usize::from(self.sheet.plan.streams) * self.sheet.directions().len();
+        let all = usize::from(self.sheet.plan.test.streams) * self.sheet.directions().len();
         if self.verbose && self.sheet.streams.len() == all {
             let protocol = if self.sheet.udp { "UDP" } else { "TCP" };
             lines.push_str(&starting(&self.sheet.plan, protocol));
@@ -129,7 +131,7 @@ impl Lines {
 
     /// The summary of a test that ended.
     pub fn summary(&self, record: &Record) -> String {
-        let several = self.sheet.plan.streams > 1;
+        let several = self.sheet.plan.test.streams > 1;
         let mut lines = String::new();
         // After a sum of intervals the line is there already.
         if !several || !self.headed {
@@ -264,7 +266,7 @@ fn lost(datagrams: &Datagrams) -> String {
 
 /// The line of `-V` before a test starts.
 fn starting(plan: &TcpPlan, protocol: &str) -> String {
-    let amount = match plan.finish {
+    let amount = match plan.test.finish {
         Finish::TimeNs(ENDLESS_NS) => "0 second test".to_owned(),
         Finish::TimeNs(ns) => format!("{} second test", ns as f64 / 1e9),
         Finish::Bytes(bytes) => format!("{bytes} bytes to send"),
@@ -274,10 +276,10 @@ fn starting(plan: &TcpPlan, protocol: &str) -> String {
         "Starting Test: protocol: {}, {} streams, {} byte blocks, omitting {} seconds, {amount}, \
          tos {}\n",
         protocol,
-        plan.streams,
-        plan.buffer_bytes,
-        plan.omit_ns / 1_000_000_000,
-        plan.dscp.map_or(0, |dscp| u32::from(dscp) << 2),
+        plan.test.streams,
+        plan.test.buffer_bytes,
+        plan.test.omit_ns / 1_000_000_000,
+        plan.test.dscp.map_or(0, |dscp| u32::from(dscp) << 2),
     )
 }
 

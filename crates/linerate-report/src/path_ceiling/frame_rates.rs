@@ -2,7 +2,7 @@
 
 use linerate_core::theory::ladder::{FrameRates, FrameRow, OpticalRow};
 
-use crate::csv::lines;
+use crate::csv::{lines, text};
 use crate::document::{Document, Section, Table};
 use crate::number;
 
@@ -44,16 +44,16 @@ fn ethernet(sizes: &[u32], links: &[FrameRow]) -> Table {
 }
 
 fn optical_lines(lines: &[OpticalRow]) -> Table {
-    let mut table = Table::new(["line", "rate Mbit/s", "payload Mbit/s", "cells/s"]);
-    for line in lines {
-        table.row([
-            line.title.clone(),
-            format!("{:.3}", line.rate_bps as f64 / 1e6),
-            format!("{:.3}", line.payload_bps / 1e6),
-            hundredths(line.cells_per_s),
-        ]);
-    }
-    table
+    let mbit = |bps: f64| format!("{:.3}", bps / 1e6);
+    Table::by(
+        lines,
+        &[
+            ("line", &|line| line.title.clone()),
+            ("rate Mbit/s", &|line| mbit(line.rate_bps as f64)),
+            ("payload Mbit/s", &|line| mbit(line.payload_bps)),
+            ("cells/s", &|line| hundredths(line.cells_per_s)),
+        ],
+    )
 }
 
 /// The carriers, in the order of each line's columns.
@@ -95,7 +95,7 @@ fn hundredths(value: f64) -> String {
 
 /// One value a line: link, carrier, size and the rate, with all digits.
 pub fn csv(rates: &FrameRates) -> String {
-    let head = ["link", "rate_bps", "carrier", "frame_bytes", "ip_bytes", "packets_per_sec"];
+    let head = "link,rate_bps,carrier,frame_bytes,ip_bytes,packets_per_sec";
     let ethernet = rates.ethernet.iter().flat_map(|link| {
         rates.frame_bytes.iter().zip(&link.frames_per_s).map(|(size, frames)| {
             row(&link.link, link.rate_bps, "ethernet", [Some(*size), None], frames)
@@ -108,7 +108,7 @@ pub fn csv(rates: &FrameRates) -> String {
             })
         })
     });
-    lines(&head, ethernet.chain(optical))
+    lines(head, ethernet.chain(optical))
 }
 
 fn row(
@@ -118,7 +118,7 @@ fn row(
     sizes: [Option<u32>; 2],
     packets_per_s: &dyn std::fmt::Display,
 ) -> Vec<String> {
-    let [frame, ip] = sizes.map(|size| size.map_or_else(String::new, |size| size.to_string()));
+    let [frame, ip] = sizes.map(text);
     let (rate, packets) = (rate_bps.to_string(), packets_per_s.to_string());
     vec![link.to_owned(), rate, carrier.to_owned(), frame, ip, packets]
 }

@@ -3,7 +3,7 @@
 use linerate_core::theory::ladder::{Facts, LadderError, Sweep, by_loss, by_rtt, by_window};
 
 use crate::number;
-use crate::svg::{Axis, Kind, LineChart, Series};
+use crate::svg::{Axis, LineChart, Series};
 
 /// Names and contents of the plots; none for UDP or without a round trip.
 /// # Errors
@@ -52,35 +52,23 @@ const LOSS: Words = Words {
 
 fn chart(words: &Words, sweep: &Sweep) -> LineChart {
     let mbps = |points: &[(f64, f64)]| points.iter().map(|(x, bps)| (*x, bps / 1e6)).collect();
-    let mut series: Vec<Series> = sweep
-        .curves
-        .iter()
-        .enumerate()
-        .map(|(style, curve)| line(&curve.label, style, mbps(&curve.points)))
+    let curves = sweep.curves.iter().enumerate();
+    let mut series: Vec<Series> = curves
+        .map(|(style, curve)| Series::new(&curve.label, style, mbps(&curve.points)))
         .collect();
     let xs = || sweep.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0));
     let (low, high) = (xs().fold(f64::MAX, f64::min), xs().fold(f64::MIN, f64::max));
     if let Some(bps) = sweep.ceiling_bps {
-        let ceiling = line("ceiling", series.len(), vec![(low, bps / 1e6), (high, bps / 1e6)]);
-        series.push(Series { dashed: true, ..ceiling });
+        let points = vec![(low, bps / 1e6), (high, bps / 1e6)];
+        series.push(Series::new("ceiling", series.len(), points).dashed());
     }
     if let Some((x, bps)) = sweep.point.filter(|(x, _)| (low..=high).contains(x)) {
         let at = (x, bps / 1e6);
-        let point = line("asked", series.len(), vec![at]);
+        let point = Series::new("asked", series.len(), vec![at]);
         series.push(Series { rings: vec![at], ..point });
     }
-    LineChart {
-        title: words.title.to_owned(),
-        description: words.description.to_owned(),
-        x: Axis::plain(words.x, Kind::Log, words.show),
-        y: Axis::plain("payload, Mbit/s", Kind::Log, number::short),
-        series,
-        room: 0.0,
-    }
-}
-
-fn line(label: &str, style: usize, points: Vec<(f64, f64)>) -> Series {
-    Series { label: label.to_owned(), style, points, rings: vec![], dashed: false, steps: false }
+    let axes = [Axis::log(words.x, words.show), Axis::log("payload, Mbit/s", number::short)];
+    LineChart::new(words.title, words.description, axes, series)
 }
 
 /// A power of ten as such: `1e-4`.

@@ -80,8 +80,7 @@ const fn response(response: Response) -> &'static str {
 
 fn layers(ceiling: &PathCeiling, unit: Unit) -> Section {
     let title = format!(
-        "What framing leaves to full packets back to back: {:.2} packets/s, {} bytes of payload \
-         each",
+        "Capacity by layer, full packets back to back: {:.2} packets/s, {} bytes of payload each",
         ceiling.packets_per_s, ceiling.payload_bytes
     );
     let rows = ceiling.layers.iter().map(|layer| {
@@ -94,7 +93,7 @@ fn layers(ceiling: &PathCeiling, unit: Unit) -> Section {
             format!("{}{estimate}", layer.rule),
         ]
     });
-    let names = ["layer", unit.name, "of line", "bytes/packet", "what it takes"];
+    let names = ["layer", unit.name, "of line", "bytes/packet", "overhead"];
     Section::apart(title, [Block::Table(explained(&names).rows(rows))])
 }
 
@@ -266,7 +265,7 @@ pub(crate) fn statement(statement: &Statement) -> String {
             format!("As expected: the {} explains it alone.", kind(*rung))
         }
         Statement::TwoFactors { first, then } => format!(
-            "As expected: the {}, then the {}; mending the first alone gives at most the second.",
+            "As expected: the {}, then the {}; fixing the first alone gives at most the second.",
             kind(*first),
             kind(*then)
         ),
@@ -347,7 +346,7 @@ fn sockets(needs: &Needs) -> Vec<String> {
         return Vec::new();
     };
     if receive.max(send) > SYSCTL_MAX {
-        return vec!["needs larger buffers than it can be told of; use more flows".to_owned()];
+        return vec!["needs larger buffers than its sysctls can hold; use more flows".to_owned()];
     }
     // The kernel doubles what SO_RCVBUF and SO_SNDBUF ask for (socket(7)).
     let asked = |bytes: u64| bytes.div_ceil(2);
@@ -385,20 +384,19 @@ fn loss_budget(budget: &LossBudget) -> String {
 
 fn transfers(ceiling: &PathCeiling, unit: Unit) -> Section {
     let steady = ceiling.rungs.steady_bps().map_or_else(|| NONE.to_owned(), number::rate);
-    let table = Table::new(["size", "time", unit.name, "start costs", "of time", "rounds"]);
-    let table = table.rows(ceiling.transfers.iter().map(|transfer| transfer_row(transfer, unit)));
+    let start_share = |it: &TransferTime| it.start_ns.map(|start| start / it.time_ns);
+    let table = Table::by(
+        &ceiling.transfers,
+        &[
+            ("size", &|it| number::amount(it.size_bytes)),
+            ("time", &|it| number::seconds(it.time_ns)),
+            (unit.name, &|it| unit.show(it.mean_bps)),
+            ("start costs", &|it| or_dash(it.start_ns, number::seconds)),
+            ("of time", &|it| or_dash(start_share(it), number::percent)),
+            ("rounds", &|it| or_dash(it.rounds, |rounds| rounds.to_string())),
+        ],
+    );
     Section::apart(format!("Transfers at {steady} once started"), [Block::Table(table)])
-}
-
-fn transfer_row(transfer: &TransferTime, unit: Unit) -> [String; 6] {
-    [
-        number::amount(transfer.size_bytes),
-        number::seconds(transfer.time_ns),
-        unit.show(transfer.mean_bps),
-        or_dash(transfer.start_ns, number::seconds),
-        or_dash(transfer.start_ns, |start| number::percent(start / transfer.time_ns)),
-        or_dash(transfer.rounds, |rounds| rounds.to_string()),
-    ]
 }
 
 fn light(propagation: &Propagation) -> String {

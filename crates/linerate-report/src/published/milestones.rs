@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::typed;
 use crate::document::{Block, Document};
-use crate::svg::{Axis, Kind, ScatterChart, ScatterGroup, ScatterPoint};
+use crate::svg::{Axis, ScatterChart, ScatterGroup, ScatterPoint};
 use crate::{csv, number};
 
 /// The milestones in order of their year.
@@ -48,49 +48,28 @@ fn packet_text(packets: PacketsPerSecond) -> String {
 }
 
 /// Head of [`csv()`].
-const HEAD: [&str; 11] = [
-    "year",
-    "label",
-    "set",
-    "rate_mbit_s",
-    "mtu_bytes",
-    "payload_bytes",
-    "packets_per_s_low",
-    "packets_per_s_high",
-    "packets_are",
-    "network",
-    "source",
-];
+const HEAD: &str = "year,label,set,rate_mbit_s,mtu_bytes,payload_bytes,packets_per_s_low,\
+    packets_per_s_high,packets_are,network,source";
 
 /// The milestones as CSV.
 pub fn csv(milestones: &[Milestone]) -> String {
     let rows = milestones.iter().map(|milestone| {
         let packets = milestone.packets();
-        let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let whole = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
         vec![
             milestone.year.to_string(),
             milestone.label.clone(),
-            set(milestone.set).to_owned(),
+            csv::key(milestone.set),
             milestone.rate_mbit_s.to_string(),
-            whole(milestone.mtu_bytes),
-            whole(milestone.packet_payload_bytes()),
-            text(packets.map(|packets| packets.low)),
-            text(packets.map(|packets| packets.high)),
-            packets.as_ref().map(origin).unwrap_or_default().to_owned(),
+            csv::text(milestone.mtu_bytes),
+            csv::text(milestone.packet_payload_bytes()),
+            csv::text(packets.map(|packets| packets.low)),
+            csv::text(packets.map(|packets| packets.high)),
+            csv::text(packets.as_ref().map(origin)),
             milestone.network.clone(),
             milestone.source.clone(),
         ]
     });
-    csv::lines(&HEAD, rows)
-}
-
-const fn set(set: MilestoneSet) -> &'static str {
-    match set {
-        MilestoneSet::Paper => "paper",
-        MilestoneSet::Later => "later",
-        MilestoneSet::Own => "own",
-    }
+    csv::lines(HEAD, rows)
 }
 
 /// The milestones as a JSON array; `packets` is null without a packet size.
@@ -147,19 +126,14 @@ fn point(
 fn chart(title: &str, label: &str, points: Vec<ScatterPoint>) -> ScatterChart {
     let years = || points.iter().flat_map(|point| [point.x.0, point.x.1]);
     let domain = years().reduce(f64::min).zip(years().reduce(f64::max));
-    let x = Axis {
-        label: "year".to_owned(),
-        kind: Kind::Linear,
-        domain: domain.map(|(first, last)| (first - 1.0, last + 1.0)),
-        ticks: Vec::new(),
-        show: |year| format!("{year}"),
-    };
+    let domain = domain.map(|(first, last)| (first - 1.0, last + 1.0));
+    let x = Axis { domain, ..Axis::linear("year", |year| format!("{year}")) };
     let group = |label: &str, style| ScatterGroup { label: label.to_owned(), style };
     ScatterChart {
         title: title.to_owned(),
         description: format!("{label}, by year; a box is a range, an open marker is derived"),
         x,
-        y: Axis::plain(label, Kind::Log, number::short),
+        y: Axis::log(label, number::short),
         groups: vec![group("OC-12 study of 1999", 0), group("later", 2), group("own", 1)],
         points,
     }

@@ -132,18 +132,15 @@ pub fn csv(table: &PublishedTable) -> String {
         PublishedRows::Items(rows) => Some(rows),
         _ => None,
     };
-    let mut head: Vec<&str> = table.columns.iter().map(String::as_str).collect();
-    if items.is_some() {
-        head.extend(["low", "high"]);
-    }
-    head.extend(["theory", "theory_relation", "theory_rule", "theory_remark", "theory_formula"]);
+    let ends = if items.is_some() { ",low,high" } else { "" };
+    let theory = "theory,theory_relation,theory_rule,theory_remark,theory_formula";
+    let head = format!("{}{ends},{theory}", table.columns.join(","));
     let rows = table.cells.iter().enumerate().map(|(at, cells)| {
         let mut row = cells.clone();
         if let Some(items) = items {
             let printed = items[at].value.as_ref();
-            let text = |end: Option<f64>| end.map(|end| end.to_string()).unwrap_or_default();
-            row.push(text(printed.and_then(|printed| printed.low())));
-            row.push(text(printed.and_then(|printed| printed.high())));
+            row.push(csv::text(printed.and_then(|printed| printed.low())));
+            row.push(csv::text(printed.and_then(|printed| printed.high())));
         }
         row.extend(theory_fields(table.theory(at)));
         row

@@ -4,12 +4,8 @@ use linerate_core::record::{
     Direction, Flow, ReceivedDatagrams, Record, SentDatagrams, dropped_at_interface,
 };
 
+use super::streams::flows;
 use crate::number;
-
-/// The flows of a direction.
-pub(super) fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> + Clone {
-    record.flows.iter().filter(move |flow| flow.direction == direction)
-}
 
 /// What the receiver counted.
 pub(super) fn received(flow: &Flow) -> Option<&ReceivedDatagrams> {
@@ -62,19 +58,18 @@ pub(super) fn travel(record: &Record, direction: Direction) -> Option<String> {
         }
     }
     let sent = match handed {
-        0 => "each datagram was handed over by itself".to_owned(),
-        _ => format!("up to {most} datagrams were handed over in one buffer"),
+        0 => "one datagram per call".to_owned(),
+        _ => format!("up to {most} datagrams per call (GSO)"),
     };
     let came = match (joined, all) {
         (_, 0) => return Some(sent),
         (0, _) if handed > 0 => {
-            "and each came by itself: they were cut on the way, or by the receiver's kernel"
-                .to_owned()
+            "received one by one: split on the path, or by the receiver's kernel".to_owned()
         }
-        (0, _) => "and each came by itself".to_owned(),
+        (0, _) => "received one by one".to_owned(),
         _ => {
             let share = number::percent(joined as f64 / all.max(1) as f64);
-            format!("and {share} came joined, up to {widest} in one")
+            format!("{share} received merged (GRO), up to {widest} at once")
         }
     };
     Some(format!("{sent}, {came}"))

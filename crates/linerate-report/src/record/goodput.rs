@@ -3,7 +3,7 @@
 use linerate_core::record::{Ceiling, Direction, LINK, MetricId, Record, Series};
 
 use crate::document::{Block, Figure, Section};
-use crate::svg::{self, Axis, Kind, LineChart};
+use crate::svg::{self, Axis, LineChart};
 use crate::{ceiling, number};
 
 /// The chart of a record, before all else on a page; none without intervals.
@@ -18,42 +18,25 @@ fn chart(record: &Record) -> Option<LineChart> {
     let all: Vec<&Series> = record.series.iter().filter(goodput).collect();
     let sums: Vec<&Series> = all.iter().copied().filter(|series| series.flow.is_none()).collect();
     let shown = if sums.is_empty() { all } else { sums };
+    let shown = shown.iter().enumerate();
     let mut curves: Vec<svg::Series> = shown
-        .iter()
-        .enumerate()
-        .map(|(style, series)| svg::Series {
-            label: series_name(series),
-            style,
-            points: points(series),
-            rings: vec![],
-            dashed: false,
-            steps: false,
-        })
+        .map(|(style, series)| svg::Series::new(series_name(series), style, points(series)))
         .collect();
     let ends = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0));
     let last = ends.reduce(f64::max)?;
     let highest = curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.1));
     let highest = highest.fold(0.0, f64::max);
-    curves.extend(bounds(record, highest).into_iter().map(|(label, style, value)| svg::Series {
-        label,
-        style,
-        points: vec![(0.0, value), (last, value)],
-        rings: vec![],
-        dashed: true,
-        steps: false,
+    curves.extend(bounds(record, highest).into_iter().map(|(label, style, value)| {
+        svg::Series::new(label, style, vec![(0.0, value), (last, value)]).dashed()
     }));
-    Some(LineChart {
-        title: "Goodput of each interval".to_owned(),
-        description: format!(
-            "{} curves over {} seconds",
-            curves.len(),
-            number::significant(last, 3)
-        ),
-        x: Axis::plain("seconds since the start", Kind::Linear, number::short),
-        y: Axis::plain("goodput", Kind::Linear, number::rate),
-        series: curves,
-        room: 0.0,
-    })
+    let seconds = number::significant(last, 3);
+    let x = Axis::linear("seconds since the start", number::short);
+    Some(LineChart::new(
+        "Goodput of each interval",
+        format!("{} curves over {seconds} seconds", curves.len()),
+        [x, Axis::linear("goodput", number::rate)],
+        curves,
+    ))
 }
 
 /// Lines across the chart: each direction's ceiling, and its smallest bound where that is another

@@ -9,6 +9,7 @@ mod goodput;
 mod ping;
 mod search;
 mod simulate;
+mod streams;
 mod tcp;
 mod tcp_means;
 mod udp;

@@ -9,11 +9,8 @@ use linerate_core::time::decimals_of_ms;
 
 use crate::document::{Block, Document, Figure, Section, Table, Tile};
 use crate::number::{self, or_dash};
-use crate::svg::{self, Axis, Kind, LineChart};
+use crate::svg::{self, Axis, LineChart, Series};
 use crate::words;
-
-/// Points of a distribution's curve at most; more than a screen can tell apart is left out.
-const CURVE_POINTS: usize = 400;
 
 /// The metrics that a page defines.
 const METRICS: &[MetricId] = &[
@@ -354,51 +351,26 @@ fn lost_words(lost: f64) -> String {
 /// The distribution function of the round-trip times of each size.
 fn distribution_chart(record: &Record) -> Option<LineChart> {
     let rtt = |it: &&Distribution| it.metric == MetricId::Rtt;
-    let curves: Vec<svg::Series> = record
+    let curves: Vec<Series> = record
         .distributions
         .iter()
         .filter(rtt)
         .enumerate()
-        .map(|(style, distribution)| svg::Series {
-            label: distribution
-                .payload_bytes
-                .map_or_else(|| "rtt".to_owned(), |b| format!("{b} bytes")),
-            style,
-            points: cumulated(distribution),
-            rings: vec![],
-            dashed: false,
-            steps: true,
+        .map(|(style, distribution)| {
+            let bytes = distribution.payload_bytes.map(|bytes| format!("{bytes} bytes"));
+            let label = bytes.unwrap_or_else(|| "rtt".to_owned());
+            Series::new(label, style, svg::cumulated(distribution, 1e6)).steps()
         })
         .filter(|curve| !curve.points.is_empty())
         .collect();
-    (!curves.is_empty()).then(|| LineChart {
-        title: "Share of answers within a time".to_owned(),
-        description: "Cumulative distribution of round-trip times by payload size".to_owned(),
-        x: Axis::plain("round-trip time, ms", Kind::Log, number::short_time),
-        y: Axis {
-            domain: Some((0.0, 100.0)),
-            ..Axis::plain("% of answers", Kind::Linear, number::short)
-        },
-        series: curves,
-        room: 0.0,
-    })
-}
-
-/// Milliseconds and the share of values up to there, in percent.
-fn cumulated(distribution: &Distribution) -> Vec<(f64, f64)> {
-    let total: u64 = distribution.counts.iter().fold(0, |sum, count| sum.saturating_add(*count));
-    let pairs = distribution.values.iter().zip(&distribution.counts);
-    let mut below = 0u64;
-    let all: Vec<(f64, f64)> = pairs
-        .map(|(&ns, &count)| {
-            below = below.saturating_add(count);
-            (ns as f64 / 1e6, below as f64 * 100.0 / total.max(1) as f64)
-        })
-        .collect();
-    let every = all.len().div_ceil(CURVE_POINTS).max(1);
-    let last = all.len().saturating_sub(1);
-    let kept = all.iter().enumerate().filter(|(index, _)| index % every == 0 || *index == last);
-    kept.map(|(_, point)| *point).collect()
+    let x = Axis::log("round-trip time, ms", number::short_time);
+    let y = Axis::linear("% of answers", number::short);
+    let y = Axis { domain: Some((0.0, 100.0)), ..y };
+    let (title, description) = (
+        "Share of answers within a time",
+        "Cumulative distribution of round-trip times by payload size",
+    );
+    (!curves.is_empty()).then(|| LineChart::new(title, description, [x, y], curves))
 }
 
 #[cfg(test)]

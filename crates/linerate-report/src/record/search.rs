@@ -2,13 +2,14 @@
 //! rates over time.
 
 use linerate_core::record::{
-    CapacitySearch, Direction, Layer, Record, SearchDelay, SearchPlan, Status, SubInterval, UdpPlan,
+    CapacitySearch, Direction, Layer, Record, SearchDelay, SearchPlan, Status, SubInterval,
+    UdpPlan, UdpTest,
 };
 
 use super::{datagrams, tcp};
 use crate::document::{Block, Figure, Section, Table};
 use crate::number::{self, or_dash};
-use crate::svg::{Axis, Kind, LineChart, Series};
+use crate::svg::{Axis, LineChart, Series};
 use crate::words;
 
 /// More sub-intervals than this are left to the JSON.
@@ -16,7 +17,8 @@ const ROWS_MAX: usize = 30;
 
 /// The one line that says what was asked.
 pub(super) fn title(plan: &UdpPlan, search: &SearchPlan) -> String {
-    let size = plan.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
+    let size =
+        plan.test.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
     let most = search.rate_max.map_or_else(String::new, |most| {
         format!(", at most {} offered", number::rate(most.bits_per_sec() as f64))
     });
@@ -25,9 +27,9 @@ pub(super) fn title(plan: &UdpPlan, search: &SearchPlan) -> String {
          {most}",
         plan.host,
         plan.port,
-        words::directions(plan.directions),
-        words::finish(plan.finish),
-        number::seconds(plan.interval_ns as f64),
+        words::directions(plan.test.directions),
+        words::finish(plan.test.finish),
+        number::seconds(plan.test.interval_ns as f64),
     )
 }
 
@@ -57,29 +59,22 @@ pub(super) fn lines(record: &Record, found: &CapacitySearch) -> Vec<String> {
 
 /// One row per sub-interval.
 fn table(found: &CapacitySearch) -> Table {
-    let table = Table::new([
-        "sub-interval",
-        "IP packets",
-        "offered",
-        "loss",
-        "reordered",
-        "delay above least ms",
-        "round trip ms",
-    ]);
-    let mut table = table.dropping(&[4, 6, 2]);
-    for row in &found.sub_intervals {
-        let best = if found.best == Some(row.span.index) { " *" } else { "" };
-        table.row([
-            format!("{}{best}", when(row)),
-            number::rate(row.ip_bps),
-            or_dash(row.offered_bps, number::rate),
-            or_dash(row.loss_ratio, number::percent),
-            row.span.reordered.to_string(),
-            range(row.span.delay_min_ns, row.span.delay_max_ns),
-            range(row.rtt_min_ns, row.rtt_max_ns),
-        ]);
-    }
-    table
+    let table = Table::by(
+        &found.sub_intervals,
+        &[
+            ("sub-interval", &|row| {
+                let best = if found.best == Some(row.span.index) { " *" } else { "" };
+                format!("{}{best}", when(row))
+            }),
+            ("IP packets", &|row| number::rate(row.ip_bps)),
+            ("offered", &|row| or_dash(row.offered_bps, number::rate)),
+            ("loss", &|row| or_dash(row.loss_ratio, number::percent)),
+            ("reordered", &|row| row.span.reordered.to_string()),
+            ("delay above least ms", &|row| range(row.span.delay_min_ns, row.span.delay_max_ns)),
+            ("round trip ms", &|row| range(row.rtt_min_ns, row.rtt_max_ns)),
+        ],
+    );
+    table.dropping(&[4, 6, 2])
 }
 
 fn when(row: &SubInterval) -> String {
@@ -114,7 +109,10 @@ fn course(record: &Record, found: &CapacitySearch) -> Option<String> {
     let statuses = found.trials.len() as u64 + found.trials_left_out;
     let missed: u64 = found.trials.iter().map(|trial| u64::from(trial.missed)).sum();
     let delay = match &record.plan {
-        linerate_core::record::Plan::Udp(UdpPlan { search: Some(plan), .. }) => match plan.delay {
+        linerate_core::record::Plan::Udp(UdpPlan {
+            test: UdpTest { search: Some(plan), .. },
+            ..
+        }) => match plan.delay {
             SearchDelay::RoundTrip => ", by round trips",
             SearchDelay::OneWay => ", by one-way delays",
         },
@@ -145,7 +143,7 @@ pub(super) fn sentence(record: &Record, plan: &UdpPlan, found: &CapacitySearch) 
         "The best sub-interval carried {} of IP packets {way}, over {}{}{cut}.",
         number::rate(best.ip_bps),
         number::seconds(best.span.length_ns as f64),
-        tcp::reached(record, plan.directions),
+        tcp::reached(record, plan.test.directions),
     )
 }
 
@@ -164,31 +162,19 @@ fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
     let last = arrived.last().map_or(1.0, |point| point.0);
     let ceiling = record.ceiling_of(found.direction).filter(|it| it.layer == Layer::Ip);
     let ceiling = ceiling.and_then(|it| it.value).map(|value| vec![(0.0, value), (last, value)]);
-    let curve = |label: &str, style, points, dashed, steps| Series {
-        label: label.to_owned(),
-        style,
-        points,
-        rings: vec![],
-        dashed,
-        steps,
-    };
     let mut series = vec![
-        curve("offered", 1, offered, false, true),
-        curve("arrived, by sub-interval", 0, arrived, false, false),
+        Series::new("offered", 1, offered).steps(),
+        Series::new("arrived, by sub-interval", 0, arrived),
     ];
-    series.extend(ceiling.map(|points| curve("ceiling", 5, points, true, false)));
-    LineChart {
-        title: "Rate of IP packets, offered and arrived".to_owned(),
-        description: format!(
-            "{} statuses and {} sub-intervals",
-            found.trials.len(),
-            found.sub_intervals.len()
-        ),
-        x: Axis::plain("seconds since the start", Kind::Linear, number::short),
-        y: Axis::plain("IP packets", Kind::Linear, number::rate),
+    series.extend(ceiling.map(|points| Series::new("ceiling", 5, points).dashed()));
+    let (statuses, rows) = (found.trials.len(), found.sub_intervals.len());
+    let x = Axis::linear("seconds since the start", number::short);
+    LineChart::new(
+        "Rate of IP packets, offered and arrived",
+        format!("{statuses} statuses and {rows} sub-intervals"),
+        [x, Axis::linear("IP packets", number::rate)],
         series,
-        room: 0.0,
-    }
+    )
 }
 
 #[cfg(test)]
@@ -232,9 +218,12 @@ mod tests {
         };
         let plan = UdpPlan {
             host: "b".to_owned(),
-            directions: TcpDirections::Up,
-            size_bytes: Some(1472),
-            search: Some(search),
+            test: UdpTest {
+                directions: TcpDirections::Up,
+                size_bytes: Some(1472),
+                search: Some(search),
+                ..UdpTest::default()
+            },
             ..UdpPlan::default()
         };
         let trial = |missed, step, t_ms: u64| SearchTrial {

@@ -7,8 +7,9 @@ use linerate_core::record::{
 };
 
 use super::goodput;
+use super::streams::{self, Column, STREAMS_MAX, flows, measured_bps};
 use super::tcp_means::means;
-use crate::document::{Block, Document, RowKind, Section, Table, Tile};
+use crate::document::{Block, Document, Section, Table, Tile};
 use crate::number::{self, NONE, or_dash};
 use crate::{ceiling, words};
 
@@ -26,7 +27,7 @@ const METRICS: &[MetricId] = &[
 /// The figures of the test.
 pub(super) fn document(record: &Record, plan: &TcpPlan) -> Document {
     let mut sections: Vec<Section> = goodput::figure(record).into_iter().collect();
-    for &direction in words::each_direction(plan.directions) {
+    for &direction in words::each_direction(plan.test.directions) {
         let mut remarks = means(record, plan, direction);
         remarks.extend(sent_back(record, direction));
         remarks.extend(ceilings(record, direction));
@@ -56,7 +57,7 @@ fn tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
     };
     let retransmits = record.value(MetricId::Retransmits, Stat::Value, None);
     let retransmits = or_dash(retransmits, |n| format!("{n:.0}"));
-    let ways = words::each_direction(plan.directions).iter();
+    let ways = words::each_direction(plan.test.directions).iter();
     let goodputs = ways.map(|&direction| goodput(direction));
     goodputs.chain([Tile::new(retransmits, "segments retransmitted", "")]).collect()
 }
@@ -65,9 +66,9 @@ fn tiles(record: &Record, plan: &TcpPlan) -> Vec<Tile> {
 fn sent_back(record: &Record, direction: Direction) -> Option<String> {
     let segments = whole(record, MetricId::ReturnSegments, direction)?;
     let ratio = whole(record, MetricId::ReturnRatio, direction)
-        .map(|ratio| format!(", {} for each that brought data", number::significant(ratio, 3)));
+        .map(|ratio| format!(", {} per data segment", number::significant(ratio, 3)));
     let segments = words::counted(segments as u64, "segment");
-    Some(format!("sent back: {segments}{}", ratio.unwrap_or_default()))
+    Some(format!("return traffic: {segments}{}", ratio.unwrap_or_default()))
 }
 
 /// The flow against the test's direction, in one line; none without one.
@@ -75,6 +76,7 @@ fn background(record: &Record, plan: &TcpPlan) -> Option<String> {
     let flow = record.background.as_ref()?;
     let rate = or_dash(whole(record, MetricId::Background, flow.direction), number::rate);
     let asked = plan
+        .test
         .background
         .map(|rate| format!(" of {} asked for", number::rate(rate.bits_per_sec() as f64)));
     let way = words::direction(flow.direction);
@@ -88,72 +90,80 @@ fn title(plan: &TcpPlan) -> String {
         "TCP with {} port {}{via}: {}, {}, {}, writes of {}",
         plan.host,
         plan.port,
-        words::directions(plan.directions),
-        words::counted(plan.streams.into(), "stream"),
-        words::finish(plan.finish),
-        number::memory(plan.buffer_bytes.into()),
+        words::directions(plan.test.directions),
+        words::counted(plan.test.streams.into(), "stream"),
+        words::finish(plan.test.finish),
+        number::memory(plan.test.buffer_bytes.into()),
     );
-    if let Some(pace) = plan.pace {
+    if let Some(pace) = plan.test.pace {
         let pace = number::rate(pace.bits_per_sec() as f64);
         text.push_str(&format!(", paced at {pace} a stream"));
     }
     text
 }
 
-/// Of more streams than this a terminal shows the sum and the two ends of their goodputs.
-const STREAMS_MAX: usize = 16;
-
 /// One row per stream, the slowest and the fastest of many, and the sum of several.
 fn table(record: &Record, direction: Direction) -> Table {
-    let flows = flows(record, direction);
-    let many = flows.len() > STREAMS_MAX;
-    let kind = if many { RowKind::OneOfMany } else { RowKind::Measured };
-    let mut table = empty_table();
-    flows.iter().for_each(|flow| table.push(kind, stream_row(record, flow)));
-    if flows.len() == 1 {
-        return table;
+    let flows: Vec<&Flow> = flows(record, direction).collect();
+    let mut named = Vec::new();
+    let mut sum = "sum".to_owned();
+    if flows.len() > STREAMS_MAX {
+        sum = format!("sum of {}", flows.len());
+        let rates = flows.iter().filter_map(|flow| Some((goodput(record, flow)?, *flow)));
+        let mut rates: Vec<(f64, &Flow)> = rates.collect();
+        rates.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        named.extend(rates.first().map(|(_, flow)| ("slowest", *flow)));
+        named.extend(rates.last().map(|(_, flow)| ("fastest", *flow)));
     }
-    let mut sum = sum_row(record, direction, &flows);
-    if many {
-        sum[0] = format!("sum of {}", flows.len());
-        let mut sorted: Vec<(f64, &Flow)> =
-            flows.iter().filter_map(|flow| Some((goodput(record, flow)?, *flow))).collect();
-        sorted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        for (name, found) in [("slowest", sorted.first()), ("fastest", sorted.last())] {
-            let Some((_, flow)) = found else { continue };
-            let mut row = stream_row(record, flow);
-            row[0] = format!("{name} ({})", row[0]);
-            table.row(row);
-        }
-    }
-    table.row(sum);
-    table
-}
-
-fn flows(record: &Record, direction: Direction) -> Vec<&Flow> {
-    record.flows.iter().filter(|flow| flow.direction == direction).collect()
-}
-
-fn empty_table() -> Table {
-    let table = Table::new([
-        "stream",
-        "bytes",
-        "goodput",
-        "retransmits",
-        "RTT ms",
-        "cwnd",
-        "window asked/set/advertised",
-        "cc asked/got",
-    ]);
-    table.dropping(&[7, 5, 6, 1])
+    let all = |metric| whole(record, metric, direction);
+    let bytes = all(MetricId::Bytes).map(|bytes| bytes as u64).or_else(|| {
+        let each = flows.iter().map(|flow| Some(flow.receiver.as_ref()?.bytes_measured));
+        each.collect::<Option<Vec<u64>>>().filter(|all| !all.is_empty()).map(|b| b.iter().sum())
+    });
+    let info = |flow: &Flow| flow.sender.as_ref().and_then(|end| end.tcp_info);
+    let counted = |flow: &Flow| counting(record, flow).map(|end| end.bytes_measured);
+    let rtt = |flow: &Flow| {
+        let kernel = || info(flow)?.rtt_us.map(|us| f64::from(us) * 1e3);
+        flow_value(record, flow, MetricId::TcpRtt).or_else(kernel)
+    };
+    let cwnd = |flow: &Flow| {
+        let seen = flow_value(record, flow, MetricId::Cwnd).map(|bytes| bytes as u64);
+        seen.or_else(|| info(flow)?.cwnd_bytes())
+    };
+    let sent_again = |flow: &Flow| info(flow).and_then(|info| info.total_retrans);
+    let none = || NONE.to_owned();
+    let columns: [Column<'_>; 8] = [
+        ("stream", &|it| it.flow.to_string(), sum),
+        ("bytes", &|it| or_dash(counted(it), number::amount), or_dash(bytes, number::amount)),
+        (
+            "goodput",
+            &|it| or_dash(goodput(record, it), number::rate),
+            or_dash(all(MetricId::Goodput), number::rate),
+        ),
+        (
+            "retransmits",
+            &|it| or_dash(sent_again(it), |n| n.to_string()),
+            or_dash(all(MetricId::Retransmits), |n| format!("{n:.0}")),
+        ),
+        (
+            "RTT ms",
+            &|it| or_dash(rtt(it), number::ms_to_microsecond),
+            or_dash(all(MetricId::TcpRtt), number::ms_to_microsecond),
+        ),
+        (
+            "cwnd",
+            &|it| or_dash(cwnd(it), number::memory),
+            or_dash(all(MetricId::Cwnd), |bytes| number::memory(bytes as u64)),
+        ),
+        ("window asked/set/advertised", &windows, none()),
+        ("cc asked/got", &congestion_control, none()),
+    ];
+    streams::table(&flows, &named, &columns).dropping(&[7, 5, 6, 1])
 }
 
 /// A stream's goodput: its summary row, or its count over its span.
 fn goodput(record: &Record, flow: &Flow) -> Option<f64> {
-    flow_value(record, flow, MetricId::Goodput).or_else(|| {
-        let end = counting(record, flow).filter(|end| end.span_ns > 0)?;
-        Some(end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
-    })
+    flow_value(record, flow, MetricId::Goodput).or_else(|| measured_bps(counting(record, flow)?))
 }
 
 /// The end whose count is the result: the receiver, or the sender where the other end is a program
@@ -161,25 +171,6 @@ fn goodput(record: &Record, flow: &Flow) -> Option<f64> {
 fn counting<'a>(record: &Record, flow: &'a Flow) -> Option<&'a FlowEnd> {
     let foreign = matches!(&record.plan, Plan::Tcp(plan) if plan.via.is_some());
     flow.receiver.as_ref().or_else(|| flow.sender.as_ref().filter(|_| foreign))
-}
-
-fn stream_row(record: &Record, flow: &Flow) -> Vec<String> {
-    let counting = counting(record, flow);
-    let info = flow.sender.as_ref().and_then(|end| end.tcp_info);
-    let of_flow = |metric| flow_value(record, flow, metric);
-    let goodput = goodput(record, flow);
-    let rtt = of_flow(MetricId::TcpRtt).or_else(|| info?.rtt_us.map(|us| f64::from(us) * 1e3));
-    let cwnd = of_flow(MetricId::Cwnd).map(|bytes| bytes as u64).or_else(|| info?.cwnd_bytes());
-    vec![
-        flow.flow.to_string(),
-        or_dash(counting.map(|end| end.bytes_measured), number::amount),
-        or_dash(goodput, number::rate),
-        or_dash(info.and_then(|info| info.total_retrans), |n| n.to_string()),
-        or_dash(rtt, number::ms_to_microsecond),
-        or_dash(cwnd, number::memory),
-        windows(flow),
-        congestion_control(flow),
-    ]
 }
 
 fn flow_value(record: &Record, flow: &Flow, metric: MetricId) -> Option<f64> {
@@ -193,24 +184,6 @@ fn flow_value(record: &Record, flow: &Flow, metric: MetricId) -> Option<f64> {
 fn whole(record: &Record, metric: MetricId, direction: Direction) -> Option<f64> {
     let stats = [Stat::Value, Stat::Mean, Stat::Max];
     stats.into_iter().find_map(|stat| record.value(metric, stat, Some(direction)))
-}
-
-fn sum_row(record: &Record, direction: Direction, flows: &[&Flow]) -> Vec<String> {
-    let value = |metric| whole(record, metric, direction);
-    let bytes = value(MetricId::Bytes).map(|bytes| bytes as u64).or_else(|| {
-        let each = flows.iter().map(|flow| Some(flow.receiver.as_ref()?.bytes_measured));
-        each.collect::<Option<Vec<u64>>>().filter(|all| !all.is_empty()).map(|b| b.iter().sum())
-    });
-    vec![
-        "sum".to_owned(),
-        or_dash(bytes, number::amount),
-        or_dash(value(MetricId::Goodput), number::rate),
-        or_dash(value(MetricId::Retransmits), |n| format!("{n:.0}")),
-        or_dash(value(MetricId::TcpRtt), number::ms_to_microsecond),
-        or_dash(value(MetricId::Cwnd), |bytes| number::memory(bytes as u64)),
-        NONE.to_owned(),
-        NONE.to_owned(),
-    ]
 }
 
 /// The receiver's window: SO_RCVBUF asked and set, and the most that it advertised.
@@ -244,8 +217,7 @@ fn congestion_control(flow: &Flow) -> String {
 pub(super) fn processors(record: &Record, direction: Direction) -> String {
     let value = |metric| whole(record, metric, direction);
     // The share is that of one thread, the cost that of all.
-    let streams = record.flows.iter().filter(|flow| flow.direction == direction).count();
-    let whose = if streams > 1 { "busiest thread " } else { "" };
+    let whose = if flows(record, direction).count() > 1 { "busiest thread " } else { "" };
     let end = |cost, share| {
         let cost = or_dash(value(cost), |s| format!("{} s/GB", number::significant(s, 3)));
         let share =
@@ -268,7 +240,7 @@ pub(super) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
 
 /// What the test says, in one plain sentence.
 fn sentence(record: &Record, plan: &TcpPlan) -> String {
-    told(record, &plan.host, plan.directions, "")
+    told(record, &plan.host, plan.test.directions, "")
 }
 
 /// What a throughput test with `host` says, and what else there is to say before the shares of the
@@ -343,7 +315,7 @@ fn by_smallest(record: &Record, ceiling: &Ceiling) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{RecordId, Summary, Tool};
+    use linerate_core::record::{RecordId, Summary, TcpTest, Tool};
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;
 
@@ -351,7 +323,10 @@ mod tests {
 
     fn record() -> Record {
         let rate = BitRate::from_bits_per_sec(31_000_000);
-        let plan = TcpPlan { background: Some(rate), ..TcpPlan::default() };
+        let plan = TcpPlan {
+            test: TcpTest { background: Some(rate), ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         let tool = Tool { name: "linerate".to_owned(), version: "0.0.0".to_owned() };
         let id = RecordId::from_parts(0, [0; 10]);
         Record::begin(id, tool, Plan::Tcp(plan), WallTime::from_unix_nanos(0))
@@ -361,7 +336,7 @@ mod tests {
     fn what_came_back_and_what_went_beside_have_a_line_each_where_they_are_known() {
         let mut record = record();
         let text = crate::record::document(&record).text(None);
-        assert!(!text.contains("sent back") && !text.contains("background"), "{text}");
+        assert!(!text.contains("return traffic") && !text.contains("background"), "{text}");
         let row = |metric, value, way| Summary::of(metric, Stat::Value, value).in_direction(way);
         record.summary = vec![
             row(MetricId::ReturnSegments, 1234.0, Direction::Up),
@@ -378,7 +353,7 @@ mod tests {
             syn: None,
         });
         let text = crate::record::document(&record).text(None);
-        let back = "\n  sent back: 1234 segments, 0.517 for each that brought data\n";
+        let back = "\n  return traffic: 1234 segments, 0.517 per data segment\n";
         assert!(text.contains(back), "{text}");
         let beside = "\nbackground, server to client: 30.9 Mbit/s of 31 Mbit/s asked for\n";
         assert!(text.contains(beside), "{text}");

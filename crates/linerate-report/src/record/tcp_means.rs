@@ -6,12 +6,12 @@ use linerate_core::record::{
     Contents, Direction, Flow, FlowEnd, MultipathTcp, Record, TcpPlan, Trial,
 };
 
+use super::streams::flows;
 use crate::{number, words};
 
 /// The lines of one direction, without the indentation.
 pub(super) fn means(record: &Record, plan: &TcpPlan, direction: Direction) -> Vec<String> {
-    let flows: Vec<&Flow> =
-        record.flows.iter().filter(|flow| flow.direction == direction).collect();
+    let flows: Vec<&Flow> = flows(record, direction).collect();
     let senders: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.sender.as_ref()).collect();
     let receivers: Vec<&FlowEnd> = flows.iter().filter_map(|flow| flow.receiver.as_ref()).collect();
     let mut lines = Vec::new();
@@ -20,9 +20,9 @@ pub(super) fn means(record: &Record, plan: &TcpPlan, direction: Direction) -> Ve
         .filter_map(|(name, ends)| Some(format!("{name} {}", end(ends)?)))
         .collect();
     if !ends.is_empty() {
-        lines.push(format!("moved by: {}", ends.join("; ")));
+        lines.push(format!("calls: {}", ends.join("; ")));
     }
-    let first = words::each_direction(plan.directions).first() == Some(&direction);
+    let first = words::each_direction(plan.test.directions).first() == Some(&direction);
     lines.extend(chosen(record, plan).filter(|_| first && !flows.is_empty()));
     lines.extend(verified(&flows));
     lines.extend(zero_copy(&senders));
@@ -93,7 +93,7 @@ fn verified(flows: &[&Flow]) -> Option<String> {
     let amount = number::amount(bytes);
     match first {
         _ if found.is_empty() => None,
-        None => Some(format!("contents: {amount} checked, every byte as it was sent")),
+        None => Some(format!("contents: {amount} checked, all bytes correct")),
         Some((flow, offset)) => Some(format!(
             "contents: {wrong} of {amount} WRONG, the first at offset {offset} of stream {flow}"
         )),
@@ -118,7 +118,7 @@ fn multipath(senders: &[&FlowEnd], receivers: &[&FlowEnd]) -> Option<String> {
     match (ends.is_empty(), plain) {
         (true, _) => None,
         (false, Some(plain)) => {
-            let reason = plain.reason.as_deref().unwrap_or("the kernel does not tell why");
+            let reason = plain.reason.as_deref().unwrap_or("the kernel gives no reason");
             Some(format!("Multipath TCP: not in use, {reason}"))
         }
         (false, None) => {
@@ -165,17 +165,17 @@ mod tests {
     }
 
     #[test]
-    fn calls_copies_and_processors_are_one_line() {
+    fn calls_copies_and_cpus_are_one_line() {
         let sender = end_of("write", Contents::Copied, &[1, 0]);
         let receiver = end_of("read, low-water mark", Contents::Copied, &[1]);
         let lines = means(&record(sender, receiver), &TcpPlan::default(), Direction::Up);
-        let line = "moved by: sender write (copied) on CPUs 0 1; receiver read, low-water mark \
+        let line = "calls: sender write (copied) on CPUs 0 1; receiver read, low-water mark \
                     (copied) on CPU 1";
         assert_eq!(lines, [line]);
     }
 
     #[test]
-    fn trials_are_told_with_what_they_were_held_against() {
+    fn trials_are_printed_with_their_baseline() {
         let pinned = |technique| FlowEnd {
             pinned_cpu: Some(0),
             ..end_of(technique, Contents::Untouched, &[0])
@@ -201,7 +201,7 @@ mod tests {
         let plan = TcpPlan { fast: true, ..TcpPlan::default() };
         let lines = means(&record, &plan, Direction::Up);
         let expected = [
-            "moved by: sender vmsplice (not copied) on CPU 0, pinned; receiver trunc (not copied) \
+            "calls: sender vmsplice (not copied) on CPU 0, pinned; receiver trunc (not copied) \
              on CPU 0, pinned",
             "chosen of 2 trials: vmsplice to trunc on one core, 90 Gbit/s; plain: write to read on \
              any core, 40 Gbit/s",
@@ -234,7 +234,7 @@ mod tests {
         let receiver = FlowEnd { verified, mptcp, ..receiver };
         let lines =
             means(&record(FlowEnd::default(), receiver), &TcpPlan::default(), Direction::Up);
-        assert_eq!(lines[1], "contents: 5.000 kB checked, every byte as it was sent");
+        assert_eq!(lines[1], "contents: 5.000 kB checked, all bytes correct");
         assert_eq!(lines[2], "Multipath TCP: not in use, it is off");
     }
 }

@@ -4,9 +4,10 @@ use linerate_core::record::{
     DatagramTally, Direction, Flow, MetricId, PacedBy, Record, Stat, UdpPlan,
 };
 
-use super::datagrams::{flows, losses, received, sent, travel};
+use super::datagrams::{losses, received, sent, travel};
+use super::streams::{self, Column, flows, measured_bps};
 use super::{goodput, search, tcp};
-use crate::document::{Block, Document, RowKind, Section, Table, Tile};
+use crate::document::{Block, Document, Section, Table, Tile};
 use crate::number::{self, NONE, or_dash};
 use crate::{ceiling, words};
 
@@ -33,7 +34,7 @@ pub(super) fn document(record: &Record, plan: &UdpPlan) -> Document {
     let mut sections: Vec<Section> =
         found.map(|found| search::figure(record, found)).into_iter().collect();
     sections.extend(goodput::figure(record));
-    for &direction in words::each_direction(plan.directions) {
+    for &direction in words::each_direction(plan.test.directions) {
         let streams = table(record, direction);
         let (mut blocks, lines) = match found {
             Some(found) => (search::blocks(found), search::lines(record, found)),
@@ -65,11 +66,11 @@ fn lines(record: &Record, direction: Direction) -> Vec<String> {
 
 fn tiles(record: &Record, plan: &UdpPlan) -> Vec<Tile> {
     let mut tiles = Vec::new();
-    for &direction in words::each_direction(plan.directions) {
+    for &direction in words::each_direction(plan.test.directions) {
         let value = |metric| record.value(metric, Stat::Value, Some(direction));
         let way = words::direction(direction);
         let mut ceiling = ceiling::brief(record.ceiling_of(direction));
-        if plan.search.is_some() {
+        if plan.test.search.is_some() {
             let capacity = or_dash(value(MetricId::IpCapacity), number::rate);
             let ceiling = std::mem::take(&mut ceiling);
             tiles.push(Tile::new(capacity, format!("most IP packets, {way}"), ceiling));
@@ -85,11 +86,12 @@ fn tiles(record: &Record, plan: &UdpPlan) -> Vec<Tile> {
 
 /// The one line that says what was asked.
 fn title(plan: &UdpPlan) -> String {
-    if let Some(search) = &plan.search {
+    if let Some(search) = &plan.test.search {
         return search::title(plan, search);
     }
-    let size = plan.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
-    let pace = plan.pace.map_or_else(
+    let size =
+        plan.test.size_bytes.map_or_else(|| "usual size".to_owned(), |b| format!("{b} bytes"));
+    let pace = plan.test.pace.map_or_else(
         || "as fast as possible".to_owned(),
         |pace| format!("at {} a stream", number::rate(pace.bits_per_sec() as f64)),
     );
@@ -97,80 +99,52 @@ fn title(plan: &UdpPlan) -> String {
         "UDP with {} port {}: {}, {}, {}, datagrams of {size}, {pace}",
         plan.host,
         plan.port,
-        words::directions(plan.directions),
-        words::counted(plan.streams.into(), "stream"),
-        words::finish(plan.finish),
+        words::directions(plan.test.directions),
+        words::counted(plan.test.streams.into(), "stream"),
+        words::finish(plan.test.finish),
     )
 }
 
-/// Of more streams than this a terminal shows the sum.
-const STREAMS_MAX: usize = 16;
-
 /// One row per stream, and the sum where there are several.
 fn table(record: &Record, direction: Direction) -> Table {
-    let mut table = empty_table();
-    let count = flows(record, direction).count();
-    let kind = if count > STREAMS_MAX { RowKind::OneOfMany } else { RowKind::Measured };
-    flows(record, direction).for_each(|flow| table.push(kind, stream_row(flow)));
-    if count != 1 {
-        table.row(sum_row(record, direction));
-    }
-    table
-}
-
-fn empty_table() -> Table {
-    let table = Table::new([
-        "stream",
-        "sent",
-        "received",
-        "lost",
-        "loss",
-        "duplicates",
-        "reordered",
-        "jitter ms",
-        "goodput",
-    ]);
-    table.dropping(&[5, 6, 1])
-}
-
-fn stream_row(flow: &Flow) -> Vec<String> {
-    let of = |pick: fn(&DatagramTally) -> u64| {
+    let of = |flow: &Flow, pick: fn(&DatagramTally) -> u64| {
         or_dash(received(flow), |it| pick(&it.measured).to_string())
     };
-    let loss = received(flow).and_then(|it| {
-        let all = it.measured.received + it.measured.lost;
-        (all > 0).then(|| it.measured.lost as f64 / all as f64)
-    });
-    let jitter = received(flow).and_then(|it| it.delay?.jitter_ns);
-    let end = flow.receiver.as_ref().filter(|end| end.span_ns > 0);
-    let goodput = end.map(|end| end.bytes_measured as f64 * 8e9 / end.span_ns as f64);
-    vec![
-        flow.flow.to_string(),
-        or_dash(sent(flow), |it| it.measured.to_string()),
-        of(|it| it.received),
-        of(|it| it.lost),
-        or_dash(loss, number::percent),
-        of(|it| it.duplicates),
-        of(|it| it.reordered),
-        or_dash(jitter, |ns| number::ms_to_microsecond(ns as f64)),
-        or_dash(goodput, number::rate),
-    ]
-}
-
-fn sum_row(record: &Record, direction: Direction) -> Vec<String> {
+    let loss = |flow: &Flow| {
+        let it = &received(flow)?.measured;
+        let all = it.received + it.lost;
+        (all > 0).then(|| it.lost as f64 / all as f64)
+    };
+    let goodput = |flow: &Flow| measured_bps(flow.receiver.as_ref()?);
+    let jitter = |flow: &Flow| Some(received(flow)?.delay?.jitter_ns? as f64);
     let value = |metric| record.value(metric, Stat::Value, Some(direction));
     let count = |metric| or_dash(value(metric), |n| format!("{n:.0}"));
-    vec![
-        format!("sum of {}", flows(record, direction).count()),
-        count(MetricId::DatagramsSent),
-        count(MetricId::DatagramsReceived),
-        count(MetricId::DatagramsLost),
-        or_dash(value(MetricId::DatagramLossRatio), number::percent),
-        count(MetricId::DatagramDuplicates),
-        count(MetricId::DatagramsReordered),
-        or_dash(value(MetricId::JitterRfc3550), number::ms_to_microsecond),
-        or_dash(value(MetricId::Goodput), number::rate),
-    ]
+    let (percent, ms) = (number::percent, number::ms_to_microsecond);
+    let flows: Vec<&Flow> = flows(record, direction).collect();
+    let columns: [Column<'_>; 9] = [
+        ("stream", &|it| it.flow.to_string(), format!("sum of {}", flows.len())),
+        (
+            "sent",
+            &|it| or_dash(sent(it), |it| it.measured.to_string()),
+            count(MetricId::DatagramsSent),
+        ),
+        ("received", &|it| of(it, |it| it.received), count(MetricId::DatagramsReceived)),
+        ("lost", &|it| of(it, |it| it.lost), count(MetricId::DatagramsLost)),
+        (
+            "loss",
+            &|it| or_dash(loss(it), percent),
+            or_dash(value(MetricId::DatagramLossRatio), percent),
+        ),
+        ("duplicates", &|it| of(it, |it| it.duplicates), count(MetricId::DatagramDuplicates)),
+        ("reordered", &|it| of(it, |it| it.reordered), count(MetricId::DatagramsReordered)),
+        ("jitter ms", &|it| or_dash(jitter(it), ms), or_dash(value(MetricId::JitterRfc3550), ms)),
+        (
+            "goodput",
+            &|it| or_dash(goodput(it), number::rate),
+            or_dash(value(MetricId::Goodput), number::rate),
+        ),
+    ];
+    streams::table(&flows, &[], &columns).dropping(&[5, 6, 1])
 }
 
 /// How delays varied; the clocks of the ends need not agree.
@@ -237,7 +211,7 @@ fn sentence(record: &Record, plan: &UdpPlan) -> String {
     if let Some(found) = &record.search {
         return search::sentence(record, plan, found);
     }
-    let lost: Vec<String> = words::each_direction(plan.directions)
+    let lost: Vec<String> = words::each_direction(plan.test.directions)
         .iter()
         .filter_map(|&way| record.value(MetricId::DatagramLossRatio, Stat::Value, Some(way)))
         .map(number::percent)
@@ -248,14 +222,14 @@ fn sentence(record: &Record, plan: &UdpPlan) -> String {
         _ => format!(", {} lost", words::listed(&lost)),
     };
     debug_assert!(!more.contains(NONE), "a ratio is a number");
-    tcp::told(record, &plan.host, plan.directions, &more)
+    tcp::told(record, &plan.host, plan.test.directions, &more)
 }
 
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
         DelayVariation, FlowEnd, PaceKept, Plan, ReceivedDatagrams, RecordId, SentDatagrams,
-        Summary, TcpDirections, Tool,
+        Summary, TcpDirections, Tool, UdpTest,
     };
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;
@@ -267,9 +241,12 @@ mod tests {
     fn record() -> (Record, UdpPlan) {
         let plan = UdpPlan {
             host: "b".to_owned(),
-            directions: TcpDirections::Up,
-            size_bytes: Some(1000),
-            pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+            test: UdpTest {
+                directions: TcpDirections::Up,
+                size_bytes: Some(1000),
+                pace: Some(BitRate::from_bits_per_sec(8_000_000)),
+                ..UdpTest::default()
+            },
             ..UdpPlan::default()
         };
         let tally = DatagramTally {
@@ -362,7 +339,7 @@ mod tests {
             "stray; 1 too old",
             "delay above the smallest: median 0.100 ms, 99 % 2.000 ms, most 5.000 ms",
             "sent at 8 Mbit/s, paced by the sender itself, 1 at a time; gaps 1.000 ms in the",
-            "up to 2 datagrams were handed over in one buffer, and 50.0 % came joined, up to 2 in one",
+            "up to 2 datagrams per call (GSO), 50.0 % received merged (GRO), up to 2 at once",
             "b took in 7.92 Mbit/s from this host, 1.00 % lost; no ceiling is known for this path.",
         ] {
             assert!(text.contains(part), "'{part}' is not in {text}");

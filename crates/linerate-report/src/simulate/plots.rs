@@ -3,7 +3,7 @@
 use linerate_core::simulate::Point;
 
 use crate::number;
-use crate::svg::{Axis, Kind, LineChart, Series};
+use crate::svg::{Axis, LineChart, Series, thinned};
 
 /// Flows that are drawn; more lines than this are not told apart.
 const FLOWS_DRAWN: usize = 8;
@@ -53,18 +53,16 @@ pub(crate) fn sequences<'a>(
     lines: impl Iterator<Item = (String, &'a [Point])>,
 ) -> LineChart {
     let line = |point: &Point| (point.at.nanos() as f64 / 1e9, point.acked_bytes as f64 / 1e6);
-    let series = lines.take(FLOWS_DRAWN).enumerate().map(|(index, (label, points))| Series {
-        label,
-        ..plain(index, thin(points).map(line).collect())
+    let series = lines.take(FLOWS_DRAWN).enumerate().map(|(index, (label, points))| {
+        Series::new(label, index, thinned(points, POINTS_DRAWN).map(line).collect())
     });
-    LineChart {
-        title: title.to_owned(),
-        description: "Payload that was acknowledged, by time".to_owned(),
-        x: Axis::plain("time, s", Kind::Linear, number::short_signed),
-        y: Axis::plain("acknowledged payload, MB", Kind::Linear, number::short_signed),
-        series: series.collect(),
-        room: 0.0,
-    }
+    let description = "Payload that was acknowledged, by time";
+    LineChart::new(title, description, axes("acknowledged payload, MB"), series.collect())
+}
+
+/// Time, and something else.
+fn axes(y: &str) -> [Axis; 2] {
+    ["time, s", y].map(|label| Axis::linear(label, number::short_signed))
 }
 
 fn windows(flows: &[Vec<Point>]) -> LineChart {
@@ -72,24 +70,18 @@ fn windows(flows: &[Vec<Point>]) -> LineChart {
     let mut series = Vec::new();
     for (index, points) in drawn(flows) {
         let cwnd = |point: &Point| (at(point), point.cwnd_bytes as f64 / 1e6);
-        let label = name(flows, index);
-        series.push(Series { label, ..plain(index, thin(points).map(cwnd).collect()) });
+        let windows = thinned(points, POINTS_DRAWN).map(cwnd).collect();
+        series.push(Series::new(name(flows, index), index, windows));
         let ssthresh = |point: &Point| Some((at(point), point.ssthresh_bytes? as f64 / 1e6));
-        let ssthresh: Vec<(f64, f64)> = thin(points).filter_map(ssthresh).collect();
+        let ssthresh: Vec<(f64, f64)> =
+            thinned(points, POINTS_DRAWN).filter_map(ssthresh).collect();
         // The thresholds of several flows would hide their windows.
         if flows.len() == 1 && !ssthresh.is_empty() {
-            let label = "ssthresh".to_owned();
-            series.push(Series { label, dashed: true, ..plain(1, ssthresh) });
+            series.push(Series::new("ssthresh", 1, ssthresh).dashed());
         }
     }
-    LineChart {
-        title: "Congestion window".to_owned(),
-        description: "Payload in the congestion window, by time".to_owned(),
-        x: Axis::plain("time, s", Kind::Linear, number::short_signed),
-        y: Axis::plain("window, MB", Kind::Linear, number::short_signed),
-        series,
-        room: 0.0,
-    }
+    let description = "Payload in the congestion window, by time";
+    LineChart::new("Congestion window", description, axes("window, MB"), series)
 }
 
 fn goodput(samples: &[Sample], ceiling_bps: Option<f64>) -> LineChart {
@@ -98,22 +90,14 @@ fn goodput(samples: &[Sample], ceiling_bps: Option<f64>) -> LineChart {
         let bytes = pair[1].acked_bytes.saturating_sub(pair[0].acked_bytes);
         (span_ns > 0).then(|| (pair[1].at_ns as f64 / 1e9, bytes as f64 * 8e3 / span_ns as f64))
     };
-    let mut series = vec![Series {
-        label: "all flows".to_owned(),
-        ..plain(0, samples.windows(2).filter_map(rate).collect())
-    }];
+    let rates = samples.windows(2).filter_map(rate).collect();
+    let mut series = vec![Series::new("all flows", 0, rates)];
     if let (Some(bps), Some(last)) = (ceiling_bps, samples.last()) {
         let points = vec![(0.0, bps / 1e6), (last.at_ns as f64 / 1e9, bps / 1e6)];
-        series.push(Series { label: "ceiling".to_owned(), dashed: true, ..plain(1, points) });
+        series.push(Series::new("ceiling", 1, points).dashed());
     }
-    LineChart {
-        title: "Goodput".to_owned(),
-        description: "Payload acknowledged in each interval, by time".to_owned(),
-        x: Axis::plain("time, s", Kind::Linear, number::short_signed),
-        y: Axis::plain("goodput, Mbit/s", Kind::Linear, number::short_signed),
-        series,
-        room: 0.0,
-    }
+    let description = "Payload acknowledged in each interval, by time";
+    LineChart::new("Goodput", description, axes("goodput, Mbit/s"), series)
 }
 
 fn drawn(flows: &[Vec<Point>]) -> impl Iterator<Item = (usize, &[Point])> {
@@ -122,18 +106,6 @@ fn drawn(flows: &[Vec<Point>]) -> impl Iterator<Item = (usize, &[Point])> {
 
 fn name(flows: &[Vec<Point>], index: usize) -> String {
     if flows.len() == 1 { "flow".to_owned() } else { format!("flow {}", index + 1) }
-}
-
-fn plain(style: usize, points: Vec<(f64, f64)>) -> Series {
-    let (label, rings) = (String::new(), vec![]);
-    Series { label, style, points, rings, dashed: false, steps: false }
-}
-
-/// At most [`POINTS_DRAWN`] points, the last among them.
-fn thin(points: &[Point]) -> impl Iterator<Item = &Point> {
-    let step = points.len().div_ceil(POINTS_DRAWN).max(1);
-    let last = points.len().saturating_sub(1);
-    points.iter().enumerate().filter(move |(n, _)| n % step == 0 || *n == last).map(|(_, p)| p)
 }
 
 #[cfg(test)]
@@ -161,7 +133,7 @@ mod tests {
             ssthresh_bytes: Some(1),
         };
         let points: Vec<Point> = (0..12_345).map(point).collect();
-        let thinned: Vec<&Point> = thin(&points).collect();
+        let thinned: Vec<&Point> = thinned(&points, POINTS_DRAWN).collect();
         assert!(thinned.len() <= POINTS_DRAWN + 1);
         assert_eq!(thinned.last().map(|point| point.acked_bytes), Some(12_344));
         for (name, svg) in plots(&[points, vec![]], &[], None) {

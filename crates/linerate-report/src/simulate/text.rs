@@ -1,6 +1,6 @@
 //! A simulation in words and tables.
 
-use linerate_core::simulate::{RunSummary, SimulationReport, TcpSummary};
+use linerate_core::simulate::{FlowSummary, RunSummary, SimulationReport, TcpSummary};
 use linerate_core::stats::Moments;
 use linerate_core::units::print_span;
 
@@ -27,7 +27,7 @@ pub(crate) fn parts(report: &SimulationReport) -> Vec<Vec<Block>> {
     }
     if let Some(speed) = &report.speed {
         let speed = format!(
-            "{} simulated seconds a second, {} events a second, {}",
+            "{} simulated seconds per second, {} events/s, {}",
             number::significant(speed.simulated_s_per_s, 3),
             number::short(speed.events_per_s),
             number::seconds(speed.wall_ns as f64),
@@ -77,9 +77,6 @@ fn flows(report: &SimulationReport) -> String {
     format!("{}{each}{begin}", report.flow_count)
 }
 
-const HEAD: [&str; 7] =
-    ["goodput Mbit/s", "of ceiling", "sent", "again", "recoveries", "time-outs", "time s"];
-
 fn flow_table(report: &SimulationReport, run: &RunSummary) -> Option<Table> {
     if run.flows.len() == 1 {
         return None;
@@ -87,21 +84,20 @@ fn flow_table(report: &SimulationReport, run: &RunSummary) -> Option<Table> {
     if run.flows.len() > FLOWS_LISTED {
         return Some(spread_of_flows(run));
     }
-    let mut table = Table::new(["flow"].into_iter().chain(HEAD));
-    for (index, flow) in run.flows.iter().enumerate() {
-        let share = report.ceiling_bps.map(|ceiling| flow.goodput_bps / ceiling);
-        table.row([
-            (index + 1).to_string(),
-            number::mbit(flow.goodput_bps),
-            number::or_dash(share, number::percent),
-            flow.segments_sent.to_string(),
-            flow.retransmitted.to_string(),
-            flow.recoveries.to_string(),
-            flow.timeouts.to_string(),
-            number::or_dash(flow.transfer_ns, seconds),
-        ]);
-    }
-    Some(table)
+    let share = |flow: &FlowSummary| report.ceiling_bps.map(|most| flow.goodput_bps / most);
+    Some(Table::by(
+        (1..).zip(&run.flows),
+        &[
+            ("flow", &|(number, _): &(u32, &FlowSummary)| number.to_string()),
+            ("goodput Mbit/s", &|(_, flow)| number::mbit(flow.goodput_bps)),
+            ("of ceiling", &|(_, flow)| number::or_dash(share(flow), number::percent)),
+            ("sent", &|(_, flow)| flow.segments_sent.to_string()),
+            ("retransmitted", &|(_, flow)| flow.retransmitted.to_string()),
+            ("recoveries", &|(_, flow)| flow.recoveries.to_string()),
+            ("time-outs", &|(_, flow)| flow.timeouts.to_string()),
+            ("time s", &|(_, flow)| number::or_dash(flow.transfer_ns, seconds)),
+        ],
+    ))
 }
 
 /// Extremes and middle of many flows.
@@ -120,7 +116,7 @@ fn total(run: &RunSummary) -> Vec<(&'static str, String)> {
     let of_ceiling =
         share.map_or(String::new(), |share| format!(", {} of the ceiling", number::percent(share)));
     let sent = format!(
-        "{} segments, {} of them again, {} recoveries, {} time-outs",
+        "{} segments, {} of them retransmitted, {} recoveries, {} time-outs",
         run.segments_sent, run.retransmitted, run.recoveries, run.timeouts
     );
     let lost = format!("{} data packets, {} acknowledgements", run.lost_forward, run.lost_backward);
@@ -139,52 +135,54 @@ fn total(run: &RunSummary) -> Vec<(&'static str, String)> {
     facts
 }
 
+/// A figure of a run: its heading, the figure, and how it is printed as one and as a mean.
+type Column = (&'static str, fn(&RunSummary) -> Option<f64>, [fn(f64) -> String; 2]);
+
+const COLUMNS: [Column; 8] = [
+    ("goodput Mbit/s", |run| Some(run.goodput_bps), [number::mbit; 2]),
+    ("of ceiling", |run| run.share_of_ceiling, [number::percent; 2]),
+    ("sent", |run| Some(run.segments_sent as f64), COUNT),
+    ("retransmitted", |run| Some(run.retransmitted as f64), COUNT),
+    ("recoveries", |run| Some(run.recoveries as f64), COUNT),
+    ("time-outs", |run| Some(run.timeouts as f64), COUNT),
+    ("time s", |run| run.transfer_ns.map(|ns| ns as f64 / 1e9), [five_digits; 2]),
+    ("fairness", |run| run.fairness, [four_digits; 2]),
+];
+
+/// Counts are whole; their means are not.
+const COUNT: [fn(f64) -> String; 2] = [|count| format!("{count:.0}"), four_digits];
+
+fn four_digits(value: f64) -> String {
+    number::significant(value, 4)
+}
+
+fn five_digits(value: f64) -> String {
+    number::significant(value, 5)
+}
+
 /// A row for each seed, and their extremes, mean and standard deviation.
 fn run_table(report: &SimulationReport) -> Table {
-    let mut table = Table::new(["seed"].into_iter().chain(HEAD).chain(["fairness"]));
+    let mut table = Table::new(["seed"].into_iter().chain(COLUMNS.map(|(name, ..)| name)));
     for run in &report.runs {
-        let mark = if run.complete { "" } else { " (not whole)" };
-        table.row([
-            format!("{}{mark}", run.seed),
-            number::mbit(run.goodput_bps),
-            number::or_dash(run.share_of_ceiling, number::percent),
-            run.segments_sent.to_string(),
-            run.retransmitted.to_string(),
-            run.recoveries.to_string(),
-            run.timeouts.to_string(),
-            number::or_dash(run.transfer_ns, seconds),
-            number::or_dash(run.fairness, |fairness| number::significant(fairness, 4)),
-        ]);
+        let mark = if run.complete { "" } else { " (incomplete)" };
+        let cells = COLUMNS.iter().map(|(_, of, [show, _])| number::or_dash(of(run), show));
+        table.row(std::iter::once(format!("{}{mark}", run.seed)).chain(cells));
     }
-    table.row(summary_row(report, "min", Moments::min));
-    table.row(summary_row(report, "max", Moments::max));
-    table.row(summary_row(report, "mean", Moments::mean));
-    table.row(summary_row(report, "std", Moments::stddev));
+    let statistics: [(&str, fn(&Moments) -> Option<f64>); 4] = [
+        ("min", Moments::min),
+        ("max", Moments::max),
+        ("mean", Moments::mean),
+        ("std", Moments::stddev),
+    ];
+    for (name, statistic) in statistics {
+        let cells = COLUMNS
+            .iter()
+            .map(|(_, of, [_, show])| number::or_dash(statistic(&report.over_runs(of)), show));
+        table.row(std::iter::once(name.to_owned()).chain(cells));
+    }
     table
 }
 
-fn summary_row(
-    report: &SimulationReport,
-    name: &str,
-    of: fn(&Moments) -> Option<f64>,
-) -> Vec<String> {
-    let figure = |figure: fn(&RunSummary) -> Option<f64>, show: fn(f64) -> String| {
-        number::or_dash(of(&report.over_runs(figure)), show)
-    };
-    let count = |value: f64| number::significant(value, 4);
-    vec![
-        name.to_owned(),
-        figure(|run| Some(run.goodput_bps), number::mbit),
-        figure(|run| run.share_of_ceiling, number::percent),
-        figure(|run| Some(run.segments_sent as f64), count),
-        figure(|run| Some(run.retransmitted as f64), count),
-        figure(|run| Some(run.recoveries as f64), count),
-        figure(|run| Some(run.timeouts as f64), count),
-        figure(|run| run.transfer_ns.map(|ns| ns as f64), |ns| number::significant(ns / 1e9, 5)),
-        figure(|run| run.fairness, count),
-    ]
-}
-
 fn seconds(ns: u64) -> String {
-    number::significant(ns as f64 / 1e9, 5)
+    five_digits(ns as f64 / 1e9)
 }

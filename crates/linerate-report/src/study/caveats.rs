@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use linerate_core::record::{Caveat, CaveatCode};
 
 use super::grid::Grid;
+use crate::csv::key;
 use crate::document::Section;
 use crate::words;
 
@@ -26,8 +27,7 @@ pub(crate) fn section(grid: &Grid<'_>) -> Option<Section> {
     }
     let notes: Vec<String> =
         kinds.iter().map(|((_, code), found)| line(grid, *code, found)).collect();
-    (!notes.is_empty())
-        .then(|| Section::of("What to know before believing the numbers".to_owned(), [], notes))
+    (!notes.is_empty()).then(|| Section::of("Caveats".to_owned(), [], notes))
 }
 
 fn line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String {
@@ -51,5 +51,5 @@ fn line(grid: &Grid<'_>, code: CaveatCode, found: &[(&str, &Caveat)]) -> String 
     let first = found.first().map_or_else(String::new, |(_, caveat)| caveat.to_string());
     let same = found.iter().all(|(_, caveat)| caveat.to_string() == first);
     let lead = if same { "" } else { "for example, " };
-    format!("{} ({runs}; {places}): {lead}{first}", words::caveat_code(code))
+    format!("{} ({runs}; {places}): {lead}{first}", key(code))
 }

@@ -261,7 +261,7 @@ impl<'a> FlowFigure<'a> {
     pub(crate) fn transfer_ns(&self) -> Option<f64> {
         let time = |run: &&Record| {
             let by_bytes = match &run.plan {
-                Plan::Tcp(plan) => matches!(plan.finish, Finish::Bytes(_)),
+                Plan::Tcp(plan) => matches!(plan.test.finish, Finish::Bytes(_)),
                 Plan::Simulate(plan) => matches!(plan.finish, Finish::Bytes(_)),
                 _ => false,
             };
@@ -275,7 +275,7 @@ impl<'a> FlowFigure<'a> {
 /// Connections of a run.
 fn streams(plan: &Plan) -> f64 {
     match plan {
-        Plan::Tcp(plan) => f64::from(plan.streams),
+        Plan::Tcp(plan) => f64::from(plan.test.streams),
         Plan::Simulate(plan) => f64::from(plan.streams),
         _ => 1.0,
     }

@@ -91,7 +91,7 @@ fn losses(rows: &mut Rows<'_>, row: &Row<'_>) {
     let told = |value: Option<f64>| value.is_some_and(|value| emulated || value > 0.0);
     let count = |value: f64| number::trimmed(&format!("{value:.1}")).to_owned();
     if rows.any(|figure| told(figure.middle(MetricId::Retransmits))) {
-        rows.add("  segments sent again", |it| or_dash(it.middle(MetricId::Retransmits), count));
+        rows.add("  segments retransmitted", |it| or_dash(it.middle(MetricId::Retransmits), count));
     }
     if rows.any(|figure| figure.middle(MetricId::DatagramLossRatio).is_some()) {
         rows.add("  datagrams lost", |figure| {
@@ -154,7 +154,7 @@ pub(super) fn notes(row: &Row<'_>) -> Vec<String> {
     {
         out.push(format!(
             "window/RTT bound: the largest window that the receiver advertised (the one asked for \
-             where no record tells) over the emulated round trip of {} ms, at most the ceiling",
+             where no record has it) over the emulated round trip of {} ms, at most the ceiling",
             number::trimmed(&number::ms(ns))
         ));
     }

@@ -47,21 +47,15 @@ fn localhost(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
         let times = number::significant(now / bps, 2);
         format!("{}, now {times} times that", number::rate_published(bps))
     });
-    Some(Tile {
-        figure: number::rate(now),
-        label: format!("TCP on localhost, {} window", number::window(compared.window_bytes)),
-        beside: past(grid, then),
-    })
+    let label = format!("TCP on localhost, {} window", number::window(compared.window_bytes));
+    Some(Tile::new(number::rate(now), label, past(grid, then)))
 }
 
 fn kept(grid: &Grid<'_>, compared: &Comparison, index: Option<usize>, label: &str) -> Option<Tile> {
     let index = index?;
     let share = |points| compared.loss_of_localhost(points, index).map(|loss| 1.0 - loss);
-    Some(Tile {
-        figure: number::share(share(&compared.now)?),
-        label: label.to_owned(),
-        beside: past(grid, share(&compared.past).map(number::share)),
-    })
+    let then = share(&compared.past).map(number::share);
+    Some(Tile::new(number::share(share(&compared.now)?), label, past(grid, then)))
 }
 
 fn limited(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
@@ -73,11 +67,9 @@ fn limited(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
         format!(", {} of what its framing allows", number::percent(share))
     });
     let rate = limited_rate(row.topology).unwrap_or_else(|| "slowest".to_owned());
-    Some(Tile {
-        figure: number::rate(best),
-        label: format!("over the {rate} link{ceiling}"),
-        beside: past(grid, compared.past[index].bps.map(number::rate_published)),
-    })
+    let label = format!("over the {rate} link{ceiling}");
+    let then = compared.past[index].bps.map(number::rate_published);
+    Some(Tile::new(number::rate(best), label, past(grid, then)))
 }
 
 fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
@@ -86,11 +78,8 @@ fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     let now = compared.now[index].rtt_ns?;
     let then =
         compared.past[index].rtt_ns.map(|ns| format!("{} ms", number::ms_to_microsecond(ns)));
-    Some(Tile {
-        figure: format!("{} ms", number::ms(now)),
-        label: format!("a ping of {} bytes over {over}", compared.payload_bytes),
-        beside: past(grid, then),
-    })
+    let label = format!("a ping of {} bytes over {over}", compared.payload_bytes);
+    Some(Tile::new(format!("{} ms", number::ms(now)), label, past(grid, then)))
 }
 
 /// Every figure of every throughput test that has a run.
@@ -116,22 +105,16 @@ fn of_tests(grid: &Grid<'_>) -> Vec<Tile> {
 fn largest(grid: &Grid<'_>) -> Option<Tile> {
     let most = all_figures(grid).max_by(|one, other| one.3.total_cmp(&other.3));
     let (row, name, figure, bps) = most?;
-    Some(Tile {
-        figure: number::rate(bps),
-        label: format!("{}, {name} {}", row.topology.title, figure.label),
-        beside: String::new(),
-    })
+    let label = format!("{}, {name} {}", row.topology.title, figure.label);
+    Some(Tile::new(number::rate(bps), label, ""))
 }
 
 fn share(grid: &Grid<'_>) -> Option<Tile> {
     let shares = all_figures(grid);
     let shares = shares.filter_map(|it| Some((it.0, it.1, it.2, it.0.ceiling_share(it.2)?)));
     let (row, name, figure, share) = shares.max_by(|one, other| one.3.total_cmp(&other.3))?;
-    Some(Tile {
-        figure: number::percent(share),
-        label: format!("of the ceiling: {}, {name} {}", row.topology.title, figure.label),
-        beside: String::new(),
-    })
+    let label = format!("of the ceiling: {}, {name} {}", row.topology.title, figure.label);
+    Some(Tile::new(number::percent(share), label, ""))
 }
 
 /// Largest over smallest within one test on one topology.
@@ -145,14 +128,10 @@ fn by_value(grid: &Grid<'_>) -> Option<Tile> {
     });
     let (row, test, most, least, ratio) = ratios.max_by(|one, other| one.4.total_cmp(&other.4))?;
     let name = test.test.parameter().name;
-    (ratio > 1.0).then(|| Tile {
-        figure: format!("{} times", number::trimmed(&number::significant(ratio, 3))),
-        label: format!(
-            "as much with {name} {} as with {}: {}",
-            most.label, least.label, row.topology.title
-        ),
-        beside: String::new(),
-    })
+    let times = format!("{} times", number::trimmed(&number::significant(ratio, 3)));
+    let (most, least, title) = (&most.label, &least.label, &row.topology.title);
+    let label = format!("as much with {name} {most} as with {least}: {title}");
+    (ratio > 1.0).then(|| Tile::new(times, label, ""))
 }
 
 /// The smallest part of what the first topology carries that another one does, value by value.
@@ -170,12 +149,7 @@ fn by_topology(grid: &Grid<'_>) -> Option<Tile> {
     });
     let (row, test, figure, part) = each.min_by(|one, other| one.3.total_cmp(&other.3))?;
     let name = test.test.parameter().name;
-    Some(Tile {
-        figure: number::percent(part),
-        label: format!(
-            "of what {} carries is left: {}, {name} {}",
-            first.topology.title, row.topology.title, figure.label
-        ),
-        beside: String::new(),
-    })
+    let (whole, title) = (&first.topology.title, &row.topology.title);
+    let label = format!("of what {whole} carries is left: {title}, {name} {}", figure.label);
+    Some(Tile::new(number::percent(part), label, ""))
 }

@@ -76,7 +76,7 @@ impl<'a> Answered<'a> {
         }
         let title = "Published figures".to_owned();
         let notes = vec![
-            "now: the figure of the same question that is held against the published one, or the \
+            "now: the figure of the same question that is compared with the published one, or the \
              first in the same unit"
                 .to_owned(),
         ];
@@ -189,12 +189,8 @@ fn tile(answer: &Answer<'_>, past: &str) -> Option<Tile> {
         Verdict::Told => figure.title.clone(),
         Verdict::Unanswered(_) => return None,
     };
-    let below = [Some(below), then];
-    Some(Tile {
-        figure: show(&figure.quantity),
-        label: answer.question.ask.trim().to_owned(),
-        beside: below.into_iter().flatten().collect::<Vec<String>>().join("; "),
-    })
+    let below = [Some(below), then].into_iter().flatten().collect::<Vec<String>>().join("; ");
+    Some(Tile::new(show(&figure.quantity), answer.question.ask.trim(), below))
 }
 
 /// A figure with its unit; both ends of a range, or the one that was printed.

@@ -112,7 +112,7 @@ fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
         table.row(std::iter::once(row.topology.title.clone()).chain(pairs));
     }
     let mut notes = vec![format!(
-        "tcp: best of the repetitions at a {window} window; a gain is told in times; {past}: \
+        "tcp: best of the repetitions at a {window} window; a gain is given as a factor; {past}: \
          losses in whole percent, rounded up as they were printed"
     )];
     if compared.past.iter().any(|point| odd_payload(compared, point)) {

@@ -9,22 +9,8 @@ use super::grid::{Grid, Row};
 use super::questions::Answered;
 use crate::csv::{bound_fields, layer_alone, lines, value_fields};
 
-const HEAD: [&str; 14] = [
-    "study",
-    "run",
-    "topology",
-    "test",
-    "parameter",
-    "repetition",
-    "metric",
-    "stat",
-    "value",
-    "unit",
-    "layer",
-    "ceiling",
-    "ceiling_share",
-    "ceiling_unknown",
-];
+const HEAD: &str = "study,run,topology,test,parameter,repetition,metric,stat,value,unit,layer,\
+    ceiling,ceiling_share,ceiling_unknown";
 
 /// All summary rows about whole measurements, then the published figures, then the answers.
 pub(crate) fn csv(results: &Results, grid: &Grid<'_>) -> String {
@@ -35,7 +21,7 @@ pub(crate) fn csv(results: &Results, grid: &Grid<'_>) -> String {
     let measured = well.iter().flat_map(|record| measured(results, grid, record));
     let published = grid.topologies.iter().flat_map(|row| published(results, row));
     let answers = answered.numbered().flat_map(|(number, it)| answer(results, number, it));
-    lines(&HEAD, measured.chain(published).chain(answers))
+    lines(HEAD, measured.chain(published).chain(answers))
 }
 
 fn measured(results: &Results, grid: &Grid<'_>, record: &Record) -> Vec<Vec<String>> {

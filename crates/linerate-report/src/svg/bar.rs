@@ -31,6 +31,12 @@ pub(crate) struct BarChart {
     pub rows: Vec<BarRow>,
 }
 
+/// Rows in words, for readers who do not see them.
+pub(crate) fn described_rows(rows: &[BarRow]) -> String {
+    let each = rows.iter().map(|row| format!("{}: {}", row.label, row.texts.join(" and ")));
+    each.collect::<Vec<String>>().join("; ")
+}
+
 const BAR: f64 = 13.0;
 const ROW_GAP: f64 = 12.0;
 
@@ -77,9 +83,7 @@ impl BarChart {
             let y = area.bottom + LINE_HEIGHT;
             canvas.text(x, y, Anchor::Middle, "soft", &number::short_signed(tick));
         }
-        let middle = f64::midpoint(area.left, area.right);
-        let y = area.bottom + 2.3 * LINE_HEIGHT;
-        canvas.text(middle, y, Anchor::Middle, "soft", &self.axis);
+        canvas.under(area, &self.axis);
     }
 }
 

@@ -1,12 +1,14 @@
 //! A chart of lines with markers, named at their right ends.
 
+use linerate_core::record::Distribution;
+
 use super::axis::{Kind, Scale, linear_domain, linear_ticks, log_domain, log_ticks};
 use super::palette::{class, light, marker};
 use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
-use crate::escape;
+use crate::{escape, number};
 
 /// Height of the plot area in user units.
-pub(super) const PLOT_HEIGHT: f64 = 300.0;
+const PLOT_HEIGHT: f64 = 300.0;
 
 /// Above this many points a line goes without markers.
 const MARKED_POINTS: usize = 40;
@@ -34,9 +36,14 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis whose ends and ticks follow from the data.
-    pub fn plain(label: &str, kind: Kind, show: fn(f64) -> String) -> Self {
-        Self { label: label.to_owned(), kind, domain: None, ticks: vec![], show }
+    /// An axis of equal differences, whose ends and ticks follow from the data.
+    pub fn linear(label: impl Into<String>, show: fn(f64) -> String) -> Self {
+        Self { label: label.into(), kind: Kind::Linear, domain: None, ticks: vec![], show }
+    }
+
+    /// An axis of equal ratios, whose ends and ticks follow from the data.
+    pub fn log(label: impl Into<String>, show: fn(f64) -> String) -> Self {
+        Self { kind: Kind::Log, ..Self::linear(label, show) }
     }
 }
 
@@ -55,6 +62,57 @@ pub struct Series {
     pub dashed: bool,
     /// Joined by steps: level first, then up (a distribution function).
     pub steps: bool,
+}
+
+impl Series {
+    /// A full line through `points`, with the colour and the marker of number `style`.
+    pub fn new(label: impl Into<String>, style: usize, points: Vec<(f64, f64)>) -> Self {
+        let label = label.into();
+        Self { label, style, points, rings: vec![], dashed: false, steps: false }
+    }
+
+    /// The same dashed.
+    pub fn dashed(self) -> Self {
+        Self { dashed: true, ..self }
+    }
+
+    /// The same in steps.
+    pub fn steps(self) -> Self {
+        Self { steps: true, ..self }
+    }
+}
+
+/// Curves in words, for readers who do not see them.
+pub(crate) fn described(series: &[Series]) -> String {
+    let each = series.iter().filter_map(|curve| {
+        let (first, last) = (curve.points.first()?, curve.points.last()?);
+        let ends = format!("from {} to {}", number::short(first.1), number::short(last.1));
+        Some(format!("{}: {ends}", curve.label))
+    });
+    each.collect::<Vec<String>>().join("; ")
+}
+
+/// Points of a distribution's curve at most; more than a screen can tell apart is left out.
+const CURVE_POINTS: usize = 400;
+
+/// Values in units of `unit_ns` and the share of all up to there, in percent.
+pub(crate) fn cumulated(distribution: &Distribution, unit_ns: f64) -> Vec<(f64, f64)> {
+    let all = distribution.count().max(1) as f64;
+    let mut below = 0_u64;
+    let points = distribution.pairs().map(|(ns, count)| {
+        below = below.saturating_add(count);
+        (ns as f64 / unit_ns, below as f64 * 100.0 / all)
+    });
+    // A logarithmic axis has no place for 0.
+    let points: Vec<(f64, f64)> = points.filter(|(value, _)| *value > 0.0).collect();
+    thinned(&points, CURVE_POINTS).copied().collect()
+}
+
+/// At most `most` or so of the items, evenly chosen, the last among them.
+pub(crate) fn thinned<T>(items: &[T], most: usize) -> impl Iterator<Item = &T> {
+    let (step, last) = (items.len().div_ceil(most).max(1), items.len().saturating_sub(1));
+    let kept = items.iter().enumerate().filter(move |(at, _)| at % step == 0 || *at == last);
+    kept.map(|(_, item)| item)
 }
 
 /// The whole chart.
@@ -81,7 +139,37 @@ pub(super) struct Layout {
     pub(super) y: Scale,
 }
 
+impl Layout {
+    /// Axes around these values, with `right` units beside the plot.
+    pub(super) fn of(
+        [x, y]: [&Axis; 2],
+        xs: impl Iterator<Item = f64>,
+        ys: impl Iterator<Item = f64>,
+        right: f64,
+    ) -> Option<Self> {
+        let (x_domain, y_domain) = (domain(x, xs)?, domain(y, ys)?);
+        let ticks = ticks_of(y, y_domain).into_iter().map(|(_, text)| text_width(&text));
+        let (left, top) = (ticks.fold(24.0, f64::max) + 10.0, 3.2 * LINE_HEIGHT);
+        let (left, bottom) = (left.min(120.0), top + PLOT_HEIGHT);
+        let area = Area { left, top, right: WIDTH - right, bottom };
+        // Room on both sides keeps markers clear of the axis.
+        let x = Scale::new(x.kind, x_domain, (area.left + 8.0, area.right - 8.0));
+        let y = Scale::new(y.kind, y_domain, (area.bottom, area.top));
+        Some(Self { area, x, y })
+    }
+}
+
 impl LineChart {
+    /// A chart of these lines; its room follows from their names.
+    pub fn new(
+        title: impl Into<String>,
+        description: impl Into<String>,
+        [x, y]: [Axis; 2],
+        series: Vec<Series>,
+    ) -> Self {
+        Self { title: title.into(), description: description.into(), x, y, series, room: 0.0 }
+    }
+
     /// Draws the chart; lines of few points have a marker on each.
     pub(crate) fn svg(&self) -> Svg {
         self.draw(MARKED_POINTS)
@@ -114,23 +202,10 @@ impl LineChart {
             let has_place = |kind: Kind, v: f64| v.is_finite() && (kind == Kind::Linear || v > 0.0);
             has_place(self.x.kind, *x) && has_place(self.y.kind, *y)
         };
-        let x_domain = domain(&self.x, points().filter(both).map(|point| point.0))?;
-        let y_domain = domain(&self.y, points().filter(both).map(|point| point.1))?;
+        let (xs, ys) = (points().filter(both).map(|it| it.0), points().filter(both).map(|it| it.1));
         let named = self.series.iter().map(|series| text_width(&series.label));
-        let right_margin = (named.fold(self.room, f64::max) + 24.0).clamp(30.0, 220.0);
-        let ticks = ticks_of(&self.y, y_domain);
-        let left_margin =
-            ticks.iter().map(|(_, text)| text_width(text)).fold(24.0, f64::max) + 10.0;
-        let area = Area {
-            left: left_margin.min(120.0),
-            top: 3.2 * LINE_HEIGHT,
-            right: WIDTH - right_margin,
-            bottom: 3.2 * LINE_HEIGHT + PLOT_HEIGHT,
-        };
-        // Room on both sides keeps markers clear of the axis.
-        let x = Scale::new(self.x.kind, x_domain, (area.left + 8.0, area.right - 8.0));
-        let y = Scale::new(self.y.kind, y_domain, (area.bottom, area.top));
-        Some(Layout { area, x, y })
+        let right = (named.fold(self.room, f64::max) + 24.0).clamp(30.0, 220.0);
+        Layout::of([&self.x, &self.y], xs, ys, right)
     }
 
     /// Names at the right ends, moved apart where they would cover each other.
@@ -188,9 +263,7 @@ fn draw_x(canvas: &mut Canvas, layout: &Layout, axis: &Axis) {
             free_from = x + half + 6.0;
         }
     }
-    let middle = f64::midpoint(area.left, area.right);
-    let y = area.bottom + 2.3 * LINE_HEIGHT;
-    canvas.text(middle, y, Anchor::Middle, "soft", &axis.label);
+    canvas.under(area, &axis.label);
 }
 
 /// Moves sorted heights apart to at least `gap`, and back within the area where they fit.
@@ -208,7 +281,7 @@ pub(super) fn apart(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64>
     at
 }
 
-pub(super) fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let mut values = values.peekable();
     values.peek()?;
     axis.domain.or_else(|| match axis.kind {
@@ -217,7 +290,7 @@ pub(super) fn domain(axis: &Axis, values: impl Iterator<Item = f64>) -> Option<(
     })
 }
 
-pub(super) fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
+fn ticks_of(axis: &Axis, domain: (f64, f64)) -> Vec<(f64, String)> {
     if !axis.ticks.is_empty() {
         return axis.ticks.clone();
     }
@@ -320,25 +393,12 @@ fn path(places: &[Option<(f64, f64)>], steps: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::number;
 
     fn chart(x: Kind, y: Kind, points: &[(f64, f64)]) -> LineChart {
-        let series = Series {
-            label: "a".to_owned(),
-            style: 0,
-            points: points.to_vec(),
-            rings: points.to_vec(),
-            dashed: false,
-            steps: false,
-        };
-        LineChart {
-            title: "t".to_owned(),
-            description: "d".to_owned(),
-            x: Axis::plain("x", x, number::short),
-            y: Axis::plain("y", y, number::short),
-            series: vec![series],
-            room: 0.0,
-        }
+        let series = Series { rings: points.to_vec(), ..Series::new("a", 0, points.to_vec()) };
+        let axes = [("x", x), ("y", y)];
+        let axes = axes.map(|(label, kind)| Axis { kind, ..Axis::linear(label, number::short) });
+        LineChart::new("t", "d", axes, vec![series])
     }
 
     #[test]

@@ -16,8 +16,9 @@ mod trace;
 
 pub(crate) use axis::log_domain;
 pub use axis::{Kind, linear_domain};
-pub(crate) use bar::{BarChart, BarRow};
+pub(crate) use bar::{BarChart, BarRow, described_rows};
 pub use line::{Axis, LineChart, Series};
+pub(crate) use line::{cumulated, described, thinned};
 pub(crate) use palette::style;
 pub(crate) use scatter::{ScatterChart, ScatterGroup, ScatterPoint};
 pub(crate) use strip::{StripChart, StripGroup, StripRow};
@@ -118,6 +119,12 @@ impl Canvas {
             px(to.0),
             px(to.1)
         );
+    }
+
+    /// The label under a chart's axis.
+    fn under(&mut self, area: Area, label: &str) {
+        let middle = f64::midpoint(area.left, area.right);
+        self.text(middle, area.bottom + 2.3 * LINE_HEIGHT, Anchor::Middle, "soft", label);
     }
 
     /// Anything else, already safe.

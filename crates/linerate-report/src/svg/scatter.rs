@@ -4,7 +4,7 @@
 //! coordinates are ranges. Nothing stands in the middle of a range.
 
 use super::axis::Scale;
-use super::line::{Layout, PLOT_HEIGHT, domain, draw_axes, ticks_of};
+use super::line::{Layout, draw_axes};
 use super::palette::{OPEN, class, light, marker};
 use super::{Anchor, Area, Axis, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
 use crate::escape;
@@ -122,18 +122,7 @@ impl ScatterChart {
     fn layout(&self) -> Option<Layout> {
         let xs = self.points.iter().flat_map(|point| [point.x.0, point.x.1]);
         let ys = self.points.iter().flat_map(|point| [point.y.0, point.y.1]);
-        let (x_domain, y_domain) = (domain(&self.x, xs)?, domain(&self.y, ys)?);
-        let widths = ticks_of(&self.y, y_domain).into_iter().map(|(_, text)| text_width(&text));
-        let top = 3.2 * LINE_HEIGHT;
-        let area = Area {
-            left: (widths.fold(24.0, f64::max) + 10.0).min(120.0),
-            top,
-            right: WIDTH - 12.0,
-            bottom: top + PLOT_HEIGHT,
-        };
-        let x = Scale::new(self.x.kind, x_domain, (area.left + 8.0, area.right - 8.0));
-        let y = Scale::new(self.y.kind, y_domain, (area.bottom, area.top));
-        Some(Layout { area, x, y })
+        Layout::of([&self.x, &self.y], xs, ys, 12.0)
     }
 
     fn placed(&self, layout: &Layout) -> Vec<Placed<'_>> {
@@ -238,7 +227,6 @@ fn overlap(a: &Area, b: &Area) -> f64 {
 mod tests {
     use super::*;
     use crate::number;
-    use crate::svg::Kind;
 
     type Ends = (f64, f64);
 
@@ -254,8 +242,8 @@ mod tests {
         let chart = ScatterChart {
             title: "t".to_owned(),
             description: "d".to_owned(),
-            x: Axis::plain("year", Kind::Linear, number::short),
-            y: Axis::plain("rate", Kind::Log, number::short),
+            x: Axis::linear("year", number::short),
+            y: Axis::log("rate", number::short),
             groups: vec![ScatterGroup { label: "all".to_owned(), style: 0 }],
             points: points.iter().map(point).collect(),
         };

@@ -89,9 +89,7 @@ impl StripChart {
             let y = area.bottom + LINE_HEIGHT;
             canvas.text(x, y, Anchor::Middle, "soft", &format!("{tick:.0} %"));
         }
-        let middle = f64::midpoint(area.left, area.right);
-        let y = area.bottom + 2.3 * LINE_HEIGHT;
-        canvas.text(middle, y, Anchor::Middle, "soft", &self.axis);
+        canvas.under(area, &self.axis);
     }
 }
 

@@ -1,10 +1,9 @@
 //! A chart of what a search did: a point a trial at its load, its result by colour and shape, and
 //! lines across at what was found.
 
-use super::axis::Scale;
-use super::line::{Layout, PLOT_HEIGHT, apart, domain, draw_axes, ticks_of};
+use super::line::{Layout, apart, draw_axes};
 use super::palette::{light, marker};
-use super::{Anchor, Area, Axis, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use super::{Anchor, Axis, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
 use crate::escape;
 
 /// How a trial ended.
@@ -79,21 +78,10 @@ impl TraceChart {
     fn layout(&self) -> Option<Layout> {
         let points = || self.points.iter().map(|point| point.at);
         let across = self.across.iter().map(|(_, value)| *value);
-        let x_domain = domain(&self.x, points().map(|at| at.0))?;
-        let y_domain = domain(&self.y, points().map(|at| at.1).chain(across))?;
         let named = self.across.iter().map(|(name, _)| text_width(name));
-        let ticks = ticks_of(&self.y, y_domain);
-        let left = ticks.iter().map(|(_, text)| text_width(text)).fold(24.0, f64::max) + 10.0;
-        let top = 3.2 * LINE_HEIGHT;
-        let area = Area {
-            left: left.min(120.0),
-            top,
-            right: WIDTH - (named.fold(0.0, f64::max) + 16.0).clamp(16.0, 200.0),
-            bottom: top + PLOT_HEIGHT,
-        };
-        let x = Scale::new(self.x.kind, x_domain, (area.left + 8.0, area.right - 8.0));
-        let y = Scale::new(self.y.kind, y_domain, (area.bottom, area.top));
-        Some(Layout { area, x, y })
+        let right = (named.fold(0.0, f64::max) + 16.0).clamp(16.0, 200.0);
+        let (xs, ys) = (points().map(|at| at.0), points().map(|at| at.1));
+        Layout::of([&self.x, &self.y], xs, ys.chain(across), right)
     }
 
     fn draw_across(&self, canvas: &mut Canvas, layout: &Layout) {
@@ -151,14 +139,13 @@ impl TraceChart {
 mod tests {
     use super::*;
     use crate::number;
-    use crate::svg::Kind;
 
     fn chart(points: Vec<TracePoint>) -> TraceChart {
         TraceChart {
             title: "t".to_owned(),
             description: "d".to_owned(),
-            x: Axis::plain("trial", Kind::Linear, number::short),
-            y: Axis::plain("frames/s", Kind::Linear, number::short),
+            x: Axis::linear("trial", number::short),
+            y: Axis::linear("frames/s", number::short),
             points,
             across: vec![("a<b".to_owned(), 5.0)],
         }

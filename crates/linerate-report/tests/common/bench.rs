@@ -158,7 +158,7 @@ pub fn as_printed(device: &str, protocol: &str, streams: Streams) -> Vec<Record>
     records.collect()
 }
 
-/// A router whose frames take 2000 ns and 15 ns a filter; `off_ns` is added to the first of two
+/// A router whose frames take 2000 ns and 15 ns/filter; `off_ns` is added to the first of two
 /// runs and taken from the second.
 pub fn on_a_line(off_ns: f64) -> Vec<Record> {
     let mut records = Vec::new();

@@ -172,7 +172,7 @@ fn result(index: usize, cell: CellPlan) -> Record {
     let mut record = record(index, cell.cell, cell.plan, summary(bps, lossy));
     record.ceiling = Some(ceiling(&record));
     if let Plan::Udp(plan) = &record.plan {
-        let (ratio, here) = if plan.pace.is_none() { (0.05, 7.0) } else { (0.0, 0.0) };
+        let (ratio, here) = if plan.test.pace.is_none() { (0.05, 7.0) } else { (0.0, 0.0) };
         record.summary[1] = Summary::of(MetricId::DatagramLossRatio, Stat::Value, ratio);
         record.summary.push(Summary::of(MetricId::DatagramsLostHere, Stat::Value, here));
     }

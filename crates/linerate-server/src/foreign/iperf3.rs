@@ -8,26 +8,22 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use linerate_core::record::{Event, Failure, Fault, Plan, Record, Tool};
-use linerate_engine::failure::words_of;
+use linerate_core::record::{Event, Failure, Plan, Record, Tool};
 use linerate_engine::foreign::iperf3::{
-    Arrival, Door, Guard, House, Observer, Registry, read_cookie, serve,
+    Arrival, Door, Guard, House, LogLine, Observer, Registry, read_cookie, serve,
 };
-use linerate_proto::iperf3::{Cookie, Params, STREAMS_MAX, ServerOutput};
+use linerate_proto::iperf3::{STREAMS_MAX, ServerOutput};
 use linerate_report::iperf3::{Lines, Role, Sheet, Unit};
 use linerate_sys::clock::monotonic;
 use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 
 use crate::admission::{Gate, Limits};
-use crate::listen::{Log, LogEntry, accept, cannot_listen, listen};
+use crate::port::{ACCEPT_WAIT, Ending, Log, LogEntry, accept, address_of, cannot_listen, listen};
 use crate::table::{Knowing, Table};
 
 /// Time between the samples of a test.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// How often an idle listener looks at its stop flag.
-const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 
 /// Most of what is kept of the lines for a client that wants them.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
@@ -72,7 +68,9 @@ impl Clients {
         admission: &Knowing<'_>,
         stop: &Stop,
     ) -> Result<Option<String>, Failure> {
-        self.answer_to(connection, (admission, stop, INTERVAL), &mut Printed::default())
+        let shared = (admission, stop, INTERVAL);
+        let served = self.answer_to(connection, shared, &mut Printed::default())?;
+        Ok(served.map(|(LogLine::Tested(line) | LogLine::Refused(line))| line))
     }
 
     fn answer_to(
@@ -80,7 +78,7 @@ impl Clients {
         (stream, peer, serial): (TcpStream, SocketAddr, u64),
         (admission, stop, interval): (&Knowing<'_>, &Stop, Duration),
         observer: &mut dyn Observer,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<LogLine>, Failure> {
         let cookie = read_cookie(&stream, peer)?;
         let arrival = Arrival { stream, peer, serial };
         admission.place.known();
@@ -120,35 +118,23 @@ impl Printed {
 
 impl Observer for Printed {
     fn event(&mut self, event: &Event) {
-        match (event, &mut self.lines) {
+        let said = match (event, &mut self.lines) {
             (Event::Plan(plan), _) => {
                 let Some(sheet) = sheet_of(plan) else { return };
-                let lines = Lines::new(sheet, Unit::default(), false);
-                let accepted = lines.accepted();
-                self.lines = Some(lines);
-                self.keep(&accepted);
+                self.lines.insert(Lines::new(sheet, Unit::default(), false)).accepted()
             }
-            (Event::Stream(stream), Some(lines)) => {
-                let lines = lines.stream(stream);
-                self.keep(&lines);
-            }
-            (Event::Interval(row), Some(lines)) => {
-                let lines = lines.row(row);
-                self.keep(&lines);
-            }
-            _ => {}
-        }
+            (Event::Stream(stream), Some(lines)) => lines.stream(stream),
+            (Event::Interval(row), Some(lines)) => lines.row(row),
+            _ => return,
+        };
+        self.keep(&said);
     }
-
-    fn accepted(&mut self, _: &Params, _: SocketAddr, _: &Cookie) {}
 
     fn output(&mut self, record: &Record) -> Option<ServerOutput> {
         let summary = self.lines.as_ref()?.summary(record);
         self.keep(&summary);
         Some(ServerOutput::Text(std::mem::take(&mut self.said)))
     }
-
-    fn ended(&mut self, _: &Record) {}
 }
 
 /// A server that answers iperf3's clients alone, as `iperf3 -s` does.
@@ -198,9 +184,7 @@ impl Iperf3Server {
     /// # Errors
     /// When the kernel does not tell.
     pub fn local_addr(&self) -> Result<SocketAddr, Failure> {
-        self.listener.local_addr().map_err(|error| {
-            Failure::new(Fault::System, "address of", "the listener", words_of(&error))
-        })
+        address_of(&self.listener)
     }
 
     /// Answers clients until `stop` is asked, then lets running tests end.
@@ -227,12 +211,13 @@ impl Iperf3Server {
                     let shared = (&knowing, stop, interval);
                     let result = self.clients.answer_to(connection, shared, &mut *observer);
                     drop(place);
-                    let (line, tested) = match result {
-                        Ok(Some(line)) => (line, true),
+                    let (line, ending) = match &result {
+                        Ok(Some(LogLine::Tested(line))) => (line.clone(), Ending::Tested),
+                        Ok(Some(LogLine::Refused(line))) => (line.clone(), Ending::Refused),
                         Ok(None) => return,
-                        Err(failure) => (failure.to_string(), false),
+                        Err(failure) => (failure.to_string(), Ending::Failed(failure)),
                     };
-                    log(&LogEntry { peer, line: &line, tested });
+                    log(&LogEntry { peer, line: &line, ending });
                 };
                 let name = "linerate-client".to_owned();
                 // Without a thread for it the connection is closed.

@@ -9,14 +9,14 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Via};
+use linerate_engine::flow::tcp::Admission;
 use linerate_engine::foreign::iperf2::{UdpEar, UdpSeen, UdpServing, UdpTrust};
 use linerate_engine::foreign::nuttcp::DataPorts;
 use linerate_engine::foreign::{Seen, Serving, iperf2, nuttcp};
-use linerate_engine::throughput::Admission;
 use linerate_sys::stop::Stop;
 
 use crate::admission::Gate;
-use crate::listen::{Log, LogEntry, cannot_listen, listen};
+use crate::port::{Ending, Log, LogEntry, cannot_listen, listen};
 use crate::table::{Knowing, Place};
 
 /// What this server answers of other programs' protocols.
@@ -56,12 +56,12 @@ impl Ear {
     pub(crate) fn serve_datagrams(&self, shared: &Shared, gate: &Gate, stop: &Stop, log: Log<'_>) {
         let Some(udp) = &self.udp else { return };
         let watch = |peer: SocketAddr, seen: &UdpSeen<'_>| {
-            let (line, tested) = match seen {
+            let (line, ending) = match seen {
                 UdpSeen::Begin(..) | UdpSeen::Interval(_) => return,
-                UdpSeen::Done(moved) => (moved.to_string(), true),
-                UdpSeen::Failed(failure) => (failure.to_string(), false),
+                UdpSeen::Done(moved) => (moved.to_string(), Ending::Tested),
+                UdpSeen::Failed(failure) => (failure.to_string(), Ending::Failed(failure)),
             };
-            log(&LogEntry { peer, line: &line, tested });
+            log(&LogEntry { peer, line: &line, ending });
         };
         // nuttcp's clients may name this port for their data.
         let aside = |peer: SocketAddr, datagram: &[u8]| {

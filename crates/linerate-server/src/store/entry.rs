@@ -39,7 +39,7 @@ pub struct Filter {
     pub study: Option<String>,
     /// Only of this run.
     pub run: Option<String>,
-    /// Only of this kind: `tcp`, `ping` or `simulate`.
+    /// Only of this kind: `tcp`, `udp`, `ping`, `bench` or `simulate`.
     pub kind: Option<String>,
 }
 

@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Finish, MetricId, Record, Stat, TcpPlan, Tool, Via};
+use linerate_core::record::{
+    Direction, Event, Finish, MetricId, Record, Stat, TcpPlan, TcpTest, Tool, Via,
+};
 use linerate_engine::context::Context;
+use linerate_engine::flow::tcp;
 use linerate_engine::foreign::iperf2::UdpTrust;
-use linerate_engine::throughput;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
@@ -226,8 +228,11 @@ pub(crate) fn plan(via: Via, port: u16) -> TcpPlan {
         via: Some(via),
         host: HERE.to_string(),
         port,
-        finish: Finish::TimeNs(400_000_000),
-        interval_ns: 100_000_000,
+        test: TcpTest {
+            finish: Finish::TimeNs(400_000_000),
+            interval_ns: 100_000_000,
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     }
 }
@@ -237,7 +242,7 @@ pub(crate) fn measure(plan: &TcpPlan) -> (Record, Vec<Event>) {
     let mut watch = |event: &Event| events.push(event.clone());
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let record = throughput::run(plan, &mut context);
+    let record = tcp::run(plan, &mut context);
     (record, events)
 }
 

@@ -47,6 +47,19 @@ impl TcpOptions {
     }
 }
 
+/// The calls whose failures have a code of their own, as [`Error::call`] names them.
+pub const OPEN: &str = "open TCP socket for";
+/// See [`OPEN`].
+pub const BIND: &str = "bind TCP";
+/// See [`OPEN`].
+pub const CONNECT: &str = "connect";
+/// See [`OPEN`].
+pub const LISTEN: &str = "listen on TCP";
+/// See [`OPEN`].
+pub const BIND_DEVICE: &str = "bind to device";
+/// See [`OPEN`].
+pub const CONGESTION_CONTROL: &str = "set congestion control";
+
 /// Connects within `timeout`, from `bind` when given.
 /// # Errors
 /// The failed call with the address.
@@ -57,7 +70,7 @@ pub fn connect(
     timeout: Duration,
 ) -> Result<TcpStream> {
     let fail = |call| move |source| Error::new(call, peer, source);
-    let socket = open(peer, options).map_err(fail("open TCP socket for"))?;
+    let socket = open(peer, options).map_err(fail(OPEN))?;
     apply(&socket, peer.is_ipv6(), options)?;
     if let Some(device) = &options.device {
         bind_device(&socket, device)?;
@@ -69,16 +82,16 @@ pub fn connect(
         socket
             .set_reuse_address(options.local_port.is_some())
             .map_err(|source| Error::new("set SO_REUSEADDR", local, source))?;
-        socket.bind(&local.into()).map_err(|source| Error::new("bind TCP", local, source))?;
+        socket.bind(&local.into()).map_err(|source| Error::new(BIND, local, source))?;
     }
-    socket.connect_timeout(&peer.into(), timeout).map_err(fail("connect"))?;
+    socket.connect_timeout(&peer.into(), timeout).map_err(fail(CONNECT))?;
     Ok(socket.into())
 }
 
 /// Keeps a socket to one interface.
 pub(crate) fn bind_device(socket: &Socket, device: &str) -> Result<()> {
     let bound = socket.bind_device(Some(device.as_bytes()));
-    bound.map_err(|source| Error::new("bind to device", device, source))
+    bound.map_err(|source| Error::new(BIND_DEVICE, device, source))
 }
 
 /// Connections that may wait to be accepted: the kernel's own limit since 5.4 (net.core.somaxconn).
@@ -90,7 +103,7 @@ const WAITING: i32 = 4096;
 /// The failed call with the address.
 pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
     let fail = |call| move |source| Error::new(call, local, source);
-    let socket = open(local, options).map_err(fail("open TCP socket for"))?;
+    let socket = open(local, options).map_err(fail(OPEN))?;
     apply(&socket, local.is_ipv6(), options)?;
     socket.set_reuse_address(true).map_err(fail("set SO_REUSEADDR on"))?;
     if local.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
@@ -102,8 +115,8 @@ pub fn listen(local: SocketAddr, options: &TcpOptions) -> Result<TcpListener> {
     saves
         .or_else(|error| if options.mptcp { Ok(()) } else { Err(error) })
         .map_err(fail("set TCP_SAVE_SYN on"))?;
-    socket.bind(&local.into()).map_err(fail("bind TCP"))?;
-    socket.listen(WAITING).map_err(fail("listen on TCP"))?;
+    socket.bind(&local.into()).map_err(fail(BIND))?;
+    socket.listen(WAITING).map_err(fail(LISTEN))?;
     Ok(socket.into())
 }
 
@@ -212,7 +225,7 @@ fn apply(socket: &Socket, v6: bool, options: &TcpOptions) -> Result<()> {
 /// When the kernel does not have it, or keeps it for privileged users.
 pub fn set_congestion_control(socket: BorrowedFd<'_>, name: &str) -> Result<()> {
     rustix::net::sockopt::set_tcp_congestion(socket, name)
-        .map_err(|source| Error::new("set congestion control", name, source))
+        .map_err(|source| Error::new(CONGESTION_CONTROL, name, source))
 }
 
 /// The congestion control in use.

@@ -1,9 +1,8 @@
 //! `linerate doctor`: what this host can tell, and what stands in the way of a measurement.
 
-use std::fmt::Write as _;
-
 use linerate_core::time::decimals_of_ms;
 use linerate_engine::rtt::clock_check::{self, ClockReport, Extent};
+use linerate_report::{Block, Document, Fact};
 use linerate_sys::stop::Stop;
 
 use super::{doctor_checks, measure};
@@ -38,14 +37,15 @@ pub(crate) fn run(args: Args) -> Outcome {
         output::line(&format!("{document:#}"));
         return Ok(0);
     }
-    match args.part {
-        Some(Part::Clock) => output::text(&clock_table(&clock)),
+    let found = match args.part {
+        Some(Part::Clock) => Block::Facts(clock_facts(&clock)),
         None => {
-            output::line(&doctor_checks::line(&clock_verdict(&clock)));
-            checks.iter().for_each(|check| output::line(&doctor_checks::line(check)));
+            let all = std::iter::once(clock_verdict(&clock)).chain(checks).collect::<Vec<_>>();
+            Block::Table(doctor_checks::table(&all))
         }
-    }
-    output::line(&sentence(&clock));
+    };
+    let sentence = Block::Text(sentence(&clock));
+    output::document(&Document::default().with([found, sentence]));
     Ok(0)
 }
 
@@ -72,42 +72,31 @@ fn sentence(clock: &ClockReport) -> String {
     format!("figures on this host are printed no finer than {unit_ns:.0} ns")
 }
 
-/// The whole clock test as a table.
-fn clock_table(clock: &ClockReport) -> String {
-    let mut out = String::new();
-    let mut row = |name: &str, value: String| {
-        let _ = writeln!(out, "{name:<28}{value}");
-    };
-    row("clock source", clock.clocksource.clone().unwrap_or_else(|| "not told".to_owned()));
-    row("claimed resolution", format!("{} ns", clock.claimed_resolution_ns));
+/// The whole clock test.
+fn clock_facts(clock: &ClockReport) -> Vec<Fact> {
     let whole = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
-    row("smallest step", format!("{} ns", whole(clock.step_min_ns)));
-    row(
-        "steps 50/99/99.99/100 %",
-        format!(
-            "{}/{}/{}/{} ns",
-            whole(clock.step_p50_ns),
-            whole(clock.step_p99_ns),
-            whole(clock.step_p9999_ns),
-            whole(clock.step_max_ns)
-        ),
+    let steps = [clock.step_p50_ns, clock.step_p99_ns, clock.step_p9999_ns, clock.step_max_ns];
+    let late = format!(
+        "{} us (p50), {} us (p99); {} us with a timer slack of 1 ns",
+        micros(clock.oversleep_p50_ns),
+        micros(clock.oversleep_p99_ns),
+        micros(clock.oversleep_short_p50_ns)
     );
-    row("true step", true_step(clock));
-    row("cost of a reading", cost(clock));
-    row("100 calls in microseconds", classic(clock));
-    row(
-        "a sleep of 100 us ends late",
-        format!(
-            "{} us (p50), {} us (p99); {} us with a timer slack of 1 ns",
-            micros(clock.oversleep_p50_ns),
-            micros(clock.oversleep_p99_ns),
-            micros(clock.oversleep_short_p50_ns)
-        ),
-    );
-    row("stolen time", stolen(clock));
-    row("echo on 127.0.0.1", floor(clock));
-    row("civil time", civil(clock));
-    out
+    let source = clock.clocksource.clone().unwrap_or_else(|| "unknown".to_owned());
+    let rows = [
+        ("clock source", source),
+        ("claimed resolution", format!("{} ns", clock.claimed_resolution_ns)),
+        ("smallest step", format!("{} ns", whole(clock.step_min_ns))),
+        ("steps 50/99/99.99/100 %", format!("{} ns", steps.map(whole).join("/"))),
+        ("true step", true_step(clock)),
+        ("cost of a reading", cost(clock)),
+        ("100 calls in microseconds", classic(clock)),
+        ("a sleep of 100 us ends late", late),
+        ("stolen time", stolen(clock)),
+        ("echo on 127.0.0.1", floor(clock)),
+        ("civil time", civil(clock)),
+    ];
+    rows.map(|(label, text)| Fact::new(label, 27, text)).into()
 }
 
 fn true_step(clock: &ClockReport) -> String {
@@ -167,7 +156,7 @@ fn civil(clock: &ClockReport) -> String {
         (Some(false), _) => {
             "not synchronised; one-way delays between hosts mean nothing".to_owned()
         }
-        _ => "not told".to_owned(),
+        _ => "unknown".to_owned(),
     }
 }
 
@@ -215,18 +204,19 @@ mod tests {
 
     #[test]
     fn the_table_says_what_is_missing_and_why() {
-        let text = clock_table(&report(Some(10.04)));
-        assert!(text.contains("claimed resolution          1 ns\n"), "{text}");
-        assert!(text.contains("true step                   10.04 ns (clarity 0.99)\n"), "{text}");
-        assert!(text.contains("steps 50/99/99.99/100 %     30/31/190/38000 ns\n"), "{text}");
-        assert!(text.contains("echo on 127.0.0.1           not measured: no socket\n"), "{text}");
-        assert!(text.contains("stolen time                 0.91 % in 900 gaps"), "{text}");
+        let facts = Block::Facts(clock_facts(&report(Some(10.04))));
+        let text = Document::default().with([facts]).text(None);
+        assert!(text.contains("claimed resolution           1 ns\n"), "{text}");
+        assert!(text.contains("true step                    10.04 ns (clarity 0.99)\n"), "{text}");
+        assert!(text.contains("steps 50/99/99.99/100 %      30/31/190/38000 ns\n"), "{text}");
+        assert!(text.contains("echo on 127.0.0.1            not measured: no socket\n"), "{text}");
+        assert!(text.contains("stolen time                  0.91 % in 900 gaps"), "{text}");
     }
 
     #[test]
     fn a_clock_read_by_system_call_is_a_warning() {
         let slow = ClockReport { vdso: false, ..report(Some(10.0)) };
-        assert!(doctor_checks::line(&clock_verdict(&slow)).starts_with("WARN"));
-        assert!(doctor_checks::line(&clock_verdict(&report(Some(10.0)))).starts_with("OK"));
+        assert!(!clock_verdict(&slow).good);
+        assert!(clock_verdict(&report(Some(10.0))).good);
     }
 }

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use linerate_report::Align::{Left, Prose};
+use linerate_report::Table;
 use linerate_sys::{host, icmp, sysctl, userns};
 use serde::Serialize;
 
@@ -18,7 +20,7 @@ const CAP_NET_RAW: u32 = 13;
 pub(super) struct Check {
     name: &'static str,
     found: String,
-    good: bool,
+    pub(super) good: bool,
     /// The line that mends it; null when nothing is to be mended.
     remedy: Option<String>,
 }
@@ -35,11 +37,15 @@ impl Check {
     }
 }
 
-/// A check as one line.
-pub(super) fn line(check: &Check) -> String {
-    let verdict = if check.good { "OK" } else { "WARN" };
-    let remedy = check.remedy.as_ref().map_or_else(String::new, |line| format!("; {line}"));
-    format!("{verdict:<5} {:<20} {}{remedy}", check.name, check.found)
+/// A row a check.
+pub(super) fn table(checks: &[Check]) -> Table {
+    let names = [("state", Left), ("check", Left), ("found", Prose)];
+    let rows = checks.iter().map(|check| {
+        let state = if check.good { "OK" } else { "WARN" };
+        let remedy = check.remedy.as_ref().map_or_else(String::new, |line| format!("; {line}"));
+        [state.to_owned(), check.name.to_owned(), format!("{}{remedy}", check.found)]
+    });
+    Table::of(names).rows(rows)
 }
 
 /// All checks, in the order of the manual.
@@ -159,7 +165,15 @@ fn networks() -> Check {
 
 #[cfg(test)]
 mod tests {
+    use linerate_report::Document;
+
     use super::*;
+
+    /// The rows under the heading.
+    fn text(checks: &[Check]) -> String {
+        let text = Document::list(table(checks)).text(None);
+        text.split_once('\n').expect("a heading").1.to_owned()
+    }
 
     #[test]
     fn groups_are_the_effective_and_the_supplementary_ones() {
@@ -171,17 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn a_remedy_is_told_only_where_something_is_wrong() {
-        let good = Check::of("a", "fine".to_owned(), true, "mend it");
-        let bad = Check::of("b", "not fine".to_owned(), false, "mend it");
-        assert_eq!(line(&good), "OK    a                    fine");
-        assert_eq!(line(&bad), "WARN  b                    not fine; mend it");
+    fn a_remedy_is_printed_only_where_something_is_wrong() {
+        let good = Check::of("a", "fine".to_owned(), true, "fix it");
+        let bad = Check::of("b", "not fine".to_owned(), false, "fix it");
+        assert_eq!(text(&[good, bad]), "OK     a      fine\nWARN   b      not fine; fix it\n");
     }
 
     #[test]
-    fn every_check_gives_a_line_on_this_host() {
+    fn every_check_finds_something_on_this_host() {
         for check in all() {
-            assert!(!check.found.is_empty() && !line(&check).contains('\n'), "{check:?}");
+            assert!(!check.found.is_empty() && !check.found.contains('\n'), "{check:?}");
         }
     }
 }

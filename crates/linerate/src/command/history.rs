@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// List only results of this kind
-    #[arg(long, value_parser = ["tcp", "ping", "simulate"])]
+    #[arg(long, value_parser = ["tcp", "udp", "ping", "bench", "simulate"])]
     kind: Option<String>,
     /// Print a JSON array
     #[arg(long)]

@@ -8,7 +8,7 @@ use linerate_core::units::parse_span;
 use linerate_engine::foreign::iperf2::{Trusted, UdpTrust};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
-use linerate_server::listen::{LogEntry, ServeOptions, Server};
+use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 use tracing::level_filters::LevelFilter;
@@ -110,14 +110,12 @@ pub(crate) fn run(args: Args) -> Outcome {
     let one_off = args.one_off.then(|| stop.clone());
     let on_client = move |entry: &LogEntry<'_>| {
         let LogEntry { peer, line, .. } = entry;
-        if entry.tested {
-            tracing::info!(%peer, "{line}");
-        } else {
+        if let Ending::Failed(_) = entry.ending {
             tracing::warn!(%peer, "{line}");
+            return;
         }
-        if let Some(stop) = one_off.as_ref().filter(|_| entry.tested) {
-            stop.ask();
-        }
+        tracing::info!(%peer, "{line}");
+        one_off.iter().for_each(Stop::ask);
     };
     server.run(&stop, &on_client);
     Ok(0)

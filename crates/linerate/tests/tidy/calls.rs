@@ -86,6 +86,21 @@ pub(crate) fn check(source: &Source) -> Vec<String> {
     wrong
 }
 
+/// Decisions by the text of a failure: texts are for people, and reworded.
+pub(crate) fn read_texts(source: &Source) -> Vec<String> {
+    let texts = ["reason", "attempt", "next_step", "advice", "failure.to_string()"];
+    let looks = ["contains(", "starts_with(", "ends_with("];
+    let all = || texts.iter().flat_map(|text| looks.map(|look| format!("{text}.{look}")));
+    let reads = |line: &str| all().any(|read| has_word(line, &read));
+    let lines = source.product_lines().filter(|(_, line)| reads(line));
+    lines
+        .map(|(number, _)| {
+            let path = &source.path;
+            format!("{path}:{number}: decides by words for people; give the failure a FailureCode")
+        })
+        .collect()
+}
+
 /// A lint level is not a use of what it forbids.
 fn is_use(line: &str, word: &str) -> bool {
     has_word(line, word) && !line.trim_start().starts_with("#![forbid(")
@@ -133,6 +148,16 @@ fn is_explained(code: &[&str], comments: &[&str], at: usize) -> bool {
 
 fn found(path: &str, text: &str) -> usize {
     check(&Source::new(path, text)).len()
+}
+
+#[test]
+fn a_decision_by_the_text_of_a_failure_is_found() {
+    let wrong = |text: &str| read_texts(&Source::new("crates/linerate/src/a.rs", text)).len();
+    assert_eq!(wrong("fn a() -> bool {\n    failure.reason.starts_with(\"nothing\")\n}\n"), 1);
+    assert_eq!(wrong("fn a() -> bool {\n    reason.contains(\"closed\")\n}\n"), 1);
+    assert_eq!(wrong("fn a() -> bool {\n    line.contains(\"closed\")\n}\n"), 0);
+    let test = "#[cfg(test)]\nmod tests {\n    fn a() { assert!(reason.contains(\"x\")) }\n}\n";
+    assert_eq!(wrong(test), 0);
 }
 
 #[test]

@@ -104,6 +104,11 @@ fn clocks_prints_input_and_unsafe_stay_in_their_place() {
 }
 
 #[test]
+fn no_decision_is_taken_by_the_text_of_a_failure() {
+    hold(&SOURCES.iter().flat_map(calls::read_texts).collect::<Vec<_>>());
+}
+
+#[test]
 fn every_source_begins_by_saying_what_it_is() {
     hold(&SOURCES.iter().flat_map(files::head).collect::<Vec<_>>());
 }

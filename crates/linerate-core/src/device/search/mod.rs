@@ -52,7 +52,7 @@ impl<T> Step<T> {
 ///
 /// ```
 /// # use linerate_core::device::search::{Controller, Goal, MultiSearch, Range, TrialOutcome};
-/// // A device that forwards 1,000 frames a second and loses the rest.
+/// // A device that forwards 1,000 frames per second and loses the rest.
 /// let range = Range { min_fps: 10, max_fps: 2_000 };
 /// let mut search = MultiSearch::new(vec![Goal::typical()], range).expect("goals");
 /// while let Some(trial) = search.next().trial() {

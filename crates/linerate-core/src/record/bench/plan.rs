@@ -42,7 +42,7 @@ pub struct BenchPlan {
     /// The traffic contract that was ordered, for the test of it.
     #[serde(default)]
     pub contract: Option<BenchContract>,
-    /// The same in cells: frames of the plan's length. Of both, this one is held against.
+    /// The same in cells: frames of the plan's length. Of both, this one is compared.
     #[serde(default)]
     pub cell_contract: Option<CellContract>,
     /// Command of the shell that restarts the device, for the test of it; null restarts the link of
@@ -325,9 +325,9 @@ pub struct BenchTimes {
     pub soak_ns: u64,
     /// Before each trial, after learning frames (RFC 2544 §23 has 2 s).
     pub before_ns: u64,
-    /// After each trial, for frames still on their way (2 s).
+    /// After each trial, for frames still in flight (2 s).
     pub after_ns: u64,
-    /// After that, for the device to come to rest (5 s).
+    /// After that, for the device to restabilize (5 s).
     pub settle_ns: u64,
     /// Repetitions of latency (§26.2 has 20) and bursts (50).
     pub repetitions: u32,

@@ -210,7 +210,7 @@ pub struct BenchLatency {
     /// Median over each repetition, smallest and largest of them.
     #[serde(default)]
     pub p50_range_ns: Option<(f64, f64)>,
-    /// Each repetition by itself, as RFC 8219 §7.2 and §7.3.1 ask.
+    /// Each repetition alone, as RFC 8219 §7.2 and §7.3.1 ask.
     #[serde(default)]
     pub repeated: Option<LatencyRepeats>,
     /// Frames.
@@ -284,7 +284,7 @@ pub struct Reset {
     /// From the last frame before to the first after (RFC 6201, time-stamp method), all outages of
     /// a repetition together, ns.
     pub by_stamps_ns: Vec<u64>,
-    /// Outages of each repetition; where single frames are not told apart, the longest alone.
+    /// Outages of each repetition; where single frames are not distinguished, the longest alone.
     #[serde(default)]
     pub outages: Vec<u64>,
     /// Repetitions in which part of the frames was forwarded meanwhile: the methods differ.
@@ -330,7 +330,7 @@ pub struct Soak {
     /// Seconds in which the tester sent clearly less than it was asked for.
     #[serde(default)]
     pub short_seconds: u64,
-    /// Seconds that the tester spoilt, which are in none of the other figures.
+    /// Seconds that the tester disturbed, which are in none of the other figures.
     #[serde(default)]
     pub invalid_seconds: u64,
 }
@@ -359,7 +359,7 @@ pub struct ContractFound {
     /// As ordered, within the intervals; null when nothing was ordered.
     #[serde(default)]
     pub as_ordered: Option<bool>,
-    /// One line for each thing that was held against the order.
+    /// One line for each thing that was compared with the order.
     #[serde(default)]
     pub findings: Vec<String>,
     /// The steps of an activation test.
@@ -382,7 +382,7 @@ pub struct BenchTrial {
     pub intended_fps: Option<f64>,
     /// Each sending port.
     pub ports: Vec<TrialPort>,
-    /// Processor time that the host of a virtual machine took meanwhile, ns of all processors.
+    /// CPU time that the host of a virtual machine took meanwhile, ns of all CPUs.
     #[serde(default)]
     pub stolen_ns: Option<u64>,
     /// PAUSE and priority flow control frames that came in at all ports; null when not counted.
@@ -412,13 +412,13 @@ pub struct TrialPort {
     /// The worst of them, ns.
     pub worst_late_ns: u64,
     /// By the times at which frames left: what a device that carries the load may have lost of
-    /// them because they were nearer to each other than asked for. Where the counter tells which
+    /// them because they were nearer to each other than asked for. Where the counter reports which
     /// frames came these are in `lost_explained`, and this is 0.
     #[serde(default)]
     pub could_lose: u64,
     /// Lost frames that the tester's send times explain one by one: sent too near to the one
-    /// before, or near a pause, where the device runs on the tester's processors and may have
-    /// paused with it. Held against nobody.
+    /// before, or near a pause, where the device runs on the tester's CPUs and may have paused
+    /// with it. Counted against nobody.
     #[serde(default)]
     pub lost_explained: u64,
     /// Time in which the tester was away and sent nothing, ns.
@@ -449,7 +449,7 @@ pub struct TrialPort {
     /// Median delay, ns.
     #[serde(default)]
     pub latency_p50_ns: Option<u64>,
-    /// Frames that the interface itself says it sent, where it tells.
+    /// Frames that the interface itself says it sent, where it counts them.
     #[serde(default)]
     pub interface_sent: Option<u64>,
     /// Frames that the receiving interfaces say came in.
@@ -478,7 +478,7 @@ pub enum Invalid {
         /// What was seen.
         detail: String,
     },
-    /// The counter's own ring or processor dropped frames.
+    /// The counter's own ring or CPU dropped frames.
     CounterDrops {
         /// What was seen.
         detail: String,
@@ -493,7 +493,7 @@ pub enum Invalid {
         /// What was seen.
         detail: String,
     },
-    /// The host of the virtual machine took too much processor time.
+    /// The host of the virtual machine took too much CPU time.
     StolenTime {
         /// What was seen.
         detail: String,
@@ -524,7 +524,7 @@ impl Invalid {
 pub struct PortFacts {
     /// Interface.
     pub interface: String,
-    /// Driver, where it tells.
+    /// Driver, where the kernel names one.
     #[serde(default)]
     pub driver: Option<String>,
     /// Rate of its medium, bit/s.

@@ -38,7 +38,7 @@ fn close(what: &str, got: f64, want: f64) {
     assert!((got - want).abs() <= want * 1e-5 + 0.000_51, "{what}: got {got}, want {want}");
 }
 
-/// Packets a second, Mbit/s of IP, of TCP without and with timestamps.
+/// Packets per second, Mbit/s of IP, of TCP without and with timestamps.
 fn check(text: &str, mtu: u32, packets: f64, ip: f64, tcp: Option<f64>, timestamps: Option<f64>) {
     let plain = stacked(text, mtu, V4);
     assert!((plain.packets_per_s - packets).abs() < 0.06, "{text} {}", plain.packets_per_s);

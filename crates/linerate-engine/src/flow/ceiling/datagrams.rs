@@ -6,8 +6,8 @@ use linerate_core::record::{
 use linerate_core::theory::framing::{Segment, Transport};
 
 use super::{Packet, bound};
-use crate::datagram::search_account;
 use crate::flow::account::{Account, client_side};
+use crate::flow::udp::search_account;
 
 /// The ceilings of a UDP test.
 pub(crate) fn of_datagrams(record: &mut Record, plan: &UdpPlan, account: &Account) {
@@ -28,7 +28,11 @@ fn ceiling(
     let streams = record.flows.iter().filter(|flow| flow.direction == direction).count();
     let packet = packet(flow, account, direction);
     let ceiling = bound(record, direction, packet, rungs(plan, streams));
-    Some(if plan.search.is_some() { search_account::ceiling(record, ceiling) } else { ceiling })
+    Some(if plan.test.search.is_some() {
+        search_account::ceiling(record, ceiling)
+    } else {
+        ceiling
+    })
 }
 
 /// The packet that a datagram makes, or why it makes none that is alike for all.
@@ -65,7 +69,7 @@ pub(in crate::flow) fn packet(
 
 /// A pace is the one bound that the test itself sets.
 fn rungs(plan: &UdpPlan, streams: usize) -> Vec<Rung> {
-    let pace = plan.pace.map(|pace| Rung {
+    let pace = plan.test.pace.map(|pace| Rung {
         kind: "application".to_owned(),
         value: Some(pace.bits_per_sec() as f64 * streams as f64),
         inputs: vec![

@@ -4,7 +4,7 @@
 //! Ethernet header. An interface that wraps packets tells neither, whatever figure it names: what
 //! carries them, and how much is added, is not seen from here.
 
-use linerate_core::record::{CeilingInput, Direction, End, Interface};
+use linerate_core::record::{CeilingInput, Direction, EmulatedPath, End, Interface};
 use linerate_core::theory::framing::{
     self, EthernetLink, FramingCeiling, ShapedLink, VLAN_TAG_BYTES,
 };
@@ -12,6 +12,9 @@ use linerate_core::units::BitRate;
 
 use super::Packet;
 use super::emulated::Emulated;
+
+/// A packet by which rates are compared before the test's own are known.
+const FULL_PACKET_BYTES: u32 = 1500;
 
 /// Kinds of links that put packets into packets of another network, or speak no Ethernet
 /// (ip-link(8), `IFLA_INFO_KIND`).
@@ -64,6 +67,33 @@ pub(super) struct Known {
     pub(super) unknown: Vec<String>,
     /// Why there is no link at all.
     pub(super) no_link: Option<String>,
+}
+
+/// Adds the rates of paths that carry a direction. The devices at their ends, which tell none, are
+/// no longer unknown.
+pub(super) fn add_paths(
+    known: &mut Known,
+    paths: &[EmulatedPath],
+    direction: Direction,
+    flows: usize,
+) {
+    if known.no_link.is_some() {
+        return;
+    }
+    for path in paths {
+        let Some(carrying) = path.carrying(direction) else { continue };
+        known.unknown.retain(|unknown| !unknown.contains("(tun)"));
+        let plan = path.plan.clone();
+        let emulated = Emulated { plan, backward: carrying.backward, flows };
+        let Some(bound) = emulated.bound(FULL_PACKET_BYTES) else { continue };
+        let bps = bound.packets_per_s * f64::from(bound.line_bytes) * 8.0;
+        known.rates.push(LinkRate {
+            bps: bound.rate.map_or(bps as u64, |rate| rate.bits_per_sec()),
+            counts: Counts::Emulated(Box::new(emulated)),
+            tags: 0,
+            source: format!("laboratory link {}, {}", path.name, bound.what),
+        });
+    }
 }
 
 /// The interface of the end that sends in a direction.

@@ -74,7 +74,7 @@ fn bound_seen(
     ceiling.rungs = rungs;
     let mut known = link::rates(&record.ends, direction);
     if sight == Sight::Plans {
-        emulated::add(&mut known, &record.paths, direction, flows);
+        link::add_paths(&mut known, &record.paths, direction, flows);
     }
     ceiling.no_link = known.no_link;
     if ceiling.no_link.is_some() {

@@ -22,12 +22,13 @@ pub(super) fn rungs(flows: &[&Flow], plan: &TcpPlan) -> Vec<Rung> {
         over_round_trip("receive_window", WINDOW_SOURCE, windows(flows), rtt_min_ns(flows));
     // A buffer that the kernel tunes grows with what is in flight and bounds nothing, up to its own
     // limit (tcp_wmem), where the kernel counts how long the sender waited for room.
-    let may_bound = plan.window_bytes.is_some() || flows.iter().any(|flow| waits_for_room(flow));
+    let may_bound =
+        plan.test.window_bytes.is_some() || flows.iter().any(|flow| waits_for_room(flow));
     let buffer = may_bound.then(|| {
         let bytes = send_buffers(flows, plan);
         over_round_trip("send_buffer", BUFFER_SOURCE, bytes, rtt_min_ns(flows))
     });
-    let pace = plan.pace.map(|pace| Rung {
+    let pace = plan.test.pace.map(|pace| Rung {
         kind: "application".to_owned(),
         value: Some(pace.bits_per_sec() as f64 * flows.len() as f64),
         inputs: vec![
@@ -98,7 +99,7 @@ fn waits_for_room(flow: &Flow) -> bool {
 fn send_buffers(flows: &[&Flow], plan: &TcpPlan) -> Option<CeilingInput> {
     let held = |flow: &&Flow| flow.sender.as_ref()?.send_queue_bytes_max;
     let held: Option<u64> = flows.iter().map(held).sum();
-    if let Some(bytes) = held.filter(|_| plan.pace.is_none()) {
+    if let Some(bytes) = held.filter(|_| plan.test.pace.is_none()) {
         let source = "most payload seen in the send buffer";
         return Some(CeilingInput::of("send_buffer_bytes", bytes as f64, source));
     }
@@ -116,7 +117,7 @@ fn rtt_min_ns(flows: &[&Flow]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{Asked, Direction, FlowEnd, TcpInfo};
+    use linerate_core::record::{Asked, Direction, FlowEnd, TcpInfo, TcpTest};
     use linerate_core::units::BitRate;
 
     use super::*;
@@ -157,7 +158,10 @@ mod tests {
 
     #[test]
     fn a_buffer_that_was_asked_for_bounds_by_what_the_kernel_set() {
-        let plan = TcpPlan { window_bytes: Some(65_536), ..TcpPlan::default() };
+        let plan = TcpPlan {
+            test: TcpTest { window_bytes: Some(65_536), ..TcpTest::default() },
+            ..TcpPlan::default()
+        };
         let rungs = rungs(&[&flow(Some(1), Some(10_000))], &plan);
         // 131,072 × 8 / 0.010.
         assert_eq!(value(&rungs, "send_buffer"), Some(104_857_600.0));
@@ -174,7 +178,10 @@ mod tests {
             sender.send_queue_bytes_max = Some(208_824);
             let info = sender.tcp_info.as_mut().expect("its account");
             (info.sndbuf_limited_us, info.busy_time_us) = (Some(limited_us), Some(4_184_000));
-            let plan = TcpPlan { pace, window_bytes: asked, ..TcpPlan::default() };
+            let plan = TcpPlan {
+                test: TcpTest { pace, window_bytes: asked, ..TcpTest::default() },
+                ..TcpPlan::default()
+            };
             value(&rungs(&[&flow], &plan), "send_buffer")
         };
         // 208,824 x 8 / 0.04.
@@ -211,7 +218,7 @@ mod tests {
     #[test]
     fn a_pace_is_that_of_all_streams() {
         let pace = Some(BitRate::from_bits_per_sec(10_000_000));
-        let plan = TcpPlan { pace, ..TcpPlan::default() };
+        let plan = TcpPlan { test: TcpTest { pace, ..TcpTest::default() }, ..TcpPlan::default() };
         let flow = flow(None, None);
         assert_eq!(value(&rungs(&[&flow, &flow], &plan), "application"), Some(20e6));
     }

@@ -2,7 +2,7 @@
 
 use linerate_core::record::{
     EmulatedPath, End, FlowEnd, PathDirection, PathPlan, Plan, RecordId, Summary, SynOptions,
-    TcpDirections, TcpInfo, Tool,
+    TcpDirections, TcpInfo, TcpTest, Tool,
 };
 use linerate_core::time::WallTime;
 
@@ -46,7 +46,10 @@ fn record(local: Interface, remote: Interface) -> Record {
 }
 
 fn plan() -> TcpPlan {
-    TcpPlan { directions: TcpDirections::Both, ..TcpPlan::default() }
+    TcpPlan {
+        test: TcpTest { directions: TcpDirections::Both, ..TcpTest::default() },
+        ..TcpPlan::default()
+    }
 }
 
 fn of(record: &Record, direction: Direction) -> Ceiling {

@@ -11,7 +11,8 @@ use linerate_proto::iperf3::{
 
 use super::world::{Model, Sends};
 use super::{Rig, check_all, count};
-use crate::foreign::iperf3::fail::{lost, of_client, of_server};
+use crate::flow::tcp::control::lost;
+use crate::foreign::iperf3::fail::{of_client, of_server};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -72,6 +73,7 @@ impl Rig for Iperf3 {
             interval: INTERVAL,
             sends: Some(sends(&params)),
             closes: false,
+            head: Vec::new(),
             decide: |_| (Ok(()), [None; 2]),
             report,
             read,
@@ -86,6 +88,7 @@ impl Rig for Iperf3 {
             interval: INTERVAL,
             sends: None,
             closes: false,
+            head: Vec::new(),
             decide,
             report,
             read,

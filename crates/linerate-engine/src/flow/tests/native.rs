@@ -14,9 +14,8 @@ use linerate_proto::native::{
 
 use super::world::{Model, Sends};
 use super::{Rig, check_all, count};
-use crate::throughput::client::client_failure;
-use crate::throughput::control::lost;
-use crate::throughput::session::server_failure;
+use crate::flow::tcp::control::{client_failure, lost};
+use crate::flow::tcp::session::server_failure;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The longest test that the server runs.
@@ -102,6 +101,7 @@ impl Rig for Native {
             interval: INTERVAL,
             sends: Some(sends(&request)),
             closes: true,
+            head: Vec::new(),
             decide: |_| (Ok(()), [None; 2]),
             report,
             read: |reports: &Vec<EndReport>| read(reports),
@@ -116,6 +116,7 @@ impl Rig for Native {
             interval: INTERVAL,
             sends: None,
             closes: true,
+            head: Vec::new(),
             decide,
             report,
             read: |reports: &Vec<EndReport>| read(reports),

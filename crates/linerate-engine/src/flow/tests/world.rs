@@ -59,6 +59,8 @@ struct State {
     opened: Option<MonoTime>,
     /// What each end has done so far.
     steps: [u64; 2],
+    /// When the other end learns that this one has closed.
+    closed_at: [Option<MonoTime>; 2],
 }
 
 #[derive(Default)]
@@ -85,6 +87,9 @@ struct Sender {
     gone: bool,
 }
 
+/// A kernel gives up a connection on which nothing is acknowledged for this long.
+pub(super) const VANISHED: Duration = Duration::from_secs(30);
+
 /// Bytes per millisecond of every sender.
 pub(super) const RATE: u64 = 1000;
 
@@ -106,6 +111,7 @@ impl World {
             delay,
             opened: None,
             steps: [0; 2],
+            closed_at: [None; 2],
         };
         let clock = Rc::new(SimClock::default());
         Self { clock, state: Rc::new(RefCell::new(state)), trouble }
@@ -137,6 +143,8 @@ impl World {
             if closes {
                 self.close(end);
             }
+            let silent = self.now() + VANISHED;
+            self.state.borrow_mut().closed_at[end as usize].get_or_insert(silent);
         }
         dead
     }
@@ -161,6 +169,9 @@ impl State {
         let pipe = &mut self.pipes[from as usize];
         let at = (now + self.delay + Duration::from_micros(jitter)).max(pipe.last);
         pipe.last = at;
+        if matches!(piece, Piece::End { .. }) {
+            self.closed_at[from as usize] = Some(at);
+        }
         pipe.pieces.push_back((at, piece));
     }
 
@@ -260,7 +271,7 @@ impl Net for SimNet {
 /// How much each end sends at most; none where it does not.
 pub(super) type Sends = [Option<u64>; 2];
 /// An answer, and what is sent then.
-type Decided<M> = (Result<<M as Machine>::Terms, <M as Machine>::Refusal>, Sends);
+pub(super) type Decided<M> = (Result<<M as Machine>::Terms, <M as Machine>::Refusal>, Sends);
 
 /// What a dialect makes of data.
 pub(super) struct Model<M: Machine> {
@@ -269,6 +280,8 @@ pub(super) struct Model<M: Machine> {
     pub(super) sends: Option<Sends>,
     /// Senders close their streams: receivers see the end, and count what was sent.
     pub(super) closes: bool,
+    /// What the client's data begins with: control bytes, where there is no other connection.
+    pub(super) head: Vec<u8>,
     /// Decides on a test.
     pub(super) decide: fn(&M::Ask) -> Decided<M>,
     /// The account of what each end has sent and the other received.
@@ -405,6 +418,9 @@ impl<M: Machine> Flows for SimFlows<M> {
         }
         if self.end == End::Client {
             state.opened = Some(now + state.delay);
+            for byte in std::mem::take(&mut self.model.head) {
+                state.send(self.end, now, byte, self.world.trouble);
+            }
         }
         self.opening = None;
         Ok(Some(Answer::Opened))
@@ -416,12 +432,14 @@ impl<M: Machine> Flows for SimFlows<M> {
         let (own, other) = (self.end as usize, self.end.other() as usize);
         let sent = state.senders[own].map_or(0, |sender| sender.sent(now));
         let sends = self.model.sends.unwrap_or_default();
-        let stopped = state.senders[own].is_none_or(|it| it.end.is_some() || sent >= it.bytes_max);
-        let closed = self.model.closes
-            && state.senders[other].is_some_and(|it| {
-                let ended = it.end.is_some() || it.sent(now) >= it.bytes_max;
-                ended && !it.gone && counts[other] == it.sent(now)
-            });
+        let stopped = state.senders[own]
+            .map_or_else(|| sends[own].is_none(), |it| it.end.is_some() || sent >= it.bytes_max);
+        let left = state.closed_at[other].is_some_and(|at| now >= at);
+        let ended = state.senders[other].is_some_and(|it| {
+            let ended = it.end.is_some() || it.sent(now) >= it.bytes_max;
+            ended && !it.gone && counts[other] == it.sent(now)
+        });
+        let closed = self.model.closes && (left || ended);
         let has_all = |at: usize, has: u64| sends[at].is_none_or(|bytes| has >= bytes);
         FlowState {
             received: counts[other],

@@ -3,36 +3,35 @@
 //! Both directions at once go over the same connections (`--full-duplex` of iperf 2.1 and newer);
 //! the connections back of `-d` and `-r` are the personality's business.
 
-use std::io::Write;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan,
+    Direction, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
 };
+use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::iperf2::{ANSWER_BYTES, Amount, Answer, ClientHeader, Mode, pattern};
-use linerate_sys::clock::monotonic;
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::iperf2::{Amount, Client, ClientHeader, ClientTest, Mode, PeerFault, pattern};
+use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::poll::readable;
 
 use crate::context::Context;
 use crate::failure::words_of;
 use crate::flow::account::Account;
+use crate::flow::tcp::client::run_by;
+use crate::flow::tcp::endpoint::{Manner, share};
+use crate::flow::{self, Answer, Flows, Net, Session};
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::client::run_by;
-use crate::throughput::endpoint::{Manner, share};
 
-/// The manner of iperf 2: digits, and no report over TCP.
+/// Streams of iperf 2: digits, and no report over TCP.
 pub(crate) const MANNER: Manner =
     Manner { content: pattern, one_sided: true, shares: true, dealt: false };
 
 /// Longest buffer that a server of iperf 2 may be asked to write: its own default.
 const SERVER_BUFFER_MAX: u32 = 128 << 10;
-
-/// A server that sends for a time closes this much before it at the earliest: it begins when it has
-/// the header, and rounds to hundredths.
-const EARLY: Duration = Duration::from_millis(200);
-
-/// After the last acknowledgement a server closes within this time, as far as anybody waits.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection back, on which the server sends (`-d`, `-r` of iperf 2). The caller listens.
 #[derive(Clone, Copy, Debug)]
@@ -43,130 +42,240 @@ pub struct Return {
     pub port: u16,
 }
 
+impl Return {
+    /// What the header says of it.
+    pub(super) const fn mode(self) -> Mode {
+        if self.at_once { Mode::Dual } else { Mode::TradeOff }
+    }
+}
+
+/// Who sends on the client's own connections.
+pub(super) const fn mode_of(directions: TcpDirections) -> Mode {
+    match directions {
+        TcpDirections::Up => Mode::Forward,
+        TcpDirections::Down => Mode::Reverse,
+        TcpDirections::Both => Mode::FullDuplex,
+    }
+}
+
 /// Measures with a server of iperf 2.
 pub(crate) fn measure(
     plan: &TcpPlan,
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    let mode = match plan.directions {
-        TcpDirections::Up => Mode::Forward,
-        TcpDirections::Down => Mode::Reverse,
-        TcpDirections::Both => Mode::FullDuplex,
-    };
-    measure_in(Way { mode, listen_port: plan.port }, plan, (context, account))
+    measure_in(mode_of(plan.test.directions), plan.port, plan, (context, account))
 }
 
 /// Measures from here to a server of iperf 2, and asks it to send on a connection of its own to the
 /// caller; the record is that of the way there.
 pub fn run_with_return(plan: &TcpPlan, back: Return, context: &mut Context<'_>) -> Record {
-    let mode = if back.at_once { Mode::Dual } else { Mode::TradeOff };
-    let plan = TcpPlan { directions: TcpDirections::Up, ..plan.clone() };
-    let way = Way { mode, listen_port: back.port };
-    run_by(&plan, context, |context, account| measure_in(way, &plan, (context, account)))
-}
-
-/// Who sends, and where this end listens.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    mode: Mode,
-    listen_port: u16,
-}
-
-impl Way {
-    /// Data goes to the server alone on the client's connections.
-    const fn is_forward(self) -> bool {
-        matches!(self.mode, Mode::Forward | Mode::Dual | Mode::TradeOff)
-    }
+    let plan = TcpPlan {
+        test: TcpTest { directions: TcpDirections::Up, ..plan.test.clone() },
+        ..plan.clone()
+    };
+    run_by(&plan, context, |context, account| {
+        measure_in(back.mode(), back.port, &plan, (context, account))
+    })
 }
 
 fn measure_in(
-    way: Way,
+    mode: Mode,
+    listen_port: u16,
     plan: &TcpPlan,
     (context, account): (&mut Context<'_>, &mut Account),
 ) -> Result<(), Failure> {
     let mut test = Test::of(plan, MANNER, account)?;
-    let mut asked = monotonic();
-    for flow in 0..plan.streams {
-        asked = monotonic();
-        connect(&mut test, (way, flow), plan, account)?;
+    for flow in 0..plan.test.streams {
+        let header = ClientHeader { listen_port, ..header(mode, flow, plan)? };
+        connect(&mut test, flow, header, account)?;
     }
     test.connected(plan, context);
-    let result = test.start(account).and_then(|()| test.follow(context, account, &mut |_| Ok(())));
-    let result = match context.stop.asked() || way.is_forward() {
-        true => result,
-        false => result.and_then(|()| test.has_all_of_server(asked, EARLY)),
+    let client = ClientTest {
+        mode,
+        span: test.request.planned_span(),
+        bytes: test.request.byte_budget(),
+        interval: Duration::from_nanos(plan.test.interval_ns),
     };
-    let answered = way.is_forward() && result.is_ok();
-    let answer = answered
-        .then(|| test.rest_of(0, ANSWER_BYTES, monotonic() + CLOSE_TIMEOUT))
-        .and_then(|bytes| Answer::parse(&bytes));
-    account.ends.push(remote_end(answer.map(|answer| format!("iperf {}", answer.version))));
-    if answered {
-        drain(&test);
-    }
+    let stop = context.stop.clone();
+    let mut answers = Answers { streams: test.sockets.clone(), at: 0 };
+    let flows = TcpClient { test, context, account, program: None };
+    let mut session = Session::new(Client::new(monotonic(), client), flows);
+    let result = flow::run(&mut session, &mut answers, &stop);
+    let TcpClient { test, account, program, .. } = session.flows;
+    account.ends.push(remote_end(program));
     test.finish(result, account)
 }
 
-/// Takes what is left on every stream, so that closing does not reset it under the last bytes.
-fn drain(test: &Test) {
-    let until = monotonic() + CLOSE_TIMEOUT;
-    for stream in 0..test.sockets.len() {
-        test.rest_of(stream, 4 * ANSWER_BYTES, until);
+/// The streams of a test that are connected.
+struct TcpClient<'a, 'w> {
+    test: Test,
+    context: &'a mut Context<'w>,
+    account: &'a mut Account,
+    /// What the server says that it is.
+    program: Option<String>,
+}
+
+impl Flows for TcpClient<'_, '_> {
+    type Machine = Client;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Client>,
+    ) -> Result<Option<Answer<Client>>, Failure> {
+        let Self { test: Test { endpoint, .. }, account, context, program } = self;
+        match output {
+            Output::Open => {
+                endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+                return Ok(Some(Answer::Opened));
+            }
+            Output::Begin => account.begin = now,
+            Output::Start => {
+                endpoint.start(account.begin).map_err(|error| crate::failure::system(&error))?;
+            }
+            Output::Sample => account.local_interval(endpoint.sample(now), context.watch),
+            Output::StopSending => endpoint.stop_sending(),
+            Output::Halt => endpoint.halt(),
+            Output::Peer(answer) => *program = Some(format!("iperf {}", answer.version)),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+        Ok(None)
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        let endpoint = &self.test.endpoint;
+        let (received, moved) = (endpoint.received(), endpoint.moved());
+        FlowState { received, moved, done: endpoint.is_done(), ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        of_client(&self.test.server.to_string(), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&self.test.server.to_string(), attempt, error)
     }
 }
 
+/// The machine's reason in words.
+pub(crate) fn of_client(server: &str, reason: Reason<PeerFault>) -> Failure {
+    let (attempt, reason) = match reason {
+        Reason::Peer(PeerFault::Early(early)) => {
+            let early = early.as_secs_f64();
+            ("receive from", format!("its streams ended {early:.3} s early"))
+        }
+        Reason::Peer(PeerFault::Short(received, asked)) => {
+            ("receive from", format!("its streams ended after {received} of {asked} bytes"))
+        }
+        Reason::Stopped => ("connect to", "stopped before its streams were open".to_owned()),
+        _ => ("hear from", "the data did not end in time".to_owned()),
+    };
+    let failure = Failure::new(Fault::Unreachable, attempt, server, reason);
+    failure.advise("the results so far are kept")
+}
+
+/// A connection failed.
+pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
+    Failure::new(Fault::Unreachable, attempt, peer, words_of(error))
+}
+
+/// What the server writes on streams that this end alone sends on, stream after stream until it
+/// closes.
+struct Answers {
+    streams: Vec<Arc<TcpStream>>,
+    /// Those before are closed.
+    at: usize,
+}
+
+impl Net for Answers {
+    fn now(&self) -> MonoTime {
+        monotonic()
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        while let Some(stream) = self.streams.get(self.at) {
+            if !readable(stream, Duration::ZERO)? {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            match (&**stream).read(bytes) {
+                Ok(0) => self.at += 1,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.at += 1,
+                result => return result,
+            }
+        }
+        Ok(0)
+    }
+
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        // Its header goes with the data.
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn wait(&mut self, until: MonoTime, for_bytes: bool) {
+        let span = until.since(monotonic());
+        match self.streams.get(self.at).filter(|_| for_bytes) {
+            Some(stream) => drop(readable(stream, span)),
+            None => sleep(span),
+        }
+    }
+}
+
+/// Connects a stream, which begins with `header`.
 fn connect(
     test: &mut Test,
-    (way, flow): (Way, u16),
-    plan: &TcpPlan,
+    flow: u16,
+    header: ClientHeader,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    let header = header(way, flow, plan)?.to_bytes();
-    account.head_bytes = header.len() as u64;
-    let side = if way.mode == Mode::Reverse { Side::Receiver } else { Side::Sender };
+    let bytes = header.to_bytes();
+    account.head_bytes = bytes.len() as u64;
+    let side = if header.mode == Mode::Reverse { Side::Receiver } else { Side::Sender };
     let socket = test.connect(test.server, side)?;
-    let lost = |error: std::io::Error| {
-        let server = test.server.to_string();
-        Failure::new(Fault::Unreachable, "open data stream to", server, words_of(&error))
-    };
-    match way.mode {
+    let server = test.server.to_string();
+    let lost = |error: io::Error| lost(&server, "open data stream to", &error);
+    match header.mode {
         Mode::Reverse => {
-            (&socket).write_all(&header).map_err(lost)?;
+            (&socket).write_all(&bytes).map_err(lost)?;
             test.add(socket, (Direction::Down, flow), account);
+            return Ok(());
         }
         Mode::FullDuplex => {
             let back = socket.try_clone().map_err(lost)?;
             test.add(back, (Direction::Down, flow), account);
-            test.add(socket, (Direction::Up, flow), account);
-            test.endpoint.begin_with(header.to_vec());
         }
-        Mode::Forward | Mode::Dual | Mode::TradeOff => {
-            test.add(socket, (Direction::Up, flow), account);
-            test.endpoint.begin_with(header.to_vec());
-        }
+        Mode::Forward | Mode::Dual | Mode::TradeOff => {}
     }
+    test.add(socket, (Direction::Up, flow), account);
+    test.endpoint.begin_with(bytes);
     Ok(())
 }
 
 /// The header of one stream. Its amount is that stream's own.
-fn header(way: Way, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> {
-    let amount = match plan.finish {
-        Finish::TimeNs(ns) => time(ns.saturating_add(plan.omit_ns))?,
+fn header(mode: Mode, flow: u16, plan: &TcpPlan) -> Result<ClientHeader, Failure> {
+    let amount = match plan.test.finish {
+        Finish::TimeNs(ns) => time(ns.saturating_add(plan.test.omit_ns))?,
         Finish::Bytes(bytes) => own_amount(bytes, flow, plan)?,
         Finish::Buffers(count) => {
-            own_amount(count.saturating_mul(plan.buffer_bytes.into()), flow, plan)?
+            own_amount(count.saturating_mul(plan.test.buffer_bytes.into()), flow, plan)?
         }
     };
     Ok(ClientHeader {
-        threads: plan.streams.into(),
-        listen_port: way.listen_port,
+        threads: plan.test.streams.into(),
         // iperf 2.1.8 writes beyond its own buffer of 128 KiB when a header asks for more.
-        buffer_bytes: if plan.buffer_bytes <= SERVER_BUFFER_MAX { plan.buffer_bytes } else { 0 },
-        rate_bps: plan.pace.map_or(0, BitRate::bits_per_sec),
-        service_type: plan.dscp.unwrap_or(0) << 2,
-        window: plan.window_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
-        ..ClientHeader::new(way.mode, amount)
+        buffer_bytes: if plan.test.buffer_bytes <= SERVER_BUFFER_MAX {
+            plan.test.buffer_bytes
+        } else {
+            0
+        },
+        rate_bps: plan.test.pace.map_or(0, BitRate::bits_per_sec),
+        service_type: plan.test.dscp.unwrap_or(0) << 2,
+        window: plan.test.window_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
+        ..ClientHeader::new(mode, amount)
     })
 }
 
@@ -180,7 +289,7 @@ pub(super) fn time(ns: u64) -> Result<Amount, Failure> {
 
 /// The bytes of one stream of all.
 fn own_amount(bytes: u64, flow: u16, plan: &TcpPlan) -> Result<Amount, Failure> {
-    let own = share(bytes, flow, plan.streams);
+    let own = share(bytes, flow, plan.test.streams);
     let fits = u32::try_from(own).ok().filter(|own| (60..1 << 31).contains(own));
     fits.map(Amount::Bytes).ok_or_else(|| {
         refuse(format!("{own} bytes of a stream; iperf 2 has room for 60 … 2,147,483,647"))
@@ -193,7 +302,8 @@ mod tests {
 
     #[test]
     fn bytes_are_shared_out_so_that_none_is_lost() {
-        let plan = TcpPlan { streams: 3, ..TcpPlan::default() };
+        let plan =
+            TcpPlan { test: TcpTest { streams: 3, ..TcpTest::default() }, ..TcpPlan::default() };
         let own = |flow| own_amount(1000, flow, &plan).expect("enough for a header");
         assert_eq!([own(0), own(1), own(2)], [334, 333, 333].map(Amount::Bytes));
         assert!(own_amount(100, 0, &plan).is_err(), "34 bytes hold no header");

@@ -1,8 +1,7 @@
 //! iperf 2 from either side (spec/iperf2.md).
 
-mod bounce;
 pub(crate) mod client;
-mod server;
+pub(crate) mod server;
 mod udp_arrivals;
 mod udp_back;
 mod udp_client;
@@ -13,8 +12,8 @@ mod udp_session;
 mod udp_tally;
 mod udp_trust;
 
-pub use bounce::Bounced;
 pub use client::{Return, run_with_return};
+pub use linerate_proto::iperf2::Bounced;
 pub use server::serve;
 pub use udp_back::UdpSentBack;
 pub(crate) use udp_client::measure_udp;

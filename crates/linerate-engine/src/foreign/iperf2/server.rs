@@ -1,35 +1,52 @@
-//! The server's side: what a connection's first bytes ask for, ttcp among them.
+//! The server's side of a connection to the port of iperf 2 and ttcp: the streams that its first
+//! bytes ask for.
 //!
-//! A client is told apart by its first bytes, which stay in the socket where they are payload.
-//! There is no way to say no but to close; a client whose test may not run is reset.
+//! The first bytes of data stay in the socket: they are payload, and counted with the rest. A
+//! client whose test may not run is reset.
 
-use std::io::{ErrorKind, Read, Write};
+use std::cell::Cell;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::rc::Rc;
 use std::time::Duration;
 
 use linerate_core::record::{
     Direction, EndReport, Failure, Fault, Finish, Side, TcpDirections, TcpTest,
 };
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
+use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf2::{
-    Amount, Answer, ClientHeader, HEADER_BYTES_MAX, Mode, Opening, WIRE_VERSION, opening,
+    Amount, Ask, Bounce, ClientHeader, HEADER_BYTES_MAX, HeaderError, Mode, Server, Terms,
 };
-use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::clock::{monotonic, realtime_offset_ns, sleep};
+use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::client::MANNER;
-use crate::failure::words_of;
-use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, follow, peek, request, said};
+use super::client::{MANNER, lost};
+use crate::failure::{system, words_of};
+use crate::flow::tcp::control::plain;
+use crate::flow::tcp::endpoint::Endpoint;
+use crate::flow::tcp::{Demand, Permit};
+use crate::flow::{self, Answer, Flows, Net, Session};
+use crate::foreign::serve::{Seen, Serving, UNTIL_CLOSED, failure_of, request, said};
 use crate::foreign::test::VANISHED;
-use crate::throughput::Demand;
-use crate::throughput::endpoint::Endpoint;
 
 /// A client that listens for the connection back answers within this time.
 const CONNECT_BACK: Duration = Duration::from_secs(4);
-/// How late a client may be with listening.
+/// The client listens from a thread of its own, which may come to it so much later than its header
+/// comes here.
 const LISTENING: Duration = Duration::from_secs(1);
 /// Longest buffer that a client may ask the server to write.
 const BUFFER_MAX: u32 = 16 << 20;
+/// Longest request and reply of a latency test.
+const BOUNCE_MAX: u32 = 1 << 20;
+/// Calls come back this often.
+const CALL_TIMEOUT: Duration = Duration::from_millis(20);
+/// Pause after a look for first bytes that come in pieces; the next is twice as long, up to
+/// [`PIECES_MAX`], where none came: half a message must not cost a processor.
+const PIECES: Duration = Duration::from_millis(1);
+const PIECES_MAX: Duration = Duration::from_millis(100);
 
 /// Serves one connection to the port of ttcp and iperf 2; returns what the log should say.
 /// # Errors
@@ -37,123 +54,327 @@ const BUFFER_MAX: u32 = 16 << 20;
 pub fn serve(socket: TcpStream, serving: &mut Serving<'_>) -> Result<String, Failure> {
     let accepted = monotonic();
     tcp::notice_vanished_peer(&socket, VANISHED);
-    // A ttcp goes on or closes; a few letters and silence are no test, and take no place.
-    let told = |bytes: &[u8]| match opening(bytes) {
-        Ok(Opening::Needs(_)) => false,
-        Ok(Opening::Plain) => bytes.len() >= HEADER_BYTES_MAX,
-        _ => true,
+    let peer = socket.peer_addr().map_err(|error| lost("a client", "address of", &error))?;
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    let own = socket.try_clone().map_err(|error| lost(&plain(peer), "serve", &error))?;
+    tcp::set_call_timeout(&own, CALL_TIMEOUT).map_err(|error| system(&error))?;
+    let takes = Rc::new(Cell::new(false));
+    let mut net = FirstBytes { socket: own, seen: 0, takes: Rc::clone(&takes), pause: PIECES };
+    let stop = serving.stop.clone();
+    let flows = TcpServer {
+        peer,
+        socket: Some(socket),
+        accepted,
+        takes,
+        serving,
+        ask: Ask::Plain,
+        permit: None,
+        opening: None,
+        endpoint: None,
+        reports: Vec::new(),
+        line: None,
     };
-    let bytes = peek(&socket, HEADER_BYTES_MAX, told, serving.stop)?;
-    let opened = opening(&bytes).map_err(|error| {
-        let peer = peer_of(&socket).map_or_else(|_| "a client".to_owned(), |peer| peer.to_string());
-        Failure::new(Fault::PeerMisbehaved, "header of", peer, error)
-    })?;
-    match opened {
-        // Fewer bytes than a header, then the end: data all the same.
-        Opening::Plain | Opening::Needs(_) => {
-            let reports = receive(socket, accepted, None, serving)?;
-            Ok(format!("ttcp or plain data: {}", said(&reports)))
+    let mut session = Session::new(Server::new(accepted), flows);
+    let result = flow::run(&mut session, &mut net, &stop);
+    result.map(|()| session.flows.line())
+}
+
+/// A connection whose first bytes stay where they are, until they are taken.
+struct FirstBytes {
+    socket: TcpStream,
+    /// Bytes that were handed over.
+    seen: usize,
+    /// What is read is taken, too.
+    takes: Rc<Cell<bool>>,
+    pause: Duration,
+}
+
+impl Net for FirstBytes {
+    fn now(&self) -> MonoTime {
+        monotonic()
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if !readable(&self.socket, Duration::ZERO)? {
+            return Err(ErrorKind::WouldBlock.into());
         }
-        Opening::Bounce(first) => {
-            let done = super::bounce::serve(&socket, first, serving)?;
-            Ok(format!("iperf {done}"))
+        if self.takes.get() {
+            let seen = std::mem::take(&mut self.seen);
+            self.socket.read_exact(&mut bytes[..seen])?;
+            return if seen > 0 {
+                Err(ErrorKind::WouldBlock.into())
+            } else {
+                self.socket.read(bytes)
+            };
         }
-        Opening::Header(header) => {
-            let reports = answer(socket, accepted, header, serving)?;
-            let version = header.version.map_or_else(|| "2.0".to_owned(), |v| v.to_string());
-            Ok(format!("iperf {version}: {}", said(&reports)))
+        let mut first = [0; HEADER_BYTES_MAX];
+        let count = self.socket.peek(&mut first)?;
+        let new = &first[self.seen.min(count)..count];
+        bytes[..new.len()].copy_from_slice(new);
+        self.pause = if new.is_empty() { (self.pause * 2).min(PIECES_MAX) } else { PIECES };
+        self.seen += new.len();
+        // The end of the stream is readable for ever and adds nothing.
+        match new.len() {
+            0 if tcp::peer_has_closed(&self.socket) => Ok(0),
+            0 => Err(ErrorKind::WouldBlock.into()),
+            count => Ok(count),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.socket.write(bytes) {
+            // A client of a latency test whose time is up closes with requests on the way.
+            Err(error)
+                if self.takes.get()
+                    && matches!(
+                        error.kind(),
+                        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+                    ) =>
+            {
+                Ok(bytes.len())
+            }
+            result => result,
+        }
+    }
+
+    fn wait(&mut self, until: MonoTime, for_bytes: bool) {
+        let span = until.since(monotonic());
+        match for_bytes {
+            true if self.seen > 0 && !self.takes.get() => sleep(self.pause.min(span)),
+            true => drop(readable(&self.socket, span)),
+            false => sleep(span),
         }
     }
 }
 
-fn answer(
-    socket: TcpStream,
+/// The streams of one client.
+struct TcpServer<'a, 's> {
+    peer: SocketAddr,
+    /// The client's connection, until a stream has it.
+    socket: Option<TcpStream>,
     accepted: MonoTime,
-    header: ClientHeader,
-    serving: &mut Serving<'_>,
-) -> Result<Vec<EndReport>, Failure> {
-    match header.mode {
-        Mode::Forward => receive(socket, accepted, Some(header), serving),
-        Mode::Dual => dual(socket, header, serving),
-        Mode::TradeOff => {
-            let peer = peer_of(&socket)?;
-            let _permit = permit(&request(TcpDirections::Up, UNTIL_CLOSED), peer, serving)?;
-            let mut reports = receive(socket, accepted, Some(header), serving)?;
-            let request = sending(header, TcpDirections::Down)?;
-            let back = connect_back(peer, header.listen_port)?;
-            let mut endpoint = Endpoint::in_manner(request, MANNER);
-            add(&mut endpoint, back, (Direction::Down, 0, Side::Sender), serving);
-            reports.extend(run(endpoint, serving)?);
-            Ok(reports)
+    takes: Rc<Cell<bool>>,
+    serving: &'a mut Serving<'s>,
+    ask: Ask,
+    permit: Option<Permit>,
+    /// A connection to the client is refused until then at most.
+    opening: Option<MonoTime>,
+    endpoint: Option<Endpoint>,
+    /// Those of streams that are over.
+    reports: Vec<EndReport>,
+    /// What a latency test came to.
+    line: Option<String>,
+}
+
+impl Flows for TcpServer<'_, '_> {
+    type Machine = Server;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+    ) -> Result<Option<Answer<Server>>, Failure> {
+        match (output, &mut self.endpoint) {
+            (Output::Decide(ask), _) => {
+                self.ask = *ask;
+                return self.decide().map(|terms| Some(Answer::Decided(Ok(terms))));
+            }
+            (Output::Open, _) => {
+                self.opening = Some(now + LISTENING);
+                return self.answer(now);
+            }
+            (Output::Start, Some(endpoint)) => {
+                endpoint.start(now).map_err(|error| system(&error))?;
+            }
+            (Output::Sample, Some(endpoint)) => {
+                (self.serving.watch)(&Seen::Interval(&endpoint.sample(now)));
+            }
+            (Output::Halt, Some(endpoint)) => endpoint.halt(),
+            (Output::Ended, endpoint) => {
+                let reports = endpoint.take().map(Endpoint::finish).unwrap_or_default();
+                (self.serving.watch)(&Seen::Done(&reports));
+                let failure = failure_of(&reports);
+                self.reports.extend(reports);
+                failure.map_or(Ok(()), Err)?;
+            }
+            (Output::News(bounced), _) => {
+                (self.serving.watch)(&Seen::Bounced(&bounced));
+                self.line = Some(format!("iperf {bounced}"));
+            }
+            _ => {}
         }
-        Mode::Reverse => {
-            let request = sending(header, TcpDirections::Down)?;
-            let _permit = permit(&request, peer_of(&socket)?, serving)?;
-            take_header(&socket, header)?;
-            let mut endpoint = Endpoint::in_manner(request, MANNER);
-            add(&mut endpoint, socket, (Direction::Down, 0, Side::Sender), serving);
-            run(endpoint, serving)
+        Ok(None)
+    }
+
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
+        let Some(until) = self.opening else { return Ok(None) };
+        let opened = self.open(now < until)?;
+        if opened {
+            self.opening = None;
         }
-        Mode::FullDuplex => {
-            let request = sending(header, TcpDirections::Both)?;
-            let _permit = permit(&request, peer_of(&socket)?, serving)?;
-            let back = socket.try_clone().map_err(|error| lost(&socket, &error))?;
-            let mut endpoint = Endpoint::in_manner(request, MANNER);
-            add(&mut endpoint, socket, (Direction::Up, 0, Side::Receiver), serving);
-            add(&mut endpoint, back, (Direction::Down, 0, Side::Sender), serving);
-            run(endpoint, serving)
-        }
+        Ok(opened.then_some(Answer::Opened))
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        self.endpoint.as_ref().map_or_else(FlowState::default, |endpoint| FlowState {
+            moved: endpoint.moved(),
+            done: endpoint.is_done(),
+            ..FlowState::default()
+        })
+    }
+
+    fn failure(&self, reason: Reason<HeaderError>) -> Failure {
+        of_server(&plain(self.peer), reason)
+    }
+
+    fn lost(&self, _: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.peer), "serve", error)
     }
 }
 
-/// Data from the client until it closes.
-fn receive(
-    socket: TcpStream,
-    accepted: MonoTime,
-    header: Option<ClientHeader>,
-    serving: &mut Serving<'_>,
-) -> Result<Vec<EndReport>, Failure> {
-    let request = request(TcpDirections::Up, UNTIL_CLOSED);
-    let _permit = permit(&request, peer_of(&socket)?, serving)?;
-    answer_header(&socket, header)?;
-    let mut endpoint = Endpoint::in_manner(request, MANNER).open_since(accepted);
-    add(&mut endpoint, socket, (Direction::Up, 0, Side::Receiver), serving);
-    run(endpoint, serving)
+/// The machine's reason in words.
+pub(crate) fn of_server(client: &str, reason: Reason<HeaderError>) -> Failure {
+    let (attempt, reason) = match reason {
+        Reason::Peer(error) => ("header of", error.to_string()),
+        Reason::Silent { awaited, within } => {
+            (awaited, format!("not enough came within {within:?}"))
+        }
+        _ => ("first bytes of", "this server was stopped".to_owned()),
+    };
+    Failure::new(Fault::PeerMisbehaved, attempt, client, reason)
 }
 
-/// Data from the client, and to it on a connection of its own.
-fn dual(
-    socket: TcpStream,
-    header: ClientHeader,
-    serving: &mut Serving<'_>,
-) -> Result<Vec<EndReport>, Failure> {
-    let peer = peer_of(&socket)?;
-    let request = sending(header, TcpDirections::Both)?;
-    let _permit = permit(&request, peer, serving)?;
-    answer_header(&socket, Some(header))?;
-    let back = connect_back(peer, header.listen_port)?;
-    let mut endpoint = Endpoint::in_manner(request, MANNER);
-    add(&mut endpoint, socket, (Direction::Up, 0, Side::Receiver), serving);
-    add(&mut endpoint, back, (Direction::Down, 0, Side::Sender), serving);
-    run(endpoint, serving)
-}
+impl TcpServer<'_, '_> {
+    /// Whether this test may run here.
+    fn decide(&mut self) -> Result<Terms, Failure> {
+        let request = match self.ask {
+            Ask::Bounce(first) => {
+                self.check_bounce(first)?;
+                request(TcpDirections::Both, UNTIL_CLOSED)
+            }
+            Ask::Header(header) => match header.mode {
+                Mode::Forward | Mode::TradeOff => request(TcpDirections::Up, UNTIL_CLOSED),
+                Mode::Reverse => sending(header, TcpDirections::Down)?,
+                Mode::Dual | Mode::FullDuplex => sending(header, TcpDirections::Both)?,
+            },
+            Ask::Plain => request(TcpDirections::Up, UNTIL_CLOSED),
+        };
+        let permit = self.serving.admission.admit(&Demand::of(&request), self.peer);
+        let permit = permit.map_err(|refuse| self.refused(format!("closed, {}", refuse.reason)))?;
+        self.permit = Some(permit);
+        Ok(Terms {
+            span_max: self.serving.admission.duration_max(),
+            interval: self.serving.interval,
+            wall_offset_ns: realtime_offset_ns(),
+        })
+    }
 
-fn run(mut endpoint: Endpoint, serving: &mut Serving<'_>) -> Result<Vec<EndReport>, Failure> {
-    follow(&mut endpoint, serving, &mut |_| Ok(()))?;
-    let reports = endpoint.finish();
-    (serving.watch)(&Seen::Done(&reports));
-    failure_of(&reports).map_or(Ok(reports), Err)
-}
+    fn check_bounce(&self, first: Bounce) -> Result<(), Failure> {
+        let length = first.request_bytes.max(first.reply_bytes);
+        if length > BOUNCE_MAX {
+            return Err(self.refused(format!("requests of {length} bytes are not sent back")));
+        }
+        self.takes.set(true);
+        let nodelay = self.socket.as_ref().map_or(Ok(()), |socket| socket.set_nodelay(true));
+        nodelay.map_err(|error| self.lost("serve", &error))
+    }
 
-fn add(
-    endpoint: &mut Endpoint,
-    socket: TcpStream,
-    place: (Direction, u16, Side),
-    serving: &mut Serving<'_>,
-) {
-    (serving.watch)(&Seen::Stream(&socket, place.0, place.1));
-    let client = socket.peer_addr().map_or_else(|_| String::new(), |peer| peer.to_string());
-    endpoint.add(socket, place, client);
+    fn refused(&self, reason: String) -> Failure {
+        Failure::new(Fault::PeerRefused, "serve", self.peer.to_string(), reason)
+    }
+
+    /// Opens the streams of the test, or those that follow after the client's; not yet where the
+    /// client may still begin to `listen`.
+    fn open(&mut self, listens: bool) -> Result<bool, Failure> {
+        let header = match self.ask {
+            Ask::Header(header) => Some(header),
+            _ => None,
+        };
+        let mode = self.ask.mode();
+        let back = match (mode, header, &self.socket) {
+            (Mode::Dual, Some(header), _) | (Mode::TradeOff, Some(header), None) => {
+                let Some(back) = self.connect_back(header.listen_port, listens)? else {
+                    return Ok(false);
+                };
+                Some(back)
+            }
+            _ => None,
+        };
+        let ways = match (mode, &self.socket) {
+            (Mode::Reverse, _) | (Mode::TradeOff, None) => TcpDirections::Down,
+            (Mode::Dual | Mode::FullDuplex, _) => TcpDirections::Both,
+            _ => TcpDirections::Up,
+        };
+        let request = match header.filter(|_| ways != TcpDirections::Up) {
+            Some(header) => sending(header, ways)?,
+            None => request(ways, UNTIL_CLOSED),
+        };
+        let mut endpoint = Endpoint::in_manner(request, MANNER);
+        if ways == TcpDirections::Up {
+            endpoint = endpoint.open_since(self.accepted);
+        }
+        let mut back = back;
+        if let Some(socket) = self.socket.take() {
+            let own = |error: io::Error| lost(&plain(self.peer), "serve", &error);
+            match (mode, header) {
+                (Mode::Reverse, Some(header)) => {
+                    // Data goes the other way: the header is all that comes.
+                    (&socket).read_exact(&mut vec![0; header.length]).map_err(own)?;
+                    back = Some(socket);
+                }
+                (Mode::FullDuplex, _) => {
+                    back = Some(socket.try_clone().map_err(own)?);
+                    self.add(&mut endpoint, socket, (Direction::Up, Side::Receiver));
+                }
+                _ => self.add(&mut endpoint, socket, (Direction::Up, Side::Receiver)),
+            }
+        }
+        if let Some(back) = back {
+            self.add(&mut endpoint, back, (Direction::Down, Side::Sender));
+        }
+        endpoint.prepare().map_err(|error| system(&error))?;
+        self.endpoint = Some(endpoint);
+        Ok(true)
+    }
+
+    fn add(&mut self, endpoint: &mut Endpoint, socket: TcpStream, (way, side): (Direction, Side)) {
+        (self.serving.watch)(&Seen::Stream(&socket, way, 0));
+        let client = socket.peer_addr().map_or_else(|_| String::new(), |peer| peer.to_string());
+        endpoint.add(socket, (way, 0, side), client);
+    }
+
+    /// Connects to where the client listens; none while it may not listen yet.
+    fn connect_back(&self, port: u16, listens: bool) -> Result<Option<TcpStream>, Failure> {
+        let to = SocketAddr::new(self.peer.ip(), port);
+        match tcp::connect(to, None, &TcpOptions::default(), CONNECT_BACK) {
+            Ok(socket) => {
+                tcp::notice_vanished_peer(&socket, VANISHED);
+                Ok(Some(socket))
+            }
+            Err(error) if error.source.kind() == ErrorKind::ConnectionRefused && listens => {
+                Ok(None)
+            }
+            Err(error) => {
+                let words = words_of(&error.source);
+                let failure =
+                    Failure::new(Fault::Unreachable, "connect back to", to.to_string(), words);
+                Err(failure.advise("iperf's -d and -r need its port to be open at the client"))
+            }
+        }
+    }
+
+    /// What the log says of a test that ended well.
+    fn line(self) -> String {
+        let said = said(&self.reports);
+        match (self.line, self.ask) {
+            (Some(line), _) => line,
+            (None, Ask::Header(header)) => {
+                let version = header.version.map_or_else(|| "2.0".to_owned(), |it| it.to_string());
+                format!("iperf {version}: {said}")
+            }
+            (None, _) => format!("ttcp or plain data: {said}"),
+        }
+    }
 }
 
 /// The test of a server that sends: the client's amount, buffer and rate.
@@ -163,7 +384,7 @@ fn sending(header: ClientHeader, directions: TcpDirections) -> Result<TcpTest, F
         Amount::Centiseconds(count) => Finish::TimeNs(u64::from(count) * 10_000_000),
     };
     let mut request = request(directions, finish);
-    request.pace_bps = Some(header.rate_bps).filter(|rate| *rate > 0);
+    request.pace = Some(header.rate_bps).filter(|rate| *rate > 0).map(BitRate::from_bits_per_sec);
     request.dscp = Some(header.service_type >> 2).filter(|dscp| *dscp > 0);
     if (1..=BUFFER_MAX).contains(&header.buffer_bytes) {
         request.buffer_bytes = header.buffer_bytes;
@@ -172,73 +393,4 @@ fn sending(header: ClientHeader, directions: TcpDirections) -> Result<TcpTest, F
         Failure::new(Fault::PeerMisbehaved, "header of", "an iperf 2 client", error)
     })?;
     Ok(request)
-}
-
-pub(super) fn permit(
-    request: &TcpTest,
-    peer: SocketAddr,
-    serving: &Serving<'_>,
-) -> Result<crate::throughput::Permit, Failure> {
-    serving.admission.admit(&Demand::of(request), peer).map_err(|refuse| {
-        Failure::new(
-            Fault::PeerRefused,
-            "serve",
-            peer.to_string(),
-            format!("closed, {}", refuse.reason),
-        )
-    })
-}
-
-fn answer_header(socket: &TcpStream, header: Option<ClientHeader>) -> Result<(), Failure> {
-    if !header.is_some_and(|header| header.wants_answer) {
-        return Ok(());
-    }
-    let answer = Answer { version: WIRE_VERSION }.to_bytes();
-    (&mut &*socket).write_all(&answer).map_err(|error| lost(socket, &error))
-}
-
-/// Takes the header off a connection whose data goes the other way; it is there already.
-fn take_header(socket: &TcpStream, header: ClientHeader) -> Result<(), Failure> {
-    let mut bytes = vec![0; header.length];
-    (&mut &*socket).read_exact(&mut bytes).map_err(|error| lost(socket, &error))
-}
-
-/// The client listens from a thread of its own, which may come to it later than its header comes
-/// here: a refusal is tried again for a while.
-fn connect_back(peer: SocketAddr, port: u16) -> Result<TcpStream, Failure> {
-    let to = SocketAddr::new(peer.ip(), port);
-    let patience = monotonic() + LISTENING;
-    let socket = loop {
-        match tcp::connect(to, None, &TcpOptions::default(), CONNECT_BACK) {
-            Ok(socket) => break socket,
-            Err(error)
-                if error.source.kind() == ErrorKind::ConnectionRefused
-                    && monotonic() < patience =>
-            {
-                sleep(LISTENING / 100);
-            }
-            Err(error) => {
-                let words = words_of(&error.source);
-                let failure =
-                    Failure::new(Fault::Unreachable, "connect back to", to.to_string(), words);
-                return Err(
-                    failure.advise("iperf's -d and -r need its port to be open at the client")
-                );
-            }
-        }
-    };
-    tcp::notice_vanished_peer(&socket, VANISHED);
-    Ok(socket)
-}
-
-pub(super) fn peer_of(socket: &TcpStream) -> Result<SocketAddr, Failure> {
-    let peer = socket.peer_addr().map_err(|error| {
-        Failure::new(Fault::Unreachable, "address of", "a client", words_of(&error))
-    })?;
-    Ok(SocketAddr::new(peer.ip().to_canonical(), peer.port()))
-}
-
-pub(super) fn lost(socket: &TcpStream, error: &std::io::Error) -> Failure {
-    let peer = peer_of(socket).map_or_else(|_| "a client".to_owned(), |peer| peer.to_string());
-    Failure::new(Fault::Unreachable, "serve", peer, words_of(error))
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use linerate_core::record::{DatagramsSent, Direction, Failure, Fault};
 use linerate_core::time::MonoTime;
 
-use crate::datagram::endpoint::Endpoint;
 use crate::flow::Sample;
+use crate::flow::udp::endpoint::Endpoint;
 
 /// While nothing comes the server is asked again this often.
 pub(super) const AGAIN: Duration = Duration::from_millis(250);

@@ -15,7 +15,7 @@ use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use super::udp_end;
 use super::udp_layout::{LAYOUT, LAYOUT_FROM_SECOND, sending, wall_us};
 use super::udp_trust::{Bounds, RESERVE};
-use crate::datagram::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 
 /// The end is told so often to a client that does not answer it.
 const ENDS: u64 = 3;
@@ -77,7 +77,7 @@ impl Back {
         reports: bool,
     ) -> Result<Self, Failure> {
         let mut request = sending(header)?;
-        request.pace_bps = request.pace_bps.into_iter().chain(bounds.pace_bps).min();
+        request.pace = request.pace.into_iter().chain(bounds.pace).min();
         let size_bytes = request.size_bytes;
         let head = head(header, monotonic());
         if reports {

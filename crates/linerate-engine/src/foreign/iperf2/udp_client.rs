@@ -11,6 +11,7 @@ use linerate_core::record::{
     ReceivedDatagrams, Record, SentDatagrams, StreamOpened, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_proto::iperf2::{
     Amount, ClientHeader, Mode, PROOF_BYTES, TIMED_BYTES_MIN, UdpReport, UdpSender,
     answered_cookie, put_cookie,
@@ -26,16 +27,16 @@ use super::udp_arrivals::{AGAIN, Arrivals, FIRST, no_data};
 use super::udp_end;
 use super::udp_layout::{DATAGRAM_BYTES, LAYOUT, UNPACED_BPS, wall_us};
 use crate::context::Context;
-use crate::datagram::client::{checked_request, run_by};
-use crate::datagram::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::account::{Account, client_side};
+use crate::flow::tcp::client::bind_address;
+use crate::flow::tcp::control::plain;
+use crate::flow::tcp::endpoint::share;
+use crate::flow::tcp::session::LOOK_AT_END;
+use crate::flow::udp::client::{checked_request, run_by};
+use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
-use crate::throughput::client::bind_address;
-use crate::throughput::control::plain;
-use crate::throughput::endpoint::share;
-use crate::throughput::session::LOOK_AT_END;
 
 /// Bytes of a datagram that the numbers and the header's flags take.
 const SIZE_MIN: u32 = 28;
@@ -105,7 +106,7 @@ impl<'a> Test<'a> {
             threads: request.streams.into(),
             listen_port: extras.back.map_or_else(|| server.port(), |back| back.port),
             buffer_bytes: request.size_bytes.min(DATAGRAM_BYTES),
-            rate_bps: request.pace_bps.unwrap_or(UNPACED_BPS),
+            rate_bps: request.pace.map_or(UNPACED_BPS, BitRate::bits_per_sec),
             service_type: request.dscp.unwrap_or(0) << 2,
             trip_times: extras.trip_times.then(|| wall_us(monotonic())),
             ..ClientHeader::new(mode, amount(request, 0)?)
@@ -331,7 +332,7 @@ fn check(request: &UdpTest, mode: Mode, extras: UdpExtras) -> Result<(), Failure
 /// From datagram to datagram of a stream at its pace.
 fn gap(request: &UdpTest) -> Duration {
     let bits = f64::from(request.size_bytes) * 8.0;
-    let gap = request.pace_bps.map_or(0.0, |bps| bits / bps.max(1) as f64);
+    let gap = request.pace.map_or(0.0, |pace| bits / pace.bits_per_sec().max(1) as f64);
     Duration::from_secs_f64(gap.min(3600.0))
 }
 
@@ -423,7 +424,10 @@ mod tests {
     use super::*;
 
     fn request(directions: TcpDirections) -> UdpTest {
-        let plan = UdpPlan { size_bytes: Some(1000), directions, streams: 3, ..UdpPlan::default() };
+        let plan = UdpPlan {
+            test: UdpTest { size_bytes: Some(1000), directions, streams: 3, ..UdpTest::default() },
+            ..UdpPlan::default()
+        };
         UdpTest { finish: Finish::Buffers(100), ..checked_request(&plan).expect("sound") }
     }
 

@@ -5,10 +5,11 @@ use std::cell::Cell;
 
 use linerate_core::record::{Failure, Fault, Finish, TcpDirections, UdpTest};
 use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
 use linerate_proto::iperf2::{Amount, ClientHeader, Layout as Wire, Stamp};
 use linerate_sys::clock::realtime_offset_ns;
 
-use crate::datagram::layout::{Head, Layout, Leaving, Read};
+use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
 
 /// Datagrams where nobody says how long they are: the default of iperf 2, whose servers write
 /// beyond their own buffer when a header asks for more (2.1.8).
@@ -89,7 +90,7 @@ pub(super) fn sending(header: &ClientHeader) -> Result<UdpTest, Failure> {
         omit_ns: 0,
         interval_ns: 1_000_000_000,
         size_bytes,
-        pace_bps,
+        pace: pace_bps.map(BitRate::from_bits_per_sec),
         window_bytes: None,
         dscp: Some(header.service_type >> 2).filter(|dscp| *dscp > 0),
         joined: true,
@@ -135,14 +136,17 @@ mod tests {
     fn a_server_sends_what_the_header_asks_at_its_pace() {
         let header = ClientHeader::new(Mode::Reverse, Amount::Centiseconds(50));
         let asked = sending(&header).expect("sound");
-        assert_eq!((asked.size_bytes, asked.pace_bps), (1470, Some(1_048_576)));
+        assert_eq!(
+            (asked.size_bytes, asked.pace),
+            (1470, Some(BitRate::from_bits_per_sec(1_048_576)))
+        );
         assert_eq!(asked.finish, Finish::TimeNs(500_000_000));
         let fast = ClientHeader { rate_bps: UNPACED_BPS, buffer_bytes: 64, ..header };
         let asked = sending(&fast).expect("sound");
-        assert_eq!((asked.size_bytes, asked.pace_bps), (64, None));
+        assert_eq!((asked.size_bytes, asked.pace), (64, None));
         // 2.0.5 has its rate where newer ones have the window.
         let old = ClientHeader { version: None, window: 2_000_000, ..header };
-        assert_eq!(sending(&old).expect("sound").pace_bps, Some(2_000_000));
+        assert_eq!(sending(&old).expect("sound").pace, Some(BitRate::from_bits_per_sec(2_000_000)));
         assert!(sending(&ClientHeader { buffer_bytes: 70_000, ..header }).is_err());
     }
 }

@@ -18,7 +18,7 @@ use linerate_sys::poll::readable;
 
 use super::udp_session::{BUFFER_BYTES_MAX, First, Session, UdpSeen, UdpServing};
 use super::udp_trust::Proof;
-use crate::throughput::Permit;
+use crate::flow::tcp::Permit;
 
 /// Clients at once.
 const CLIENTS_MAX: usize = 512;

@@ -19,7 +19,7 @@ use super::udp_back::{Back, UdpSentBack};
 use super::udp_layout::{sending, wall_us};
 use super::udp_tally::{Tally, UdpCounted};
 use super::udp_trust::{Reach, UdpTrust};
-use crate::throughput::{Admission, Demand, Permit};
+use crate::flow::tcp::{Admission, Demand, Permit};
 
 /// Room for what arrives while the thread does something else.
 pub(super) const BUFFER_BYTES_MAX: u64 = 8 << 20;
@@ -166,7 +166,7 @@ impl Session {
         if let Some(header) = tally.header().filter(|header| header.mode != Mode::Forward) {
             let request = sending(&header)?;
             if !first.proven {
-                let bps = request.pace_bps.unwrap_or(u64::MAX);
+                let bps = request.pace.map_or(u64::MAX, BitRate::bits_per_sec);
                 reach = reach_of(peer, &header, bps, serving)?;
             }
             demand.planned = request.planned_span();

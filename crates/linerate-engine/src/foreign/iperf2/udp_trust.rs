@@ -194,7 +194,7 @@ pub(super) struct Came {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Its pace.
-    pub(super) pace_bps: Option<u64>,
+    pub(super) pace: Option<BitRate>,
     /// Datagrams of data that it may send for now; none without a bound.
     pub(super) granted: Option<u64>,
 }
@@ -213,7 +213,7 @@ impl Reach {
                 Some(came.bytes.saturating_mul(8_000_000 * TIMES_AS_FAST) / us)
             }
         };
-        Some(Bounds { pace_bps, granted })
+        Some(Bounds { pace: pace_bps.map(BitRate::from_bits_per_sec), granted })
     }
 
     /// Datagrams of data of `size` bytes that may be sent for what came; none without a bound.
@@ -325,9 +325,12 @@ mod tests {
         assert_eq!(Reach::Mirrored.bounds(came(14_700, 49, false), 1470), None);
         // 14,700 bytes in 50 ms are 2.352 Mbit/s; three times ten datagrams, six of them kept.
         let bounds = Reach::Mirrored.bounds(came(14_700, 50, false), 1470);
-        assert_eq!(bounds, Some(Bounds { pace_bps: Some(4_704_000), granted: Some(24) }));
+        assert_eq!(
+            bounds,
+            Some(Bounds { pace: Some(BitRate::from_bits_per_sec(4_704_000)), granted: Some(24) })
+        );
         assert_eq!(Reach::Mirrored.granted(came(29_400, 99, false), 1470), Some(54));
-        let free = Bounds { pace_bps: None, granted: None };
+        let free = Bounds { pace: None, granted: None };
         assert_eq!(Reach::Whole.bounds(came(0, 0, false), 1470), Some(free));
     }
 }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Fault, Finish, Record, Side, TcpDirections, TcpPlan, TcpTest,
+    Direction, Event, Failure, Fault, Finish, Record, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
@@ -19,19 +19,18 @@ use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::ending::Ending;
-use super::fail::{lost, of_client};
+use super::fail::of_client;
 use super::login::Login;
 use super::plan::{out_of_bounds, params};
 use super::report::{Other, count_between, in_one_span, remote_reports, results};
 use super::tcp_streams::{TcpStreams, opened};
 use crate::address::resolve;
 use crate::context::Context;
-use crate::flow::account::Account;
-use crate::flow::account::client_side;
+use crate::flow::account::{Account, client_side, server_side};
+use crate::flow::tcp::client::{bind_address, connect_failure, run_by};
+use crate::flow::tcp::control::{lost, plain};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::path::witness::Witness;
-use crate::throughput::client::{bind_address, connect_failure, request, run_by};
-use crate::throughput::control::plain;
 
 /// What goes with the parameters and is no part of the plan.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +75,7 @@ impl Extras {
     }
 }
 
-/// Measures with an iperf3 server, as `throughput::run` does, and gives what that printed where it
+/// Measures with an iperf3 server, as `flow::tcp::run` does, and gives what that printed where it
 /// was wanted.
 pub fn run(
     plan: &TcpPlan,
@@ -108,7 +107,7 @@ fn measure_with(
     let (receive_max, local_port, device) =
         (extras.receive_max, extras.local_port, extras.device.clone());
     let params = extras.with(params(plan)?)?;
-    let request = request(plan);
+    let request = plan.test.clone();
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
     })?;
@@ -306,14 +305,6 @@ fn in_whole_blocks(request: TcpTest) -> TcpTest {
         other => other,
     };
     TcpTest { finish, ..request }
-}
-
-/// The side that the server has in a direction.
-pub(super) const fn server_side(direction: Direction) -> Side {
-    match client_side(direction) {
-        Side::Sender => Side::Receiver,
-        Side::Receiver => Side::Sender,
-    }
 }
 
 /// This kernel's name when the server is reached at one of its own addresses: iperf3 does not tell

@@ -14,8 +14,8 @@ use linerate_proto::iperf3::{
 
 use super::plan::out_of_bounds;
 use super::report::{Place, is_of};
-use crate::datagram::layout::{Head, Layout, Leaving, Read};
 use crate::flow::Sample;
+use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Where more than one datagram in so many is lost, a queue on the way is taken to be full.
@@ -76,26 +76,26 @@ fn read(datagram: &[u8], width: CounterWidth) -> Read {
 /// # Errors
 /// What iperf3 does not have.
 pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Failure> {
-    if !plan.omit_ns.is_multiple_of(SECOND_NS) {
+    if !plan.test.omit_ns.is_multiple_of(SECOND_NS) {
         return Err(Failure::new(Fault::Usage, "ask iperf3 for", "-O", "it omits whole seconds")
             .advise("omit it, or start linerate serve there"));
     }
     let params = Params {
         protocol: Protocol::Udp,
-        omit_s: plan.omit_ns / SECOND_NS,
-        time_s: match plan.finish {
+        omit_s: plan.test.omit_ns / SECOND_NS,
+        time_s: match plan.test.finish {
             Finish::TimeNs(ns) => ns.div_ceil(SECOND_NS),
             Finish::Bytes(_) | Finish::Buffers(_) => 0,
         },
-        bytes: if let Finish::Bytes(bytes) = plan.finish { bytes } else { 0 },
-        blocks: if let Finish::Buffers(count) = plan.finish { count } else { 0 },
-        parallel: u64::from(plan.streams),
+        bytes: if let Finish::Bytes(bytes) = plan.test.finish { bytes } else { 0 },
+        blocks: if let Finish::Buffers(count) = plan.test.finish { count } else { 0 },
+        parallel: u64::from(plan.test.streams),
         block_bytes: Some(u64::from(size_bytes)),
-        reverse: plan.directions == TcpDirections::Down,
-        bidirectional: plan.directions == TcpDirections::Both,
-        window_bytes: plan.window_bytes,
-        rate_bps: plan.pace.map(BitRate::bits_per_sec),
-        tos: plan.dscp.map(|dscp| u64::from(dscp) << 2),
+        reverse: plan.test.directions == TcpDirections::Down,
+        bidirectional: plan.test.directions == TcpDirections::Both,
+        window_bytes: plan.test.window_bytes,
+        rate_bps: plan.test.pace.map(BitRate::bits_per_sec),
+        tos: plan.test.dscp.map(|dscp| u64::from(dscp) << 2),
         udp_counters_64bit: true,
         client_version: Some([CLIENT_NAME, env!("CARGO_PKG_VERSION")].concat()),
         ..Params::default()
@@ -121,7 +121,7 @@ pub(super) fn udp_request_of(params: &Params, interval: Duration) -> UdpTest {
         omit_ns: params.omit_s.saturating_mul(SECOND_NS),
         interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
         size_bytes: params.block_bytes.map_or(1460, |size| u32::try_from(size).unwrap_or(1460)),
-        pace_bps: params.rate_bps,
+        pace: params.rate_bps.map(BitRate::from_bits_per_sec),
         window_bytes: params.window_bytes,
         dscp: params.tos.and_then(|tos| u8::try_from(tos >> 2).ok()),
         joined: true,
@@ -140,19 +140,13 @@ pub(super) fn udp_plan_of(
         via: Some(linerate_core::record::Via::Iperf3),
         host: peer.ip().to_string(),
         port: peer.port(),
-        directions: request.directions,
-        streams: request.streams,
-        finish: match params.time_s {
-            0 => request.finish,
-            time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
+        test: UdpTest {
+            finish: match params.time_s {
+                0 => request.finish,
+                time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
+            },
+            ..request.clone().with_size(Some(request.size_bytes))
         },
-        omit_ns: request.omit_ns,
-        interval_ns: request.interval_ns,
-        size_bytes: Some(request.size_bytes),
-        pace: request.pace_bps.map(BitRate::from_bits_per_sec),
-        window_bytes: request.window_bytes,
-        dscp: request.dscp,
-        joined: request.joined,
         ..UdpPlan::default()
     }
 }
@@ -280,8 +274,9 @@ pub(super) fn udp_remote_reports(
 
 /// Whether a sender came to less than 99 % of its pace, or had none.
 fn is_held_back(end: &FlowEnd, request: &UdpTest) -> bool {
-    let Some(pace_bps) = request.pace_bps else { return true };
-    let kept_bits = u128::from(pace_bps) * u128::from(end.span_ns) / u128::from(SECOND_NS);
+    let Some(pace) = request.pace else { return true };
+    let kept_bits =
+        u128::from(pace.bits_per_sec()) * u128::from(end.span_ns) / u128::from(SECOND_NS);
     u128::from(end.bytes_measured) * 8 * 100 < kept_bits * 99
 }
 
@@ -473,8 +468,9 @@ mod tests {
             let (bytes, start_s, end_s) = (arrived * 100, Some(0.0), Some(1.1));
             let told = StreamResult { bytes, start_s, end_s, ..StreamResult::default() };
             let plan = UdpPlan { host: "192.0.2.1".to_owned(), ..UdpPlan::default() };
-            let request = crate::datagram::client::checked_request(&plan).expect("sound");
-            let request = UdpTest { size_bytes: 100, pace_bps, ..request };
+            let request = crate::flow::udp::client::checked_request(&plan).expect("sound");
+            let pace = pace_bps.map(BitRate::from_bits_per_sec);
+            let request = UdpTest { size_bytes: 100, pace, ..request };
             remote_end(&told, Some(&own), Side::Receiver, &request).span_ns
         };
         // 100,000 bytes in 1 s are 800 kbit/s: the pace.

@@ -12,7 +12,7 @@ use linerate_core::record::UdpTest;
 use linerate_proto::iperf3::{CONNECT_BYTES, CONNECT_REPLY};
 use linerate_sys::datagram_socket::DatagramSocket;
 
-use crate::datagram::endpoint::open_socket_at;
+use crate::flow::udp::endpoint::open_socket_at;
 
 /// Announcements of one address that are kept.
 const WAITING_MAX: usize = 256;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-use crate::throughput::delivery::Outstanding;
+use crate::flow::tcp::delivery::Outstanding;
 
 /// The offered window stands still when it has not moved for this long: iperf3 reads 128 KiB at a
 /// time, in microseconds on an idle machine.

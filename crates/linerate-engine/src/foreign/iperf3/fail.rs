@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, FailureCode, Fault};
 use linerate_proto::dialect::Reason;
 use linerate_proto::iperf3::{ErrorCode, PeerFault, WireError};
 
@@ -25,6 +25,7 @@ pub(crate) fn of_client(peer: &str, reason: Reason<PeerFault>) -> Failure {
         Reason::Closed => closed(peer),
         Reason::NoData(max) => {
             unreachable("receive from", &format!("nothing came for {} ms", max.as_millis()))
+                .coded(FailureCode::NoData)
         }
         Reason::Stopped => {
             Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
@@ -44,16 +45,11 @@ pub(crate) fn of_server(peer: &str, reason: Reason<WireError>) -> Failure {
         }
         Reason::Closed => closed(peer),
         Reason::Left | Reason::NoData(_) => {
-            serve(Fault::Unreachable, "the client aborted the test")
+            serve(Fault::Unreachable, "the client aborted the test").coded(FailureCode::Aborted)
         }
         Reason::Overdue => serve(Fault::PeerMisbehaved, "the client did not end the test in time"),
         Reason::Stopped => serve(Fault::Unreachable, "the server is being stopped"),
     }
-}
-
-/// The control connection with `peer` failed.
-pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
-    Failure::new(Fault::Unreachable, attempt, peer, words_of(error)).advise(KEPT)
 }
 
 fn misbehaved(peer: &str, error: &WireError) -> Failure {
@@ -64,6 +60,7 @@ fn closed(peer: &str) -> Failure {
     let reason = "the other end closed the control connection";
     Failure::new(Fault::Unreachable, "receive from", peer, reason)
         .advise("see that end's messages; the results so far are kept")
+        .coded(FailureCode::Closed)
 }
 
 /// The failure behind what the server `peer` did or said.
@@ -79,6 +76,7 @@ fn refusal(peer: &str, fault: PeerFault) -> Failure {
         PeerFault::Terminated => {
             Failure::new(Fault::Unreachable, "test with", peer, "the server was interrupted")
                 .advise(KEPT)
+                .coded(FailureCode::Interrupted)
         }
         PeerFault::Failed(Some((code, errno))) => {
             let kernel = match errno {
@@ -86,7 +84,8 @@ fn refusal(peer: &str, fault: PeerFault) -> Failure {
                 errno => format!(": {}", words_of(&io::Error::from_raw_os_error(errno))),
             };
             let reason = format!("the server gave up: {code}{kernel}");
-            let failure = Failure::new(Fault::PeerRefused, "test with", peer, reason);
+            let failure = Failure::new(Fault::PeerRefused, "test with", peer, reason)
+                .coded(FailureCode::Peer(code.0));
             match code {
                 ErrorCode::AUTHENTICATION => failure.advise(
                     "give --username and --rsa-public-key-path; servers before 3.17 need \

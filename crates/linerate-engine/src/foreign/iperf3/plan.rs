@@ -21,36 +21,36 @@ pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
         Err(Failure::new(Fault::Usage, "ask iperf3 for", flag, reason)
             .advise("omit it, or start linerate serve there"))
     };
-    if plan.background.is_some() {
+    if plan.test.background.is_some() {
         return cannot("--background", "it has no flow in the background");
     }
-    if plan.read_bytes.is_some() && plan.directions != TcpDirections::Down {
+    if plan.test.read_bytes.is_some() && plan.test.directions != TcpDirections::Down {
         return cannot("--read-size", "the size of its reads is its own");
     }
-    if !plan.omit_ns.is_multiple_of(SECOND_NS) {
+    if !plan.test.omit_ns.is_multiple_of(SECOND_NS) {
         return cannot("-O", "it omits whole seconds");
     }
     let params = Params {
         protocol: Protocol::Tcp,
-        omit_s: plan.omit_ns / SECOND_NS,
+        omit_s: plan.test.omit_ns / SECOND_NS,
         // The client's own clock ends the test; the server needs to know when to give up.
-        time_s: match plan.finish {
+        time_s: match plan.test.finish {
             Finish::TimeNs(ns) => ns.div_ceil(SECOND_NS),
             Finish::Bytes(_) | Finish::Buffers(_) => 0,
         },
-        bytes: if let Finish::Bytes(bytes) = plan.finish { bytes } else { 0 },
-        blocks: if let Finish::Buffers(count) = plan.finish { count } else { 0 },
-        parallel: u64::from(plan.streams),
-        block_bytes: Some(u64::from(plan.buffer_bytes)),
-        mss_bytes: plan.mss_bytes.map(u64::from),
-        nodelay: plan.nodelay,
-        reverse: plan.directions == TcpDirections::Down,
-        bidirectional: plan.directions == TcpDirections::Both,
-        window_bytes: plan.window_bytes,
-        rate_bps: plan.pace.map(BitRate::bits_per_sec),
-        tos: plan.dscp.map(|dscp| u64::from(dscp) << 2),
-        congestion: plan.congestion_control.clone(),
-        zerocopy: plan.zero_copy,
+        bytes: if let Finish::Bytes(bytes) = plan.test.finish { bytes } else { 0 },
+        blocks: if let Finish::Buffers(count) = plan.test.finish { count } else { 0 },
+        parallel: u64::from(plan.test.streams),
+        block_bytes: Some(u64::from(plan.test.buffer_bytes)),
+        mss_bytes: plan.test.mss_bytes.map(u64::from),
+        nodelay: plan.test.nodelay,
+        reverse: plan.test.directions == TcpDirections::Down,
+        bidirectional: plan.test.directions == TcpDirections::Both,
+        window_bytes: plan.test.window_bytes,
+        rate_bps: plan.test.pace.map(BitRate::bits_per_sec),
+        tos: plan.test.dscp.map(|dscp| u64::from(dscp) << 2),
+        congestion: plan.test.congestion_control.clone(),
+        zerocopy: plan.test.zero_copy,
         client_version: Some([CLIENT_NAME, env!("CARGO_PKG_VERSION")].concat()),
         ..Params::default()
     };
@@ -92,7 +92,7 @@ pub(super) fn request_of(params: &Params, interval: Duration) -> TcpTest {
         mss_bytes: params.mss_bytes.map(narrow),
         nodelay: params.nodelay,
         congestion_control: params.congestion.clone(),
-        pace_bps: params.rate_bps,
+        pace: params.rate_bps.map(BitRate::from_bits_per_sec),
         dscp: params.tos.and_then(|tos| u8::try_from(tos >> 2).ok()),
         zero_copy: params.zerocopy,
         ..TcpTest::default()
@@ -105,22 +105,13 @@ pub(super) fn plan_of(params: &Params, request: &TcpTest, peer: SocketAddr) -> T
         via: Some(Via::Iperf3),
         host: peer.ip().to_string(),
         port: peer.port(),
-        directions: request.directions,
-        streams: request.streams,
-        finish: match params.time_s {
-            0 => request.finish,
-            time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
+        test: TcpTest {
+            finish: match params.time_s {
+                0 => request.finish,
+                time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
+            },
+            ..request.clone()
         },
-        omit_ns: request.omit_ns,
-        interval_ns: request.interval_ns,
-        buffer_bytes: request.buffer_bytes,
-        window_bytes: request.window_bytes,
-        mss_bytes: request.mss_bytes,
-        nodelay: request.nodelay,
-        congestion_control: request.congestion_control.clone(),
-        pace: request.pace_bps.map(BitRate::from_bits_per_sec),
-        dscp: request.dscp,
-        zero_copy: request.zero_copy,
         ..TcpPlan::default()
     }
 }

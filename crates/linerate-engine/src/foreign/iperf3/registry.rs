@@ -10,7 +10,7 @@ use linerate_core::record::{Failure, Fault};
 use linerate_proto::iperf3::{COOKIE_BYTES, Cookie};
 
 use crate::failure::words_of;
-use crate::throughput::control::{plain, read_exactly};
+use crate::flow::tcp::control::{plain, read_exactly};
 
 /// A client has this long for its cookie.
 const COOKIE_TIMEOUT: Duration = Duration::from_secs(5);

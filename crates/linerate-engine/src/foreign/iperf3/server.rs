@@ -5,83 +5,39 @@
 //! and whatever ends the session takes its data threads along.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_core::record::{Event, Failure, Fault, Plan, Record, Tool};
+use linerate_core::record::{Event, Failure, Fault, Plan, Record};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf3::{
-    Cookie, ErrorCode, Params, Protocol, Refusal, Results, Server, ServerOutput, Terms, WireError,
+    Cookie, ErrorCode, Params, Protocol, Refusal, Server, Terms, WireError,
 };
 use linerate_proto::native::{Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, record_id, wall};
-use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 
-use super::door::Door;
-use super::fail::{lost, of_server};
-use super::login::Guard;
-use super::registry::{Arrival, Registration, Registry};
+use super::fail::of_server;
+use super::house::{About, House, Observer, Served};
+use super::registry::Arrival;
 use super::tcp_server::TcpServer;
 use super::udp_server::UdpServer;
+use crate::flow::tcp::control::{lost, plain};
+use crate::flow::tcp::session::HANDOVER;
+use crate::flow::tcp::{Admission, Demand, Permit};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::foreign::test::VANISHED;
-use crate::throughput::control::plain;
-use crate::throughput::session::HANDOVER;
-use crate::throughput::{Admission, Demand, Permit};
 
-/// What every session of a server shares.
-pub struct House<'a> {
-    /// Where data connections come from.
-    pub registry: &'a Registry,
-    /// Where UDP streams announce themselves; none where another program has that port.
-    pub door: Option<&'a Door>,
-    /// Who may run.
-    pub admission: &'a dyn Admission,
-    /// Asks clients who they are; none lets everybody in.
-    pub guard: Option<&'a Guard>,
-    /// The server is being stopped.
-    pub stop: &'a Stop,
-    /// This program, for the record.
-    pub tool: Tool,
-    /// Time between rows.
-    pub interval: Duration,
+/// The line of a connection for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogLine {
+    /// Of a test that came to its end.
+    Tested(String),
+    /// Of one for which there was no place.
+    Refused(String),
 }
 
-/// Told of a session as it goes on.
-pub trait Observer {
-    /// A connection, a stream, a row.
-    fn event(&mut self, event: &Event);
-
-    /// The parameters, once they are accepted.
-    fn accepted(&mut self, params: &Params, peer: SocketAddr, cookie: &Cookie);
-
-    /// The text or document that the client wants to have of this end.
-    fn output(&mut self, record: &Record) -> Option<ServerOutput>;
-
-    /// The end: everything that was seen.
-    fn ended(&mut self, record: &Record);
-}
-
-/// Nobody.
-#[derive(Debug)]
-pub struct Silent;
-
-impl Observer for Silent {
-    fn event(&mut self, _: &Event) {}
-
-    fn accepted(&mut self, _: &Params, _: SocketAddr, _: &Cookie) {}
-
-    fn output(&mut self, _: &Record) -> Option<ServerOutput> {
-        None
-    }
-
-    fn ended(&mut self, _: &Record) {}
-}
-
-/// Runs one test over a control connection whose cookie has been read; returns what the log should
-/// say.
+/// Runs one test over a control connection whose cookie has been read.
 /// # Errors
 /// Why the test did not end well.
 pub fn serve(
@@ -89,7 +45,7 @@ pub fn serve(
     cookie: Cookie,
     house: &House<'_>,
     observer: &mut dyn Observer,
-) -> Result<String, Failure> {
+) -> Result<LogLine, Failure> {
     tcp::notice_vanished_peer(&arrival.stream, VANISHED);
     let own = arrival.stream.local_addr().map(|at| at.ip()).ok();
     let mut net = Socket::new(arrival.stream)?;
@@ -114,49 +70,6 @@ pub fn serve(
     session.flows.conclude(begin, result)
 }
 
-/// What the streams of a test have to know of it.
-pub(super) struct About<'a> {
-    pub(super) house: &'a House<'a>,
-    pub(super) observer: &'a mut dyn Observer,
-    pub(super) cookie: Cookie,
-    pub(super) peer: SocketAddr,
-    /// Where the client reached this host.
-    pub(super) own: Option<IpAddr>,
-    /// Where its TCP streams arrive.
-    pub(super) registration: Option<Registration>,
-    pub(super) record: Option<Record>,
-}
-
-impl About<'_> {
-    /// All streams that come by TCP have come.
-    pub(super) fn expect_no_streams(&self) {
-        self.registration.iter().for_each(Registration::complete);
-    }
-}
-
-/// The streams of a test that was let in.
-pub(super) trait Served {
-    /// Whether streams may be asked for now.
-    fn is_ready(&mut self, about: &About<'_>) -> Result<bool, Failure>;
-
-    /// Takes in streams that have arrived; whether all have, and are ready.
-    fn open(&mut self, about: &mut About<'_>) -> Result<bool, Failure>;
-
-    /// Does what the machine wants; what was counted, when that is asked.
-    fn carry_out(
-        &mut self,
-        now: MonoTime,
-        output: Output<Server>,
-        about: &mut About<'_>,
-    ) -> Result<Option<Results>, Failure>;
-
-    /// How far the data has come.
-    fn state(&mut self, now: MonoTime) -> FlowState;
-
-    /// Ends what still runs; what there is to say for the log.
-    fn end(&mut self) -> String;
-}
-
 /// What is to be waited for.
 enum Waits {
     /// A place among the running tests.
@@ -175,7 +88,7 @@ struct Desk<'a> {
     /// Given back at the end.
     permit: Option<Permit>,
     /// Why the test was not let in: a line for the log, or a failure.
-    refused: Option<Result<String, Failure>>,
+    refused: Option<Result<LogLine, Failure>>,
 }
 
 impl Flows for Desk<'_> {
@@ -275,7 +188,7 @@ impl<'a> Desk<'a> {
             Err(refuse) => {
                 let refusal = refusal(&refuse, &params, demand.planned, admission);
                 let line = format!("iperf3: refused: {}", refuse.reason);
-                return Ok(Some(self.refuse(refusal, Ok(line))));
+                return Ok(Some(self.refuse(refusal, Ok(LogLine::Refused(line)))));
             }
         };
         let Some(registration) = self.about.house.registry.register(self.about.cookie) else {
@@ -335,7 +248,7 @@ impl<'a> Desk<'a> {
         Ok(Some(self.refuse(Refusal::For(ErrorCode::CREATE_STREAM), Err(failure))))
     }
 
-    fn refuse(&mut self, refusal: Refusal, said: Result<String, Failure>) -> Answer<Server> {
+    fn refuse(&mut self, refusal: Refusal, said: Result<LogLine, Failure>) -> Answer<Server> {
         self.refused = Some(said);
         Answer::Decided(Err(refusal))
     }
@@ -346,7 +259,11 @@ impl<'a> Desk<'a> {
     }
 
     /// Tells the observer of the end; what there is to say for the log.
-    fn conclude(mut self, begin: MonoTime, result: Result<(), Failure>) -> Result<String, Failure> {
+    fn conclude(
+        mut self,
+        begin: MonoTime,
+        result: Result<(), Failure>,
+    ) -> Result<LogLine, Failure> {
         let result = match self.refused.take() {
             Some(refused) => refused.map(Some),
             None => result.map(|()| None),
@@ -357,7 +274,7 @@ impl<'a> Desk<'a> {
             record.failure = result.as_ref().err().cloned();
             self.about.observer.ended(&record);
         }
-        result.map(|refused| refused.unwrap_or(line))
+        result.map(|refused| refused.unwrap_or(LogLine::Tested(line)))
     }
 }
 

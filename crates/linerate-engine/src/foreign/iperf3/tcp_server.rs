@@ -11,18 +11,16 @@ use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{Params, Results, Server};
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::client::server_side;
+use super::house::{About, Served};
 use super::plan::{plan_of, request_of};
 use super::registry::Arrival;
 use super::report::{Other, amounts, count_between, in_one_span, is_of, remote_reports, results};
-use super::server::{About, Served};
 use super::tcp_streams::{TcpStreams, opened};
 use crate::flow::Sample;
-use crate::flow::account::Account;
-use crate::flow::account::client_side;
+use crate::flow::account::{Account, client_side, server_side};
 use crate::flow::fold::fold;
-use crate::throughput::Demand;
-use crate::throughput::control::plain;
+use crate::flow::tcp::Demand;
+use crate::flow::tcp::control::plain;
 
 /// A test that was let in.
 pub(super) struct TcpServer {

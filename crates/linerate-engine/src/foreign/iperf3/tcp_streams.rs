@@ -12,8 +12,8 @@ use linerate_sys::tcp::{self, TcpOptions};
 use super::plan::burst_of;
 use super::report::{Place, places};
 use crate::flow::Sample;
-use crate::throughput::control::plain;
-use crate::throughput::endpoint::{Endpoint, socket_options};
+use crate::flow::tcp::control::plain;
+use crate::flow::tcp::endpoint::{Endpoint, socket_options};
 
 /// The streams of one end.
 pub(super) struct TcpStreams {

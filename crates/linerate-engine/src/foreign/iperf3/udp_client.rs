@@ -18,19 +18,18 @@ use linerate_sys::clock::{monotonic, random_bytes};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use linerate_sys::poll::readable;
 
-use super::client::{Extras, Way, same_host, server_side};
+use super::client::{Extras, Way, same_host};
 use super::datagrams::{Told, WIDE, told_sent, udp_params, udp_remote_reports, udp_results};
-use super::fail::{lost, of_client};
+use super::fail::of_client;
 use super::udp_streams::UdpStreams;
 use crate::context::Context;
-use crate::datagram::client::{checked_request, run_by};
-use crate::datagram::endpoint::open_socket;
-use crate::flow::account::Account;
-use crate::flow::account::client_side;
+use crate::flow::account::{Account, client_side, server_side};
+use crate::flow::tcp::client::bind_address;
+use crate::flow::tcp::control::{lost, plain};
+use crate::flow::udp::client::{checked_request, run_by};
+use crate::flow::udp::endpoint::open_socket;
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::path::witness::Witness;
-use crate::throughput::client::bind_address;
-use crate::throughput::control::plain;
 
 /// How often an answer is looked for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -118,7 +117,7 @@ fn measure_udp_with(
 /// gaps, or two of its bursts, and [`DONE`].
 fn patience(request: &UdpTest, burst: u64) -> Duration {
     let bits = u64::from(request.size_bytes) * 8 * burst.max(5) * 2;
-    let gaps = request.pace_bps.map(|bps| bits as f64 / bps.max(1) as f64);
+    let gaps = request.pace.map(|pace| bits as f64 / pace.bits_per_sec().max(1) as f64);
     DONE + gaps.map_or(Duration::ZERO, |s| Duration::from_secs_f64(s.min(3600.0)))
 }
 

@@ -10,21 +10,19 @@ use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{Params, Results, Server};
 
-use super::client::server_side;
 use super::datagrams::{
     Told, layout_of, told_sent, udp_plan_of, udp_remote_reports, udp_request_of, udp_results,
     until_last,
 };
 use super::door::{Door, Turn};
+use super::house::{About, Served};
 use super::report::amounts;
-use super::server::{About, Served};
 use super::udp_streams::UdpStreams;
 use crate::flow::Sample;
-use crate::flow::account::Account;
-use crate::flow::account::client_side;
+use crate::flow::account::{Account, client_side, server_side};
 use crate::flow::fold::fold;
-use crate::throughput::Demand;
-use crate::throughput::control::plain;
+use crate::flow::tcp::Demand;
+use crate::flow::tcp::control::plain;
 
 /// A test that was let in.
 pub(super) struct UdpServer<'a> {

@@ -10,9 +10,9 @@ use linerate_sys::datagram_socket::DatagramSocket;
 use super::plan::burst_of;
 use super::report::{Place, places};
 use super::sent_rows::SentRows;
-use crate::datagram::endpoint::{Endpoint, Place as StreamPlace};
-use crate::datagram::layout::Layout;
 use crate::flow::Sample;
+use crate::flow::udp::endpoint::{Endpoint, Place as StreamPlace};
+use crate::flow::udp::layout::Layout;
 
 /// The streams of one end.
 pub(super) struct UdpStreams {

@@ -3,25 +3,59 @@
 //! This end always connects, also to receive (nuttcp's own `-F`), so that nothing has to be open
 //! here. Left out: both directions at once, which nuttcp does not have.
 
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
     Direction, EndReport, Event, Failure, Fault, Finish, FlowEnd, Record, Side, TcpDirections,
-    TcpPlan,
+    TcpPlan, TcpTest,
 };
-use linerate_proto::nuttcp::{PORT, Parameters, Summary, UNLIMITED, UNTIL_TIMEOUT};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::nuttcp::{
+    Client, ClientNews, ClientTest, Interval, PORT, Parameters, PeerFault, Summary, UNLIMITED,
+    UNTIL_TIMEOUT,
+};
 use linerate_sys::clock::{monotonic, sleep};
 
 use super::MANNER;
-use super::session::{Extras, Session};
+use super::fail::of_client;
 use crate::context::Context;
-use crate::flow::account::Account;
+use crate::flow::account::{Account, client_side};
+use crate::flow::tcp::client::run_by;
+use crate::flow::tcp::control::{lost, plain};
+use crate::flow::{self, Answer, Flows, Net, Session, Socket};
 use crate::foreign::test::{Test, refuse, remote_end};
-use crate::throughput::client::run_by;
 
 /// A server that said OK listens within this time.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Told of each interval line of the server: its figures and the line.
+pub type ToldInterval<'a> = dyn FnMut(&Interval, &str) + 'a;
+
+/// What nuttcp's own command line can ask for beside a plan.
+pub struct Extras<'a> {
+    /// Port of the first data stream.
+    pub data_port: Option<u16>,
+    /// A server that receives tells about each interval of the plan.
+    pub intervals: bool,
+    /// A server that transmits keeps its pace from write to write (`-Ri`).
+    pub instant: bool,
+    /// A server that receives tells its jitter: what `-j` shows of it, 0 for nothing.
+    pub jitter: u8,
+    /// The same of one-way delays (`-o`).
+    pub delay: u8,
+    /// Told of the intervals.
+    pub told: &'a mut ToldInterval<'a>,
+}
+
+impl<'a> Extras<'a> {
+    /// Nothing beside the plan.
+    pub fn none(told: &'a mut ToldInterval<'a>) -> Self {
+        Self { data_port: None, intervals: false, instant: false, jitter: 0, delay: 0, told }
+    }
+}
 
 /// Measures with a server of nuttcp.
 pub(crate) fn measure(
@@ -53,7 +87,7 @@ fn measure_with(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<Summary, Failure> {
-    let direction = match plan.directions {
+    let direction = match plan.test.directions {
         TcpDirections::Up => Direction::Up,
         TcpDirections::Down => Direction::Down,
         TcpDirections::Both => {
@@ -67,82 +101,174 @@ fn measure_with(
     parameters.instant = extras.instant;
     // A server that transmits has nothing to tell meanwhile.
     if extras.intervals && direction == Direction::Up {
-        parameters.interval_s = plan.interval_ns as f64 / 1e9;
+        parameters.interval_s = plan.test.interval_ns as f64 / 1e9;
     }
-    let mut test = Test::of(plan, MANNER, account)?;
+    let test = Test::of(plan, MANNER, account)?;
     let control = test.connect(test.server, Side::Receiver)?;
     (context.watch)(&Event::Connected(format!("control to {}", test.server)));
-    let mut session = Session::new(control, extras.told);
-    let version = session.greet(context)?;
-    account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
-    session.ask(&parameters.to_line(version), context)?;
-    for flow in 0..plan.streams {
-        let server = SocketAddr::new(test.server.ip(), parameters.port + flow);
-        let side = if direction == Direction::Up { Side::Sender } else { Side::Receiver };
-        let socket = connect(&test, server, side)?;
-        test.add(socket, (direction, flow), account);
-    }
-    test.connected(plan, context);
-    let result = test.start(account).and_then(|()| {
-        test.follow(context, account, &mut |_| session.listen(monotonic()).map(|_| ()))
-    });
-    let result = result.and_then(|()| session.read_summary(context));
-    let result = test.finish(result, account);
-    told(&session.summary, plan, direction, account);
-    result.map(|()| session.summary)
+    let asked = ClientTest {
+        span: test.request.planned_span(),
+        interval: Duration::from_nanos(plan.test.interval_ns),
+        parameters,
+    };
+    let flows = TcpClient {
+        plan,
+        direction,
+        port: asked.parameters.port,
+        listens: LISTEN_TIMEOUT,
+        test,
+        context,
+        account,
+        told: Some(extras.told),
+        summary: Summary::default(),
+    };
+    flows.run(Client::new(monotonic(), asked), &mut Socket::new(control)?)
 }
 
-/// Connects a data stream. A server that transmits says OK a moment before it listens.
-fn connect(test: &Test, server: SocketAddr, side: Side) -> Result<TcpStream, Failure> {
-    let deadline = monotonic() + LISTEN_TIMEOUT;
-    loop {
-        match test.connect(server, side) {
-            Err(failure) if failure.fault == Fault::Unreachable && monotonic() < deadline => {
-                sleep(Duration::from_millis(5));
+/// The client's end of a test.
+pub(crate) struct TcpClient<'a, 'w> {
+    pub(crate) plan: &'a TcpPlan,
+    pub(crate) direction: Direction,
+    /// Of the first stream.
+    pub(crate) port: u16,
+    /// The other end listens within this time.
+    pub(crate) listens: Duration,
+    pub(crate) test: Test,
+    pub(crate) context: &'a mut Context<'w>,
+    pub(crate) account: &'a mut Account,
+    pub(crate) told: Option<&'a mut ToldInterval<'a>>,
+    /// What the server told of its end.
+    pub(crate) summary: Summary,
+}
+
+impl Flows for TcpClient<'_, '_> {
+    type Machine = Client;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Client>,
+    ) -> Result<Option<Answer<Client>>, Failure> {
+        match output {
+            Output::News(ClientNews::Greeted(version)) => {
+                self.account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
             }
-            result => return result,
+            Output::News(ClientNews::Interval(interval, line)) => {
+                if let Some(told) = &mut self.told {
+                    told(&interval, &line);
+                }
+            }
+            Output::Open => {
+                self.connect()?;
+                return Ok(Some(Answer::Opened));
+            }
+            Output::Begin => self.account.begin = now,
+            Output::Start => {
+                let started = self.test.endpoint.start(self.account.begin);
+                started.map_err(|error| crate::failure::system(&error))?;
+            }
+            Output::Sample | Output::Ended => {
+                let samples = self.test.endpoint.sample(now);
+                self.account.local_interval(samples, self.context.watch);
+            }
+            Output::StopSending => self.test.endpoint.stop_sending(),
+            Output::Halt => self.test.endpoint.halt(),
+            Output::Peer(summary) => self.summary = *summary,
+            _ => {}
         }
+        Ok(None)
+    }
+
+    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+        Ok(None)
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        FlowState { done: self.test.endpoint.is_done(), ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        of_client(&plain(self.test.server), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.test.server), attempt, error)
+    }
+}
+
+impl TcpClient<'_, '_> {
+    /// Runs the test; what was measured is kept, however it ended.
+    pub(crate) fn run(self, machine: Client, net: &mut impl Net) -> Result<Summary, Failure> {
+        let stop = self.context.stop.clone();
+        let mut session = Session::new(machine, self);
+        let result = flow::run(&mut session, net, &stop);
+        let Self { plan, direction, test, account, summary, .. } = session.flows;
+        let started = test.endpoint.has_started();
+        let result = if started { test.finish(result, account) } else { result };
+        told(&summary, plan, direction, account);
+        result.map(|()| summary)
+    }
+
+    /// Connects every stream. A server that transmits says OK a moment before it listens.
+    fn connect(&mut self) -> Result<(), Failure> {
+        let deadline = monotonic() + self.listens;
+        for flow in 0..self.plan.test.streams {
+            let server = SocketAddr::new(self.test.server.ip(), self.port + flow);
+            let socket = loop {
+                match self.test.connect(server, client_side(self.direction)) {
+                    Err(failure)
+                        if failure.fault == Fault::Unreachable && monotonic() < deadline =>
+                    {
+                        sleep(Duration::from_millis(5));
+                    }
+                    result => break result?,
+                }
+            };
+            self.test.add(socket, (self.direction, flow), self.account);
+        }
+        self.test.connected(self.plan, self.context);
+        self.test.endpoint.prepare().map_err(|error| crate::failure::system(&error))
     }
 }
 
 /// The parameters of a plan.
 fn parameters(plan: &TcpPlan, direction: Direction) -> Result<Parameters, Failure> {
     let up = direction == Direction::Up;
-    let streams = u64::from(plan.streams);
-    let (nbuf, timeout_s) = match plan.finish {
-        Finish::TimeNs(ns) => (UNTIL_TIMEOUT, ns.saturating_add(plan.omit_ns) as f64 / 1e9),
+    let streams = u64::from(plan.test.streams);
+    let (nbuf, timeout_s) = match plan.test.finish {
+        Finish::TimeNs(ns) => (UNTIL_TIMEOUT, ns.saturating_add(plan.test.omit_ns) as f64 / 1e9),
         Finish::Buffers(count) => (count, 0.0),
         Finish::Bytes(bytes)
-            if bytes % u64::from(plan.buffer_bytes) == 0 || (up && plan.streams == 1) =>
+            if bytes % u64::from(plan.test.buffer_bytes) == 0 || (up && plan.test.streams == 1) =>
         {
-            (bytes.div_ceil(plan.buffer_bytes.into()), 0.0)
+            (bytes.div_ceil(plan.test.buffer_bytes.into()), 0.0)
         }
         Finish::Bytes(_) => {
             let reason = "nuttcp sends whole buffers".to_owned();
             return Err(refuse(reason).advise("give -n a multiple of -l, or -k"));
         }
     };
-    if plan.congestion_control.is_some() && !up {
+    if plan.test.congestion_control.is_some() && !up {
         let reason = "the congestion control of a nuttcp server cannot be chosen by the \
                       client"
             .to_owned();
         return Err(refuse(reason).advise("omit -C, or set it on that host"));
     }
     // kbit/s of all streams together.
-    let rate = plan.pace.map(|pace| (pace.bits_per_sec() * streams).div_ceil(1000));
+    let rate = plan.test.pace.map(|pace| (pace.bits_per_sec() * streams).div_ceil(1000));
     Ok(Parameters {
-        buflen: if up { plan.buffer_bytes } else { buflen(plan) },
+        buflen: if up { plan.test.buffer_bytes } else { buflen(plan) },
         nbuf,
-        window: plan.window_bytes.unwrap_or(0),
-        nstream: plan.streams,
+        window: plan.test.window_bytes.unwrap_or(0),
+        nstream: plan.test.streams,
         rate: rate.unwrap_or(UNLIMITED),
         client_sends: up,
         // The receiver connects: this end, also where it receives.
         flip: !up,
         timeout_s,
-        mss: plan.mss_bytes.unwrap_or(0),
-        tos: plan.dscp.unwrap_or(0) << 2,
-        nodelay: plan.nodelay,
+        mss: plan.test.mss_bytes.unwrap_or(0),
+        tos: plan.test.dscp.unwrap_or(0) << 2,
+        nodelay: plan.test.nodelay,
         ..Parameters::default()
     })
 }
@@ -150,8 +276,8 @@ fn parameters(plan: &TcpPlan, direction: Direction) -> Result<Parameters, Failur
 /// The plan with buffers that several paced streams can send in turn: a round of them has to take
 /// little beside the time of the test, for it ends with a whole round.
 fn in_turn(plan: &TcpPlan) -> TcpPlan {
-    let buffer_bytes = if plan.streams > 1 { buflen(plan) } else { plan.buffer_bytes };
-    TcpPlan { buffer_bytes, ..plan.clone() }
+    let buffer_bytes = if plan.test.streams > 1 { buflen(plan) } else { plan.test.buffer_bytes };
+    TcpPlan { test: TcpTest { buffer_bytes, ..plan.test.clone() }, ..plan.clone() }
 }
 
 /// One write of nuttcp 6.1.2 over TCP.
@@ -160,16 +286,20 @@ const WRITE_BYTES: u32 = 64 << 10;
 /// What is written at once in a test by time: with a pace no more than that gives in 10 ms, for the
 /// pace is kept from write to write; by several streams what nuttcp writes where nothing was asked.
 fn buflen(plan: &TcpPlan) -> u32 {
-    if !matches!(plan.finish, Finish::TimeNs(_)) {
-        return plan.buffer_bytes;
+    if !matches!(plan.test.finish, Finish::TimeNs(_)) {
+        return plan.test.buffer_bytes;
     }
-    let Some(pace) = plan.pace else {
-        let asked = plan.buffer_bytes != TcpPlan::default().buffer_bytes;
-        let whole = asked || plan.streams == 1;
-        return if whole { plan.buffer_bytes } else { plan.buffer_bytes.min(WRITE_BYTES) };
+    let Some(pace) = plan.test.pace else {
+        let asked = plan.test.buffer_bytes != TcpPlan::default().test.buffer_bytes;
+        let whole = asked || plan.test.streams == 1;
+        return if whole {
+            plan.test.buffer_bytes
+        } else {
+            plan.test.buffer_bytes.min(WRITE_BYTES)
+        };
     };
     let in_10_ms = u32::try_from(pace.bits_per_sec() / 800).unwrap_or(u32::MAX);
-    plan.buffer_bytes.min(in_10_ms.max(1024))
+    plan.test.buffer_bytes.min(in_10_ms.max(1024))
 }
 
 /// Puts what the server told of its end into the account. Its figures are those of all streams and
@@ -177,7 +307,7 @@ fn buflen(plan: &TcpPlan) -> u32 {
 fn told(summary: &Summary, plan: &TcpPlan, direction: Direction, account: &mut Account) {
     let [local] = account.local.as_slice() else { return };
     let Some(bytes) = summary.bytes(local.end.bytes) else { return };
-    let Some(span_ns) = summary.span_ns(bytes).filter(|_| plan.omit_ns == 0) else {
+    let Some(span_ns) = summary.span_ns(bytes).filter(|_| plan.test.omit_ns == 0) else {
         return;
     };
     let technique = if direction == Direction::Up { "nuttcp, read" } else { "nuttcp, write" };
@@ -202,20 +332,35 @@ mod tests {
     #[test]
     fn a_round_of_paced_buffers_takes_ten_milliseconds() {
         let plan = TcpPlan {
-            streams: 4,
-            buffer_bytes: 524_288,
-            pace: Some(BitRate::from_bits_per_sec(5_000_000)),
-            finish: Finish::TimeNs(1_000_000_000),
+            test: TcpTest {
+                streams: 4,
+                buffer_bytes: 524_288,
+                pace: Some(BitRate::from_bits_per_sec(5_000_000)),
+                finish: Finish::TimeNs(1_000_000_000),
+                ..TcpTest::default()
+            },
             ..TcpPlan::default()
         };
         // 5,000,000 bit/s x 10 ms / 8; a whole buffer would take 0.84 s.
-        assert_eq!(in_turn(&plan).buffer_bytes, 6250);
-        let bytes = |plan: &TcpPlan| in_turn(plan).buffer_bytes;
-        assert_eq!(bytes(&TcpPlan { streams: 1, ..plan.clone() }), 524_288);
+        assert_eq!(in_turn(&plan).test.buffer_bytes, 6250);
+        let bytes = |plan: &TcpPlan| in_turn(plan).test.buffer_bytes;
+        assert_eq!(
+            bytes(&TcpPlan { test: TcpTest { streams: 1, ..plan.test.clone() }, ..plan.clone() }),
+            524_288
+        );
         // Without a pace, what nuttcp 6.1.2 writes, unless another length was asked for.
-        assert_eq!(bytes(&TcpPlan { pace: None, ..plan.clone() }), 65_536);
-        let asked = TcpPlan { pace: None, buffer_bytes: 300_000, ..plan.clone() };
+        assert_eq!(
+            bytes(&TcpPlan { test: TcpTest { pace: None, ..plan.test.clone() }, ..plan.clone() }),
+            65_536
+        );
+        let asked = TcpPlan {
+            test: TcpTest { pace: None, buffer_bytes: 300_000, ..plan.test.clone() },
+            ..plan.clone()
+        };
         assert_eq!(bytes(&asked), 300_000);
-        assert_eq!(bytes(&TcpPlan { finish: Finish::Buffers(100), ..plan }), 524_288);
+        assert_eq!(
+            bytes(&TcpPlan { test: TcpTest { finish: Finish::Buffers(100), ..plan.test }, ..plan }),
+            524_288
+        );
     }
 }

@@ -7,7 +7,7 @@ use linerate_core::time::MonoTime;
 use linerate_proto::nuttcp::{announced, stamp};
 use linerate_sys::clock::realtime_offset_ns;
 
-use crate::datagram::layout::{Head, Layout, Leaving, Read};
+use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
 
 /// Shortest datagram that says how much was sent.
 pub(super) const NUMBERED_BYTES_MIN: u32 = 32;

@@ -12,7 +12,7 @@ use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::thread::cost;
 
-use crate::throughput::cost_since;
+use crate::flow::tcp::cost_since;
 
 /// Room for what arrives while the thread does something else.
 const BUFFER_BYTES_MAX: u64 = 8 << 20;

@@ -7,9 +7,9 @@ use linerate_core::study::Test;
 
 use super::super::figure::{FlowFigure, FlowKind, FlowTest, by_window, knee};
 use super::super::grid::{Grid, Row};
-use super::{Axes, curves, legend, named, panels, past_curves, series, shared_axis};
+use super::{Axes, curves, legend, named, once, panels, past_curves, series, shared_axis};
 use crate::document::Figure;
-use crate::svg::{Axis, BarChart, BarRow, Kind, Series};
+use crate::svg::{Axis, BarChart, BarRow, Series, described_rows};
 use crate::{number, words};
 
 /// Places between two values at which a bound is drawn: window/RTT is no straight line here.
@@ -65,20 +65,13 @@ fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Figure {
     let name = test.parameter().name;
     let chart = BarChart {
         title: title(test),
-        description: rows
-            .iter()
-            .map(|row| format!("{}: {}", row.label, row.texts.join(" and ")))
-            .collect::<Vec<String>>()
-            .join("; "),
+        description: described_rows(&rows),
         axis: "payload, Mbit/s, best of the repetitions".to_owned(),
         names: values.iter().map(|value| format!("{name} {}", value.label)).collect(),
         rows,
     };
-    Figure {
-        title: heading(grid, test),
-        caption: format!("Test {}: the best of the repetitions. Longer is faster.", test.id),
-        panels: vec![(format!("{file}.svg"), chart.svg())],
-    }
+    let caption = format!("Test {}: the best of the repetitions. Longer is faster.", test.id);
+    Figure::new(heading(grid, test), caption, vec![(format!("{file}.svg"), chart.svg())])
 }
 
 fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Figure {
@@ -113,11 +106,8 @@ fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Figure {
     let top = y.domain.map_or(0.0, |domain| domain.1);
     let axes = Axes { x: asked.axis(test), y };
     now.extend(seen_window_lines(grid, test, &asked, top));
-    Figure {
-        title: heading(grid, test),
-        caption,
-        panels: panels(file, kind_of(test).plot_title(), &axes, now, past, grid),
-    }
+    let panels = panels(file, kind_of(test).plot_title(), &axes, now, past, grid);
+    Figure::new(heading(grid, test), caption, panels)
 }
 
 /// The values of a test as places on an axis.
@@ -157,13 +147,8 @@ impl Asked {
         let mut ticks: Vec<(f64, String)> =
             places.iter().copied().zip(self.labels.iter().cloned()).collect();
         ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Axis {
-            label,
-            kind: Kind::Log,
-            domain: least.zip(places.iter().copied().reduce(f64::max)),
-            ticks,
-            show: number::short,
-        }
+        let domain = least.zip(places.iter().copied().reduce(f64::max));
+        Axis { domain, ticks, ..Axis::log(label, number::short) }
     }
 }
 
@@ -190,12 +175,7 @@ fn bound_lines(grid: &Grid<'_>, test: &Test, asked: &Asked) -> Vec<Series> {
         dashed(format!("bound, {}", row.topology.id), style, points.into_iter())
     };
     let all = grid.topologies.iter().enumerate().filter_map(line);
-    let mut kept = all.fold(Vec::new(), |mut kept: Vec<Series>, line| {
-        if !kept.iter().any(|other| is_close(&other.points, &line.points)) {
-            kept.push(line);
-        }
-        kept
-    });
+    let mut kept = once(all, |one, other| is_close(&one.points, &other.points));
     if let [only] = kept.as_mut_slice() {
         only.label = "window/RTT, ceiling".to_owned();
     }
@@ -247,12 +227,7 @@ fn ceiling_lines(grid: &Grid<'_>, test: &Test, asked: &Asked) -> Vec<Series> {
         dashed(format!("ceiling {level}"), style, points.into_iter())
     };
     let rows = grid.topologies.iter().enumerate();
-    rows.filter_map(line).fold(Vec::new(), |mut kept, line| {
-        if !kept.iter().any(|other: &Series| other.label == line.label) {
-            kept.push(line);
-        }
-        kept
-    })
+    once(rows.filter_map(line), |one, other| one.label == other.label)
 }
 
 /// A dashed line for the window seen over the smallest round trip, where none is emulated, as far
@@ -272,7 +247,7 @@ fn seen_window_lines(grid: &Grid<'_>, test: &Test, asked: &Asked, top: f64) -> V
 }
 
 fn dashed(label: String, style: usize, points: impl Iterator<Item = (f64, f64)>) -> Option<Series> {
-    Some(Series { dashed: true, ..series(style, (label, points.collect()))? })
+    series(style, (label, points.collect())).map(Series::dashed)
 }
 
 fn knee_caption(grid: &Grid<'_>, now: &[Series], past: &[Series], dashed: bool) -> String {

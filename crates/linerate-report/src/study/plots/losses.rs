@@ -4,7 +4,7 @@ use super::super::compare::{Comparison, is_localhost};
 use super::super::grid::Grid;
 use crate::document::Figure;
 use crate::number;
-use crate::svg::{BarChart, BarRow};
+use crate::svg::{BarChart, BarRow, described_rows};
 
 /// The bars; none without a localhost.
 pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
@@ -29,31 +29,22 @@ pub(super) fn plot(grid: &Grid<'_>, compared: &Comparison) -> Option<Figure> {
         })
         .collect();
     rows.iter().any(|row| row.values.iter().any(Option::is_some)).then(|| {
-        let names = if has_past {
-            vec!["now".to_owned(), grid.past.clone()]
-        } else {
-            vec!["now".to_owned()]
-        };
+        let mut names = vec!["now".to_owned()];
+        names.extend(has_past.then(|| grid.past.clone()));
         let chart = BarChart {
             title: format!("Loss of localhost's TCP throughput at a {window} window"),
-            description: rows
-                .iter()
-                .map(|row| format!("{}: {}", row.label, row.texts.join(" and ")))
-                .collect::<Vec<String>>()
-                .join("; "),
+            description: described_rows(&rows),
             axis: "% of localhost's throughput that is lost".to_owned(),
             names,
             rows,
         };
-        Figure {
-            title: "What a path costs".to_owned(),
-            caption: format!(
-                "Best run of each topology against the best of {}, at a {window} window. Longer \
-                 bars lost more; a bar to the left of 0 was faster.",
-                grid.topologies[reference].topology.title
-            ),
-            panels: vec![("loss-of-localhost.svg".to_owned(), chart.svg())],
-        }
+        let caption = format!(
+            "Best run of each topology against the best of {}, at a {window} window. Longer bars lost \
+             more; a bar to the left of 0 was faster.",
+            grid.topologies[reference].topology.title
+        );
+        let panels = vec![("loss-of-localhost.svg".to_owned(), chart.svg())];
+        Figure::new("What a path costs", caption, panels)
     })
 }
 

@@ -15,7 +15,7 @@ use super::grid::{Grid, Row};
 use crate::device;
 use crate::document::Figure;
 use crate::number;
-use crate::svg::{Axis, Kind, LineChart, Series, linear_domain, log_domain, text_width};
+use crate::svg::{Axis, Kind, LineChart, Series, described, linear_domain, log_domain, text_width};
 
 /// Above this ratio of largest to smallest value an axis becomes logarithmic.
 const LOG_FROM: f64 = 10.0;
@@ -92,11 +92,9 @@ fn pings(grid: &Grid<'_>, test: usize) -> Figure {
     });
     let axes = Axes {
         x: Axis {
-            label: "payload of a ping, bytes".to_owned(),
-            kind: Kind::Linear,
             domain: Some((0.0, f64::from(sizes.iter().copied().max().unwrap_or(1500)))),
             ticks: sizes.iter().map(|&size| (f64::from(size), size.to_string())).collect(),
-            show: number::short,
+            ..Axis::linear("payload of a ping, bytes", number::short)
         },
         y: shared_axis(
             "pings per second (1000/avg ms)",
@@ -108,23 +106,15 @@ fn pings(grid: &Grid<'_>, test: usize) -> Figure {
     };
     let first = grid.topologies.first().and_then(|row| row.ping.get(test));
     let id = first.map_or("", |ping| ping.test.id.as_str());
-    Figure {
-        title: "Pings per second by size".to_owned(),
-        caption: format!(
-            "Flood ping, one answer awaited before the next probe: 1000 over the mean round-trip \
-             time in ms, as the study of {} printed it. Higher is better; equal steps of the axis are \
-             equal ratios.",
-            grid.past
-        ),
-        panels: panels(
-            &named("pings-by-size", id, test),
-            "Pings per second",
-            &axes,
-            now,
-            past,
-            grid,
-        ),
-    }
+    let caption = format!(
+        "Flood ping, one answer awaited before the next probe: 1000 over the mean round-trip time in \
+         ms, as the study of {} printed it. Higher is better; equal steps of the axis are equal \
+         ratios.",
+        grid.past
+    );
+    let file = named("pings-by-size", id, test);
+    let panels = panels(&file, "Pings per second", &axes, now, past, grid);
+    Figure::new("Pings per second by size", caption, panels)
 }
 
 /// Name and points of a topology's curve; none where it has no such test.
@@ -143,28 +133,26 @@ fn past_curves(grid: &Grid<'_>, of: impl Fn(&Row<'_>) -> Curve) -> Vec<Series> {
         row.topology.published.is_some()
             && !earlier.clone().any(|other| other.topology.published == row.topology.published)
     };
-    rows.filter(first)
-        .filter_map(|(style, row)| series(style, of(row)?))
-        .collect::<Vec<Series>>()
-        .into_iter()
-        .fold(Vec::new(), |mut kept, curve| {
-            // c.1 with two MTUs has one ping table.
-            if !kept.iter().any(|other: &Series| other.points == curve.points) {
-                kept.push(curve);
-            }
-            kept
-        })
+    let curves = rows.filter(first).filter_map(|(style, row)| series(style, of(row)?));
+    // c.1 with two MTUs has one ping table.
+    once(curves, |one, other| one.points == other.points)
+}
+
+/// The curves without those that are the same as an earlier one.
+fn once(
+    curves: impl Iterator<Item = Series>,
+    same: impl Fn(&Series, &Series) -> bool,
+) -> Vec<Series> {
+    curves.fold(Vec::new(), |mut kept, curve| {
+        if !kept.iter().any(|other| same(other, &curve)) {
+            kept.push(curve);
+        }
+        kept
+    })
 }
 
 fn series(style: usize, (label, points): (String, Vec<(f64, f64)>)) -> Option<Series> {
-    (!points.is_empty()).then(|| Series {
-        label,
-        style,
-        points,
-        rings: vec![],
-        dashed: false,
-        steps: false,
-    })
+    (!points.is_empty()).then(|| Series::new(label, style, points))
 }
 
 struct Axes {
@@ -192,7 +180,7 @@ fn shared_axis(
         Kind::Log => log_domain(values()),
         Kind::Linear => linear_domain(values(), 0.0, 5),
     };
-    Axis { label: label.to_owned(), kind, domain, ticks: vec![], show }
+    Axis { kind, domain, ..Axis::linear(label, show) }
 }
 
 /// The panel of now, and that of the past where there is one.
@@ -207,30 +195,13 @@ fn panels(
     let has_past = !past.is_empty();
     let names = now.iter().chain(&past).map(|curve| text_width(&curve.label));
     let room = names.fold(0.0, f64::max);
-    let chart = |when: &str, series: Vec<Series>| LineChart {
-        title: format!("{title}, {when}"),
-        description: described(&series),
-        x: axes.x.clone(),
-        y: axes.y.clone(),
-        series,
-        room,
+    let chart = |when: &str, series: Vec<Series>| {
+        let (title, axes) = (format!("{title}, {when}"), [axes.x.clone(), axes.y.clone()]);
+        LineChart { room, ..LineChart::new(title, described(&series), axes, series) }
     };
     let mut out = vec![(format!("{file}-now.svg"), chart("now", now).svg())];
     if has_past {
         out.push((format!("{file}-{}.svg", grid.past), chart(&grid.past, past).svg()));
     }
     out
-}
-
-/// The curves in words, for readers who do not see them.
-fn described(series: &[Series]) -> String {
-    let each: Vec<String> = series
-        .iter()
-        .filter_map(|curve| {
-            let (first, last) = (curve.points.first()?, curve.points.last()?);
-            let ends = format!("from {} to {}", number::short(first.1), number::short(last.1));
-            Some(format!("{}: {ends}", curve.label))
-        })
-        .collect();
-    each.join("; ")
 }

@@ -45,7 +45,7 @@ fn stopped(records: &[Record]) {
         |record: &&Record| record.bench.as_ref().is_some_and(|it| !it.trials.is_empty());
     let stopped = records.iter().filter(|record| record.status == Status::Interrupted);
     for record in stopped.filter(has_trials) {
-        output::line("\nStopped under way:");
+        output::line("\nInterrupted:");
         output::document(&linerate_report::record::document(record));
     }
 }

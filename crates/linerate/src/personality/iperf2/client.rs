@@ -4,12 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use linerate_core::record::{
     Direction, Event, Failure, Family, Finish, FlowEnd, IntervalRow, Record, StreamOpened,
-    TcpDirections, TcpPlan, Via,
+    TcpDirections, TcpPlan, TcpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
+use linerate_engine::flow::tcp;
 use linerate_engine::foreign::iperf2::{Return, run_with_return};
-use linerate_engine::throughput;
 use linerate_sys::stop::Stop;
 
 use super::enhanced::{self, Sender};
@@ -28,7 +28,7 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
     let mut context = Context { tool: tool(), stop: stop.clone(), watch: &mut watch };
     let record = match asked.ways {
         Ways::Dual | Ways::TradeOff => with_return(asked, &plan, &mut context)?,
-        _ => throughput::run(&plan, &mut context),
+        _ => tcp::run(&plan, &mut context),
     };
     lock(&printer).end(&record);
     record.failure.map_or(Ok(()), Err)
@@ -79,21 +79,24 @@ fn plan(asked: &Asked) -> TcpPlan {
         port: asked.port,
         family: Some(if asked.ipv6 { Family::V6 } else { Family::V4 }),
         bind: asked.bind.map(|address| address.to_string()),
-        directions: match asked.ways {
-            Ways::Reverse => TcpDirections::Down,
-            Ways::FullDuplex => TcpDirections::Both,
-            _ => TcpDirections::Up,
+        test: TcpTest {
+            directions: match asked.ways {
+                Ways::Reverse => TcpDirections::Down,
+                Ways::FullDuplex => TcpDirections::Both,
+                _ => TcpDirections::Up,
+            },
+            streams: asked.streams,
+            finish,
+            interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
+            buffer_bytes: asked.length.unwrap_or(128 << 10),
+            window_bytes: asked.window,
+            mss_bytes: asked.mss,
+            nodelay: asked.nodelay,
+            congestion_control: asked.congestion_control.clone(),
+            pace: asked.rate_bps().map(BitRate::from_bits_per_sec),
+            dscp: Some(asked.tos >> 2).filter(|dscp| *dscp > 0),
+            ..TcpTest::default()
         },
-        streams: asked.streams,
-        finish,
-        interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
-        buffer_bytes: asked.length.unwrap_or(128 << 10),
-        window_bytes: asked.window,
-        mss_bytes: asked.mss,
-        nodelay: asked.nodelay,
-        congestion_control: asked.congestion_control.clone(),
-        pace: asked.rate_bps().map(BitRate::from_bits_per_sec),
-        dscp: Some(asked.tos >> 2).filter(|dscp| *dscp > 0),
         ..TcpPlan::default()
     }
 }

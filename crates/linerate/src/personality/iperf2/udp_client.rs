@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Direction, Event, Failure, Family, Finish, FlowEnd, IntervalRow, Record, StreamOpened,
-    TcpDirections, UdpPlan, Via,
+    TcpDirections, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -108,18 +108,21 @@ fn plan(asked: &Asked) -> UdpPlan {
         port: asked.port,
         family: Some(if asked.ipv6 { Family::V6 } else { Family::V4 }),
         bind: asked.bind.map(|address| address.to_string()),
-        directions: match asked.ways {
-            Ways::Reverse => TcpDirections::Down,
-            Ways::FullDuplex => TcpDirections::Both,
-            _ => TcpDirections::Up,
+        test: UdpTest {
+            directions: match asked.ways {
+                Ways::Reverse => TcpDirections::Down,
+                Ways::FullDuplex => TcpDirections::Both,
+                _ => TcpDirections::Up,
+            },
+            streams: asked.streams,
+            finish,
+            interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
+            size_bytes: Some(asked.datagram_bytes()),
+            pace: pace.map(BitRate::from_bits_per_sec),
+            window_bytes: asked.window,
+            dscp: Some(asked.tos >> 2).filter(|dscp| *dscp > 0),
+            ..UdpTest::default()
         },
-        streams: asked.streams,
-        finish,
-        interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,
-        size_bytes: Some(asked.datagram_bytes()),
-        pace: pace.map(BitRate::from_bits_per_sec),
-        window_bytes: asked.window,
-        dscp: Some(asked.tos >> 2).filter(|dscp| *dscp > 0),
         ..UdpPlan::default()
     }
 }
@@ -177,7 +180,7 @@ impl Printer<'_> {
         }
         let (asked, size) = (self.asked, self.asked.datagram_bytes());
         let gap_us =
-            plan(asked).pace.map(|pace| f64::from(size) * 8e6 / pace.bits_per_sec() as f64);
+            plan(asked).test.pace.map(|pace| f64::from(size) * 8e6 / pace.bits_per_sec() as f64);
         let gap = gap_us.map_or_else(
             || "as fast as possible".to_owned(),
             |us| format!("IPG target: {us:.2} us"),

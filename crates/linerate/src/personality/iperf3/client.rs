@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Event, Failure, Finish, Means, Record, Status, StreamOpened, TcpDirections, TcpPlan, UdpPlan,
-    Via,
+    Event, Failure, FailureCode, Finish, Means, Record, Status, StreamOpened, TcpDirections,
+    TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -17,10 +17,10 @@ use linerate_sys::stop::Stop;
 
 use super::asked::Asked;
 use super::paper::Paper;
-use super::said::{code_of, words};
+use super::said::words;
 use super::{NO_ROWS_NS, login, surroundings};
+use crate::command::flags::{family, nanos};
 use crate::command::measure::tool;
-use crate::command::tcp::{family, nanos};
 use crate::output;
 
 /// Measures and prints as iperf3 does; 1 when it fails.
@@ -86,28 +86,31 @@ fn plan(asked: &Asked, host: &str) -> TcpPlan {
         port: asked.port,
         family: family(asked.ipv4, asked.ipv6),
         bind: asked.bind.clone(),
-        directions: match (asked.reverse, asked.bidir) {
-            (true, _) => TcpDirections::Down,
-            (_, true) => TcpDirections::Both,
-            _ => TcpDirections::Up,
-        },
-        streams: asked.streams,
-        finish,
-        omit_ns: asked.omit_s * 1_000_000_000,
-        interval_ns: match nanos(asked.interval) {
-            0 => NO_ROWS_NS,
-            interval_ns => interval_ns,
-        },
-        buffer_bytes: asked.length_bytes.unwrap_or(BLOCK_BYTES),
-        window_bytes: asked.window_bytes,
-        mss_bytes: asked.mss_bytes,
-        nodelay: asked.no_delay,
-        congestion_control: asked.congestion.clone(),
-        pace: asked.pace.map_or(0, |pace| pace.rate_bps).try_into().ok().map(whole),
-        dscp: (asked.tos >> 2 > 0).then_some(asked.tos >> 2),
-        zero_copy: asked.zerocopy,
-        means: Means { mptcp: asked.mptcp, ..Means::default() },
         connect_timeout_ns: nanos(asked.connect_timeout.unwrap_or(CONNECT_MAX)),
+        test: TcpTest {
+            directions: match (asked.reverse, asked.bidir) {
+                (true, _) => TcpDirections::Down,
+                (_, true) => TcpDirections::Both,
+                _ => TcpDirections::Up,
+            },
+            streams: asked.streams,
+            finish,
+            omit_ns: asked.omit_s * 1_000_000_000,
+            interval_ns: match nanos(asked.interval) {
+                0 => NO_ROWS_NS,
+                interval_ns => interval_ns,
+            },
+            buffer_bytes: asked.length_bytes.unwrap_or(BLOCK_BYTES),
+            window_bytes: asked.window_bytes,
+            mss_bytes: asked.mss_bytes,
+            nodelay: asked.no_delay,
+            congestion_control: asked.congestion.clone(),
+            pace: asked.pace.map_or(0, |pace| pace.rate_bps).try_into().ok().map(whole),
+            dscp: (asked.tos >> 2 > 0).then_some(asked.tos >> 2),
+            zero_copy: asked.zerocopy,
+            means: Means { mptcp: asked.mptcp, ..Means::default() },
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     }
 }
@@ -125,19 +128,22 @@ fn udp_plan(asked: &Asked, plan: &TcpPlan) -> UdpPlan {
         port: plan.port,
         family: plan.family,
         bind: plan.bind.clone(),
-        directions: plan.directions,
-        streams: plan.streams,
-        finish: plan.finish,
-        omit_ns: plan.omit_ns,
-        interval_ns: plan.interval_ns,
-        size_bytes: Some(asked.length_bytes.unwrap_or(DATAGRAM_BYTES)),
-        pace: match asked.pace {
-            None => UdpPlan::default().pace,
-            Some(pace) => pace.rate_bps.try_into().ok().map(whole),
-        },
-        window_bytes: plan.window_bytes,
-        dscp: plan.dscp,
         connect_timeout_ns: plan.connect_timeout_ns,
+        test: UdpTest {
+            directions: plan.test.directions,
+            streams: plan.test.streams,
+            finish: plan.test.finish,
+            omit_ns: plan.test.omit_ns,
+            interval_ns: plan.test.interval_ns,
+            size_bytes: Some(asked.length_bytes.unwrap_or(DATAGRAM_BYTES)),
+            pace: match asked.pace {
+                None => UdpPlan::default().test.pace,
+                Some(pace) => pace.rate_bps.try_into().ok().map(whole),
+            },
+            window_bytes: plan.test.window_bytes,
+            dscp: plan.test.dscp,
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }
@@ -253,7 +259,7 @@ impl<'a> Page<'a> {
         }
         match (error, &record.failure) {
             (Some(error), Some(failure)) => {
-                if code_of(&failure.reason).is_some() {
+                if matches!(failure.code, Some(FailureCode::Peer(_))) {
                     self.paper.error(&format!("SERVER ERROR - {error}"));
                 }
                 self.paper.error(&format!("error - {error}"));

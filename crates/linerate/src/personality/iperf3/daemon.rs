@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 
+use super::said::PROCESS_FILE;
+
 /// Tells the second process that it is the one in the background.
 const MARK: &str = "LINERATE_IN_BACKGROUND";
 
@@ -44,7 +46,7 @@ impl<'a> PidFile<'a> {
     pub(super) fn write(path: &'a Path) -> Result<Self, Failure> {
         std::fs::write(path, format!("{}\0", std::process::id())).map_err(|error| {
             let object = path.display().to_string();
-            Failure::new(Fault::System, "write the process number to", object, words_of(&error))
+            Failure::new(Fault::System, PROCESS_FILE, object, words_of(&error))
         })?;
         Ok(Self { path })
     }

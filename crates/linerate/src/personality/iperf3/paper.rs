@@ -9,6 +9,7 @@ use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
 use linerate_sys::clock::wall;
 
+use super::said::LOG_FILE;
 use crate::output;
 
 /// Takes the lines of a run.
@@ -35,7 +36,7 @@ impl Paper {
         let file = path.map(|path| {
             open(path).map(Mutex::new).map_err(|error| {
                 let object = path.display().to_string();
-                Failure::new(Fault::System, "open log file", object, words_of(&error))
+                Failure::new(Fault::System, LOG_FILE, object, words_of(&error))
             })
         });
         Ok(Self { file: file.transpose()?, title, stamps })

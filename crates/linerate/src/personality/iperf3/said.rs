@@ -1,6 +1,6 @@
 //! What iperf3 3.21 says of a failure, which scripts look for; its own words where it has none.
 
-use linerate_core::record::{Failure, Fault};
+use linerate_core::record::{Failure, FailureCode};
 
 /// Why a client found no server.
 const CONNECT: &str = "unable to connect to server - server may have stopped running or use a \
@@ -9,51 +9,46 @@ const CONNECT: &str = "unable to connect to server - server may have stopped run
 const CONGESTION: &str = "unable to set TCP_CONGESTION: Supplied congestion control algorithm not \
                           supported on this host";
 
+/// What is attempted on files of the command line's own.
+pub(super) const LOG_FILE: &str = "open log file";
+pub(super) const PROCESS_FILE: &str = "write the process number to";
+
 /// The failure in iperf3's words.
 pub(super) fn words(failure: &Failure) -> String {
-    let Failure { fault, attempt, reason, .. } = failure;
-    if let Some(text) = code_of(reason).and_then(of_code) {
-        return text.to_owned();
+    if failure.is_busy() {
+        return "the server is busy running a test. try again later".to_owned();
     }
-    match (attempt.as_str(), fault) {
-        ("ask for a test with", Fault::PeerRefused) => {
-            "the server is busy running a test. try again later".to_owned()
-        }
-        ("connect" | "resolve" | "open TCP socket for", _) => {
-            format!("{CONNECT}: {}", capital(reason))
-        }
-        ("set congestion control", _) => CONGESTION.to_owned(),
-        ("bind to device", _) => {
+    let reason = capital(&failure.reason);
+    let Some(code) = failure.code else {
+        return match failure.attempt.as_str() {
+            LOG_FILE => format!("unable to open log file: {reason}"),
+            PROCESS_FILE => format!("unable to write PID file: {reason}"),
+            _ => failure.to_string(),
+        };
+    };
+    match code {
+        FailureCode::Connect | FailureCode::OpenSocket => format!("{CONNECT}: {reason}"),
+        FailureCode::CongestionControl => CONGESTION.to_owned(),
+        FailureCode::BindDevice => {
             "Unable to bind-to-device (check perror, maybe permissions?)".to_owned()
         }
-        ("bind TCP" | "listen on TCP" | "bind", _) => {
-            format!("unable to start listener for connections: {}", capital(reason))
+        FailureCode::Listen => format!("unable to start listener for connections: {reason}"),
+        FailureCode::Aborted => "the client has terminated".to_owned(),
+        FailureCode::Interrupted => "the server has terminated".to_owned(),
+        FailureCode::NoData => "idle timeout for receiving data".to_owned(),
+        FailureCode::Closed => "control socket has closed unexpectedly".to_owned(),
+        FailureCode::Peer(number) => {
+            of_code(number).map_or_else(|| failure.to_string(), str::to_owned)
         }
-        ("open log file", _) => format!("unable to open log file: {}", capital(reason)),
-        ("write the process number to", _) => {
-            format!("unable to write PID file: {}", capital(reason))
-        }
-        _ if reason == "the server was interrupted" => "the server has terminated".to_owned(),
-        _ if reason.starts_with("nothing came for") => "idle timeout for receiving data".to_owned(),
-        _ if reason.contains("closed the control connection") => {
-            "control socket has closed unexpectedly".to_owned()
-        }
-        _ => failure.to_string(),
     }
 }
 
 /// The line of a server about a client that it could not serve.
-pub(super) fn of_line(line: &str) -> String {
-    match line.contains("the client aborted the test") {
-        true => "the client has terminated".to_owned(),
-        false => format!("error - {line}"),
+pub(super) fn of_server(failure: &Failure) -> String {
+    match failure.code {
+        Some(FailureCode::Aborted) => words(failure),
+        _ => format!("error - {failure}"),
     }
-}
-
-/// The number in `(error 142)`, which the other end gave as its reason.
-pub(super) fn code_of(reason: &str) -> Option<i32> {
-    let (_, rest) = reason.rsplit_once("(error ")?;
-    rest.split(')').next()?.parse().ok()
 }
 
 /// iperf3's words for a number that a server sent.
@@ -90,22 +85,27 @@ fn capital(reason: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::record::Fault;
+
     use super::*;
 
     #[test]
     fn failures_are_told_in_the_words_that_scripts_look_for() {
         let refused =
-            Failure::new(Fault::Unreachable, "connect", "[::1]:5201", "connection refused");
+            Failure::new(Fault::Unreachable, "connect", "[::1]:5201", "connection refused")
+                .coded(FailureCode::Connect);
         // As iperf3 3.21 printed them on 2026-11-22.
         assert_eq!(
             words(&refused),
             "unable to connect to server - server may have stopped running or use a different \
              port, firewall issue, etc.: Connection refused"
         );
-        let busy = Failure::new(Fault::PeerRefused, "ask for a test with", "h", "it is busy");
+        let busy = Failure::new(Fault::PeerRefused, "ask for a test with", "h", "it is busy")
+            .retry_after(1000);
         assert_eq!(words(&busy), "the server is busy running a test. try again later");
         let login = "the server gave up: it asks for a user (error 142)";
-        let login = Failure::new(Fault::PeerRefused, "test with", "h", login);
+        let login =
+            Failure::new(Fault::PeerRefused, "test with", "h", login).coded(FailureCode::Peer(142));
         assert_eq!(words(&login), "test authorization failed");
         let other = Failure::new(Fault::System, "do", "it", "no").advise("try");
         assert_eq!(words(&other), other.to_string());

@@ -4,13 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use linerate_core::record::{Event, Failure, Fault, Record};
+use linerate_core::record::{Event, Failure, FailureCode, Fault, Record};
 use linerate_engine::foreign::iperf3::Observer;
 use linerate_proto::iperf3::{Cookie, Params, ServerOutput};
 use linerate_report::iperf3::{Document, Lines, line_of, pretty};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::iperf3::{Iperf3Server, limits, sheet_of};
-use linerate_server::listen::LogEntry;
+use linerate_server::listen::{Ending, LogEntry};
 use linerate_sys::clock::wall;
 use linerate_sys::stop::Stop;
 use linerate_sys::tcp::any_address;
@@ -19,7 +19,7 @@ use tracing::level_filters::LevelFilter;
 use super::asked::Asked;
 use super::client::name;
 use super::paper::Paper;
-use super::said::{of_line, words};
+use super::said::{of_server, words};
 use super::{NO_ROWS_NS, login, surroundings};
 
 const RULE: &str = "-----------------------------------------------------------\n";
@@ -43,15 +43,13 @@ pub(super) fn run(args: &Asked, paper: &Paper) -> Result<u8, Failure> {
     listening();
     crate::log::begin(LevelFilter::WARN);
     let log = |entry: &LogEntry<'_>| {
-        let refused = entry.line.contains("refused");
-        if !entry.tested && !stop.asked() {
-            paper.error(&of_line(entry.line));
+        match entry.ending {
+            Ending::Refused => return,
+            Ending::Tested if args.one_off => return stop.ask(),
+            Ending::Failed(failure) if !stop.asked() => paper.error(&of_server(failure)),
+            Ending::Tested | Ending::Failed(_) => {}
         }
-        if args.one_off && entry.tested && !refused {
-            stop.ask();
-        } else if !refused {
-            listening();
-        }
+        listening();
     };
     let shapes = Shapes {
         json: args.json,
@@ -81,6 +79,7 @@ fn bind(args: &Asked) -> Result<Iperf3Server, Failure> {
         Some(text) => Some(text.parse().map_err(|_| {
             Failure::new(Fault::Usage, "bind", text, "not an IP address")
                 .advise("give an address of this host to -B")
+                .coded(FailureCode::Listen)
         })?),
         None => None,
     };
@@ -90,7 +89,7 @@ fn bind(args: &Asked) -> Result<Iperf3Server, Failure> {
     let v6 = !args.ipv4;
     let local = SocketAddr::new(address.unwrap_or_else(|| any_address(v6)), args.port);
     match Iperf3Server::bind(local, limits) {
-        Err(failure) if address.is_none() && failure.attempt.starts_with("open TCP socket") => {
+        Err(Failure { code: Some(FailureCode::OpenSocket), .. }) if address.is_none() => {
             Iperf3Server::bind(SocketAddr::new(any_address(false), args.port), limits)
         }
         result => result,

@@ -11,7 +11,7 @@ use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Finish, TcpDirections, TcpPlan, UdpPlan, Via,
+    Direction, Event, Failure, Finish, TcpDirections, TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -123,16 +123,19 @@ fn plan(asked: &Asked) -> TcpPlan {
         host: asked.host.clone().unwrap_or_default(),
         port: asked.port,
         family: asked.family,
-        directions: directions(asked),
-        streams: asked.streams,
-        finish: finish(asked, length),
-        interval_ns: interval_ns(asked),
-        buffer_bytes: length,
-        window_bytes: asked.window,
-        mss_bytes: asked.mss,
-        nodelay: asked.nodelay,
-        pace: pace.map(BitRate::from_bits_per_sec),
-        dscp: asked.dscp,
+        test: TcpTest {
+            directions: directions(asked),
+            streams: asked.streams,
+            finish: finish(asked, length),
+            interval_ns: interval_ns(asked),
+            buffer_bytes: length,
+            window_bytes: asked.window,
+            mss_bytes: asked.mss,
+            nodelay: asked.nodelay,
+            pace: pace.map(BitRate::from_bits_per_sec),
+            dscp: asked.dscp,
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     }
 }
@@ -144,14 +147,17 @@ fn udp_plan(asked: &Asked) -> UdpPlan {
         host: asked.host.clone().unwrap_or_default(),
         port: asked.port,
         family: asked.family,
-        directions: directions(asked),
-        streams: asked.streams,
-        finish: finish(asked, length),
-        interval_ns: interval_ns(asked),
-        size_bytes: Some(length),
-        window_bytes: asked.window,
-        pace: asked.rate_bps(length).map(BitRate::from_bits_per_sec),
-        dscp: asked.dscp,
+        test: UdpTest {
+            directions: directions(asked),
+            streams: asked.streams,
+            finish: finish(asked, length),
+            interval_ns: interval_ns(asked),
+            size_bytes: Some(length),
+            window_bytes: asked.window,
+            pace: asked.rate_bps(length).map(BitRate::from_bits_per_sec),
+            dscp: asked.dscp,
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     }
 }

@@ -8,12 +8,12 @@ mod lines;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_core::record::{
-    Failure, Family, Fault, Finish, FlowEnd, Record, TcpPlan, UdpPlan, Via,
+    Failure, Family, Fault, Finish, FlowEnd, Record, TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_engine::context::Context;
+use linerate_engine::flow::{tcp, udp};
 use linerate_engine::foreign::ttcp::UdpListener;
 use linerate_engine::foreign::{Seen, Serving, iperf2};
-use linerate_engine::{datagram, throughput};
 use linerate_sys::stop::Stop;
 
 use super::getopt::{self, Flag, Word};
@@ -180,16 +180,19 @@ fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
         via: Some(Via::Ttcp),
         host: asked.host.clone().unwrap_or_default(),
         port: asked.port,
-        finish: Finish::Buffers(asked.count),
-        buffer_bytes: asked.length,
-        window_bytes: asked.socket_buffer,
-        nodelay: asked.nodelay,
         family: asked.family,
+        test: TcpTest {
+            finish: Finish::Buffers(asked.count),
+            buffer_bytes: asked.length,
+            window_bytes: asked.socket_buffer,
+            nodelay: asked.nodelay,
+            ..TcpTest::default()
+        },
         ..TcpPlan::default()
     };
     let mut context =
         Context { tool: tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
-    sender_of(throughput::run(&plan, &mut context))
+    sender_of(tcp::run(&plan, &mut context))
 }
 
 /// As fast as possible: ttcp has no pace.
@@ -198,16 +201,19 @@ fn transmit_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
         via: Some(Via::Ttcp),
         host: asked.host.clone().unwrap_or_default(),
         port: asked.port,
-        finish: Finish::Buffers(asked.count),
-        size_bytes: Some(asked.length),
-        window_bytes: asked.socket_buffer,
-        pace: None,
         family: asked.family,
+        test: UdpTest {
+            finish: Finish::Buffers(asked.count),
+            size_bytes: Some(asked.length),
+            window_bytes: asked.socket_buffer,
+            pace: None,
+            ..UdpTest::default()
+        },
         ..UdpPlan::default()
     };
     let mut context =
         Context { tool: tool(), stop: listening::until_interrupted()?, watch: &mut |_| {} };
-    sender_of(datagram::run(&plan, &mut context))
+    sender_of(udp::run(&plan, &mut context))
 }
 
 fn sender_of(record: Record) -> Result<FlowEnd, Failure> {

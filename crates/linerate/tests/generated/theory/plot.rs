@@ -3,7 +3,7 @@
 use linerate_report::short_signed;
 use linerate_report::svg::{Axis, Kind, LineChart, Series, linear_domain};
 
-use super::sheet::{Curve, Plot, PlotAxis};
+use super::sheet::{Plot, PlotAxis};
 
 /// Name of a plot's file.
 pub(super) fn file_name(plot: &Plot) -> String {
@@ -14,18 +14,17 @@ pub(super) fn file_name(plot: &Plot) -> String {
 pub(super) fn svg(plot: &Plot) -> String {
     let curves = plot.curves();
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
-    let chart = LineChart {
-        title: plot.title.clone(),
-        description: format!("{} over {}", plot.y.label, plot.x.label),
-        x: axis(&plot.x, points().map(|point| point.0).collect()),
-        y: axis(&plot.y, points().map(|point| point.1).collect()),
-        series: curves
-            .into_iter()
-            .enumerate()
-            .map(|(at, curve)| series(at, curve, plot.steps))
-            .collect(),
-        room: 0.0,
-    };
+    let axes = [
+        axis(&plot.x, points().map(|point| point.0).collect()),
+        axis(&plot.y, points().map(|point| point.1).collect()),
+    ];
+    let description = format!("{} over {}", plot.y.label, plot.x.label);
+    let series = curves.into_iter().enumerate();
+    let series = series.map(|(at, curve)| Series {
+        steps: plot.steps,
+        ..Series::new(curve.label, at, curve.points)
+    });
+    let chart = LineChart::new(&plot.title, description, axes, series.collect());
     chart.formula_svg().file()
 }
 
@@ -36,18 +35,7 @@ fn axis(axis: &PlotAxis, values: Vec<f64>) -> Axis {
     let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let far = kind == Kind::Linear && lowest > highest / 2.0 && lowest > 0.0;
     let domain = if far { linear_domain(values.into_iter(), lowest, 5) } else { None };
-    Axis { domain, ..Axis::plain(&axis.label, kind, tick) }
-}
-
-fn series(style: usize, curve: Curve, steps: bool) -> Series {
-    Series {
-        label: curve.label,
-        style,
-        points: curve.points,
-        rings: Vec::new(),
-        dashed: false,
-        steps,
-    }
+    Axis { kind, domain, ..Axis::linear(&axis.label, tick) }
 }
 
 /// The text of a tick: `20k`, `0.01`, `1e-6`.

@@ -1,0 +1,30 @@
+//! What a server's session asks of the streams of a test, over TCP or UDP.
+
+use std::time::Duration;
+
+use linerate_core::record::{EndReport, Failure};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output};
+use linerate_proto::native::{Message, Server};
+
+/// After the planned end a test may take this much longer: draining, a slow last answer.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
+/// The streams of a test at the server.
+pub(crate) trait Served {
+    /// Takes in streams that have come; whether all have, and are ready.
+    fn open(&mut self) -> Result<bool, Failure>;
+
+    /// Does what the machine wants.
+    fn carry_out(&mut self, now: MonoTime, output: Output<Server>) -> Result<(), Failure>;
+
+    /// What the client is to be told now.
+    fn news(&mut self) -> Result<Vec<Message>, Failure>;
+
+    /// One sample of every stream.
+    fn sample(&mut self, now: MonoTime) -> Message;
+
+    fn state(&self) -> FlowState;
+
+    /// Ends the streams: their account, and the line for the log.
+    fn finish(&mut self) -> Result<(Vec<EndReport>, String), Failure>;
+}

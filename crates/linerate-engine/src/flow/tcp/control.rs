@@ -1,0 +1,216 @@
+//! The control connection: hellos over a socket, with limits in time, and what may go wrong.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_core::record::{Failure, FailureCode, Fault};
+use linerate_proto::dialect::Reason;
+use linerate_proto::native::{
+    CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Hello, HelloKind, PeerFault, Refuse,
+    RefuseCode, VERSIONS, WireError,
+};
+use linerate_sys::clock::monotonic;
+use linerate_sys::tcp::{self, TcpOptions, tcp_info};
+
+use crate::failure::{code_of, words_of};
+
+/// The peer broke the protocol.
+pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
+    let fault = match error {
+        WireError::Version(_) => Fault::PeerIncompatible,
+        _ => Fault::PeerMisbehaved,
+    };
+    Failure::new(fault, "talk to", peer, error)
+}
+
+/// The control connection with `peer` failed.
+pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
+    Failure::new(Fault::Unreachable, attempt, peer, words_of(error))
+        .advise("the results so far are kept")
+}
+
+/// The server said nothing in time.
+pub(crate) fn silent(peer: &str) -> Failure {
+    Failure::new(Fault::Unreachable, "hear from", peer, "the server fell silent")
+        .advise("the results so far are kept")
+}
+
+/// The peer closed the control connection.
+pub(crate) fn closed(peer: &str) -> Failure {
+    let reason = "the other end closed the control connection during the test";
+    Failure::new(Fault::Unreachable, "receive from", peer, reason)
+        .advise("see that end's log; the results so far are kept")
+}
+
+/// The failure of a test with the server `peer`.
+pub(crate) fn client_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+    match reason {
+        Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
+        Reason::Peer(PeerFault::Refused(refuse)) => refused(peer, &refuse),
+        Reason::Peer(PeerFault::Aborted(reason)) => Failure::new(
+            Fault::PeerRefused,
+            "test with",
+            peer,
+            format!("the server aborted: {reason}"),
+        ),
+        Reason::Closed => closed(peer),
+        Reason::Stopped => {
+            Failure::new(Fault::Unreachable, "test with", peer, "stopped before the test began")
+        }
+        _ => silent(peer),
+    }
+}
+
+/// The failure that a server's no is.
+pub(crate) fn refused(peer: &str, refuse: &Refuse) -> Failure {
+    let failure = Failure::new(Fault::PeerRefused, "ask for a test with", peer, &refuse.reason);
+    match (refuse.code, refuse.retry_after_ms) {
+        (RefuseCode::Busy, Some(ms)) => {
+            failure.advise(format!("try again in about {} s", ms.div_ceil(1000))).retry_after(ms)
+        }
+        (RefuseCode::Limit, _) => failure.advise("ask for less, or raise the server's limit"),
+        _ => failure,
+    }
+}
+
+/// A control connection whose hellos are done.
+pub(crate) fn connect_control(
+    server: SocketAddr,
+    local: Option<IpAddr>,
+    timeout: Duration,
+) -> Result<TcpStream, Failure> {
+    let stream = tcp::connect(server, local, &TcpOptions::control(), timeout)
+        .map_err(|error| connect_failure(&error))?;
+    send_hello(&stream, Hello::new(HelloKind::Control)).map_err(|error| {
+        Failure::new(Fault::Unreachable, "send hello to", server.to_string(), words_of(&error))
+    })?;
+    let hello = read_hello(&stream, timeout);
+    let hello = hello.map_err(|failure| failure.advise("is it `linerate serve`?"))?;
+    VERSIONS.with_server(hello.version).map_err(|error| {
+        Failure::new(Fault::PeerIncompatible, "talk to", server.to_string(), error)
+            .advise("install the same version at both ends")
+    })?;
+    Ok(stream)
+}
+
+pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
+    use std::io::ErrorKind;
+    let code = code_of(error);
+    let (fault, advice) = match (code, error.source.kind()) {
+        (_, ErrorKind::ConnectionRefused) => {
+            (Fault::Unreachable, "start `linerate serve` there, or name its port with -p")
+        }
+        (_, ErrorKind::TimedOut) => {
+            (Fault::Unreachable, "is the host up and the port open on the way?")
+        }
+        (
+            Some(FailureCode::Connect),
+            ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable,
+        ) => (Fault::Unreachable, "check the route with `ip route get`"),
+        (Some(FailureCode::Connect), _) => {
+            (Fault::Unreachable, "look at the address and the route to it")
+        }
+        (Some(FailureCode::Listen), _) => {
+            (Fault::System, "give -B an address of this host in the host's family")
+        }
+        (Some(FailureCode::CongestionControl), _) => {
+            (Fault::System, "see net.ipv4.tcp_available_congestion_control on this host")
+        }
+        _ => (Fault::System, "see tcp(7)"),
+    };
+    Failure::new(fault, error.call, &error.object, words_of(&error.source))
+        .advise(advice)
+        .coded(code)
+}
+
+/// The local address that a plan names.
+pub(crate) fn bind_address(bind: Option<&str>) -> Result<Option<IpAddr>, Failure> {
+    let Some(text) = bind else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        Failure::new(Fault::Usage, "bind", text, "not an IP address")
+            .advise("give an address of this host to -B")
+            .coded(FailureCode::Listen)
+    })
+}
+
+/// The shortest round trip of a connection so far, as the kernel knows it.
+pub(crate) fn rtt_min(control: &TcpStream) -> Option<Duration> {
+    let rtt_us = tcp_info(control.as_fd())?.min_rtt_us?;
+    Some(Duration::from_micros(rtt_us.into()))
+}
+
+/// Sends a hello.
+/// # Errors
+/// As write(2).
+pub fn send_hello(stream: &TcpStream, hello: Hello) -> io::Result<()> {
+    (&mut &*stream).write_all(&hello.to_bytes())
+}
+
+/// Reads a hello of any version within `timeout`.
+/// # Errors
+/// When it does not come whole in time, or is no hello.
+pub fn read_hello(stream: &TcpStream, timeout: Duration) -> Result<Hello, Failure> {
+    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
+    let mut bytes = [0; CONTROL_HELLO_BYTES];
+    read_exactly(stream, &mut bytes, timeout).map_err(|error| {
+        let reason = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it closed the connection without a hello".to_owned(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                format!("no hello within {timeout:?}")
+            }
+            _ => words_of(&error),
+        };
+        Failure::new(Fault::PeerMisbehaved, "read hello of", &peer, reason)
+    })?;
+    Hello::parse(&bytes)
+        .map_err(|error| Failure::new(Fault::PeerMisbehaved, "read hello of", &peer, error))
+}
+
+/// Reads what follows the common part of a data hello.
+/// # Errors
+/// When it does not come whole in time, or is malformed.
+pub fn read_data_hello_rest(
+    stream: &TcpStream,
+    common: Hello,
+    timeout: Duration,
+) -> Result<DataHello, Failure> {
+    let peer = stream.peer_addr().map_or_else(|_| "a peer".to_owned(), plain);
+    let fail = |reason: String| {
+        Failure::new(Fault::PeerMisbehaved, "read data hello of", peer.clone(), reason)
+    };
+    VERSIONS.with_client(common.version).map_err(|error| fail(error.to_string()))?;
+    let mut rest = [0; DATA_HELLO_BYTES - CONTROL_HELLO_BYTES];
+    read_exactly(stream, &mut rest, timeout).map_err(|error| fail(error.to_string()))?;
+    DataHello::parse_rest(&rest).map_err(|error| fail(error.to_string()))
+}
+
+/// Fills `bytes` within `timeout`, however slowly they drip in.
+pub(crate) fn read_exactly(
+    stream: &TcpStream,
+    bytes: &mut [u8],
+    timeout: Duration,
+) -> io::Result<()> {
+    let end = monotonic() + timeout;
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let left = end.since(monotonic());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match (&mut &*stream).read(&mut bytes[filled..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    stream.set_read_timeout(None)
+}
+
+/// An address as people write it: IPv4 peers of a socket for both families are IPv4.
+pub(crate) fn plain(address: SocketAddr) -> String {
+    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
+}

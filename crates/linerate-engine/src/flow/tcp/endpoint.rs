@@ -1,0 +1,478 @@
+//! The TCP streams of one end: their sockets and options, and the threads that move their bytes.
+
+use std::cell::Cell;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linerate_core::record::{
+    Asked, Direction, EndReport, FlowEnd, MultipathTcp, Side, SynOptions, TcpInfo, TcpTest,
+};
+use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
+use linerate_sys::clock::{monotonic, sleep};
+use linerate_sys::tcp::{self, Multipath, TcpOptions};
+
+use super::data::{CALL_TIMEOUT, Receiver, Sender};
+use super::dealt::{Dealer, Dealt};
+use super::delivery::{Delivery, Outstanding};
+use super::intake::Treatment;
+use super::outlet::Payload;
+use super::span::Extent;
+use crate::flow::Sample;
+use crate::flow::budget::Budget;
+use crate::flow::endpoint::{self, Place, Stream, Switches, Transport};
+
+/// What is on the way of a flow in the background has this long to arrive once the test is over.
+const BACKGROUND_END: Duration = Duration::from_secs(2);
+
+/// The TCP streams of one end of a test.
+pub(crate) type Endpoint = endpoint::Endpoint<Tcp>;
+
+/// What the streams of one end have in common.
+pub(crate) struct Tcp {
+    request: TcpTest,
+    manner: Manner,
+    payload: Option<Arc<Payload>>,
+    /// Processors of the data threads, in turn by stream number.
+    cpus: Vec<u32>,
+    /// Senders close their direction when they are done.
+    closes: bool,
+    /// Whole buffers that leave at once within the pace.
+    burst: Option<u32>,
+    /// Rate that the kernel holds senders to (SO_MAX_PACING_RATE).
+    kernel_pace: Option<BitRate>,
+    /// Senders write whole buffers, and spans of receivers are counted from the start of the test.
+    as_iperf3: bool,
+    /// Since when streams could bring data, where that was before the start.
+    open_since: Option<MonoTime>,
+}
+
+/// How the streams of an end differ between this program's own protocol and others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// What senders send, by the length of one write.
+    pub(crate) content: fn(usize) -> Vec<u8>,
+    /// The other end tells nothing of what it received.
+    pub(crate) one_sided: bool,
+    /// Bytes that end a test are shared out to the streams beforehand.
+    pub(crate) shares: bool,
+    /// Senders of several streams deal whole buffers out to them in turn.
+    pub(crate) dealt: bool,
+}
+
+impl Manner {
+    /// Between two of this program.
+    pub(crate) const OWN: Self =
+        Self { content: own_content, one_sided: false, shares: false, dealt: false };
+}
+
+/// The socket of one stream.
+pub(crate) struct Connection {
+    socket: Arc<TcpStream>,
+    head: Vec<u8>,
+    delivery: Option<Delivery>,
+    syn: Option<SynOptions>,
+    /// Congestion window of a sending stream before its first byte, in segments.
+    initial_window: Option<u32>,
+    /// What the peer has acknowledged, from before the first byte on.
+    acknowledged: Delivery,
+    windows: Cell<Windows>,
+}
+
+/// Largest windows and the fullest send buffer seen so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Windows {
+    advertised: Option<u64>,
+    offered: Option<u64>,
+    queued: Option<u64>,
+}
+
+/// Options of the sockets of a test; they go before the handshake.
+pub(crate) fn socket_options(request: &TcpTest) -> TcpOptions {
+    TcpOptions {
+        window_bytes: request.window_bytes,
+        mss_bytes: request.mss_bytes,
+        congestion_control: request.congestion_control.clone(),
+        nodelay: request.nodelay,
+        dscp: request.dscp,
+        mptcp: request.means.mptcp,
+        ..TcpOptions::default()
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(request: TcpTest) -> Self {
+        Self::in_manner(request, Manner::OWN)
+    }
+
+    /// The end of a test in the manner of another protocol.
+    pub(crate) fn in_manner(request: TcpTest, manner: Manner) -> Self {
+        Self::over(Tcp {
+            request,
+            manner,
+            payload: None,
+            cpus: Vec::new(),
+            closes: true,
+            burst: None,
+            kernel_pace: None,
+            as_iperf3: false,
+            open_since: None,
+        })
+    }
+
+    /// The same with its data threads kept on these processors, in turn; none leaves them free.
+    pub(crate) fn kept_on(mut self, cpus: &[u32]) -> Self {
+        self.transport.cpus = cpus.to_vec();
+        self
+    }
+
+    /// An end of a test of iperf3: receivers may count whole buffers alone, and all streams have
+    /// the span of the test.
+    pub(crate) fn of_iperf3(request: TcpTest) -> Self {
+        let mut endpoint = Self::new(request);
+        endpoint.transport.as_iperf3 = true;
+        endpoint
+    }
+
+    /// The same, but streams have been open since `then`: what waits when the test begins came
+    /// after that.
+    pub(crate) const fn open_since(mut self, then: MonoTime) -> Self {
+        self.transport.open_since = Some(then);
+        self
+    }
+
+    /// The same, but the receiver learns of the end by other means than the end of the stream.
+    pub(crate) const fn leaving_open(mut self) -> Self {
+        self.transport.closes = false;
+        self
+    }
+
+    /// Senders are held to this rate by the kernel.
+    pub(crate) const fn paced_by_kernel(mut self, rate_bps: Option<u64>) -> Self {
+        self.transport.kernel_pace = match rate_bps {
+            Some(rate_bps) => Some(BitRate::from_bits_per_sec(rate_bps)),
+            None => None,
+        };
+        self
+    }
+
+    /// Senders with a pace write so many buffers at once.
+    pub(crate) const fn in_bursts(mut self, burst: Option<u32>) -> Self {
+        self.transport.burst = burst;
+        self
+    }
+
+    /// What the stream that was added last sends before its payload.
+    pub(crate) fn begin_with(&mut self, head: Vec<u8>) {
+        if let Some(stream) = self.streams.last_mut() {
+            stream.socket.head = head;
+        }
+    }
+
+    /// Takes over a connected data stream over which this end has sent nothing yet. `client_addr`
+    /// is the client's address.
+    pub(crate) fn add(
+        &mut self,
+        socket: TcpStream,
+        (direction, flow, side): (Direction, u16, Side),
+        client_addr: String,
+    ) -> Arc<TcpStream> {
+        let socket = Arc::new(socket);
+        let sends = side == Side::Sender;
+        let info = tcp::tcp_info(socket.as_fd()).filter(|_| sends);
+        let counts = sends && self.transport.manner.one_sided;
+        let connection = Connection {
+            socket: Arc::clone(&socket),
+            head: Vec::new(),
+            delivery: counts.then(|| Delivery::of(&socket)),
+            syn: tcp::saved_syn(socket.as_fd()),
+            initial_window: info.and_then(|info| info.snd_cwnd),
+            acknowledged: Delivery::of(&socket),
+            windows: Cell::default(),
+        };
+        self.push(connection, Place { direction, flow, side, client_addr });
+        socket
+    }
+
+    /// Makes what the senders of this end send. It takes a while, so it goes before the start:
+    /// the first interval would otherwise show less than the path carries.
+    pub(crate) fn prepare(&mut self) -> linerate_sys::Result<()> {
+        if self.on_side(Side::Sender).next().is_some() {
+            let Tcp { request, manner, .. } = &self.transport;
+            self.transport.payload = Some(Arc::new(Payload::of(request, manner.content)?));
+        }
+        Ok(())
+    }
+
+    /// Starts every stream's thread; senders must be prepared.
+    pub(crate) fn start(&mut self, now: MonoTime) -> linerate_sys::Result<()> {
+        self.begin(now);
+        let heads: u64 = self.streams.iter().map(|stream| stream.socket.head.len() as u64).sum();
+        let bytes = self.transport.request.byte_budget();
+        let common = Common {
+            started: self.transport.open_since.unwrap_or(now),
+            budget: Budget::of(bytes.map(|bytes| bytes.saturating_sub(heads))),
+            dealer: Arc::default(),
+            switches: Arc::clone(&self.switches),
+        };
+        for stream in &mut self.streams {
+            tcp::set_call_timeout(&stream.socket.socket, CALL_TIMEOUT)?;
+            let sends = stream.side == Side::Sender;
+            if let Some(rate) = self.transport.kernel_pace.filter(|_| sends) {
+                tcp::set_pacing_rate(&stream.socket.socket, rate)?;
+            }
+            match self.transport.payload.clone().filter(|_| sends) {
+                Some(payload) => {
+                    let sender = self.transport.sender(stream, payload, &common);
+                    stream.start(move || sender.run())?;
+                }
+                None => {
+                    let receiver = self.transport.receiver(stream, &common);
+                    stream.start(move || receiver.run())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that the receivers have read so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.on_side(Side::Receiver).map(moved).sum()
+    }
+
+    /// Bytes that all streams have moved so far.
+    pub(crate) fn moved(&self) -> u64 {
+        self.streams.iter().map(moved).sum()
+    }
+
+    /// What the peer's kernel has acknowledged of every sending stream at `now`, which began with
+    /// `head_bytes` that do not count: the receiver's count as far as this end can tell.
+    pub(crate) fn acknowledged(&self, now: MonoTime, head_bytes: u64) -> Vec<Sample> {
+        let t_ns = self.since_start_ns(now);
+        let samples = self.on_side(Side::Sender).map(|stream| {
+            let info = tcp::tcp_info(stream.socket.socket.as_fd());
+            let counted = info.and_then(|info| info.bytes_acked);
+            let payload = counted.map(|bytes| bytes.saturating_sub(head_bytes));
+            let bytes = stream.socket.acknowledged.bytes(payload, moved(stream));
+            Sample { bytes, ..Sample::of(stream.direction, stream.flow, t_ns) }
+        });
+        samples.collect()
+    }
+
+    /// How far what the senders wrote has come, all streams together.
+    pub(crate) fn outstanding(&self) -> Outstanding {
+        let senders = self.on_side(Side::Sender);
+        let infos = senders.filter_map(|stream| tcp::tcp_info(stream.socket.socket.as_fd()));
+        infos.fold(Outstanding::default(), |sum, info| sum.and(&info))
+    }
+
+    /// Whether every sending thread has left its loop.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.on_side(Side::Sender).all(|stream| stream.progress.is_done())
+    }
+
+    /// Receivers take what has arrived and leave, as if the sender had closed.
+    pub(crate) fn stop_receiving(&self) {
+        for stream in self.on_side(Side::Receiver) {
+            // A stream that the peer has reset is at its end already.
+            let _ = stream.socket.socket.shutdown(Shutdown::Read);
+        }
+    }
+
+    /// Ends a flow in the background: the sender stops, the receiver takes what is on the way, and
+    /// neither may take longer than [`BACKGROUND_END`].
+    pub(crate) fn end_background(self) -> Vec<EndReport> {
+        self.stop_sending();
+        let end = monotonic() + BACKGROUND_END;
+        while !self.is_done() && monotonic() < end {
+            sleep(Duration::from_millis(2));
+        }
+        self.halt();
+        self.finish()
+    }
+}
+
+/// What the threads of one end share.
+struct Common {
+    /// When streams could bring data first.
+    started: MonoTime,
+    budget: Budget,
+    dealer: Arc<Dealer>,
+    switches: Arc<Switches>,
+}
+
+impl Tcp {
+    fn sender(
+        &self,
+        stream: &mut Stream<Connection>,
+        payload: Arc<Payload>,
+        common: &Common,
+    ) -> Sender {
+        let head = std::mem::take(&mut stream.socket.head);
+        Sender {
+            stream: Arc::clone(&stream.socket.socket),
+            payload,
+            place: (stream.direction, stream.flow),
+            cpu: in_turn(&self.cpus, stream.flow),
+            finish: self.request.finish,
+            omit_ns: self.request.omit_ns,
+            pace: self.request.pace,
+            burst: self.burst,
+            closes: self.closes,
+            whole_buffers: self.as_iperf3,
+            budget: match self.request.byte_budget().filter(|_| self.manner.shares) {
+                Some(bytes) => {
+                    let own = share(bytes, stream.flow, self.request.streams);
+                    Budget::of(Some(own.saturating_sub(head.len() as u64)))
+                }
+                None => common.budget.clone(),
+            },
+            head,
+            dealt: dealt(self.manner, &self.request, stream.flow, &common.dealer),
+            delivery: stream.socket.delivery,
+            switches: Arc::clone(&common.switches),
+            progress: Arc::clone(&stream.progress),
+        }
+    }
+
+    fn receiver(&self, stream: &Stream<Connection>, common: &Common) -> Receiver {
+        Receiver {
+            stream: Arc::clone(&stream.socket.socket),
+            finish: self.request.finish,
+            omit_ns: self.request.omit_ns,
+            started: common.started,
+            extent: self.extent(),
+            autotuned: self.request.window_bytes.is_none(),
+            treatment: Treatment {
+                with: self.request.means.receive_with,
+                read_bytes: self.request.read_bytes,
+                verify_seed: self.request.means.verify_seed,
+                place: (stream.direction, stream.flow),
+            },
+            cpu: in_turn(&self.cpus, stream.flow),
+            switches: Arc::clone(&common.switches),
+            progress: Arc::clone(&stream.progress),
+        }
+    }
+
+    /// Which span receivers measure.
+    const fn extent(&self) -> Extent {
+        match (self.as_iperf3, self.manner.one_sided) {
+            (true, _) => Extent::Fixed,
+            (false, true) => Extent::Whole,
+            (false, false) => Extent::Own,
+        }
+    }
+}
+
+fn moved(stream: &Stream<Connection>) -> u64 {
+    stream.progress.bytes.load(Ordering::Relaxed)
+}
+
+/// A stream's place where buffers are dealt out; with one stream nobody takes turns.
+fn dealt(manner: Manner, request: &TcpTest, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
+    let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
+    (manner.dealt && request.streams > 1).then(|| Dealt {
+        dealer: Arc::clone(dealer),
+        count: buffers.map(|buffers| share(buffers, flow, request.streams)),
+    })
+}
+
+/// The processor of stream `flow`.
+fn in_turn(cpus: &[u32], flow: u16) -> Option<u32> {
+    cpus.get(usize::from(flow) % cpus.len().max(1)).copied()
+}
+
+/// A multiplicative sequence: not compressible by runs, the same on every host.
+fn own_content(length: usize) -> Vec<u8> {
+    (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+/// What stream `flow` of `streams` has of an amount: all have the same, the first ones one more.
+pub(crate) fn share(amount: u64, flow: u16, streams: u16) -> u64 {
+    let (flow, streams) = (u64::from(flow), u64::from(streams.max(1)));
+    amount / streams + u64::from(flow < amount % streams)
+}
+
+impl Transport for Tcp {
+    type Socket = Connection;
+
+    const LINGERS: bool = false;
+
+    fn sample(&self, stream: &Stream<Connection>, sample: Sample) -> Sample {
+        let info = tcp::tcp_info(stream.socket.socket.as_fd()).unwrap_or_default();
+        stream.socket.see(&info);
+        let moved = moved(stream);
+        let micros = |us: Option<u32>| us.map(|us| u64::from(us) * 1000);
+        let delivered = |seen: Delivery| seen.bytes(info.bytes_acked, moved);
+        Sample {
+            bytes: stream.socket.delivery.map_or(moved, delivered),
+            retransmits: info.total_retrans.map(u64::from),
+            cwnd_bytes: info.cwnd_bytes(),
+            rtt_ns: micros(info.rtt_us),
+            send_window_bytes: info.snd_wnd_bytes.map(u64::from),
+            receive_window_bytes: info.rcv_wnd_bytes.map(u64::from),
+            delivery_rate_bps: info.delivery_rate_bytes_per_s.map(|rate| rate * 8),
+            rtt_var_ns: micros(info.rttvar_us),
+            pmtu_bytes: info.pmtu_bytes,
+            ..sample
+        }
+    }
+
+    fn flow_end(&self, connection: &Connection, end: FlowEnd) -> (FlowEnd, Option<SynOptions>) {
+        let Self { request, .. } = self;
+        let socket = &connection.socket;
+        let tcp_info = tcp::tcp_info(socket.as_fd());
+        let (sndbuf, rcvbuf) = tcp::buffers(socket);
+        let windows = connection.see(&tcp_info.unwrap_or_default());
+        let end = FlowEnd {
+            sndbuf_bytes: Asked { asked: request.window_bytes, got: sndbuf },
+            rcvbuf_bytes: Asked { asked: request.window_bytes, got: rcvbuf },
+            window_advertised_bytes_max: windows.advertised,
+            window_offered_bytes_max: windows.offered,
+            send_queue_bytes_max: windows.queued.filter(|queued| *queued > 0),
+            congestion_control: Asked {
+                asked: request.congestion_control.clone(),
+                got: tcp::congestion_control(socket.as_fd()),
+            },
+            mss_bytes: Asked { asked: request.mss_bytes, got: tcp::mss(socket.as_fd()) },
+            initial_window_segments: connection.initial_window,
+            nodelay: request.nodelay,
+            mptcp: request.means.mptcp.then(|| multipath(socket)),
+            tcp_info,
+            ..end
+        };
+        (end, connection.syn)
+    }
+}
+
+impl Connection {
+    /// Takes note of windows and the send buffer; the largest so far.
+    fn see(&self, info: &TcpInfo) -> Windows {
+        let before = self.windows.get();
+        let windows = Windows {
+            advertised: before.advertised.max(info.rcv_wnd_bytes.map(u64::from)),
+            offered: before.offered.max(info.snd_wnd_bytes.map(u64::from)),
+            queued: before.queued.max(info.send_queue_bytes()),
+        };
+        self.windows.set(windows);
+        windows
+    }
+}
+
+/// Whether a connection that asked for Multipath TCP has it.
+fn multipath(socket: &TcpStream) -> MultipathTcp {
+    let plain =
+        |reason: &str| MultipathTcp { reason: Some(reason.to_owned()), ..MultipathTcp::default() };
+    match tcp::multipath(socket.as_fd()) {
+        Multipath::Used(more) => {
+            MultipathTcp { used: true, subflows_more: Some(more.into()), reason: None }
+        }
+        Multipath::FellBack => plain("the other end or the path does not have it"),
+        Multipath::Unavailable if tcp::has_multipath() => plain("the other end does not have it"),
+        Multipath::Unavailable => plain("this host's kernel does not have it, or it is off"),
+    }
+}

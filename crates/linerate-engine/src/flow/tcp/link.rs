@@ -1,0 +1,259 @@
+//! The client's control connection, and the tests that it makes over it.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_core::record::{Event, Failure, Fault, Side, TcpPlan, TcpTest};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::native::{
+    Accept, Client, ClientTest, DataHello, Message, PeerFault, Request, Token,
+};
+use linerate_sys::clock::monotonic;
+use linerate_sys::tcp::{self, TcpOptions};
+
+use super::control::{bind_address, client_failure, connect_control, connect_failure, lost, plain};
+use super::endpoint::{Endpoint, socket_options};
+use crate::address::resolve;
+use crate::context::Context;
+use crate::flow::account::{Account, client_side};
+use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
+use crate::path::witness::Witness;
+
+/// A control connection, ready for a request.
+pub(super) struct Link {
+    pub(super) net: Socket,
+    pub(super) server: SocketAddr,
+    local: Option<IpAddr>,
+    timeout: Duration,
+}
+
+impl Link {
+    pub(super) fn open(plan: &TcpPlan, account: &mut Account) -> Result<Self, Failure> {
+        let server = resolve(&plan.host, plan.port, plan.family)?;
+        let local = bind_address(plan.bind.as_deref())?;
+        account.ends.push(crate::environment::local_end(Some(server.ip())));
+        account.witness = Some(Witness::begin(server.ip()));
+        let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+        let net = Socket::new(connect_control(server, local, timeout)?)?;
+        Ok(Self { net, server, local, timeout })
+    }
+
+    /// Runs one test; another one may follow unless it is the last.
+    pub(super) fn measure(
+        mut self,
+        asked: Request,
+        last: bool,
+        context: &mut Context<'_>,
+        account: &mut Account,
+    ) -> Result<Self, Failure> {
+        let test = ClientTest {
+            span: asked.test.planned_span(),
+            interval: Duration::from_nanos(asked.test.interval_ns),
+            request: Message::Request(asked.clone()),
+            last,
+        };
+        let stop = context.stop.clone();
+        let kept_on = &asked.test.means.client_cpus;
+        let flows = TcpClient {
+            endpoint: Endpoint::new(asked.test.clone()).kept_on(kept_on),
+            background: asked.test.background().map(Endpoint::new),
+            asked,
+            server: self.server,
+            local: self.local,
+            timeout: self.timeout,
+            accept: None,
+            context,
+            account,
+        };
+        let mut session = Session::new(Client::new(monotonic(), test), flows);
+        let result = flow::run(&mut session, &mut self.net, &stop);
+        session.flows.conclude(result.is_err());
+        result.map(|()| self)
+    }
+}
+
+/// The streams of a test, and what is seen of them.
+struct TcpClient<'a, 'w> {
+    endpoint: Endpoint,
+    /// The flow against the test's direction.
+    background: Option<Endpoint>,
+    asked: Request,
+    server: SocketAddr,
+    local: Option<IpAddr>,
+    timeout: Duration,
+    /// The server's yes.
+    accept: Option<Box<Accept>>,
+    context: &'a mut Context<'w>,
+    account: &'a mut Account,
+}
+
+impl Flows for TcpClient<'_, '_> {
+    type Machine = Client;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Client>,
+    ) -> Result<Option<Answer<Client>>, Failure> {
+        match output {
+            Output::Decide(accept) => {
+                self.check_features(&accept)?;
+                self.accept = Some(accept);
+                return Ok(Some(Answer::Decided(Ok(()))));
+            }
+            Output::Open => {
+                self.connect()?;
+                return Ok(Some(Answer::Opened));
+            }
+            Output::Begin => {
+                for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
+                    endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+                }
+            }
+            Output::Start => {
+                self.account.begin = now;
+                for endpoint in self.background.iter_mut().chain([&mut self.endpoint]) {
+                    endpoint.start(now).map_err(|error| crate::failure::system(&error))?;
+                }
+            }
+            Output::Sample => self.sample(now),
+            Output::News(Message::Interval { samples }) => {
+                let samples = samples.into_iter().map(Sample::from).collect();
+                self.account.remote_interval(samples, self.context.watch);
+            }
+            Output::StopSending => self.endpoint.stop_sending(),
+            Output::Peer(reports) => {
+                self.sample(now);
+                self.account.remote = *reports;
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+        Ok(None)
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        let done = self.endpoint.has_started() && self.endpoint.is_done();
+        if done {
+            self.background.iter().for_each(Endpoint::stop_sending);
+        }
+        FlowState { moved: self.endpoint.moved(), done, ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        client_failure(&plain(self.server), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.server), attempt, error)
+    }
+}
+
+impl TcpClient<'_, '_> {
+    fn sample(&mut self, now: MonoTime) {
+        let samples = self.endpoint.sample(now);
+        self.account.local_interval(samples, self.context.watch);
+    }
+
+    /// An older server would leave out what it does not know, and the figures would look sound.
+    fn check_features(&self, accept: &Accept) -> Result<(), Failure> {
+        let mut asked = self.asked.features();
+        let Some(missing) = asked.find(|asked| !accept.features.iter().any(|has| has == asked))
+        else {
+            return Ok(());
+        };
+        let reason = format!("the server does not know {missing}");
+        let peer = plain(self.server);
+        Err(Failure::new(Fault::PeerIncompatible, "ask for a test with", peer, reason)
+            .advise("install the same version at both ends"))
+    }
+
+    /// Connects every stream.
+    fn connect(&mut self) -> Result<(), Failure> {
+        let Some(accept) = self.accept.take() else { return Ok(()) };
+        let token = Token::from_hex(&accept.token).ok_or_else(|| {
+            let reason = "its token is not 32 hexadecimal digits";
+            Failure::new(Fault::PeerMisbehaved, "talk to", plain(self.server), reason)
+        })?;
+        let (request, timeout, local) = (&self.asked.test, self.timeout, self.local);
+        let server = SocketAddr::new(self.server.ip(), accept.data_port);
+        for &direction in request.each_direction() {
+            for stream in 0..request.streams {
+                let way = Way { server, local, timeout };
+                let hello = DataHello { token, stream, direction };
+                let client_addr = way.connect(&mut self.endpoint, request, hello)?;
+                self.account.connected(direction, stream, &client_addr, server);
+            }
+        }
+        if let (Some(endpoint), Some(request)) = (&mut self.background, request.background()) {
+            // Its buffers are not the test's, so it does not go to a listener that has those.
+            let way = Way { server: self.server, local, timeout };
+            for &direction in request.each_direction() {
+                let hello = DataHello { token, stream: 0, direction };
+                let client_addr = way.connect(endpoint, &request, hello)?;
+                self.account.connected_background(direction, &client_addr, self.server);
+            }
+        }
+        self.account.server_host_id = accept.host_id;
+        self.account.ends.push(accept.end);
+        let streams = self.asked.test.streams;
+        let noun = if streams == 1 { "stream" } else { "streams" };
+        let line = format!("{streams} {noun} to {}", plain(self.server));
+        (self.context.watch)(&Event::Connected(line));
+        Ok(())
+    }
+
+    /// Keeps what was measured, however the test ended.
+    fn conclude(self, failed: bool) {
+        if !self.endpoint.has_started() {
+            return;
+        }
+        // What has not come by now is lost.
+        self.endpoint.halt();
+        if failed {
+            self.background.iter().for_each(Endpoint::halt);
+        }
+        self.account.local = self.endpoint.finish();
+        let background = self.background.map(Endpoint::end_background);
+        self.account.local.extend(background.into_iter().flatten());
+    }
+}
+
+/// How data streams reach the server.
+struct Way {
+    server: SocketAddr,
+    local: Option<IpAddr>,
+    timeout: Duration,
+}
+
+impl Way {
+    /// Connects one data stream and gives it to `endpoint`; the client's address.
+    fn connect(
+        &self,
+        endpoint: &mut Endpoint,
+        request: &TcpTest,
+        hello: DataHello,
+    ) -> Result<String, Failure> {
+        let side = client_side(hello.direction);
+        let options = match side {
+            Side::Sender => socket_options(request),
+            Side::Receiver => TcpOptions { congestion_control: None, ..socket_options(request) },
+        };
+        let socket = tcp::connect(self.server, self.local, &options, self.timeout)
+            .map_err(|error| connect_failure(&error))?;
+        let client_addr =
+            socket.local_addr().map_or_else(|_| String::new(), |addr| addr.to_string());
+        let socket =
+            endpoint.add(socket, (hello.direction, hello.stream, side), client_addr.clone());
+        (&mut &*socket).write_all(&hello.to_bytes()).map_err(|error| {
+            let server = self.server.to_string();
+            Failure::new(Fault::Unreachable, "open data stream to", server, error)
+        })?;
+        Ok(client_addr)
+    }
+}

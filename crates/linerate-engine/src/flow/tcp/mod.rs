@@ -1,0 +1,31 @@
+//! TCP throughput: the client's and the server's side of a test.
+//!
+//! The control connection is followed by a machine (`linerate_proto::native`) on one thread, which
+//! also takes samples; each data stream has a thread of its own that does nothing but move bytes.
+//! The receiver's count over its own span is the result.
+
+pub(crate) mod client;
+pub(crate) mod control;
+pub(crate) mod data;
+pub(crate) mod dealt;
+pub(crate) mod delivery;
+pub(crate) mod endpoint;
+mod intake;
+mod link;
+mod low_water;
+mod outlet;
+mod pace;
+mod registry;
+pub(crate) mod session;
+pub(crate) mod span;
+mod trail;
+mod trials;
+
+pub use client::run;
+pub use control::{read_data_hello_rest, read_hello, send_hello};
+pub use registry::{DataRegistry, Registration};
+pub use session::{Admission, Demand, Permit, serve_test};
+
+// What UDP tests share with TCP's.
+pub(crate) use control::{bind_address, plain};
+pub(crate) use data::cost_since;

@@ -1,0 +1,511 @@
+//! The server's side of one test, from the first message to the last.
+//!
+//! Everything a client does or leaves out costs a bounded amount: each wait has a deadline, the
+//! number of streams and the time are limited by the admission, and whatever ends the session
+//! takes its data threads along.
+
+use std::any::Any;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_core::record::{Direction, End, EndReport, Failure, Fault, Side, TcpTest};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::native::{
+    Accept, Asked, DataHello, FEATURES, FlowSample, HelloKind, Message, PeerFault, Refuse,
+    RefuseCode, Request, STEP_TIMEOUT, Server, Terms, Token,
+};
+use linerate_sys::clock::{monotonic, random_bytes};
+use linerate_sys::poll::readable;
+use linerate_sys::stop::Stop;
+use linerate_sys::tcp::{self, TcpOptions};
+
+use super::control::{closed, lost, misbehaved, plain, read_data_hello_rest, read_hello};
+use super::endpoint::{Endpoint, socket_options};
+use super::registry::{DataRegistry, Registration};
+use crate::flow::account::server_side;
+use crate::flow::served::{GRACE, Served};
+use crate::flow::udp::{self, UdpServer};
+use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::served;
+
+/// A test that follows another may find its place not yet given back: a client's last message
+/// and its next connection cross on the way.
+pub(crate) const HANDOVER: Duration = Duration::from_millis(300);
+/// How often the end of the streams is looked for once it is due.
+pub(crate) const LOOK_AT_END: Duration = Duration::from_millis(2);
+
+/// A data connection that came to a listener of the test's own has this long for its hello.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Tests that one client may make in one place, trials among them.
+const ROUNDS_MAX: u32 = 32;
+
+/// A place among the running tests, given back when dropped.
+pub struct Permit(
+    /// Whatever the admission keeps alive for the test.
+    pub Box<dyn Any + Send>,
+);
+
+/// What a test takes of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Streams of all directions, a flow in the background among them.
+    pub streams: usize,
+    /// How long it is planned to send, where that is known.
+    pub planned: Option<Duration>,
+}
+
+impl Demand {
+    /// That of a test over TCP.
+    pub(crate) fn of(test: &TcpTest) -> Self {
+        let streams = test.places().count() + usize::from(test.background.is_some());
+        Self { streams, planned: test.planned_span() }
+    }
+
+    /// That of a request, and of those that are to follow it in the same place.
+    fn of_rounds(request: &Request) -> Self {
+        let follow = Duration::from_nanos(request.follow_ns.unwrap_or(0));
+        let one = Self::of(&request.test);
+        Self { planned: one.planned.map(|span| span + follow), ..one }
+    }
+}
+
+/// Decides which tests a server runs.
+pub trait Admission: Sync {
+    /// A permit for a test, or the reason against it.
+    /// # Errors
+    /// The answer to send to the client.
+    fn admit(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse>;
+
+    /// The same for a client that waits for its place and asks again and again: those that have
+    /// waited longer come first.
+    /// # Errors
+    /// As above.
+    fn admit_in_turn(&self, demand: &Demand, peer: SocketAddr) -> Result<Permit, Refuse> {
+        self.admit(demand, peer)
+    }
+
+    /// Longest time a test may send.
+    fn duration_max(&self) -> Duration;
+
+    /// After its planned end a test may take this much longer: what is on the way arrives, the
+    /// last answers are slow.
+    fn grace(&self) -> Duration {
+        GRACE
+    }
+
+    /// A client that could be told that the server is busy waits this long for its place before.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Runs one test over a control connection whose hellos are done; returns what the log should say.
+/// # Errors
+/// Why the test did not end well.
+pub fn serve_test(
+    stream: TcpStream,
+    registry: &DataRegistry,
+    admission: &dyn Admission,
+    stop: &Stop,
+) -> Result<String, Failure> {
+    let mut net = Socket::new(stream)?;
+    let address = |address: io::Result<SocketAddr>| {
+        address.map_err(|error| Failure::new(Fault::Unreachable, "address of", "a client", error))
+    };
+    let control = net.another()?;
+    let desk = Desk {
+        registry,
+        admission,
+        peer: address(control.peer_addr())?,
+        local: address(control.local_addr())?,
+        control,
+        waits: None,
+        opening: false,
+        permit: None,
+        place: None,
+        rounds: 0,
+        streams: None,
+        line: "closed without a request".to_owned(),
+    };
+    let mut session = Session::new(Server::new(monotonic()), desk);
+    let result = flow::run(&mut session, &mut net, stop);
+    result.map(|()| session.flows.line)
+}
+
+/// One client and its tests.
+struct Desk<'a> {
+    registry: &'a DataRegistry,
+    admission: &'a dyn Admission,
+    peer: SocketAddr,
+    local: SocketAddr,
+    control: TcpStream,
+    /// A test that waits for its place, and until when.
+    waits: Option<(Box<Asked>, MonoTime)>,
+    opening: bool,
+    permit: Option<Permit>,
+    /// What the first round was given.
+    place: Option<Demand>,
+    rounds: u32,
+    streams: Option<Box<dyn Served>>,
+    line: String,
+}
+
+impl Flows for Desk<'_> {
+    type Machine = Server;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+    ) -> Result<Option<Answer<Server>>, Failure> {
+        match (output, &mut self.streams) {
+            (Output::Decide(asked), _) => {
+                self.waits = Some((asked, now + HANDOVER));
+                self.answer(now)
+            }
+            (Output::Open, _) => {
+                self.opening = true;
+                self.answer(now)
+            }
+            (Output::Sample, Some(streams)) => {
+                let mut news = streams.news()?;
+                news.push(streams.sample(now));
+                Ok(Some(Answer::Tell(news)))
+            }
+            (Output::Count, Some(streams)) => {
+                let (reports, line) = streams.finish()?;
+                self.line = line;
+                if self.place.is_none() {
+                    // No round follows: what is left to do takes nothing of this host.
+                    self.permit = None;
+                }
+                self.streams = None;
+                Ok(Some(Answer::Counted(Box::new(reports))))
+            }
+            (output, Some(streams)) => streams.carry_out(now, output).map(|()| None),
+            (_, None) => Ok(None),
+        }
+    }
+
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Server>>, Failure> {
+        if let Some((asked, until)) = self.waits.take() {
+            return self.decide(now, asked, until);
+        }
+        let Some(streams) = &mut self.streams else { return Ok(None) };
+        if self.opening {
+            self.opening = !streams.open()?;
+            return Ok((!self.opening).then_some(Answer::Opened));
+        }
+        let news = streams.news()?;
+        Ok((!news.is_empty()).then_some(Answer::Tell(news)))
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        self.streams.as_ref().map(|streams| streams.state()).unwrap_or_default()
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        server_failure(&plain(self.peer), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.peer), attempt, error)
+    }
+}
+
+impl Desk<'_> {
+    /// Says yes or no, waiting [`HANDOVER`] for the place of a test that is just ending.
+    fn decide(
+        &mut self,
+        now: MonoTime,
+        asked: Box<Asked>,
+        until: MonoTime,
+    ) -> Result<Option<Answer<Server>>, Failure> {
+        let demand = match &*asked {
+            Asked::Tcp(request) => Demand::of_rounds(request),
+            Asked::Udp(request) => {
+                Demand { streams: request.places().count(), planned: request.planned_span() }
+            }
+        };
+        let refused = match self.admit(&asked, &demand) {
+            Ok(()) => None,
+            Err(refuse) if refuse.code == RefuseCode::Busy && now < until => {
+                self.waits = Some((asked, until));
+                return Ok(None);
+            }
+            Err(refuse) => Some(refuse),
+        };
+        if let Some(refuse) = refused {
+            self.line = format!("refused: {}", refuse.reason);
+            return Ok(Some(Answer::Decided(Err(refuse))));
+        }
+        let terms = match *asked {
+            Asked::Tcp(request) => {
+                self.place.get_or_insert(demand);
+                self.accept_tcp(request.test)?
+            }
+            Asked::Udp(request) => {
+                let own = (self.own_end(), self.control()?);
+                let (streams, accept) = UdpServer::new(request.clone(), self.local, own)?;
+                let terms = udp::terms(&request, accept, self.admission.duration_max());
+                self.streams = Some(Box::new(streams));
+                terms
+            }
+        };
+        Ok(Some(Answer::Decided(Ok(terms))))
+    }
+
+    /// A place for a test within the protocol's bounds.
+    fn admit(&mut self, asked: &Asked, demand: &Demand) -> Result<(), Refuse> {
+        let malformed = |error: String| Refuse {
+            code: RefuseCode::Malformed,
+            reason: error,
+            retry_after_ms: None,
+        };
+        self.rounds += 1;
+        match (asked, &self.place) {
+            (Asked::Tcp(next), Some(place)) => return check_round(next, self.rounds, place),
+            (Asked::Tcp(request), None) => request.check().map_err(|it| malformed(it.to_string())),
+            (Asked::Udp(request), _) => request.check().map_err(|it| malformed(it.to_string())),
+        }?;
+        self.rounds = 1;
+        self.permit = Some(self.admission.admit(demand, self.peer)?);
+        Ok(())
+    }
+
+    fn accept_tcp(&mut self, request: TcpTest) -> Result<Terms, Failure> {
+        let token = Token(random_bytes());
+        let own = listen_if_needed(&request, self.local)?;
+        let data_port = own
+            .as_ref()
+            .map_or(Ok(self.local), TcpListener::local_addr)
+            .map_or(0, |address| address.port());
+        let arrivals = Arrivals { token, shared: self.registry.register(token), own };
+        let accept = Accept {
+            token: token.to_hex(),
+            data_port,
+            udp_ports: Vec::new(),
+            host_id: linerate_sys::host::boot_id(),
+            end: self.own_end(),
+            features: FEATURES.map(str::to_owned).to_vec(),
+        };
+        let duration_max = self.admission.duration_max();
+        let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
+        let terms = Terms {
+            accept: Box::new(accept),
+            interval: Duration::from_nanos(request.interval_ns),
+            span_max: planned,
+            stall_after: Some(planned),
+            end: planned + self.admission.grace(),
+            step: STEP_TIMEOUT,
+            streams: "the data streams",
+        };
+        self.streams = Some(Box::new(TcpServer::new(request, arrivals)));
+        Ok(terms)
+    }
+
+    /// What this host is, seen from the client.
+    fn own_end(&self) -> End {
+        let end = crate::environment::local_end(Some(self.peer.ip()));
+        End { role: "remote".to_owned(), ..end }
+    }
+
+    fn control(&self) -> Result<TcpStream, Failure> {
+        self.control.try_clone().map_err(|error| {
+            Failure::new(Fault::System, "watch control to", plain(self.peer), error)
+        })
+    }
+}
+
+/// The failure of a test with the client `peer`.
+pub(crate) fn server_failure(peer: &str, reason: Reason<PeerFault>) -> Failure {
+    match reason {
+        Reason::Peer(PeerFault::Wire(error)) => misbehaved(peer, &error),
+        Reason::Silent { awaited, within } => {
+            let reason = format!("nothing came within {within:?}");
+            let attempt = format!("wait for {awaited} from");
+            Failure::new(Fault::PeerMisbehaved, attempt, peer, reason)
+        }
+        Reason::Closed => closed(peer),
+        Reason::Stopped => {
+            Failure::new(Fault::System, "serve", peer, "the server is being stopped")
+        }
+        _ => Failure::new(Fault::Unreachable, "serve", peer, "the client aborted the test"),
+    }
+}
+
+/// The TCP streams of a test.
+struct TcpServer {
+    request: TcpTest,
+    arrivals: Arrivals,
+    /// Streams that have not come.
+    missing: Vec<(Direction, u16)>,
+    test: Option<Endpoint>,
+    /// The flow against the test's direction.
+    background: Option<Endpoint>,
+}
+
+/// Where the data streams of a test arrive.
+struct Arrivals {
+    token: Token,
+    /// At the port of the control connection, sorted by token.
+    shared: Registration,
+    /// At a listener of their own, because buffers and segment size go before the handshake. The
+    /// flow in the background has neither and arrives at the other port.
+    own: Option<TcpListener>,
+}
+
+impl TcpServer {
+    fn new(request: TcpTest, arrivals: Arrivals) -> Self {
+        let background = request.background();
+        let of_background = background.iter().flat_map(TcpTest::places);
+        Self {
+            missing: request.places().chain(of_background).collect(),
+            test: Some(Endpoint::new(request.clone()).kept_on(&request.means.server_cpus)),
+            background: background.map(Endpoint::new),
+            request,
+            arrivals,
+        }
+    }
+
+    /// The flow in the background first: it is there when the test begins.
+    fn each(&mut self) -> impl Iterator<Item = &mut Endpoint> {
+        self.background.iter_mut().chain(&mut self.test)
+    }
+
+    /// Takes in a stream that is still wanted.
+    fn take(&mut self, hello: DataHello, socket: TcpStream) -> Result<(), Failure> {
+        let place = (hello.direction, hello.stream);
+        let Some(index) = self.missing.iter().position(|&wanted| wanted == place) else {
+            return Ok(());
+        };
+        self.missing.swap_remove(index);
+        let side = server_side(hello.direction);
+        let of_test = self.request.each_direction().contains(&hello.direction);
+        let background = self.request.background().filter(|_| !of_test);
+        prepare(&socket, background.as_ref().unwrap_or(&self.request), side)?;
+        let client_addr = socket.peer_addr().map_or_else(|_| String::new(), plain);
+        let endpoint = if of_test { &mut self.test } else { &mut self.background };
+        if let Some(endpoint) = endpoint {
+            endpoint.add(socket, (hello.direction, hello.stream, side), client_addr);
+        }
+        Ok(())
+    }
+}
+
+impl Served for TcpServer {
+    fn open(&mut self) -> Result<bool, Failure> {
+        while !self.missing.is_empty() {
+            let Some((hello, socket)) = self.arrivals.next() else { return Ok(false) };
+            self.take(hello, socket)?;
+        }
+        for endpoint in self.each() {
+            endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+        }
+        Ok(true)
+    }
+
+    fn carry_out(&mut self, now: MonoTime, output: Output<Server>) -> Result<(), Failure> {
+        match output {
+            Output::Start => {
+                for endpoint in self.each() {
+                    endpoint.start(now).map_err(|error| crate::failure::system(&error))?;
+                }
+            }
+            Output::StopSending => self.test.iter().for_each(Endpoint::stop_sending),
+            Output::Halt => self.test.iter().for_each(Endpoint::halt),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn news(&mut self) -> Result<Vec<Message>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn sample(&mut self, now: MonoTime) -> Message {
+        let samples = self.test.as_mut().map(|test| test.sample(now)).unwrap_or_default();
+        Message::Interval { samples: samples.into_iter().map(FlowSample::from).collect() }
+    }
+
+    fn state(&self) -> FlowState {
+        let Some(test) = &self.test else { return FlowState::default() };
+        FlowState { moved: test.moved(), done: test.is_done(), ..FlowState::default() }
+    }
+
+    fn finish(&mut self) -> Result<(Vec<EndReport>, String), Failure> {
+        let background = self.background.take().map(Endpoint::end_background);
+        let mut reports = self.test.take().map(Endpoint::finish).unwrap_or_default();
+        let line = format!("tcp {}", served::line(&reports));
+        reports.extend(background.into_iter().flatten());
+        Ok((reports, line))
+    }
+}
+
+impl Arrivals {
+    /// A data stream that has come.
+    fn next(&self) -> Option<(DataHello, TcpStream)> {
+        let own = self.own.as_ref().and_then(|listener| self.own_next(listener));
+        own.or_else(|| self.shared.arrivals.try_recv().ok())
+    }
+
+    fn own_next(&self, listener: &TcpListener) -> Option<(DataHello, TcpStream)> {
+        readable(listener, Duration::ZERO).ok().filter(|ready| *ready)?;
+        let (socket, _) = listener.accept().ok()?;
+        let common = read_hello(&socket, HELLO_TIMEOUT).ok()?;
+        (common.kind == HelloKind::Data).then_some(())?;
+        let hello = read_data_hello_rest(&socket, common, HELLO_TIMEOUT).ok()?;
+        (hello.token == self.token).then_some((hello, socket))
+    }
+}
+
+/// Whether a client's next request stays within the place that its first one was given.
+fn check_round(request: &Request, rounds: u32, place: &Demand) -> Result<(), Refuse> {
+    let refuse = |code, reason: String| Err(Refuse { code, reason, retry_after_ms: None });
+    if let Err(error) = request.check() {
+        return refuse(RefuseCode::Malformed, error.to_string());
+    }
+    let demand = Demand::of_rounds(request);
+    let planned = request.test.planned_span().zip(place.planned);
+    let longer = planned.is_some_and(|(next, place)| next > place);
+    if demand.streams > place.streams || longer {
+        return refuse(RefuseCode::Limit, "a round beyond what the first one asked for".to_owned());
+    }
+    if rounds > ROUNDS_MAX {
+        return refuse(RefuseCode::Limit, format!("more than {ROUNDS_MAX} rounds"));
+    }
+    Ok(())
+}
+
+/// A listener of the test's own where options shape the handshake.
+fn listen_if_needed(request: &TcpTest, local: SocketAddr) -> Result<Option<TcpListener>, Failure> {
+    let plain = request.window_bytes.is_none() && request.mss_bytes.is_none();
+    if plain && !request.means.mptcp {
+        return Ok(None);
+    }
+    // The congestion control is a matter of sending sockets alone; `prepare` sets it on those.
+    let options = TcpOptions { congestion_control: None, ..socket_options(request) };
+    let listener = tcp::listen(SocketAddr::new(local.ip(), 0), &options);
+    listener.map(Some).map_err(|error| crate::failure::system(&error))
+}
+
+/// Options that may be set on an accepted socket.
+fn prepare(socket: &TcpStream, request: &TcpTest, side: Side) -> Result<(), Failure> {
+    if side == Side::Sender
+        && let Some(name) = &request.congestion_control
+    {
+        tcp::set_congestion_control(socket.as_fd(), name).map_err(|error| {
+            crate::failure::system(&error)
+                .advise("see net.ipv4.tcp_available_congestion_control on the server")
+        })?;
+    }
+    if side == Side::Sender && request.nodelay {
+        let set = socket.set_nodelay(true);
+        set.map_err(|error| Failure::new(Fault::System, "set", "TCP_NODELAY", error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,335 @@
+//! The client's side of one UDP test: from a plan to a record.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use linerate_core::record::{Event, Failure, Fault, Plan, Record, UdpPlan, UdpTest};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEARCH, Token};
+use linerate_sys::clock::monotonic;
+use linerate_sys::datagram_socket::any_local;
+
+use super::endpoint::{Endpoint, Place};
+use super::opening::{Asking, Caller, unanswered};
+use super::pulse;
+use super::search_account::SearchAccount;
+use super::socket::{header_bytes, open_socket};
+use crate::address::resolve;
+use crate::context::Context;
+use crate::flow::account::{Account, client_side};
+use crate::flow::record::record_of;
+use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min};
+use crate::flow::tcp::{bind_address, plain};
+use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
+use crate::foreign;
+use crate::path::witness::Witness;
+
+/// Streams have this long to open.
+const OPEN_TIMEOUT: Duration = pulse::SILENCE_MAX;
+/// So near to that the server's word says less than what was seen here.
+const NEAR: Duration = Duration::from_millis(200);
+
+/// Largest IP packet that a test sends where nobody says how long its datagrams are: that of
+/// Ethernet, so that results of most paths compare.
+const PACKET_BYTES: u32 = 1500;
+
+/// Measures UDP throughput as planned. The record always exists: when something fails it says so,
+/// and keeps what was measured before.
+pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
+    run_by(plan, context, |plan, server, (context, account)| match plan.via {
+        None => measure(plan, server, context, account),
+        Some(via) if plan.test.search.is_some() => {
+            let reason = format!("{via} has no statuses to search by");
+            let failure = Failure::new(Fault::Usage, "search for the capacity by", "--via", reason);
+            Err(failure.advise("run linerate serve at the other end"))
+        }
+        Some(via) => {
+            foreign::measure_udp(via, (plan, server, &checked_request(plan)?), context, account)
+        }
+    })
+}
+
+/// Who is told while a test runs, and where what was seen is kept.
+pub(crate) type Told<'a, 'b> = (&'a mut Context<'b>, &'a mut Account);
+
+/// The record of a test that `measure` makes with the server at an address.
+pub(crate) fn run_by(
+    plan: &UdpPlan,
+    context: &mut Context<'_>,
+    measure: impl FnOnce(&UdpPlan, SocketAddr, Told<'_, '_>) -> Result<(), Failure>,
+) -> Record {
+    let mut plan = plan.clone();
+    let account = Account {
+        row_ns_min: plan.test.interval_ns / 4,
+        omit_ns: plan.test.omit_ns,
+        ..Account::default()
+    };
+    let server = resolve(&plan.host, plan.port, plan.family);
+    if let Ok(server) = &server {
+        plan.test.size_bytes.get_or_insert_with(|| {
+            usual_size(*server).min(plan.via.map_or(u32::MAX, foreign::datagram_bytes_usual))
+        });
+    }
+    record_of(Plan::Udp(plan.clone()), account, context, |context, account| {
+        measure(&plan, server?, (context, account))
+    })
+}
+
+/// The most that an Ethernet packet carries, or one of the route to the server where that is less.
+fn usual_size(server: SocketAddr) -> u32 {
+    let route = linerate_sys::datagram_socket::route_mtu_bytes(server).unwrap_or(PACKET_BYTES);
+    route.min(PACKET_BYTES).saturating_sub(header_bytes(server.ip())).max(16)
+}
+
+fn request(plan: &UdpPlan) -> UdpTest {
+    let mut test = plan.test.clone().with_size(plan.test.size_bytes.unwrap_or(PACKET_BYTES));
+    if test.search.is_some() {
+        // A search begins at its lowest rate.
+        test.pace = Some(linerate_core::search::rate(0));
+    }
+    test
+}
+
+/// The request of a plan, within the protocol's bounds.
+pub(crate) fn checked_request(plan: &UdpPlan) -> Result<UdpTest, Failure> {
+    let request = request(plan);
+    request.check().map_err(|error| {
+        Failure::new(Fault::Usage, "plan", "UDP test", error).advise("see linerate udp --help")
+    })?;
+    Ok(request)
+}
+
+/// Measures with a server of this program's own protocol.
+fn measure(
+    plan: &UdpPlan,
+    server: SocketAddr,
+    context: &mut Context<'_>,
+    account: &mut Account,
+) -> Result<(), Failure> {
+    let request = checked_request(plan)?;
+    let local = bind_address(plan.bind.as_deref())?;
+    account.ends.push(crate::environment::local_end(Some(server.ip())));
+    account.witness = Some(Witness::begin(server.ip()));
+    account.size_bytes = request.size_bytes;
+    account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
+    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+    let mut net = Socket::new(connect_control(server, local, timeout)?)?;
+    let test = ClientTest {
+        span: request.planned_span(),
+        interval: Duration::from_nanos(request.interval_ns),
+        request: Message::UdpRequest(request.clone()),
+        last: true,
+    };
+    let stop = context.stop.clone();
+    let flows = UdpClient {
+        endpoint: Endpoint::new(request.clone(), plan.cpu),
+        request,
+        server,
+        local,
+        control: net.another()?,
+        accept: None,
+        opening: Vec::new(),
+        deadline: MonoTime::default(),
+        started: false,
+        told: false,
+        context,
+        account,
+    };
+    let mut session = Session::new(Client::new(monotonic(), test), flows);
+    let result = flow::run(&mut session, &mut net, &stop);
+    session.flows.conclude(result)
+}
+
+/// The streams of a test, and what is seen of them.
+struct UdpClient<'a, 'w> {
+    endpoint: Endpoint,
+    request: UdpTest,
+    server: SocketAddr,
+    local: Option<IpAddr>,
+    control: TcpStream,
+    /// The server's yes.
+    accept: Option<Box<Accept>>,
+    /// Streams until the server says that all are open, and when they should be.
+    opening: Vec<Asking>,
+    deadline: MonoTime,
+    started: bool,
+    /// The server knows what was sent.
+    told: bool,
+    context: &'a mut Context<'w>,
+    account: &'a mut Account,
+}
+
+impl Flows for UdpClient<'_, '_> {
+    type Machine = Client;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Client>,
+    ) -> Result<Option<Answer<Client>>, Failure> {
+        match output {
+            Output::Decide(accept) => {
+                self.check_features(&accept)?;
+                self.account.search = self.search_account();
+                self.accept = Some(accept);
+                return Ok(Some(Answer::Decided(Ok(()))));
+            }
+            Output::Open => {
+                self.open(now)?;
+                return Ok(Some(Answer::Opened));
+            }
+            Output::Begin => self.take_streams()?,
+            Output::Start => self.start(now)?,
+            Output::Sample => {
+                self.account.local_interval(self.endpoint.sample(now), self.context.watch);
+            }
+            Output::News(news) => self.hear(news),
+            Output::StopSending => self.endpoint.stop_sending(),
+            Output::Peer(reports) => self.account.remote = *reports,
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+        if !self.opening.is_empty() {
+            if now >= self.deadline {
+                return Err(unanswered(&self.opening));
+            }
+            self.opening.iter_mut().for_each(|stream| stream.turn(now));
+        }
+        if !self.started {
+            return Ok(None);
+        }
+        self.account.search_news(self.endpoint.search_news(), self.context.watch);
+        if self.endpoint.has_failed() {
+            let (peer, reason) = (plain(self.server), pulse::silent());
+            let attempt = "exchange datagrams with";
+            return Err(Failure::new(Fault::Unreachable, attempt, peer, reason)
+                .advise("the results so far are kept"));
+        }
+        let Some(streams) = self.endpoint.sent().filter(|_| !self.told) else { return Ok(None) };
+        self.told = true;
+        Ok(Some(Answer::Tell(vec![Message::UdpSent { streams }])))
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        FlowState { done: self.started && self.endpoint.is_done(), ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        let aborted = matches!(reason, Reason::Peer(PeerFault::Aborted(_)));
+        // The server gives up at the same time, and knows less about the reason.
+        if aborted && !self.opening.is_empty() && monotonic() + NEAR >= self.deadline {
+            return unanswered(&self.opening);
+        }
+        client_failure(&plain(self.server), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.server), attempt, error)
+    }
+}
+
+impl UdpClient<'_, '_> {
+    /// An older server would keep the lowest pace of a search, and the figures would look sound.
+    fn check_features(&self, accept: &Accept) -> Result<(), Failure> {
+        if self.request.search.is_none() || accept.features.iter().any(|has| has == SEARCH) {
+            return Ok(());
+        }
+        let (peer, reason) = (plain(self.server), "the server does not know it");
+        Err(Failure::new(Fault::PeerIncompatible, "search with", peer, reason)
+            .advise("install the same version at both ends"))
+    }
+
+    /// The account of a search; none in other tests.
+    fn search_account(&self) -> Option<SearchAccount> {
+        self.request.search.as_ref()?;
+        let direction = *self.request.each_direction().first()?;
+        let headers = header_bytes(self.server.ip());
+        Some(SearchAccount::new(direction, self.request.size_bytes.saturating_add(headers)))
+    }
+
+    /// Begins to open every stream.
+    fn open(&mut self, now: MonoTime) -> Result<(), Failure> {
+        let Some(accept) = &self.accept else { return Ok(()) };
+        let misbehaved = |reason: &str| {
+            Failure::new(Fault::PeerMisbehaved, "talk to", plain(self.server), reason)
+        };
+        let token = Token::from_hex(&accept.token)
+            .ok_or_else(|| misbehaved("its token is not 32 hexadecimal digits"))?;
+        if accept.udp_ports.len() != self.request.places().count() {
+            return Err(misbehaved("it named another number of UDP ports than streams"));
+        }
+        self.deadline = now + OPEN_TIMEOUT;
+        for (place, &port) in self.request.places().zip(&accept.udp_ports) {
+            let server = SocketAddr::new(self.server.ip(), port);
+            let local = self.local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
+            let socket = open_socket(&self.request, local)
+                .and_then(|socket| socket.connect(server).map(|()| socket));
+            let socket = socket.map_err(|error| crate::failure::system(&error))?;
+            let caller = Caller::new(place, token, now);
+            self.opening.push(Asking::new(socket, server, caller));
+        }
+        Ok(())
+    }
+
+    /// The server says that every stream is open there, too.
+    fn take_streams(&mut self) -> Result<(), Failure> {
+        for stream in self.opening.drain(..) {
+            let Caller { direction, flow, token, .. } = stream.caller;
+            let client_addr =
+                stream.socket.local_address().map_or_else(String::new, |addr| addr.to_string());
+            self.account.route_mtu_bytes = stream.socket.mtu_bytes();
+            self.account.connected(direction, flow, &client_addr, stream.server);
+            let place = Place { direction, flow, side: client_side(direction), client_addr };
+            self.endpoint.add(stream.socket, place, token);
+        }
+        if let Some(accept) = self.accept.take() {
+            self.account.server_host_id = accept.host_id;
+            self.account.ends.push(accept.end);
+        }
+        let (streams, size) = (self.request.streams, self.request.size_bytes);
+        let noun = if streams == 1 { "stream" } else { "streams" };
+        let line = format!("{streams} UDP {noun} to {}, datagrams of {size} bytes", self.server);
+        (self.context.watch)(&Event::Connected(line));
+        self.endpoint.start_receivers().map_err(|error| crate::failure::system(&error))
+    }
+
+    fn start(&mut self, now: MonoTime) -> Result<(), Failure> {
+        self.account.begin = now;
+        self.started = true;
+        let interface = self.account.ends.first().and_then(|end| end.interface.as_ref());
+        self.endpoint.note_rtt(rtt_min(&self.control), interface);
+        self.endpoint.start_senders(now).map_err(|error| crate::failure::system(&error))
+    }
+
+    /// What the server's streams tell.
+    fn hear(&mut self, news: Message) {
+        match news {
+            Message::UdpInterval { samples } => {
+                let size = self.request.size_bytes;
+                let samples = samples.iter().map(|it| Sample::of_udp(it, size)).collect();
+                self.account.remote_interval(samples, self.context.watch);
+            }
+            Message::UdpSent { streams } => self.endpoint.told_sent(&streams),
+            Message::UdpSearch(news) => {
+                self.account.search_news(Some(news), self.context.watch);
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps what was measured, however the test ended.
+    fn conclude(self, result: Result<(), Failure>) -> Result<(), Failure> {
+        if self.started {
+            self.account.local_interval(self.endpoint.sample(monotonic()), self.context.watch);
+            self.account.search_news(self.endpoint.search_news(), self.context.watch);
+            self.account.local = self.endpoint.finish();
+        }
+        result?;
+        self.account.stream_failure().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,429 @@
+//! The loop that takes datagrams in, one thread a stream, and counts each by its number.
+//!
+//! One call takes up to 64 buffers, each of one datagram or of several joined ones (UDP_GRO). The
+//! kernel's count of drops and its time of arrival come with every buffer.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use linerate_core::record::{
+    DatagramCounts, DatagramsSent, DelayVariation, Direction, ReceivedDatagrams, UdpTest,
+};
+use linerate_core::stats::{JitterRfc3550, Thinned};
+use linerate_core::time::MonoTime;
+use linerate_proto::native::{Order, UdpTracker};
+use linerate_sys::clock::{monotonic, realtime_offset_ns};
+use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
+use linerate_sys::thread::{cost, id};
+
+use super::credit::{Grants, Window};
+use super::layout::{Head, Layout, Read};
+use super::patience::Patience;
+use super::pulse::{Pulse, silent};
+use super::search::SearchEnd;
+use super::search_receiver::Reporter;
+use super::socket::is_pause;
+use crate::failure::words_of;
+use crate::flow::endpoint::{Outcome, Progress, Switches};
+use crate::flow::tcp::cost_since;
+use crate::flow::tcp::span::Measured;
+
+/// Once the sender is done and something is missing, this long without an arrival is the end.
+const QUIET_MISSING: Duration = Duration::from_millis(500);
+
+/// Once everything is there, copies may follow this soon.
+const QUIET_COMPLETE: Duration = Duration::from_millis(50);
+
+/// However much still arrives, this long after the sender is done is the end.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+/// So many datagrams show how they come.
+const STAMPED_DATAGRAMS: u64 = 1000;
+
+/// A receiving stream.
+pub(super) struct Receiver {
+    pub(super) socket: Arc<DatagramSocket>,
+    pub(super) request: UdpTest,
+    pub(super) tag: u16,
+    pub(super) layout: Layout,
+    pub(super) switches: Arc<Switches>,
+    pub(super) progress: Arc<Progress>,
+    /// What to tell of, where the stream is a search.
+    pub(super) search: Option<Arc<SearchEnd>>,
+}
+
+/// Where the receiving stands.
+struct Receiving {
+    reporter: Option<Reporter>,
+    tracker: UdpTracker,
+    pulse: Pulse,
+    delay: Delay,
+    strays: u64,
+    joined: u64,
+    joined_max: u64,
+    /// In the last buffer.
+    joined_now: u64,
+    /// What the socket was granted.
+    room_bytes: u64,
+    /// The kernel tells times of arrival.
+    stamped: bool,
+    /// First and last arrival of what is measured.
+    measured: Option<(MonoTime, MonoTime)>,
+    last: MonoTime,
+    calls: u64,
+    /// Where the sender's clock stood, in layouts whose stamps do not count from its start.
+    first_stamp_ns: Option<u64>,
+}
+
+impl Receiver {
+    /// Takes datagrams until the sender has told that it is done and nothing more comes.
+    pub(super) fn run(self) -> Outcome {
+        let before = cost();
+        self.progress.thread.store(id(), Ordering::Relaxed);
+        self.socket.note_arrivals();
+        let may_join = self.request.joined && !self.request.taken_singly;
+        let joins = may_join && self.socket.join_receives();
+        let mut receiving = Receiving::starting_at(monotonic(), &self);
+        let failure = self.receive_all(&mut receiving).err();
+        let sent = self.progress.sent();
+        let told_ns = sent.map_or(0, |sent| sent.span_ns);
+        if let Some(reporter) = &mut receiving.reporter {
+            reporter.end(told_ns, &receiving.tracker);
+        }
+        let arrival_ns = receiving.measured.map_or(0, |(first, last)| last.nanos_since(first));
+        let received = self.account(&receiving);
+        let size = u64::from(self.request.size_bytes);
+        self.progress.failed.store(failure.is_some(), Ordering::Release);
+        self.progress.done.store(true, Ordering::Release);
+        Outcome {
+            measured: Measured {
+                begin: receiving.measured.map_or_else(MonoTime::default, |(first, _)| first),
+                // A stream that nothing delays takes as long to arrive as to be sent, the time of
+                // the last datagram among it; one that a queue holds up takes longer.
+                span_ns: if receiving.measured.is_some() { told_ns.max(arrival_ns) } else { 0 },
+                bytes: received.measured.received.saturating_mul(size),
+                bytes_total: received.all.received.saturating_mul(size),
+            },
+            received: Some(received),
+            io_calls: receiving.calls,
+            cost: cost_since(before),
+            failure,
+            technique: if joins { "recvmmsg, joined" } else { "recvmmsg" }.to_owned(),
+            ..Outcome::default()
+        }
+    }
+
+    fn receive_all(&self, receiving: &mut Receiving) -> Result<(), String> {
+        let mut batch = ReceiveBatch::new();
+        let paced = self.request.pace.is_some();
+        let mut patience = Patience::new(paced);
+        let mut grants = self.grants().then(Grants::default);
+        loop {
+            let result = patience.receive(&mut batch, &self.socket);
+            let now = monotonic();
+            receiving.calls += 1;
+            match result {
+                Ok(()) => {
+                    for arrived in batch.arrived() {
+                        receiving.take(&arrived, now, self);
+                    }
+                    self.progress.show(receiving.counts());
+                    if !paced {
+                        receiving.spare_stamps(&self.socket);
+                    }
+                }
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return Err(format!("receive: {}", words_of(&error))),
+            }
+            if let Some(grants) = &mut grants {
+                self.grant(receiving, grants, now);
+            }
+            if let Some(reporter) = &mut receiving.reporter {
+                reporter.tick(&self.socket, now, &receiving.tracker);
+            }
+            if self.is_over(receiving, now) {
+                return Ok(());
+            }
+            if self.layout.own && receiving.pulse.beat(&self.socket, now) {
+                return Err(silent());
+            }
+        }
+    }
+
+    /// Tells the sender how far it can go from the start, before it can start: the thread of a
+    /// receiver may have to wait for a processor.
+    pub(super) fn grant_first(&self) {
+        if self.grants() {
+            let window = self.window(self.socket.buffers().1.unwrap_or(0), 1);
+            let grant = Grants::default().turn(0, window, MonoTime::default());
+            let grant = grant.map(|grant| grant.to_bytes(self.tag));
+            // The thread tells it again.
+            grant.iter().for_each(|bytes| drop(self.socket.send(bytes)));
+        }
+    }
+
+    /// Whether the sender is told how far it can go.
+    const fn grants(&self) -> bool {
+        self.layout.own && self.request.pace.is_none()
+    }
+
+    fn window(&self, room_bytes: u64, joined: u64) -> Window {
+        Window::of(room_bytes, self.request.size_bytes.into(), joined)
+    }
+
+    /// Tells the sender how far it can go, when it is time.
+    fn grant(&self, receiving: &mut Receiving, grants: &mut Grants, now: MonoTime) {
+        let window = self.window(receiving.room_bytes, receiving.joined_now);
+        if let Some(grant) = grants.turn(receiving.tracker.next_expected(), window, now) {
+            receiving.pulse.grant(&self.socket, grant, now);
+        }
+    }
+
+    /// Whether nothing more is to be waited for.
+    fn is_over(&self, receiving: &Receiving, now: MonoTime) -> bool {
+        if self.switches.halted() {
+            return true;
+        }
+        let Some((sent, told)) = self.progress.sent_since() else { return false };
+        let complete = receiving.tracker.received() >= sent.datagrams;
+        is_drained(now, told, receiving.last, complete)
+    }
+
+    fn account(&self, receiving: &Receiving) -> ReceivedDatagrams {
+        let sent =
+            self.progress.sent().map(|sent| (sent.datagrams, self.measured(&sent, receiving)));
+        let drops = self.socket.drops();
+        let (all, measured) = receiving.tracker.tallies(sent, drops, receiving.joined_max);
+        ReceivedDatagrams {
+            size_bytes: self.request.size_bytes,
+            all,
+            measured,
+            strays: receiving.strays,
+            joined: receiving.joined,
+            joined_max: receiving.joined_most(),
+            socket_drops: drops.map(u64::from),
+            delay: receiving.delay.variation(),
+        }
+    }
+}
+
+impl Receiver {
+    /// What the sender sent after the omitted span. Where the stamps do not count from its start,
+    /// its own account of that begins at another moment than the receiver's.
+    fn measured(&self, sent: &DatagramsSent, receiving: &Receiving) -> u64 {
+        let all = sent.datagrams.max(receiving.tracker.next_expected());
+        let here = receiving.tracker.sent_after_omitted(all);
+        here.filter(|_| !self.layout.stamps_from_start).unwrap_or(sent.measured)
+    }
+}
+
+impl Receiving {
+    fn starting_at(now: MonoTime, receiver: &Receiver) -> Self {
+        let reporter =
+            |search: &Arc<SearchEnd>| Reporter::starting_at(now, Arc::clone(search), receiver.tag);
+        Self {
+            reporter: receiver.search.as_ref().map(reporter),
+            tracker: UdpTracker::new(receiver.request.omit_ns),
+            pulse: Pulse::starting_at(receiver.tag, now),
+            delay: Delay::new(),
+            strays: 0,
+            joined: 0,
+            joined_max: 1,
+            joined_now: 1,
+            stamped: true,
+            room_bytes: receiver.socket.buffers().1.unwrap_or(0),
+            measured: None,
+            last: now,
+            calls: 0,
+            first_stamp_ns: None,
+        }
+    }
+
+    /// Takes one buffer in.
+    fn take(&mut self, arrived: &Arrived<'_>, now: MonoTime, receiver: &Receiver) {
+        let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
+        let count = arrived.bytes.len().div_ceil(size) as u64;
+        self.joined_now = count;
+        if count > 1 {
+            self.joined += count;
+            self.joined_max = self.joined_max.max(count);
+        }
+        let mut first = true;
+        let mut datagrams = arrived.bytes.chunks(size);
+        while let Some(datagram) = datagrams.next() {
+            let head = match receiver.layout.read(datagram, receiver.tag) {
+                Read::Data(head) => self.known(head, &receiver.layout),
+                // It may come again, for fear that it is lost.
+                Read::Last(_) if receiver.progress.sent().is_some() => continue,
+                Read::Last(head) => {
+                    let head = self.known(head, &receiver.layout);
+                    receiver.progress.tell_sent(sent_until(head), now);
+                    head
+                }
+                Read::Alive => {
+                    self.pulse.heard(now);
+                    continue;
+                }
+                Read::Opening => continue,
+                Read::Stray => {
+                    self.strays += 1;
+                    continue;
+                }
+            };
+            self.pulse.heard(now);
+            if datagram.len() != receiver.request.size_bytes as usize {
+                self.strays += 1;
+                continue;
+            }
+            if std::mem::take(&mut first)
+                && let Some(drops) = arrived.drops
+            {
+                let Head { number, stamp_ns } = head;
+                self.tracker.note_drops(drops, number, stamp_ns, self.joined_max);
+            }
+            self.take_datagram(head, arrived, now, receiver.request.omit_ns);
+            let whole = datagrams.clone().take_while(|it| it.len() == size);
+            let followers = receiver.layout.followers(whole, head, receiver.tag);
+            if followers > 0 && self.tracker.take_run(head.number + 1, followers, head.stamp_ns) {
+                datagrams.nth(followers as usize - 1);
+            }
+        }
+        if arrived.bytes.is_empty() {
+            self.strays += 1;
+        }
+    }
+
+    /// The number and time that a head stands for.
+    #[inline]
+    fn known(&mut self, head: Head, layout: &Layout) -> Head {
+        let number = layout.unwrapped(head.number, self.tracker.next_expected());
+        if layout.stamps_from_start {
+            return Head { number, ..head };
+        }
+        let base = *self.first_stamp_ns.get_or_insert(head.stamp_ns);
+        Head { number, stamp_ns: head.stamp_ns.saturating_sub(base) }
+    }
+
+    #[inline]
+    fn take_datagram(&mut self, head: Head, arrived: &Arrived<'_>, now: MonoTime, omit_ns: u64) {
+        if let Some(reporter) = &mut self.reporter {
+            reporter.arriving(head.stamp_ns, arrived.arrived_ns, now, &self.tracker);
+        }
+        match self.tracker.take(head.number, head.stamp_ns) {
+            // In order of arrival, not of numbers (RFC 3550 §6.4.1).
+            Order::Ahead | Order::Behind => {
+                self.delay.record(head.stamp_ns, arrived.arrived_ns, now);
+            }
+            Order::Duplicate | Order::TooOld => {}
+            Order::Implausible => {
+                self.strays += 1;
+                return;
+            }
+        }
+        self.last = now;
+        if head.stamp_ns >= omit_ns {
+            let first = self.measured.map_or(now, |(first, _)| first);
+            self.measured = Some((first, now));
+        }
+    }
+
+    /// Does without the kernel's times of arrival where as fast as possible each datagram comes by
+    /// itself: they take a quarter of what a receiver spends on one.
+    fn spare_stamps(&mut self, socket: &DatagramSocket) {
+        let singly = self.joined == 0 && self.tracker.received() >= STAMPED_DATAGRAMS;
+        if self.stamped && singly {
+            self.stamped = false;
+            socket.leave_arrival_times();
+        }
+    }
+
+    /// The most datagrams that came in one buffer.
+    fn joined_most(&self) -> u32 {
+        let came = self.tracker.received() > 0;
+        if came { u32::try_from(self.joined_max).unwrap_or(u32::MAX) } else { 0 }
+    }
+
+    fn counts(&self) -> DatagramCounts {
+        let (all, _) = self.tracker.tallies(None, None, self.joined_max);
+        DatagramCounts {
+            datagrams: all.received,
+            next: self.tracker.next_expected(),
+            duplicates: all.duplicates,
+            reordered: all.reordered,
+            lost_here: all.lost_here,
+            jitter_ns: self.delay.jitter_ns(),
+        }
+    }
+}
+
+/// Whether nothing more is to be waited for at `now`, of a sender that was `told` to be done then;
+/// the `last` datagram came then, and perhaps it is all `complete`.
+pub(crate) fn is_drained(now: MonoTime, told: MonoTime, last: MonoTime, complete: bool) -> bool {
+    let quiet = if complete { QUIET_COMPLETE } else { QUIET_MISSING };
+    now.since(last.max(told)) >= quiet || now.since(told) >= DRAIN_MAX
+}
+
+/// What a sender has sent in all, by its last datagram. Whose it is the stream knows.
+fn sent_until(last: Head) -> DatagramsSent {
+    let datagrams = last.number.saturating_add(1);
+    let (direction, flow, span_ns) = (Direction::Down, 0, last.stamp_ns);
+    DatagramsSent { direction, flow, datagrams, measured: datagrams, span_ns }
+}
+
+/// How the transit times of a stream vary. Datagrams that carry the same time were sent in one
+/// call, one right after the other: the first of them counts.
+struct Delay {
+    jitter: JitterRfc3550,
+    samples: Thinned,
+    last_stamp_ns: Option<u64>,
+    /// What CLOCK_REALTIME shows when CLOCK_MONOTONIC shows 0, for arrivals without the kernel's
+    /// time. A step of the former between two arrivals would show as one jump.
+    offset_ns: i64,
+    kernel: u64,
+}
+
+impl Delay {
+    fn new() -> Self {
+        Self {
+            jitter: JitterRfc3550::default(),
+            samples: Thinned::default(),
+            last_stamp_ns: None,
+            offset_ns: realtime_offset_ns(),
+            kernel: 0,
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, stamp_ns: u64, arrived_ns: Option<u64>, now: MonoTime) {
+        if self.last_stamp_ns.replace(stamp_ns) == Some(stamp_ns) {
+            return;
+        }
+        self.kernel += u64::from(arrived_ns.is_some());
+        let arrived = match arrived_ns {
+            Some(ns) => ns.cast_signed(),
+            None => self.offset_ns.saturating_add(now.nanos().cast_signed()),
+        };
+        let transit = arrived.saturating_sub(stamp_ns.cast_signed());
+        self.jitter.record(transit);
+        self.samples.record(transit);
+    }
+
+    fn jitter_ns(&self) -> Option<u64> {
+        self.jitter.ns().map(|ns| ns.round() as u64)
+    }
+
+    fn variation(&self) -> Option<DelayVariation> {
+        let (low, high) = self.samples.extremes()?;
+        let sorted = self.samples.above_smallest();
+        Some(DelayVariation {
+            n: self.samples.count(),
+            jitter_ns: self.jitter_ns(),
+            pdv_p50_ns: sorted.quantile(0.5),
+            pdv_p99_ns: sorted.quantile(0.99),
+            pdv_max_ns: Some(high.abs_diff(low)),
+            // The kernel begins to stamp some milliseconds after it was asked.
+            kernel_stamps: self.kernel * 2 > self.samples.count(),
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! The UDP streams of a test at the server.
+//!
+//! Sockets are the test's own, nothing is sent to an address that has not said the test's token and
+//! a number back from there, and whatever a client leaves out ends the test within five seconds.
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use linerate_core::record::{End, EndReport, Failure, Fault, UdpTest};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output};
+use linerate_proto::native::{Accept, FEATURES, Message, Server, Terms, Token, UdpSample};
+use linerate_sys::clock::random_bytes;
+
+use super::endpoint::{Endpoint, Place};
+use super::opening::{Awaiting, Callee};
+use super::pulse;
+use super::socket::open_socket;
+use crate::flow::account::server_side;
+use crate::flow::served::{GRACE, Served};
+use crate::flow::tcp::control::rtt_min;
+use crate::flow::tcp::plain;
+use crate::served;
+
+/// A test that was let in.
+pub(crate) struct UdpServer {
+    request: UdpTest,
+    endpoint: Endpoint,
+    /// Streams until all are open.
+    awaited: Vec<Awaiting>,
+    token: Token,
+    control: TcpStream,
+    own_end: End,
+    started: bool,
+    /// The client knows what was sent.
+    told: bool,
+    peer: String,
+}
+
+impl UdpServer {
+    /// Opens a socket for each stream at an address; what the client is told of them.
+    pub(crate) fn new(
+        request: UdpTest,
+        local: SocketAddr,
+        (own_end, control): (End, TcpStream),
+    ) -> Result<(Self, Accept), Failure> {
+        let token = Token(random_bytes());
+        let local = SocketAddr::new(local.ip().to_canonical(), 0);
+        let mut awaited = Vec::new();
+        for place in request.places() {
+            let socket =
+                open_socket(&request, local).map_err(|error| crate::failure::system(&error))?;
+            awaited.push(Awaiting::new(socket, Callee::new(place, token)));
+        }
+        let port = |stream: &Awaiting| stream.socket.local_address().map_or(0, |at| at.port());
+        let accept = Accept {
+            token: token.to_hex(),
+            data_port: 0,
+            udp_ports: awaited.iter().map(port).collect(),
+            host_id: linerate_sys::host::boot_id(),
+            end: own_end.clone(),
+            features: FEATURES.map(str::to_owned).to_vec(),
+        };
+        let endpoint = Endpoint::new(request.clone(), None);
+        let peer = control.peer_addr().map_or_else(|_| "a client".to_owned(), plain);
+        let (started, told) = (false, false);
+        Ok((
+            Self { request, endpoint, awaited, token, control, own_end, started, told, peer },
+            accept,
+        ))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if !self.endpoint.has_failed() {
+            return Ok(());
+        }
+        let reason = pulse::silent();
+        Err(Failure::new(Fault::Unreachable, "exchange datagrams with", &self.peer, reason))
+    }
+}
+
+/// The terms of a test.
+pub(crate) fn terms(request: &UdpTest, accept: Accept, duration_max: Duration) -> Terms {
+    let planned = request.planned_span().unwrap_or(duration_max).min(duration_max);
+    Terms {
+        accept: Box::new(accept),
+        interval: Duration::from_nanos(request.interval_ns),
+        span_max: duration_max,
+        stall_after: None,
+        end: planned + GRACE,
+        // A place is not kept longer for a client that vanished.
+        step: pulse::SILENCE_MAX,
+        streams: "the UDP streams",
+    }
+}
+
+impl Served for UdpServer {
+    fn open(&mut self) -> Result<bool, Failure> {
+        for stream in &mut self.awaited {
+            stream.turn().map_err(|error| crate::failure::system(&error))?;
+        }
+        if self.awaited.iter().any(|stream| stream.client.is_none()) {
+            return Ok(false);
+        }
+        for stream in self.awaited.drain(..) {
+            let place = Place {
+                direction: stream.callee.direction,
+                flow: stream.callee.flow,
+                side: server_side(stream.callee.direction),
+                client_addr: stream.client.map_or_else(String::new, plain),
+            };
+            self.endpoint.add(stream.socket, place, self.token);
+        }
+        self.endpoint.start_receivers().map_err(|error| crate::failure::system(&error))?;
+        Ok(true)
+    }
+
+    fn carry_out(&mut self, now: MonoTime, output: Output<Server>) -> Result<(), Failure> {
+        match output {
+            Output::Start => {
+                self.started = true;
+                self.endpoint.note_rtt(rtt_min(&self.control), self.own_end.interface.as_ref());
+                let started = self.endpoint.start_senders(now);
+                started.map_err(|error| crate::failure::system(&error))?;
+            }
+            Output::News(Message::UdpSent { streams }) => self.endpoint.told_sent(&streams),
+            Output::StopSending => self.endpoint.stop_sending(),
+            Output::Halt => self.endpoint.halt(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn news(&mut self) -> Result<Vec<Message>, Failure> {
+        if !self.started {
+            return Ok(Vec::new());
+        }
+        self.check()?;
+        let search = self.endpoint.search_news().map(Message::UdpSearch);
+        let sent = self.endpoint.sent().filter(|_| !self.told);
+        self.told |= sent.is_some();
+        let sent = sent.map(|streams| Message::UdpSent { streams });
+        Ok(search.into_iter().chain(sent).collect())
+    }
+
+    fn sample(&mut self, now: MonoTime) -> Message {
+        let samples = self.endpoint.sample(now).into_iter().map(UdpSample::from).collect();
+        Message::UdpInterval { samples }
+    }
+
+    fn state(&self) -> FlowState {
+        FlowState { done: self.started && self.endpoint.is_done(), ..FlowState::default() }
+    }
+
+    fn finish(&mut self) -> Result<(Vec<EndReport>, String), Failure> {
+        self.check()?;
+        let none = Endpoint::new(self.request.clone(), None);
+        let reports = std::mem::replace(&mut self.endpoint, none).finish();
+        let line = log_line(&reports);
+        Ok((reports, line))
+    }
+}
+
+/// What each end knows of its own datagrams: a receiver what came, a sender what it sent.
+fn log_line(reports: &[EndReport]) -> String {
+    let received = reports.iter().filter_map(|report| report.end.received_datagrams.as_ref());
+    let received = received.map(|it| (it.all.received, it.all.lost));
+    let received = received.reduce(|sum, it| (sum.0 + it.0, sum.1 + it.1));
+    let sent = reports.iter().filter_map(|it| it.end.sent_datagrams.as_ref());
+    let sent = sent.map(|it| it.count).reduce(u64::saturating_add);
+    let sent = sent.map(|sent| format!("{sent} datagrams sent"));
+    let received =
+        received.map(|(received, lost)| format!("{received} datagrams received, {lost} lost"));
+    let counts: Vec<String> = sent.into_iter().chain(received).collect();
+    format!("udp {}; {}", served::line(reports), counts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{
+        DatagramTally, Direction, FlowEnd, ReceivedDatagrams, SentDatagrams,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_receiver_tells_what_came_and_a_sender_what_it_sent() {
+        let sent = SentDatagrams { count: 7, ..SentDatagrams::default() };
+        let all = DatagramTally { received: 5, lost: 2, ..DatagramTally::default() };
+        let received = ReceivedDatagrams { all, ..ReceivedDatagrams::default() };
+        let up = FlowEnd { received_datagrams: Some(received), ..FlowEnd::default() };
+        let down = FlowEnd { sent_datagrams: Some(sent), ..FlowEnd::default() };
+        let [up, down] = [(Direction::Up, up), (Direction::Down, down)]
+            .map(|(direction, end)| EndReport::of(direction, 0, end));
+        let counts = |reports: &[EndReport]| {
+            let line = log_line(reports);
+            line.split_once("; ").map(|(_, counts)| counts.to_owned()).unwrap_or_default()
+        };
+        assert_eq!(counts(&[up.clone()]), "5 datagrams received, 2 lost");
+        assert_eq!(counts(&[down.clone()]), "7 datagrams sent");
+        let both = log_line(&[up, down]);
+        assert!(both.ends_with("; 7 datagrams sent; 5 datagrams received, 2 lost"), "{both}");
+    }
+}

@@ -1,0 +1,93 @@
+//! What the sessions of a server share, and what a session asks of the streams of its test.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_core::record::{Event, Failure, Record, Tool};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output};
+use linerate_proto::iperf3::{Cookie, Params, Results, Server, ServerOutput};
+use linerate_sys::stop::Stop;
+
+use super::door::Door;
+use super::login::Guard;
+use super::registry::{Registration, Registry};
+use crate::flow::tcp::Admission;
+
+/// What every session of a server shares.
+pub struct House<'a> {
+    /// Where data connections come from.
+    pub registry: &'a Registry,
+    /// Where UDP streams announce themselves; none where another program has that port.
+    pub door: Option<&'a Door>,
+    /// Who may run.
+    pub admission: &'a dyn Admission,
+    /// Asks clients who they are; none lets everybody in.
+    pub guard: Option<&'a Guard>,
+    /// The server is being stopped.
+    pub stop: &'a Stop,
+    /// This program, for the record.
+    pub tool: Tool,
+    /// Time between rows.
+    pub interval: Duration,
+}
+
+/// Told of a session as it goes on.
+pub trait Observer {
+    /// A connection, a stream, a row.
+    fn event(&mut self, _event: &Event) {}
+
+    /// The parameters, once they are accepted.
+    fn accepted(&mut self, _params: &Params, _peer: SocketAddr, _cookie: &Cookie) {}
+
+    /// The text or document that the client wants to have of this end.
+    fn output(&mut self, _record: &Record) -> Option<ServerOutput> {
+        None
+    }
+
+    /// The end: everything that was seen.
+    fn ended(&mut self, _record: &Record) {}
+}
+
+/// What the streams of a test have to know of it.
+pub(super) struct About<'a> {
+    pub(super) house: &'a House<'a>,
+    pub(super) observer: &'a mut dyn Observer,
+    pub(super) cookie: Cookie,
+    pub(super) peer: SocketAddr,
+    /// Where the client reached this host.
+    pub(super) own: Option<IpAddr>,
+    /// Where its TCP streams arrive.
+    pub(super) registration: Option<Registration>,
+    pub(super) record: Option<Record>,
+}
+
+impl About<'_> {
+    /// All streams that come by TCP have come.
+    pub(super) fn expect_no_streams(&self) {
+        self.registration.iter().for_each(Registration::complete);
+    }
+}
+
+/// The streams of a test that was let in.
+pub(super) trait Served {
+    /// Whether streams may be asked for now.
+    fn is_ready(&mut self, about: &About<'_>) -> Result<bool, Failure>;
+
+    /// Takes in streams that have arrived; whether all have, and are ready.
+    fn open(&mut self, about: &mut About<'_>) -> Result<bool, Failure>;
+
+    /// Does what the machine wants; what was counted, when that is asked.
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+        about: &mut About<'_>,
+    ) -> Result<Option<Results>, Failure>;
+
+    /// How far the data has come.
+    fn state(&mut self, now: MonoTime) -> FlowState;
+
+    /// Ends what still runs; what there is to say for the log.
+    fn end(&mut self) -> String;
+}

@@ -1,0 +1,39 @@
+//! The table of a direction's streams, which TCP and UDP share.
+
+use linerate_core::record::{Direction, Flow, FlowEnd, Record};
+
+use crate::document::{RowKind, Table};
+
+/// Of more streams than this a terminal shows the sum, and the extremes where there are some.
+pub(super) const STREAMS_MAX: usize = 16;
+
+/// A column: its heading, the cell of a stream, the cell of all of them.
+pub(super) type Column<'a> = (&'a str, &'a dyn Fn(&Flow) -> String, String);
+
+/// The flows of a direction.
+pub(super) fn flows(record: &Record, direction: Direction) -> impl Iterator<Item = &Flow> + Clone {
+    record.flows.iter().filter(move |flow| flow.direction == direction)
+}
+
+/// Payload that an end counted, per second of its span.
+pub(super) fn measured_bps(end: &FlowEnd) -> Option<f64> {
+    (end.span_ns > 0).then(|| end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
+}
+
+/// A row a stream, those streams once more that are named, and the sum of several.
+pub(super) fn table(flows: &[&Flow], named: &[(&str, &Flow)], columns: &[Column<'_>]) -> Table {
+    let many = flows.len() > STREAMS_MAX;
+    let kind = if many { RowKind::OneOfMany } else { RowKind::Measured };
+    let cells = |flow: &Flow| columns.iter().map(|it| (it.1)(flow)).collect::<Vec<String>>();
+    let mut table = Table::new(columns.iter().map(|it| it.0));
+    flows.iter().for_each(|flow| table.push(kind, cells(flow)));
+    for (name, flow) in named {
+        let mut row = cells(flow);
+        row[0] = format!("{name} ({})", row[0]);
+        table.row(row);
+    }
+    if flows.len() != 1 {
+        table.row(columns.iter().map(|it| it.2.as_str()));
+    }
+    table
+}
