@@ -22,14 +22,14 @@ use linerate_sys::poll::readable;
 use linerate_sys::tcp::{set_receive_low_water, waiting};
 use linerate_sys::thread::{ThreadCost, cost, id, tighten_timer_slack};
 
-use super::dealt::Dealt;
+use super::cpu_trace::CpuTrace;
 use super::delivery::Delivery;
-use super::intake::{Intake, Treatment};
 use super::low_water::LowWater;
-use super::outlet::{Outlet, Payload};
 use super::pace::Pacer;
+use super::receive_method::{ReceiveMethod, Treatment};
+use super::round_robin::Turns;
+use super::send_method::{Payload, SendMethod};
 use super::span::{Extent, Measured, SpanMeter};
-use super::trail::Trail;
 use crate::failure::words_of;
 use crate::flow::budget::Budget;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
@@ -64,22 +64,22 @@ impl Receiver {
     pub(crate) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
-        let mut trail = Trail::begin(self.cpu);
-        let mut intake = match Intake::of(&self.treatment) {
-            Ok(intake) => intake,
+        let mut cpu_trace = CpuTrace::begin(self.cpu);
+        let mut receive_method = match ReceiveMethod::of(&self.treatment) {
+            Ok(receive_method) => receive_method,
             Err(error) => {
                 self.progress.done.store(true, Ordering::Release);
                 return Outcome::failed(error.to_string());
             }
         };
         let mut meter = SpanMeter::new(self.finish, self.omit_ns, self.started, self.extent);
-        let mut low_water = LowWater::starting_at(monotonic(), intake.mark_max());
+        let mut low_water = LowWater::starting_at(monotonic(), receive_method.mark_max());
         let (io_calls, failure) = match self.await_first_byte() {
             Ok(Some(now)) => {
                 meter.readable(now, waiting(&self.stream).bytes);
-                low_water = LowWater::starting_at(now, intake.mark_max());
-                let mut watched = (&mut meter, &mut low_water, &mut trail);
-                self.read_all(&mut intake, &mut watched)
+                low_water = LowWater::starting_at(now, receive_method.mark_max());
+                let mut watched = (&mut meter, &mut low_water, &mut cpu_trace);
+                self.read_all(&mut receive_method, &mut watched)
             }
             Ok(None) => (0, None),
             Err(error) => (0, Some(format!("wait: {}", words_of(&error)))),
@@ -92,10 +92,10 @@ impl Receiver {
             io_calls,
             cost: cost_since(before),
             failure,
-            technique: format!("{}{mark}", intake.technique()),
-            contents: Some(intake.contents()),
-            verified: intake.verified(),
-            cpus: trail.end(),
+            technique: format!("{}{mark}", receive_method.technique()),
+            contents: Some(receive_method.contents()),
+            verified: receive_method.verified(),
+            cpus: cpu_trace.end(),
             ..Outcome::default()
         }
     }
@@ -112,18 +112,18 @@ impl Receiver {
 
     fn read_all(
         &self,
-        intake: &mut Intake,
-        (meter, low_water, trail): &mut (&mut SpanMeter, &mut LowWater, &mut Trail),
+        receive_method: &mut ReceiveMethod,
+        (meter, low_water, cpu_trace): &mut (&mut SpanMeter, &mut LowWater, &mut CpuTrace),
     ) -> (u64, Option<String>) {
         let marked = self.autotuned && self.treatment.read_bytes.is_none();
         let mut calls = 0;
         let mut total = 0;
         let give_up = meter.deadline().map(|end| end.nanos().saturating_add(DRAIN_NS));
         loop {
-            let result = intake.take(&self.stream);
+            let result = receive_method.take(&self.stream);
             let now = monotonic();
             calls += 1;
-            trail.step();
+            cpu_trace.step();
             match result {
                 Ok(0) => return (calls, None),
                 Ok(count) => {
@@ -169,7 +169,7 @@ pub(crate) struct Sender {
     /// not in the budget.
     pub(crate) head: Vec<u8>,
     /// The streams take turns at whole buffers.
-    pub(crate) dealt: Option<Dealt>,
+    pub(crate) turns: Option<Turns>,
     /// Nobody else counts: this end measures what its kernel saw acknowledged.
     pub(crate) delivery: Option<Delivery>,
     pub(crate) switches: Arc<Switches>,
@@ -189,10 +189,10 @@ impl Sender {
     pub(crate) fn run(self) -> Outcome {
         let before = cost();
         self.progress.thread.store(id(), Ordering::Relaxed);
-        let mut trail = Trail::begin(self.cpu);
+        let mut cpu_trace = CpuTrace::begin(self.cpu);
         let payload = Arc::clone(&self.payload);
-        let mut outlet = match payload.outlet(&self.stream, self.place) {
-            Ok(outlet) => outlet,
+        let mut send_method = match payload.send_method(&self.stream, self.place) {
+            Ok(send_method) => send_method,
             Err(error) => {
                 // The receiver is not left to wait for what will not come.
                 let _ = self.stream.shutdown(Shutdown::Both);
@@ -206,24 +206,24 @@ impl Sender {
         }
         let mut counted = Counted { delivery: self.delivery, from: None };
         let (total, io_calls, failure) =
-            self.write_all(begin, (&mut outlet, &mut trail), &mut counted);
+            self.write_all(begin, (&mut send_method, &mut cpu_trace), &mut counted);
         if self.closes {
             let _ = self.stream.shutdown(Shutdown::Write);
         }
         let sent = self.measured(&counted, begin, total);
         let halt = || self.switches.halted();
         let measured = counted.delivery.map_or(sent, |seen| seen.finish(&self.stream, sent, halt));
-        let zero_copy_sends = outlet.settle(&self.stream, halt);
+        let zero_copy_sends = send_method.settle(&self.stream, halt);
         self.progress.done.store(true, Ordering::Release);
         Outcome {
             measured,
             io_calls,
             cost: cost_since(before),
             failure,
-            technique: outlet.technique().to_owned(),
-            contents: Some(outlet.contents()),
+            technique: send_method.technique().to_owned(),
+            contents: Some(send_method.contents()),
             zero_copy_sends,
-            cpus: trail.end(),
+            cpus: cpu_trace.end(),
             ..Outcome::default()
         }
     }
@@ -255,16 +255,16 @@ impl Sender {
     fn write_all(
         &self,
         begin: MonoTime,
-        (outlet, trail): (&mut Outlet<'_>, &mut Trail),
+        (send_method, cpu_trace): (&mut SendMethod<'_>, &mut CpuTrace),
         counted: &mut Counted,
     ) -> (u64, u64, Option<String>) {
         let deadline = match self.finish {
             Finish::TimeNs(ns) => begin.nanos().saturating_add(self.omit_ns).saturating_add(ns),
             Finish::Bytes(_) | Finish::Buffers(_) => u64::MAX,
         };
-        if let Some(dealt) = &self.dealt {
+        if let Some(turns) = &self.turns {
             let span = (begin, MonoTime::from_nanos(deadline));
-            return self.write_dealt(span, dealt, (outlet, counted));
+            return self.write_in_turn(span, turns, (send_method, counted));
         }
         let pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let mut pacer = pacer.map(|pacer| pacer.in_bursts(self.burst));
@@ -294,9 +294,9 @@ impl Sender {
             if begun == 0 {
                 return (total, calls, None);
             }
-            let result = outlet.send(&self.stream, paced.min(begun));
+            let result = send_method.send(&self.stream, paced.min(begun));
             calls += 1;
-            trail.step();
+            cpu_trace.step();
             let sent = *result.as_ref().unwrap_or(&0);
             begun -= sent;
             if !self.whole_buffers {
@@ -316,16 +316,16 @@ impl Sender {
     }
 
     /// Writes whole buffers until the streams agree that it is over.
-    fn write_dealt(
+    fn write_in_turn(
         &self,
         (begin, deadline): (MonoTime, MonoTime),
-        dealt: &Dealt,
-        (outlet, counted): (&mut Outlet<'_>, &mut Counted),
+        turns: &Turns,
+        (send_method, counted): (&mut SendMethod<'_>, &mut Counted),
     ) -> (u64, u64, Option<String>) {
         let mut pacer = self.pace.map(|rate| Pacer::starting_at(rate, begin));
         let whole = self.payload.length();
         let (mut total, mut calls, mut sent) = (0, 0, 0);
-        while dealt.another(sent, monotonic() >= deadline || self.switches.stopped()) {
+        while turns.another(sent, monotonic() >= deadline || self.switches.stopped()) {
             let mut left = whole;
             while left > 0 {
                 if self.switches.halted() {
@@ -338,7 +338,7 @@ impl Sender {
                 }
                 let wanted = pacer.map_or(left, |pacer| pacer.write_bytes(left));
                 calls += 1;
-                let count = match outlet.send(&self.stream, wanted) {
+                let count = match send_method.send(&self.stream, wanted) {
                     Ok(count) => count,
                     Err(error) if is_pause(&error) => 0,
                     Err(error) => {

@@ -16,10 +16,10 @@ use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, Multipath, TcpOptions};
 
 use super::data::{CALL_TIMEOUT, Receiver, Sender};
-use super::dealt::{Dealer, Dealt};
 use super::delivery::{Delivery, Outstanding};
-use super::intake::Treatment;
-use super::outlet::Payload;
+use super::receive_method::Treatment;
+use super::round_robin::{Rounds, Turns};
+use super::send_method::Payload;
 use super::span::Extent;
 use crate::flow::Sample;
 use crate::flow::budget::Budget;
@@ -215,7 +215,7 @@ impl Endpoint {
         let common = Common {
             started: self.transport.open_since.unwrap_or(now),
             budget: Budget::of(bytes.map(|bytes| bytes.saturating_sub(heads))),
-            dealer: Arc::default(),
+            rounds: Arc::default(),
             switches: Arc::clone(&self.switches),
         };
         for stream in &mut self.streams {
@@ -300,7 +300,7 @@ struct Common {
     /// When streams could bring data first.
     started: MonoTime,
     budget: Budget,
-    dealer: Arc<Dealer>,
+    rounds: Arc<Rounds>,
     switches: Arc<Switches>,
 }
 
@@ -331,7 +331,7 @@ impl Tcp {
                 None => common.budget.clone(),
             },
             head,
-            dealt: dealt(self.manner, &self.request, stream.flow, &common.dealer),
+            turns: turns(self.manner, &self.request, stream.flow, &common.rounds),
             delivery: stream.socket.delivery,
             switches: Arc::clone(&common.switches),
             progress: Arc::clone(&stream.progress),
@@ -372,11 +372,11 @@ fn moved(stream: &Stream<Connection>) -> u64 {
     stream.progress.bytes.load(Ordering::Relaxed)
 }
 
-/// A stream's place where buffers are dealt out; with one stream nobody takes turns.
-fn dealt(manner: Manner, request: &TcpTest, flow: u16, dealer: &Arc<Dealer>) -> Option<Dealt> {
+/// The turns of a stream where whole buffers go round; with one stream nobody takes turns.
+fn turns(manner: Manner, request: &TcpTest, flow: u16, rounds: &Arc<Rounds>) -> Option<Turns> {
     let buffers = request.byte_budget().map(|bytes| bytes.div_ceil(request.buffer_bytes.into()));
-    (manner.dealt && request.streams > 1).then(|| Dealt {
-        dealer: Arc::clone(dealer),
+    (manner.dealt && request.streams > 1).then(|| Turns {
+        rounds: Arc::clone(rounds),
         count: buffers.map(|buffers| share(buffers, flow, request.streams)),
     })
 }

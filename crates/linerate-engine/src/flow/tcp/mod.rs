@@ -6,18 +6,18 @@
 
 pub(crate) mod client;
 pub(crate) mod control;
+mod cpu_trace;
 pub(crate) mod data;
-pub(crate) mod dealt;
 pub(crate) mod delivery;
 pub(crate) mod endpoint;
-mod intake;
 mod link;
 mod low_water;
-mod outlet;
 mod pace;
+mod receive_method;
+mod round_robin;
+mod send_method;
 pub(crate) mod session;
 pub(crate) mod span;
-mod trail;
 mod trials;
 
 pub use client::run;

@@ -34,7 +34,6 @@ use crate::served;
 /// A test that follows another may find its place not yet given back: a client's last message
 /// and its next connection cross on the way.
 pub(crate) const HANDOVER: Duration = Duration::from_millis(300);
-pub(crate) use linerate_proto::dialect::LOOK_AT_END;
 
 /// A data connection that came to a listener of the test's own has this long for its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(1);

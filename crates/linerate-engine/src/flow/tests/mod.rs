@@ -1,6 +1,7 @@
 //! Both ends of a test against each other in simulated time: control bytes are delayed and split
 //! everywhere, cut off, swallowed, turned over or made up; an end dies, or its user stops it, at
-//! any moment. Datagrams go over the elements of `core::path`. Every case is its seed's, which a failed law prints.
+//! any moment. Datagrams go over the elements of `core::path`. Every case is its seed's, which a
+//! failed law prints.
 
 mod iperf2;
 mod iperf2_udp;

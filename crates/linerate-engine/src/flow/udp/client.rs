@@ -12,8 +12,8 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::any_local;
 
 use super::endpoint::{Endpoint, Place};
+use super::keep_alive;
 use super::opening::{Asking, Caller, unanswered};
-use super::pulse;
 use super::search_account::SearchAccount;
 use super::socket::{header_bytes, open_socket};
 use crate::address::resolve;
@@ -27,7 +27,7 @@ use crate::foreign;
 use crate::path::witness::Witness;
 
 /// Streams have this long to open.
-const OPEN_TIMEOUT: Duration = pulse::SILENCE_MAX;
+const OPEN_TIMEOUT: Duration = keep_alive::SILENCE_MAX;
 /// So near to that the server's word says less than what was seen here.
 const NEAR: Duration = Duration::from_millis(200);
 
@@ -205,7 +205,7 @@ impl Flows for UdpClient<'_, '_> {
         }
         self.account.search_news(self.endpoint.search_news(), self.context.watch);
         if self.endpoint.has_failed() {
-            let (peer, reason) = (plain(self.server), pulse::silent());
+            let (peer, reason) = (plain(self.server), keep_alive::silent());
             let attempt = "exchange datagrams with";
             return Err(Failure::new(Fault::Unreachable, attempt, peer, reason)
                 .advise("the results so far are kept"));

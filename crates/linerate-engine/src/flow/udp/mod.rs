@@ -7,14 +7,15 @@
 
 pub(crate) mod client;
 mod credit;
+mod egress;
 pub(crate) mod endpoint;
 mod evenness;
+pub(super) mod keep_alive;
 pub(crate) mod layout;
 pub(super) mod opening;
 mod patience;
-pub(super) mod pulse;
+mod queue_limit;
 pub(super) mod receiver;
-mod room;
 mod schedule;
 mod search;
 pub(crate) mod search_account;
@@ -23,7 +24,6 @@ mod search_sender;
 mod sender;
 mod serve;
 mod socket;
-mod way_out;
 
 pub use client::run;
 pub(crate) use serve::{UdpServer, terms};

@@ -18,9 +18,9 @@ use linerate_sys::datagram_socket::{Arrived, DatagramSocket, ReceiveBatch};
 use linerate_sys::thread::{cost, id};
 
 use super::credit::{Grants, Window};
+use super::keep_alive::{KeepAlive, silent};
 use super::layout::{Head, Layout, Read};
 use super::patience::Patience;
-use super::pulse::{Pulse, silent};
 use super::search::SearchEnd;
 use super::search_receiver::Reporter;
 use super::socket::is_pause;
@@ -57,7 +57,7 @@ pub(super) struct Receiver {
 struct Receiving {
     reporter: Option<Reporter>,
     tracker: UdpTracker,
-    pulse: Pulse,
+    keep_alive: KeepAlive,
     delay: Delay,
     strays: u64,
     joined: u64,
@@ -145,7 +145,7 @@ impl Receiver {
             if self.is_over(receiving, now) {
                 return Ok(());
             }
-            if self.layout.own && receiving.pulse.beat(&self.socket, now) {
+            if self.layout.own && receiving.keep_alive.beat(&self.socket, now) {
                 return Err(silent());
             }
         }
@@ -176,7 +176,7 @@ impl Receiver {
     fn grant(&self, receiving: &mut Receiving, grants: &mut Grants, now: MonoTime) {
         let window = self.window(receiving.room_bytes, receiving.joined_now);
         if let Some(grant) = grants.turn(receiving.tracker.next_expected(), window, now) {
-            receiving.pulse.grant(&self.socket, grant, now);
+            receiving.keep_alive.grant(&self.socket, grant, now);
         }
     }
 
@@ -225,7 +225,7 @@ impl Receiving {
         Self {
             reporter: receiver.search.as_ref().map(reporter),
             tracker: UdpTracker::new(receiver.request.omit_ns),
-            pulse: Pulse::starting_at(receiver.tag, now),
+            keep_alive: KeepAlive::starting_at(receiver.tag, now),
             delay: Delay::new(),
             strays: 0,
             joined: 0,
@@ -262,7 +262,7 @@ impl Receiving {
                     head
                 }
                 Read::Alive => {
-                    self.pulse.heard(now);
+                    self.keep_alive.heard(now);
                     continue;
                 }
                 Read::Opening => continue,
@@ -271,7 +271,7 @@ impl Receiving {
                     continue;
                 }
             };
-            self.pulse.heard(now);
+            self.keep_alive.heard(now);
             if datagram.len() != receiver.request.size_bytes as usize {
                 self.strays += 1;
                 continue;

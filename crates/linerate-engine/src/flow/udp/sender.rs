@@ -21,14 +21,14 @@ use linerate_sys::poll;
 use linerate_sys::thread::{cost, id, tighten_timer_slack};
 
 use super::credit::PATIENCE;
+use super::egress::Egress;
 use super::evenness::Evenness;
+use super::keep_alive::{KeepAlive, silent};
 use super::layout::{Layout, Leaving};
-use super::pulse::{Pulse, silent};
-use super::room::{self, Room};
+use super::queue_limit::{self, QueueLimit};
 use super::schedule::{LEAD_NS, Schedule};
 use super::search_sender::Steering;
 use super::socket::{CALL_TIMEOUT, buffer_bytes_max, header_bytes, is_pause};
-use super::way_out::WayOut;
 use crate::failure::words_of;
 use crate::flow::budget::Budget;
 use crate::flow::endpoint::{Outcome, Progress, Switches};
@@ -78,13 +78,13 @@ struct Sending {
     batch: SendBatch,
     /// The most datagrams of one buffer.
     joined_most: usize,
-    way: WayOut,
-    room: Room,
+    egress: Egress,
+    queue_limit: QueueLimit,
     /// One buffer a call: of several, a call does not tell which one the link refused.
     singly: bool,
     schedule: Option<Schedule>,
     evenness: Evenness,
-    pulse: Pulse,
+    keep_alive: KeepAlive,
     looked: MonoTime,
     account: SentDatagrams,
     /// When the datagrams of the present batch leave, `together` of them at each time.
@@ -128,9 +128,9 @@ impl Sender {
         };
         // The many paces of a search have no mean one.
         let pace = sending.schedule.filter(|_| self.steering.is_none()).map(kept);
-        let held_ns = sending.pulse.credit().is_granted().then_some(sending.held_ns);
+        let held_ns = sending.keep_alive.credit().is_granted().then_some(sending.held_ns);
         let whole = self.fits_packets();
-        let interface_drops = sending.way.dropped().filter(|_| whole);
+        let interface_drops = sending.egress.dropped().filter(|_| whole);
         let size = u64::from(self.request.size_bytes);
         let account = SentDatagrams { pace, held_ns, interface_drops, ..sending.account };
         Outcome {
@@ -151,10 +151,10 @@ impl Sender {
 
     fn begin(&self, begin: MonoTime) -> Sending {
         let size = self.request.size_bytes as usize;
-        let way = WayOut::of(&self.socket);
+        let egress = Egress::of(&self.socket);
         self.socket.tell_refusals(true);
-        let schedule = self.schedule(begin, &way);
-        if let Some(bytes) = self.send_room(schedule.as_ref(), &way) {
+        let schedule = self.schedule(begin, &egress);
+        if let Some(bytes) = self.send_room(schedule.as_ref(), &egress) {
             // Less than that holds the sender back, which the record tells.
             let _ = self.socket.set_send_room(bytes);
         }
@@ -172,10 +172,10 @@ impl Sender {
         let mut batch = SendBatch::new(size, joined, count, pattern);
         let length = self.head.len().min(size);
         batch.datagrams_mut().for_each(|it| it[..length].copy_from_slice(&self.head[..length]));
-        self.sending(begin, (batch, way), schedule)
+        self.sending(begin, (batch, egress), schedule)
     }
 
-    fn schedule(&self, begin: MonoTime, way: &WayOut) -> Option<Schedule> {
+    fn schedule(&self, begin: MonoTime, egress: &Egress) -> Option<Schedule> {
         let schedule =
             Schedule::starting_at(self.request.pace?, self.request.size_bytes as usize, begin);
         let schedule = schedule.in_bursts(self.burst);
@@ -183,23 +183,25 @@ impl Sender {
             // What the kernel holds back already would leave at a rate that is steered away from.
             return Some(schedule.always_gentle());
         }
-        let by_kernel = self.burst.is_none() && way.holds_back() && self.socket.time_sends();
+        let by_kernel = self.burst.is_none() && egress.holds_back() && self.socket.time_sends();
         Some(if by_kernel { schedule.kept_by_kernel() } else { schedule })
     }
 
     /// Room for what is to wait on this host, where that is more than the kernel's default: all of
     /// what a search offers, what the kernel holds back for a pace, and what a fast link is late
     /// to tell of.
-    fn send_room(&self, schedule: Option<&Schedule>, way: &WayOut) -> Option<u64> {
+    fn send_room(&self, schedule: Option<&Schedule>, egress: &Egress) -> Option<u64> {
         if self.request.window_bytes.is_some() {
             return None;
         }
         let size = self.request.size_bytes as usize;
         let paced = schedule.filter(|it| it.is_kept_by_kernel()).and(self.request.pace);
-        let wanted = match (paced, way.speed_bps) {
+        let wanted = match (paced, egress.speed_bps) {
             _ if self.steering.is_some() => 2 * buffer_bytes_max(&self.request),
-            (Some(pace), _) => room::of_span(pace.bits_per_sec(), u128::from(LEAD_NS) * 2, size),
-            (None, speed) => room::of_link(speed?, size),
+            (Some(pace), _) => {
+                queue_limit::of_span(pace.bits_per_sec(), u128::from(LEAD_NS) * 2, size)
+            }
+            (None, speed) => queue_limit::of_link(speed?, size),
         };
         let wanted = wanted.min(2 * buffer_bytes_max(&self.request));
         self.socket.send_room().is_none_or(|it| wanted > it.room_bytes.into()).then_some(wanted)
@@ -208,7 +210,7 @@ impl Sender {
     fn sending(
         &self,
         begin: MonoTime,
-        (batch, way): (SendBatch, WayOut),
+        (batch, egress): (SendBatch, Egress),
         schedule: Option<Schedule>,
     ) -> Sending {
         let elastic = schedule.is_none() && self.request.window_bytes.is_none();
@@ -222,12 +224,17 @@ impl Sender {
             deadline: MonoTime::from_nanos(deadline),
             joined_most: batch.joined(),
             batch,
-            room: Room::of(self.request.size_bytes as usize, way.queues(), began, begin),
-            way,
+            queue_limit: QueueLimit::of(
+                self.request.size_bytes as usize,
+                egress.queues(),
+                began,
+                begin,
+            ),
+            egress,
             singly: false,
             schedule,
             evenness: Evenness::starting_at(begin),
-            pulse: Pulse::starting_at(self.tag, begin),
+            keep_alive: KeepAlive::starting_at(self.tag, begin),
             looked: begin,
             account: SentDatagrams {
                 size_bytes: self.request.size_bytes,
@@ -340,11 +347,11 @@ impl Sender {
     /// As many of `wanted` datagrams as find room before the link, and joined as that allows.
     fn share(&self, sending: &mut Sending, wanted: usize) -> usize {
         let by_kernel = sending.schedule.is_some_and(|it| it.is_kept_by_kernel());
-        if sending.joined_most == 1 || by_kernel || !sending.room.bounds_joining() {
+        if sending.joined_most == 1 || by_kernel || !sending.queue_limit.bounds_joining() {
             return wanted;
         }
         let Some(room) = self.socket.send_room() else { return wanted };
-        let (count, joined) = sending.room.share(room, wanted, sending.joined_most);
+        let (count, joined) = sending.queue_limit.share(room, wanted, sending.joined_most);
         sending.batch.join(joined);
         count
     }
@@ -359,7 +366,7 @@ impl Sender {
             *sending.account.refusals.get_or_insert_default() += 1;
         }
         sending.singly = true;
-        let less = self.socket.send_room().and_then(|room| sending.room.refused(room, now));
+        let less = self.socket.send_room().and_then(|room| sending.queue_limit.refused(room, now));
         self.set_room(less);
         count
     }
@@ -427,13 +434,13 @@ impl Sender {
         if at.nanos_since(sending.begin) >= self.request.omit_ns {
             sending.account.measured += count as u64;
             if sending.measured_from.is_none() && self.request.omit_ns > 0 {
-                sending.way.count_from_here();
+                sending.egress.count_from_here();
             }
             // By the schedule, a stream that keeps it takes a gap for each datagram.
             let from = sending.schedule.as_ref().map_or(at, Schedule::scheduled);
             sending.measured_from.get_or_insert(from);
         }
-        sending.pulse.told(at);
+        sending.keep_alive.told(at);
         if let Some(schedule) = &mut sending.schedule {
             schedule.sent(count, at);
             sending.evenness.sent(count, at);
@@ -445,15 +452,17 @@ impl Sender {
     fn look(&self, sending: &mut Sending, now: MonoTime) -> bool {
         sending.looked = now;
         self.socket.forget_errors();
-        self.set_room(sending.room.turn(now));
+        self.set_room(sending.queue_limit.turn(now));
         if !self.layout.own {
             return false;
         }
         match &self.steering {
-            Some(steering) => steering.heard().into_iter().for_each(|at| sending.pulse.heard(at)),
-            None => sending.pulse.listen(&self.socket, now),
+            Some(steering) => {
+                steering.heard().into_iter().for_each(|at| sending.keep_alive.heard(at))
+            }
+            None => sending.keep_alive.listen(&self.socket, now),
         }
-        sending.pulse.beat(&self.socket, now)
+        sending.keep_alive.beat(&self.socket, now)
     }
 
     /// How many of `wanted` datagrams the receiver has room for, as far as it told: 0 after a wait
@@ -464,13 +473,13 @@ impl Sender {
         }
         let left = |sending: &Sending, now: MonoTime| {
             let (count, elapsed) = (sending.account.count, now.since(sending.begin));
-            sending.pulse.credit().left(count, elapsed, self.rtt).unwrap_or(u64::MAX)
+            sending.keep_alive.credit().left(count, elapsed, self.rtt).unwrap_or(u64::MAX)
         };
         let wanted = wanted as u64;
         // A look takes a call: some batches before the limit is soon enough.
-        let granted = sending.pulse.credit().is_granted();
+        let granted = sending.keep_alive.credit().is_granted();
         if !granted || left(sending, now) < ROOM_LOOK * wanted {
-            sending.pulse.listen(&self.socket, now);
+            sending.keep_alive.listen(&self.socket, now);
         }
         let room = left(sending, now).min(wanted);
         if room > 0 {

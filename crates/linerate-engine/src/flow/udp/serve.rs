@@ -13,8 +13,8 @@ use linerate_proto::native::{Accept, FEATURES, Message, Server, Terms, Token, Ud
 use linerate_sys::clock::random_bytes;
 
 use super::endpoint::{Endpoint, Place};
+use super::keep_alive;
 use super::opening::{Awaiting, Callee};
-use super::pulse;
 use super::socket::open_socket;
 use crate::flow::account::server_side;
 use crate::flow::served::{GRACE, Served};
@@ -74,7 +74,7 @@ impl UdpServer {
         if !self.endpoint.has_failed() {
             return Ok(());
         }
-        let reason = pulse::silent();
+        let reason = keep_alive::silent();
         Err(Failure::new(Fault::Unreachable, "exchange datagrams with", &self.peer, reason))
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn terms(request: &UdpTest, accept: Accept, duration_max: Duration) -
         stall_after: None,
         end: planned + GRACE,
         // A place is not kept longer for a client that vanished.
-        step: pulse::SILENCE_MAX,
+        step: keep_alive::SILENCE_MAX,
         streams: "the UDP streams",
     }
 }

@@ -21,14 +21,14 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(4);
 
 /// The signs of life of one stream, at one end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct KeepAlive {
     tag: u16,
     heard: MonoTime,
     told: MonoTime,
     credit: Credit,
 }
 
-impl Pulse {
+impl KeepAlive {
     /// The other end was there just now.
     pub(crate) const fn starting_at(tag: u16, now: MonoTime) -> Self {
         Self { tag, heard: now, told: now, credit: Credit::new() }

@@ -10,7 +10,7 @@ use linerate_sys::netlink::{EgressDrops, disciplines_to, egress_drops_to, route_
 
 /// The way out of one sender.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WayOut {
+pub(super) struct Egress {
     peer: Option<IpAddr>,
     /// Its queueing disciplines; empty where the kernel does not tell.
     kinds: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct WayOut {
     before: Option<EgressDrops>,
 }
 
-impl WayOut {
+impl Egress {
     /// That of a connected socket; its drops count from here.
     pub(super) fn of(socket: &DatagramSocket) -> Self {
         let Some(peer) = socket.peer_address().map(|peer| peer.ip().to_canonical()) else {
@@ -72,9 +72,9 @@ impl WayOut {
 mod tests {
     use super::*;
 
-    fn with(kinds: &[&str]) -> WayOut {
+    fn with(kinds: &[&str]) -> Egress {
         let kinds = kinds.iter().map(|&kind| kind.to_owned()).collect();
-        WayOut { kinds, ..WayOut::default() }
+        Egress { kinds, ..Egress::default() }
     }
 
     #[test]
@@ -91,6 +91,6 @@ mod tests {
             assert_eq!(with(kinds).queues(), queues, "{kinds:?}");
         }
         // A VLAN has no queue of its own; the link under it has.
-        assert!(WayOut { has_lower: true, ..with(&["noqueue"]) }.queues());
+        assert!(Egress { has_lower: true, ..with(&["noqueue"]) }.queues());
     }
 }

@@ -31,7 +31,7 @@ const LINK_NS: u128 = 250_000;
 
 /// The room of one sender.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct QueueLimit {
     size: u64,
     /// There is a queue before the link.
     queues: bool,
@@ -41,7 +41,7 @@ pub(super) struct Room {
     turned: MonoTime,
 }
 
-impl Room {
+impl QueueLimit {
     /// For datagrams of `size` bytes over a link that `queues`. With `began`, the room changes as
     /// the link refuses datagrams.
     pub(super) fn of(size: usize, queues: bool, began: Option<SendRoom>, now: MonoTime) -> Self {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_fuller_the_queue_the_fewer_datagrams_are_joined() {
-        let it = Room::of(1472, true, None, AT(0));
+        let it = QueueLimit::of(1472, true, None, AT(0));
         // 212,992 / 2304 is 92, with 135,424 bytes of payload: a quarter holds 23.
         assert_eq!(it.share(room(0, DEFAULT), 352, 44), (92, 23));
         assert_eq!(it.share(room(0, DEFAULT), 35, 20), (35, 20));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_link_that_refuses_gets_less_at_once_and_slowly_all_again() {
-        let mut it = Room::of(1472, true, Some(room(0, DEFAULT)), AT(0));
+        let mut it = QueueLimit::of(1472, true, Some(room(0, DEFAULT)), AT(0));
         assert_eq!(it.turn(AT(600)), None, "it has all");
         assert_eq!(it.refused(room(100_000, DEFAULT), AT(1000)), Some(75_000));
         assert_eq!(it.refused(room(10_000, 75_000), AT(1001)), Some(16 * 2304));
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(it.turn(AT(1503)), None);
         let last = (0..20).filter_map(|n| it.turn(AT(2100 + n * 500))).last();
         assert_eq!(last, Some(DEFAULT.into()));
-        let mut fixed = Room::of(1472, true, None, AT(0));
+        let mut fixed = QueueLimit::of(1472, true, None, AT(0));
         assert_eq!((fixed.refused(room(1, 2), AT(1)), fixed.turn(AT(9999))), (None, None));
     }
 }

@@ -7,19 +7,19 @@ const SEEN_MAX: usize = 16;
 
 /// Follows the calling thread.
 #[derive(Debug)]
-pub(super) struct Trail {
+pub(super) struct CpuTrace {
     last: Option<u32>,
     seen: Vec<u32>,
     pinned: Option<(u32, Pinned)>,
 }
 
-impl Trail {
+impl CpuTrace {
     /// Of the calling thread, kept on `cpu` until dropped where the kernel lets it.
     pub(super) fn begin(cpu: Option<u32>) -> Self {
         let pinned = cpu.map(|cpu| (cpu, Pinned::to(cpu))).filter(|(_, pin)| pin.is_pinned());
-        let mut trail = Self { last: None, seen: Vec::new(), pinned };
-        trail.step();
-        trail
+        let mut cpu_trace = Self { last: None, seen: Vec::new(), pinned };
+        cpu_trace.step();
+        cpu_trace
     }
 
     /// Looks where the thread is now: some 20 ns.
@@ -55,23 +55,23 @@ mod tests {
 
     #[test]
     fn each_processor_is_told_once_in_the_order_of_its_first_time() {
-        let mut trail = Trail { last: None, seen: Vec::new(), pinned: None };
+        let mut cpu_trace = CpuTrace { last: None, seen: Vec::new(), pinned: None };
         for cpu in [3, 1, 3, 1, 0] {
-            trail.note(Some(cpu));
+            cpu_trace.note(Some(cpu));
         }
-        trail.note(None);
-        assert_eq!(trail.seen, [3, 1, 0]);
-        (10..40).for_each(|cpu| trail.note(Some(cpu)));
-        assert_eq!(trail.seen.len(), SEEN_MAX);
+        cpu_trace.note(None);
+        assert_eq!(cpu_trace.seen, [3, 1, 0]);
+        (10..40).for_each(|cpu| cpu_trace.note(Some(cpu)));
+        assert_eq!(cpu_trace.seen.len(), SEEN_MAX);
     }
 
     #[test]
     fn a_thread_that_is_kept_on_a_processor_is_seen_there_alone() {
         let cpu = linerate_sys::sched::cpus()[0];
-        let mut trail = Trail::begin(Some(cpu));
-        (0..100).for_each(|_| trail.step());
-        assert_eq!(trail.end(), (vec![cpu], Some(cpu)));
-        let (seen, pinned) = Trail::begin(Some(u32::MAX)).end();
+        let mut cpu_trace = CpuTrace::begin(Some(cpu));
+        (0..100).for_each(|_| cpu_trace.step());
+        assert_eq!(cpu_trace.end(), (vec![cpu], Some(cpu)));
+        let (seen, pinned) = CpuTrace::begin(Some(u32::MAX)).end();
         assert_eq!((seen.len(), pinned), (1, None), "there is no such processor");
     }
 }

@@ -16,7 +16,7 @@ const READ_BYTES: usize = 512 << 10;
 const DISCARD_BYTES: usize = 64 << 20;
 
 /// How one thread receives.
-pub(super) enum Intake {
+pub(super) enum ReceiveMethod {
     /// Copied to the program, which does not look at them.
     Copy(Vec<MaybeUninit<u8>>),
     /// Copied to the program and held against the pattern.
@@ -39,7 +39,7 @@ pub(crate) struct Treatment {
     pub(crate) place: (Direction, u16),
 }
 
-impl Intake {
+impl ReceiveMethod {
     pub(super) fn of(treatment: &Treatment) -> linerate_sys::Result<Self> {
         let asked = treatment.read_bytes.map(|bytes| bytes as usize);
         let read_bytes = asked.unwrap_or(READ_BYTES);

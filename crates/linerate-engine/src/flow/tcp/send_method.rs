@@ -1,8 +1,8 @@
 //! How a sending thread hands its bytes to the kernel.
 //!
 //! What all streams of an end share is the [`Payload`]; what one thread has for itself, a pipe or a
-//! place in a pattern, is its [`Outlet`]. Pages that the kernel refers to are never written again:
-//! they lie in a mapping of their own.
+//! place in a pattern, is its [`SendMethod`]. Pages that the kernel refers to are never written
+//! again: they lie in a mapping of their own.
 
 use std::io;
 use std::net::TcpStream;
@@ -88,21 +88,21 @@ impl Payload {
     }
 
     /// What the thread of stream `flow` of `direction` sends by.
-    pub(super) fn outlet(
+    pub(super) fn send_method(
         &self,
         stream: &TcpStream,
         (direction, flow): (Direction, u16),
-    ) -> linerate_sys::Result<Outlet<'_>> {
+    ) -> linerate_sys::Result<SendMethod<'_>> {
         Ok(match self {
-            Self::Memory(buffer) => Outlet::Memory(buffer),
-            Self::PageCache { file, .. } => Outlet::PageCache(file),
+            Self::Memory(buffer) => SendMethod::Memory(buffer),
+            Self::PageCache { file, .. } => SendMethod::PageCache(file),
             Self::Pages { pages, with: SendWith::Zerocopy, .. } => {
-                Outlet::ZeroCopy(pages, ZeroCopySender::new(stream)?)
+                SendMethod::ZeroCopy(pages, ZeroCopySender::new(stream)?)
             }
-            Self::Pages { pages, .. } => Outlet::Spliced(pages, SpliceSender::new()?),
+            Self::Pages { pages, .. } => SendMethod::Spliced(pages, SpliceSender::new()?),
             Self::Pattern { seed, length } => {
                 let pattern = Pattern::of(*seed, direction, flow);
-                Outlet::Pattern(PatternWriter::new(pattern, *length))
+                SendMethod::Pattern(PatternWriter::new(pattern, *length))
             }
         })
     }
@@ -110,7 +110,7 @@ impl Payload {
 
 /// How one thread sends.
 #[derive(Debug)]
-pub(super) enum Outlet<'a> {
+pub(super) enum SendMethod<'a> {
     Memory(&'a [u8]),
     PageCache(&'a PageCacheFile),
     Spliced(&'a Arena, SpliceSender),
@@ -118,7 +118,7 @@ pub(super) enum Outlet<'a> {
     Pattern(PatternWriter),
 }
 
-impl Outlet<'_> {
+impl SendMethod<'_> {
     /// Sends up to `length` bytes; returns how many the socket took.
     #[inline]
     pub(super) fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {

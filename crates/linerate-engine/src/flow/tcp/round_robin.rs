@@ -1,4 +1,4 @@
-//! Buffers dealt out to the streams in turn, as nuttcp's receiver takes them: whole ones, one from
+//! Whole buffers that the streams send in turn, as nuttcp's receiver takes them, one from
 //! each stream in order, until the first stream ends.
 //!
 //! Every stream has its thread all the same; the receiver's order keeps them together. Only the end
@@ -8,27 +8,27 @@ use std::sync::{Mutex, PoisonError};
 
 /// What the streams of a test agree on.
 #[derive(Debug, Default)]
-pub(crate) struct Dealer {
-    state: Mutex<Rounds>,
+pub(crate) struct Rounds {
+    state: Mutex<State>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Rounds {
+struct State {
     /// Buffers of the stream that is furthest.
     begun: u64,
     /// Somebody's time is over: no new round begins.
     closed: bool,
 }
 
-/// A stream's place among those that are dealt to.
+/// The turns of one stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Dealt {
-    pub(crate) dealer: std::sync::Arc<Dealer>,
+pub(crate) struct Turns {
+    pub(crate) rounds: std::sync::Arc<Rounds>,
     /// Buffers of this stream, where a number of them ends the test.
     pub(crate) count: Option<u64>,
 }
 
-impl Dealer {
+impl Rounds {
     /// Whether a stream that has sent `sent` buffers sends another.
     fn another(&self, sent: u64, over: bool) -> bool {
         let mut rounds = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,12 +40,12 @@ impl Dealer {
     }
 }
 
-impl Dealt {
+impl Turns {
     /// The same, where the number may be known beforehand.
     pub(super) fn another(&self, sent: u64, over: bool) -> bool {
         match self.count {
             Some(count) => sent < count,
-            None => self.dealer.another(sent, over),
+            None => self.rounds.another(sent, over),
         }
     }
 }
@@ -56,18 +56,18 @@ mod tests {
 
     #[test]
     fn all_streams_end_with_the_buffers_of_the_one_that_is_furthest() {
-        let dealer = Dealer::default();
+        let rounds = Rounds::default();
         // Stream a has sent three, b two and c none when c's time is over.
         for sent in 0..3 {
-            assert!(dealer.another(sent, false));
+            assert!(rounds.another(sent, false));
         }
         for sent in 0..2 {
-            assert!(dealer.another(sent, false));
+            assert!(rounds.another(sent, false));
         }
         for sent in 0..3 {
-            assert!(dealer.another(sent, true), "c sends its {sent}");
+            assert!(rounds.another(sent, true), "c sends its {sent}");
         }
-        assert!(dealer.another(2, false), "b sends its third");
-        assert!(!dealer.another(3, false) && !dealer.another(3, true));
+        assert!(rounds.another(2, false), "b sends its third");
+        assert!(!rounds.another(3, false) && !rounds.another(3, true));
     }
 }
