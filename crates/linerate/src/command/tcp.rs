@@ -127,19 +127,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
     let mut lines = TcpLines::new(&args.output, args.parallel, args.verbose);
-    let until = linerate_sys::clock::monotonic() + args.wait;
     let record = measure::run(
         &args.output,
-        |context| {
-            loop {
-                let record = tcp::run(&plan, context);
-                let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
-                if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
-                    return record;
-                }
-                linerate_sys::clock::sleep(Duration::from_millis(500));
-            }
-        },
+        |context| measure::while_busy(context, args.wait, |context| tcp::run(&plan, context)),
         &mut |event: &Event| lines.event(event),
     )?;
     Ok(record.exit_code())
@@ -157,11 +147,6 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
     let buffer_bytes = u32::try_from(args.length.count()).map_err(|_| {
         Failure::new(Fault::Usage, "use", "-l", "a buffer of 4 GiB or more").advise("at most 16M")
     })?;
-    let finish = match (args.bytes, args.blocks) {
-        (Some(bytes), _) => Finish::Bytes(bytes.count()),
-        (None, Some(count)) => Finish::Buffers(count),
-        (None, None) => Finish::TimeNs(nanos(args.time)),
-    };
     Ok(TcpPlan {
         via: args.via,
         host: args.host.clone(),
@@ -171,13 +156,9 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
         fast: args.fast,
         connect_timeout_ns: nanos(args.connect_timeout),
         test: TcpTest {
-            directions: match (args.reverse, args.bidir) {
-                (true, _) => TcpDirections::Down,
-                (_, true) => TcpDirections::Both,
-                _ => TcpDirections::Up,
-            },
+            directions: directions(args.reverse, args.bidir),
             streams: args.parallel,
-            finish,
+            finish: finish(args.bytes, args.blocks, args.time),
             omit_ns: nanos(args.omit),
             interval_ns: nanos(args.interval),
             buffer_bytes,
@@ -193,6 +174,24 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
             means: means(args),
         },
     })
+}
+
+/// The directions that two flags stand for.
+pub(crate) const fn directions(reverse: bool, both: bool) -> TcpDirections {
+    match (reverse, both) {
+        (true, _) => TcpDirections::Down,
+        (_, true) => TcpDirections::Both,
+        _ => TcpDirections::Up,
+    }
+}
+
+/// The end of a test: by bytes, else by buffers, else by time.
+pub(super) fn finish(bytes: Option<Bytes>, buffers: Option<u64>, time: Duration) -> Finish {
+    match (bytes, buffers) {
+        (Some(bytes), _) => Finish::Bytes(bytes.count()),
+        (None, Some(count)) => Finish::Buffers(count),
+        (None, None) => Finish::TimeNs(nanos(time)),
+    }
 }
 
 fn means(args: &Args) -> Means {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Fault, Finish, SearchPlan, TcpDirections, UdpPlan, UdpTest, Via,
+    DEFAULT_PORT, Event, Failure, Fault, SearchPlan, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::{BitRate, Bytes, parse_span};
 use linerate_engine::flow::udp;
 
 use crate::command::measure::{self, Output};
-use crate::command::tcp::{family, nanos};
+use crate::command::tcp::{directions, family, finish, nanos};
 use crate::command::udp_search::SearchSetting;
 use crate::exit::Outcome;
 use crate::live::UdpLines;
@@ -109,19 +109,9 @@ pub(crate) fn run(args: Args) -> Outcome {
         true => UdpLines::of_search(&args.output),
         false => UdpLines::new(&args.output, args.parallel, args.verbose),
     };
-    let until = linerate_sys::clock::monotonic() + args.wait;
     let record = measure::run(
         &args.output,
-        |context| {
-            loop {
-                let record = udp::run(&plan, context);
-                let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
-                if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
-                    return record;
-                }
-                linerate_sys::clock::sleep(Duration::from_millis(500));
-            }
-        },
+        |context| measure::while_busy(context, args.wait, |context| udp::run(&plan, context)),
         &mut |event: &Event| lines.event(event),
     )?;
     Ok(record.exit_code())
@@ -134,11 +124,6 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
             Failure::new(Fault::Usage, "use", "-l", reason).advise("at most 65507")
         })
     });
-    let finish = match (args.bytes, args.blocks) {
-        (Some(bytes), _) => Finish::Bytes(bytes.count()),
-        (None, Some(count)) => Finish::Buffers(count),
-        (None, None) => Finish::TimeNs(nanos(args.time)),
-    };
     Ok(UdpPlan {
         via: args.via,
         host: args.host.clone(),
@@ -148,13 +133,9 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
         cpu: args.cpu,
         connect_timeout_ns: nanos(args.connect_timeout),
         test: UdpTest {
-            directions: match (args.reverse, args.bidir) {
-                (true, _) => TcpDirections::Down,
-                (_, true) => TcpDirections::Both,
-                _ => TcpDirections::Up,
-            },
+            directions: directions(args.reverse, args.bidir),
             streams: args.parallel,
-            finish,
+            finish: finish(args.bytes, args.blocks, args.time),
             omit_ns: nanos(args.omit),
             interval_ns: nanos(args.interval),
             size_bytes: length.transpose()?,
