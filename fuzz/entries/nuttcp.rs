@@ -1,10 +1,16 @@
 //! Any bytes as either side of nuttcp's control connection, in one piece and in many: no panic, the
 //! same events, parameters that survive being written again, errors of one line; and as datagrams.
 
+use std::time::Duration;
+
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{Input, Machine, Output, Reason};
 use linerate_proto::nuttcp::{
-    ClientEvent, ClientMachine, Interval, LineError, Lines, Parameters, ServerEvent, ServerMachine,
-    Summary, UdpReceiver, Version, WIRE_VERSION,
+    Client, ClientNews, ClientTest, LineError, Parameters, PeerFault, Server, UdpReceiver, Version,
+    WIRE_VERSION,
 };
+
+const NOW: MonoTime = MonoTime::from_nanos(0);
 
 /// Runs the entry.
 pub(crate) fn run(bytes: &[u8]) {
@@ -19,57 +25,60 @@ pub(crate) fn run(bytes: &[u8]) {
     let _ = receiver.lost(piece as u32);
 }
 
-fn client(bytes: &[u8], piece: usize) -> (Vec<ClientEvent>, Option<LineError>) {
-    let (mut lines, mut machine) = (Lines::default(), ClientMachine::default());
-    let (mut events, mut summary) = (Vec::new(), Summary::default());
-    for piece in bytes.chunks(piece) {
-        lines.push(piece);
-        loop {
-            let event = match lines.next_line() {
-                Ok(None) => break,
-                Ok(Some(line)) => {
-                    summary.read(&line);
-                    if let Some(interval) = Interval::parse(&line) {
-                        assert!(!interval.to_line(false).contains('\n'));
-                    }
-                    machine.handle(line)
-                }
-                Err(error) => Err(error),
-            };
-            match event {
-                Ok(event) => events.push(event),
-                Err(error) => return (events, Some(one_line(error))),
-            }
+/// What a client makes of what its server sends: the news, and how it ends.
+fn client(bytes: &[u8], piece: usize) -> (Vec<ClientNews>, Option<Reason<PeerFault>>) {
+    let test = ClientTest {
+        parameters: Parameters::default(),
+        span: None,
+        interval: Duration::from_secs(1),
+    };
+    let mut machine = Client::new(NOW, test);
+    let (mut news, mut end) = (Vec::new(), None);
+    feed(&mut machine, bytes, piece, |output| match output {
+        Output::News(ClientNews::Interval(interval, line)) => {
+            assert!(!interval.to_line(false).contains('\n'));
+            news.push(ClientNews::Interval(interval, line));
         }
+        Output::News(other) => news.push(other),
+        Output::Failed(reason) => end = Some(reason),
+        _ => {}
+    });
+    if let Some(Reason::Peer(PeerFault::Line(error))) = &end {
+        one_line(error);
     }
-    let _ = summary.bytes(0).and_then(|bytes| summary.span_ns(bytes));
-    let _ = machine.closed();
-    (events, None)
+    (news, end)
 }
 
-fn server(bytes: &[u8], piece: usize) -> (Vec<ServerEvent>, Option<LineError>) {
-    let (mut lines, mut machine) = (Lines::default(), ServerMachine::default());
-    let mut events = Vec::new();
+/// What a server makes of what its client sends: what it is asked for, and how it ends.
+fn server(bytes: &[u8], piece: usize) -> (Option<Parameters>, Option<Reason<LineError>>) {
+    let (mut asked, mut end) = (None, None);
+    feed(&mut Server::new(NOW), bytes, piece, |output| match output {
+        Output::Decide(parameters) => {
+            survives(&parameters);
+            asked = Some(*parameters);
+        }
+        Output::Failed(reason) => end = Some(reason),
+        _ => {}
+    });
+    if let Some(Reason::Peer(error)) = &end {
+        one_line(error);
+    }
+    (asked, end)
+}
+
+fn feed<M: Machine>(machine: &mut M, bytes: &[u8], piece: usize, mut each: impl FnMut(Output<M>)) {
     for piece in bytes.chunks(piece) {
-        lines.push(piece);
-        loop {
-            let event = match lines.next_line() {
-                Ok(None) => break,
-                Ok(Some(line)) => machine.handle(&line),
-                Err(error) => Err(error),
-            };
-            match event {
-                Ok(event) => {
-                    if let ServerEvent::Requested(parameters) = &event {
-                        survives(parameters);
-                    }
-                    events.push(event);
-                }
-                Err(error) => return (events, Some(one_line(error))),
-            }
+        if machine.wants().reads {
+            machine.handle(NOW, Input::Bytes(piece));
+        }
+        while let Some(output) = machine.poll() {
+            each(output);
         }
     }
-    (events, None)
+    machine.handle(NOW, Input::Closed);
+    while let Some(output) = machine.poll() {
+        each(output);
+    }
 }
 
 /// What is read is within bounds, and its line says the same again.
@@ -83,7 +92,6 @@ fn survives(parameters: &Parameters) {
     assert_eq!((again.nbuf, again.port, again.flip), (parameters.nbuf, parameters.port, flip));
 }
 
-fn one_line(error: LineError) -> LineError {
+fn one_line(error: &LineError) {
     assert!(!error.to_string().contains('\n'));
-    error
 }

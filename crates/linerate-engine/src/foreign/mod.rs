@@ -6,7 +6,6 @@
 pub mod iperf2;
 pub mod iperf3;
 pub mod nuttcp;
-mod sending;
 mod serve;
 mod test;
 pub mod ttcp;

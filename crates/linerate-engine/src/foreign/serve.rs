@@ -1,5 +1,4 @@
-//! What the servers for ttcp, iperf 2 and nuttcp share: following streams until they are done, with
-//! a limit for everything.
+//! What the servers for ttcp, iperf 2 and nuttcp share.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -7,19 +6,11 @@ use std::time::Duration;
 use linerate_core::record::{Direction, EndReport, Failure, Fault, Finish, TcpDirections, TcpTest};
 use linerate_core::units::BitRate;
 use linerate_proto::iperf2::Bounced;
-use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 
 use crate::flow::Sample;
 use crate::flow::tcp::Admission;
-use crate::flow::tcp::endpoint::Endpoint;
 
-/// A client has this long for the bytes that tell what it is.
-pub(crate) const FIRST_BYTES: Duration = Duration::from_secs(5);
-/// A client that is there but moves nothing for this long loses its place.
-pub(crate) const IDLE: Duration = Duration::from_secs(60);
-/// How often streams are looked at.
-const LOOK: Duration = Duration::from_millis(5);
 /// A receiver whose end comes from the sender alone: more than any test may send.
 pub(crate) const UNTIL_CLOSED: Finish = Finish::Bytes(1 << 60);
 
@@ -51,41 +42,6 @@ pub enum Seen<'a> {
 /// A test as the admission and the endpoint know it; the rest is as `linerate tcp` has it.
 pub(crate) fn request(directions: TcpDirections, finish: Finish) -> TcpTest {
     TcpTest { directions, finish, ..TcpTest::default() }
-}
-
-/// Runs the streams of `endpoint` until they are done; `look` is called between looks, with samples
-/// at the end of an interval and of all, and may end them by a failure.
-pub(crate) fn follow(
-    endpoint: &mut Endpoint,
-    serving: &mut Serving<'_>,
-    look: &mut dyn FnMut(&[Sample]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
-    let begin = monotonic();
-    endpoint.start(begin).map_err(|error| crate::failure::system(&error))?;
-    let end = begin + serving.admission.duration_max();
-    let (mut tick, mut idle_at, mut moved) = (begin + serving.interval, begin + IDLE, 0);
-    while !endpoint.is_done() {
-        let now = monotonic();
-        if now >= tick {
-            let samples = endpoint.sample(now);
-            (serving.watch)(&Seen::Interval(&samples));
-            look(&samples)?;
-            tick += serving.interval;
-        }
-        let bytes = endpoint.moved();
-        if bytes != moved {
-            (moved, idle_at) = (bytes, now + IDLE);
-        }
-        if now >= end || now >= idle_at || serving.stop.asked() {
-            endpoint.halt();
-        }
-        look(&[])?;
-        sleep(LOOK);
-    }
-    let samples = endpoint.sample(monotonic());
-    (serving.watch)(&Seen::Interval(&samples));
-    look(&samples)
 }
 
 /// `3 streams, 12345 bytes in 1.000 s, 98.8 Mbit/s`, for the log.

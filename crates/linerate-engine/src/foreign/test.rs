@@ -1,5 +1,4 @@
-//! What the clients of ttcp, iperf 2 and nuttcp share: data streams without a hello, and following
-//! them with what this end alone can see.
+//! What the clients of ttcp, iperf 2 and nuttcp share: data streams without a hello.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
@@ -7,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpDirections, TcpPlan, TcpTest, Via,
+    Direction, End, Event, Failure, Fault, Side, StreamOpened, TcpPlan, TcpTest, Via,
 };
-use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::address::resolve;
@@ -20,10 +18,6 @@ use crate::flow::tcp::control::plain;
 use crate::flow::tcp::endpoint::{Endpoint, Manner, socket_options};
 use crate::path::witness::Witness;
 
-/// After its planned end a test has this long for what is on the way.
-const GRACE: Duration = Duration::from_secs(15);
-/// How often the threads and the stop flag are looked at.
-const LOOK: Duration = Duration::from_millis(2);
 /// A client that acknowledges nothing for this long has vanished: its place is free within 5 s, for
 /// the kernel looks once a second.
 pub(crate) const VANISHED: Duration = Duration::from_millis(3800);
@@ -119,57 +113,6 @@ impl Test {
         }
     }
 
-    /// Starts every stream.
-    pub(crate) fn start(&mut self, account: &mut Account) -> Result<(), Failure> {
-        self.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
-        account.begin = monotonic();
-        self.endpoint.start(account.begin).map_err(|error| crate::failure::system(&error))
-    }
-
-    /// Takes samples until every stream is done; `look` is called between them and may end the
-    /// test by a failure.
-    pub(crate) fn follow(
-        &mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-        look: &mut dyn FnMut(&mut Context<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let begin = account.begin;
-        let interval = Duration::from_nanos(self.request.interval_ns);
-        let mut tick = begin + interval;
-        let mut give_up = self.request.planned_span().map(|span| begin + span + GRACE);
-        let mut stopping = false;
-        while !self.endpoint.is_done() {
-            let now = monotonic();
-            if now >= tick {
-                let samples = self.endpoint.sample(now);
-                account.local_interval(samples, context.watch);
-                tick += interval;
-            }
-            if context.stop.asked() && !stopping {
-                stopping = true;
-                self.endpoint.stop_sending();
-                self.hang_up_receivers();
-                give_up = Some(now + GRACE);
-            }
-            if give_up.is_some_and(|end| now >= end) {
-                return Err(self.silent());
-            }
-            look(context)?;
-            sleep(LOOK.min(tick.since(now)));
-        }
-        let samples = self.endpoint.sample(monotonic());
-        account.local_interval(samples, context.watch);
-        Ok(())
-    }
-
-    /// A server that sends has no other way to learn that nobody wants more.
-    fn hang_up_receivers(&self) {
-        if self.request.directions != TcpDirections::Up {
-            self.endpoint.halt();
-        }
-    }
-
     /// Ends the threads, also of a test that failed, and keeps what they counted.
     pub(crate) fn finish(
         self,
@@ -182,12 +125,6 @@ impl Test {
         account.local = self.endpoint.finish();
         result?;
         account.stream_failure().map_or(Ok(()), Err)
-    }
-
-    fn silent(&self) -> Failure {
-        let reason = "the data did not end in time";
-        Failure::new(Fault::Unreachable, "hear from", self.server.to_string(), reason)
-            .advise("the results so far are kept")
     }
 }
 

@@ -22,16 +22,18 @@ mod spread;
 mod summary;
 mod udp;
 
-pub use client::{ClientEvent, ClientMachine};
+pub use client::{
+    ANSWER_TIMEOUT, Client, ClientNews, ClientTest, GRACE, LEAVE_MAX, PeerFault, SUMMARY_TIMEOUT,
+};
 pub use interval::Interval;
 pub use lines::{LINE_BYTES_MAX, Lines};
 pub use parameters::{FORMAT_PARSE, PORT, Parameters, ParametersError, UNLIMITED, UNTIL_TIMEOUT};
-pub use server::{ServerEvent, ServerMachine};
+pub use server::{ASK_TIMEOUT, END_MAX, IDLE, Server, Terms};
 pub use spread::{Arrivals, IN_ORDER, MOST, Spread, Timed};
-pub use summary::{Report, Role, Summary, report_lines};
+pub use summary::{Report, Summary};
+use summary::{Role, report_lines};
 pub use udp::{
-    BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, UdpMark, UdpReceiver, announced, is_swapped,
-    sent_us, stamp,
+    BEGIN_MARKS, END_MARKS, UdpMark, UdpReceiver, announced, is_swapped, sent_us, stamp,
 };
 
 /// A version of nuttcp.

@@ -5,6 +5,7 @@
 //! made for the version of the server, and none is newer than [`super::WIRE_VERSION`].
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::{Version, WIRE_VERSION};
 
@@ -14,6 +15,9 @@ pub const UNLIMITED: u64 = 4_294_967_295;
 pub const UNTIL_TIMEOUT: u64 = 2_147_483_647;
 /// Port of the first data stream, from nuttcp 5.5 on.
 pub const PORT: u16 = 5101;
+
+/// Intervals that are no shorter than this are told.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// A test.
 #[derive(Clone, Debug, PartialEq)]
@@ -214,6 +218,17 @@ impl Parameters {
             0 => format!("buflen={buflen}, nstream={nstream}, port={port} {mode}"),
             _ => format!("buflen={buflen} nstream={nstream} port={port} mode={mode}"),
         }
+    }
+
+    /// Time between interval lines; none where it is too short for any.
+    pub fn interval(&self) -> Option<Duration> {
+        let interval = Duration::try_from_secs_f64(self.interval_s).ok();
+        interval.filter(|interval| *interval >= INTERVAL_MIN)
+    }
+
+    /// Lines are for programs.
+    pub const fn parses(&self) -> bool {
+        self.format & FORMAT_PARSE != 0
     }
 
     /// Time between two datagrams of all streams by the pace, in milliseconds.

@@ -1,73 +1,313 @@
-//! The server's side as a machine: which line is in order when, and the lines to answer.
+//! The server's side of a test: its steps and time-outs.
 
-use super::{LineError, Parameters, Version, WIRE_VERSION, shown};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
 
-/// What the server has to do after a line.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ServerEvent {
-    /// Send this line.
-    Answer(String),
-    /// Decide on this test and answer by [`ServerMachine::accept`] or [`ServerMachine::refuse`].
-    Requested(Box<Parameters>),
+use linerate_core::time::MonoTime;
+
+use super::{
+    LineError, Lines, Parameters, Report, Role, Version, WIRE_VERSION, report_lines, shown,
+};
+use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+
+/// A client has this long for its greeting and its parameters.
+pub const ASK_TIMEOUT: Duration = Duration::from_secs(5);
+/// A client that is there but moves nothing for this long loses its place.
+pub const IDLE: Duration = Duration::from_secs(60);
+/// Once the end of datagrams was announced they are over after this, whatever else comes.
+pub const END_MAX: Duration = Duration::from_secs(2);
+/// A client may close its half once it has sent its last datagram: this is the longest that what
+/// it sent waits to be seen, and datagrams are over where none comes for [`QUIET`].
+const LAST_SEEN: Duration = Duration::from_millis(200);
+const QUIET: Duration = Duration::from_millis(50);
+/// How often the streams are looked at, and the stop flag before there are any.
+const LOOK: Duration = Duration::from_millis(2);
+const LOOK_AT_STOP: Duration = Duration::from_millis(20);
+
+/// On which terms a test runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The streams have this long to open.
+    pub open_max: Duration,
+    /// The longest that it may send.
+    pub span_max: Duration,
+    /// Time between samples.
+    pub interval: Duration,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    AwaitHello,
-    AwaitParameters,
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    AwaitHello { until: MonoTime },
+    AwaitParameters { until: MonoTime },
+    Deciding,
+    Opening { until: MonoTime },
+    Running { until: MonoTime },
+    Settling(Settling),
+    Counting,
     Over,
 }
 
-/// Follows the lines of a client.
-#[derive(Debug)]
-pub struct ServerMachine {
-    state: State,
+/// The server's machine.
+pub struct Server {
+    lines: Lines,
+    stage: Stage,
+    out: VecDeque<Output<Self>>,
+    /// What the client asked for, once it has.
+    parameters: Option<Parameters>,
+    terms: Terms,
+    beat: Option<Beat>,
+    /// What had been moved, and since when no more has.
+    moved: (u64, MonoTime),
+    halted: bool,
+    closed: bool,
+    /// The client has its summary, or why there is none.
+    told: bool,
 }
 
-impl Default for ServerMachine {
-    fn default() -> Self {
-        Self { state: State::AwaitHello }
+impl Server {
+    /// Begins at `now`, on a fresh connection.
+    pub fn new(now: MonoTime) -> Self {
+        let none = Duration::ZERO;
+        Self {
+            lines: Lines::default(),
+            stage: Stage::AwaitHello { until: now + ASK_TIMEOUT },
+            out: VecDeque::new(),
+            parameters: None,
+            terms: Terms { open_max: none, span_max: none, interval: none },
+            beat: None,
+            moved: (0, now),
+            halted: false,
+            closed: false,
+            told: false,
+        }
     }
-}
 
-impl ServerMachine {
-    /// Takes a line of the client. The oldest clients send their parameters without a greeting.
-    /// # Errors
-    /// [`LineError`] when it is not in order or cannot be; the connection is then to be closed.
-    pub fn handle(&mut self, line: &str) -> Result<ServerEvent, LineError> {
+    /// Takes the greeting and the parameters; there is nothing that a client says later.
+    fn read(&mut self) {
+        while matches!(self.stage, Stage::AwaitHello { .. } | Stage::AwaitParameters { .. }) {
+            let read = match self.lines.next_line() {
+                Ok(Some(line)) => self.line(&line),
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = read {
+                self.fail(Reason::Peer(error));
+            }
+        }
+    }
+
+    /// The oldest clients send their parameters without a greeting.
+    fn line(&mut self, line: &str) -> Result<(), LineError> {
         let greeting = line.strip_prefix("HELO nuttcp ").and_then(Version::parse);
-        match (self.state, greeting) {
-            (State::AwaitHello, Some(_)) => {
-                self.state = State::AwaitParameters;
-                Ok(ServerEvent::Answer(format!("HELO nuttcp v{WIRE_VERSION}\n")))
+        match (self.stage, greeting) {
+            (Stage::AwaitHello { until }, Some(_)) => {
+                self.send(format!("HELO nuttcp v{WIRE_VERSION}\n"));
+                self.stage = Stage::AwaitParameters { until };
+                Ok(())
             }
-            (State::AwaitHello | State::AwaitParameters, None) if line.starts_with("buflen") => {
-                self.state = State::Over;
+            (_, None) if line.starts_with("buflen") => {
                 let parameters = Parameters::parse(line).map_err(LineError::Parameters)?;
-                Ok(ServerEvent::Requested(Box::new(parameters)))
+                self.parameters = Some(parameters.clone());
+                self.out.push_back(Output::Decide(Box::new(parameters)));
+                self.stage = Stage::Deciding;
+                Ok(())
             }
-            (state, _) => Err(LineError::State { got: shown(line), expected: state.awaits() }),
+            (stage, _) => {
+                let greets = matches!(stage, Stage::AwaitHello { .. });
+                let expected = if greets { "HELO" } else { "parameters" };
+                Err(LineError::State { got: shown(line), expected })
+            }
         }
     }
 
-    /// The line that lets the client begin.
-    pub fn accept() -> String {
-        format!("OK v{WIRE_VERSION}\n")
+    fn decided(&mut self, now: MonoTime, terms: Terms) {
+        self.terms = terms;
+        self.send(format!("OK v{WIRE_VERSION}\n"));
+        self.out.push_back(Output::Open);
+        self.stage = Stage::Opening { until: now + terms.open_max };
     }
 
-    /// The lines that send the client away.
-    pub fn refuse(reason: &str) -> String {
-        let reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        format!("KO\nnuttcp-r: v{WIRE_VERSION}: Error: {reason}\nKO\n")
+    fn opened(&mut self, now: MonoTime) {
+        self.out.extend([Output::Begin, Output::Start]);
+        self.beat = Some(Beat::new(now, self.terms.interval, Duration::ZERO));
+        self.moved = (0, now);
+        self.stage = Stage::Running { until: now + self.terms.span_max };
+    }
+
+    /// The client closed. One that sends datagrams may do so once all have left.
+    fn closed(&mut self, now: MonoTime) {
+        self.closed = true;
+        match self.stage {
+            Stage::Opening { until } if self.receives_datagrams() => {
+                self.stage = Stage::Opening { until: until.min(now + LAST_SEEN) };
+            }
+            Stage::AwaitHello { .. }
+            | Stage::AwaitParameters { .. }
+            | Stage::Deciding
+            | Stage::Opening { .. } => self.fail(Reason::Closed),
+            // What has ended by now has ended well.
+            Stage::Running { .. } | Stage::Settling(_) | Stage::Counting | Stage::Over => {}
+        }
+    }
+
+    /// Goes on as far as time and data allow.
+    fn look(&mut self, now: MonoTime, flow: &FlowState) {
+        if let Stage::Settling(wait) = &mut self.stage
+            && wait.is_over(now, flow)
+        {
+            return self.count();
+        }
+        let silent = |awaited, within| Reason::Silent { awaited, within };
+        match &self.stage {
+            Stage::AwaitHello { until } | Stage::AwaitParameters { until } if now >= *until => {
+                self.fail(silent("parameters", ASK_TIMEOUT));
+            }
+            Stage::Opening { until } if now >= *until => match self.closed {
+                true => self.fail(Reason::Closed),
+                false => self.fail(silent("data stream", self.terms.open_max)),
+            },
+            Stage::Running { until } => {
+                let until = *until;
+                if let Some(beat) = &mut self.beat {
+                    beat.due(now, &mut self.out);
+                }
+                self.run(now, until, flow);
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks whether the data is over.
+    fn run(&mut self, now: MonoTime, until: MonoTime, flow: &FlowState) {
+        if flow.moved != self.moved.0 || self.transmits_datagrams() {
+            self.moved = (flow.moved, now);
+        }
+        if flow.done {
+            self.count();
+        } else if flow.complete {
+            self.settle(Settling::new(now, END_MAX, None));
+        } else if self.closed && self.receives_datagrams() {
+            self.settle(Settling::new(now, END_MAX, Some(QUIET)));
+        } else if self.closed {
+            self.fail(Reason::Closed);
+        } else if now >= until || now.since(self.moved.1) >= IDLE {
+            self.halt();
+        }
+    }
+
+    fn settle(&mut self, wait: Settling) {
+        self.out.extend([Output::Ended, Output::Settle]);
+        self.stage = Stage::Settling(wait);
+    }
+
+    /// Streams end as they are; what they moved so far is the result.
+    fn halt(&mut self) {
+        if !std::mem::replace(&mut self.halted, true) {
+            self.out.push_back(Output::Halt);
+        }
+    }
+
+    /// What was moved since the last interval comes before the result.
+    fn count(&mut self) {
+        self.out.extend([Output::Sample, Output::Count]);
+        self.stage = Stage::Counting;
+    }
+
+    fn counted(&mut self, report: &Report) {
+        let Some(parameters) = &self.parameters else { return };
+        let role = if parameters.client_sends { Role::Receiver } else { Role::Transmitter };
+        let intervals = parameters.interval_s > 0.0 && !self.transmits_datagrams();
+        let done = if intervals { "DONE\n" } else { "" };
+        let summary = report_lines(role, parameters, report);
+        let failed = report.failure.as_deref().map(refuse).unwrap_or_default();
+        self.send(format!("{done}{summary}{failed}"));
+        self.told = true;
+        self.out.push_back(Output::Finished);
+        self.stage = Stage::Over;
+    }
+
+    fn receives_datagrams(&self) -> bool {
+        self.parameters.as_ref().is_some_and(|asked| asked.udp && asked.client_sends)
+    }
+
+    fn transmits_datagrams(&self) -> bool {
+        self.parameters.as_ref().is_some_and(|asked| asked.udp && !asked.client_sends)
+    }
+
+    fn send(&mut self, text: String) {
+        self.out.push_back(Output::Send(text.into_bytes()));
+    }
+
+    fn fail(&mut self, reason: Reason<LineError>) {
+        if !matches!(self.stage, Stage::Over) {
+            self.out.push_back(Output::Failed(reason));
+            self.stage = Stage::Over;
+        }
     }
 }
 
-impl State {
-    const fn awaits(self) -> &'static str {
-        match self {
-            Self::AwaitHello => "HELO",
-            Self::AwaitParameters => "parameters",
-            Self::Over => "nothing",
+/// The lines that send a client away.
+fn refuse(reason: &str) -> String {
+    let reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("KO\nnuttcp-r: v{WIRE_VERSION}: Error: {reason}\nKO\n")
+}
+
+impl Machine for Server {
+    type Ask = Parameters;
+    type Terms = Terms;
+    type Refusal = Infallible;
+    type Report = Report;
+    /// The line of an interval, without its end.
+    type News = String;
+    type PeerFault = LineError;
+
+    fn handle(&mut self, now: MonoTime, input: Input<'_, Self>) {
+        match input {
+            Input::Bytes(bytes) => {
+                self.lines.push(bytes);
+                self.read();
+            }
+            Input::Closed => self.closed(now),
+            Input::Decided(Ok(terms)) => self.decided(now, terms),
+            Input::Decided(Err(never)) => match never {},
+            Input::Opened => self.opened(now),
+            Input::Counted(report) => self.counted(&report),
+            Input::Look(flow) => self.look(now, &flow),
+            Input::Stop => match self.stage {
+                Stage::Running { .. } => self.halt(),
+                Stage::Settling(_) | Stage::Counting => {}
+                _ => self.fail(Reason::Stopped),
+            },
+            Input::Tell(line) => self.send(line + "\n"),
+            // A client reads this where it waits for its answer; elsewhere it is a line more.
+            Input::GiveUp(failure) => {
+                if self.parameters.is_some() && !std::mem::replace(&mut self.told, true) {
+                    self.send(refuse(&failure.reason));
+                }
+                self.stage = Stage::Over;
+            }
         }
+    }
+
+    fn poll(&mut self) -> Option<Output<Self>> {
+        self.out.pop_front()
+    }
+
+    fn wants(&self) -> Wants {
+        let (wake_at, look) = match &self.stage {
+            Stage::AwaitHello { until } | Stage::AwaitParameters { until } => {
+                (Some(*until), LOOK_AT_STOP)
+            }
+            Stage::Opening { until } => (Some(*until), LOOK),
+            Stage::Running { until } => {
+                let beat = self.beat.map_or(*until, |beat| beat.next());
+                (Some(beat.min(*until)), LOOK)
+            }
+            Stage::Settling(wait) => (Some(wait.end()), LOOK),
+            Stage::Deciding => (None, LOOK_AT_STOP),
+            Stage::Counting | Stage::Over => (None, LOOK),
+        };
+        Wants { wake_at, look, reads: !self.closed && !matches!(self.stage, Stage::Over) }
     }
 }

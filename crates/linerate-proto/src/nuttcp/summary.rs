@@ -10,7 +10,7 @@ const MB: f64 = 1_048_576.0;
 
 /// Which end speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     /// It received.
     Receiver,
     /// It transmitted.
@@ -43,10 +43,12 @@ pub struct Report {
     pub retransmits: Option<u64>,
     /// Times of arrivals, where the client asked for them.
     pub arrivals: Option<Arrivals>,
+    /// Why a stream did not end well.
+    pub failure: Option<String>,
 }
 
 /// The summary of a test, one line after the other, as 6.1.2 prints it.
-pub fn report_lines(role: Role, parameters: &Parameters, report: &Report) -> String {
+pub(super) fn report_lines(role: Role, parameters: &Parameters, report: &Report) -> String {
     let at = role.prefix();
     let parse = parameters.format & FORMAT_PARSE != 0;
     let mb = report.bytes as f64 / MB;

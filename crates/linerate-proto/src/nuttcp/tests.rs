@@ -1,6 +1,12 @@
 //! Lines as nuttcp 6.1.2 sent them, both machines in and out of order, lines without end.
 
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::time::MonoTime;
+
 use super::*;
+use crate::dialect::{FlowState, Input, Machine, Output, Reason};
 
 /// Recorded from Debian's nuttcp 6.1.2: `nuttcp -T1 127.0.0.1`.
 const RECORDED: &str = "\
@@ -117,61 +123,104 @@ fn a_line_without_end_is_refused_once_it_is_too_long() {
     assert_eq!(lines.next_line(), Err(LineError::TooLong));
 }
 
+fn client() -> Client {
+    let interval = Duration::from_secs(1);
+    let mut client = Client::new(NOW, ClientTest { parameters: recorded(), span: None, interval });
+    assert_eq!(sent(&mut client).0, "HELO nuttcp v7.0.1\n");
+    client
+}
+
+const NOW: MonoTime = MonoTime::from_nanos(0);
+
+/// What a machine sends, and what else it wants.
+fn sent<M: Machine>(machine: &mut M) -> (String, Vec<Output<M>>) {
+    let (mut text, mut rest) = (String::new(), Vec::new());
+    while let Some(output) = machine.poll() {
+        match output {
+            Output::Send(bytes) => text += &String::from_utf8_lossy(&bytes),
+            other => rest.push(other),
+        }
+    }
+    (text, rest)
+}
+
+/// The same after it has read this.
+fn reads<M: Machine>(machine: &mut M, text: &str) -> (String, Vec<Output<M>>) {
+    machine.handle(NOW, Input::Bytes(text.as_bytes()));
+    sent(machine)
+}
+
+/// Why a machine gave up.
+fn fault<M: Machine>(outputs: Vec<Output<M>>) -> Option<M::PeerFault> {
+    outputs.into_iter().find_map(|output| match output {
+        Output::Failed(Reason::Peer(fault)) => Some(fault),
+        _ => None,
+    })
+}
+
 #[test]
 fn a_test_runs_through_both_machines() {
-    let (mut client, mut server) = (ClientMachine::default(), ServerMachine::default());
-    let answer = server.handle("HELO nuttcp v8.2.2").expect("in order");
-    let ServerEvent::Answer(hello) = answer else { panic!("{answer:?}") };
+    let (mut client, mut server) = (client(), Server::new(NOW));
+    let (hello, _) = reads(&mut server, "HELO nuttcp v8.2.2\n");
     assert_eq!(hello, "HELO nuttcp v7.0.1\n");
-    let event = client.handle(hello.trim_end().to_owned());
-    assert_eq!(event, Ok(ClientEvent::Hello(Version(7, 0, 1))));
-    let asked = server.handle(RECORDED.trim_end()).expect("in order");
-    assert_eq!(asked, ServerEvent::Requested(Box::new(recorded())));
-    let accept = ServerMachine::accept().trim_end().to_owned();
-    assert_eq!(client.handle(accept), Ok(ClientEvent::Accepted));
-    let line = "nuttcp-r: accept from 127.0.0.1".to_owned();
-    assert_eq!(client.handle(line.clone()), Ok(ClientEvent::Line(line)));
-    assert_eq!(client.handle("DONE".to_owned()), Ok(ClientEvent::Done));
+    let (parameters, news) = reads(&mut client, &hello);
+    assert!(matches!(news[..], [Output::News(ClientNews::Greeted(Version(7, 0, 1)))]));
+    assert_eq!(parameters, RECORDED);
+    let (_, asks) = reads(&mut server, &parameters);
+    let [Output::Decide(asked)] = &asks[..] else { panic!("{} outputs", asks.len()) };
+    assert_eq!(**asked, recorded());
+    let second = Duration::from_secs(1);
+    let terms = Terms { open_max: second, span_max: second, interval: second };
+    server.handle(NOW, Input::Decided(Ok(terms)));
+    let (accept, _) = sent(&mut server);
+    assert_eq!(accept, "OK v7.0.1\n");
+    assert!(matches!(reads(&mut client, &accept).1[..], [Output::Open]));
+    let news = reads(&mut client, "nuttcp-r: accept from 127.0.0.1\n").1;
+    assert!(news.is_empty());
+    let line = " 1458.3125 MB /   0.50 sec = 24391.0554 Mbps     0 retrans";
+    let news = reads(&mut client, &format!("{line}\nDONE\n")).1;
+    let [Output::News(ClientNews::Interval(interval, told))] = &news[..] else { panic!("{line}") };
+    assert_eq!((interval.retransmits, told.as_str()), (Some(0), line));
 }
 
 #[test]
 fn a_refusal_is_told_with_its_reason_also_without_its_end() {
-    let mut client = ClientMachine::default();
-    let _ = client.handle("HELO nuttcp v6.1.2".to_owned());
-    let lines = ServerMachine::refuse("one test is running\nand more");
-    let mut told = None;
-    for line in lines.lines() {
-        if let Ok(ClientEvent::Refused(reason)) = client.handle(line.to_owned()) {
-            told = Some(reason);
-        }
-    }
-    assert_eq!(told.as_deref(), Some("nuttcp-r: v7.0.1: Error: one test is running and more"));
-    let mut client = ClientMachine::default();
-    let _ = client.handle("HELO nuttcp v6.1.2".to_owned());
-    let _ = client.handle("KO".to_owned());
-    let _ = client.handle("bind: address in use".to_owned());
-    assert_eq!(client.closed().as_deref(), Some("bind: address in use"));
+    let (mut refused, mut server) = (client(), Server::new(NOW));
+    reads(&mut server, RECORDED);
+    let reason = "one test is running";
+    let failure = Failure::new(Fault::PeerRefused, "serve", "a client", reason);
+    server.handle(NOW, Input::GiveUp(&failure));
+    let (lines, _) = sent(&mut server);
+    reads(&mut refused, "HELO nuttcp v6.1.2\n");
+    let told = fault(reads(&mut refused, &lines).1);
+    let reason = "nuttcp-r: v7.0.1: Error: one test is running".to_owned();
+    assert_eq!(told, Some(PeerFault::Refused(reason)));
+    let mut cut = client();
+    reads(&mut cut, "HELO nuttcp v6.1.2\nKO\nbind: address in use\n");
+    cut.handle(NOW, Input::Closed);
+    let reason = "bind: address in use".to_owned();
+    assert_eq!(fault(sent(&mut cut).1), Some(PeerFault::Refused(reason)));
 }
 
 #[test]
 fn a_line_out_of_order_is_quoted() {
-    let error = ServerMachine::default().handle("GET / HTTP/1.1").expect_err("no greeting");
+    let error = fault(reads(&mut Server::new(NOW), "GET / HTTP/1.1\n").1).expect("no greeting");
     assert_eq!(error.to_string(), "\"GET / HTTP/1.1\" came while waiting for HELO");
-    let mut server = ServerMachine::default();
-    let _ = server.handle(RECORDED.trim_end());
-    assert!(server.handle(RECORDED.trim_end()).is_err(), "one test a connection");
-    let error = ClientMachine::default().handle("SSH-2.0-x".to_owned()).expect_err("no greeting");
+    let twice = "HELO nuttcp v6.1.2\nHELO nuttcp v6.1.2\n";
+    let error = fault(reads(&mut Server::new(NOW), twice).1).expect("one greeting");
+    assert!(error.to_string().ends_with("came while waiting for parameters"), "{error}");
+    let told = fault(reads(&mut client(), "SSH-2.0-x\n").1);
+    let Some(PeerFault::Line(error)) = told else { panic!("{told:?}") };
     assert!(error.to_string().contains("SSH-2.0-x"), "{error}");
 }
 
 #[test]
 fn an_endless_refusal_ends() {
-    let mut client = ClientMachine::default();
-    let _ = client.handle("HELO nuttcp v6.1.2".to_owned());
-    let _ = client.handle("KO".to_owned());
-    let ended =
-        (0..20).any(|_| matches!(client.handle("x".repeat(1000)), Ok(ClientEvent::Refused(_))));
-    assert!(ended);
+    let mut client = client();
+    reads(&mut client, "HELO nuttcp v6.1.2\nKO\n");
+    let line = "x".repeat(1000) + "\n";
+    let told = (0..20).find_map(|_| fault(reads(&mut client, &line).1));
+    assert!(matches!(told, Some(PeerFault::Refused(_))), "{told:?}");
 }
 
 /// Recorded from `nuttcp -S` of 6.1.2 after `-r -T1`.
@@ -253,7 +302,7 @@ fn a_summary_is_made_in_the_words_of_the_recorded_one() {
         cpu_s: (0.1, 0.15),
         calls: 100,
         retransmits: Some(3),
-        arrivals: None,
+        ..Report::default()
     };
     let text = report_lines(Role::Transmitter, &recorded(), &report);
     // 800 KB in 0.5 s; 819,200 × 8 / 0.5 = 13.1072 Mbit/s; 800 KB / 0.25 s; 0.5 s / 100.
@@ -336,17 +385,25 @@ fn recorded_servers_tell_intervals_and_a_summary() {
         // 11.9375 MB are 191 buffers of 65,536 bytes.
         (recorded!("parse-interval-server.bin"), 2, 191 * 65_536, 192),
     ];
-    for (bytes, intervals, sent, calls) in cases {
-        let (mut client, mut summary, mut found) =
-            (ClientMachine::default(), Summary::default(), 0);
-        for line in lines_of(bytes) {
-            summary.read(&line);
-            found += usize::from(Interval::parse(&line).is_some());
-            client.handle(line).expect("in order");
-        }
+    for (bytes, intervals, told, calls) in cases {
+        let mut client = client();
+        client.handle(NOW, Input::Bytes(bytes));
+        let news = sent(&mut client).1.into_iter();
+        let is_interval =
+            |it: &Output<Client>| matches!(it, Output::News(ClientNews::Interval(..)));
+        let found = news.filter(is_interval).count();
+        // The server has closed behind it, and the streams have ended.
+        client.handle(NOW, Input::Opened);
+        client.handle(NOW, Input::Closed);
+        client.handle(NOW, Input::Look(FlowState { done: true, ..FlowState::default() }));
+        let summary = sent(&mut client).1.into_iter().find_map(|output| match output {
+            Output::Peer(summary) => Some(*summary),
+            _ => None,
+        });
+        let summary = summary.expect("a summary");
         assert_eq!(
-            (found, summary.bytes(sent), summary.calls),
-            (intervals, Some(sent), Some(calls))
+            (found, summary.bytes(told), summary.calls),
+            (intervals, Some(told), Some(calls))
         );
         assert!(summary.cpu_seconds.is_some() && summary.seconds.is_some());
     }
@@ -355,8 +412,8 @@ fn recorded_servers_tell_intervals_and_a_summary() {
 #[test]
 fn a_client_before_the_greeting_asks_at_once() {
     let [line] = <[String; 1]>::try_from(lines_of(recorded!("old-client.bin"))).expect("one line");
-    let event = ServerMachine::default().handle(&line).expect("in order");
-    let ServerEvent::Requested(asked) = event else { panic!("{event:?}") };
+    let asks = reads(&mut Server::new(NOW), &format!("{line}\n")).1;
+    let [Output::Decide(asked)] = &asks[..] else { panic!("{} outputs", asks.len()) };
     assert_eq!((asked.version, asked.nbuf, asked.port), (Version(2, 2, 1), 2048, 5001));
     assert_eq!((asked.interval_s, asked.flip, asked.format), (0.0, false, 0));
     // Said again to a server of that version it has no field that it does not know.

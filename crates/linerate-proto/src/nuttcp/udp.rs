@@ -9,12 +9,7 @@
 //! where one-way delays are asked for. Both are there from 32 bytes on. What was lost is what was
 //! announced and did not come.
 
-/// Pause between the two marks of the begin.
-pub const BEGIN_PAUSE_MS: u64 = 250;
-/// Pause between the first mark of the end and the second, in which late data counts.
-pub const END_PAUSE_MS: u64 = 250;
-/// Pause between the later marks of the end; a receiver needs one of them.
-pub const END_REPEAT_MS: u64 = 100;
+use crate::ttcp::TimedMarks;
 
 /// Shortest datagram with room for the fields.
 const STAMPED_BYTES: usize = 32;
@@ -50,6 +45,19 @@ impl UdpMark {
         }
     }
 }
+
+/// The marks of the begin.
+pub const BEGIN_MARKS: TimedMarks =
+    &[(0, UdpMark::Ready.to_bytes()), (250, UdpMark::Begin.to_bytes())];
+
+/// Those of the end: late data counts until the second; a receiver needs one of the others.
+pub const END_MARKS: TimedMarks = &[
+    (0, UdpMark::End(0).to_bytes()),
+    (250, UdpMark::End(1).to_bytes()),
+    (350, UdpMark::End(2).to_bytes()),
+    (450, UdpMark::End(3).to_bytes()),
+    (550, UdpMark::End(4).to_bytes()),
+];
 
 /// Puts the fields into a datagram, if it has room for them.
 pub fn stamp(datagram: &mut [u8], sent_us: u64, sent_bytes: u64) {

@@ -11,15 +11,53 @@
 //! A datagram of up to 4 bytes is a mark, whatever it holds. Nothing is numbered: what was lost is
 //! the difference of both ends' counts. A lost begin makes the first end a begin.
 
+use std::time::Duration;
+
+use linerate_core::time::MonoTime;
+
 /// Longest mark, and the length of those that are sent.
 pub const MARK_BYTES: usize = 4;
 
-/// Marks after the data: one, and four more in case it was lost.
-pub const END_MARKS: u32 = 5;
+/// What a mark holds is the beginning of the data's pattern.
+const MARK: [u8; MARK_BYTES] = *b" !\"#";
 
-/// How many of the last marks come after the sender's clock has stopped.
-pub const fn marks_end_after() -> u32 {
-    END_MARKS - 1
+/// Marks with the milliseconds from the first.
+pub type TimedMarks = &'static [(u64, [u8; MARK_BYTES])];
+
+/// The mark before the data.
+pub const BEGIN_MARKS: TimedMarks = &[(0, MARK)];
+
+/// Marks after the data: one, and four more in case it was lost. A receiver that the data has
+/// drowned takes one of them.
+pub const END_MARKS: TimedMarks = &[(0, MARK), (50, MARK), (100, MARK), (150, MARK), (200, MARK)];
+
+/// Marks before or after data, each to be sent at its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks {
+    from: MonoTime,
+    left: TimedMarks,
+}
+
+impl Marks {
+    /// These, the first of them at a time.
+    pub const fn new(from: MonoTime, left: TimedMarks) -> Self {
+        Self { from, left }
+    }
+
+    /// The next mark, if it is time for it.
+    pub fn due(&mut self, now: MonoTime) -> Option<[u8; MARK_BYTES]> {
+        let ((after_ms, mark), left) = self.left.split_first()?;
+        if now < self.from + Duration::from_millis(*after_ms) {
+            return None;
+        }
+        self.left = left;
+        Some(*mark)
+    }
+
+    /// Whether all have been sent.
+    pub const fn is_over(&self) -> bool {
+        self.left.is_empty()
+    }
 }
 
 /// What a datagram was.

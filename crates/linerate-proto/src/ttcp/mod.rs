@@ -5,7 +5,7 @@
 
 mod datagrams;
 
-pub use datagrams::{END_MARKS, MARK_BYTES, Received, UdpReceiver, marks_end_after};
+pub use datagrams::{BEGIN_MARKS, END_MARKS, MARK_BYTES, Marks, Received, TimedMarks, UdpReceiver};
 
 /// The printable characters from the blank to the tilde, over and over, as every ttcp sends them.
 pub fn pattern(length: usize) -> Vec<u8> {

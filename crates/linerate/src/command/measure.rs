@@ -1,11 +1,9 @@
 //! What the measuring commands share: output flags, the context, printing and keeping the record.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use linerate_core::record::{Event, Failure, Fault, Record, Status, Tool};
 use linerate_engine::context::Context;
-use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::stop::Stop;
 use serde::Serialize;
 
@@ -136,23 +134,3 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<(), F
     let text = serde_json::to_string_pretty(document).map_err(|error| fail(&error))?;
     paths::write(path, &(text + "\n"))
 }
-
-/// Measures, and again while the server is busy, until `wait` is over.
-pub(crate) fn while_busy(
-    context: &mut Context<'_>,
-    wait: Duration,
-    mut measure: impl FnMut(&mut Context<'_>) -> Record,
-) -> Record {
-    let until = monotonic() + wait;
-    loop {
-        let record = measure(context);
-        let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
-        if !busy || context.stop.asked() || monotonic() >= until {
-            return record;
-        }
-        sleep(BUSY_PAUSE);
-    }
-}
-
-/// Between two requests to a server that is busy.
-const BUSY_PAUSE: Duration = Duration::from_millis(500);

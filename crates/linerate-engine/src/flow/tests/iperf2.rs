@@ -10,7 +10,7 @@ use linerate_proto::iperf2::{
 };
 
 use super::world::{Decided, Model, RATE, Sends, VANISHED};
-use super::{Rig, check_all, count};
+use super::{Rig, Trouble, check_all, count};
 use crate::foreign::iperf2::client::{lost, of_client};
 use crate::foreign::iperf2::server::of_server;
 
@@ -92,7 +92,7 @@ impl Rig for Iperf2 {
         0
     }
 
-    fn server_answers(&self) -> bool {
+    fn server_answers(&self, _: Trouble) -> bool {
         false
     }
 

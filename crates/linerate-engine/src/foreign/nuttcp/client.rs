@@ -3,25 +3,59 @@
 //! This end always connects, also to receive (nuttcp's own `-F`), so that nothing has to be open
 //! here. Left out: both directions at once, which nuttcp does not have.
 
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
     Direction, EndReport, Event, Failure, Fault, Finish, FlowEnd, Record, Side, TcpDirections,
     TcpPlan, TcpTest,
 };
-use linerate_proto::nuttcp::{PORT, Parameters, Summary, UNLIMITED, UNTIL_TIMEOUT};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::nuttcp::{
+    Client, ClientNews, ClientTest, Interval, PORT, Parameters, PeerFault, Summary, UNLIMITED,
+    UNTIL_TIMEOUT,
+};
 use linerate_sys::clock::{monotonic, sleep};
 
 use super::MANNER;
-use super::session::{Extras, Session};
+use super::fail::of_client;
 use crate::context::Context;
-use crate::flow::account::Account;
+use crate::flow::account::{Account, client_side};
 use crate::flow::tcp::client::run_by;
+use crate::flow::tcp::control::{lost, plain};
+use crate::flow::{self, Answer, Flows, Net, Session, Socket};
 use crate::foreign::test::{Test, refuse, remote_end};
 
 /// A server that said OK listens within this time.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Told of each interval line of the server: its figures and the line.
+pub type ToldInterval<'a> = dyn FnMut(&Interval, &str) + 'a;
+
+/// What nuttcp's own command line can ask for beside a plan.
+pub struct Extras<'a> {
+    /// Port of the first data stream.
+    pub data_port: Option<u16>,
+    /// A server that receives tells about each interval of the plan.
+    pub intervals: bool,
+    /// A server that transmits keeps its pace from write to write (`-Ri`).
+    pub instant: bool,
+    /// A server that receives tells its jitter: what `-j` shows of it, 0 for nothing.
+    pub jitter: u8,
+    /// The same of one-way delays (`-o`).
+    pub delay: u8,
+    /// Told of the intervals.
+    pub told: &'a mut ToldInterval<'a>,
+}
+
+impl<'a> Extras<'a> {
+    /// Nothing beside the plan.
+    pub fn none(told: &'a mut ToldInterval<'a>) -> Self {
+        Self { data_port: None, intervals: false, instant: false, jitter: 0, delay: 0, told }
+    }
+}
 
 /// Measures with a server of nuttcp.
 pub(crate) fn measure(
@@ -32,7 +66,7 @@ pub(crate) fn measure(
     measure_with(plan, Extras::none(&mut |_, _| {}), context, account).map(|_| ())
 }
 
-/// Measures with a server of nuttcp, as `flow::tcp::run` does; also gives what the server told of
+/// Measures with a server of nuttcp, as `throughput::run` does; also gives what the server told of
 /// its end.
 pub fn run(
     plan: &TcpPlan,
@@ -69,39 +103,131 @@ fn measure_with(
     if extras.intervals && direction == Direction::Up {
         parameters.interval_s = plan.test.interval_ns as f64 / 1e9;
     }
-    let mut test = Test::of(plan, MANNER, account)?;
+    let test = Test::of(plan, MANNER, account)?;
     let control = test.connect(test.server, Side::Receiver)?;
     (context.watch)(&Event::Connected(format!("control to {}", test.server)));
-    let mut session = Session::new(control, extras.told);
-    let version = session.greet(context)?;
-    account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
-    session.ask(&parameters.to_line(version), context)?;
-    for flow in 0..plan.test.streams {
-        let server = SocketAddr::new(test.server.ip(), parameters.port + flow);
-        let side = if direction == Direction::Up { Side::Sender } else { Side::Receiver };
-        let socket = connect(&test, server, side)?;
-        test.add(socket, (direction, flow), account);
-    }
-    test.connected(plan, context);
-    let result = test.start(account).and_then(|()| {
-        test.follow(context, account, &mut |_| session.listen(monotonic()).map(|_| ()))
-    });
-    let result = result.and_then(|()| session.read_summary(context));
-    let result = test.finish(result, account);
-    told(&session.summary, plan, direction, account);
-    result.map(|()| session.summary)
+    let asked = ClientTest {
+        span: test.request.planned_span(),
+        interval: Duration::from_nanos(plan.test.interval_ns),
+        parameters,
+    };
+    let flows = TcpClient {
+        plan,
+        direction,
+        port: asked.parameters.port,
+        listens: LISTEN_TIMEOUT,
+        test,
+        context,
+        account,
+        told: Some(extras.told),
+        summary: Summary::default(),
+    };
+    flows.run(Client::new(monotonic(), asked), &mut Socket::new(control)?)
 }
 
-/// Connects a data stream. A server that transmits says OK a moment before it listens.
-fn connect(test: &Test, server: SocketAddr, side: Side) -> Result<TcpStream, Failure> {
-    let deadline = monotonic() + LISTEN_TIMEOUT;
-    loop {
-        match test.connect(server, side) {
-            Err(failure) if failure.fault == Fault::Unreachable && monotonic() < deadline => {
-                sleep(Duration::from_millis(5));
+/// The client's end of a test.
+pub(crate) struct TcpClient<'a, 'w> {
+    pub(crate) plan: &'a TcpPlan,
+    pub(crate) direction: Direction,
+    /// Of the first stream.
+    pub(crate) port: u16,
+    /// The other end listens within this time.
+    pub(crate) listens: Duration,
+    pub(crate) test: Test,
+    pub(crate) context: &'a mut Context<'w>,
+    pub(crate) account: &'a mut Account,
+    pub(crate) told: Option<&'a mut ToldInterval<'a>>,
+    /// What the server told of its end.
+    pub(crate) summary: Summary,
+}
+
+impl Flows for TcpClient<'_, '_> {
+    type Machine = Client;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Client>,
+    ) -> Result<Option<Answer<Client>>, Failure> {
+        match output {
+            Output::News(ClientNews::Greeted(version)) => {
+                self.account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
             }
-            result => return result,
+            Output::News(ClientNews::Interval(interval, line)) => {
+                if let Some(told) = &mut self.told {
+                    told(&interval, &line);
+                }
+            }
+            Output::Open => {
+                self.connect()?;
+                return Ok(Some(Answer::Opened));
+            }
+            Output::Begin => self.account.begin = now,
+            Output::Start => {
+                let started = self.test.endpoint.start(self.account.begin);
+                started.map_err(|error| crate::failure::system(&error))?;
+            }
+            Output::Sample | Output::Ended => {
+                let samples = self.test.endpoint.sample(now);
+                self.account.local_interval(samples, self.context.watch);
+            }
+            Output::StopSending => self.test.endpoint.stop_sending(),
+            Output::Halt => self.test.endpoint.halt(),
+            Output::Peer(summary) => self.summary = *summary,
+            _ => {}
         }
+        Ok(None)
+    }
+
+    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+        Ok(None)
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        FlowState { done: self.test.endpoint.is_done(), ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        of_client(&plain(self.test.server), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.test.server), attempt, error)
+    }
+}
+
+impl TcpClient<'_, '_> {
+    /// Runs the test; what was measured is kept, however it ended.
+    pub(crate) fn run(self, machine: Client, net: &mut impl Net) -> Result<Summary, Failure> {
+        let stop = self.context.stop.clone();
+        let mut session = Session::new(machine, self);
+        let result = flow::run(&mut session, net, &stop);
+        let Self { plan, direction, test, account, summary, .. } = session.flows;
+        let started = test.endpoint.has_started();
+        let result = if started { test.finish(result, account) } else { result };
+        told(&summary, plan, direction, account);
+        result.map(|()| summary)
+    }
+
+    /// Connects every stream. A server that transmits says OK a moment before it listens.
+    fn connect(&mut self) -> Result<(), Failure> {
+        let deadline = monotonic() + self.listens;
+        for flow in 0..self.plan.test.streams {
+            let server = SocketAddr::new(self.test.server.ip(), self.port + flow);
+            let socket = loop {
+                match self.test.connect(server, client_side(self.direction)) {
+                    Err(failure)
+                        if failure.fault == Fault::Unreachable && monotonic() < deadline =>
+                    {
+                        sleep(Duration::from_millis(5));
+                    }
+                    result => break result?,
+                }
+            };
+            self.test.add(socket, (self.direction, flow), self.account);
+        }
+        self.test.connected(self.plan, self.context);
+        self.test.endpoint.prepare().map_err(|error| crate::failure::system(&error))
     }
 }
 

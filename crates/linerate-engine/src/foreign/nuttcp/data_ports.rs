@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, UdpTest};
 use linerate_proto::nuttcp::UdpMark;
-use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::{BUFFER_BYTES, DatagramSocket};
-use linerate_sys::poll::any_readable;
+use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use crate::flow::udp::endpoint::open_socket_at;
@@ -51,9 +50,6 @@ enum Place {
     HandedOver(Receiver<TcpStream>),
 }
 
-/// How often arrivals and turns are looked for.
-const LOOK: Duration = Duration::from_millis(2);
-
 impl DataPorts {
     /// Of a server that listens on these ports itself.
     pub fn beside(own: Vec<u16>) -> Self {
@@ -80,24 +76,15 @@ impl DataPorts {
         true
     }
 
-    /// Waits for a turn at UDP ports, as [`Self::listen`] does; none when nobody gives them up.
+    /// A turn at `count` UDP ports from `first` on; none while another test has one of them.
     pub(super) fn listen_udp(
         &self,
         (local, peer): (IpAddr, IpAddr),
         (first, count): (u16, u16),
-        (request, patience): (&UdpTest, Duration),
+        request: &UdpTest,
     ) -> Result<Option<UdpTurn<'_>>, Failure> {
-        let deadline = monotonic() + patience;
         let ports = first..=first.saturating_add(count - 1);
-        let taken = loop {
-            if let Some(taken) = take(&self.udp_turns, ports.clone()) {
-                break taken;
-            }
-            if monotonic() >= deadline {
-                return Ok(None);
-            }
-            sleep(LOOK);
-        };
+        let Some(taken) = take(&self.udp_turns, ports.clone()) else { return Ok(None) };
         let mut turn = UdpTurn {
             ports: self,
             peer,
@@ -133,26 +120,16 @@ impl DataPorts {
         }
     }
 
-    /// Waits for a turn at `count` ports from `first` on, and listens there; none when nobody
-    /// gives them up for `patience`.
+    /// A turn at `count` ports from `first` on, listening there; none while another test has one
+    /// of them.
     pub(super) fn listen(
         &self,
-        local: IpAddr,
-        peer: IpAddr,
+        (local, peer): (IpAddr, IpAddr),
         (first, count): (u16, u16),
-        (options, patience): (&TcpOptions, Duration),
+        options: &TcpOptions,
     ) -> Result<Option<Turn<'_>>, Failure> {
-        let deadline = monotonic() + patience;
         let ports = first..=first.saturating_add(count - 1);
-        let taken = loop {
-            if let Some(taken) = take(&self.turns, ports.clone()) {
-                break taken;
-            }
-            if monotonic() >= deadline {
-                return Ok(None);
-            }
-            sleep(LOOK);
-        };
+        let Some(taken) = take(&self.turns, ports.clone()) else { return Ok(None) };
         let mut turn = Turn { ports: self, peer, first, places: Vec::new(), _taken: taken };
         for port in ports {
             let place = if self.own.contains(&port) {
@@ -280,22 +257,8 @@ impl Drop for UdpTurn<'_> {
 }
 
 impl Turn<'_> {
-    /// The stream that has come to some place, if one has within a look.
+    /// A stream that has come to some place.
     pub(super) fn arrival(&self) -> Option<(u16, TcpStream)> {
-        let listeners: Vec<_> = self
-            .places
-            .iter()
-            .filter_map(|place| match place {
-                Place::Listener(listener) => Some(std::os::fd::AsFd::as_fd(listener)),
-                Place::HandedOver(_) => None,
-            })
-            .collect();
-        if listeners.is_empty() {
-            sleep(LOOK);
-        } else {
-            // A failed wait is a look without an arrival.
-            let _ = any_readable(&listeners, LOOK);
-        }
         self.places.iter().zip(0_u16..).find_map(|(place, flow)| {
             let stream = match place {
                 Place::HandedOver(arrivals) => arrivals.try_recv().ok()?,
@@ -306,7 +269,7 @@ impl Turn<'_> {
     }
 
     fn accept(&self, listener: &TcpListener) -> Option<TcpStream> {
-        linerate_sys::poll::readable(listener, Duration::ZERO).ok().filter(|ready| *ready)?;
+        readable(listener, Duration::ZERO).ok().filter(|ready| *ready)?;
         let (stream, peer) = listener.accept().ok()?;
         (peer.ip().to_canonical() == self.peer).then_some(stream)
     }
@@ -332,8 +295,8 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     fn turn(ports: &DataPorts, first: u16, count: u16) -> Option<Turn<'_>> {
-        let how = (&TcpOptions::default(), Duration::ZERO);
-        ports.listen(HERE, HERE, (first, count), how).expect("free ports")
+        let options = TcpOptions::default();
+        ports.listen((HERE, HERE), (first, count), &options).expect("free ports")
     }
 
     #[test]

@@ -4,59 +4,52 @@
 //! or an address translation on the way keeps it back. Left out: several streams, over which nuttcp
 //! deals one count; delays, whose stamps come only with later versions.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use linerate_core::record::{
     DatagramCounts, DatagramTally, DatagramsSent, Direction, EndReport, Event, Failure, Fault,
-    FlowEnd, ReceivedDatagrams, Record, SentDatagrams, Side, TcpDirections, UdpPlan, UdpTest,
+    FlowEnd, ReceivedDatagrams, Record, SentDatagrams, TcpDirections, UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
+use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
-    BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, PORT, Parameters, Summary, UNLIMITED,
-    UNTIL_TIMEOUT, UdpMark, Version, is_swapped,
+    BEGIN_MARKS, Client, ClientNews, ClientTest, END_MARKS, Interval, PORT, Parameters, PeerFault,
+    Summary, UNLIMITED, UNTIL_TIMEOUT, UdpMark, is_swapped,
 };
-use linerate_sys::clock::{monotonic, sleep};
+use linerate_proto::ttcp::{Marks, TimedMarks};
+use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
+use super::client::{Extras, ToldInterval};
+use super::fail::{of_client, silent};
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
-use super::session::{Extras, Session};
+use super::send_due;
 use crate::context::Context;
-use crate::flow::Sample;
-use crate::flow::account::Account;
+use crate::flow::account::{Account, client_side};
 use crate::flow::tcp::client::{bind_address, connect_failure};
-use crate::flow::tcp::session::LOOK_AT_END;
-use crate::flow::udp::client::{Told, checked_request, run_by};
+use crate::flow::tcp::control::{lost, plain};
+use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
-use crate::foreign::sending::follow_senders;
+use crate::flow::udp::layout::Layout;
+use crate::flow::{self, Answer, Flows, Net, Sample, Session, Socket};
+use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
 
-/// A server that said OK takes datagrams within this time: it opens its port only then.
-const SERVER_OPENS: Duration = Duration::from_millis(10);
 /// A server that transmits begins within this time.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// After its planned end a test has this long for what is on the way.
-const GRACE: Duration = Duration::from_secs(15);
-/// Receivers that know what was sent leave by themselves within this.
-const LEAVE_MAX: Duration = Duration::from_secs(3);
+/// Once it has begun, at a slow pace the first data comes well after its mark.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(15);
 /// A server that acknowledges nothing for this long has vanished.
 const SERVER_VANISHED: Duration = Duration::from_secs(30);
-/// How often the stop flag is looked at.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// A test of one stream.
-struct Test<'a, 'b> {
-    plan: &'a UdpPlan,
-    server: SocketAddr,
-    request: &'a UdpTest,
-    session: Session<'b>,
-    endpoint: Endpoint,
-}
+/// Datagrams of others that are dropped in one look.
+const STRAYS_MAX: u32 = 256;
 
 /// Measures with a server of nuttcp over UDP.
 pub(crate) fn measure_udp(
@@ -98,53 +91,31 @@ fn measure_with(
     if extras.jitter > 0 || extras.delay > 0 {
         check_times(request)?;
     }
-    account.ends.push(crate::environment::local_end(Some(server.ip())));
-    account.witness = Some(Witness::begin(server.ip()));
-    account.size_bytes = request.size_bytes;
-    account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
-    let local = bind_address(plan.bind.as_deref())?;
-    let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
-    let system = |error: linerate_sys::Error| crate::failure::system(&error);
-    let socket = open_socket(request, local).map_err(system)?;
-    let up = request.directions == TcpDirections::Up;
+    let mut flows =
+        UdpClient::begin(Way { plan, server, request, manner: NUTTCP }, context, account)?;
+    let up = flows.sends();
     let mut parameters = parameters(plan, request);
     parameters.instant = extras.instant || extras.jitter > 0;
     (parameters.jitter, parameters.delay) = (extras.jitter, extras.delay);
-    parameters.port = match extras.data_port {
-        Some(port) if up => port,
-        _ if up => PORT,
-        _ => socket.local_address().map_or(PORT, |address| address.port()),
+    let local = flows.socket.as_ref().and_then(DatagramSocket::local_address);
+    parameters.port = match (extras.data_port, local) {
+        (Some(port), _) if up => port,
+        (_, Some(local)) if !up => local.port(),
+        _ => PORT,
     };
     // A transmitter says how much it has sent only in tests with intervals.
     if extras.intervals || !up {
         parameters.interval_s = plan.test.interval_ns as f64 / 1e9;
     }
+    flows.peer.set_port(parameters.port);
+    flows.told = Some(extras.told);
     let timeout = Duration::from_nanos(plan.connect_timeout_ns);
-    let bound = (!local.ip().is_unspecified()).then(|| local.ip());
+    let bound = bind_address(plan.bind.as_deref())?;
     let control = tcp::connect(server, bound, &TcpOptions::default(), timeout);
     let control = control.map_err(|error| connect_failure(&error))?;
     tcp::notice_vanished_peer(&control, SERVER_VANISHED);
-    let mut session = Session::new(control, extras.told);
-    let version = session.greet(context)?;
-    if (extras.jitter > 0 || extras.delay > 0) && version < Version(7, 0, 1) {
-        let reason = format!("version {version} has none, 7.0.1 is the first that does");
-        let failure = Failure::new(Fault::PeerIncompatible, "ask nuttcp for", "jitter", reason);
-        return Err(failure.advise("omit -j and -o"));
-    }
-    account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
-    session.ask(&parameters.to_line(version), context)?;
-    let endpoint = Endpoint::with_layout(request.clone(), NATIVE, plan.cpu);
-    let mut test = Test { plan, server, request, session, endpoint };
-    let result = match up {
-        true => test.send(socket, parameters.port, context, account),
-        false => test.receive(socket, context, account),
-    };
-    if result.is_err() {
-        test.endpoint.halt();
-        account.local = test.endpoint.finish();
-    }
-    result?;
-    account.stream_failure().map_or(Ok(test.session.summary), Err)
+    let test = flows.test(parameters);
+    flows.run(Client::new(monotonic(), test), &mut Socket::new(control)?)
 }
 
 /// What the protocol has a place for.
@@ -206,201 +177,272 @@ fn parameters(plan: &UdpPlan, request: &UdpTest) -> Parameters {
     }
 }
 
-impl Test<'_, '_> {
-    /// From here to the server.
-    fn send(
-        &mut self,
-        socket: DatagramSocket,
-        port: u16,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<(), Failure> {
-        let peer = SocketAddr::new(self.server.ip(), port);
-        socket.connect(peer).map_err(|error| crate::failure::system(&error))?;
-        self.opened(socket, (Direction::Up, peer), (&mut *context, &mut *account));
-        sleep(SERVER_OPENS);
-        self.mark(UdpMark::Ready);
-        sleep(Duration::from_millis(BEGIN_PAUSE_MS));
-        self.mark(UdpMark::Begin);
-        account.begin = monotonic();
-        let started = self.endpoint.start_senders(account.begin);
-        started.map_err(|error| crate::failure::system(&error))?;
-        let mut received = DatagramCounts::default();
-        self.follow_sending(&mut received, context, account)?;
-        let end = monotonic();
-        self.end(context)?;
-        self.session.read_summary(context)?;
-        let told = (&mut self.session, self.request.interval_ns);
-        note_intervals(told, &mut received, (&mut *context, &mut *account));
-        let sent = self.endpoint.sent().unwrap_or_default();
-        let sent = sent.first().map_or(0, |sent| sent.datagrams);
-        let size = u64::from(self.request.size_bytes);
-        let arrived = self.session.summary.bytes(sent * size).map(|bytes| bytes.div_ceil(size));
-        // What has no line of its own is one row: both ends' samples are of the same moments.
-        let known = account.remote_samples.len();
-        account.local_samples.truncate(known);
-        account.remote_samples.truncate(account.local_samples.len());
-        account.local_interval(self.endpoint.sample(end), context.watch);
-        if let Some(arrived) = arrived {
-            let counts = DatagramCounts { datagrams: arrived, next: sent, ..received };
-            let sample = sample(end.nanos_since(account.begin), counts, account);
-            account.remote_interval(vec![sample], context.watch);
-        }
-        account.local = self.finish();
-        let about = (&self.session.summary, self.request.size_bytes);
-        let told = account.local.iter().zip(arrived);
-        account.remote = told.map(|(own, arrived)| receiver(own, arrived, about)).collect();
-        Ok(())
-    }
+/// The way of a test: its plan, where it leads, and how its datagrams are marked.
+pub(crate) struct Way<'a> {
+    pub(crate) plan: &'a UdpPlan,
+    pub(crate) server: SocketAddr,
+    pub(crate) request: &'a UdpTest,
+    pub(crate) manner: Manner,
+}
 
-    /// Takes samples until the sender is done, and what the server tells meanwhile.
-    fn follow_sending(
-        &mut self,
-        received: &mut DatagramCounts,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<(), Failure> {
-        let (session, interval_ns) = (&mut self.session, self.request.interval_ns);
-        let mut each = |samples: Option<Vec<Sample>>, (context, account): Told<'_, '_>| {
-            if let Some(samples) = samples {
-                account.local_interval(samples, context.watch);
-            }
-            if session.listen(monotonic())? {
-                return Err(session.closed());
-            }
-            note_intervals((session, interval_ns), received, (context, account));
-            Ok(())
-        };
-        follow_senders((&self.endpoint, self.request), (context, account), &mut each)
-    }
+/// How datagrams of a program look.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) name: &'static str,
+    pub(crate) layout: Layout,
+    pub(crate) begin: TimedMarks,
+    pub(crate) end: TimedMarks,
+    /// The other end takes datagrams within this time.
+    pub(crate) opens: Duration,
+    /// The other end tells nothing, so rows show what was sent.
+    pub(crate) shows_sent: bool,
+}
 
-    /// The marks of the end, until the server has its summary ready.
-    fn end(&mut self, context: &Context<'_>) -> Result<(), Failure> {
-        for count in 0..5 {
-            self.mark(UdpMark::End(count));
-            let pause = if count == 0 { END_PAUSE_MS } else { END_REPEAT_MS };
-            let until = monotonic() + Duration::from_millis(pause);
-            while monotonic() < until && !context.stop.asked() {
-                if self.session.listen(until.min(monotonic() + LOOK))? {
-                    return Ok(());
+/// nuttcp's datagrams. A server that said OK opens its port only then.
+const NUTTCP: Manner = Manner {
+    name: "nuttcp",
+    layout: NATIVE,
+    begin: BEGIN_MARKS,
+    end: END_MARKS,
+    opens: Duration::from_millis(10),
+    shows_sent: false,
+};
+
+/// The client's end of a test of one stream.
+pub(crate) struct UdpClient<'a, 'w> {
+    way: Way<'a>,
+    /// Where the other end takes datagrams.
+    peer: SocketAddr,
+    endpoint: Endpoint,
+    /// Until the stream is there.
+    socket: Option<DatagramSocket>,
+    /// Until when a server that sends may begin; none once the stream is open.
+    opens: Option<MonoTime>,
+    /// The marks that this end sends, as long as there are any.
+    marks: Option<Marks>,
+    /// When the last datagram had left.
+    ended: MonoTime,
+    rows: SentRows,
+    /// What a receiving server has told of intervals.
+    received: DatagramCounts,
+    told: Option<&'a mut ToldInterval<'a>>,
+    /// What the server told of its end, and what it has sent by that.
+    summary: Summary,
+    sent: Option<DatagramsSent>,
+    context: &'a mut Context<'w>,
+    pub(crate) account: &'a mut Account,
+}
+
+impl Flows for UdpClient<'_, '_> {
+    type Machine = Client;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Client>,
+    ) -> Result<Option<Answer<Client>>, Failure> {
+        match output {
+            Output::News(ClientNews::Greeted(version)) => {
+                self.account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
+            }
+            Output::News(ClientNews::Interval(interval, line)) => {
+                if let Some(told) = &mut self.told {
+                    told(&interval, &line);
                 }
+                self.note(&interval);
             }
+            Output::Open => self.open(now)?,
+            Output::Begin => self.account.begin = now,
+            Output::Start => {
+                let receiving = self.endpoint.start_receivers();
+                let started =
+                    receiving.and_then(|()| self.endpoint.start_senders(self.account.begin));
+                started.map_err(|error| crate::failure::system(&error))?;
+            }
+            Output::Sample => self.sample(now),
+            Output::StopSending => self.endpoint.stop_sending(),
+            Output::Ended => {
+                self.ended = now;
+                self.marks = self.sends().then(|| Marks::new(now, self.way.manner.end));
+            }
+            Output::Peer(summary) => {
+                self.summary = *summary;
+                // A server that has told needs no more of them.
+                self.marks = self.marks.filter(|_| self.summary.megabytes.is_none());
+                let sent = self.sent_by_server(now);
+                self.endpoint.told_sent(&[sent]);
+                self.sent = Some(sent);
+            }
+            Output::Finished => self.finish(now),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<Client>>, Failure> {
+        if let Some(marks) = &mut self.marks {
+            send_due(marks, now, &self.endpoint);
+        }
+        let Some(until) = self.opens else {
+            return match !self.sends() && self.endpoint.has_failed() {
+                true => Err(silent(&plain(self.way.server), "end of the data")),
+                false => Ok(None),
+            };
+        };
+        let open = match self.marks {
+            Some(marks) => marks.is_over(),
+            None => self.await_begin(now, until)?,
+        };
+        self.opens = self.opens.filter(|_| !open);
+        Ok(open.then_some(Answer::Opened))
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        let marked = self.marks.is_none_or(|marks| marks.is_over());
+        FlowState { done: marked && self.endpoint.is_done(), ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<PeerFault>) -> Failure {
+        of_client(&plain(self.way.server), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&plain(self.way.server), attempt, error)
+    }
+}
+
+impl<'a, 'w> UdpClient<'a, 'w> {
+    /// Opens a socket for the stream.
+    pub(crate) fn begin(
+        way: Way<'a>,
+        context: &'a mut Context<'w>,
+        account: &'a mut Account,
+    ) -> Result<Self, Failure> {
+        let Way { plan, server, request, manner } = &way;
+        let (plan, server, request) = (*plan, *server, *request);
+        account.ends.push(crate::environment::local_end(Some(server.ip())));
+        account.witness = Some(Witness::begin(server.ip()));
+        account.size_bytes = request.size_bytes;
+        account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
+        let local = bind_address(plan.bind.as_deref())?;
+        let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
+        let socket = open_socket(request, local).map_err(|error| crate::failure::system(&error))?;
+        Ok(Self {
+            peer: server,
+            endpoint: Endpoint::with_layout(request.clone(), manner.layout, plan.cpu),
+            socket: Some(socket),
+            opens: None,
+            marks: None,
+            ended: MonoTime::default(),
+            rows: SentRows::default(),
+            received: DatagramCounts::default(),
+            told: None,
+            summary: Summary::default(),
+            sent: None,
+            way,
+            context,
+            account,
+        })
+    }
+
+    /// The test as its machine knows it.
+    pub(crate) fn test(&self, parameters: Parameters) -> ClientTest {
+        let request = self.way.request;
+        let interval = Duration::from_nanos(request.interval_ns);
+        ClientTest { parameters, span: request.planned_span(), interval }
+    }
+
+    /// Runs the test; what was measured is kept, however it ended.
+    pub(crate) fn run(self, machine: Client, net: &mut impl Net) -> Result<Summary, Failure> {
+        let stop = self.context.stop.clone();
+        let mut session = Session::new(machine, self);
+        let result = flow::run(&mut session, net, &stop);
+        let mut flows = session.flows;
+        if flows.endpoint.has_started() {
+            flows.account.local = flows.end();
+        }
+        result?;
+        flows.account.stream_failure().map_or(Ok(flows.summary), Err)
+    }
+}
+
+impl UdpClient<'_, '_> {
+    const fn sends(&self) -> bool {
+        matches!(self.way.request.directions, TcpDirections::Up)
+    }
+
+    /// Begins to open the stream.
+    fn open(&mut self, now: MonoTime) -> Result<(), Failure> {
+        self.opens = Some(now + BEGIN_TIMEOUT);
+        if self.sends() {
+            let Manner { opens, begin, .. } = self.way.manner;
+            self.marks = Some(Marks::new(now + opens, begin));
+            self.opened(self.peer)?;
         }
         Ok(())
     }
 
-    fn mark(&self, mark: UdpMark) {
-        let Some(socket) = self.endpoint.sockets().next() else { return };
-        // An error is that of a mark before: it is told once, and this one leaves.
-        if socket.send_when_room(&mark.to_bytes()).is_err() {
-            let _ = socket.send_when_room(&mark.to_bytes());
-        }
-    }
-
-    /// From the server to here.
-    fn receive(
-        &mut self,
-        socket: DatagramSocket,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<(), Failure> {
-        let (peer, swapped) = self.await_begin(&socket, context)?;
-        if swapped {
-            let request = self.request.clone();
-            self.endpoint = Endpoint::with_layout(request, SWAPPED, self.plan.cpu);
-        }
-        socket.connect(peer).map_err(|error| crate::failure::system(&error))?;
-        self.opened(socket, (Direction::Down, peer), (&mut *context, &mut *account));
-        account.begin = monotonic();
-        self.endpoint
-            .start_receivers()
-            .and_then(|()| self.endpoint.start_senders(account.begin))
-            .map_err(|error| crate::failure::system(&error))?;
-        self.follow_receiving(context, account)?;
-        let size = u64::from(self.request.size_bytes);
-        let counts = self
-            .samples(monotonic())
-            .first()
-            .map_or_else(DatagramCounts::default, |it| it.counts());
-        let sent = self.session.summary.bytes(counts.next * size).map(|bytes| bytes.div_ceil(size));
-        let datagrams = sent.unwrap_or(counts.next).max(counts.next);
-        let span_ns = self.session.summary.span_ns(datagrams * size).unwrap_or(0);
-        let (direction, flow) = (Direction::Down, 0);
-        let told = DatagramsSent { direction, flow, datagrams, measured: datagrams, span_ns };
-        self.endpoint.told_sent(&[told]);
-        let end = monotonic() + LEAVE_MAX;
-        while !self.endpoint.is_done() && monotonic() < end {
-            sleep(LOOK_AT_END);
-        }
-        let samples = self.samples(monotonic());
-        account.local_interval(samples, context.watch);
-        account.remote_interval(Vec::new(), context.watch);
-        account.local = self.finish();
-        if sent.is_some() {
-            let summary = &self.session.summary;
-            account.remote =
-                account.local.iter().map(|own| transmitter(own, &told, summary)).collect();
-        }
-        Ok(())
-    }
-
-    /// Waits for the marks of the begin and the first data, which stays; its sender, and whether
-    /// that has the other byte order.
-    fn await_begin(
-        &mut self,
-        socket: &DatagramSocket,
-        context: &Context<'_>,
-    ) -> Result<(SocketAddr, bool), Failure> {
-        let mut deadline = monotonic() + BEGIN_TIMEOUT;
+    /// Looks for the marks of the begin and the first data, which stays.
+    fn await_begin(&mut self, now: MonoTime, until: MonoTime) -> Result<bool, Failure> {
         let mut bytes = [0; 64];
-        while monotonic() < deadline && !context.stop.asked() {
-            let ready = readable(socket, LOOK).unwrap_or(false);
-            if self.session.listen(monotonic())? {
-                return Err(self.session.closed());
-            }
+        for _ in 0..STRAYS_MAX {
+            let Some(socket) = &self.socket else { break };
+            let ready = readable(socket, Duration::ZERO).unwrap_or(false);
             let Some((length, peer)) =
                 socket.peek_from(&mut bytes).unwrap_or(None).filter(|_| ready)
             else {
-                continue;
+                break;
             };
-            let ours = peer.ip().to_canonical() == self.server.ip().to_canonical();
+            let ours = peer.ip().to_canonical() == self.way.server.ip().to_canonical();
             match UdpMark::parse(&bytes[..length]) {
-                None if ours => return Ok((peer, is_swapped(&bytes[..length], length))),
-                // At a slow pace the first data comes well after its mark.
-                Some(_) if ours => deadline = monotonic() + GRACE,
+                None if ours => {
+                    if is_swapped(&bytes[..length], length) {
+                        let request = self.way.request.clone();
+                        self.endpoint = Endpoint::with_layout(request, SWAPPED, self.way.plan.cpu);
+                    }
+                    return self.opened(peer).map(|()| true);
+                }
+                Some(_) if ours => self.opens = Some(now + FIRST_TIMEOUT),
                 _ => {}
             }
             let _ = socket.receive_from(&mut bytes);
         }
-        let failure = self.session.silent("datagram");
+        if now < until {
+            return Ok(false);
+        }
+        let failure = silent(&plain(self.way.server), "datagram");
         Err(failure.advise("a firewall may block UDP: the server sends to this host"))
     }
 
-    /// Takes samples until the server has told what it sent.
-    fn follow_receiving(
-        &mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<(), Failure> {
-        let begin = account.begin;
-        let interval = Duration::from_nanos(self.request.interval_ns);
-        let give_up = self.request.planned_span().map(|span| begin + span + GRACE);
-        let mut tick = begin + interval;
-        loop {
-            let now = monotonic();
-            if now >= tick {
-                let samples = self.samples(now);
-                account.local_interval(samples, context.watch);
-                account.remote_interval(Vec::new(), context.watch);
-                tick += interval;
-            }
-            if self.endpoint.has_failed() || give_up.is_some_and(|end| now >= end) {
-                return Err(self.session.silent("end of the data"));
-            }
-            // Closing the control connection is how a client tells the server to stop.
-            if context.stop.asked() || self.session.listen(tick.min(now + LOOK))? {
-                return self.session.read_summary(context);
-            }
+    /// Gives the socket to the endpoint and tells that the stream is there.
+    fn opened(&mut self, peer: SocketAddr) -> Result<(), Failure> {
+        let Some(socket) = self.socket.take() else { return Ok(()) };
+        socket.connect(peer).map_err(|error| crate::failure::system(&error))?;
+        let direction = if self.sends() { Direction::Up } else { Direction::Down };
+        let client_addr = socket.local_address().map_or_else(String::new, |addr| addr.to_string());
+        self.account.route_mtu_bytes = socket.mtu_bytes();
+        self.account.connected(direction, 0, &client_addr, peer);
+        let place = Place { direction, flow: 0, side: client_side(direction), client_addr };
+        self.endpoint.add(socket, place, Token([0; 16]));
+        let Way { request, manner: Manner { name, .. }, server, .. } = &self.way;
+        let size = request.size_bytes;
+        let line = format!("1 UDP stream to {server}, {name}, datagrams of {size} bytes");
+        (self.context.watch)(&Event::Connected(line));
+        Ok(())
+    }
+
+    /// Tells what an interval had; what a receiving server says of it comes by itself.
+    fn sample(&mut self, now: MonoTime) {
+        let samples = self.samples(now);
+        let shows_sent = self.way.manner.shows_sent;
+        if shows_sent {
+            let about = (self.account.size_bytes, self.account.omit_ns);
+            let rows = self.rows.next(&samples, Direction::Up, about);
+            rows.into_iter().for_each(|row| (self.context.watch)(&Event::Interval(row)));
+        }
+        self.account.local_interval(samples, self.context.watch);
+        if shows_sent || !self.sends() {
+            self.account.remote_interval(Vec::new(), self.context.watch);
         }
     }
 
@@ -412,26 +454,68 @@ impl Test<'_, '_> {
         samples
     }
 
-    /// Gives the socket to the endpoint and tells that the stream is there.
-    fn opened(
-        &mut self,
-        socket: DatagramSocket,
-        (direction, peer): (Direction, SocketAddr),
-        (context, account): (&mut Context<'_>, &mut Account),
-    ) {
-        let client_addr = socket.local_address().map_or_else(String::new, |addr| addr.to_string());
-        account.route_mtu_bytes = socket.mtu_bytes();
-        account.connected(direction, 0, &client_addr, peer);
-        let side = if direction == Direction::Up { Side::Sender } else { Side::Receiver };
-        self.endpoint.add(socket, Place { direction, flow: 0, side, client_addr }, Token([0; 16]));
-        let size = self.request.size_bytes;
-        let line = format!("1 UDP stream to {}, nuttcp, datagrams of {size} bytes", self.server);
-        (context.watch)(&Event::Connected(line));
+    /// Takes an interval that the server told as a sample of its end.
+    fn note(&mut self, interval: &Interval) {
+        let Some((lost, all)) = interval.datagrams else { return };
+        let Self { received, account, .. } = self;
+        // One that is late was counted as lost in an interval before, and makes this count less.
+        let came = u64::try_from(all.saturating_sub(lost)).unwrap_or(0);
+        received.datagrams = received.datagrams.saturating_add(came);
+        received.next = received.next.saturating_add_signed(all);
+        let t_ns = self.way.request.interval_ns * (account.remote_samples.len() as u64 + 1);
+        let sample = sample(t_ns, *received, account);
+        account.remote_interval(vec![sample], self.context.watch);
+    }
+
+    /// What the server has sent, as far as its summary and the datagrams here tell.
+    fn sent_by_server(&self, now: MonoTime) -> DatagramsSent {
+        let size = u64::from(self.way.request.size_bytes);
+        let next = self.samples(now).first().map_or(0, |sample| sample.counts().next);
+        let told = self.summary.bytes(next * size).map_or(next, |bytes| bytes.div_ceil(size));
+        let datagrams = told.max(next);
+        let span_ns = self.summary.span_ns(datagrams * size).unwrap_or(0);
+        let (direction, flow) = (Direction::Down, 0);
+        DatagramsSent { direction, flow, datagrams, measured: datagrams, span_ns }
+    }
+
+    /// Ends the streams and puts both ends' counts together.
+    fn finish(&mut self, now: MonoTime) {
+        if self.sends() {
+            return self.finish_sending();
+        }
+        self.sample(now);
+        self.account.local = self.end();
+        if let Some(sent) = self.sent.filter(|_| self.summary.megabytes.is_some()) {
+            let ends = self.account.local.iter();
+            self.account.remote = ends.map(|own| transmitter(own, &sent, &self.summary)).collect();
+        }
+    }
+
+    fn finish_sending(&mut self) {
+        let sent = self.endpoint.sent().unwrap_or_default();
+        let sent = sent.first().map_or(0, |sent| sent.datagrams);
+        let size = u64::from(self.way.request.size_bytes);
+        let arrived = self.summary.bytes(sent * size).map(|bytes| bytes.div_ceil(size));
+        // What has no line of its own is one row: both ends' samples are of the same moments.
+        let account = &mut *self.account;
+        let known = account.remote_samples.len();
+        account.local_samples.truncate(known);
+        account.remote_samples.truncate(account.local_samples.len());
+        account.local_interval(self.endpoint.sample(self.ended), self.context.watch);
+        if let Some(arrived) = arrived {
+            let counts = DatagramCounts { datagrams: arrived, next: sent, ..self.received };
+            let sample = sample(self.ended.nanos_since(account.begin), counts, account);
+            account.remote_interval(vec![sample], self.context.watch);
+        }
+        self.account.local = self.end();
+        let about = (&self.summary, self.way.request.size_bytes);
+        let told = self.account.local.iter().zip(arrived);
+        self.account.remote = told.map(|(own, arrived)| receiver(own, arrived, about)).collect();
     }
 
     /// Ends the threads; their reports, without delays.
-    fn finish(&mut self) -> Vec<EndReport> {
-        let empty = Endpoint::with_layout(self.request.clone(), NATIVE, None);
+    fn end(&mut self) -> Vec<EndReport> {
+        let empty = Endpoint::with_layout(self.way.request.clone(), NATIVE, None);
         let mut reports = std::mem::replace(&mut self.endpoint, empty).finish();
         for report in &mut reports {
             if let Some(received) = &mut report.end.received_datagrams {
@@ -439,24 +523,6 @@ impl Test<'_, '_> {
             }
         }
         reports
-    }
-}
-
-/// The server's intervals, as samples of its end.
-fn note_intervals(
-    (session, interval_ns): (&mut Session<'_>, u64),
-    received: &mut DatagramCounts,
-    (context, account): Told<'_, '_>,
-) {
-    for interval in session.intervals() {
-        let Some((lost, all)) = interval.datagrams else { continue };
-        // One that is late was counted as lost in an interval before, and makes this count less.
-        let came = u64::try_from(all.saturating_sub(lost)).unwrap_or(0);
-        received.datagrams = received.datagrams.saturating_add(came);
-        received.next = received.next.saturating_add_signed(all);
-        let t_ns = interval_ns * (account.remote_samples.len() as u64 + 1);
-        let sample = sample(t_ns, *received, account);
-        account.remote_interval(vec![sample], context.watch);
     }
 }
 

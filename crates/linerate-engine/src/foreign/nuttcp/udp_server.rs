@@ -1,198 +1,62 @@
-//! The server's side of a UDP test: marks, data, interval lines, the summary.
+//! The datagrams of a test at the server: a thread that counts what comes, or senders.
 //!
-//! A receiver counts in this thread; a transmitter has one of its own. Left out: several streams
-//! from here to the client, which reads them in turn and waits for each.
+//! Left out: several streams from here to the client, which reads them in turn and waits for each.
 
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use linerate_core::record::{
-    Direction, Failure, Fault, Finish, FlowEnd, Side, TcpDirections, UdpTest,
-};
+use linerate_core::record::{Direction, Failure, Fault, Finish, Side, TcpDirections, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
+use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
-    Arrivals, BEGIN_PAUSE_MS, END_PAUSE_MS, END_REPEAT_MS, FORMAT_PARSE, IN_ORDER, Interval,
-    Parameters, Report, Role, ServerMachine, Timed, UNTIL_TIMEOUT, UdpMark, UdpReceiver,
-    report_lines, sent_us,
+    Arrivals, BEGIN_MARKS, END_MARKS, IN_ORDER, Interval, Parameters, Report, Server, Timed,
+    UNTIL_TIMEOUT, UdpMark, UdpReceiver, sent_us,
 };
-use linerate_sys::clock::{monotonic, sleep};
+use linerate_proto::ttcp::Marks;
+use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch, any_local};
 use linerate_sys::poll::{any_readable, readable};
-use linerate_sys::tcp;
 use linerate_sys::thread::{ThreadCost, cost};
 
-use super::data_ports::{DataPorts, Stream, UdpTurn};
+use super::data_ports::{Stream, UdpTurn};
 use super::layout::{NATIVE, wall_us};
-use super::server::{STREAMS, Session};
-use crate::flow::tcp::session::LOOK_AT_END;
+use super::send_due;
+use super::served::{About, Served};
+use crate::failure::words_of;
+use crate::flow::endpoint::Switches;
 use crate::flow::tcp::{Demand, cost_since};
 use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
-use crate::foreign::serve::{IDLE, Serving};
+use crate::foreign::serve::failure_of;
 
 /// A client that has its answer opens its port within this time.
 const CLIENT_OPENS: Duration = Duration::from_millis(50);
-/// Once the end was announced the data is over after this, whatever else comes.
-const END_MAX: Duration = Duration::from_secs(2);
-/// How often waits look around.
+/// How often the receiving thread looks around.
 const LOOK: Duration = Duration::from_millis(20);
-/// Intervals that are no shorter than this are told.
-const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Longest datagram, and the shortest that is no mark.
 const SIZE_MAX: u32 = 65_507;
 const SIZE_MIN: u32 = 5;
 
-impl Session {
-    /// Serves a test over UDP; the line is for the log.
-    pub(super) fn test_udp(
-        &mut self,
-        parameters: &Parameters,
-        ports: &DataPorts,
-        serving: &mut Serving<'_>,
-    ) -> Result<String, Failure> {
-        self.check(parameters)?;
-        if !(SIZE_MIN..=SIZE_MAX).contains(&parameters.buflen) {
-            let reason = format!("datagrams of {} bytes are not served", parameters.buflen);
-            return Err(self.refuse(reason));
-        }
-        let request = udp_request(parameters);
-        let planned = request.planned_span().filter(|_| request.pace.is_some());
-        let demand = Demand { streams: parameters.nstream.into(), planned };
-        if parameters.client_sends {
-            let _permit = self.permit(&demand, serving)?;
-            return self.receive(parameters, &request, ports, serving);
-        }
-        if parameters.nstream > 1 {
-            return Err(
-                self.refuse("UDP to the client in several streams is not served".to_owned())
-            );
-        }
-        request.check().map_err(|error| self.refuse(error.to_string()))?;
-        let _permit = self.permit(&demand, serving)?;
-        self.transmit(parameters, &request, serving)
+/// The test as the loops of datagrams know it, and what it takes of the server.
+fn udp_request(
+    parameters: &Parameters,
+    about: &About<'_, '_, '_>,
+) -> Result<(Demand, UdpTest), Failure> {
+    if !(SIZE_MIN..=SIZE_MAX).contains(&parameters.buflen) {
+        let reason = format!("datagrams of {} bytes are not served", parameters.buflen);
+        return Err(about.refuse(reason));
     }
-
-    /// Data from the client.
-    fn receive(
-        &mut self,
-        parameters: &Parameters,
-        request: &UdpTest,
-        ports: &DataPorts,
-        serving: &Serving<'_>,
-    ) -> Result<String, Failure> {
-        let local = self.control.stream().local_addr().map_err(|error| self.lost(&error))?;
-        let ends = (local.ip().to_canonical(), self.peer()?.ip());
-        let first = (parameters.port, parameters.nstream);
-        let turn = ports.listen_udp(ends, first, (request, STREAMS))?;
-        let mut turn = Some(turn.ok_or_else(|| self.taken(parameters))?);
-        self.control.send(&ServerMachine::accept())?;
-        let before = cost();
-        let mut receiving = Receiving::new(parameters, monotonic());
-        while !receiving.is_over(monotonic(), serving) {
-            self.gather_udp(&mut turn, &mut receiving, request)?;
-            receiving.take_all().map_err(|error| self.lost(&error))?;
-            if let Some(line) = receiving.interval(monotonic()) {
-                self.control.send(&line)?;
-            }
-            if tcp::peer_has_closed(self.control.stream()) {
-                // A client closes its half once it has sent the last mark: all is there.
-                self.gather_udp(&mut turn, &mut receiving, request)?;
-                while receiving.take_all().map_err(|error| self.lost(&error))? {}
-                if receiving.count.begin.is_none() {
-                    return Err(self.control.closed());
-                }
-                break;
-            }
-        }
-        let report = receiving.report(parameters, cost_since(before));
-        let done = if parameters.interval_s > 0.0 { "DONE\n" } else { "" };
-        let summary = report_lines(Role::Receiver, parameters, &report);
-        self.control.send(&format!("{done}{summary}"))?;
-        Ok(receiving.said())
-    }
-
-    /// Takes streams that have announced themselves; the port is the next test's once all have.
-    fn gather_udp(
-        &self,
-        turn: &mut Option<UdpTurn<'_>>,
-        receiving: &mut Receiving,
-        request: &UdpTest,
-    ) -> Result<(), Failure> {
-        let Some(open) = turn else { return Ok(()) };
-        let streams = open.arrivals(request).map_err(|error| crate::failure::system(&error))?;
-        let none = streams.is_empty() && receiving.streams.is_empty();
-        streams.into_iter().for_each(|stream| receiving.add(stream));
-        if open.is_complete() {
-            *turn = None;
-        }
-        if none {
-            sleep(LOOK_AT_END);
-        }
-        Ok(())
-    }
-
-    /// Data to the client.
-    fn transmit(
-        &mut self,
-        parameters: &Parameters,
-        request: &UdpTest,
-        serving: &Serving<'_>,
-    ) -> Result<String, Failure> {
-        let peer = std::net::SocketAddr::new(self.peer()?.ip(), parameters.port);
-        let system = |error: linerate_sys::Error| crate::failure::system(&error);
-        let socket = open_socket(request, any_local(peer)).map_err(system)?;
-        socket.connect(peer).map_err(system)?;
-        self.control.send(&ServerMachine::accept())?;
-        sleep(CLIENT_OPENS);
-        mark(&socket, UdpMark::Ready);
-        sleep(Duration::from_millis(BEGIN_PAUSE_MS));
-        mark(&socket, UdpMark::Begin);
-        let mut endpoint = Endpoint::with_layout(request.clone(), NATIVE, None);
-        let (direction, side, client_addr) = (Direction::Down, Side::Sender, peer.to_string());
-        endpoint.add(socket, Place { direction, flow: 0, side, client_addr }, Token([0; 16]));
-        let begin = monotonic();
-        endpoint.start_senders(begin).map_err(system)?;
-        let latest = begin + serving.admission.duration_max();
-        while !endpoint.is_done() {
-            if monotonic() >= latest || serving.stop.asked() {
-                endpoint.stop_sending();
-            }
-            // A client that has had enough closes, or says so out of band.
-            if tcp::peer_has_closed(self.control.stream()) {
-                return Err(self.control.closed());
-            }
-            sleep(LOOK_AT_END);
-        }
-        for count in 0..5 {
-            endpoint.sockets().for_each(|socket| mark(socket, UdpMark::End(count)));
-            let pause = if count == 0 { END_PAUSE_MS } else { END_REPEAT_MS };
-            sleep(Duration::from_millis(pause));
-        }
-        let reports = endpoint.finish();
-        let end = reports.first().map(|report| report.end.clone()).unwrap_or_default();
-        let summary = report_lines(Role::Transmitter, parameters, &transmitted(parameters, &end));
-        self.control.send(&summary)?;
-        if let Some(reason) = reports.into_iter().find_map(|report| report.failure) {
-            return Err(Failure::new(
-                Fault::Unreachable,
-                "move data with",
-                peer.to_string(),
-                reason,
-            ));
-        }
-        let count = end.sent_datagrams.as_ref().map_or(0, |sent| sent.count);
-        Ok(line_of(("sent", count), end.bytes, end.span_ns, None))
-    }
-}
-
-/// The test as the loops of datagrams know it.
-fn udp_request(parameters: &Parameters) -> UdpTest {
     let finish = match parameters.nbuf {
         UNTIL_TIMEOUT => Finish::TimeNs((parameters.timeout_s * 1e9) as u64),
         count => Finish::Buffers(count),
     };
-    UdpTest {
+    let request = UdpTest {
         directions: match parameters.client_sends {
             true => TcpDirections::Up,
             false => TcpDirections::Down,
@@ -209,24 +73,226 @@ fn udp_request(parameters: &Parameters) -> UdpTest {
         joined: parameters.jitter == 0,
         search: None,
         taken_singly: false,
+    };
+    let planned = request.planned_span().filter(|_| request.pace.is_some());
+    Ok((Demand { streams: parameters.nstream.into(), planned }, request))
+}
+
+/// Data from the client.
+pub(super) struct UdpReceiving<'a> {
+    parameters: Parameters,
+    request: UdpTest,
+    /// Its ports, until every stream has announced itself.
+    turn: Option<UdpTurn<'a>>,
+    /// Streams for the thread, which ends when it is told to or the end has come.
+    streams: Option<mpsc::Sender<Stream>>,
+    switches: Arc<Switches>,
+    count: Arc<Mutex<Count>>,
+    thread: Option<JoinHandle<Result<(ThreadCost, u64), String>>>,
+}
+
+impl<'a> UdpReceiving<'a> {
+    /// What a test takes of the server, and the test.
+    pub(super) fn new(
+        parameters: &Parameters,
+        about: &About<'a, '_, '_>,
+    ) -> Result<(Demand, Self), Failure> {
+        let (demand, request) = udp_request(parameters, about)?;
+        let test = Self {
+            parameters: parameters.clone(),
+            request,
+            turn: None,
+            streams: None,
+            switches: Arc::default(),
+            count: Arc::new(Mutex::new(Count::new(parameters))),
+            thread: None,
+        };
+        Ok((demand, test))
+    }
+
+    /// Starts the thread.
+    fn start(&mut self) -> Result<(), Failure> {
+        let (streams, arriving) = mpsc::channel();
+        let thread = Thread {
+            arriving,
+            switches: Arc::clone(&self.switches),
+            count: Arc::clone(&self.count),
+            sockets: Vec::new(),
+            batch: ReceiveBatch::new(),
+            calls: 0,
+        };
+        let named = std::thread::Builder::new().name("linerate-data".to_owned());
+        let thread = named.spawn(move || thread.run()).map_err(|error| {
+            Failure::new(Fault::System, "start", "a data thread", words_of(&error))
+        })?;
+        (self.streams, self.thread) = (Some(streams), Some(thread));
+        Ok(())
+    }
+
+    /// Takes streams that have announced themselves; the ports are the next test's once all have.
+    fn gather(&mut self) -> Result<(), Failure> {
+        let Some(turn) = &mut self.turn else { return Ok(()) };
+        let streams = turn.arrivals(&self.request);
+        for stream in streams.map_err(|error| crate::failure::system(&error))? {
+            match self.parameters.jitter > 0 || self.parameters.delay > 0 {
+                // Each has a time of its own then.
+                true => stream.socket.note_arrivals(),
+                false => drop(stream.socket.join_receives()),
+            }
+            let now = arrival(monotonic(), None);
+            let mut count = lock(&self.count);
+            stream.first.iter().for_each(|datagram| count.take(datagram, now));
+            // A thread that has ended wants none.
+            let _ = self.streams.as_ref().map(|streams| streams.send(stream));
+        }
+        if turn.is_complete() {
+            self.turn = None;
+        }
+        Ok(())
     }
 }
 
-/// An error is that of a mark before: it is told once, and this one leaves.
-fn mark(socket: &DatagramSocket, mark: UdpMark) {
-    if socket.send_when_room(&mark.to_bytes()).is_err() {
-        let _ = socket.send_when_room(&mark.to_bytes());
+impl<'a> Served<'a> for UdpReceiving<'a> {
+    fn is_ready(&mut self, about: &About<'a, '_, '_>) -> Result<bool, Failure> {
+        let first = (self.parameters.port, self.parameters.nstream);
+        self.turn = about.ports.listen_udp(about.ends, first, &self.request)?;
+        if self.turn.is_some() {
+            self.start()?;
+        }
+        Ok(self.turn.is_some())
+    }
+
+    /// A test begins with its first stream: the others may have nothing to announce.
+    fn open(&mut self, _: MonoTime, _: &mut About<'_, '_, '_>) -> Result<bool, Failure> {
+        self.gather()?;
+        Ok(lock(&self.count).begin.is_some())
+    }
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+        _: &mut About<'_, '_, '_>,
+    ) -> Result<Option<String>, Failure> {
+        match output {
+            Output::Sample => {
+                self.gather()?;
+                let asked = self.parameters.interval();
+                let parse = self.parameters.parses();
+                return Ok(asked.and_then(|asked| lock(&self.count).row(now, asked, parse)));
+            }
+            Output::Halt => self.switches.halt.store(true, Ordering::Relaxed),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        // What cannot be opened now may be later; the count says what came.
+        let _ = self.gather();
+        let count = lock(&self.count);
+        FlowState {
+            moved: count.receiver.bytes,
+            complete: count.end.is_some(),
+            done: self.thread.as_ref().is_none_or(JoinHandle::is_finished),
+            ..FlowState::default()
+        }
+    }
+
+    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<String, Failure>) {
+        self.switches.halt.store(true, Ordering::Relaxed);
+        let ended = match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            _ => Err("the data thread ended by a panic".to_owned()),
+        };
+        let (cost, calls) = ended.clone().unwrap_or_default();
+        let count = lock(&self.count);
+        let mut lines = vec![self.parameters.about()];
+        let interval = self.parameters.interval().map(|interval| interval.as_secs_f64());
+        lines.extend(interval.map(|seconds| match self.parameters.parses() {
+            false => format!("interval reporting every {seconds:.2} seconds"),
+            true => format!("reporting_interval={seconds:.2}"),
+        }));
+        let report = Report {
+            about: lines,
+            bytes: count.receiver.bytes,
+            seconds: count.span_ns() as f64 / 1e9,
+            cpu_s: cpu_seconds(cost.user_ns, cost.system_ns),
+            calls,
+            arrivals: count.arrivals,
+            ..Report::default()
+        };
+        let failed =
+            |reason| Failure::new(Fault::Unreachable, "move data with", &about.peer, reason);
+        (report, ended.map(|_| count.line()).map_err(failed))
     }
 }
 
-/// The streams of a test and what came on them.
-struct Receiving {
-    streams: Vec<DatagramSocket>,
+impl Drop for UdpReceiving<'_> {
+    /// A test that is given up takes its thread along.
+    fn drop(&mut self) {
+        self.switches.halt.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Takes the datagrams of all streams of a test.
+struct Thread {
+    arriving: mpsc::Receiver<Stream>,
+    switches: Arc<Switches>,
+    count: Arc<Mutex<Count>>,
+    sockets: Vec<DatagramSocket>,
     batch: ReceiveBatch,
     calls: u64,
-    interval: Option<Duration>,
-    parse: bool,
-    count: Count,
+}
+
+impl Thread {
+    /// Until the end has come or was asked for; what it cost, and how many calls.
+    fn run(mut self) -> Result<(ThreadCost, u64), String> {
+        let before = cost();
+        while !self.switches.halted() && !lock(&self.count).over {
+            let wait = if self.sockets.is_empty() { LOOK } else { Duration::ZERO };
+            match self.arriving.recv_timeout(wait) {
+                Ok(stream) => self.sockets.push(stream.socket),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.take_all().map_err(|error| words_of(&error))?;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Ok((cost_since(before), self.calls))
+    }
+
+    /// Takes what is there on every stream, or waits a moment for it.
+    fn take_all(&mut self) -> std::io::Result<()> {
+        let fds: Vec<_> = self.sockets.iter().map(AsFd::as_fd).collect();
+        if fds.is_empty() || !any_readable(&fds, LOOK)? {
+            return Ok(());
+        }
+        for socket in &self.sockets {
+            // An error is that of something that was sent: nothing is.
+            if !readable(socket, Duration::ZERO)? || self.batch.receive(socket).is_err() {
+                continue;
+            }
+            let now = monotonic();
+            self.calls += 1;
+            let mut count = lock(&self.count);
+            for arrived in self.batch.arrived() {
+                let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
+                let at = arrival(now, arrived.arrived_ns);
+                arrived.bytes.chunks(size).for_each(|datagram| count.take(datagram, at));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A time of the monotonic clock and the wall clock, as far as the kernel tells that.
+fn arrival(now: MonoTime, wall_ns: Option<u64>) -> (MonoTime, u64) {
+    (now, wall_ns.unwrap_or_else(|| wall_us(now) * 1000))
+}
+
+fn lock(count: &Mutex<Count>) -> MutexGuard<'_, Count> {
+    count.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What came.
@@ -235,8 +301,6 @@ struct Count {
     size_bytes: u32,
     /// Datagrams say what was sent only in tests with intervals.
     numbered: bool,
-    /// When anything came last, or was first waited for.
-    heard: MonoTime,
     begin: Option<MonoTime>,
     /// When data came last, and when the end was announced.
     last: MonoTime,
@@ -250,125 +314,54 @@ struct Count {
     told: Option<(MonoTime, u64, u64)>,
 }
 
-impl Receiving {
-    fn new(parameters: &Parameters, now: MonoTime) -> Self {
-        let interval = Duration::try_from_secs_f64(parameters.interval_s).unwrap_or_default();
-        Self {
-            streams: Vec::new(),
-            batch: ReceiveBatch::new(),
-            calls: 0,
-            interval: (interval >= INTERVAL_MIN).then_some(interval),
-            parse: parameters.format & FORMAT_PARSE != 0,
-            count: Count {
-                receiver: UdpReceiver::default(),
-                size_bytes: parameters.buflen,
-                numbered: parameters.interval_s > 0.0,
-                heard: now,
-                begin: None,
-                last: now,
-                end: None,
-                over: false,
-                arrivals: (parameters.jitter > 0 || parameters.delay > 0)
-                    .then(|| Arrivals::paced(parameters.gap_ms())),
-                shown: (parameters.jitter, parameters.delay),
-                told: None,
-            },
-        }
-    }
-
-    fn add(&mut self, stream: Stream) {
-        match self.count.arrivals {
-            // Each has a time of its own then.
-            Some(_) => stream.socket.note_arrivals(),
-            None => drop(stream.socket.join_receives()),
-        }
-        let now = monotonic();
-        let now = (now, wall_us(now) * 1000);
-        stream.first.iter().for_each(|datagram| self.count.take(datagram, now));
-        self.streams.push(stream.socket);
-    }
-
-    /// Takes what is there on every stream, or waits a moment for it; whether anything was.
-    fn take_all(&mut self) -> std::io::Result<bool> {
-        let told = self.count.told.filter(|_| self.count.end.is_none());
-        let tick = self.interval.zip(told).map(|(interval, told)| told.0 + interval);
-        let until_tick = tick.map_or(LOOK, |tick| tick.since(monotonic()));
-        let fds: Vec<_> = self.streams.iter().map(AsFd::as_fd).collect();
-        if fds.is_empty() || !any_readable(&fds, LOOK.min(until_tick))? {
-            return Ok(false);
-        }
-        for stream in &self.streams {
-            // An error is that of something that was sent: nothing is.
-            if !readable(stream, Duration::ZERO)? || self.batch.receive(stream).is_err() {
-                continue;
-            }
-            let now = monotonic();
-            self.calls += 1;
-            for arrived in self.batch.arrived() {
-                let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
-                let wall_ns = arrived.arrived_ns.unwrap_or_else(|| wall_us(now) * 1000);
-                let at = (now, wall_ns);
-                arrived.bytes.chunks(size).for_each(|datagram| self.count.take(datagram, at));
-            }
-        }
-        Ok(true)
-    }
-
-    fn is_over(&self, now: MonoTime, serving: &Serving<'_>) -> bool {
-        let count = &self.count;
-        count.over
-            || serving.stop.asked()
-            || now.since(count.heard) >= IDLE
-            || now.since(count.begin.unwrap_or(now)) >= serving.admission.duration_max()
-            || count.end.is_some_and(|end| now.since(end) >= END_MAX)
-    }
-
-    /// The line of an interval that has ended. A stall makes one long interval.
-    fn interval(&mut self, now: MonoTime) -> Option<String> {
-        let (interval, told) = self.interval.zip(self.count.told)?;
-        if self.count.end.is_some() || now.since(told.0) < interval {
-            return None;
-        }
-        let row = self.count.interval(told, now).to_line(self.parse);
-        Some(format!("{row}{}\n", self.count.times(self.parse)))
-    }
-
-    fn report(&self, parameters: &Parameters, cost: ThreadCost) -> Report {
-        let mut about = vec![parameters.about()];
-        if let Some(interval) = self.interval {
-            let seconds = interval.as_secs_f64();
-            about.push(match self.parse {
-                false => format!("interval reporting every {seconds:.2} seconds"),
-                true => format!("reporting_interval={seconds:.2}"),
-            });
-        }
-        Report {
-            about,
-            bytes: self.count.receiver.bytes,
-            seconds: self.count.span_ns() as f64 / 1e9,
-            cpu_s: cpu_seconds(cost.user_ns, cost.system_ns),
-            calls: self.calls,
-            retransmits: None,
-            arrivals: self.count.arrivals,
-        }
-    }
-
-    fn said(&self) -> String {
-        let receiver = &self.count.receiver;
-        let lost = receiver.lost(self.count.size_bytes);
-        let counts = ("received", receiver.datagrams);
-        let mut line = line_of(counts, receiver.bytes, self.count.span_ns(), lost);
-        if !self.count.over {
-            line += ", without an end";
-        }
-        line
-    }
-}
-
 impl Count {
+    fn new(parameters: &Parameters) -> Self {
+        let timed = parameters.jitter > 0 || parameters.delay > 0;
+        Self {
+            receiver: UdpReceiver::default(),
+            size_bytes: parameters.buflen,
+            numbered: parameters.interval_s > 0.0,
+            begin: None,
+            last: MonoTime::default(),
+            end: None,
+            over: false,
+            arrivals: timed.then(|| Arrivals::paced(parameters.gap_ms())),
+            shown: (parameters.jitter, parameters.delay),
+            told: None,
+        }
+    }
+
+    /// The line of the interval that ends now. A stall makes one long interval; the rest after the
+    /// last whole one is too short.
+    fn row(&mut self, now: MonoTime, asked: Duration, parse: bool) -> Option<String> {
+        let told = self.told.filter(|told| self.end.is_none() && now.since(told.0) * 2 >= asked)?;
+        let (bytes, announced) = (self.receiver.bytes, self.receiver.announced);
+        let size = i64::from(self.size_bytes.max(1));
+        let came = bytes.saturating_sub(told.1);
+        let datagrams = announced.map(|announced| {
+            let all = announced.saturating_sub(told.2).cast_signed() / size;
+            (all - came.cast_signed() / size, all)
+        });
+        self.told = Some((now, bytes, announced.unwrap_or(0)));
+        let seconds = now.since(told.0).as_secs_f64();
+        let line = Interval { datagrams, ..Interval::of(came, seconds) }.to_line(parse);
+        let Some(arrivals) = &mut self.arrivals else { return Some(line) };
+        let jitter = std::mem::take(&mut arrivals.jitter_row);
+        let delay = std::mem::take(&mut arrivals.delay_row);
+        let columns = jitter.columns(Timed::Jitter, self.shown.0, parse);
+        Some(line + &columns + &delay.columns(Timed::Delay, self.shown.1, parse))
+    }
+
+    /// What there is to say for the log.
+    fn line(&self) -> String {
+        let lost = self.receiver.lost(self.size_bytes);
+        let counts = ("received", self.receiver.datagrams);
+        let line = line_of(counts, self.receiver.bytes, self.span_ns(), lost);
+        line + if self.over { "" } else { ", without an end" }
+    }
+
     /// Takes a datagram that came at this time of the monotonic clock and the wall clock.
     fn take(&mut self, datagram: &[u8], (now, wall_ns): (MonoTime, u64)) {
-        self.heard = now;
         let announced = self.receiver.announced;
         let head = if self.numbered { datagram } else { &datagram[..datagram.len().min(4)] };
         match self.receiver.take(head, datagram.len()) {
@@ -397,31 +390,9 @@ impl Count {
         arrivals.take(wall_ns, neighbour, sent_us);
     }
 
-    /// What a row of an interval says of times.
-    fn times(&mut self, parse: bool) -> String {
-        let Some(arrivals) = &mut self.arrivals else { return String::new() };
-        let (jitter, delay) =
-            (std::mem::take(&mut arrivals.jitter_row), std::mem::take(&mut arrivals.delay_row));
-        let columns = jitter.columns(Timed::Jitter, self.shown.0, parse);
-        columns + &delay.columns(Timed::Delay, self.shown.1, parse)
-    }
-
     fn start(&mut self, now: MonoTime) {
         self.begin = Some(now);
         self.told = Some((now, 0, 0));
-    }
-
-    /// What came since the last interval ended.
-    fn interval(&mut self, told: (MonoTime, u64, u64), now: MonoTime) -> Interval {
-        let (bytes, announced) = (self.receiver.bytes, self.receiver.announced);
-        let size = i64::from(self.size_bytes.max(1));
-        let came = bytes.saturating_sub(told.1);
-        let datagrams = announced.map(|announced| {
-            let all = announced.saturating_sub(told.2).cast_signed() / size;
-            (all - came.cast_signed() / size, all)
-        });
-        self.told = Some((now, bytes, announced.unwrap_or(0)));
-        Interval { datagrams, ..Interval::of(came, now.since(told.0).as_secs_f64()) }
     }
 
     /// From the begin to the announced end, or the last data.
@@ -431,22 +402,97 @@ impl Count {
     }
 }
 
+/// Data to the client.
+pub(super) struct UdpTransmitting {
+    parameters: Parameters,
+    request: UdpTest,
+    endpoint: Endpoint,
+    /// The marks that are on their way: those of the begin, then those of the end.
+    marks: Option<Marks>,
+}
+
+impl UdpTransmitting {
+    /// What a test takes of the server, and the test.
+    pub(super) fn new(
+        parameters: &Parameters,
+        about: &About<'_, '_, '_>,
+    ) -> Result<(Demand, Self), Failure> {
+        let (demand, request) = udp_request(parameters, about)?;
+        if parameters.nstream > 1 {
+            return Err(about.refuse("UDP to the client in several streams is not served"));
+        }
+        request.check().map_err(|error| about.refuse(error.to_string()))?;
+        let peer = SocketAddr::new(about.ends.1, parameters.port);
+        let socket = open_socket(&request, any_local(peer))
+            .and_then(|socket| socket.connect(peer).map(|()| socket))
+            .map_err(|error| crate::failure::system(&error))?;
+        let mut endpoint = Endpoint::with_layout(request.clone(), NATIVE, None);
+        let (direction, side, client_addr) = (Direction::Down, Side::Sender, peer.to_string());
+        endpoint.add(socket, Place { direction, flow: 0, side, client_addr }, Token([0; 16]));
+        Ok((demand, Self { parameters: parameters.clone(), request, endpoint, marks: None }))
+    }
+
+    /// Sends the mark that is due; whether all are sent.
+    fn mark(&mut self, now: MonoTime) -> bool {
+        let Some(marks) = &mut self.marks else { return false };
+        send_due(marks, now, &self.endpoint);
+        marks.is_over()
+    }
+}
+
+impl Served<'_> for UdpTransmitting {
+    fn open(&mut self, now: MonoTime, _: &mut About<'_, '_, '_>) -> Result<bool, Failure> {
+        self.marks.get_or_insert_with(|| Marks::new(now + CLIENT_OPENS, BEGIN_MARKS));
+        let open = self.mark(now);
+        self.marks = self.marks.filter(|_| !open);
+        Ok(open)
+    }
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+        _: &mut About<'_, '_, '_>,
+    ) -> Result<Option<String>, Failure> {
+        match output {
+            Output::Start => {
+                let started = self.endpoint.start_senders(now);
+                started.map_err(|error| crate::failure::system(&error))?;
+            }
+            Output::Halt => self.endpoint.stop_sending(),
+            Output::Settle => self.marks = Some(Marks::new(now, END_MARKS)),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn state(&mut self, now: MonoTime) -> FlowState {
+        let complete = self.endpoint.has_started() && self.endpoint.is_done();
+        let done = complete && self.mark(now);
+        FlowState { complete, done, ..FlowState::default() }
+    }
+
+    fn end(&mut self, _: &mut About<'_, '_, '_>) -> (Report, Result<String, Failure>) {
+        let none = Endpoint::with_layout(self.request.clone(), NATIVE, None);
+        let reports = std::mem::replace(&mut self.endpoint, none).finish();
+        let end = reports.first().map(|report| report.end.clone()).unwrap_or_default();
+        let report = Report {
+            about: vec![self.parameters.about()],
+            bytes: end.bytes,
+            seconds: end.span_ns as f64 / 1e9,
+            cpu_s: cpu_seconds(end.cpu_user_ns, end.cpu_system_ns),
+            calls: end.io_calls,
+            ..Report::default()
+        };
+        let count = end.sent_datagrams.as_ref().map_or(0, |sent| sent.count);
+        let line = line_of(("sent", count), end.bytes, end.span_ns, None);
+        (report, failure_of(&reports).map_or(Ok(line), Err))
+    }
+}
+
 fn cpu_seconds(user_ns: Option<u64>, system_ns: Option<u64>) -> (f64, f64) {
     let seconds = |ns: Option<u64>| ns.unwrap_or(0) as f64 / 1e9;
     (seconds(user_ns), seconds(system_ns))
-}
-
-/// What a transmitter tells of itself.
-fn transmitted(parameters: &Parameters, end: &FlowEnd) -> Report {
-    Report {
-        about: vec![parameters.about()],
-        bytes: end.bytes,
-        seconds: end.span_ns as f64 / 1e9,
-        cpu_s: cpu_seconds(end.cpu_user_ns, end.cpu_system_ns),
-        calls: end.io_calls,
-        retransmits: None,
-        arrivals: None,
-    }
 }
 
 /// `UDP: 12345 bytes in 1.000 s, 98.8 kbit/s, 12 datagrams received, 0 lost`, for the log.

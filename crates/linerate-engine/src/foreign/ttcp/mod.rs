@@ -1,4 +1,5 @@
-//! ttcp from the transmitter's side (spec/ttcp.md); its receiver is served with iperf 2's port.
+//! ttcp from the transmitter's side (spec/ttcp.md): a test of nuttcp, its heir, whose other end
+//! says nothing. Its receiver is served with iperf 2's port.
 
 mod udp_client;
 mod udp_receiver;
@@ -6,10 +7,18 @@ mod udp_receiver;
 pub(crate) use udp_client::measure_udp;
 pub use udp_receiver::UdpListener;
 
-use linerate_core::record::{Direction, Failure, Side, TcpDirections, TcpPlan};
-use linerate_proto::ttcp::pattern;
+use std::io;
+use std::time::Duration;
 
+use linerate_core::record::{Direction, Failure, TcpDirections, TcpPlan};
+use linerate_core::time::MonoTime;
+use linerate_proto::nuttcp::{Client, ClientTest, Parameters, Summary};
+use linerate_proto::ttcp::pattern;
+use linerate_sys::clock::{monotonic, sleep};
+
+use super::nuttcp::client::TcpClient;
 use crate::context::Context;
+use crate::flow::Net;
 use crate::flow::account::Account;
 use crate::flow::tcp::endpoint::Manner;
 use crate::foreign::test::{Test, refuse, remote_end};
@@ -33,11 +42,44 @@ pub(crate) fn measure(
     if plan.test.streams != 1 {
         return Err(refuse("ttcp takes one stream".to_owned()).advise("omit -P"));
     }
-    let mut test = Test::of(plan, MANNER, account)?;
+    let test = Test::of(plan, MANNER, account)?;
     account.ends.push(remote_end(None));
-    let socket = test.connect(test.server, Side::Sender)?;
-    test.add(socket, (Direction::Up, 0), account);
-    test.connected(plan, context);
-    let result = test.start(account).and_then(|()| test.follow(context, account, &mut |_| Ok(())));
-    test.finish(result, account)
+    let asked = ClientTest {
+        parameters: Parameters::default(),
+        span: test.request.planned_span(),
+        interval: Duration::from_nanos(plan.test.interval_ns),
+    };
+    let flows = TcpClient {
+        plan,
+        direction: Direction::Up,
+        port: test.server.port(),
+        listens: Duration::ZERO,
+        test,
+        context,
+        account,
+        told: None,
+        summary: Summary::default(),
+    };
+    flows.run(Client::alone(asked), &mut Alone).map(|_| ())
+}
+
+/// A test without a control connection: the clock alone.
+struct Alone;
+
+impl Net for Alone {
+    fn now(&self) -> MonoTime {
+        monotonic()
+    }
+
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn wait(&mut self, until: MonoTime, _: bool) {
+        sleep(until.since(monotonic()));
+    }
 }

@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Event, Failure, FailureCode, Finish, Means, Record, Status, StreamOpened, TcpPlan, TcpTest,
-    UdpPlan, UdpTest, Via,
+    Event, Failure, FailureCode, Finish, Means, Record, Status, StreamOpened, TcpDirections,
+    TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -19,8 +19,8 @@ use super::asked::Asked;
 use super::paper::Paper;
 use super::said::words;
 use super::{NO_ROWS_NS, login, surroundings};
+use crate::command::flags::{family, nanos};
 use crate::command::measure::tool;
-use crate::command::tcp::{directions, family, nanos};
 use crate::output;
 
 /// Measures and prints as iperf3 does; 1 when it fails.
@@ -88,7 +88,11 @@ fn plan(asked: &Asked, host: &str) -> TcpPlan {
         bind: asked.bind.clone(),
         connect_timeout_ns: nanos(asked.connect_timeout.unwrap_or(CONNECT_MAX)),
         test: TcpTest {
-            directions: directions(asked.reverse, asked.bidir),
+            directions: match (asked.reverse, asked.bidir) {
+                (true, _) => TcpDirections::Down,
+                (_, true) => TcpDirections::Both,
+                _ => TcpDirections::Up,
+            },
             streams: asked.streams,
             finish,
             omit_ns: asked.omit_s * 1_000_000_000,

@@ -1,0 +1,119 @@
+//! nuttcp's client and server against each other.
+//!
+//! Marks of datagrams, the end of streams and the end of a sender are one here: receivers see that
+//! what was sent is over.
+
+use std::time::Duration;
+
+use linerate_core::path::Random;
+use linerate_core::time::MonoTime;
+use linerate_proto::nuttcp::{
+    ANSWER_TIMEOUT, ASK_TIMEOUT, Client, ClientTest, END_MAX, GRACE, IDLE, LEAVE_MAX, Parameters,
+    Report, SUMMARY_TIMEOUT, Server, Summary, Terms,
+};
+
+use super::world::{End, Model, RATE, Sends};
+use super::{Rig, Trouble, check_all, count};
+use crate::flow::tcp::control::lost;
+use crate::foreign::nuttcp::fail::{of_client, of_server};
+
+const INTERVAL: Duration = Duration::from_millis(100);
+const OPEN_MAX: Duration = Duration::from_secs(5);
+const SPAN_MAX: Duration = Duration::from_secs(10);
+/// One buffer, so that every amount is a number of whole ones: 4 digits of a megabyte are exact.
+const BUFFER: u64 = 1 << 20;
+
+struct Nuttcp {
+    udp: bool,
+}
+
+/// What each end sends at most; `nbuf` counts buffers of [`BUFFER`] bytes.
+fn sends(asked: &Parameters) -> Sends {
+    let bytes = asked.nbuf * BUFFER;
+    [asked.client_sends.then_some(bytes), (!asked.client_sends).then_some(bytes)]
+}
+
+/// A server tells one sum, whichever way the data went.
+fn report([client, server]: [u64; 2]) -> Report {
+    Report { bytes: client + server, seconds: 1.0, ..Report::default() }
+}
+
+impl Rig for Nuttcp {
+    type Client = Client;
+    type Server = Server;
+
+    fn client(&self, random: &mut Random) -> (Client, Model<Client>, Duration) {
+        let parameters = Parameters {
+            buflen: 65_536,
+            nbuf: 1 + count(random, 2),
+            client_sends: random.chance(0.5),
+            flip: random.chance(0.5),
+            udp: self.udp,
+            interval_s: if random.chance(0.5) { INTERVAL.as_secs_f64() } else { 0.0 },
+            timeout_s: 0.0,
+            ..Parameters::default()
+        };
+        let span = Duration::from_millis(parameters.nbuf * BUFFER / RATE);
+        let model = Model {
+            interval: INTERVAL,
+            sends: Some(sends(&parameters)),
+            closes: true,
+            head: Vec::new(),
+            decide: |()| (Ok(()), [None; 2]),
+            report: |_| Summary::default(),
+            read: |_| [0; 2],
+            failure: of_client,
+            lost,
+        };
+        let test = ClientTest { parameters, span: Some(span), interval: INTERVAL };
+        (Client::new(MonoTime::default(), test), model, Duration::from_secs(3))
+    }
+
+    fn server(&self) -> (Server, Model<Server>) {
+        let model = Model {
+            interval: INTERVAL,
+            sends: None,
+            closes: true,
+            head: Vec::new(),
+            decide: |asked| {
+                let terms = Terms { open_max: OPEN_MAX, span_max: SPAN_MAX, interval: INTERVAL };
+                (Ok(terms), sends(asked))
+            },
+            report,
+            read: |_| [0; 2],
+            failure: of_server,
+            lost,
+        };
+        (Server::new(MonoTime::default()), model)
+    }
+
+    fn greeting(&self) -> usize {
+        0
+    }
+
+    /// A client whose user stops it takes what has come: it tells a server that sends by closing.
+    fn server_answers(&self, trouble: Trouble) -> bool {
+        !matches!(trouble, Trouble::Stop { end: End::Client, .. })
+    }
+
+    /// The client: two answers that do not come, the end of a test that does not, its summary, and
+    /// what a server that is gone had sent. The server: the parameters, the streams, a client that
+    /// moves nothing, datagrams without an end. Both: a second for the delays of the path.
+    fn slack(&self) -> (Duration, Duration) {
+        let path = Duration::from_secs(1);
+        (
+            ANSWER_TIMEOUT * 2 + GRACE + SUMMARY_TIMEOUT + LEAVE_MAX + path,
+            ASK_TIMEOUT + OPEN_MAX + SPAN_MAX + IDLE + END_MAX + path,
+        )
+    }
+}
+
+#[test]
+fn tcp_tests_end_as_they_should_whatever_happens() {
+    check_all(&Nuttcp { udp: false });
+}
+
+#[test]
+fn udp_tests_end_as_they_should_whatever_happens() {
+    check_all(&Nuttcp { udp: true });
+}

@@ -1,0 +1,58 @@
+//! What the streams of a test at the server have in common, over TCP and UDP, whoever sends.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Output};
+use linerate_proto::nuttcp::{Report, Server};
+
+use super::data_ports::DataPorts;
+use crate::foreign::serve::Serving;
+
+/// The streams of a test have this long to connect, and a port this long to be given up.
+pub(super) const STREAMS: Duration = Duration::from_secs(5);
+
+/// What the streams of a test have to know of it.
+pub(super) struct About<'a, 's, 'w> {
+    /// The client, in words.
+    pub(super) peer: String,
+    /// Addresses of this end and of the client.
+    pub(super) ends: (IpAddr, IpAddr),
+    pub(super) ports: &'a DataPorts,
+    pub(super) serving: &'s mut Serving<'w>,
+}
+
+impl About<'_, '_, '_> {
+    /// The failure of a test that is not served.
+    pub(super) fn refuse(&self, reason: impl Into<String>) -> Failure {
+        Failure::new(Fault::PeerRefused, "serve", &self.peer, reason.into())
+    }
+}
+
+/// The streams of a test that was let in.
+pub(super) trait Served<'a> {
+    /// Whether the ports are this test's now, where it needs any.
+    fn is_ready(&mut self, about: &About<'a, '_, '_>) -> Result<bool, Failure> {
+        let _ = about;
+        Ok(true)
+    }
+
+    /// Takes in streams or connects them; whether all are there.
+    fn open(&mut self, now: MonoTime, about: &mut About<'_, '_, '_>) -> Result<bool, Failure>;
+
+    /// Does what the machine wants; the line of an interval, where that is asked and told.
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+        about: &mut About<'_, '_, '_>,
+    ) -> Result<Option<String>, Failure>;
+
+    /// How far the data has come.
+    fn state(&mut self, now: MonoTime) -> FlowState;
+
+    /// Ends the streams; what the client is told, and what there is to say for the log.
+    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<String, Failure>);
+}

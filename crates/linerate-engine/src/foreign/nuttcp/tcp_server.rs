@@ -1,0 +1,238 @@
+//! The TCP streams of a test at the server.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use linerate_core::record::{
+    Direction, EndReport, Failure, Fault, Finish, FlowEnd, Side, TcpDirections, TcpTest,
+};
+use linerate_core::time::MonoTime;
+use linerate_core::units::BitRate;
+use linerate_proto::dialect::{FlowState, Output};
+use linerate_proto::nuttcp::{Interval, Parameters, Report, Server, UNTIL_TIMEOUT};
+use linerate_sys::tcp;
+
+use super::MANNER;
+use super::data_ports::Turn;
+use super::served::{About, STREAMS, Served};
+use crate::failure::words_of;
+use crate::flow::tcp::Demand;
+use crate::flow::tcp::endpoint::{Endpoint, socket_options};
+use crate::foreign::serve::{Seen, UNTIL_CLOSED, failure_of, request, said};
+use crate::foreign::test::VANISHED;
+
+/// A client that has its answer listens within this time.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A test that was let in.
+pub(super) struct TcpServer<'a> {
+    parameters: Parameters,
+    request: TcpTest,
+    endpoint: Endpoint,
+    /// The ports where the client connects, until its streams are there.
+    turn: Option<Turn<'a>>,
+    streams: Vec<(u16, TcpStream)>,
+    /// Until when the client may refuse a stream, where this end connects.
+    listens: Option<MonoTime>,
+    /// How the streams came to be, for the summary.
+    about: String,
+    /// Time and bytes at the end of the last interval.
+    told: (u64, u64),
+}
+
+impl<'a> TcpServer<'a> {
+    /// What a test takes of the server, and the test.
+    pub(super) fn new(
+        parameters: &Parameters,
+        about: &About<'a, '_, '_>,
+    ) -> Result<(Demand, Self), Failure> {
+        let (directions, finish) = match (parameters.client_sends, parameters.nbuf) {
+            (true, _) => (TcpDirections::Up, UNTIL_CLOSED),
+            (false, UNTIL_TIMEOUT) => {
+                (TcpDirections::Down, Finish::TimeNs((parameters.timeout_s * 1e9) as u64))
+            }
+            (false, count) => (TcpDirections::Down, Finish::Buffers(count)),
+        };
+        let request = TcpTest {
+            streams: parameters.nstream,
+            buffer_bytes: parameters.buflen,
+            window_bytes: Some(parameters.window).filter(|window| *window > 0),
+            mss_bytes: Some(parameters.mss).filter(|mss| *mss > 0),
+            nodelay: parameters.nodelay,
+            pace: parameters.pace_bps().map(BitRate::from_bits_per_sec),
+            dscp: Some(parameters.tos >> 2).filter(|dscp| *dscp > 0),
+            ..request(directions, finish)
+        };
+        request.check().map_err(|error| about.refuse(error.to_string()))?;
+        let test = Self {
+            parameters: parameters.clone(),
+            endpoint: Endpoint::in_manner(request.clone(), MANNER),
+            turn: None,
+            streams: Vec::new(),
+            listens: None,
+            about: String::new(),
+            told: (0, 0),
+            request,
+        };
+        Ok((Demand::of(&test.request), test))
+    }
+
+    /// The receiver listens, unless it was told to connect.
+    const fn connects(&self) -> bool {
+        self.parameters.client_sends == self.parameters.flip
+    }
+
+    /// Takes the streams that have come; whether all have, each once.
+    fn gather(&mut self, about: &mut About<'_, '_, '_>) -> bool {
+        let Some(turn) = &self.turn else { return false };
+        while let Some((flow, stream)) = turn.arrival() {
+            if self.streams.iter().all(|(other, _)| *other != flow) {
+                self.streams.push((flow, stream));
+            }
+        }
+        if self.streams.len() < usize::from(self.parameters.nstream) {
+            return false;
+        }
+        self.turn = None;
+        self.streams.sort_by_key(|(flow, _)| *flow);
+        for (flow, stream) in std::mem::take(&mut self.streams) {
+            self.add(stream, flow, about);
+        }
+        self.about = format!("accept from {}", about.ends.1);
+        true
+    }
+
+    /// Connects the streams to the client, which listens only once it has its answer; whether all
+    /// are there. The segment size and round trip are for the summary.
+    fn connect(&mut self, now: MonoTime, about: &mut About<'_, '_, '_>) -> Result<bool, Failure> {
+        let until = *self.listens.get_or_insert(now + LISTEN_TIMEOUT);
+        for flow in (0..self.parameters.nstream).skip(self.endpoint.streams.len()) {
+            let to = SocketAddr::new(about.ends.1, self.parameters.port + flow);
+            let socket = match tcp::connect(to, None, &socket_options(&self.request), STREAMS) {
+                Ok(socket) => socket,
+                Err(error)
+                    if error.source.kind() == ErrorKind::ConnectionRefused && now < until =>
+                {
+                    return Ok(false);
+                }
+                Err(error) => {
+                    let words = words_of(&error.source);
+                    let failure =
+                        Failure::new(Fault::Unreachable, "connect to", to.to_string(), words);
+                    return Err(failure.advise("nuttcp's -F lets the client connect"));
+                }
+            };
+            self.about = format!("connect to {}", about.ends.1);
+            if let Some(info) = tcp::tcp_info(socket.as_fd()) {
+                let rtt_ms = f64::from(info.rtt_us.unwrap_or(0)) / 1000.0;
+                let mss = info.snd_mss_bytes.unwrap_or(0);
+                self.about += &format!(" with mss={mss}, RTT={rtt_ms:.3} ms");
+            }
+            self.add(socket, flow, about);
+        }
+        Ok(true)
+    }
+
+    fn add(&mut self, socket: TcpStream, flow: u16, about: &mut About<'_, '_, '_>) {
+        tcp::notice_vanished_peer(&socket, VANISHED);
+        let (direction, side) = match self.parameters.client_sends {
+            true => (Direction::Up, Side::Receiver),
+            false => (Direction::Down, Side::Sender),
+        };
+        (about.serving.watch)(&Seen::Stream(&socket, direction, flow));
+        let client = socket.peer_addr().map_or_else(|_| String::new(), |peer| peer.to_string());
+        self.endpoint.add(socket, (direction, flow, side), client);
+    }
+
+    /// The line of the interval that ends now. The rest after the last whole one is too short.
+    fn sample(&mut self, now: MonoTime, about: &mut About<'_, '_, '_>) -> Option<String> {
+        let samples = self.endpoint.sample(now);
+        (about.serving.watch)(&Seen::Interval(&samples));
+        let asked = self.parameters.interval()?;
+        let now = (samples.first()?.t_ns, samples.iter().map(|sample| sample.bytes).sum::<u64>());
+        let span_ns = now.0.saturating_sub(self.told.0);
+        if u128::from(span_ns) * 2 < asked.as_nanos() {
+            return None;
+        }
+        let (_, bytes) = std::mem::replace(&mut self.told, now);
+        let interval = Interval::of(now.1.saturating_sub(bytes), span_ns as f64 / 1e9);
+        Some(interval.to_line(self.parameters.parses()))
+    }
+}
+
+impl<'a> Served<'a> for TcpServer<'a> {
+    fn is_ready(&mut self, about: &About<'a, '_, '_>) -> Result<bool, Failure> {
+        if self.connects() {
+            return Ok(true);
+        }
+        let first = (self.parameters.port, self.parameters.nstream);
+        self.turn = about.ports.listen(about.ends, first, &socket_options(&self.request))?;
+        Ok(self.turn.is_some())
+    }
+
+    fn open(&mut self, now: MonoTime, about: &mut About<'_, '_, '_>) -> Result<bool, Failure> {
+        let open = if self.connects() { self.connect(now, about)? } else { self.gather(about) };
+        if open {
+            self.endpoint.prepare().map_err(|error| crate::failure::system(&error))?;
+        }
+        Ok(open)
+    }
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<Server>,
+        about: &mut About<'_, '_, '_>,
+    ) -> Result<Option<String>, Failure> {
+        match output {
+            Output::Start => {
+                let started = self.endpoint.start(now);
+                started.map_err(|error| crate::failure::system(&error))?;
+            }
+            Output::Sample => return Ok(self.sample(now, about)),
+            Output::Halt => self.endpoint.halt(),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        let started = self.endpoint.has_started();
+        FlowState {
+            moved: self.endpoint.moved(),
+            done: started && self.endpoint.is_done(),
+            ..FlowState::default()
+        }
+    }
+
+    fn end(&mut self, about: &mut About<'_, '_, '_>) -> (Report, Result<String, Failure>) {
+        let none = Endpoint::in_manner(self.request.clone(), MANNER);
+        let reports = std::mem::replace(&mut self.endpoint, none).finish();
+        (about.serving.watch)(&Seen::Done(&reports));
+        let lines = vec![self.parameters.about(), std::mem::take(&mut self.about)];
+        let report = report(lines, &reports, !self.parameters.client_sends);
+        (report, failure_of(&reports).map_or_else(|| Ok(said(&reports)), Err))
+    }
+}
+
+/// The figures of a summary: all streams, from the first's begin to the last's end.
+fn report(about: Vec<String>, reports: &[EndReport], transmits: bool) -> Report {
+    let ends: Vec<&FlowEnd> = reports.iter().map(|report| &report.end).collect();
+    let first = ends.iter().map(|end| end.span_start_ns).min().unwrap_or(0);
+    let last = ends.iter().map(|end| end.span_start_ns + end.span_ns).max().unwrap_or(0);
+    let cpu = |pick: fn(&FlowEnd) -> Option<u64>| -> f64 {
+        ends.iter().filter_map(|end| pick(end)).sum::<u64>() as f64 / 1e9
+    };
+    let retransmits = ends.iter().map(|end| end.tcp_info?.total_retrans.map(u64::from)).sum();
+    Report {
+        about,
+        bytes: ends.iter().map(|end| end.bytes).sum(),
+        seconds: last.saturating_sub(first) as f64 / 1e9,
+        cpu_s: (cpu(|end| end.cpu_user_ns), cpu(|end| end.cpu_system_ns)),
+        calls: ends.iter().map(|end| end.io_calls).sum(),
+        retransmits: if transmits { retransmits } else { None },
+        ..Report::default()
+    }
+}
