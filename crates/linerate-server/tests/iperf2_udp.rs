@@ -240,8 +240,10 @@ fn who_proves_no_address_is_sent_three_times_what_came_and_no_more() {
             sender.stamp_end(&mut datagram, 1);
             client.send(&datagram).expect("loopback");
             let all = taken(&target) + taken(&client);
-            // Its report has 128 bytes; more than a tenth of what is allowed is sent.
-            assert!((9_000..=3 * 21 * 1470 + 128).contains(&all), "{mode:?}: {all}");
+            // 3 × 21 datagrams less 6: 57 of data, then 3 ends, which nobody answers; on a stream
+            // of its own another one before, and its report has 128 bytes.
+            let datagrams = if mode == Mode::FullDuplex { 57 + 3 } else { 1 + 57 + 3 };
+            assert_eq!(all, datagrams * 1470 + 128, "{mode:?}");
             server.log(1);
         }
     });
@@ -445,31 +447,5 @@ fn trip_times_are_the_delays_that_both_ends_tell() {
         let told: f64 = rest.split(' ').next().and_then(|word| word.parse().ok()).expect("a mean");
         // Both round to whole microseconds.
         assert!((told - mean * 1000.0).abs() < 1.5, "{mean} ms: {log:?}");
-    });
-}
-
-#[test]
-fn a_server_that_dies_while_it_sends_is_no_end_of_the_test() {
-    let server = UdpSocket::bind((HERE, 0)).expect("a free port");
-    let plan = plan(server.local_addr().expect("bound").port());
-    // Of two seconds the server lives for a few milliseconds.
-    let finish = Finish::TimeNs(2_000_000_000);
-    let plan =
-        UdpPlan { test: UdpTest { directions: TcpDirections::Down, finish, ..plan.test }, ..plan };
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let (_, client) = server.recv_from(&mut [0; 2000]).expect("a client asks");
-            for number in 1..=50_i32 {
-                let mut datagram = [0; 1000];
-                datagram[..4].copy_from_slice(&number.to_be_bytes());
-                server.send_to(&datagram, client).expect("the client is there");
-            }
-        });
-        let record = measure(&plan);
-        let failure = record.failure.as_ref().expect("its end never came");
-        assert!(failure.reason.contains("fell silent"), "{failure}");
-        assert_eq!(record.exit_code(), 3);
-        let received = &record.flows[0].receiver.as_ref().expect("this end").received_datagrams;
-        assert_eq!(received.as_ref().map(|it| it.all.received), Some(50), "what came is kept");
     });
 }

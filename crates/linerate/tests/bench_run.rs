@@ -11,6 +11,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use support::{command, end_of, interrupt, linerate, no_laboratory, stderr, stdout};
@@ -19,13 +20,16 @@ use support::{command, end_of, interrupt, linerate, no_laboratory, stderr, stdou
 const CABLE: [&str; 9] =
     ["bench", "--device", "cable", "--tests", "flood", "--trial-time", "100ms", "--drain", "100ms"];
 
-/// Why nothing can be measured here, if so.
+/// Why nothing can be measured here, if so; tried once for all tests.
 fn cannot() -> bool {
-    let reason = no_laboratory().or_else(|| {
-        let output = linerate(&[&CABLE[..], &["--sizes", "64", "--no-save", "-q"]].concat());
-        (output.status.code() == Some(2)).then(|| stderr(&output).trim_end().to_owned())
+    static REASON: OnceLock<Option<String>> = OnceLock::new();
+    let reason = REASON.get_or_init(|| {
+        no_laboratory().or_else(|| {
+            let output = linerate(&[&CABLE[..], &["--sizes", "64", "--no-save", "-q"]].concat());
+            (output.status.code() == Some(2)).then(|| stderr(&output).trim_end().to_owned())
+        })
     });
-    if let Some(reason) = &reason {
+    if let Some(reason) = reason {
         println!("skipped: {reason}");
     }
     reason.is_some()

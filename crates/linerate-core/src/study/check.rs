@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use super::check_bench::check_bench;
 use super::check_simulate::check_simulate;
-use super::check_tcp::check_tcp;
-use super::udp_test::check_udp;
+use super::check_tcp::{check_tcp, named};
+use super::check_udp::check_udp;
 use super::{StudyPlan, Test, TestKind, Topology, question};
 use crate::lab::{Problem, Step};
 
@@ -158,7 +158,7 @@ fn check_test(study: &StudyPlan, test: &Test) -> Result<(), Problem> {
         }
         TestKind::Tcp(tcp) => check_tcp(study, test, tcp),
         TestKind::Simulate(simulate) => check_simulate(study, test, simulate),
-        TestKind::Udp(udp) => check_udp(test, udp),
+        TestKind::Udp(udp) => named(&test.id, check_udp(udp)),
         TestKind::Bench(bench) => check_bench(study, test, bench),
     }
 }

@@ -448,7 +448,7 @@ mod tests {
                 "19:7",
                 "tcp6 frame with a signature and 2 VLAN tags; 104 bytes at least",
             ),
-            (sizes, "15:1", "lacks the key 'measures'"),
+            (sizes, "15:1", "missing field `measures`"),
             (&format!("{sizes}measures = []"), "20:12", "measures is empty"),
             (&format!("{sizes}measures = [\"speed\"]"), "20:12", "`speed` is no measure"),
             (&format!("{sizes}measures = [\"flood\", \"flood\"]"), "20:22", "flood is there twice"),

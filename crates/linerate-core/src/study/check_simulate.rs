@@ -74,6 +74,9 @@ fn check_settings(test: &SimulateTest) -> Checked {
         let message = "congestion_control and congestion_controls; give one of them".to_owned();
         return problem(&[Step::Key("congestion_control")], message);
     }
+    if lists.read_bytes.is_some() {
+        return problem(&[Step::Key("read_bytes")], "simulate has no key 'read_bytes'".to_owned());
+    }
     if lists.omit_seconds.is_some() && lists.transfer_bytes.is_some() {
         let message = "a transfer is timed whole; leave omit_seconds out, or give it seconds";
         return problem(&[Step::Key("omit_seconds")], message.to_owned());

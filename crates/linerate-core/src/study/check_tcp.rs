@@ -115,20 +115,22 @@ pub(super) fn list<T: Copy + Ord + Display>(
 /// A run ends by its time or by its bytes.
 pub(super) fn check_end(test: &TcpTest) -> Checked {
     match (test.seconds, &test.transfer_bytes) {
-        (None, None) => {
-            return problem(&[], "it has no end; give it seconds or transfer_bytes".to_owned());
-        }
+        (None, None) => problem(&[], "it has no end; give it seconds or transfer_bytes".to_owned()),
         (Some(_), Some(_)) => {
             let message = "seconds and transfer_bytes both end a run; give one of them".to_owned();
-            return problem(&[Step::Key("seconds")], message);
+            problem(&[Step::Key("seconds")], message)
         }
-        (Some(seconds), None) if !(seconds > 0.0 && seconds <= SECONDS_MAX) => {
-            let message = format!("seconds is {seconds}; use more than 0, at most a day");
-            return problem(&[Step::Key("seconds")], message);
-        }
-        _ => {}
+        (seconds, _) => check_seconds(seconds.unwrap_or(SECONDS_MAX), test.omit_seconds),
     }
-    match test.omit_seconds {
+}
+
+/// The time of a run and the span at its start that does not count.
+pub(super) fn check_seconds(seconds: f64, omit_seconds: Option<f64>) -> Checked {
+    if !(seconds > 0.0 && seconds <= SECONDS_MAX) {
+        let message = format!("seconds is {seconds}; use more than 0, at most a day");
+        return problem(&[Step::Key("seconds")], message);
+    }
+    match omit_seconds {
         Some(omit) if !(0.0..=OMIT_SECONDS_MAX).contains(&omit) => {
             let message = format!("omit_seconds is {omit}; 0 to {OMIT_SECONDS_MAX} are allowed");
             problem(&[Step::Key("omit_seconds")], message)

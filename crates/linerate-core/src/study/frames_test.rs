@@ -5,7 +5,7 @@
 //! layout of the topology's laboratory. The rules are in `check_bench`.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Topology;
 use super::bench_words::{GoalWord, Measure, OrderedCells, OrderedContract};
@@ -19,7 +19,7 @@ use crate::record::{
 use crate::units::BitRate;
 
 /// A benchmark of a device by length of frames.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FramesTest {
     /// Lengths of frames with FCS and tags.
     #[serde(skip_serializing_if = "Option::is_none")]

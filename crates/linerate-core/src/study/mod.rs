@@ -8,6 +8,7 @@ mod check;
 mod check_bench;
 mod check_simulate;
 mod check_tcp;
+mod check_udp;
 mod estimate;
 mod frames_test;
 mod parameter;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_test::{Axis, nanos, pick};
@@ -20,13 +20,14 @@ use crate::simulate::{HEADER_BYTES, Stack, TcpChoice};
 const TRANSFER_TIME_MAX_NS: u64 = 86_400_000_000_000;
 
 /// TCP throughput of a model, in virtual time, by one parameter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimulateTest {
     /// Windows of the receiver (0: as the stack has it), flows, transfers, congestion controls,
     /// selective acknowledgements, time.
     #[serde(flatten)]
     pub common: TcpTest,
     /// Whose TCP.
+    #[serde(default)]
     pub tcp: Stack,
     /// How losses are repaired, in place of `sack`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::{Background, Topology};
@@ -15,7 +15,7 @@ use crate::record::{self, Finish, Plan, TcpPlan};
 use crate::units::Bytes;
 
 /// TCP throughput by one parameter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpTest {
     /// Socket buffers to ask for; 0 leaves the kernel's autotuning on.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::{
@@ -35,7 +36,7 @@ pub struct Test {
 }
 
 /// What a test measures.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant, reason = "a study has a handful of tests")]
 pub enum TestKind {
@@ -115,9 +116,9 @@ fn flood_plan(size: u32, count: u64) -> PingPlan {
     }
 }
 
-/// A test as its table in the file has it. A flattened enum would accept any key beside its own,
-/// so the keys are listed once more here, and the kind decides which of them belong.
-#[derive(Deserialize, JsonSchema)]
+/// A test as its table in the file has it. A flattened enum would not know the place of a key that
+/// is unknown or of a wrong type, so the keys of all kinds are listed here once.
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TestTable {
     id: String,
@@ -171,7 +172,7 @@ struct TestTable {
 }
 
 /// The kinds of test by name.
-#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum KindName {
     Ping,
@@ -181,206 +182,24 @@ enum KindName {
     Bench,
 }
 
-impl KindName {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Ping => "ping",
-            Self::Tcp => "tcp",
-            Self::Simulate => "simulate",
-            Self::Udp => "udp",
-            Self::Bench => "bench",
-        }
-    }
-}
-
 impl TryFrom<TestTable> for Test {
     type Error = String;
 
-    fn try_from(mut table: TestTable) -> Result<Self, String> {
-        let name = format!("test '{}'", table.id);
-        let (id, repetitions, on) = (table.id.clone(), table.repetitions, table.on.take());
-        if table.kind != KindName::Simulate {
-            for (key, present) in table.keys_of_simulate() {
-                foreign(&name, table.kind.word(), key, present)?;
-            }
+    fn try_from(table: TestTable) -> Result<Self, String> {
+        let text = |error: serde_json::Error| error.to_string();
+        let mut keys = serde_json::to_value(&table).map_err(text)?;
+        if let Json::Object(keys) = &mut keys {
+            keys.retain(|_, value| !value.is_null());
         }
-        if table.kind != KindName::Bench {
-            for (key, present) in table.keys_of_bench() {
-                foreign(&name, table.kind.word(), key, present)?;
-            }
+        let name = format!("test '{}' of kind {}", table.id, keys["kind"].as_str().unwrap_or(""));
+        // The kind takes the keys that it has; what it did not take belongs to another.
+        let kind = TestKind::deserialize(&keys).map_err(|error| format!("{name}: {error}"))?;
+        let taken = serde_json::to_value(&kind).map_err(text)?;
+        let own = |key: &str| ["id", "on", "repetitions"].contains(&key);
+        let left = |key: &&String| !own(key) && taken.get(key).is_none();
+        if let Some(key) = keys.as_object().into_iter().flat_map(Map::keys).find(left) {
+            return Err(format!("{name} has no key '{key}'"));
         }
-        if table.kind != KindName::Udp {
-            foreign(&name, table.kind.word(), "rates", table.rates.is_some())?;
-        }
-        let kind = match table.kind {
-            KindName::Ping => {
-                for (key, present) in table.keys_of_tcp() {
-                    foreign(&name, "ping", key, present)?;
-                }
-                TestKind::Ping {
-                    sizes_bytes: needed(&name, "ping", "sizes_bytes", table.sizes_bytes)?,
-                    count: needed(&name, "ping", "count", table.count)?,
-                }
-            }
-            KindName::Tcp => {
-                foreign(&name, "tcp", "sizes_bytes", table.sizes_bytes.is_some())?;
-                foreign(&name, "tcp", "count", table.count.is_some())?;
-                TestKind::Tcp(table.into_tcp())
-            }
-            KindName::Simulate => {
-                foreign(&name, "simulate", "sizes_bytes", table.sizes_bytes.is_some())?;
-                foreign(&name, "simulate", "count", table.count.is_some())?;
-                foreign(&name, "simulate", "read_bytes", table.read_bytes.is_some())?;
-                TestKind::Simulate(table.into_simulate())
-            }
-            KindName::Udp => {
-                let shared = ["seconds", "omit_seconds"];
-                let keys = table.keys_of_tcp().into_iter();
-                for (key, present) in keys.filter(|(key, _)| !shared.contains(key)) {
-                    foreign(&name, "udp", key, present)?;
-                }
-                foreign(&name, "udp", "count", table.count.is_some())?;
-                TestKind::Udp(UdpTest {
-                    rates: table.rates,
-                    sizes_bytes: table.sizes_bytes,
-                    seconds: needed(&name, "udp", "seconds", table.seconds)?,
-                    omit_seconds: table.omit_seconds,
-                })
-            }
-            KindName::Bench => {
-                for (key, present) in table.keys_of_tcp() {
-                    foreign(&name, "bench", key, present)?;
-                }
-                foreign(&name, "bench", "sizes_bytes", table.sizes_bytes.is_some())?;
-                foreign(&name, "bench", "count", table.count.is_some())?;
-                TestKind::Bench(table.into_bench(&name)?)
-            }
-        };
-        Ok(Self { id, on, kind, repetitions })
+        Ok(Self { id: table.id, on: table.on, kind, repetitions: table.repetitions })
     }
-}
-
-impl TestTable {
-    fn keys_of_tcp(&self) -> [(&'static str, bool); 10] {
-        [
-            ("windows_bytes", self.windows_bytes.is_some()),
-            ("streams", self.streams.is_some()),
-            ("transfer_bytes", self.transfer_bytes.is_some()),
-            ("congestion_controls", self.congestion_controls.is_some()),
-            ("sack", self.sack.is_some()),
-            ("read_bytes", self.read_bytes.is_some()),
-            ("seconds", self.seconds.is_some()),
-            ("omit_seconds", self.omit_seconds.is_some()),
-            ("congestion_control", self.congestion_control.is_some()),
-            ("background", self.background.is_some()),
-        ]
-    }
-
-    /// Keys of a simulated test that one of TCP has not.
-    fn keys_of_simulate(&self) -> [(&'static str, bool); 6] {
-        [
-            ("tcp", self.tcp.is_some()),
-            ("recoveries", self.recoveries.is_some()),
-            ("initial_window", self.initial_window.is_some()),
-            ("mss_bytes", self.mss_bytes.is_some()),
-            ("hystart", self.hystart.is_some()),
-            ("start_spread_seconds", self.start_spread_seconds.is_some()),
-        ]
-    }
-
-    /// Keys that only a device benchmark has.
-    fn keys_of_bench(&self) -> [(&'static str, bool); 25] {
-        [
-            ("frame_sizes", self.frame_sizes.is_some()),
-            ("mix", self.mix.is_some()),
-            ("measures", self.measures.is_some()),
-            ("goals", self.goals.is_some()),
-            ("quick", self.quick.is_some()),
-            ("trial_seconds", self.trial_seconds.is_some()),
-            ("latency_seconds", self.latency_seconds.is_some()),
-            ("soak_seconds", self.soak_seconds.is_some()),
-            ("before_seconds", self.before_seconds.is_some()),
-            ("after_seconds", self.after_seconds.is_some()),
-            ("settle_seconds", self.settle_seconds.is_some()),
-            ("trials", self.trials.is_some()),
-            ("protocol", self.protocol.is_some()),
-            ("flows", self.flows.is_some()),
-            ("way", self.way.is_some()),
-            ("line", self.line.is_some()),
-            ("frames_per_sec_max", self.frames_per_sec_max.is_some()),
-            ("contract", self.contract.is_some()),
-            ("cell_contract", self.cell_contract.is_some()),
-            ("burst", self.burst.is_some()),
-            ("vlans", self.vlans.is_some()),
-            ("generator", self.generator.is_some()),
-            ("counter", self.counter.is_some()),
-            ("seed", self.seed.is_some()),
-            ("plan", self.plan.is_some()),
-        ]
-    }
-
-    fn into_bench(self, name: &str) -> Result<FramesTest, String> {
-        Ok(FramesTest {
-            frame_sizes: self.frame_sizes,
-            mix: self.mix,
-            measures: needed(name, "bench", "measures", self.measures)?,
-            goals: self.goals,
-            quick: self.quick,
-            trial_seconds: self.trial_seconds,
-            latency_seconds: self.latency_seconds,
-            soak_seconds: self.soak_seconds,
-            before_seconds: self.before_seconds,
-            after_seconds: self.after_seconds,
-            settle_seconds: self.settle_seconds,
-            trials: self.trials,
-            protocol: self.protocol,
-            flows: self.flows,
-            way: self.way,
-            line: self.line,
-            frames_per_sec_max: self.frames_per_sec_max,
-            contract: self.contract,
-            cell_contract: self.cell_contract,
-            burst: self.burst,
-            vlans: self.vlans,
-            generator: self.generator,
-            counter: self.counter,
-            seed: self.seed,
-            plan: self.plan,
-        })
-    }
-
-    fn into_simulate(mut self) -> SimulateTest {
-        SimulateTest {
-            tcp: self.tcp.take().unwrap_or_default(),
-            recoveries: self.recoveries.take(),
-            initial_window: self.initial_window,
-            mss_bytes: self.mss_bytes,
-            hystart: self.hystart,
-            start_spread_seconds: self.start_spread_seconds,
-            common: self.into_tcp(),
-        }
-    }
-
-    fn into_tcp(self) -> TcpTest {
-        TcpTest {
-            windows_bytes: self.windows_bytes,
-            streams: self.streams,
-            transfer_bytes: self.transfer_bytes,
-            congestion_controls: self.congestion_controls,
-            sack: self.sack,
-            read_bytes: self.read_bytes,
-            seconds: self.seconds,
-            omit_seconds: self.omit_seconds,
-            congestion_control: self.congestion_control,
-            background: self.background,
-        }
-    }
-}
-
-fn needed<T>(test: &str, kind: &str, key: &str, value: Option<T>) -> Result<T, String> {
-    value.ok_or_else(|| format!("{test} of kind {kind} lacks the key '{key}'"))
-}
-
-fn foreign(test: &str, kind: &str, key: &str, present: bool) -> Result<(), String> {
-    if present { Err(format!("{test} of kind {kind} has no key '{key}'")) } else { Ok(()) }
 }

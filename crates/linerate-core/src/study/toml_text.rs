@@ -123,7 +123,7 @@ repetitions = 1
         let text = GOOD.replace("count = 10", "count = 10\nseconds = 1.0");
         check(&text, Some(place(&text, "[[test]]")), &["'ping'", "seconds"]);
         let text = GOOD.replace("count = 10\n", "");
-        check(&text, Some(place(&text, "[[test]]")), &["'ping'", "lacks", "count"]);
+        check(&text, Some(place(&text, "[[test]]")), &["'ping'", "missing", "count"]);
     }
 
     #[test]
@@ -196,7 +196,7 @@ repetitions = 1
         let text = simulate(&format!("{one}congestion_control = \"bbr\""));
         check(&text, Some(place(&text, "\"bbr\"")), &["'virtual'", "`reno` and `cubic`"]);
         let text = simulate(&format!("{one}read_bytes = [1024]"));
-        check(&text, Some(place(&text, "[[test]]")), &["'virtual'", "no key 'read_bytes'"]);
+        check(&text, Some(place(&text, "[1024]")), &["'virtual'", "no key 'read_bytes'"]);
         let text = simulate("recoveries = [\"sack\", \"fack\"]\nseconds = 1.0");
         check(&text, Some(place(&text, "\"fack\"")), &["fack", "newreno"]);
         let text = simulate("recoveries = [\"sack\"]\nsack = [true]\nseconds = 1.0");

@@ -9,22 +9,16 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Test;
 use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_test::{nanos, pick};
-use crate::lab::{Problem, Step};
 use crate::record::{self, Finish, Plan, UdpPlan};
 use crate::units::BitRate;
 
 /// Shortest reporting interval of a study's runs.
 const INTERVAL_NS_MIN: u64 = 100_000_000;
-/// The protocol's bounds on datagrams, and on spans in seconds.
-const SIZE_BYTES: (u32, u32) = (16, 65_507);
-const SECONDS_MAX: f64 = 86_400.0;
-const OMIT_SECONDS_MAX: f64 = 600.0;
 
 /// UDP throughput by offered rate or by size of datagrams.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpTest {
     /// Offered payload rates.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,52 +126,6 @@ impl UdpTest {
     }
 }
 
-/// Whether the test can be asked for.
-pub(super) fn check_udp(test: &Test, udp: &UdpTest) -> Result<(), Problem> {
-    let fault = |path: &[Step], reason: String| {
-        Err(Problem { path: path.to_vec(), message: format!("test '{}': {reason}", test.id) })
-    };
-    let lists = [
-        ("rates", udp.rates.as_ref().map(Vec::len)),
-        ("sizes_bytes", udp.sizes_bytes.as_ref().map(Vec::len)),
-    ];
-    if let Some((key, _)) = lists.iter().find(|(_, length)| *length == Some(0)) {
-        return fault(&[Step::Key(key)], format!("{key} is empty"));
-    }
-    match lists.map(|(_, length)| length.unwrap_or(0)) {
-        [0, 0] => return fault(&[], "it varies nothing; give it rates or sizes_bytes".to_owned()),
-        [rates, sizes] if rates > 1 && sizes > 1 => {
-            let reason = "rates and sizes_bytes both have several values; vary one in a test";
-            return fault(&[Step::Key("sizes_bytes")], reason.to_owned());
-        }
-        _ => {}
-    }
-    let sizes = udp.sizes_bytes.as_deref().unwrap_or_default();
-    let (least, most) = SIZE_BYTES;
-    if let Some(at) = sizes.iter().position(|size| !(least..=most).contains(size)) {
-        let reason = format!("{} bytes; {least} to {most} are allowed", sizes[at]);
-        return fault(&[Step::Key("sizes_bytes"), Step::Index(at)], reason);
-    }
-    // A value that is listed twice would fill the same cell twice.
-    let values = udp.values();
-    let twice = |at: &usize| values[..*at].iter().any(|it| it.number == values[*at].number);
-    if let Some(at) = (0..values.len()).find(twice) {
-        let path = [Step::Key(udp.parameter().key), Step::Index(at)];
-        return fault(&path, format!("{} is there twice", values[at].label));
-    }
-    if !(udp.seconds > 0.0 && udp.seconds <= SECONDS_MAX) {
-        let reason = format!("seconds is {}; use more than 0, at most a day", udp.seconds);
-        return fault(&[Step::Key("seconds")], reason);
-    }
-    match udp.omit_seconds {
-        Some(omit) if !(0.0..=OMIT_SECONDS_MAX).contains(&omit) => {
-            let reason = format!("omit_seconds is {omit}; 0 to {OMIT_SECONDS_MAX} are allowed");
-            fault(&[Step::Key("omit_seconds")], reason)
-        }
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,7 +185,7 @@ mod tests {
         for (keys, expected) in [
             ("seconds = 1.0", "varies nothing"),
             ("rates = []\nseconds = 1.0", "rates is empty"),
-            ("rates = [\"max\"]", "lacks the key 'seconds'"),
+            ("rates = [\"max\"]", "missing field `seconds`"),
             ("rates = [\"fast\"]\nseconds = 1.0", "write max"),
             ("rates = [\"0 bit/s\"]\nseconds = 1.0", "write max"),
             ("rates = [\"1M\", \"1 Mbit/s\"]\nseconds = 1.0", "1 Mbit/s is there twice"),

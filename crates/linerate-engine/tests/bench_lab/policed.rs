@@ -21,8 +21,6 @@ fn a_router_that_polices_is_found_with_the_rate_and_the_burst_that_were_set() {
     let mut plan = plan(routed(&lab), &[BenchTest::Contract]);
     plan.frames_per_sec_max = Some(20_000);
     plan.times.trial_ns = 500 * MS;
-    // Every trial loses frames, and what comes over a veth comes at once.
-    plan.times.after_ns = 200 * MS;
     plan.contract = Some(BenchContract {
         // 1000 frames of 64 bytes, and 50 of them at once.
         cir: BitRate::from_bits_per_sec(512_000),
@@ -64,7 +62,6 @@ fn a_router_that_polices_cells_is_found_with_both_of_its_rules() {
     let mut plan = plan(routed(&lab), &[BenchTest::Contract]);
     plan.frames_per_sec_max = Some(20_000);
     plan.times.trial_ns = 500 * MS;
-    plan.times.after_ns = 200 * MS;
     plan.cell_contract = Some(CellContract {
         pcr_per_sec: 1000.0,
         cdvt_ns: Some(4 * MS),

@@ -20,6 +20,7 @@ mod report;
 mod server;
 mod transit;
 mod udp;
+mod udp_client;
 
 pub use answer::{ANSWER_BYTES, Answer};
 pub use bounce::Bounce;
@@ -34,6 +35,10 @@ pub use report::{REPORT_BYTES, UdpReport};
 pub use server::{Ask, Bounced, FIRST_BYTES, IDLE, LEAVE_MAX, OPENING_MAX, Server, Terms};
 pub use transit::Transit;
 pub use udp::{FIRST_BYTES_MIN, TIMED_BYTES_MIN, UdpReceiver, UdpSender, UdpTaken};
+pub use udp_client::{
+    END_AGAIN, FIRST_DATA, REPORT_TIMEOUT, UDP_GRACE, UdpClient, UdpClientTest, UdpNews,
+    UdpPeerFault, end,
+};
 
 /// What clients send where nothing else stands: decimal digits, over and over.
 pub fn pattern(length: usize) -> Vec<u8> {

@@ -15,9 +15,9 @@ use linerate_core::units::FrameLen;
 use super::appletalk::{self, DATAGRAM_BYTES_MAX};
 use super::error::{Result, TestFrameError};
 use super::ether::{self, FCS_BYTES, LENGTH_MAX};
-use super::flows::{self, Places, is_test_v4, is_test_v6};
 use super::ipx::{self, Header};
 use super::spec::{AddressRule, Transport};
+use super::varying::{self, Places, is_test_v4, is_test_v6};
 use super::{Content, Ends, IpFlow, IpxFraming, Mac, Protocol, Tags, TestFrame, decnet};
 use crate::frame::checksum::Sum;
 
@@ -64,7 +64,7 @@ impl TestFrame {
         let network = bytes.len();
         let transport = self.headers(&mut bytes, rest);
         let places = Places { network, transport };
-        let varying = flows::varying(self, &places)?;
+        let varying = varying::varying(self, &places)?;
         let end = network + usize::from(rest);
         let signature_at = end - SIGNATURE_BYTES;
         // Headers have even lengths: the word is at an even offset of what the checksum covers,

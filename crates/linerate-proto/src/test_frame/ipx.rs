@@ -10,7 +10,16 @@
 //! Left out: 802.2 and SNAP framing, SAP, SPX. The checksum 0xffff means none.
 
 use super::ether::{self, Ether, IPX, LENGTH_MAX};
-use super::{Ends, IpxFraming, Mac, Tags};
+use super::{Ends, Mac, Tags};
+
+/// How IPX is put into Ethernet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpxFraming {
+    /// Right behind the length field ("802.3 raw").
+    Raw8023,
+    /// Behind EtherType 0x8137.
+    EthernetII,
+}
 
 /// Header, bytes.
 pub(super) const HEADER_BYTES: usize = 30;

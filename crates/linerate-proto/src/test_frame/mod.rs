@@ -7,6 +7,7 @@ mod appletalk;
 mod arp;
 mod build;
 mod decnet;
+mod ends;
 mod error;
 mod ether;
 mod fill;
@@ -19,21 +20,22 @@ mod mac;
 mod ndp;
 mod neighbours;
 mod spec;
+mod varying;
 
 pub use appletalk::{ALL_NODES as APPLETALK_ALL_NODES, AppleTalkAddress, probe as aarp_probe};
 pub use decnet::{ALL_ROUTERS as DECNET_ALL_ROUTERS, DecNetAddress, endnode_hello};
+pub use ends::{Ends, PORTS_RFC2544, PORTS_RFC4814, PORTS_RFC4814_LAST};
 pub use error::TestFrameError;
 pub use ether::{Tag, Tags};
 pub use fill::fill;
 pub use flows::{FLOWS_MAX, Field, Flows, Vary};
 pub use foreign::ForeignKind;
 pub use imix::{MIX_FRAMES_MAX, Mix, MixError, PATTERN_MAX};
-pub use ipx::{IpxAddress, IpxRouter};
+pub use ipx::{IpxAddress, IpxFraming, IpxRouter};
 pub use mac::{Mac, MacError};
 pub use neighbours::{
     ANNOUNCEMENTS_MAX, Hosts, Neighbours, Stations, address_request, announced_mac,
 };
 pub use spec::{
-    AddressRule, Content, Ends, IPV4_RFC2544, IPV6_RFC5180, IpFlow, IpxFraming, PORTS_RFC2544,
-    PORTS_RFC4814, PORTS_RFC4814_LAST, Protocol, TestFrame, Transport,
+    AddressRule, Content, IPV4_RFC2544, IPV6_RFC5180, IpFlow, Protocol, TestFrame, Transport,
 };

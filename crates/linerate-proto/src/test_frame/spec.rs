@@ -8,8 +8,9 @@ use linerate_core::units::FrameLen;
 
 use super::appletalk::AppleTalkAddress;
 use super::decnet::DecNetAddress;
+use super::ends::{Ends, PORTS_RFC2544};
 use super::ether::Tags;
-use super::ipx::IpxAddress;
+use super::ipx::{IpxAddress, IpxFraming};
 use super::{Flows, Mac};
 
 /// A test frame before it is bytes. [`TestFrame::template`] makes them.
@@ -72,23 +73,6 @@ pub enum Content {
     Ipx(IpxFraming, Ends<IpxAddress>),
 }
 
-/// Both ends of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends<A> {
-    /// Where it comes from.
-    pub source: A,
-    /// Where it goes.
-    pub destination: A,
-}
-
-impl<A> Ends<A> {
-    /// The way back.
-    #[must_use]
-    pub fn reversed(self) -> Self {
-        Self { source: self.destination, destination: self.source }
-    }
-}
-
 /// The headers of an IP test frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpFlow<A> {
@@ -110,23 +94,6 @@ pub enum Transport {
     /// A segment with ACK set, of no connection.
     Tcp,
 }
-
-/// How IPX is put into Ethernet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IpxFraming {
-    /// Right behind the length field ("802.3 raw").
-    Raw8023,
-    /// Behind EtherType 0x8137.
-    EthernetII,
-}
-
-/// Ports of RFC 2544 appendix C.2.6.4: from 0xc020 to 7, echo.
-pub const PORTS_RFC2544: Ends<u16> = Ends { source: 0xc020, destination: 7 };
-/// The first ports of the ranges that RFC 4814 §4.5 takes: sources 1024 to 65535, destinations 1
-/// to 49151. Flows that differ in ports start here.
-pub const PORTS_RFC4814: Ends<u16> = Ends { source: 1024, destination: 1 };
-/// The last ports of these ranges.
-pub const PORTS_RFC4814_LAST: Ends<u16> = Ends { source: 65_535, destination: 49_151 };
 
 /// Addresses of the single-filter case of RFC 2544 appendix C.
 pub const IPV4_RFC2544: Ends<Ipv4Addr> =

@@ -14,14 +14,15 @@
 //!       29 away ns   30 stretch since   31 its first number   32 longest stretch   33 its gaps
 //!       34 usual time of a frame ns x 16   35 ... mix, bytes   163 ... pauses, number and delay
 //! ```
-//! Words 22 to 34, the pauses and a bit a frame are those of [`super::generator_watch`].
+//! Words 22 to 34, the pauses and a bit a frame are those of [`watch`].
 //! # Source
 //! RFC 1624 §3 (eqn. 3): HC' = ~(~HC + ~m + m') in one's complement, where a value of 32 bits may
 //! stand for the sum of its halves, because 2^16 is 1 modulo 65535.
 
+mod watch;
+
 use linerate_core::device::{FrameTemplate, PAUSES_MAX, SUSPECTS_MAX, Varying};
 
-use super::generator_watch;
 use super::spread::{byte, increment};
 use crate::Result;
 use crate::bpf::{
@@ -154,7 +155,7 @@ impl<'a> Builder<'a> {
 
     fn emit(&mut self) {
         self.pace();
-        generator_watch::emit(&mut self.asm, &self.maps.suspects);
+        watch::emit(&mut self.asm, &self.maps.suspects);
         self.schedule();
         self.asm.bind(self.send);
         self.choose();

@@ -7,10 +7,11 @@
 //! queue). Frames of other trials and foreign ones go through untouched and are not counted.
 //! Checksums of the transport are not mended for the stamp.
 
+mod program;
+
 use std::time::Duration;
 
-use super::planted_program as program;
-use super::planted_program::PlantedMaps;
+use self::program::PlantedMaps;
 use crate::bpf::{AttachMode, XdpLink};
 use crate::{Error, Result, clock};
 

@@ -4,6 +4,7 @@ pub(crate) mod ceiling;
 pub(crate) mod conform;
 pub(crate) mod doctor;
 mod doctor_checks;
+pub(crate) mod flags;
 pub(crate) mod generate;
 pub(crate) mod history;
 pub(crate) mod lab;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Family, MetricId, PingMode, PingPlan, PingTransport, Record, WaitMode,
+    DEFAULT_PORT, Event, MetricId, PingMode, PingPlan, PingTransport, Record, WaitMode,
 };
 use linerate_core::time::decimals_of_ms;
 use linerate_core::units::parse_span;
 use linerate_engine::rtt;
 
+use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
 use super::ping_text;
 use crate::exit::Outcome;
@@ -56,12 +57,8 @@ pub(crate) struct Args {
     /// Path MTU discovery as in ping(8): do forbids fragmentation, want and dont allow it
     #[arg(short = 'M', long, value_name = "do|want|dont", conflicts_with = "dont_fragment")]
     pmtudisc: Option<Fragmentation>,
-    /// Use IPv4
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
-    ipv4: bool,
-    /// Use IPv6
-    #[arg(short = '6', long)]
-    ipv6: bool,
+    #[command(flatten)]
+    family: FamilyFlags,
     /// Probe with UDP instead of ICMP; the target must run linerate serve
     #[arg(long)]
     udp: bool,
@@ -141,11 +138,7 @@ fn plan(args: &Args) -> PingPlan {
         host: args.host.clone(),
         transport: if args.udp { PingTransport::Udp } else { PingTransport::Icmp },
         port: args.port,
-        family: match (args.ipv4, args.ipv6) {
-            (true, _) => Some(Family::V4),
-            (_, true) => Some(Family::V6),
-            _ => None,
-        },
+        family: args.family.family(),
         bind: args.bind.clone(),
         sizes_bytes: args.sizes.clone(),
         count: args.count,
@@ -165,10 +158,6 @@ fn plan(args: &Args) -> PingPlan {
         dont_fragment: args.dont_fragment || args.pmtudisc == Some(Fragmentation::Do),
         keep_samples: args.samples,
     }
-}
-
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What people see while a ping runs.

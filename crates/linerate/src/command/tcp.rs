@@ -1,54 +1,21 @@
 //! `linerate tcp`: throughput of TCP to a server.
 
-use std::time::Duration;
-
-use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Family, Fault, Finish, Means, ReceiveWith, SendWith,
-    TcpDirections, TcpPlan, TcpTest, Via,
-};
-use linerate_core::units::{BitRate, Bytes, parse_span};
+use linerate_core::record::{Failure, Fault, Means, ReceiveWith, SendWith, TcpPlan, TcpTest};
+use linerate_core::units::{BitRate, Bytes};
 use linerate_engine::flow::tcp;
 
-use crate::command::measure::{self, Output};
+use super::flags::{FlowFlags, nanos};
 use crate::exit::Outcome;
 use crate::live::TcpLines;
 
 /// Flags of `linerate tcp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Server: host name or address; it runs linerate serve, or the program given by --via
-    host: String,
-    /// Server port [default: 5210, or the usual port of the --via program]
-    #[arg(short, long)]
-    port: Option<u16>,
-    /// Test against a server of another program: iperf3, iperf2, nuttcp, ttcp
-    #[arg(long, value_name = "PROGRAM")]
-    via: Option<Via>,
-    /// Test duration
-    #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_span,
-          conflicts_with_all = ["bytes", "blocks"])]
-    time: Duration,
-    /// Send this many bytes per direction instead of for --time (64K = 65,536; 1GB = 10^9)
-    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "blocks")]
-    bytes: Option<Bytes>,
-    /// Send this many buffers of --length per direction instead of for --time
-    #[arg(short = 'k', long, value_name = "N")]
-    blocks: Option<u64>,
+    #[command(flatten)]
+    flow: FlowFlags,
     /// Buffer size of one write()
     #[arg(short = 'l', long, value_name = "SIZE", default_value = "512K")]
     length: Bytes,
-    /// Socket buffer size at both ends [default: kernel autotuning]
-    #[arg(short = 'w', long, value_name = "SIZE")]
-    window: Option<Bytes>,
-    /// Number of parallel streams per direction, one thread each
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
-    parallel: u16,
-    /// Reverse: the server sends, the client receives
-    #[arg(short = 'R', long, conflicts_with = "bidir")]
-    reverse: bool,
-    /// Bidirectional: both ends send at the same time
-    #[arg(long)]
-    bidir: bool,
     /// Congestion control of the sender: cubic, reno, bbr, ... [default: the kernel's]
     #[arg(short = 'C', long, value_name = "NAME")]
     congestion: Option<String>,
@@ -58,27 +25,9 @@ pub(crate) struct Args {
     /// Disable Nagle's algorithm (TCP_NODELAY)
     #[arg(short = 'N', long)]
     no_delay: bool,
-    /// Omit this long at the start from the result, to skip slow start
-    #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
-    omit: Duration,
-    /// Time between interval reports
-    #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
-    interval: Duration,
     /// Pace each stream at this payload rate in bit/s (100M = 10^8) [default: unlimited]
     #[arg(short = 'b', long, value_name = "RATE")]
     bitrate: Option<BitRate>,
-    /// Use IPv4
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
-    ipv4: bool,
-    /// Use IPv6
-    #[arg(short = '6', long)]
-    ipv6: bool,
-    /// Local address to bind to
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
-    bind: Option<String>,
-    /// Differentiated services code point (DSCP), 0 to 63
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
-    dscp: Option<u8>,
     /// Send from the page cache without copying (sendfile); same as --send-with sendfile
     #[arg(short = 'Z', long)]
     zerocopy: bool,
@@ -110,88 +59,51 @@ pub(crate) struct Args {
     /// Send background traffic at this payload rate in the opposite direction
     #[arg(long, value_name = "RATE", conflicts_with = "bidir")]
     background: Option<BitRate>,
-    /// Give up connecting to the server after this long
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
-    connect_timeout: Duration,
-    /// Retry for this long while the server is busy
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
-    wait: Duration,
-    /// Show every stream even if there are more than 16
-    #[arg(short, long)]
-    verbose: bool,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
-    let mut lines = TcpLines::new(&args.output, args.parallel, args.verbose);
-    let until = linerate_sys::clock::monotonic() + args.wait;
-    let record = measure::run(
-        &args.output,
-        |context| {
-            loop {
-                let record = tcp::run(&plan, context);
-                let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
-                if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
-                    return record;
-                }
-                linerate_sys::clock::sleep(Duration::from_millis(500));
-            }
-        },
-        &mut |event: &Event| lines.event(event),
-    )?;
-    Ok(record.exit_code())
+    let flow = &args.flow;
+    let mut lines = TcpLines::new(&flow.output, flow.parallel, flow.verbose);
+    flow.run(|context| tcp::run(&plan, context), &mut |event| lines.event(event))
 }
 
-fn read_bytes(args: &Args) -> Result<Option<u32>, Failure> {
-    let Some(size) = args.read_size else { return Ok(None) };
-    u32::try_from(size.count()).map(Some).map_err(|_| {
-        let reason = "reads of 4 GiB or more";
-        Failure::new(Fault::Usage, "use", "--read-size", reason).advise("at most 16M")
+/// A size that goes into one call.
+fn call_bytes(flag: &str, size: Bytes) -> Result<u32, Failure> {
+    u32::try_from(size.count()).map_err(|_| {
+        Failure::new(Fault::Usage, "use", flag, "a buffer of 4 GiB or more").advise("at most 16M")
     })
 }
 
 fn plan(args: &Args) -> Result<TcpPlan, Failure> {
-    let buffer_bytes = u32::try_from(args.length.count()).map_err(|_| {
-        Failure::new(Fault::Usage, "use", "-l", "a buffer of 4 GiB or more").advise("at most 16M")
-    })?;
-    let finish = match (args.bytes, args.blocks) {
-        (Some(bytes), _) => Finish::Bytes(bytes.count()),
-        (None, Some(count)) => Finish::Buffers(count),
-        (None, None) => Finish::TimeNs(nanos(args.time)),
-    };
+    let flow = &args.flow;
     Ok(TcpPlan {
-        via: args.via,
-        host: args.host.clone(),
-        port: args.port.unwrap_or_else(|| args.via.map_or(DEFAULT_PORT, Via::default_port)),
-        family: family(args.ipv4, args.ipv6),
-        bind: args.bind.clone(),
-        fast: args.fast,
-        connect_timeout_ns: nanos(args.connect_timeout),
+        via: flow.via,
+        host: flow.host.clone(),
+        port: flow.port(),
+        family: flow.family.family(),
+        bind: flow.bind.clone(),
         test: TcpTest {
-            directions: match (args.reverse, args.bidir) {
-                (true, _) => TcpDirections::Down,
-                (_, true) => TcpDirections::Both,
-                _ => TcpDirections::Up,
-            },
-            streams: args.parallel,
-            finish,
-            omit_ns: nanos(args.omit),
-            interval_ns: nanos(args.interval),
-            buffer_bytes,
-            window_bytes: args.window.map(Bytes::count),
+            directions: flow.directions(),
+            streams: flow.parallel,
+            finish: flow.finish(),
+            omit_ns: nanos(flow.omit),
+            interval_ns: nanos(flow.interval),
+            buffer_bytes: call_bytes("-l", args.length)?,
+            window_bytes: flow.window_bytes(),
             mss_bytes: args.set_mss,
             nodelay: args.no_delay,
             congestion_control: args.congestion.clone(),
             pace: args.bitrate,
-            dscp: args.dscp,
+            dscp: flow.dscp,
             zero_copy: args.zerocopy,
-            read_bytes: read_bytes(args)?,
+            read_bytes: args.read_size.map(|size| call_bytes("--read-size", size)).transpose()?,
             background: args.background,
             means: means(args),
         },
+        fast: args.fast,
+        connect_timeout_ns: nanos(flow.connect_timeout),
     })
 }
 
@@ -238,20 +150,6 @@ fn cpus(text: &str) -> Result<Vec<u32>, String> {
         Some((first, last)) if first <= last => Ok((first..=last).collect()),
         _ => Err(format!("{text:?} is not a CPU or a range of CPUs, such as 2 or 0-3")),
     }
-}
-
-/// The address family that the flags leave.
-pub(crate) const fn family(ipv4: bool, ipv6: bool) -> Option<Family> {
-    match (ipv4, ipv6) {
-        (true, _) => Some(Family::V4),
-        (_, true) => Some(Family::V6),
-        _ => None,
-    }
-}
-
-/// A span in nanoseconds; longer than 584 years is held there.
-pub(crate) fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

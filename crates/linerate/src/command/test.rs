@@ -8,8 +8,8 @@ use linerate_engine::context::Context;
 use linerate_engine::examine::{Examination, Examined, Seen};
 use linerate_sys::stop::Stop;
 
+use super::flags::FamilyFlags;
 use super::measure::{self, Output};
-use super::tcp::family;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -38,12 +38,8 @@ pub(crate) struct Args {
     /// Congestion control of the sender: cubic, reno, bbr, ... [default: the kernel's]
     #[arg(short = 'C', long, value_name = "NAME")]
     congestion: Option<String>,
-    /// Use IPv4
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
-    ipv4: bool,
-    /// Use IPv6
-    #[arg(short = '6', long)]
-    ipv6: bool,
+    #[command(flatten)]
+    family: FamilyFlags,
     #[command(flatten)]
     output: Output,
 }
@@ -53,7 +49,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let examination = Examination {
         host: args.host.clone(),
         port: args.port,
-        family: family(args.ipv4, args.ipv6),
+        family: args.family.family(),
         tcp_time: args.time,
         within: args.within.or_else(|| args.time.is_none().then_some(WITHIN)),
         congestion_control: args.congestion.clone(),

@@ -1,30 +1,19 @@
 //! `linerate udp`: throughput, loss and delay variation of UDP to a server.
 
-use std::time::Duration;
-
-use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Fault, Finish, SearchPlan, TcpDirections, UdpPlan, UdpTest, Via,
-};
-use linerate_core::units::{BitRate, Bytes, parse_span};
+use linerate_core::record::{Failure, Fault, SearchPlan, UdpPlan, UdpTest};
+use linerate_core::units::{BitRate, Bytes};
 use linerate_engine::flow::udp;
 
-use crate::command::measure::{self, Output};
-use crate::command::tcp::{family, nanos};
-use crate::command::udp_search::SearchSetting;
+use super::flags::{FlowFlags, nanos};
+use super::udp_search::SearchSetting;
 use crate::exit::Outcome;
 use crate::live::UdpLines;
 
 /// Flags of `linerate udp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Server: host name or address; it runs linerate serve, or the program given by --via
-    host: String,
-    /// Server port [default: 5210, or the usual port of the --via program]
-    #[arg(short, long)]
-    port: Option<u16>,
-    /// Test against a server of another program: iperf3, iperf2, nuttcp, ttcp
-    #[arg(long, value_name = "PROGRAM")]
-    via: Option<Via>,
+    #[command(flatten)]
+    flow: FlowFlags,
     /// Pace each stream at this payload rate in bit/s (100M = 10^8; 0 = unlimited); with --search,
     /// maximum IP-layer rate to offer [default: 1M, with --search 100G]
     #[arg(short = 'b', long, value_name = "RATE")]
@@ -39,47 +28,6 @@ pub(crate) struct Args {
     /// Datagram payload size, 16 to 65507 [default: fills a 1500-byte packet]
     #[arg(short = 'l', long, value_name = "SIZE")]
     length: Option<Bytes>,
-    /// Test duration
-    #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_span,
-          conflicts_with_all = ["bytes", "blocks"])]
-    time: Duration,
-    /// Send this many bytes per direction instead of for --time, in whole datagrams
-    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "blocks")]
-    bytes: Option<Bytes>,
-    /// Send this many datagrams per direction instead of for --time
-    #[arg(short = 'k', long, value_name = "N")]
-    blocks: Option<u64>,
-    /// Socket buffer size at both ends [default: sender: the kernel's default; receiver: up to 32
-    /// MiB]
-    #[arg(short = 'w', long, value_name = "SIZE")]
-    window: Option<Bytes>,
-    /// Number of parallel streams per direction, one thread each
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
-    parallel: u16,
-    /// Reverse: the server sends, the client receives
-    #[arg(short = 'R', long, conflicts_with = "bidir")]
-    reverse: bool,
-    /// Bidirectional: both ends send at the same time
-    #[arg(long)]
-    bidir: bool,
-    /// Omit datagrams sent in this time at the start from the result
-    #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
-    omit: Duration,
-    /// Time between interval reports
-    #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
-    interval: Duration,
-    /// Use IPv4
-    #[arg(short = '4', long, conflicts_with = "ipv6")]
-    ipv4: bool,
-    /// Use IPv6
-    #[arg(short = '6', long)]
-    ipv6: bool,
-    /// Local address to bind to
-    #[arg(short = 'B', long, value_name = "ADDRESS")]
-    bind: Option<String>,
-    /// Differentiated services code point (DSCP), 0 to 63
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
-    dscp: Option<u8>,
     /// Disable UDP GSO and GRO at both ends: one datagram per system call
     #[arg(long)]
     no_join: bool,
@@ -89,82 +37,49 @@ pub(crate) struct Args {
     /// Pin this end's data threads to consecutive CPUs from N
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
-    /// Give up connecting to the server after this long
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
-    connect_timeout: Duration,
-    /// Retry for this long while the server is busy
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
-    wait: Duration,
-    /// Show every stream even if there are more than 16
-    #[arg(short, long)]
-    verbose: bool,
-    #[command(flatten)]
-    output: Output,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
+    let flow = &args.flow;
     let mut lines = match args.search {
-        true => UdpLines::of_search(&args.output),
-        false => UdpLines::new(&args.output, args.parallel, args.verbose),
+        true => UdpLines::of_search(&flow.output),
+        false => UdpLines::new(&flow.output, flow.parallel, flow.verbose),
     };
-    let until = linerate_sys::clock::monotonic() + args.wait;
-    let record = measure::run(
-        &args.output,
-        |context| {
-            loop {
-                let record = udp::run(&plan, context);
-                let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
-                if !busy || context.stop.asked() || linerate_sys::clock::monotonic() >= until {
-                    return record;
-                }
-                linerate_sys::clock::sleep(Duration::from_millis(500));
-            }
-        },
-        &mut |event: &Event| lines.event(event),
-    )?;
-    Ok(record.exit_code())
+    flow.run(|context| udp::run(&plan, context), &mut |event| lines.event(event))
 }
 
 fn plan(args: &Args) -> Result<UdpPlan, Failure> {
+    let flow = &args.flow;
     let length = args.length.map(|length| {
         u32::try_from(length.count()).map_err(|_| {
             let reason = "a datagram of 4 GiB or more";
             Failure::new(Fault::Usage, "use", "-l", reason).advise("at most 65507")
         })
     });
-    let finish = match (args.bytes, args.blocks) {
-        (Some(bytes), _) => Finish::Bytes(bytes.count()),
-        (None, Some(count)) => Finish::Buffers(count),
-        (None, None) => Finish::TimeNs(nanos(args.time)),
-    };
     Ok(UdpPlan {
-        via: args.via,
-        host: args.host.clone(),
-        port: args.port.unwrap_or_else(|| args.via.map_or(DEFAULT_PORT, Via::default_port)),
-        family: family(args.ipv4, args.ipv6),
-        bind: args.bind.clone(),
-        cpu: args.cpu,
-        connect_timeout_ns: nanos(args.connect_timeout),
+        via: flow.via,
+        host: flow.host.clone(),
+        port: flow.port(),
+        family: flow.family.family(),
+        bind: flow.bind.clone(),
         test: UdpTest {
-            directions: match (args.reverse, args.bidir) {
-                (true, _) => TcpDirections::Down,
-                (_, true) => TcpDirections::Both,
-                _ => TcpDirections::Up,
-            },
-            streams: args.parallel,
-            finish,
-            omit_ns: nanos(args.omit),
-            interval_ns: nanos(args.interval),
+            directions: flow.directions(),
+            streams: flow.parallel,
+            finish: flow.finish(),
+            omit_ns: nanos(flow.omit),
+            interval_ns: nanos(flow.interval),
             size_bytes: length.transpose()?,
             pace: pace(args),
-            search: args.search.then(|| search(args)),
-            window_bytes: args.window.map(Bytes::count),
-            dscp: args.dscp,
+            window_bytes: flow.window_bytes(),
+            dscp: flow.dscp,
             joined: !args.no_join,
+            search: args.search.then(|| search(args)),
             taken_singly: args.take_singly,
         },
+        cpu: args.cpu,
+        connect_timeout_ns: nanos(flow.connect_timeout),
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_core::record::{SearchDelay, SearchPlan};
 use linerate_core::units::parse_span;
 
-use crate::command::tcp::nanos;
+use crate::command::flags::nanos;
 
 /// One parameter: `low=5ms`.
 #[derive(Clone, Debug, PartialEq, Eq)]

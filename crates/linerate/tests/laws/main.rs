@@ -31,10 +31,10 @@ use stall::Stalls;
 /// The seed of `./dev test`.
 const SEED: u64 = 11;
 /// Cells of `./dev test`, of those of a whole path and of those where nothing arrives.
-const CELLS: usize = 120;
-const FAULTS: usize = 24;
+const CELLS: usize = 72;
+const FAULTS: usize = 16;
 /// No cell begins later than this in `./dev test`.
-const TIME: Duration = Duration::from_secs(75);
+const TIME: Duration = Duration::from_secs(45);
 /// Cells at a time: their links share the processors.
 const AT_ONCE: usize = 4;
 /// Cells in which a program mostly waits.

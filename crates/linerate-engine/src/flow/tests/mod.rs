@@ -3,6 +3,7 @@
 //! any moment. Every case is its seed's, which a failed law prints.
 
 mod iperf2;
+mod iperf2_udp;
 mod iperf3;
 mod native;
 mod nuttcp;

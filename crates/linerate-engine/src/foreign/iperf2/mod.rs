@@ -2,9 +2,8 @@
 
 pub(crate) mod client;
 pub(crate) mod server;
-mod udp_arrivals;
 mod udp_back;
-mod udp_client;
+pub(crate) mod udp_client;
 mod udp_end;
 mod udp_layout;
 mod udp_server;

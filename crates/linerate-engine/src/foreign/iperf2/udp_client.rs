@@ -3,45 +3,45 @@
 //! Each stream is a test of its own at the server. The report tells what arrived there, so rows of
 //! that way show what was sent. A server that sends tells its end by a negative number.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramTally, DelayVariation, Direction, EndReport, Event, Failure, Fault, Finish, FlowEnd,
-    ReceivedDatagrams, Record, SentDatagrams, StreamOpened, TcpDirections, UdpPlan, UdpTest,
+    DatagramTally, DatagramsSent, DelayVariation, Direction, EndReport, Event, Failure, Fault,
+    Finish, FlowEnd, ReceivedDatagrams, Record, SentDatagrams, StreamOpened, TcpDirections,
+    UdpPlan, UdpTest,
 };
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
+use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::iperf2::{
-    Amount, ClientHeader, Mode, PROOF_BYTES, TIMED_BYTES_MIN, UdpReport, UdpSender,
-    answered_cookie, put_cookie,
+    Amount, ClientHeader, Mode, TIMED_BYTES_MIN, UdpClient, UdpClientTest, UdpNews, UdpPeerFault,
+    UdpReport, UdpSender,
 };
 use linerate_proto::native::Token;
-use linerate_sys::clock::{monotonic, sleep};
-use linerate_sys::datagram_socket::any_local;
-use linerate_sys::poll::readable;
-use linerate_sys::stop::Stop;
+use linerate_sys::clock::{monotonic, realtime_offset_ns, sleep};
+use linerate_sys::datagram_socket::{DatagramSocket, any_local};
+use linerate_sys::poll::any_readable;
 
-use super::client::{Return, time};
-use super::udp_arrivals::{AGAIN, Arrivals, FIRST, no_data};
-use super::udp_end;
+use super::client::{Return, lost, mode_of, time};
 use super::udp_layout::{DATAGRAM_BYTES, LAYOUT, UNPACED_BPS, wall_us};
 use crate::context::Context;
+use crate::failure::system;
 use crate::flow::account::{Account, client_side};
-use crate::flow::tcp::client::bind_address;
-use crate::flow::tcp::control::plain;
+use crate::flow::tcp::bind_address;
 use crate::flow::tcp::endpoint::share;
-use crate::flow::tcp::session::LOOK_AT_END;
-use crate::flow::udp::client::{checked_request, run_by};
+use crate::flow::tcp::plain;
+use crate::flow::udp::client::{Told, checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
+use crate::flow::{self, Answer, Flows, Net, Sample, Session};
 use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::test::remote_end;
 use crate::path::witness::Witness;
 
 /// Bytes of a datagram that the numbers and the header's flags take.
 const SIZE_MIN: u32 = 28;
-/// After its planned end a test has this long for its last datagrams.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// What a UDP test has beside its plan.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,8 +58,7 @@ pub(crate) fn measure_udp(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    let extras = UdpExtras::default();
-    Test::of((plan, server, request), extras)?.measure(context, account).map(|_| ())
+    measure((plan, server, request), UdpExtras::default(), (context, account)).map(|_| ())
 }
 
 /// The same with what only iperf 2 has, and the server's reports as they came.
@@ -69,104 +68,223 @@ pub fn run_udp(
     context: &mut Context<'_>,
 ) -> (Record, Vec<UdpReport>) {
     let mut reports = Vec::new();
-    let record = run_by(plan, context, |plan, server, (context, account)| {
+    let record = run_by(plan, context, |plan, server, told| {
         let request = checked_request(plan)?;
-        reports = Test::of((plan, server, &request), extras)?.measure(context, account)?;
+        reports = measure((plan, server, &request), extras, told)?;
         Ok(())
     });
     (record, reports)
 }
 
-struct Test<'a> {
-    plan: &'a UdpPlan,
-    server: SocketAddr,
-    request: &'a UdpTest,
-    mode: Mode,
-    sender: UdpSender,
-    endpoint: Endpoint,
-    sent_rows: SentRows,
-    /// What proves the own address to a server that wants that.
-    cookie: Option<u64>,
+fn measure(
+    (plan, server, request): (&UdpPlan, SocketAddr, &UdpTest),
+    extras: UdpExtras,
+    (context, account): Told<'_, '_>,
+) -> Result<Vec<UdpReport>, Failure> {
+    let mode = extras.back.map_or_else(|| mode_of(request.directions), Return::mode);
+    check(request, mode, extras)?;
+    let amounts: Result<Vec<Amount>, Failure> =
+        (0..request.streams).map(|flow| amount(request, flow)).collect();
+    let amounts = amounts?;
+    let header = ClientHeader {
+        threads: request.streams.into(),
+        listen_port: extras.back.map_or_else(|| server.port(), |back| back.port),
+        buffer_bytes: request.size_bytes.min(DATAGRAM_BYTES),
+        rate_bps: request.pace.map_or(UNPACED_BPS, BitRate::bits_per_sec),
+        service_type: request.dscp.unwrap_or(0) << 2,
+        trip_times: extras.trip_times.then(|| wall_us(monotonic())),
+        ..ClientHeader::new(mode, amounts.first().copied().unwrap_or(Amount::Bytes(0)))
+    };
+    let mut endpoint = Endpoint::with_layout(request.clone(), LAYOUT, plan.cpu);
+    endpoint.begin_with(&UdpSender::new(header).head());
+    account.ends.push(crate::environment::local_end(Some(server.ip())));
+    account.ends.push(remote_end(None));
+    account.witness = Some(Witness::begin(server.ip()));
+    account.size_bytes = request.size_bytes;
+    account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
+    let test = UdpClientTest {
+        header,
+        amounts,
+        size_bytes: request.size_bytes as usize,
+        span: request.planned_span(),
+        interval: Duration::from_nanos(request.interval_ns),
+        gap: gap(request),
+        wall_offset_ns: realtime_offset_ns(),
+    };
+    let stop = context.stop.clone();
+    let mut streams = Streams {
+        server,
+        request: request.clone(),
+        endpoint,
+        context,
+        account,
+        rows: SentRows::default(),
+        sent: false,
+        reports: None,
+    };
+    let sockets = streams.open(plan)?;
+    let mut control = Control { sockets, peeks: mode == Mode::Reverse };
+    let mut session = Session::new(UdpClient::new(monotonic(), test), streams);
+    let result = flow::run(&mut session, &mut control, &stop);
+    session.flows.conclude(result)
 }
 
-impl<'a> Test<'a> {
-    fn of(
-        (plan, server, request): (&'a UdpPlan, SocketAddr, &'a UdpTest),
-        extras: UdpExtras,
-    ) -> Result<Self, Failure> {
-        let mode = match (extras.back, request.directions) {
-            (Some(back), _) if back.at_once => Mode::Dual,
-            (Some(_), _) => Mode::TradeOff,
-            (None, TcpDirections::Up) => Mode::Forward,
-            (None, TcpDirections::Down) => Mode::Reverse,
-            (None, TcpDirections::Both) => Mode::FullDuplex,
-        };
-        check(request, mode, extras)?;
-        let header = ClientHeader {
-            threads: request.streams.into(),
-            listen_port: extras.back.map_or_else(|| server.port(), |back| back.port),
-            buffer_bytes: request.size_bytes.min(DATAGRAM_BYTES),
-            rate_bps: request.pace.map_or(UNPACED_BPS, BitRate::bits_per_sec),
-            service_type: request.dscp.unwrap_or(0) << 2,
-            trip_times: extras.trip_times.then(|| wall_us(monotonic())),
-            ..ClientHeader::new(mode, amount(request, 0)?)
-        };
-        let sender = UdpSender::new(header);
-        let mut endpoint = Endpoint::with_layout(request.clone(), LAYOUT, plan.cpu);
-        endpoint.begin_with(&sender.head());
-        let sent_rows = SentRows::default();
-        Ok(Self { plan, server, request, mode, sender, endpoint, sent_rows, cookie: None })
+/// What goes beside data on the sockets of the streams: a stream's number, then its datagram.
+struct Control {
+    sockets: Vec<DatagramSocket>,
+    /// What comes is data, too, and stays for its receiver.
+    peeks: bool,
+}
+
+impl Net for Control {
+    fn now(&self) -> MonoTime {
+        monotonic()
     }
 
-    fn measure(
-        mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<Vec<UdpReport>, Failure> {
-        account.ends.push(crate::environment::local_end(Some(self.server.ip())));
-        account.ends.push(remote_end(None));
-        account.witness = Some(Witness::begin(self.server.ip()));
-        account.size_bytes = self.request.size_bytes;
-        account.planned_ns = self.request.planned_span().map(|span| span.as_nanos() as u64);
-        self.open_streams(context, account)?;
-        let asked = self.prove(context.stop.clone())?;
-        let started = self.endpoint.start_receivers();
-        started.map_err(|error| crate::failure::system(&error))?;
-        account.begin = monotonic();
-        self.ask(&(asked..self.request.streams).collect::<Vec<_>>());
-        let started = self.endpoint.start_senders(account.begin);
-        started.map_err(|error| crate::failure::system(&error))?;
-        let result = self.follow(context, account);
-        account.local = self.endpoint.finish();
-        let reports = result?;
-        let silent = reports.iter().any(Option::is_none);
-        account.remote = remote_reports(&account.local, &reports, self.request.size_bytes);
-        if silent {
-            let reason = "no report came; is it `iperf -s -u`?";
-            let server = self.server.to_string();
-            return Err(Failure::new(Fault::Unreachable, "hear from", server, reason)
-                .advise("the counts of what was sent are kept"));
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        for (socket, flow) in self.sockets.iter().zip(0_u16..) {
+            let room = &mut bytes[2..];
+            let came = if self.peeks { socket.peek_from(room) } else { socket.receive_from(room) };
+            // An error is that of a datagram that was refused.
+            if let Ok(Some((length, _))) = came {
+                bytes[..2].copy_from_slice(&flow.to_be_bytes());
+                return Ok(2 + length);
+            }
         }
-        let reports = reports.into_iter().flatten().collect();
-        account.stream_failure().map_or(Ok(reports), Err)
+        Err(io::ErrorKind::WouldBlock.into())
     }
 
-    fn open_streams(
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some((flow, datagram)) = bytes.split_first_chunk::<2>() {
+            let socket = self.sockets.get(usize::from(u16::from_be_bytes(*flow)));
+            // One that is refused or finds no room is said again.
+            socket.into_iter().for_each(|socket| drop(socket.send_when_room(datagram)));
+        }
+        Ok(bytes.len())
+    }
+
+    fn wait(&mut self, until: MonoTime, for_bytes: bool) {
+        let span = until.since(monotonic());
+        if for_bytes {
+            // A failed wait is a look without datagrams.
+            let _ = any_readable(&self.sockets.iter().map(AsFd::as_fd).collect::<Vec<_>>(), span);
+        } else {
+            sleep(span);
+        }
+    }
+}
+
+/// The streams of a test.
+struct Streams<'a, 'w> {
+    server: SocketAddr,
+    request: UdpTest,
+    endpoint: Endpoint,
+    context: &'a mut Context<'w>,
+    account: &'a mut Account,
+    rows: SentRows,
+    /// The machine knows what was sent.
+    sent: bool,
+    /// What the server said that it received, of streams that it makes a report of.
+    reports: Option<Vec<Option<UdpReport>>>,
+}
+
+impl Flows for Streams<'_, '_> {
+    type Machine = UdpClient;
+
+    fn carry_out(
         &mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<(), Failure> {
-        let (request, server) = (self.request, self.server);
-        let local = bind_address(self.plan.bind.as_deref())?;
+        now: MonoTime,
+        output: Output<UdpClient>,
+    ) -> Result<Option<Answer<UdpClient>>, Failure> {
+        match output {
+            Output::Open => return Ok(Some(Answer::Opened)),
+            Output::Begin => self.account.begin = now,
+            Output::Start => {
+                self.endpoint.start_receivers().map_err(|error| system(&error))?;
+                self.endpoint.start_senders(self.account.begin).map_err(|error| system(&error))?;
+            }
+            Output::Sample => self.sample(now),
+            Output::StopSending => self.endpoint.stop_sending(),
+            Output::Settle => {
+                let downs: Vec<_> = self.downs(now).iter().map(until_now).collect();
+                self.endpoint.told_sent(&downs);
+            }
+            Output::Peer(reports) => self.reports = Some(*reports),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<UdpClient>>, Failure> {
+        let mut news = Vec::new();
+        if let Some(sent) = self.endpoint.sent().filter(|_| !self.sent) {
+            self.sent = true;
+            news.push(UdpNews::Sent(sent.iter().map(|it| it.datagrams).collect()));
+        }
+        if self.request.directions == TcpDirections::Down {
+            let downs = self.downs(now);
+            let dry = downs.iter().filter(|sample| sample.counts().datagrams == 0);
+            news.push(UdpNews::Dry(dry.map(|sample| sample.flow).collect()));
+        }
+        Ok((!news.is_empty()).then_some(Answer::Tell(news)))
+    }
+
+    fn state(&mut self, now: MonoTime) -> FlowState {
+        let downs = self.downs(now);
+        FlowState {
+            received: downs.iter().map(|sample| sample.counts().datagrams).sum(),
+            moved: downs.iter().map(|sample| sample.counts().next).sum(),
+            done: self.endpoint.is_done(),
+            ..FlowState::default()
+        }
+    }
+
+    fn failure(&self, reason: Reason<UdpPeerFault>) -> Failure {
+        of_udp_client(&self.server.to_string(), reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&self.server.to_string(), attempt, error)
+    }
+}
+
+/// The machine's reason in words.
+pub(crate) fn of_udp_client(server: &str, reason: Reason<UdpPeerFault>) -> Failure {
+    let (reason, advice) = match reason {
+        Reason::Peer(UdpPeerFault::NoData) => {
+            ("no data came", "over UDP iperf sends since 2.1, `iperf -s -u`")
+        }
+        Reason::Peer(UdpPeerFault::FellSilent) => {
+            ("the server fell silent", "the results so far are kept")
+        }
+        Reason::Peer(UdpPeerFault::NoReport) => {
+            ("no report came; is it `iperf -s -u`?", "the counts of what was sent are kept")
+        }
+        Reason::Stopped => ("stopped before anything came", "nothing was measured"),
+        _ => {
+            let reason = "the last datagrams did not leave or come in time";
+            return Failure::new(Fault::System, "exchange", server, reason);
+        }
+    };
+    Failure::new(Fault::Unreachable, "hear from", server, reason).advise(advice)
+}
+
+impl Streams<'_, '_> {
+    /// Opens every stream; their sockets, for what goes beside data.
+    fn open(&mut self, plan: &UdpPlan) -> Result<Vec<DatagramSocket>, Failure> {
+        let Self { request, server, endpoint, context, account, .. } = self;
+        let server = *server;
+        let local = bind_address(plan.bind.as_deref())?;
+        let mut sockets = Vec::new();
         for flow in 0..request.streams {
             let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
             let socket = open_socket(request, local)
                 .and_then(|socket| socket.connect(server).map(|()| socket))
-                .map_err(|error| crate::failure::system(&error))?;
+                .map_err(|error| system(&error))?;
             let client_addr = socket.local_address().map_or_else(String::new, plain);
             let (sndbuf_bytes, rcvbuf_bytes) = socket.buffers();
             for direction in request.each_direction().iter().copied() {
-                let socket = socket.try_clone().map_err(|error| crate::failure::system(&error))?;
+                let socket = socket.try_clone().map_err(|error| system(&error))?;
                 account.route_mtu_bytes = socket.mtu_bytes();
                 account.connected(direction, flow, &client_addr, server);
                 (context.watch)(&Event::Stream(StreamOpened {
@@ -181,106 +299,28 @@ impl<'a> Test<'a> {
                 }));
                 let side = client_side(direction);
                 let place = Place { direction, flow, side, client_addr: client_addr.clone() };
-                self.endpoint.add(socket, place, Token([0; 16]));
+                endpoint.add(socket, place, Token([0; 16]));
             }
+            sockets.push(socket);
         }
         let noun = if request.streams == 1 { "stream" } else { "streams" };
         let (streams, size) = (request.streams, request.size_bytes);
         let line = format!("{streams} UDP {noun} to {server}, iperf2, datagrams of {size} bytes");
         (context.watch)(&Event::Connected(line));
-        Ok(())
+        Ok(sockets)
     }
 
-    /// Asks a server that is to send for its cookie, on the first stream. A server of iperf begins
-    /// to send instead, and what came stays where it is. Returns how many streams are asked.
-    fn prove(&mut self, stop: Stop) -> Result<u16, Failure> {
-        if self.mode != Mode::Reverse {
-            return Ok(0);
-        }
-        let deadline = monotonic() + FIRST;
-        while monotonic() < deadline && !stop.asked() {
-            self.ask(&[0]);
-            let Some(socket) = self.endpoint.sockets().next() else { break };
-            if !readable(socket, AGAIN).unwrap_or(false) {
-                continue;
-            }
-            let mut first = [0; PROOF_BYTES];
-            match socket.peek_from(&mut first) {
-                Ok(Some((length, _))) => {
-                    self.cookie = answered_cookie(&first[..length]);
-                    let asked = if self.cookie.is_some() { 0 } else { 1 };
-                    return Ok(asked);
-                }
-                // A refusal is told at once; the server may be there a moment later.
-                _ => sleep(AGAIN),
-            }
-        }
-        Err(no_data(self.server))
+    /// What has come on the streams that the server sends.
+    fn downs(&self, now: MonoTime) -> Vec<Sample> {
+        let mut samples = self.endpoint.sample(now);
+        samples.retain(|sample| sample.direction == Direction::Down);
+        samples
     }
 
-    /// Sends the datagram that makes a server send, where a stream sends nothing else.
-    fn ask(&self, flows: &[u16]) {
-        if self.mode != Mode::Reverse {
-            return;
-        }
-        let size = (self.request.size_bytes as usize).max(PROOF_BYTES);
-        let streams = self.endpoint.sockets().zip(0..);
-        for (socket, flow) in streams.filter(|(_, flow)| flows.contains(flow)) {
-            let header = self.sender.header();
-            let amount = amount(self.request, flow).unwrap_or(header.amount);
-            let mut sender = UdpSender::new(ClientHeader { amount, ..header });
-            let mut datagram = sender.buffer(size);
-            put_cookie(&mut datagram, self.cookie.unwrap_or(0));
-            sender.stamp(&mut datagram, wall_us(monotonic()));
-            // One that is lost is sent again while nothing comes.
-            let _ = socket.send(&datagram);
-        }
-    }
-
-    /// Takes samples until everybody is done; the reports of those that make one.
-    fn follow(
-        &mut self,
-        context: &mut Context<'_>,
-        account: &mut Account,
-    ) -> Result<Vec<Option<UdpReport>>, Failure> {
-        let begin = account.begin;
-        let interval = Duration::from_nanos(self.request.interval_ns);
-        let planned = self.request.planned_span().map(|span| begin + span);
-        let mut give_up = planned.map(|end| end + GRACE);
-        let (mut tick, mut stopping) = (begin + interval, false);
-        let mut arrivals = Arrivals::new(begin, planned, self.server, gap(self.request));
-        let mut ended = (self.mode == Mode::Reverse).then(Vec::new);
-        loop {
-            let now = monotonic();
-            if now >= tick {
-                self.sample(now, context, account);
-                tick += interval;
-            }
-            if context.stop.asked() && !stopping {
-                stopping = true;
-                self.endpoint.stop_sending();
-                arrivals.stop();
-                give_up = Some(now + GRACE);
-            }
-            if ended.is_none() && self.endpoint.sent().is_some() {
-                ended = Some(self.end());
-            }
-            self.ask(&arrivals.look(&self.endpoint, now)?);
-            if let Some(reports) = ended.take_if(|_| self.endpoint.is_done()) {
-                self.sample(monotonic(), context, account);
-                return Ok(reports);
-            }
-            if give_up.is_some_and(|end| now >= end) {
-                let reason = "the last datagrams did not leave or come in time";
-                return Err(Failure::new(Fault::System, "exchange", "UDP", reason));
-            }
-            sleep(LOOK_AT_END.min(tick.since(now)));
-        }
-    }
-
-    fn sample(&mut self, now: MonoTime, context: &mut Context<'_>, account: &mut Account) {
+    fn sample(&mut self, now: MonoTime) {
+        let Self { account, context, .. } = self;
         let samples = self.endpoint.sample(now);
-        let rows = self.sent_rows.next(&samples, Direction::Up, (self.request.size_bytes, 0));
+        let rows = self.rows.next(&samples, Direction::Up, (self.request.size_bytes, 0));
         let planned_ns = account.planned_ns.unwrap_or(u64::MAX);
         let whole = rows.into_iter().filter(|row| {
             row.start_ns < planned_ns && row.end_ns - row.start_ns >= account.row_ns_min
@@ -290,19 +330,27 @@ impl<'a> Test<'a> {
         account.remote_interval(Vec::new(), context.watch);
     }
 
-    /// Ends every sending stream; the reports where there are any.
-    fn end(&self) -> Vec<Option<UdpReport>> {
-        let head = self.sender.head();
-        let about = (head.as_slice(), self.request.size_bytes as usize);
-        let sent = self.endpoint.sent().unwrap_or_default();
-        let ways = self.request.each_direction().len();
-        let ends = self.endpoint.sockets().step_by(ways).zip(sent.iter().map(|it| it.datagrams));
-        if self.mode == Mode::FullDuplex {
-            // A server that has read it once would take another for a new client.
-            ends.for_each(|(socket, sent)| udp_end::tell(socket, sent, about, 1));
-            return Vec::new();
+    /// Keeps what was measured, however the test ended; the reports.
+    fn conclude(self, result: Result<(), Failure>) -> Result<Vec<UdpReport>, Failure> {
+        let account = self.account;
+        account.local = self.endpoint.finish();
+        if let Some(reports) = &self.reports {
+            account.remote = remote_reports(&account.local, reports, self.request.size_bytes);
         }
-        udp_end::ask_reports(&ends.collect::<Vec<_>>(), about, u64::MAX)
+        result?;
+        let reports = self.reports.into_iter().flatten().flatten().collect();
+        account.stream_failure().map_or(Ok(reports), Err)
+    }
+}
+
+/// All that the server is known to have sent.
+fn until_now(sample: &Sample) -> DatagramsSent {
+    DatagramsSent {
+        direction: sample.direction,
+        flow: sample.flow,
+        datagrams: sample.counts().next,
+        measured: sample.counts().next,
+        span_ns: 0,
     }
 }
 

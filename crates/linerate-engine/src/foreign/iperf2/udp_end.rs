@@ -4,33 +4,19 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use linerate_proto::iperf2::{Layout, REPORT_BYTES, Stamp, UdpReport};
+use linerate_proto::iperf2::{
+    END_AGAIN as AGAIN, REPORT_BYTES, REPORT_TIMEOUT, Stamp, UdpReport, end,
+};
 use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::datagram_socket::DatagramSocket;
 use linerate_sys::poll::{any_readable, readable};
 
 use super::udp_layout::wall_us;
 
-/// The end is said again after this, until the report comes, as iperf 2.1 does it.
-const AGAIN: Duration = Duration::from_millis(10);
 /// A client may listen as much later than it sends.
 const LISTENING: Duration = Duration::from_secs(1);
 /// A refusal of the first datagram has this long to come.
 const REFUSAL: Duration = Duration::from_millis(20);
-/// The report has this long to come.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A datagram with the header that the others had.
-fn datagram(head: &[u8], size: usize) -> Vec<u8> {
-    let mut datagram = linerate_proto::iperf2::pattern(size.max(Layout::Wide.bytes()));
-    let length = head.len().min(datagram.len());
-    datagram[..length].copy_from_slice(&head[..length]);
-    datagram
-}
-
-fn number_after(sent: u64) -> i64 {
-    i64::try_from(sent).unwrap_or(i64::MAX - (1 << 20)) + 1
-}
 
 /// Says the end of streams, each after `sent` datagrams and at most `most` times, until their
 /// reports come; each time has the next number. All are asked together, so that none waits for
@@ -40,7 +26,6 @@ pub(super) fn ask_reports(
     (head, size): (&[u8], usize),
     mut most: u64,
 ) -> Vec<Option<UdpReport>> {
-    let mut datagram = datagram(head, size);
     let deadline = monotonic() + REPORT_TIMEOUT;
     let mut reports = vec![None; streams.len()];
     let (mut again, mut next) = (0, monotonic());
@@ -51,10 +36,8 @@ pub(super) fn ask_reports(
             most -= 1;
             next = monotonic() + AGAIN;
             for ((socket, sent), _) in waiting() {
-                let number = number_after(*sent) + again;
-                Stamp { number: -number, sent_us: wall_us(monotonic()) }.write(&mut datagram);
                 // One that is refused or finds no room is said again.
-                let _ = socket.send(&datagram);
+                let _ = socket.send(&end(head, size, sent + again, wall_us(monotonic())));
             }
             again += 1;
         }
@@ -80,7 +63,7 @@ fn report_of(socket: &DatagramSocket) -> Option<UdpReport> {
 /// later than its header comes here: one that is refused is sent again for a while, in all `most`
 /// times at most.
 pub(super) fn begin(socket: &DatagramSocket, (head, size): (&[u8], usize), most: u64) {
-    let mut datagram = datagram(head, size);
+    let mut datagram = end(head, size, 0, 0);
     let deadline = monotonic() + LISTENING;
     for _ in 0..most {
         if monotonic() >= deadline {
@@ -99,14 +82,11 @@ pub(super) fn begin(socket: &DatagramSocket, (head, size): (&[u8], usize), most:
 
 /// Tells the end after `sent` datagrams, `times` times with one number.
 pub(super) fn tell(socket: &DatagramSocket, sent: u64, (head, size): (&[u8], usize), times: u64) {
-    let mut datagram = datagram(head, size);
     for time in 0..times {
         if time > 0 {
             sleep(AGAIN);
         }
-        let stamp = Stamp { number: -number_after(sent), sent_us: wall_us(monotonic()) };
-        stamp.write(&mut datagram);
         // The other end has its own patience where none arrives.
-        let _ = socket.send_when_room(&datagram);
+        let _ = socket.send_when_room(&end(head, size, sent, wall_us(monotonic())));
     }
 }

@@ -7,7 +7,7 @@ use linerate_core::record::{BenchContract, CellContract};
 use linerate_core::units::{BitRate, Bytes, FrameLen, PacketRate, parse_span};
 
 use super::words::{count, settings, value};
-use crate::command::tcp::nanos;
+use crate::command::flags::nanos;
 
 /// What was ordered.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use linerate_core::record::BenchGoal;
 use linerate_core::units::{Fraction, parse_span};
 
 use super::words::{settings, value};
-use crate::command::tcp::nanos;
+use crate::command::flags::nanos;
 
 /// Names that need no parameters.
 fn named() -> [BenchGoal; 3] {

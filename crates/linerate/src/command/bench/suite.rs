@@ -17,7 +17,7 @@ use super::defaults;
 use super::device::Device;
 use super::device_lab::DeviceLab;
 use super::flags::Args;
-use crate::command::tcp::nanos;
+use crate::command::flags::nanos;
 
 /// How much shorter `--quick` makes trials of a minute, and shorter ones.
 const QUICK_OF_MINUTES: u64 = 100;

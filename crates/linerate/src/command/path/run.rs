@@ -25,6 +25,7 @@ use linerate_sys::{child, clock};
 
 use super::run_ends::{Address, EndFlag, Namespace};
 use super::run_flags::Args;
+use crate::command::flags::nanos;
 use crate::command::measure;
 use crate::exit::Outcome;
 use crate::output;
@@ -231,10 +232,6 @@ impl Held<'_> {
             ));
         }
     }
-}
-
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn print(args: &Args, run: &PathRun) -> Result<(), Failure> {

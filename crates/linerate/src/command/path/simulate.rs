@@ -15,7 +15,8 @@ use linerate_report::simulate::{Sample, document, plots};
 use linerate_sys::clock;
 use linerate_sys::stop::Stop;
 
-use super::simulate_flags::{Args, nanos, refused};
+use super::simulate_flags::{Args, refused};
+use crate::command::flags::nanos;
 use crate::exit::Outcome;
 use crate::output;
 

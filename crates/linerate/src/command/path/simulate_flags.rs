@@ -10,6 +10,7 @@ use linerate_core::simulate::{ScenarioError, Stack, TcpChoice, TcpModel, mtu_byt
 use linerate_core::units::{Bytes, parse_span};
 
 use super::flags::PathFlags;
+use crate::command::flags::nanos;
 
 /// Virtual time after which transfers that have not ended are given up.
 const TRANSFER_TIME_MAX: Duration = Duration::from_secs(86_400);
@@ -171,8 +172,4 @@ pub(super) fn refused(error: ScenarioError) -> Failure {
 
 fn usage(attempt: &str, object: &str, reason: impl std::fmt::Display) -> Failure {
     Failure::new(Fault::Usage, attempt, object, reason)
-}
-
-pub(super) fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

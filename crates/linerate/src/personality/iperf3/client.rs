@@ -19,8 +19,8 @@ use super::asked::Asked;
 use super::paper::Paper;
 use super::said::words;
 use super::{NO_ROWS_NS, login, surroundings};
+use crate::command::flags::{family, nanos};
 use crate::command::measure::tool;
-use crate::command::tcp::{family, nanos};
 use crate::output;
 
 /// Measures and prints as iperf3 does; 1 when it fails.

@@ -9,14 +9,14 @@
 //! A queue of one server, first come first served: a frame starts at max(arrival, finish of the
 //! one before). Of B places one is free at an arrival iff the frame admitted B before has left.
 
-use super::frame;
-use super::planted::PlantedOptions;
-use super::spread::{byte, increment};
+use super::PlantedOptions;
 use crate::Result;
 use crate::bpf::{
     Alu, Asm, Condition, DeviceMap, Label, MappedArray, Program, ProgramOptions, Reg, Size, action,
     helper,
 };
+use crate::xdp::frame;
+use crate::xdp::spread::{byte, increment};
 
 pub(super) const IN: usize = 0;
 pub(super) const FORWARDED: usize = 1;

@@ -6,12 +6,12 @@
 
 use linerate_core::device::{PAUSES_MAX, SUSPECTS_MAX};
 
-use super::generator_program::{
+use super::{
     AFTER, AWAY, BUSY_UNTIL, COULD_LOSE, LAST, PAUSE, PAUSE_FROM, PAUSES, ROOM, SERVICE, SINCE,
     SINCE_NUMBER, STEADY, STEADY_GAPS, USUAL, imm,
 };
-use super::spread::{byte, increment};
 use crate::bpf::{Alu, Asm, Condition, MappedArray, Reg, Size};
+use crate::xdp::spread::{byte, increment};
 
 /// A frame that took so much longer than usual was held up, by an interrupt for one. Below, times
 /// differ from frame to frame.

@@ -1,0 +1,448 @@
+//! iperf 2's UDP client, and datagrams that are lost, doubled, late, cut or damaged, against the
+//! receiver that the server has and a sender that does what spec/iperf2.md says.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use linerate_core::path::Random;
+use linerate_core::record::Failure;
+use linerate_core::time::{Clock, MonoTime, SimClock};
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::iperf2::{
+    Amount, ClientHeader, FIRST_DATA, Layout, Mode, REPORT_TIMEOUT, Stamp, UDP_GRACE, UdpClient,
+    UdpClientTest, UdpNews, UdpPeerFault, UdpReceiver, UdpReport, UdpSender, UdpTaken,
+    answered_cookie, cookie, cookie_answer, end,
+};
+
+use super::count;
+use crate::flow::net::Net;
+use crate::flow::session::{Answer, Flows, Session};
+use crate::foreign::iperf2::client::lost;
+use crate::foreign::iperf2::udp_client::of_udp_client;
+
+/// From datagram to datagram.
+const GAP: Duration = Duration::from_millis(5);
+const SIZE: usize = 200;
+const COOKIE: u64 = 77;
+
+/// What goes wrong in a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trouble {
+    /// Of each datagram: that it is lost, doubled, cut, or one of its bits turned.
+    lost: f64,
+    doubled: f64,
+    cut: f64,
+    turned: f64,
+    /// The server is gone from then on.
+    dies: Option<Duration>,
+    /// The user stops the test.
+    stop: Option<Duration>,
+    /// A server of linerate wants a proof of the address.
+    proof: bool,
+}
+
+impl Trouble {
+    fn of_seed(random: &mut Random) -> Self {
+        let mut trouble = Self { proof: random.chance(0.5), ..Self::default() };
+        let at = Duration::from_millis(count(random, 1500));
+        match count(random, 6) {
+            0 => {}
+            1 => (trouble.lost, trouble.doubled) = (0.3 * random.unit(), 0.1),
+            2 => (trouble.lost, trouble.cut, trouble.turned) = (0.1, 0.1, 0.05),
+            3 => trouble.dies = Some(at),
+            4 => (trouble.dies, trouble.lost) = (Some(Duration::ZERO), 0.1),
+            _ => trouble.stop = Some(at),
+        }
+        trouble
+    }
+
+    /// What was counted is what arrived.
+    fn spares_contents(&self) -> bool {
+        self.cut + self.turned == 0.0
+    }
+}
+
+/// A datagram on its way: when it arrives, its stream.
+type OnTheWay = (MonoTime, u16, Vec<u8>);
+
+struct World {
+    random: Random,
+    trouble: Trouble,
+    delay: Duration,
+    to_server: Vec<OnTheWay>,
+    to_client: Vec<OnTheWay>,
+    server: Vec<Stream>,
+    /// The client's streams: what was sent, and what came.
+    sent: Vec<u64>,
+    came: Vec<Came>,
+}
+
+/// What came of a stream to the client.
+#[derive(Clone, Copy, Default)]
+struct Came {
+    datagrams: u64,
+    highest: u64,
+    ended: bool,
+}
+
+/// A stream at the server.
+#[derive(Default)]
+struct Stream {
+    receiver: UdpReceiver,
+    /// Bytes that came until its end.
+    bytes: u64,
+    reported: Option<UdpReport>,
+    sends_from: Option<MonoTime>,
+    sent: u64,
+}
+
+impl World {
+    fn pass(&mut self, now: MonoTime, up: bool, flow: u16, datagram: &[u8]) {
+        let copies = 1 + u32::from(self.random.chance(self.trouble.doubled));
+        for _ in 0..copies {
+            if self.random.chance(self.trouble.lost) {
+                continue;
+            }
+            let mut datagram = datagram.to_vec();
+            if self.random.chance(self.trouble.cut) {
+                datagram.truncate(count(&mut self.random, SIZE as u64) as usize);
+            }
+            if self.random.chance(self.trouble.turned) && !datagram.is_empty() {
+                let bit = count(&mut self.random, datagram.len() as u64 * 8) as usize;
+                datagram[bit / 8] ^= 1 << (bit % 8);
+            }
+            let late = if self.trouble.lost > 0.0 { count(&mut self.random, 12_000) } else { 0 };
+            let late = Duration::from_micros(late);
+            let pipe = if up { &mut self.to_server } else { &mut self.to_client };
+            pipe.push((now + self.delay + late, flow, datagram));
+        }
+    }
+
+    /// The server takes what is there, and sends what is due.
+    fn serve(&mut self, now: MonoTime) {
+        if self.trouble.dies.is_some_and(|at| now >= MonoTime::default() + at) {
+            self.to_server.clear();
+            return;
+        }
+        for (_, flow, datagram) in arrived(&mut self.to_server, now) {
+            self.take(now, flow, &datagram);
+        }
+        for flow in 0..self.server.len() {
+            let stream = &mut self.server[flow];
+            let (Some(from), Some(header)) = (stream.sends_from, stream.receiver.header()) else {
+                continue;
+            };
+            let planned = datagrams(header.amount);
+            let due = (now.since(from).as_millis() / GAP.as_millis()) as u64;
+            // Its end is said three times.
+            let numbers = stream.sent..due.min(planned + 3).max(stream.sent);
+            stream.sent = numbers.end;
+            for number in numbers {
+                let mut datagram = end(&[], SIZE, number.min(planned), 1);
+                if number < planned {
+                    Stamp { number: number as i64 + 1, sent_us: 1 }.write(&mut datagram);
+                }
+                self.pass(now, false, flow as u16, &datagram);
+            }
+        }
+    }
+
+    fn take(&mut self, now: MonoTime, flow: u16, datagram: &[u8]) {
+        let first = self.server[usize::from(flow)].receiver.header().is_none();
+        if self.trouble.proof && first && cookie(datagram).is_some_and(|it| it != COOKIE) {
+            return self.pass(now, false, flow, &cookie_answer(COOKIE));
+        }
+        let stream = &mut self.server[usize::from(flow)];
+        let now_us = now.nanos() / 1000;
+        if !stream.receiver.ended() {
+            stream.bytes += datagram.len() as u64;
+        }
+        let taken = stream.receiver.take(datagram, datagram.len(), now_us);
+        let mode = stream.receiver.header().map(|header| header.mode);
+        if matches!(mode, Some(Mode::Reverse | Mode::FullDuplex)) {
+            stream.sends_from.get_or_insert(now);
+        } else if taken == UdpTaken::End {
+            stream.reported = Some(stream.receiver.counts());
+            let report = stream.receiver.report();
+            self.pass(now, false, flow, &report);
+        }
+    }
+}
+
+/// Takes out what has arrived.
+fn arrived(pipe: &mut Vec<OnTheWay>, now: MonoTime) -> Vec<OnTheWay> {
+    let (mut here, rest) =
+        std::mem::take(pipe).into_iter().partition::<Vec<_>, _>(|it| it.0 <= now);
+    *pipe = rest;
+    here.sort_by_key(|it| it.0);
+    here
+}
+
+fn datagrams(amount: Amount) -> u64 {
+    match amount {
+        Amount::Bytes(bytes) => u64::from(bytes) / SIZE as u64,
+        Amount::Centiseconds(count) => u64::from(count) * 10 / GAP.as_millis() as u64,
+    }
+}
+
+type Shared = Rc<RefCell<World>>;
+
+/// The client's sockets for what goes beside data.
+struct Control {
+    world: Shared,
+    clock: Rc<SimClock>,
+    peeks: bool,
+}
+
+impl Net for Control {
+    fn now(&self) -> MonoTime {
+        self.clock.now()
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut world = self.world.borrow_mut();
+        let now = self.now();
+        let at = world.to_client.iter().position(|it| it.0 <= now);
+        let Some(at) = at else { return Err(io::ErrorKind::WouldBlock.into()) };
+        let (_, flow, datagram) =
+            if self.peeks { world.to_client[at].clone() } else { world.to_client.remove(at) };
+        let datagram = [&flow.to_be_bytes(), &datagram[..]].concat();
+        bytes[..datagram.len()].copy_from_slice(&datagram);
+        Ok(datagram.len())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (flow, datagram) = bytes.split_first_chunk::<2>().expect("a stream's number");
+        self.world.borrow_mut().pass(self.now(), true, u16::from_be_bytes(*flow), datagram);
+        Ok(bytes.len())
+    }
+
+    fn wait(&mut self, _: MonoTime, _: bool) {
+        unreachable!("whoever plays moves the clock");
+    }
+}
+
+/// The client's data.
+struct Data {
+    world: Shared,
+    header: ClientHeader,
+    head: Vec<u8>,
+    /// Datagrams that end it.
+    planned: u64,
+    began: Option<MonoTime>,
+    stopped: bool,
+    settled: bool,
+    reports: Option<Vec<Option<UdpReport>>>,
+}
+
+impl Data {
+    fn sends(&self) -> bool {
+        self.header.mode != Mode::Reverse
+    }
+
+    fn all_sent(&self) -> bool {
+        let world = self.world.borrow();
+        self.began.is_some() && (self.stopped || world.sent.iter().all(|it| *it >= self.planned))
+    }
+
+    /// Sends what is due, takes what came.
+    fn step(&self, now: MonoTime) {
+        let Some(began) = self.began else { return };
+        let mut world = self.world.borrow_mut();
+        let due = (now.since(began).as_millis() / GAP.as_millis()) as u64;
+        for flow in 0..world.sent.len() {
+            while self.sends() && !self.stopped && world.sent[flow] < due.min(self.planned) {
+                world.sent[flow] += 1;
+                let mut datagram = end(&self.head, SIZE, 0, 0);
+                let number = world.sent[flow] as i64;
+                Stamp { number, sent_us: now.nanos() / 1000 }.write(&mut datagram);
+                world.pass(now, true, flow as u16, &datagram);
+            }
+        }
+        if self.header.mode == Mode::Forward {
+            return;
+        }
+        for (_, flow, datagram) in arrived(&mut world.to_client, now) {
+            let Some(stamp) = Stamp::parse(&datagram, Layout::Wide) else { continue };
+            if stamp.number == 0 || answered_cookie(&datagram).is_some() {
+                continue;
+            }
+            let came = &mut world.came[usize::from(flow)];
+            came.datagrams += 1;
+            came.highest = came.highest.max(stamp.number.unsigned_abs());
+            came.ended |= stamp.number < 0;
+        }
+    }
+}
+
+impl Flows for Data {
+    type Machine = UdpClient;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<UdpClient>,
+    ) -> Result<Option<Answer<UdpClient>>, Failure> {
+        match output {
+            Output::Open => return Ok(Some(Answer::Opened)),
+            Output::Start => self.began = Some(now),
+            Output::StopSending => self.stopped = true,
+            Output::Settle => self.settled = true,
+            Output::Peer(reports) => self.reports = Some(*reports),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<UdpClient>>, Failure> {
+        self.step(now);
+        let mut news = Vec::new();
+        if self.sends() && self.all_sent() {
+            news.push(UdpNews::Sent(self.world.borrow().sent.clone()));
+        }
+        let world = self.world.borrow();
+        let dry = (0_u16..).zip(&world.came).filter(|(_, came)| came.datagrams == 0);
+        news.push(UdpNews::Dry(dry.map(|(flow, _)| flow).collect()));
+        Ok(Some(Answer::Tell(news)))
+    }
+
+    fn state(&mut self, _: MonoTime) -> FlowState {
+        let world = self.world.borrow();
+        let ended = self.settled || world.came.iter().all(|came| came.ended);
+        let done = ended && (!self.sends() || self.all_sent());
+        let received = world.came.iter().map(|came| came.datagrams).sum();
+        let moved = world.came.iter().map(|came| came.highest).sum();
+        FlowState { received, moved, done, ..FlowState::default() }
+    }
+
+    fn failure(&self, reason: Reason<UdpPeerFault>) -> Failure {
+        of_udp_client("the server", reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost("the server", attempt, error)
+    }
+}
+
+/// A test of a seed: its client, the client's data, and how long it sends.
+fn test_of(random: &mut Random, world: &Shared) -> (UdpClient, Data, Duration) {
+    let mode = [Mode::Forward, Mode::Reverse, Mode::FullDuplex][count(random, 3) as usize];
+    let by_time = random.chance(0.5);
+    let planned = 20 + count(random, 180);
+    let span = GAP * planned as u32;
+    let amount = match by_time {
+        true => Amount::Centiseconds((span.as_millis() / 10) as u32),
+        false => Amount::Bytes((planned * SIZE as u64) as u32),
+    };
+    let planned = datagrams(amount);
+    let header = ClientHeader::new(mode, amount);
+    let streams = world.borrow().server.len();
+    let test = UdpClientTest {
+        header,
+        amounts: vec![amount; streams],
+        size_bytes: SIZE,
+        span: by_time.then_some(span),
+        interval: Duration::from_millis(100),
+        gap: GAP,
+        wall_offset_ns: 0,
+    };
+    let data = Data {
+        world: Rc::clone(world),
+        header,
+        head: UdpSender::new(header).head(),
+        planned,
+        began: None,
+        stopped: false,
+        settled: false,
+        reports: None,
+    };
+    (UdpClient::new(MonoTime::default(), test), data, span)
+}
+
+fn check(seed: u64) -> Result<(), String> {
+    let mut random = Random::new(seed, 0);
+    let trouble = Trouble::of_seed(&mut random);
+    let streams = 1 + count(&mut random, 3) as usize;
+    let delay = Duration::from_micros(20 + count(&mut random, 50_000));
+    let world = Rc::new(RefCell::new(World {
+        random: Random::new(seed, 1),
+        trouble,
+        delay,
+        to_server: Vec::new(),
+        to_client: Vec::new(),
+        server: std::iter::repeat_with(Stream::default).take(streams).collect(),
+        sent: vec![0; streams],
+        came: vec![Came::default(); streams],
+    }));
+    let clock = Rc::new(SimClock::default());
+    let (client, data, span) = test_of(&mut random, &world);
+    let mode = data.header.mode;
+    let peeks = mode == Mode::Reverse;
+    let mut net = Control { world: Rc::clone(&world), clock: Rc::clone(&clock), peeks };
+    let mut session = Session::new(client, data);
+    // To be answered, a test with its grace or silence, and the reports.
+    let slack = FIRST_DATA + UDP_GRACE + REPORT_TIMEOUT + Duration::from_secs(1);
+    let limit = MonoTime::default() + span + slack;
+    let result = loop {
+        let stopped = trouble.stop.is_some_and(|at| clock.now() >= MonoTime::default() + at);
+        world.borrow_mut().serve(clock.now());
+        let next = session.turn(&mut net, stopped);
+        if let Some(end) = session.end() {
+            break end;
+        }
+        let soon = clock.now() + Duration::from_millis(1);
+        let next = next.ok_or_else(|| format!("seed {seed}: neither over nor waiting"))?;
+        clock.advance_to(next.max(soon).min(soon + GAP));
+        if clock.now() > limit {
+            return Err(format!("seed {seed}: within its time {mode:?} {trouble:?}"));
+        }
+    };
+    laws(&result, &session.flows, trouble, span)
+        .map_err(|law| format!("seed {seed}: {law}: {mode:?} {streams} {trouble:?} {result:?}"))
+}
+
+fn laws(
+    result: &Result<(), Failure>,
+    data: &Data,
+    trouble: Trouble,
+    span: Duration,
+) -> Result<(), &'static str> {
+    let law = |holds: bool, law| if holds { Ok(()) } else { Err(law) };
+    let world = data.world.borrow();
+    let early = trouble.dies.is_some_and(|at| at + Duration::from_millis(600) < span);
+    let well = result.is_ok();
+    law(
+        well || trouble.dies.is_some() || trouble.stop.is_some() || trouble.cut > 0.0,
+        "all is well",
+    )?;
+    law(!well || !early, "a dead server has no result")?;
+    if let Some(failure) = result.as_ref().err() {
+        law(failure.object == "the server", "who failed is named")?;
+    }
+    let reports = data.reports.iter().flatten();
+    for (stream, report) in world.server.iter().zip(reports) {
+        let Some(report) = report.filter(|_| trouble.spares_contents()) else { continue };
+        law(Some(report) == stream.reported, "the report is the server's")?;
+        law(report.bytes <= stream.bytes, "of what came alone")?;
+    }
+    let forward = data.header.mode == Mode::Forward;
+    for (sent, stream) in world.sent.iter().zip(&world.server) {
+        let counted = stream.receiver.counts();
+        if well && forward && trouble.spares_contents() && trouble.doubled == 0.0 {
+            // The end counts as a datagram, and has a later number where it was said again.
+            let came = counted.datagrams - counted.lost;
+            law(came <= sent + 1 && counted.datagrams > *sent, "all numbers are known")?;
+            law(came == sent + 1 || trouble.lost > 0.0, "nothing is lost by itself")?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_udp_client_ends_as_it_should_whatever_happens_to_datagrams() {
+    let broken: Vec<String> = (0..super::SEEDS).filter_map(|seed| check(seed).err()).collect();
+    let some = broken[..broken.len().min(4)].join("\n");
+    assert!(broken.is_empty(), "{} of {}: {some}", broken.len(), super::SEEDS);
+}

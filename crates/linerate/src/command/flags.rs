@@ -1,0 +1,152 @@
+//! The flags that several commands share, and what they fill in of a plan.
+
+use std::time::Duration;
+
+use linerate_core::record::{
+    DEFAULT_PORT, Event, Failure, Family, Finish, Record, TcpDirections, Via,
+};
+use linerate_core::units::{Bytes, parse_span};
+use linerate_engine::context::Context;
+use linerate_sys::clock::{monotonic, sleep};
+
+use super::measure::{self, Output};
+use crate::exit::Outcome;
+
+/// Only one address family.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct FamilyFlags {
+    /// Use IPv4
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Use IPv6
+    #[arg(short = '6', long)]
+    ipv6: bool,
+}
+
+impl FamilyFlags {
+    pub(super) const fn family(self) -> Option<Family> {
+        family(self.ipv4, self.ipv6)
+    }
+}
+
+/// Flags of a flow test, over TCP or UDP.
+#[derive(Debug, clap::Args)]
+pub(super) struct FlowFlags {
+    /// Server: host name or address; it runs linerate serve, or the program given by --via
+    pub(super) host: String,
+    /// Server port [default: 5210, or the usual port of the --via program]
+    #[arg(short, long)]
+    port: Option<u16>,
+    /// Test against a server of another program: iperf3, iperf2, nuttcp, ttcp
+    #[arg(long, value_name = "PROGRAM")]
+    pub(super) via: Option<Via>,
+    /// Test duration
+    #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_span,
+          conflicts_with_all = ["bytes", "blocks"])]
+    time: Duration,
+    /// Send this many bytes per direction instead of for --time (64K = 65,536; 1GB = 10^9); UDP
+    /// sends whole datagrams
+    #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "blocks")]
+    bytes: Option<Bytes>,
+    /// Send this many buffers of --length, over UDP datagrams, per direction instead of for --time
+    #[arg(short = 'k', long, value_name = "N")]
+    blocks: Option<u64>,
+    /// Socket buffer size at both ends [default: TCP: kernel autotuning; UDP: the kernel's default
+    /// for the sender, up to 32 MiB for the receiver]
+    #[arg(short = 'w', long, value_name = "SIZE")]
+    window: Option<Bytes>,
+    /// Number of parallel streams per direction, one thread each
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1)]
+    pub(super) parallel: u16,
+    /// Reverse: the server sends, the client receives
+    #[arg(short = 'R', long, conflicts_with = "bidir")]
+    reverse: bool,
+    /// Bidirectional: both ends send at the same time
+    #[arg(long)]
+    bidir: bool,
+    /// Omit this long at the start from the result, to skip slow start
+    #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
+    pub(super) omit: Duration,
+    /// Time between interval reports
+    #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
+    pub(super) interval: Duration,
+    #[command(flatten)]
+    pub(super) family: FamilyFlags,
+    /// Local address to bind to
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    pub(super) bind: Option<String>,
+    /// Differentiated services code point (DSCP), 0 to 63
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
+    pub(super) dscp: Option<u8>,
+    /// Give up connecting to the server after this long
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
+    pub(super) connect_timeout: Duration,
+    /// Retry for this long while the server is busy
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
+    wait: Duration,
+    /// Show every stream even if there are more than 16
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+impl FlowFlags {
+    pub(super) fn port(&self) -> u16 {
+        self.port.unwrap_or_else(|| self.via.map_or(DEFAULT_PORT, Via::default_port))
+    }
+
+    pub(super) const fn directions(&self) -> TcpDirections {
+        match (self.reverse, self.bidir) {
+            (true, _) => TcpDirections::Down,
+            (_, true) => TcpDirections::Both,
+            _ => TcpDirections::Up,
+        }
+    }
+
+    pub(super) fn finish(&self) -> Finish {
+        match (self.bytes, self.blocks) {
+            (Some(bytes), _) => Finish::Bytes(bytes.count()),
+            (None, Some(count)) => Finish::Buffers(count),
+            (None, None) => Finish::TimeNs(nanos(self.time)),
+        }
+    }
+
+    pub(super) fn window_bytes(&self) -> Option<u64> {
+        self.window.map(Bytes::count)
+    }
+
+    /// Measures, and again while the server is busy and `--wait` lasts.
+    pub(super) fn run(
+        &self,
+        mut measure: impl FnMut(&mut Context<'_>) -> Record,
+        live: &mut dyn FnMut(&Event),
+    ) -> Outcome {
+        let until = monotonic() + self.wait;
+        let patiently = |context: &mut Context<'_>| {
+            loop {
+                let record = measure(context);
+                let busy = record.failure.as_ref().is_some_and(Failure::is_busy);
+                if !busy || context.stop.asked() || monotonic() >= until {
+                    return record;
+                }
+                sleep(Duration::from_millis(500));
+            }
+        };
+        Ok(measure::run(&self.output, patiently, live)?.exit_code())
+    }
+}
+
+/// The address family that two flags leave.
+pub(crate) const fn family(ipv4: bool, ipv6: bool) -> Option<Family> {
+    match (ipv4, ipv6) {
+        (true, _) => Some(Family::V4),
+        (_, true) => Some(Family::V6),
+        _ => None,
+    }
+}
+
+/// A span in nanoseconds; longer than 584 years is held there.
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
