@@ -11,6 +11,11 @@ use std::time::Duration;
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
 
+/// How often the stop flag is looked at.
+pub const LOOK: Duration = Duration::from_millis(50);
+/// How often the streams are looked at when they are about to open or to end.
+pub const LOOK_AT_END: Duration = Duration::from_millis(2);
+
 /// One end of a test, client or server, in some protocol.
 pub trait Machine {
     /// What a server is asked for, before it decides.

@@ -13,6 +13,7 @@ pub(crate) mod endpoint;
 pub(crate) mod fold;
 mod net;
 pub(crate) mod record;
+pub mod registry;
 mod samples;
 mod served;
 mod session;

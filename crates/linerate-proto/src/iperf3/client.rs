@@ -12,7 +12,9 @@ use linerate_core::time::MonoTime;
 use super::{
     ClientEvent, ClientOrder, Cookie, ErrorCode, Params, Protocol, Results, State, WireError, frame,
 };
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+use crate::dialect::{
+    Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
+};
 
 /// The server has this long for each step of the set-up and of the end.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -27,10 +29,6 @@ pub(super) const LEAVE_MAX: Duration = Duration::from_secs(1);
 const ARRIVAL: Duration = Duration::from_millis(100);
 /// Receivers that know how many datagrams were sent leave by themselves within this.
 pub(super) const COUNTED_MAX: Duration = Duration::from_secs(3);
-/// How often the stop flag is looked at.
-const LOOK: Duration = Duration::from_millis(50);
-/// How often the streams are looked at when they are about to end.
-pub(super) const LOOK_AT_END: Duration = Duration::from_millis(2);
 
 /// What the client wants of its test.
 #[derive(Clone, Debug)]

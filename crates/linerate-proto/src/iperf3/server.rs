@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 
-use super::client::{COUNTED_MAX, LEAVE_MAX, LOOK_AT_END};
+use super::client::{COUNTED_MAX, LEAVE_MAX};
 use super::{
     ErrorCode, Params, Protocol, Results, ServerEvent, ServerOrder, State, WireError, frame,
     server_error, stream_id,
 };
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+use crate::dialect::{
+    Beat, FlowState, Input, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
+};
 
 /// A client has this long for each step of the set-up and of the end.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);

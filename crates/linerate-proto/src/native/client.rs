@@ -7,7 +7,9 @@ use linerate_core::record::EndReport;
 use linerate_core::time::MonoTime;
 
 use super::{Accept, Decoder, Message, Refuse, WireError, encode};
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+use crate::dialect::{
+    Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
+};
 
 /// The server has this long to answer.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -24,10 +26,6 @@ pub(super) const STALLED: Duration = Duration::from_secs(5);
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// However much it is, it has no more time than this.
 const DRAIN_MAX: Duration = Duration::from_secs(600);
-/// How often the stop flag is looked at.
-pub(super) const LOOK: Duration = Duration::from_millis(50);
-/// How often the streams are looked at when they are about to end.
-pub(super) const LOOK_AT_END: Duration = Duration::from_millis(2);
 
 /// What the client wants of its test.
 #[derive(Clone, Debug)]

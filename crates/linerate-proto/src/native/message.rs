@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    DatagramsSent, Direction, End, EndReport, SearchNews, TcpDirections, TcpTest, TestError,
-    UdpTest,
+    DatagramCounts, DatagramsSent, Direction, End, EndReport, SearchNews, TcpDirections, TcpTest,
+    TestError, UdpTest,
 };
 use linerate_core::units::print_span;
 use serde::{Deserialize, Serialize};
-
-use super::UdpSample;
 
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,6 +179,23 @@ pub enum RefuseCode {
     Malformed,
     /// The server's host cannot do it.
     Unable,
+}
+
+/// [`DatagramCounts`] of one stream, with the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpSample {
+    /// Which way the stream's data goes.
+    pub direction: Direction,
+    /// Stream number within its direction.
+    pub flow: u16,
+    /// Time since this end's start.
+    pub t_ns: u64,
+    /// What was counted.
+    pub counts: DatagramCounts,
+    /// Processor time of the stream's data thread so far.
+    pub cpu_ns: Option<u64>,
+    /// Time so far that this thread waited for a processor.
+    pub run_queue_wait_ns: Option<u64>,
 }
 
 /// One stream at one end at one moment. Counters run from the start of the test.

@@ -24,7 +24,6 @@ mod message;
 mod pattern;
 mod server;
 mod udp;
-mod udp_message;
 mod udp_status;
 mod udp_tracker;
 mod wire;
@@ -32,14 +31,15 @@ mod wire;
 pub use client::{
     ANSWER_TIMEOUT, Client, ClientTest, PeerFault, REPORT_TIMEOUT, REPORT_TIMEOUT_UDP,
 };
-pub use message::{Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH};
+pub use message::{
+    Accept, FEATURES, FlowSample, Message, Refuse, RefuseCode, Request, SEARCH, UdpSample,
+};
 pub use pattern::{Difference, Pattern};
 pub use server::{Asked, STEP_TIMEOUT, Server, Terms};
 pub use udp::{
     ALIVE, DATAGRAM_HEADER_BYTES, DatagramHeader, GRANT_BYTES, Grant, OPENING_BYTES, Opening,
     OpeningStep, STAMP_NS_MAX, stream_tag,
 };
-pub use udp_message::UdpSample;
 pub use udp_status::{Newest, STATUS, STATUS_BYTES, UdpStatus};
 pub use udp_tracker::{Order, UdpTracker, WINDOW};
 pub use wire::{

@@ -9,9 +9,11 @@ use std::time::Duration;
 use linerate_core::record::{EndReport, Fault, UdpTest};
 use linerate_core::time::MonoTime;
 
-use super::client::{LOOK, LOOK_AT_END, PeerFault, STALLED};
+use super::client::{PeerFault, STALLED};
 use super::{Accept, Decoder, Message, Refuse, Request, WireError, encode};
-use crate::dialect::{Beat, FlowState, Input, Machine, Output, Reason, Settling, Wants};
+use crate::dialect::{
+    Beat, FlowState, Input, LOOK, LOOK_AT_END, Machine, Output, Reason, Settling, Wants,
+};
 
 /// A client has this long for the next step of the set-up.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);

@@ -15,7 +15,6 @@ mod link;
 mod low_water;
 mod outlet;
 mod pace;
-mod registry;
 pub(crate) mod session;
 pub(crate) mod span;
 mod trail;
@@ -23,8 +22,7 @@ mod trials;
 
 pub use client::run;
 pub use control::{read_data_hello_rest, read_hello, send_hello};
-pub use registry::{DataRegistry, Registration};
-pub use session::{Admission, Demand, Permit, serve_test};
+pub use session::{Admission, DataRegistry, Demand, Permit, serve_test};
 
 // What UDP tests share with TCP's.
 pub(crate) use control::{bind_address, plain};

@@ -24,8 +24,8 @@ use linerate_sys::tcp::{self, TcpOptions};
 
 use super::control::{closed, lost, misbehaved, plain, read_data_hello_rest, read_hello};
 use super::endpoint::{Endpoint, socket_options};
-use super::registry::{DataRegistry, Registration};
 use crate::flow::account::server_side;
+use crate::flow::registry::{Registration, Registry};
 use crate::flow::served::{GRACE, Served};
 use crate::flow::udp::{self, UdpServer};
 use crate::flow::{self, Answer, Flows, Session, Socket};
@@ -34,14 +34,16 @@ use crate::served;
 /// A test that follows another may find its place not yet given back: a client's last message
 /// and its next connection cross on the way.
 pub(crate) const HANDOVER: Duration = Duration::from_millis(300);
-/// How often the end of the streams is looked for once it is due.
-pub(crate) const LOOK_AT_END: Duration = Duration::from_millis(2);
+pub(crate) use linerate_proto::dialect::LOOK_AT_END;
 
 /// A data connection that came to a listener of the test's own has this long for its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Tests that one client may make in one place, trials among them.
 const ROUNDS_MAX: u32 = 32;
+
+/// Where data connections find the test that waits for their token.
+pub type DataRegistry = Registry<Token, (DataHello, TcpStream)>;
 
 /// A place among the running tests, given back when dropped.
 pub struct Permit(
@@ -284,7 +286,10 @@ impl Desk<'_> {
             .as_ref()
             .map_or(Ok(self.local), TcpListener::local_addr)
             .map_or(0, |address| address.port());
-        let arrivals = Arrivals { token, shared: self.registry.register(token), own };
+        let shared = self.registry.register(token).ok_or_else(|| {
+            Failure::new(Fault::System, "serve", plain(self.peer), "its token is taken")
+        })?;
+        let arrivals = Arrivals { token, shared, own };
         let accept = Accept {
             token: token.to_hex(),
             data_port,
@@ -353,7 +358,7 @@ struct TcpServer {
 struct Arrivals {
     token: Token,
     /// At the port of the control connection, sorted by token.
-    shared: Registration,
+    shared: Registration<Token, (DataHello, TcpStream)>,
     /// At a listener of their own, because buffers and segment size go before the handshake. The
     /// flow in the background has neither and arrives at the other port.
     own: Option<TcpListener>,

@@ -1,11 +1,12 @@
 //! Both ends of a test against each other in simulated time: control bytes are delayed and split
 //! everywhere, cut off, swallowed, turned over or made up; an end dies, or its user stops it, at
-//! any moment. Every case is its seed's, which a failed law prints.
+//! any moment. Datagrams go over the elements of `core::path`. Every case is its seed's, which a failed law prints.
 
 mod iperf2;
 mod iperf2_udp;
 mod iperf3;
 mod native;
+mod native_udp;
 mod nuttcp;
 mod world;
 
@@ -16,7 +17,7 @@ use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::Machine;
 
-use super::session::Session;
+use super::session::{Flows, Session};
 use world::{End, Model, SimFlows, SimNet, World};
 
 /// What goes wrong in a run.
@@ -39,6 +40,8 @@ enum Trouble {
     Stop { end: End, at: Duration },
     /// The streams cannot be connected.
     NoStreams,
+    /// No datagram that this end sends arrives from then on.
+    Blocked { of: End, from: Duration },
 }
 
 impl Trouble {
@@ -109,21 +112,46 @@ fn check(rig: &impl Rig, seed: u64) -> Result<(), String> {
     let server = Session::new(server, SimFlows::new(End::Server, &world, model));
     let nets =
         [SimNet::new(&world, End::Client, 0), SimNet::new(&world, End::Server, rig.greeting())];
-    let (client, server) = play((&world, trouble), nets, client, server);
+    let left = play((&world, trouble), nets, client, server);
     let (slack_client, slack_server) = rig.slack();
+    let limits = Limits {
+        interval,
+        client: span + slack_client,
+        server: span + slack_server,
+        server_answers: rig.server_answers(trouble),
+    };
+    judge((seed, trouble), left, &limits)
+}
+
+/// What is expected of the ends of a test.
+struct Limits {
+    interval: Duration,
+    /// The longest time of each.
+    client: Duration,
+    server: Duration,
+    server_answers: bool,
+}
+
+/// Holds the laws against what came of a seed.
+fn judge(
+    (seed, trouble): (u64, Trouble),
+    (client, server): (Left, Left),
+    limits: &Limits,
+) -> Result<(), String> {
     let told = || format!("{trouble:?}\nclient {client:?}\nserver {server:?}");
     let law = |holds: bool, law: &str| {
         if holds { Ok(()) } else { Err(format!("seed {seed}: {law}\n{}", told())) }
     };
-    for (left, end, slack) in
-        [(&client, End::Client, slack_client), (&server, End::Server, slack_server)]
+    for (left, end, at_most) in
+        [(&client, End::Client, limits.client), (&server, End::Server, limits.server)]
     {
         let dead = matches!(trouble, Trouble::Dies { end: dead, .. } if dead == end);
         law(left.end.is_some() || dead, "both ends end")?;
-        law(left.at.since(MonoTime::default()) <= span + slack, "within their time")?;
+        law(left.at.since(MonoTime::default()) <= at_most, "within their time")?;
         law(left.results <= 1, "there is one result")?;
         if let Some(Err(failure)) = &left.end {
-            let own = (trouble == Trouble::NoStreams && end == End::Client)
+            let blocked = matches!(trouble, Trouble::NoStreams | Trouble::Blocked { .. });
+            let own = (blocked && end == End::Client)
                 || matches!(trouble, Trouble::Stop { end: whose, .. } if whose == end);
             let of_peer = own
                 || matches!(
@@ -134,7 +162,7 @@ fn check(rig: &impl Rig, seed: u64) -> Result<(), String> {
             law(trouble != Trouble::None, "nothing fails by itself")?;
         }
         if let Some((begin, until)) = left.ran.filter(|_| !dead) {
-            let due = until.since(begin).as_nanos() / interval.as_nanos();
+            let due = until.since(begin).as_nanos() / limits.interval.as_nanos();
             let taken = u128::from(left.samples);
             law((due.saturating_sub(1)..=due + 2).contains(&taken), "samples are kept")?;
         }
@@ -147,21 +175,17 @@ fn check(rig: &impl Rig, seed: u64) -> Result<(), String> {
     // The client's result came from the server, which has it then, too.
     let dies = matches!(trouble, Trouble::Dies { .. });
     let well = |left: &Left| matches!(left.end, Some(Ok(())));
-    let alone = !rig.server_answers(trouble);
+    let alone = !limits.server_answers;
     law(!well(&client) || well(&server) || dies || alone, "a client's result is one at the server")
 }
 
 /// Turns by both ends until neither has anything to do.
-fn play<C, S>(
+fn play(
     (world, trouble): (&World, Trouble),
     mut nets: [SimNet; 2],
-    mut client: Session<SimFlows<C>>,
-    mut server: Session<SimFlows<S>>,
-) -> (Left, Left)
-where
-    C: Machine,
-    S: Machine,
-{
+    mut client: Session<impl Played>,
+    mut server: Session<impl Played>,
+) -> (Left, Left) {
     let mut due = [Some(MonoTime::default()); 2];
     let mut left = [None, None];
     let at_most = MonoTime::from_nanos(600_000_000_000);
@@ -198,6 +222,10 @@ where
                     End::Server => server.end(),
                 };
                 left[at] = end_of.map(|end| (end, world.now()));
+                match end {
+                    End::Client => client.flows.leave(),
+                    End::Server => server.flows.leave(),
+                }
                 world.close(end);
             }
         }
@@ -206,7 +234,16 @@ where
     (client.flows.left(of_client), server.flows.left(of_server))
 }
 
-impl<M: Machine> SimFlows<M> {
+/// Data of an end that can be played.
+trait Played: Flows {
+    /// Its process ends.
+    fn leave(&mut self) {}
+
+    /// What is left of it.
+    fn left(self, end: Option<(Result<(), Failure>, MonoTime)>) -> Left;
+}
+
+impl<M: Machine> Played for SimFlows<M> {
     fn left(self, end: Option<(Result<(), Failure>, MonoTime)>) -> Left {
         let (end, at) = end.unzip();
         let at = at.unwrap_or_default();
@@ -221,7 +258,11 @@ const SEEDS: u64 = 1000;
 
 /// Runs the seeds of a dialect; all that break a law are told.
 fn check_all(rig: &impl Rig) {
-    let broken: Vec<String> = (0..SEEDS).filter_map(|seed| check(rig, seed).err()).collect();
+    check_seeds(|seed| check(rig, seed));
+}
+
+fn check_seeds(check: impl Fn(u64) -> Result<(), String>) {
+    let broken: Vec<String> = (0..SEEDS).filter_map(|seed| check(seed).err()).collect();
     assert!(
         broken.is_empty(),
         "{} of {SEEDS}: {}",

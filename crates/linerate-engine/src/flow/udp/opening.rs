@@ -102,7 +102,7 @@ pub(super) fn unanswered(streams: &[Asking]) -> Failure {
         streams.iter().filter(|stream| !stream.caller.is_answered()).collect();
     let Some(first) = silent.first() else {
         let server = streams.first().map_or_else(String::new, |stream| stream.server.to_string());
-        let reason = "its answers come, and ours do not arrive there";
+        let reason = "its answers come, but not its word that ours arrived there";
         return Failure::new(Fault::Unreachable, "open UDP streams to", server, reason);
     };
     let reason = format!("no answer on {} of {} UDP ports", silent.len(), streams.len());

@@ -1,15 +1,13 @@
-//! Where data connections find the test that waits for them, by cookie.
+//! Connections and the cookies that they begin with.
 
-use std::collections::HashMap;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_proto::iperf3::{COOKIE_BYTES, Cookie};
 
 use crate::failure::words_of;
+use crate::flow;
 use crate::flow::tcp::control::{plain, read_exactly};
 
 /// A client has this long for its cookie.
@@ -27,21 +25,10 @@ pub struct Arrival {
     pub serial: u64,
 }
 
-/// Shared between the listener and the tests that it runs.
-#[derive(Clone, Debug, Default)]
-pub struct Registry {
-    /// Running tests; those that have all their streams wait for no more.
-    tests: Arc<Mutex<HashMap<Cookie, Option<Sender<Arrival>>>>>,
-}
-
-/// A running test's place in the registry, given up when dropped: nobody else has its cookie.
-#[derive(Debug)]
-pub(super) struct Registration {
-    cookie: Cookie,
-    registry: Registry,
-    /// Data connections as they arrive.
-    pub(super) arrivals: Receiver<Arrival>,
-}
+/// Where data connections find the test that waits for their cookie. One that nobody waits for is a
+/// control connection.
+pub type Registry = flow::registry::Registry<Cookie, Arrival>;
+pub(super) type Registration = flow::registry::Registration<Cookie, Arrival>;
 
 /// Reads the first bytes of a connection.
 /// # Errors
@@ -58,45 +45,4 @@ pub fn read_cookie(stream: &TcpStream, peer: SocketAddr) -> Result<Cookie, Failu
         _ => fail(words_of(&error)),
     })?;
     Cookie::parse(&bytes).map_err(|error| fail(error.to_string()))
-}
-
-impl Registry {
-    /// Hands a connection to the test that waits for its cookie, or gives it back: it is then a
-    /// control connection.
-    /// # Errors
-    /// The connection, when nobody waits for it.
-    pub fn deliver(&self, cookie: &Cookie, arrival: Arrival) -> Result<(), Arrival> {
-        match self.lock().get(cookie) {
-            Some(Some(sender)) => sender.send(arrival).map_err(|unsent| unsent.0),
-            Some(None) | None => Err(arrival),
-        }
-    }
-
-    /// Waits for data connections that carry `cookie`; `None` when a test with it runs already.
-    pub(super) fn register(&self, cookie: Cookie) -> Option<Registration> {
-        let (sender, arrivals) = channel();
-        let mut tests = self.lock();
-        if tests.contains_key(&cookie) {
-            return None;
-        }
-        tests.insert(cookie, Some(sender));
-        Some(Registration { cookie, registry: self.clone(), arrivals })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Cookie, Option<Sender<Arrival>>>> {
-        self.tests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Registration {
-    /// The test has all its streams.
-    pub(super) fn complete(&self) {
-        self.registry.lock().insert(self.cookie, None);
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        self.registry.lock().remove(&self.cookie);
-    }
 }
