@@ -232,8 +232,8 @@ fn a_policer_is_found_by_what_it_loses() {
     let path = record.paths[0].carrying(Direction::Up).expect("it carries data");
     let policed = path.lost.iter().find(|loss| loss.cause == "policed");
     assert!(policed.is_some_and(|loss| loss.packets > 10), "{path:?}");
-    // 30 Mbit/s for a quarter of a second and one bucket of 50 kB, by the path's own clock: the receiver's
-    // differs by what the emulator was late.
+    // 30 Mbit/s for a quarter of a second and one bucket of 50 kB, by the path's own clock: the
+    // receiver's differs by what the emulator was late.
     let late = record.caveats.iter().any(|caveat| caveat.code == CaveatCode::EmulatorLate);
     let most = found.best().expect("something arrived").ip_bps;
     assert!(late || most <= 33e6, "{most}");
