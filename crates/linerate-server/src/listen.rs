@@ -12,7 +12,7 @@ use linerate_core::record::{Failure, Fault, Via};
 use linerate_engine::flow::tcp::{
     DataRegistry, read_data_hello_rest, read_hello, send_hello, serve_test,
 };
-use linerate_engine::foreign::iperf2::UdpTrust;
+use linerate_engine::foreign::iperf2::AddressValidation;
 use linerate_engine::foreign::iperf3::Guard;
 use linerate_engine::rtt::respond::UdpResponder;
 use linerate_proto::native::{Hello, HelloKind, VERSIONS};
@@ -21,7 +21,7 @@ use linerate_sys::stop::Stop;
 use linerate_sys::tcp;
 
 use crate::admission::{Gate, Limits};
-use crate::foreign::{self, Arrival, Ear, Foreign, Shared};
+use crate::foreign::{self, Arrival, Foreign, ProtocolPort, Shared};
 use crate::port::{ACCEPT_WAIT, accept, address_of, cannot_listen, listen};
 pub use crate::port::{Ending, Log, LogEntry};
 use crate::table::{Knowing, Place, Table};
@@ -49,7 +49,7 @@ pub struct ServeOptions {
 pub struct Server {
     listener: TcpListener,
     /// The ports of other programs.
-    foreign: Vec<Ear>,
+    foreign: Vec<ProtocolPort>,
     /// What their connections share.
     shared: Shared,
     gate: Gate,
@@ -99,7 +99,7 @@ impl Server {
     }
 
     /// Sends data over UDP, for clients of iperf 2 that ask for it, to whom this says.
-    pub fn trust_udp(&mut self, trust: UdpTrust) {
+    pub fn trust_udp(&mut self, trust: AddressValidation) {
         self.shared.udp_trust = trust;
     }
 
@@ -117,7 +117,7 @@ impl Server {
 
     /// The other programs that are answered, each with its port.
     pub fn foreign(&self) -> impl Iterator<Item = (Via, u16)> + '_ {
-        self.foreign.iter().map(|ear| (ear.via, ear.port))
+        self.foreign.iter().map(|at| (at.via, at.port))
     }
 
     /// Whether UDP probes are answered: not when another program has the port.
@@ -131,17 +131,17 @@ impl Server {
             if let Some(echo) = &self.echo {
                 scope.spawn(|| echo.run(stop));
             }
-            for ear in &self.foreign {
-                scope.spawn(|| ear.serve_datagrams(&self.shared, &self.gate, stop, log));
+            for at in &self.foreign {
+                scope.spawn(|| at.serve_datagrams(&self.shared, &self.gate, stop, log));
             }
             while !stop.asked() {
                 self.wait_for_clients();
-                let ears = [None].into_iter().chain(self.foreign.iter().map(Some));
-                for ear in ears {
-                    let listener = ear.map_or(&self.listener, |ear| &ear.listener);
+                let ports = [None].into_iter().chain(self.foreign.iter().map(Some));
+                for at in ports {
+                    let listener = at.map_or(&self.listener, |at| &at.listener);
                     let come = std::iter::from_fn(|| accept(listener));
                     let come = come.take(IN_A_ROW);
-                    come.for_each(|client| self.take(scope, ear, client, (stop, log)));
+                    come.for_each(|client| self.take(scope, at, client, (stop, log)));
                 }
             }
         });
@@ -149,7 +149,7 @@ impl Server {
 
     /// Until somebody connects, but no longer than [`ACCEPT_WAIT`].
     fn wait_for_clients(&self) {
-        let others = self.foreign.iter().map(|ear| ear.listener.as_fd());
+        let others = self.foreign.iter().map(|at| at.listener.as_fd());
         let listeners: Vec<_> = [self.listener.as_fd()].into_iter().chain(others).collect();
         if let Err(error) = any_readable(&listeners, ACCEPT_WAIT) {
             tracing::warn!("wait: {error}");
@@ -161,7 +161,7 @@ impl Server {
     fn take<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        ear: Option<&Ear>,
+        at: Option<&ProtocolPort>,
         (stream, peer): (TcpStream, SocketAddr),
         (stop, log): (&'scope Stop, Log<'scope>),
     ) {
@@ -169,14 +169,14 @@ impl Server {
             tracing::warn!(%peer, "closed, {} connections are open", self.table.limit());
             return;
         };
-        let ear = ear.map(|ear| (ear.via, ear.port));
-        match ear {
+        let at = at.map(|at| (at.via, at.port));
+        match at {
             None => tracing::debug!(%peer, "connected"),
             Some((via, port)) => tracing::debug!(%peer, "connected to port {port}, of {via}"),
         }
         let serial = self.shared.iperf3.next_serial();
         let handle = move || {
-            let line = match ear {
+            let line = match at {
                 None => self.answer((stream, peer), &place, stop),
                 Some((via, port)) => {
                     let arrival = Arrival { via, port, stream, peer, serial };
@@ -188,7 +188,7 @@ impl Server {
                 Ok(Some(line)) => log(&LogEntry { peer, line: &line, ending: Ending::Tested }),
                 Ok(None) => tracing::debug!(%peer, "is a stream of a test"),
                 Err(failure) => {
-                    let said = ear.map_or_else(String::new, |(via, _)| format!("{via}: "));
+                    let said = at.map_or_else(String::new, |(via, _)| format!("{via}: "));
                     let line = format!("{said}{failure}");
                     log(&LogEntry { peer, line: &line, ending: Ending::Failed(&failure) });
                 }

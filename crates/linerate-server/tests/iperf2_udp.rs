@@ -12,7 +12,7 @@ use linerate_core::record::{
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::flow::udp;
-use linerate_engine::foreign::iperf2::UdpTrust;
+use linerate_engine::foreign::iperf2::AddressValidation;
 use linerate_proto::iperf2::{Amount, ClientHeader, Mode, UdpReport, UdpSender};
 use linerate_server::admission::Limits;
 use linerate_sys::stop::Stop;
@@ -200,7 +200,7 @@ fn taken(socket: &UdpSocket) -> usize {
 
 #[test]
 fn one_datagram_makes_nobody_a_target() {
-    with_server_trusting(UdpTrust::nobody(), Limits::default(), |server| {
+    with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
         for mode in [Mode::Reverse, Mode::FullDuplex, Mode::Dual, Mode::TradeOff] {
             let (client, target) = (socket(server), UdpSocket::bind((HERE, 0)).expect("free"));
             let header = ClientHeader {
@@ -223,7 +223,7 @@ fn one_datagram_makes_nobody_a_target() {
 
 #[test]
 fn who_proves_no_address_is_sent_three_times_what_came_and_no_more() {
-    with_server_trusting(UdpTrust::nobody(), Limits::default(), |server| {
+    with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
         for mode in [Mode::FullDuplex, Mode::Dual, Mode::TradeOff] {
             let (client, target) = (socket(server), UdpSocket::bind((HERE, 0)).expect("free"));
             let header = ClientHeader {
@@ -255,7 +255,7 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
         return;
     }
     let fixed = ["-u", "-c", "127.0.0.1", "-b", "10M", "-n", "100000", "-l", "1000", "-y", "C"];
-    with_server_trusting(UdpTrust::nobody(), Limits::default(), |server| {
+    with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         for mode in ["--full-duplex", "-d", "-r"] {
             let back = peers::free_port().to_string();
@@ -268,7 +268,7 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
             server.log(1);
         }
     });
-    let trust = UdpTrust::nobody().and(&["127.0.0.0/8=2M".parse().expect("a network")]);
+    let trust = AddressValidation::nobody().and(&["127.0.0.0/8=2M".parse().expect("a network")]);
     with_server_trusting(trust, Limits::default(), |server| {
         let port = server.port(Via::Iperf2).to_string();
         run("iperf", &[&fixed[..], &["-p", &port, "-R"]].concat());
@@ -283,7 +283,7 @@ fn an_iperf_that_sends_itself_is_sent_data_without_proof_and_for_r_its_network_i
 
 #[test]
 fn our_client_proves_its_address_and_is_sent_what_it_asks() {
-    with_server_trusting(UdpTrust::nobody(), Limits::default(), |server| {
+    with_server_trusting(AddressValidation::nobody(), Limits::default(), |server| {
         for (streams, size) in [(1, 1000), (3, 1000), (2, 64)] {
             let plan = UdpPlan {
                 test: UdpTest {

@@ -137,7 +137,8 @@ impl Lines {
 const HEAD: &str =
     "stream     interval             payload        goodput   retr        cwnd         rtt";
 
-fn interval_line(row: &IntervalRow) -> String {
+/// Stream, direction, interval, payload and goodput of a row.
+fn row_start(row: &IntervalRow) -> String {
     let stream = row.flow.map_or_else(|| "all".to_owned(), |flow| flow.to_string());
     let arrow = match row.direction {
         Direction::Up => "up",
@@ -145,48 +146,41 @@ fn interval_line(row: &IntervalRow) -> String {
     };
     let interval = format!("{:.2}-{:.2} s", seconds(row.start_ns), seconds(row.end_ns));
     let rate = BitRate::from_bits_per_sec(row.goodput_bps as u64).to_string();
-    let absent = || "-".to_owned();
-    let retransmits = row.retransmits.map_or_else(absent, |count| count.to_string());
-    let cwnd = row.cwnd_bytes.map_or_else(absent, |bytes| format!("{} KiB", bytes / 1024));
-    let rtt = row.rtt_ns.map_or_else(absent, |ns| format!("{:.3} ms", ns as f64 / 1e6));
     let payload = format!("{:.2} MB", row.bytes as f64 / 1e6);
+    format!("{stream:>3} {arrow:<5} {interval:<16} {payload:>12} {rate:>14}")
+}
+
+/// What is shown, or a dash.
+fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
+}
+
+fn milliseconds(ns: u64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}
+
+fn interval_line(row: &IntervalRow) -> String {
+    let retransmits = or_dash(row.retransmits, |count| count.to_string());
+    let cwnd = or_dash(row.cwnd_bytes, |bytes| format!("{} KiB", bytes / 1024));
+    let rtt = or_dash(row.rtt_ns, milliseconds);
     let omitted = if row.omitted { "  (omitted)" } else { "" };
-    format!(
-        "{stream:>3} {arrow:<5} {interval:<16} {payload:>12} {rate:>14} {retransmits:>6} \
-         {cwnd:>11} {rtt:>11}{omitted}"
-    )
+    format!("{} {retransmits:>6} {cwnd:>11} {rtt:>11}{omitted}", row_start(row))
 }
 
 const UDP_HEAD: &str = "stream     interval             payload        goodput     jitter          \
                         lost/sent       loss";
 
 fn udp_line(row: &IntervalRow) -> String {
-    let stream = row.flow.map_or_else(|| "all".to_owned(), |flow| flow.to_string());
-    let arrow = match row.direction {
-        Direction::Up => "up",
-        Direction::Down => "down",
-    };
-    let interval = format!("{:.2}-{:.2} s", seconds(row.start_ns), seconds(row.end_ns));
-    let rate = BitRate::from_bits_per_sec(row.goodput_bps as u64).to_string();
-    let payload = format!("{:.2} MB", row.bytes as f64 / 1e6);
     let datagrams = row.datagrams.unwrap_or_default();
-    let jitter = datagrams
-        .jitter_ns
-        .map_or_else(|| "-".to_owned(), |ns| format!("{:.3} ms", ns as f64 / 1e6));
-    // What another program's server took in is told at the end alone.
-    let lost = match row.datagrams {
-        Some(datagrams) => format!("{}/{}", datagrams.lost, datagrams.sent),
-        None => "-".to_owned(),
-    };
+    let jitter = or_dash(datagrams.jitter_ns, milliseconds);
+    // Another program's server reports what it received at the end alone.
+    let lost = or_dash(row.datagrams, |it| format!("{}/{}", it.lost, it.sent));
     let loss = match datagrams.sent {
         0 => "-".to_owned(),
         sent => format!("{:.2} %", datagrams.lost as f64 * 100.0 / sent as f64),
     };
-    format!(
-        "{stream:>3} {arrow:<5} {interval:<16} {payload:>12} {rate:>14} {jitter:>10} {lost:>18} \
-         {loss:>10}{}",
-        remarks(row, &datagrams)
-    )
+    let start = row_start(row);
+    format!("{start} {jitter:>10} {lost:>18} {loss:>10}{}", remarks(row, &datagrams))
 }
 
 const SEARCH_HEAD: &str = "sub-interval             rate IP        offered       loss   \
@@ -194,19 +188,17 @@ const SEARCH_HEAD: &str = "sub-interval             rate IP        offered      
 
 fn search_line(row: &SubInterval) -> String {
     let ms = |ns: u64| format!("{:.1}", ns as f64 / 1e6);
-    let range = |least: Option<u64>, most: Option<u64>| match (least, most) {
-        (Some(least), Some(most)) => format!("{}-{} ms", ms(least), ms(most)),
-        _ => "-".to_owned(),
+    let range = |least: Option<u64>, most: Option<u64>| {
+        or_dash(least.zip(most), |(least, most)| format!("{}-{} ms", ms(least), ms(most)))
     };
     let rate = |bps: f64| BitRate::from_bits_per_sec(bps as u64).to_string();
     let span = &row.span;
     let interval = format!("{:.2}-{:.2} s", seconds(span.start_ns()), seconds(span.end_ns()));
-    let dash = || "-".to_owned();
     format!(
         "{interval:<16} {:>15} {:>14} {:>10} {:>19} {:>15}",
         rate(row.ip_bps),
-        row.offered_bps.map_or_else(dash, rate),
-        row.loss_ratio.map_or_else(dash, |ratio| format!("{:.2} %", ratio * 100.0)),
+        or_dash(row.offered_bps, rate),
+        or_dash(row.loss_ratio, |ratio| format!("{:.2} %", ratio * 100.0)),
         range(span.delay_min_ns, span.delay_max_ns),
         range(row.rtt_min_ns, row.rtt_max_ns),
     )

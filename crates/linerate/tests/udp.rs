@@ -216,7 +216,7 @@ fn people_get_lines_with_jitter_and_loss_and_a_table() {
     let server = Server::start(&[]);
     let output = server.udp(&["--time=1s", "--interval=100ms", "--bitrate=5M"]);
     let text = words(&output);
-    for part in ["lost/sent", "jitter", "all up", "goodput", "busiest ms", "by itself"] {
+    for part in ["lost/sent", "jitter", "all up", "goodput", "busiest ms", "datagram per call"] {
         assert!(text.contains(part), "'{part}' is not in {text}");
     }
     let quiet = server.udp(&["--time=100ms", "--quiet"]);

@@ -51,7 +51,7 @@ pub enum FailureCode {
     /// The server was interrupted.
     Interrupted,
     /// The other end gave this number of its own protocol.
-    Peer(i32),
+    Peer(i16),
 }
 
 /// One line: what was attempted, on what, why it failed, what to do.

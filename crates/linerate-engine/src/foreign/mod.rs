@@ -1,7 +1,7 @@
 //! Tests with the programs of others: ttcp, iperf 2, iperf 3, nuttcp, from either side.
 //!
 //! Each has a folder with its drivers; bytes and the order of messages are in `linerate_proto`,
-//! the loops that move data in `throughput`. What another program does not tell stays absent.
+//! the loops that move data in `flow`. What another program does not tell stays absent.
 
 pub mod iperf2;
 pub mod iperf3;

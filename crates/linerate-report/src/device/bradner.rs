@@ -202,25 +202,23 @@ fn beside_of(
     };
     let mut rates = heads(format!("{what}, frames/s"));
     let mut shares = heads(format!("{what} of theoretical"));
+    let line = |name: &str, cell: &dyn Fn(u32) -> String| {
+        let cells = sizes.iter().map(|&bytes| cell(bytes));
+        std::iter::once(name.to_owned()).chain(cells).collect::<Vec<String>>()
+    };
     for group in suite.groups.iter().filter(|group| kind_1990(group) == Some(kind)) {
-        let cells = |of: &dyn Fn(&Size) -> String| {
-            let each = sizes.iter().map(|&bytes| of(&(bytes, None)));
-            std::iter::once(group.device.clone()).chain(each).collect::<Vec<String>>()
-        };
-        let rate = |size: &Size| group.middle(size, group.bare(), now);
-        let share = |size: &Size| Some(rate(size)? / group.theoretical_fps(size)?);
-        rates.row(cells(&|size| or_dash(rate(size), words::frames)));
-        shares.row(cells(&|size| or_dash(share(size), words::share)));
+        let rate = |bytes| group.middle(&(bytes, None), group.bare(), now);
+        let share = |bytes| Some(rate(bytes)? / group.theoretical_fps(&(bytes, None))?);
+        rates.row(line(&group.device, &|bytes| or_dash(rate(bytes), words::frames)));
+        shares.row(line(&group.device, &|bytes| or_dash(share(bytes), words::share)));
     }
     for (name, of_device) in devices_1990(&rows) {
-        let at = |bytes: &u32| of_device.iter().find(|row| row.frame_bytes == *bytes);
-        let rate = |bytes: &u32| then(at(bytes)?);
-        let line = |cells: Vec<String>| std::iter::once(name.clone()).chain(cells);
-        let each = sizes.iter().map(|size| or_dash(rate(size), |fps| fps.to_string()));
-        rates.push(RowKind::Published, line(each.collect()));
-        let share = |bytes: &u32| rate(bytes).map(|fps| share_1990(fps, *bytes));
-        let each = sizes.iter().map(|size| or_dash(share(size), words::share));
-        shares.push(RowKind::Published, line(each.collect()));
+        let rate = |bytes| then(of_device.iter().find(|row| row.frame_bytes == bytes)?);
+        let share = |bytes| rate(bytes).map(|fps| share_1990(fps, bytes));
+        let printed = line(&name, &|bytes| or_dash(rate(bytes), |fps| fps.to_string()));
+        rates.push(RowKind::Published, printed);
+        let shown = line(&name, &|bytes| or_dash(share(bytes), words::share));
+        shares.push(RowKind::Published, shown);
     }
     let streams = if kind.1 == Streams::Dual { "dual stream" } else { "single stream" };
     let note = format!(

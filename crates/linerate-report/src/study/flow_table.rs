@@ -33,11 +33,8 @@ pub(super) fn table(row: &Row<'_>, test: &FlowTest<'_>, past: &str) -> Table {
     if runs >= RUNS_FOR_A_DEVIATION {
         rows.add("  mean \u{b1} std", mean);
     }
-    if rows.any(|figure| figure.transfer_ns().is_some()) {
-        rows.add("  time of the transfer, s", |figure| {
-            or_dash(figure.transfer_ns(), |ns| number::significant(ns / 1e9, 4))
-        });
-    }
+    let seconds = |ns: f64| number::significant(ns / 1e9, 4);
+    rows.add_where("  time of the transfer, s", |it| it.transfer_ns(), seconds, |_| true);
     bounds(&mut rows, row, test);
     losses(&mut rows, row);
     rows.table
@@ -69,6 +66,19 @@ impl Rows<'_> {
         self.table.push(RowKind::Published, std::iter::once(format!("  {past}")).chain(cells));
     }
 
+    /// A row of a figure where any value of it is worth one.
+    fn add_where(
+        &mut self,
+        name: &str,
+        figure: impl Fn(&FlowFigure<'_>) -> Option<f64>,
+        show: impl Fn(f64) -> String,
+        is_worth_it: impl Fn(f64) -> bool,
+    ) {
+        if self.any(|it| figure(it).is_some_and(&is_worth_it)) {
+            self.add(name, |it| or_dash(figure(it), &show));
+        }
+    }
+
     fn any(&self, has: impl Fn(&FlowFigure<'_>) -> bool) -> bool {
         self.figures.iter().any(has)
     }
@@ -88,26 +98,19 @@ fn bounds(rows: &mut Rows<'_>, row: &Row<'_>, test: &FlowTest<'_>) {
 /// Where links are emulated, what they lost and what was sent again; elsewhere only what is not 0.
 fn losses(rows: &mut Rows<'_>, row: &Row<'_>) {
     let emulated = !row.way.outlines.is_empty();
-    let told = |value: Option<f64>| value.is_some_and(|value| emulated || value > 0.0);
     let count = |value: f64| number::trimmed(&format!("{value:.1}")).to_owned();
-    if rows.any(|figure| told(figure.middle(MetricId::Retransmits))) {
-        rows.add("  segments retransmitted", |it| or_dash(it.middle(MetricId::Retransmits), count));
-    }
-    if rows.any(|figure| figure.middle(MetricId::DatagramLossRatio).is_some()) {
-        rows.add("  datagrams lost", |figure| {
-            or_dash(figure.middle(MetricId::DatagramLossRatio), number::percent)
-        });
-    }
-    let here = |figure: &FlowFigure<'_>| figure.middle(MetricId::DatagramsLostHere);
-    if rows.any(|figure| here(figure).is_some_and(|lost| lost > 0.0)) {
-        rows.add("  lost at the receiver, count", |figure| or_dash(here(figure), count));
-    }
-    let dropped = |figure: &FlowFigure<'_>| figure.middle(MetricId::DatagramsDroppedAtSender);
-    if rows.any(|figure| dropped(figure).is_some_and(|count| count > 0.0)) {
-        rows.add("  dropped at the sender, count", |figure| or_dash(dropped(figure), count));
-    }
+    let some = |value: f64| value > 0.0;
+    let middle = |metric| move |figure: &FlowFigure<'_>| figure.middle(metric);
+    let again = middle(MetricId::Retransmits);
+    rows.add_where("  segments retransmitted", again, count, |value| emulated || value > 0.0);
+    let lost = middle(MetricId::DatagramLossRatio);
+    rows.add_where("  datagrams lost", lost, number::percent, |_| true);
+    let here = middle(MetricId::DatagramsLostHere);
+    rows.add_where("  lost at the receiver, count", here, count, some);
+    let dropped = middle(MetricId::DatagramsDroppedAtSender);
+    rows.add_where("  dropped at the sender, count", dropped, count, some);
     if rows.any(|figure| figure.on_paths().is_some()) {
-        rows.add("  lost on the path", lost);
+        rows.add("  lost on the path", lost_on_path);
     }
 }
 
@@ -129,7 +132,7 @@ fn mean(figure: &FlowFigure<'_>) -> String {
 }
 
 /// `12 (0.004 %)`: packets of the data that the emulator lost, of those that came to it.
-fn lost(figure: &FlowFigure<'_>) -> String {
+fn lost_on_path(figure: &FlowFigure<'_>) -> String {
     or_dash(figure.on_paths(), |count| match count.lost {
         0 => "0".to_owned(),
         lost => {

@@ -3,7 +3,7 @@
 use linerate_core::record::Status;
 
 use super::compare::{Comparison, Point};
-use super::figure::PingTest;
+use super::figure::{PingFigure, PingTest};
 use super::grid::{Grid, Row};
 use super::{across, flow_table};
 use crate::document::{RowKind, Section, Table};
@@ -66,26 +66,21 @@ fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
     let sizes = figures.iter().map(|figure| figure.payload_bytes.to_string());
     let mut table = Table::new(std::iter::once(named("ping/size")).chain(sizes));
     let whole = |value: Option<f64>| or_dash(value, |n| format!("{:.0}", n.trunc()));
-    let mut add = |kind, name: String, cells: Vec<String>| {
-        table.push(kind, std::iter::once(name).chain(cells));
+    let published = &row.published;
+    let now = |table: &mut Table, name: &str, cell: &dyn Fn(&PingFigure<'_>) -> String| {
+        table.row(std::iter::once(name.to_owned()).chain(figures.iter().map(cell)));
     };
-    let rtt = figures.iter().map(|figure| or_dash(figure.rtt_ns(), number::ms)).collect();
-    add(RowKind::Measured, "ping/avg ms".to_owned(), rtt);
-    let has_past = !row.published.ping.is_empty();
-    let sizes = || figures.iter().map(|figure| figure.payload_bytes);
-    if has_past {
-        let rtt =
-            sizes().map(|size| or_dash(row.published.rtt_ns(size), number::ms_to_microsecond));
-        add(RowKind::Published, format!("  {past}"), rtt.collect());
-    }
-    let pps = figures.iter().map(|figure| whole(figure.pps_from_mean())).collect();
-    add(RowKind::Measured, "ping/pps 1000/avg".to_owned(), pps);
-    if has_past {
-        let pps = sizes().map(|size| whole(row.published.pps(size)));
-        add(RowKind::Published, format!("  {past}"), pps.collect());
-    }
-    let pps = figures.iter().map(|figure| whole(figure.pps_measured())).collect();
-    add(RowKind::Measured, "ping/pps measured".to_owned(), pps);
+    let then = |table: &mut Table, cell: &dyn Fn(u32) -> String| {
+        let cells = figures.iter().map(|figure| cell(figure.payload_bytes));
+        if !published.ping.is_empty() {
+            table.push(RowKind::Published, std::iter::once(format!("  {past}")).chain(cells));
+        }
+    };
+    now(&mut table, "ping/avg ms", &|it| or_dash(it.rtt_ns(), number::ms));
+    then(&mut table, &|size| or_dash(published.rtt_ns(size), number::ms_to_microsecond));
+    now(&mut table, "ping/pps 1000/avg", &|it| whole(it.pps_from_mean()));
+    then(&mut table, &|size| whole(published.pps(size)));
+    now(&mut table, "ping/pps measured", &|it| whole(it.pps_measured()));
     table
 }
 

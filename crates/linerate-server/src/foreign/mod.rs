@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use linerate_core::record::{Failure, Via};
 use linerate_engine::flow::tcp::Admission;
-use linerate_engine::foreign::iperf2::{UdpEar, UdpSeen, UdpServing, UdpTrust};
+use linerate_engine::foreign::iperf2::{AddressValidation, UdpPort, UdpSeen, UdpServing};
 use linerate_engine::foreign::nuttcp::DataPorts;
 use linerate_engine::foreign::{Seen, Serving, iperf2, nuttcp};
 use linerate_sys::stop::Stop;
@@ -43,15 +43,15 @@ impl Foreign {
 
 /// A listener for one program.
 #[derive(Debug)]
-pub(crate) struct Ear {
+pub(crate) struct ProtocolPort {
     pub(crate) via: Via,
     pub(crate) port: u16,
     pub(crate) listener: TcpListener,
     /// The UDP side of iperf 2 and ttcp; absent where another program has that port.
-    udp: Option<UdpEar>,
+    udp: Option<UdpPort>,
 }
 
-impl Ear {
+impl ProtocolPort {
     /// Serves what comes over UDP until `stop`.
     pub(crate) fn serve_datagrams(&self, shared: &Shared, gate: &Gate, stop: &Stop, log: Log<'_>) {
         let Some(udp) = &self.udp else { return };
@@ -82,20 +82,20 @@ impl Ear {
 }
 
 /// Opens the ports.
-pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failure> {
+pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<ProtocolPort>, Failure> {
     let (asked, must) = match foreign {
         Foreign::Usual => (SPOKEN.map(|via| (via, via.default_port())).to_vec(), false),
         Foreign::These(these) => (these.clone(), true),
     };
-    let mut ears = Vec::new();
+    let mut ports = Vec::new();
     for (via, port) in asked {
         match listen(SocketAddr::new(address, port)) {
             Ok(listener) => {
                 let port = listener.local_addr().map_or(port, |local| local.port());
                 let udp = (via == Via::Iperf2)
-                    .then(|| UdpEar::bind(SocketAddr::new(address, port), None).ok())
+                    .then(|| UdpPort::bind(SocketAddr::new(address, port), None).ok())
                     .flatten();
-                ears.push(Ear { via, port, listener, udp });
+                ports.push(ProtocolPort { via, port, listener, udp });
             }
             Err(error) if !must && error.source.kind() == ErrorKind::AddrInUse => {}
             Err(error) => {
@@ -105,7 +105,7 @@ pub(crate) fn open(foreign: &Foreign, address: IpAddr) -> Result<Vec<Ear>, Failu
             }
         }
     }
-    Ok(ears)
+    Ok(ports)
 }
 
 /// A connection that came to the port of another program.
@@ -125,18 +125,18 @@ pub(crate) struct Shared {
     /// Where data streams arrive whose port a client names.
     data_ports: DataPorts,
     /// Who is sent data over UDP.
-    pub(crate) udp_trust: UdpTrust,
+    pub(crate) udp_trust: AddressValidation,
 }
 
 impl Shared {
     /// Of a server that listens at these places.
-    pub(crate) fn beside(ears: &[Ear]) -> Self {
-        let heard = ears.iter().filter(|ear| ear.udp.is_some()).map(|ear| ear.port);
+    pub(crate) fn beside(ports: &[ProtocolPort]) -> Self {
+        let heard = ports.iter().filter(|at| at.udp.is_some()).map(|at| at.port);
         let data_ports =
-            DataPorts::beside(ears.iter().map(|ear| ear.port).collect()).hearing(heard.collect());
-        let ear = ears.iter().find(|ear| ear.via == Via::Iperf3);
-        let iperf3 = ear.map(|ear| iperf3::Clients::of(&ear.listener)).unwrap_or_default();
-        Self { iperf3, data_ports, udp_trust: UdpTrust::default() }
+            DataPorts::beside(ports.iter().map(|at| at.port).collect()).hearing(heard.collect());
+        let at = ports.iter().find(|at| at.via == Via::Iperf3);
+        let iperf3 = at.map(|at| iperf3::Clients::of(&at.listener)).unwrap_or_default();
+        Self { iperf3, data_ports, udp_trust: AddressValidation::default() }
     }
 }
 

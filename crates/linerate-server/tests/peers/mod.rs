@@ -14,7 +14,7 @@ use linerate_core::record::{
 };
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
-use linerate_engine::foreign::iperf2::UdpTrust;
+use linerate_engine::foreign::iperf2::AddressValidation;
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{LogEntry, ServeOptions, Server};
@@ -56,12 +56,12 @@ impl Running<'_> {
 
 /// Runs `test` against a server that answers iperf3, iperf 2 and nuttcp on free ports.
 pub(crate) fn with_server(limits: Limits, test: impl FnOnce(&Running<'_>)) {
-    with_server_trusting(UdpTrust::default(), limits, test);
+    with_server_trusting(AddressValidation::default(), limits, test);
 }
 
 /// The same of one that sends data over UDP to whom `trust` says.
 pub(crate) fn with_server_trusting(
-    trust: UdpTrust,
+    trust: AddressValidation,
     limits: Limits,
     test: impl FnOnce(&Running<'_>),
 ) {

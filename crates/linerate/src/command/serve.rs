@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use linerate_core::record::{DEFAULT_PORT, Via};
 use linerate_core::units::parse_span;
-use linerate_engine::foreign::iperf2::{Trusted, UdpTrust};
+use linerate_engine::foreign::iperf2::{AddressValidation, TrustedNetwork};
 use linerate_server::admission::Limits;
 use linerate_server::foreign::Foreign;
 use linerate_server::listen::{Ending, LogEntry, ServeOptions, Server};
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Allow iperf 2's UDP -R to clients in NETWORK, at most RATE (default 10M) to all of them
     /// together, although their source address is unverified: 192.168.0.0/16=500M
     #[arg(long, value_name = "NETWORK[=RATE]")]
-    udp_reverse_to: Vec<Trusted>,
+    udp_reverse_to: Vec<TrustedNetwork>,
     /// Queue iperf3 clients for this long before refusing them as busy (nuttcp clients always queue
     /// 30 s; linerate clients retry with --wait)
     #[arg(long = "queue-time", alias = "queue", value_name = "TIME", default_value = "0s",
@@ -102,7 +102,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         limits.duration.as_secs(),
         limits.connections
     ));
-    server.trust_udp(UdpTrust::default().and(&args.udp_reverse_to));
+    server.trust_udp(AddressValidation::default().and(&args.udp_reverse_to));
     if let Some(guard) = guard {
         server.guard_iperf3(guard);
         output::note("linerate: asks clients of iperf3 who they are, those of others do not say");

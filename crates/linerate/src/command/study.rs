@@ -13,6 +13,7 @@ pub(super) mod session;
 mod show;
 
 pub(crate) use render::{lines, results, show, write};
+pub(crate) use run::state as run_state;
 
 use std::path::PathBuf;
 

@@ -31,9 +31,20 @@ pub(super) trait Known {
 
 /// A flag: its letter, its long name (empty for none), and whether a value follows. Rows with the
 /// same letter are one flag with several names.
-pub(super) type Flag = (char, &'static str, bool);
+pub(super) type Flag<T = bool> = (char, &'static str, T);
 
-impl Known for Flag {
+/// Flags of a letter alone.
+pub(super) fn letters<T: Copy>(letters: &[char], takes: T) -> impl Iterator<Item = Flag<T>> {
+    letters.iter().map(move |letter| (*letter, "", takes))
+}
+
+impl From<bool> for Takes {
+    fn from(value: bool) -> Self {
+        if value { Self::Value } else { Self::Nothing }
+    }
+}
+
+impl<T: Copy + Into<Takes>> Known for Flag<T> {
     fn letter(&self) -> Option<char> {
         Some(self.0)
     }
@@ -43,7 +54,7 @@ impl Known for Flag {
     }
 
     fn takes(&self) -> Takes {
-        if self.2 { Takes::Value } else { Takes::Nothing }
+        self.2.into()
     }
 
     fn is_alias_of(&self, other: &Self) -> bool {
@@ -63,8 +74,11 @@ pub(super) enum Word {
 /// Reads a command line.
 /// # Errors
 /// The mistake in the words of getopt(3).
-pub(super) fn parse(words: &[String], flags: &[Flag]) -> Result<Vec<Word>, String> {
-    let word = |part: Part<'_, Flag>| match part {
+pub(super) fn parse<T: Copy + Into<Takes>>(
+    words: &[String],
+    flags: &[Flag<T>],
+) -> Result<Vec<Word>, String> {
+    let word = |part: Part<'_, Flag<T>>| match part {
         Part::Flag(flag, value) => Word::Flag(flag.0, value.unwrap_or_default()),
         Part::Operand(word) => Word::Operand(word),
     };

@@ -19,7 +19,7 @@ use linerate_proto::iperf2::{
 use super::count;
 use crate::flow::net::Net;
 use crate::flow::session::{Answer, Flows, Session};
-use crate::foreign::iperf2::client::lost;
+use crate::flow::tcp::control::lost;
 use crate::foreign::iperf2::udp_client::of_udp_client;
 
 /// From datagram to datagram.

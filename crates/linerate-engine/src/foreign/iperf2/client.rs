@@ -19,9 +19,9 @@ use linerate_sys::clock::{monotonic, sleep};
 use linerate_sys::poll::readable;
 
 use crate::context::Context;
-use crate::failure::words_of;
 use crate::flow::account::Account;
 use crate::flow::tcp::client::run_by;
+use crate::flow::tcp::control::lost;
 use crate::flow::tcp::endpoint::{Manner, share};
 use crate::flow::{self, Answer, Flows, Net, Session};
 use crate::foreign::test::{Test, refuse, remote_end};
@@ -177,11 +177,6 @@ pub(crate) fn of_client(server: &str, reason: Reason<PeerFault>) -> Failure {
     };
     let failure = Failure::new(Fault::Unreachable, attempt, server, reason);
     failure.advise("the results so far are kept")
-}
-
-/// A connection failed.
-pub(crate) fn lost(peer: &str, attempt: &str, error: &io::Error) -> Failure {
-    Failure::new(Fault::Unreachable, attempt, peer, words_of(error))
 }
 
 /// What the server writes on streams that this end alone sends on, stream after stream until it

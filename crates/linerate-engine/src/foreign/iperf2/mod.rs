@@ -1,5 +1,6 @@
 //! iperf 2 from either side (spec/iperf2.md).
 
+mod address_validation;
 pub(crate) mod client;
 pub(crate) mod server;
 mod udp_back;
@@ -9,8 +10,8 @@ mod udp_layout;
 mod udp_server;
 mod udp_session;
 mod udp_tally;
-mod udp_trust;
 
+pub use address_validation::{AddressValidation, TrustedNetwork};
 pub use client::{Return, run_with_return};
 pub use linerate_proto::iperf2::Bounced;
 pub use server::serve;
@@ -18,7 +19,6 @@ pub use udp_back::UdpSentBack;
 pub(crate) use udp_client::measure_udp;
 pub use udp_client::{UdpExtras, run_udp};
 pub(crate) use udp_layout::DATAGRAM_BYTES;
-pub use udp_server::UdpEar;
+pub use udp_server::UdpPort;
 pub use udp_session::{UdpAside, UdpMoved, UdpSeen, UdpServing, UdpWatch};
 pub use udp_tally::UdpCounted;
-pub use udp_trust::{Trusted, UdpTrust};

@@ -23,9 +23,9 @@ use linerate_sys::clock::{monotonic, realtime_offset_ns, sleep};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::client::{MANNER, lost};
+use super::client::MANNER;
 use crate::failure::{system, words_of};
-use crate::flow::tcp::control::plain;
+use crate::flow::tcp::control::{lost, plain};
 use crate::flow::tcp::endpoint::Endpoint;
 use crate::flow::tcp::{Demand, Permit};
 use crate::flow::{self, Answer, Flows, Net, Session};
@@ -122,18 +122,12 @@ impl Net for FirstBytes {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.socket.write(bytes) {
+        let written = self.socket.write(bytes);
+        let gone = |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
+        match written {
             // A client of a latency test whose time is up closes with requests on the way.
-            Err(error)
-                if self.takes.get()
-                    && matches!(
-                        error.kind(),
-                        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
-                    ) =>
-            {
-                Ok(bytes.len())
-            }
-            result => result,
+            Err(error) if self.takes.get() && gone(error.kind()) => Ok(bytes.len()),
+            written => written,
         }
     }
 
@@ -291,7 +285,7 @@ impl TcpServer<'_, '_> {
             _ => None,
         };
         let mode = self.ask.mode();
-        let back = match (mode, header, &self.socket) {
+        let mut back = match (mode, header, &self.socket) {
             (Mode::Dual, Some(header), _) | (Mode::TradeOff, Some(header), None) => {
                 let Some(back) = self.connect_back(header.listen_port, listens)? else {
                     return Ok(false);
@@ -313,7 +307,6 @@ impl TcpServer<'_, '_> {
         if ways == TcpDirections::Up {
             endpoint = endpoint.open_since(self.accepted);
         }
-        let mut back = back;
         if let Some(socket) = self.socket.take() {
             let own = |error: io::Error| lost(&plain(self.peer), "serve", &error);
             match (mode, header) {

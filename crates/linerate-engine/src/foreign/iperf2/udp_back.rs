@@ -12,9 +12,9 @@ use linerate_proto::native::Token;
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 
+use super::address_validation::{Bounds, RESERVE};
 use super::udp_end;
 use super::udp_layout::{LAYOUT, LAYOUT_FROM_SECOND, sending, wall_us};
-use super::udp_trust::{Bounds, RESERVE};
 use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 
 /// The end is told so often to a client that does not answer it.

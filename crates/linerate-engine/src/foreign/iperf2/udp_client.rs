@@ -25,12 +25,13 @@ use linerate_sys::clock::{monotonic, realtime_offset_ns, sleep};
 use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use linerate_sys::poll::any_readable;
 
-use super::client::{Return, lost, mode_of, time};
+use super::client::{Return, mode_of, time};
 use super::udp_layout::{DATAGRAM_BYTES, LAYOUT, UNPACED_BPS, wall_us};
 use crate::context::Context;
 use crate::failure::system;
 use crate::flow::account::{Account, client_side};
 use crate::flow::tcp::bind_address;
+use crate::flow::tcp::control::lost;
 use crate::flow::tcp::endpoint::share;
 use crate::flow::tcp::plain;
 use crate::flow::udp::client::{Told, checked_request, run_by};

@@ -16,8 +16,8 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::poll::readable;
 
+use super::address_validation::Proof;
 use super::udp_session::{BUFFER_BYTES_MAX, First, Session, UdpSeen, UdpServing};
-use super::udp_trust::Proof;
 use crate::flow::tcp::Permit;
 
 /// Clients at once.
@@ -35,11 +35,11 @@ const ASTRAY_MAX: usize = 256;
 
 /// The port.
 #[derive(Debug)]
-pub struct UdpEar {
+pub struct UdpPort {
     socket: DatagramSocket,
 }
 
-impl UdpEar {
+impl UdpPort {
     /// Binds the port.
     /// # Errors
     /// When it is taken.
@@ -72,7 +72,7 @@ impl UdpEar {
     pub fn run(&self, serving: &UdpServing<'_>) {
         std::thread::scope(|scope| {
             let mut door = Door {
-                ear: self,
+                listener: self,
                 serving,
                 scope,
                 sessions: HashMap::new(),
@@ -91,7 +91,7 @@ impl UdpEar {
 }
 
 struct Door<'scope, 'env> {
-    ear: &'env UdpEar,
+    listener: &'env UdpPort,
     serving: &'env UdpServing<'env>,
     scope: &'scope Scope<'scope, 'env>,
     sessions: HashMap<SocketAddr, Arc<Session>>,
@@ -104,7 +104,9 @@ impl Door<'_, '_> {
     fn take(&mut self, buffer: &mut [u8]) {
         for _ in 0..TAKEN_MAX {
             // An error is that of an earlier answer: its address is gone.
-            let Ok(Some((length, from))) = self.ear.socket.receive_from(buffer) else { return };
+            let Ok(Some((length, from))) = self.listener.socket.receive_from(buffer) else {
+                return;
+            };
             self.deliver(from, &buffer[..length]);
             while let Some((from, datagram)) = self.waiting.pop_front() {
                 self.deliver(from, &datagram);
@@ -122,7 +124,7 @@ impl Door<'_, '_> {
         if let Some(session) = self.sessions.get(&peer).filter(|session| !session.is_over()) {
             if let Some(answer) = session.take(datagram, now) {
                 // The end comes again where the answer is lost or finds no room.
-                let _ = self.ear.socket.send_to(&answer, from);
+                let _ = self.listener.socket.send_to(&answer, from);
             }
             return;
         }
@@ -151,7 +153,7 @@ impl Door<'_, '_> {
         let proof = self.serving.trust.proof(peer.ip(), datagram, now);
         if let Proof::Ask(answer) = &proof {
             // The client asks again where it is lost or finds no room.
-            let _ = self.ear.socket.send_to(answer, from);
+            let _ = self.listener.socket.send_to(answer, from);
             return Ok(());
         }
         let first = First { datagram, peer, proven: proof == Proof::Given, at: now };
@@ -164,7 +166,7 @@ impl Door<'_, '_> {
 
     /// The port at the address that is bound, in the family of the peer.
     fn local_for(&self, peer: SocketAddr) -> SocketAddr {
-        let bound = self.ear.local_address().unwrap_or(peer);
+        let bound = self.listener.local_address().unwrap_or(peer);
         let address = match (bound.ip().to_canonical(), peer.is_ipv4()) {
             (address, _) if !address.is_unspecified() => address,
             (_, true) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -177,7 +179,7 @@ impl Door<'_, '_> {
     /// then what came to that socket meanwhile, others' too.
     fn sort(&mut self, session: &Session, peer: SocketAddr) {
         let mut buffer = vec![0; 1 << 16];
-        let sockets = [(&self.ear.socket, TAKEN_MAX), (session.socket(), ASTRAY_MAX)];
+        let sockets = [(&self.listener.socket, TAKEN_MAX), (session.socket(), ASTRAY_MAX)];
         for (socket, most) in sockets {
             for _ in 0..most {
                 let Ok(Some((length, from))) = socket.receive_from(&mut buffer) else { break };

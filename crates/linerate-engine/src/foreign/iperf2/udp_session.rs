@@ -15,10 +15,10 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket, ReceiveBatch};
 use linerate_sys::stop::Stop;
 
+use super::address_validation::{AddressValidation, SendLimit};
 use super::udp_back::{Back, UdpSentBack};
 use super::udp_layout::{sending, wall_us};
 use super::udp_tally::{Tally, UdpCounted};
-use super::udp_trust::{Reach, UdpTrust};
 use crate::flow::tcp::{Admission, Demand, Permit};
 
 /// Room for what arrives while the thread does something else.
@@ -45,7 +45,7 @@ pub struct UdpServing<'a> {
     /// Time between two looks of the watcher; none for no looks.
     pub interval: Option<Duration>,
     /// Who is sent what it asks for, although the address of a datagram is easily forged.
-    pub trust: &'a UdpTrust,
+    pub trust: &'a AddressValidation,
     /// Clients that prove no address and are not trusted are sent in proportion to what comes from
     /// them, wherever they are. Otherwise only to private addresses.
     pub sends_anywhere: bool,
@@ -135,7 +135,7 @@ pub(super) struct Session {
     socket: DatagramSocket,
     peer: SocketAddr,
     /// How much it may be sent.
-    reach: Reach,
+    send_limit: SendLimit,
     over: AtomicBool,
 }
 
@@ -162,12 +162,12 @@ impl Session {
             Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason)
         };
         let mut demand = Demand { streams: 1, planned: None };
-        let mut reach = Reach::Whole;
+        let mut send_limit = SendLimit::Whole;
         if let Some(header) = tally.header().filter(|header| header.mode != Mode::Forward) {
             let request = sending(&header)?;
             if !first.proven {
                 let bps = request.pace.map_or(u64::MAX, BitRate::bits_per_sec);
-                reach = reach_of(peer, &header, bps, serving)?;
+                send_limit = send_limit_of(peer, &header, bps, serving)?;
             }
             demand.planned = request.planned_span();
             demand.streams = if header.mode == Mode::Reverse { 1 } else { 2 };
@@ -187,7 +187,7 @@ impl Session {
             .and_then(|socket| socket.connect(peer).map(|()| socket))
             .map_err(|error| crate::failure::system(&error))?;
         let over = AtomicBool::new(false);
-        Ok((Self { tally: Mutex::new(tally), socket, peer, reach, over }, permit))
+        Ok((Self { tally: Mutex::new(tally), socket, peer, send_limit, over }, permit))
     }
 
     /// The client's own socket.
@@ -354,7 +354,11 @@ impl<'scope> Turn<'_, 'scope, '_> {
             Sending::Now(mut back) => {
                 let came = self.session.lock().came(monotonic());
                 let size = back.size_bytes().into();
-                self.session.reach.granted(came, size).into_iter().for_each(|all| back.grant(all));
+                self.session
+                    .send_limit
+                    .granted(came, size)
+                    .into_iter()
+                    .for_each(|all| back.grant(all));
                 if self.refusals >= REFUSALS_MAX || self.is_gone() {
                     back.stop();
                 }
@@ -377,7 +381,7 @@ impl<'scope> Turn<'_, 'scope, '_> {
             return Ok(Sending::Not);
         }
         let size = sending(header)?.size_bytes;
-        let Some(bounds) = session.reach.bounds(came, size.into()) else {
+        let Some(bounds) = session.send_limit.bounds(came, size.into()) else {
             return Ok(Sending::Not);
         };
         match header.mode {
@@ -425,14 +429,14 @@ impl<'scope> Turn<'_, 'scope, '_> {
 }
 
 /// How much a client may be sent that proves no address and asks for `bps`.
-fn reach_of(
+fn send_limit_of(
     peer: SocketAddr,
     header: &ClientHeader,
     bps: u64,
     serving: &UdpServing<'_>,
-) -> Result<Reach, Failure> {
-    if let Some(reach) = serving.trust.of(peer.ip(), bps, header.threads) {
-        return Ok(reach);
+) -> Result<SendLimit, Failure> {
+    if let Some(send_limit) = serving.trust.of(peer.ip(), bps, header.threads) {
+        return Ok(send_limit);
     }
     let fail = |reason: &str| {
         let failure = Failure::new(Fault::PeerRefused, "send UDP to", peer.to_string(), reason);
@@ -450,7 +454,7 @@ fn reach_of(
     if !serving.sends_anywhere && !is_near(peer.ip()) {
         return Err(fail("iperf 2's UDP proves no address, so data goes to private ones alone"));
     }
-    Ok(Reach::Mirrored)
+    Ok(SendLimit::Mirrored)
 }
 
 /// Whether an address is of the loopback, a private network (RFC 1918, RFC 4193), the link
@@ -489,8 +493,9 @@ mod tests {
     #[test]
     fn without_proof_private_addresses_get_what_they_bring_and_strangers_nothing() {
         let stop = Stop::new();
-        let trust = UdpTrust::default().and(&["203.0.113.0/24=1M".parse().expect("a network")]);
-        let reach = |peer: &str, mode, sends_anywhere| {
+        let trust =
+            AddressValidation::default().and(&["203.0.113.0/24=1M".parse().expect("a network")]);
+        let send_limit = |peer: &str, mode, sends_anywhere| {
             let serving = UdpServing {
                 admission: &Everybody,
                 stop: &stop,
@@ -502,10 +507,10 @@ mod tests {
             };
             let header = ClientHeader::new(mode, linerate_proto::iperf2::Amount::Bytes(1));
             let peer = SocketAddr::new(peer.parse().expect("an address"), 5001);
-            match reach_of(peer, &header, 5_000, &serving) {
-                Ok(Reach::Whole) => "whole",
-                Ok(Reach::Mirrored) => "mirrored",
-                Ok(Reach::Capped(_)) => "capped",
+            match send_limit_of(peer, &header, 5_000, &serving) {
+                Ok(SendLimit::Whole) => "whole",
+                Ok(SendLimit::Mirrored) => "mirrored",
+                Ok(SendLimit::Capped(_)) => "capped",
                 Err(_) => "refused",
             }
         };
@@ -522,7 +527,7 @@ mod tests {
             ("203.0.113.9", Mode::Dual, false, "capped"),
             ("127.0.0.1", Mode::Reverse, false, "whole"),
         ] {
-            assert_eq!(reach(peer, mode, anywhere), expected, "{peer} {mode:?} {anywhere}");
+            assert_eq!(send_limit(peer, mode, anywhere), expected, "{peer} {mode:?} {anywhere}");
         }
     }
 

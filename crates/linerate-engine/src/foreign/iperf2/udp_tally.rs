@@ -7,7 +7,7 @@ use linerate_core::time::MonoTime;
 use linerate_proto::iperf2::{ClientHeader, UdpReceiver, UdpReport, UdpTaken};
 use linerate_proto::ttcp;
 
-use super::udp_trust::Came;
+use super::address_validation::Arrived;
 
 /// Counts the datagrams of one sender.
 pub(super) struct Tally {
@@ -78,11 +78,11 @@ impl Tally {
     }
 
     /// What came until `now`.
-    pub(super) fn came(&self, now: MonoTime) -> Came {
+    pub(super) fn came(&self, now: MonoTime) -> Arrived {
         let ended = self.ended();
         let until = if ended { self.last } else { now };
         let span = Duration::from_nanos(until.nanos_since(self.begin));
-        Came { bytes: self.came_bytes, span, ended }
+        Arrived { bytes: self.came_bytes, span, ended }
     }
 
     /// Whether the sender has said that it is done.

@@ -85,7 +85,7 @@ fn refusal(peer: &str, fault: PeerFault) -> Failure {
             };
             let reason = format!("the server gave up: {code}{kernel}");
             let failure = Failure::new(Fault::PeerRefused, "test with", peer, reason)
-                .coded(FailureCode::Peer(code.0));
+                .coded(FailureCode::Peer(i16::try_from(code.0).unwrap_or(i16::MAX)));
             match code {
                 ErrorCode::AUTHENTICATION => failure.advise(
                     "give --username and --rsa-public-key-path; servers before 3.17 need \

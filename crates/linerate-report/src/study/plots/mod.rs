@@ -71,12 +71,9 @@ fn legend(row: &Row<'_>, kind: FlowKind) -> String {
 }
 
 fn pings(grid: &Grid<'_>, test: usize) -> Figure {
-    let sizes: Vec<u32> = grid
-        .topologies
-        .first()
-        .and_then(|row| row.ping.get(test))
-        .map(|ping| ping.figures.iter().map(|figure| figure.payload_bytes).collect())
-        .unwrap_or_default();
+    let first = grid.topologies.first().and_then(|row| row.ping.get(test));
+    let figures = first.into_iter().flat_map(|ping| &ping.figures);
+    let sizes: Vec<u32> = figures.map(|figure| figure.payload_bytes).collect();
     let now = curves(grid, |row| {
         let figures = row.ping.get(test)?.figures.iter();
         let points = figures.filter_map(|f| Some((f64::from(f.payload_bytes), f.pps_from_mean()?)));
@@ -104,7 +101,6 @@ fn pings(grid: &Grid<'_>, test: usize) -> Figure {
             &past,
         ),
     };
-    let first = grid.topologies.first().and_then(|row| row.ping.get(test));
     let id = first.map_or("", |ping| ping.test.id.as_str());
     let caption = format!(
         "Flood ping, one answer awaited before the next probe: 1000 over the mean round-trip time in \

@@ -13,6 +13,7 @@ use super::flags::Args;
 use super::progress::Display;
 use super::{here, opening, result, suite};
 use crate::columns::short_id;
+use crate::command::study::run_state;
 use crate::command::study::session::{self, Session};
 use crate::command::study::{answer, plan, results};
 use crate::exit::Outcome;
@@ -46,7 +47,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         output::note(&opening::text(&session.plan, &left(&session)));
     }
     let ending = measure(args, &session, &mut shelf, &stop);
-    shelf.finish(&session, ending.as_ref().map_or(RunState::Failed, state))?;
+    shelf.finish(&session, ending.as_ref().map_or(RunState::Failed, run_state))?;
     close(args, &session, &shelf, &ending?)
 }
 
@@ -207,16 +208,6 @@ fn measure(
     );
     display.end();
     ending
-}
-
-const fn state(ending: &Ending) -> RunState {
-    if ending.interrupted() {
-        RunState::Interrupted
-    } else if ending.failed > 0 {
-        RunState::Partial
-    } else {
-        RunState::Finished
-    }
 }
 
 /// Shows what there is, says what is left to do, and gives the exit code.

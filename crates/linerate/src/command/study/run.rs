@@ -75,7 +75,8 @@ fn measure(session: &Session, store: &mut Store, stop: &Stop) -> Result<Ending, 
     )
 }
 
-const fn state(ending: &Ending) -> RunState {
+/// How the run is stored.
+pub(crate) const fn state(ending: &Ending) -> RunState {
     if ending.interrupted() {
         RunState::Interrupted
     } else if ending.failed > 0 {

@@ -13,7 +13,7 @@ mod udp_server;
 
 use std::net::IpAddr;
 
-use linerate_engine::foreign::iperf2::Trusted;
+use linerate_engine::foreign::iperf2::TrustedNetwork;
 
 use super::getopt::{self, Flag, Word};
 use crate::exit::Outcome;
@@ -157,7 +157,7 @@ struct Asked {
     enhanced: bool,
     trip_times: bool,
     /// Networks whose clients of `-u -R` are believed.
-    trusted: Vec<Trusted>,
+    trusted: Vec<TrustedNetwork>,
 }
 
 /// What `-b` asks for.

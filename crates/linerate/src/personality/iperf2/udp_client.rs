@@ -11,7 +11,7 @@ use linerate_core::record::{
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::iperf2::{
-    Return, UdpEar, UdpExtras, UdpSeen, UdpServing, UdpTrust, run_udp,
+    AddressValidation, Return, UdpExtras, UdpPort, UdpSeen, UdpServing, run_udp,
 };
 use linerate_proto::iperf2::UdpReport;
 use linerate_sys::clock::{monotonic, sleep};
@@ -51,7 +51,7 @@ fn with_return(
 ) -> Result<(Record, Vec<UdpReport>), Failure> {
     let port = asked.listen_port.unwrap_or(asked.port);
     let back = Some(Return { at_once: asked.ways == Ways::Dual, port });
-    let ear = UdpEar::bind(udp_server::local(asked, port), asked.window)?;
+    let listener = UdpPort::bind(udp_server::local(asked, port), asked.window)?;
     let (listening, finished) = (Stop::new(), AtomicBool::new(false));
     let printer = udp_server::Printer::new(asked, "*");
     let watch = |peer, seen: &UdpSeen<'_>| {
@@ -66,11 +66,11 @@ fn with_return(
         watch: &watch,
         interval: udp_server::interval(asked),
         aside: &|_, _| false,
-        trust: &UdpTrust::default(),
+        trust: &AddressValidation::default(),
         sends_anywhere: false,
     };
     std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| ear.run(&serving));
+        let receiving = scope.spawn(|| listener.run(&serving));
         let extras = UdpExtras { back, trip_times: asked.trip_times };
         let done = run_udp(plan, extras, context);
         // A server that never comes back keeps nobody waiting longer than its own test.

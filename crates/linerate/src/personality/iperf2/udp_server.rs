@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_core::record::Failure;
 use linerate_core::time::MonoTime;
 use linerate_engine::foreign::iperf2::{
-    UdpCounted, UdpEar, UdpMoved, UdpSeen, UdpSentBack, UdpServing, UdpTrust,
+    AddressValidation, UdpCounted, UdpMoved, UdpPort, UdpSeen, UdpSentBack, UdpServing,
 };
 use linerate_proto::iperf2::{ClientHeader, Mode, UdpReport};
 use linerate_sys::clock::monotonic;
@@ -24,13 +24,13 @@ const ENDED: Duration = Duration::from_millis(500);
 
 /// Serves until the user stops it.
 pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
-    let ear = UdpEar::bind(local(asked, asked.port), asked.window)?;
+    let listener = UdpPort::bind(local(asked, asked.port), asked.window)?;
     let stop = listening::until_interrupted()?;
     if !asked.csv {
         output::line(RULER);
-        let port = ear.local_address().map_or(asked.port, |address| address.port());
+        let port = listener.local_address().map_or(asked.port, |address| address.port());
         output::line(&format!("Server listening on UDP port {port}"));
-        let buffer = ear.buffer_bytes().map_or_else(|| "-".to_owned(), Format::size);
+        let buffer = listener.buffer_bytes().map_or_else(|| "-".to_owned(), Format::size);
         let how = if asked.window.is_some() { "requested" } else { "default" };
         output::line(&format!("UDP buffer size: {buffer} ({how})"));
         output::line(RULER);
@@ -43,13 +43,13 @@ pub(super) fn run(asked: &Asked) -> Result<(), Failure> {
         all && last.is_some_and(|last| monotonic().since(last) >= ENDED)
     };
     listening::within(asked.serve_for, &stop, &over, || {
-        ear.run(&UdpServing {
+        listener.run(&UdpServing {
             admission: &listening::Everybody,
             stop: &stop,
             watch: &|peer, seen| printer.see(peer, seen),
             interval: interval(asked),
             aside: &|_, _| false,
-            trust: &UdpTrust::default().and(&asked.trusted),
+            trust: &AddressValidation::default().and(&asked.trusted),
             sends_anywhere: true,
         });
     });

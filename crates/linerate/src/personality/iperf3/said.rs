@@ -52,7 +52,7 @@ pub(super) fn of_server(failure: &Failure) -> String {
 }
 
 /// iperf3's words for a number that a server sent.
-const fn of_code(code: i32) -> Option<&'static str> {
+const fn of_code(code: i16) -> Option<&'static str> {
     Some(match code {
         5 => "test duration valid values are 0 to 86400 seconds",
         6 => "number of parallel streams too large (maximum = 128)",

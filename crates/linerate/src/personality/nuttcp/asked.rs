@@ -4,75 +4,29 @@ use linerate_core::record::Family;
 
 use linerate_proto::nuttcp::{IN_ORDER, MOST};
 
-use crate::personality::getopt::{self, Known, Part, Takes};
+use crate::personality::getopt::{self, Flag, Takes, Word, letters};
 
 const NO_FORK: char = '\u{1}';
 const IGNORED: char = '\u{2}';
 const IGNORED_VALUE: char = '\u{3}';
 
-/// A flag of nuttcp; most take their value in the same word.
-struct Flag(char, &'static str, Takes);
-
-impl Known for Flag {
-    fn letter(&self) -> Option<char> {
-        Some(self.0)
-    }
-
-    fn long(&self) -> &str {
-        self.1
-    }
-
-    fn takes(&self) -> Takes {
-        self.2
-    }
-
-    fn is_alias_of(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
+/// The flags of nuttcp; most take their value in the same word.
+fn flags() -> Vec<Flag<Takes>> {
+    let plain = ['t', 'r', '1', 'F', 'D', 'b', '4', '6', 'B', 'd', 's', 'V'];
+    let valued = ['T', 'n', 'l', 'N', 'i', 'P', 'p', 'w', 'R', 'f', 'M', 'c', 'I', 'x'];
+    let long = [
+        ('h', "help", Takes::Nothing),
+        (NO_FORK, "nofork", Takes::Nothing),
+        (IGNORED, "no3rdparty", Takes::Nothing),
+        (IGNORED, "single-threaded", Takes::Nothing),
+        (IGNORED, "disable-v4-mapped", Takes::Nothing),
+        (IGNORED, "enable-v4-mapped", Takes::Nothing),
+        (IGNORED_VALUE, "idle-data-timeout", Takes::Value),
+    ];
+    let plain = letters(&plain, Takes::Nothing).chain(letters(&valued, Takes::Value));
+    let maybe = ['S', 'v', 'u', 'j', 'o', 'a', 'm'];
+    plain.chain(letters(&maybe, Takes::Maybe)).chain(long).collect()
 }
-
-const FLAGS: [Flag; 40] = [
-    Flag('t', "", Takes::Nothing),
-    Flag('r', "", Takes::Nothing),
-    Flag('S', "", Takes::Maybe),
-    Flag('1', "", Takes::Nothing),
-    Flag('F', "", Takes::Nothing),
-    Flag('T', "", Takes::Value),
-    Flag('n', "", Takes::Value),
-    Flag('l', "", Takes::Value),
-    Flag('N', "", Takes::Value),
-    Flag('i', "", Takes::Value),
-    Flag('P', "", Takes::Value),
-    Flag('p', "", Takes::Value),
-    Flag('w', "", Takes::Value),
-    Flag('R', "", Takes::Value),
-    Flag('f', "", Takes::Value),
-    Flag('D', "", Takes::Nothing),
-    Flag('M', "", Takes::Value),
-    Flag('c', "", Takes::Value),
-    Flag('v', "", Takes::Maybe),
-    Flag('b', "", Takes::Nothing),
-    Flag('u', "", Takes::Maybe),
-    Flag('j', "", Takes::Maybe),
-    Flag('o', "", Takes::Maybe),
-    Flag('4', "", Takes::Nothing),
-    Flag('6', "", Takes::Nothing),
-    Flag('B', "", Takes::Nothing),
-    Flag('a', "", Takes::Maybe),
-    Flag('d', "", Takes::Nothing),
-    Flag('I', "", Takes::Value),
-    Flag('x', "", Takes::Value),
-    Flag('m', "", Takes::Maybe),
-    Flag('s', "", Takes::Nothing),
-    Flag('h', "help", Takes::Nothing),
-    Flag('V', "", Takes::Nothing),
-    Flag(NO_FORK, "nofork", Takes::Nothing),
-    Flag(IGNORED, "no3rdparty", Takes::Nothing),
-    Flag(IGNORED, "single-threaded", Takes::Nothing),
-    Flag(IGNORED, "disable-v4-mapped", Takes::Nothing),
-    Flag(IGNORED, "enable-v4-mapped", Takes::Nothing),
-    Flag(IGNORED_VALUE, "idle-data-timeout", Takes::Value),
-];
 
 pub(super) const USAGE: &str = "\
 Usage: nuttcp [-t | -r] [-u] [-T s] [-n buffers] [-l bytes] [-N streams] [-i s] [-w KB]
@@ -203,12 +157,12 @@ pub(super) enum Wanted {
 /// The command line.
 pub(super) fn read(words: &[String]) -> Result<Wanted, String> {
     let mut asked = Asked::default();
-    for part in getopt::scan(words, &FLAGS)? {
-        match part {
-            Part::Operand(host) => asked.host = Some(host),
-            Part::Flag(Flag('h', ..), _) => return Ok(Wanted::Help),
-            Part::Flag(Flag('V', ..), _) => return Ok(Wanted::Version),
-            Part::Flag(flag, value) => take(&mut asked, flag.0, &value.unwrap_or_default())?,
+    for word in getopt::parse(words, &flags())? {
+        match word {
+            Word::Operand(host) => asked.host = Some(host),
+            Word::Flag('h', _) => return Ok(Wanted::Help),
+            Word::Flag('V', _) => return Ok(Wanted::Version),
+            Word::Flag(letter, value) => take(&mut asked, letter, &value)?,
         }
     }
     match (asked.serves, &asked.host) {

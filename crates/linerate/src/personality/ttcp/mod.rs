@@ -16,34 +16,14 @@ use linerate_engine::foreign::ttcp::UdpListener;
 use linerate_engine::foreign::{Seen, Serving, iperf2};
 use linerate_sys::stop::Stop;
 
-use super::getopt::{self, Flag, Word};
+use super::getopt::{self, Word, letters};
 use super::listening;
 use crate::command::measure::tool;
 use crate::exit::Outcome;
 use crate::output;
 
-const FLAGS: [Flag; 20] = [
-    ('t', "", false),
-    ('r', "", false),
-    ('s', "", false),
-    ('u', "", false),
-    ('v', "", false),
-    ('d', "", false),
-    ('B', "", false),
-    ('D', "", false),
-    ('T', "", false),
-    ('4', "", false),
-    ('6', "", false),
-    ('b', "", true),
-    ('w', "", true),
-    ('f', "", true),
-    ('l', "", true),
-    ('n', "", true),
-    ('p', "", true),
-    ('A', "", true),
-    ('O', "", true),
-    ('h', "help", false),
-];
+const PLAIN: [char; 11] = ['t', 'r', 's', 'u', 'v', 'd', 'B', 'D', 'T', '4', '6'];
+const VALUED: [char; 8] = ['b', 'w', 'f', 'l', 'n', 'p', 'A', 'O'];
 
 const USAGE: &str = "\
 Usage: ttcp -t [-u] [-s] [-l bytes] [-n buffers] [-p port] [-b bytes] [-D] [-f kmgKMG] [-v]
@@ -132,7 +112,8 @@ pub(super) fn run(words: &[String]) -> Outcome {
 /// The command line; none when it asks for help.
 fn read(words: &[String]) -> Result<Option<Asked>, String> {
     let mut asked = Asked::default();
-    for word in getopt::parse(words, &FLAGS)? {
+    let flags = letters(&PLAIN, false).chain(letters(&VALUED, true)).chain([('h', "help", false)]);
+    for word in getopt::parse(words, &flags.collect::<Vec<_>>())? {
         let Word::Flag(letter, value) = word else {
             let Word::Operand(host) = word else { continue };
             asked.host = Some(host);

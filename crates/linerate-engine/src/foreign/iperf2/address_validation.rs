@@ -35,14 +35,14 @@ const WATCHED: Duration = Duration::from_millis(50);
 /// A network whose addresses are taken for true: `192.168.0.0/16`, or with what all of it is sent
 /// at most, `192.168.0.0/16=500M`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trusted {
+pub struct TrustedNetwork {
     address: IpAddr,
     prefix: u32,
     /// None without a bound.
     most_bps: Option<u64>,
 }
 
-impl Trusted {
+impl TrustedNetwork {
     fn holds(&self, address: IpAddr) -> bool {
         let bits = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(v4) => (32, u128::from(u32::from(v4))),
@@ -54,7 +54,7 @@ impl Trusted {
     }
 }
 
-impl FromStr for Trusted {
+impl FromStr for TrustedNetwork {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -79,23 +79,23 @@ impl FromStr for Trusted {
 
 /// Who is sent what over UDP.
 #[derive(Debug)]
-pub struct UdpTrust {
+pub struct AddressValidation {
     /// With what is left of its rate, where that has a bound.
-    networks: Vec<(Trusted, Option<Arc<AtomicU64>>)>,
+    networks: Vec<(TrustedNetwork, Option<Arc<AtomicU64>>)>,
     secret: RandomState,
 }
 
-impl Default for UdpTrust {
+impl Default for AddressValidation {
     /// The host itself, from where no other can forge a datagram.
     fn default() -> Self {
         let own =
             [(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8), (IpAddr::V6(Ipv6Addr::LOCALHOST), 128)];
-        let own = own.map(|(address, prefix)| Trusted { address, prefix, most_bps: None });
+        let own = own.map(|(address, prefix)| TrustedNetwork { address, prefix, most_bps: None });
         Self::nobody().and(&own)
     }
 }
 
-impl UdpTrust {
+impl AddressValidation {
     /// No address is taken for true, not even the host's own.
     pub fn nobody() -> Self {
         Self { networks: Vec::new(), secret: RandomState::new() }
@@ -103,8 +103,8 @@ impl UdpTrust {
 
     /// These as well.
     #[must_use]
-    pub fn and(mut self, networks: &[Trusted]) -> Self {
-        let with_rest = |network: &Trusted| {
+    pub fn and(mut self, networks: &[TrustedNetwork]) -> Self {
+        let with_rest = |network: &TrustedNetwork| {
             let left = network.most_bps.map(|most| Arc::new(AtomicU64::new(most)));
             (network.clone(), left)
         };
@@ -133,15 +133,15 @@ impl UdpTrust {
 
     /// How much a client may be sent that proves nothing and asks for `bps` on one of `streams`;
     /// none where nobody answers for its address.
-    pub(super) fn of(&self, address: IpAddr, bps: u64, streams: u32) -> Option<Reach> {
+    pub(super) fn of(&self, address: IpAddr, bps: u64, streams: u32) -> Option<SendLimit> {
         let (_, left) = self.networks.iter().find(|(network, _)| network.holds(address))?;
-        let Some(left) = left else { return Some(Reach::Whole) };
+        let Some(left) = left else { return Some(SendLimit::Whole) };
         let mut own = 0;
         let taken = left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
             own = bps.min(left / u64::from(streams.max(1))).max(u64::from(left > 0));
             left.checked_sub(own).filter(|_| own > 0)
         });
-        taken.ok().map(|_| Reach::Capped(Share { bps: own, left: Arc::clone(left) }))
+        taken.ok().map(|_| SendLimit::Capped(Share { bps: own, left: Arc::clone(left) }))
     }
 }
 
@@ -158,7 +158,7 @@ pub(super) enum Proof {
 
 /// How much a client may be sent.
 #[derive(Debug)]
-pub(super) enum Reach {
+pub(super) enum SendLimit {
     /// All that it asks.
     Whole,
     /// In proportion to what comes from it.
@@ -182,7 +182,7 @@ impl Drop for Share {
 
 /// What came from a client until now.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Came {
+pub(super) struct Arrived {
     pub(super) bytes: u64,
     /// Since its first datagram, or from that to its end.
     pub(super) span: Duration,
@@ -199,9 +199,9 @@ pub(super) struct Bounds {
     pub(super) granted: Option<u64>,
 }
 
-impl Reach {
+impl SendLimit {
     /// What a stream with datagrams of `size` bytes is bound to; none while it must not begin.
-    pub(super) fn bounds(&self, came: Came, size: u64) -> Option<Bounds> {
+    pub(super) fn bounds(&self, came: Arrived, size: u64) -> Option<Bounds> {
         let granted = self.granted(came, size);
         let pace_bps = match self {
             Self::Whole => None,
@@ -217,7 +217,7 @@ impl Reach {
     }
 
     /// Datagrams of data of `size` bytes that may be sent for what came; none without a bound.
-    pub(super) fn granted(&self, came: Came, size: u64) -> Option<u64> {
+    pub(super) fn granted(&self, came: Arrived, size: u64) -> Option<u64> {
         match self {
             Self::Whole | Self::Capped(_) => None,
             Self::Mirrored => {
@@ -260,17 +260,17 @@ mod tests {
             ("2001:db8::/32", "2001:db9::1", false),
             ("::/0", "2001:db9::1", true),
         ] {
-            let trusted: Trusted = network.parse().expect("a network");
+            let trusted: TrustedNetwork = network.parse().expect("a network");
             assert_eq!(trusted.holds(ip(address)), holds, "{network} {address}");
         }
         for wrong in ["", "10.0.0.0/33", "10.0.0/8", "fd00::/129", "10.0.0.0/8=x", "lan"] {
-            assert!(wrong.parse::<Trusted>().is_err(), "{wrong}");
+            assert!(wrong.parse::<TrustedNetwork>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn a_cookie_proves_the_address_that_it_was_sent_to_for_a_minute_or_two() {
-        let trust = UdpTrust::nobody();
+        let trust = AddressValidation::nobody();
         let (own, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
         let mut first = vec![b'5'; PROOF_BYTES];
         assert_eq!(trust.proof(own, &first, at(0)), Proof::None);
@@ -289,15 +289,16 @@ mod tests {
             let proof = trust.proof(address, &first, at(ns));
             assert_eq!(proof == Proof::Given, given, "{address} {ns}");
         }
-        let elsewhere = UdpTrust::nobody().proof(own, &first, at(10));
+        let elsewhere = AddressValidation::nobody().proof(own, &first, at(10));
         assert!(matches!(elsewhere, Proof::Ask(_)), "another server's cookie");
     }
 
     #[test]
     fn a_network_s_clients_share_its_rate_and_give_it_back() {
-        let trust = UdpTrust::default().and(&["10.0.0.0/8=30M".parse().expect("a network")]);
-        let bps = |reach: &Option<Reach>| match reach {
-            Some(Reach::Capped(share)) => Some(share.bps),
+        let trust =
+            AddressValidation::default().and(&["10.0.0.0/8=30M".parse().expect("a network")]);
+        let bps = |send_limit: &Option<SendLimit>| match send_limit {
+            Some(SendLimit::Capped(share)) => Some(share.bps),
             _ => None,
         };
         let first = trust.of(ip("10.1.1.1"), 20_000_000, 1);
@@ -308,29 +309,29 @@ mod tests {
         let four = trust.of(ip("10.1.1.3"), 100_000_000_000, 4);
         assert_eq!(bps(&four), Some(5_000_000));
         assert!(trust.of(ip("192.168.1.1"), 1_000, 1).is_none(), "nobody answers for it");
-        assert!(matches!(trust.of(ip("127.3.2.1"), u64::MAX, 1), Some(Reach::Whole)));
-        assert!(UdpTrust::nobody().of(ip("127.0.0.1"), 1, 1).is_none());
-        let usual: Trusted = "10.0.0.0/8".parse().expect("a network");
+        assert!(matches!(trust.of(ip("127.3.2.1"), u64::MAX, 1), Some(SendLimit::Whole)));
+        assert!(AddressValidation::nobody().of(ip("127.0.0.1"), 1, 1).is_none());
+        let usual: TrustedNetwork = "10.0.0.0/8".parse().expect("a network");
         assert_eq!(
-            bps(&UdpTrust::nobody().and(&[usual]).of(ip("10.0.0.1"), u64::MAX, 1)),
+            bps(&AddressValidation::nobody().and(&[usual]).of(ip("10.0.0.1"), u64::MAX, 1)),
             Some(RATE_BPS)
         );
     }
 
     #[test]
     fn who_proves_nothing_is_sent_three_times_what_came_at_most_and_twice_as_fast() {
-        let came = |bytes, ms, ended| Came { bytes, span: Duration::from_millis(ms), ended };
+        let came = |bytes, ms, ended| Arrived { bytes, span: Duration::from_millis(ms), ended };
         // Three for one datagram are too few for a beginning, however long ago it came.
-        assert_eq!(Reach::Mirrored.bounds(came(1470, 5_000, true), 1470), None);
-        assert_eq!(Reach::Mirrored.bounds(came(14_700, 49, false), 1470), None);
+        assert_eq!(SendLimit::Mirrored.bounds(came(1470, 5_000, true), 1470), None);
+        assert_eq!(SendLimit::Mirrored.bounds(came(14_700, 49, false), 1470), None);
         // 14,700 bytes in 50 ms are 2.352 Mbit/s; three times ten datagrams, six of them kept.
-        let bounds = Reach::Mirrored.bounds(came(14_700, 50, false), 1470);
+        let bounds = SendLimit::Mirrored.bounds(came(14_700, 50, false), 1470);
         assert_eq!(
             bounds,
             Some(Bounds { pace: Some(BitRate::from_bits_per_sec(4_704_000)), granted: Some(24) })
         );
-        assert_eq!(Reach::Mirrored.granted(came(29_400, 99, false), 1470), Some(54));
+        assert_eq!(SendLimit::Mirrored.granted(came(29_400, 99, false), 1470), Some(54));
         let free = Bounds { pace: None, granted: None };
-        assert_eq!(Reach::Whole.bounds(came(0, 0, false), 1470), Some(free));
+        assert_eq!(SendLimit::Whole.bounds(came(0, 0, false), 1470), Some(free));
     }
 }
