@@ -10,8 +10,8 @@ use serde_json::{Map, Value as Json};
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::{
-    Background, FramesTest, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
-    SimulateTest, TcpTest, Topology, UdpTest,
+    Background, FramesSweep, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
+    SimulateSweep, TcpSweep, Topology, UdpSweep,
 };
 use crate::record::{
     BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, LossRecovery, PingMode,
@@ -48,13 +48,13 @@ pub enum TestKind {
         count: u64,
     },
     /// TCP throughput by one of its parameters.
-    Tcp(TcpTest),
+    Tcp(TcpSweep),
     /// TCP throughput of a model, in virtual time.
-    Simulate(SimulateTest),
+    Simulate(SimulateSweep),
     /// UDP throughput by offered rate or by size of datagrams.
-    Udp(UdpTest),
+    Udp(UdpSweep),
     /// Raw frames through a device, by their length.
-    Bench(FramesTest),
+    Bench(FramesSweep),
 }
 
 impl Test {
