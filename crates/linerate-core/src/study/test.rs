@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
+use serde_json::Map;
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::{
@@ -188,9 +188,7 @@ impl TryFrom<TestTable> for Test {
     fn try_from(table: TestTable) -> Result<Self, String> {
         let text = |error: serde_json::Error| error.to_string();
         let mut keys = serde_json::to_value(&table).map_err(text)?;
-        if let Json::Object(keys) = &mut keys {
-            keys.retain(|_, value| !value.is_null());
-        }
+        keys.as_object_mut().into_iter().for_each(|keys| keys.retain(|_, it| !it.is_null()));
         let name = format!("test '{}' of kind {}", table.id, keys["kind"].as_str().unwrap_or(""));
         // The kind takes the keys that it has; what it did not take belongs to another.
         let kind = TestKind::deserialize(&keys).map_err(|error| format!("{name}: {error}"))?;
