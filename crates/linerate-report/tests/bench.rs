@@ -4,7 +4,7 @@ mod common;
 
 use common::bench::{self, as_printed, full, on_a_line};
 use linerate_core::record::{self, BenchResult, Plan, Record};
-use linerate_core::study::{FramesTest, Measure, Streams, Test, TestKind};
+use linerate_core::study::{FramesSweep, Measure, Streams, Test, TestKind};
 use linerate_report::study::{self, Results};
 use linerate_report::{device as report, record as single};
 
@@ -221,10 +221,10 @@ fn results() -> Results {
     plan.tests = vec![Test {
         id: "bench".to_owned(),
         on: None,
-        kind: TestKind::Bench(FramesTest {
+        kind: TestKind::Bench(FramesSweep {
             frame_sizes: Some(vec![64, 128, 256, 512, 1024, 1518]),
             measures: vec![Measure(record::BenchTest::Flood)],
-            ..FramesTest::default()
+            ..FramesSweep::default()
         }),
         repetitions: 1,
     }];

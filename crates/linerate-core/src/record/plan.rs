@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::named::named;
 use super::{
     BenchPlan, DEFAULT_PORT, Direction, Family, SimulatePlan, TcpDirections, TcpTest, UdpTest, Via,
 };
@@ -173,6 +174,8 @@ pub enum WaitMode {
     /// Sleep until the kernel wakes the prober.
     Block,
 }
+
+named!(WaitMode { Auto = "auto", Spin = "spin", Block = "block" });
 
 /// A measurement of round-trip times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::tcp_test::nanos;
+use super::tcp_sweep::nanos;
 use crate::record::{self, BenchContract, BenchGoal, CellContract};
 use crate::units::{BitRate, parse_span};
 

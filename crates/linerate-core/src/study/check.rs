@@ -187,7 +187,7 @@ fn check_sizes(test: &Test, values: &[u32]) -> Result<(), Problem> {
 mod tests {
     use super::*;
     use crate::lab::{HostPlan, LabPlan};
-    use crate::study::{Background, TcpTest};
+    use crate::study::{Background, TcpSweep};
 
     fn plan() -> StudyPlan {
         let host = HostPlan { name: "h".to_owned(), ..HostPlan::default() };
@@ -220,8 +220,8 @@ mod tests {
     }
 
     /// Two windows for a second each.
-    fn tcp() -> TcpTest {
-        TcpTest { windows_bytes: Some(vec![0, 16_384]), seconds: Some(1.0), ..TcpTest::default() }
+    fn tcp() -> TcpSweep {
+        TcpSweep { windows_bytes: Some(vec![0, 16_384]), seconds: Some(1.0), ..TcpSweep::default() }
     }
 
     #[track_caller]
@@ -255,7 +255,8 @@ mod tests {
         let tcp = |windows_bytes: Vec<u64>, seconds| {
             move |plan: &mut StudyPlan| {
                 let windows_bytes = Some(windows_bytes.clone());
-                let test = TcpTest { windows_bytes, seconds: Some(seconds), ..TcpTest::default() };
+                let test =
+                    TcpSweep { windows_bytes, seconds: Some(seconds), ..TcpSweep::default() };
                 plan.tests[0].kind = TestKind::Tcp(test);
             }
         };
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_test_varies_one_thing_and_has_one_end() {
-        let spoilt = |spoil: fn(&mut TcpTest)| {
+        let spoilt = |spoil: fn(&mut TcpSweep)| {
             move |plan: &mut StudyPlan| {
                 let mut test = tcp();
                 spoil(&mut test);

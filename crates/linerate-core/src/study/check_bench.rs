@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::bench_words::GoalWord;
 use super::check_tcp::{Checked, list, named, problem};
-use super::frames_test::parse_mix;
-use super::{FramesTest, StudyPlan, Test, Topology};
+use super::frames_sweep::parse_mix;
+use super::{FramesSweep, StudyPlan, Test, Topology};
 use crate::lab::{Layout, Step};
 use crate::record;
 use crate::units::BitRate;
@@ -33,7 +33,7 @@ const GOALS_MAX: usize = 8;
 const QUICK_MAX: u64 = 1000;
 
 /// Whether the test can be asked for on every topology of `study` that it is on.
-pub(super) fn check_bench(study: &StudyPlan, test: &Test, bench: &FramesTest) -> Checked {
+pub(super) fn check_bench(study: &StudyPlan, test: &Test, bench: &FramesSweep) -> Checked {
     let id = &test.id;
     named(id, check_frames(bench))?;
     named(id, check_measures(bench))?;
@@ -50,7 +50,7 @@ pub(super) fn check_bench(study: &StudyPlan, test: &Test, bench: &FramesTest) ->
     Ok(())
 }
 
-fn check_frames(bench: &FramesTest) -> Checked {
+fn check_frames(bench: &FramesSweep) -> Checked {
     match (&bench.frame_sizes, &bench.mix) {
         (None, None) => {
             return problem(&[], "it varies nothing; give it frame_sizes or a mix".to_owned());
@@ -79,7 +79,7 @@ fn check_frames(bench: &FramesTest) -> Checked {
 }
 
 /// Lengths that hold the headers, once it is known that these can be.
-fn check_headers(bench: &FramesTest) -> Checked {
+fn check_headers(bench: &FramesSweep) -> Checked {
     for (index, &length) in bench.frame_sizes.iter().flatten().enumerate() {
         if let Some(reason) = too_short(bench, length) {
             return problem(&[Step::Key("frame_sizes"), Step::Index(index)], reason);
@@ -93,7 +93,7 @@ fn check_headers(bench: &FramesTest) -> Checked {
 }
 
 /// Why a frame of that length cannot be: its headers and the signature need more.
-fn too_short(bench: &FramesTest, length: u32) -> Option<String> {
+fn too_short(bench: &FramesSweep, length: u32) -> Option<String> {
     let (protocol, tags) = (bench.protocol(), bench.vlans.as_ref().map_or(0, Vec::len));
     let least = protocol.shortest_frame_bytes(tags);
     let with = match tags {
@@ -108,7 +108,7 @@ fn too_short(bench: &FramesTest, length: u32) -> Option<String> {
     })
 }
 
-fn check_measures(bench: &FramesTest) -> Checked {
+fn check_measures(bench: &FramesSweep) -> Checked {
     if bench.measures.is_empty() {
         return problem(&[Step::Key("measures")], "measures is empty".to_owned());
     }
@@ -117,7 +117,7 @@ fn check_measures(bench: &FramesTest) -> Checked {
     check_contract(bench)
 }
 
-fn check_contract(bench: &FramesTest) -> Checked {
+fn check_contract(bench: &FramesSweep) -> Checked {
     let ordered = bench.measures.iter().any(|it| it.0 == record::BenchTest::Contract);
     let (key, wrong) = match (&bench.contract, &bench.cell_contract) {
         (None, None) if ordered => {
@@ -154,7 +154,7 @@ fn check_contract(bench: &FramesTest) -> Checked {
     }
 }
 
-fn check_goals(bench: &FramesTest) -> Checked {
+fn check_goals(bench: &FramesSweep) -> Checked {
     let Some(goals) = &bench.goals else { return Ok(()) };
     let key = Step::Key("goals");
     if goals.is_empty() || goals.len() > GOALS_MAX {
@@ -202,7 +202,7 @@ fn once<'a>(key: &'static str, names: impl Iterator<Item = &'a str>) -> Checked 
     Ok(())
 }
 
-fn check_numbers(bench: &FramesTest) -> Checked {
+fn check_numbers(bench: &FramesSweep) -> Checked {
     check_span("trial_seconds", bench.trial_seconds, &[Step::Key("trial_seconds")])?;
     check_span("latency_seconds", bench.latency_seconds, &[Step::Key("latency_seconds")])?;
     check_span("soak_seconds", bench.soak_seconds, &[Step::Key("soak_seconds")])?;
@@ -252,7 +252,7 @@ fn check_span(key: &str, seconds: Option<f64>, path: &[Step]) -> Checked {
     }
 }
 
-fn check_rates(bench: &FramesTest) -> Checked {
+fn check_rates(bench: &FramesSweep) -> Checked {
     match bench.line.as_deref().map(str::parse::<BitRate>) {
         Some(Err(error)) => problem(&[Step::Key("line")], error.to_string()),
         Some(Ok(rate)) if rate.bits_per_sec() == 0 => {
@@ -263,7 +263,7 @@ fn check_rates(bench: &FramesTest) -> Checked {
 }
 
 /// Whether the frames can be sent on a topology.
-fn fits(topology: &Topology, bench: &FramesTest) -> Result<(), String> {
+fn fits(topology: &Topology, bench: &FramesSweep) -> Result<(), String> {
     if bench.plan.as_ref().is_some_and(|plan| !plan.ports.is_empty()) {
         // Interfaces of the host itself: what they take is asked when they are used.
         return Ok(());

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::check_tcp::{Checked, check_background, check_end, check_lists, list, named, problem};
-use super::{SimulateTest, StudyPlan, Test};
+use super::{SimulateSweep, StudyPlan, Test};
 use crate::lab::Step;
 use crate::record::ControlName;
 use crate::simulate::INITIAL_WINDOW_MAX;
@@ -18,7 +18,7 @@ const TRANSFER_BYTES_MAX: u64 = 1 << 50;
 const SPREAD_SECONDS_MAX: f64 = 3600.0;
 
 /// Whether the test can be simulated wherever it is on.
-pub(super) fn check_simulate(study: &StudyPlan, test: &Test, simulate: &SimulateTest) -> Checked {
+pub(super) fn check_simulate(study: &StudyPlan, test: &Test, simulate: &SimulateSweep) -> Checked {
     let id = &test.id;
     named(id, check_lists(&simulate.lists()))?;
     named(id, check_values(simulate))?;
@@ -34,7 +34,7 @@ pub(super) fn check_simulate(study: &StudyPlan, test: &Test, simulate: &Simulate
     Ok(())
 }
 
-fn check_values(test: &SimulateTest) -> Checked {
+fn check_values(test: &SimulateSweep) -> Checked {
     let lists = &test.common;
     list("windows_bytes", lists.windows_bytes.as_ref(), 0, WINDOW_MAX_BYTES)?;
     list("streams", lists.streams.as_ref(), 1, STREAMS_MAX)?;
@@ -64,7 +64,7 @@ fn check_values(test: &SimulateTest) -> Checked {
     Ok(())
 }
 
-fn check_settings(test: &SimulateTest) -> Checked {
+fn check_settings(test: &SimulateSweep) -> Checked {
     let lists = &test.common;
     if lists.sack.is_some() && test.recoveries.is_some() {
         let message = "sack and recoveries both say how losses are repaired; give one of them";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use super::parameter::Parameter;
-use super::{StudyPlan, TcpTest, Test};
+use super::{StudyPlan, TcpSweep, Test};
 use crate::lab::{Problem, Step, is_congestion_control};
 
 /// Longest single run: a day.
@@ -33,7 +33,7 @@ pub(super) fn named(id: &str, inner: Checked) -> Checked {
 }
 
 /// Whether the test can be asked for on every topology of `study` that it is on.
-pub(super) fn check_tcp(study: &StudyPlan, test: &Test, tcp: &TcpTest) -> Checked {
+pub(super) fn check_tcp(study: &StudyPlan, test: &Test, tcp: &TcpSweep) -> Checked {
     let id = &test.id;
     let lists: Vec<(Parameter, usize)> =
         tcp.lists().map(|(axis, length)| (axis.parameter(), length)).collect();
@@ -60,7 +60,7 @@ pub(super) fn check_lists(lists: &[(Parameter, usize)]) -> Checked {
     problem(&[Step::Key(second)], message)
 }
 
-fn check_values(test: &TcpTest) -> Checked {
+fn check_values(test: &TcpSweep) -> Checked {
     list("windows_bytes", test.windows_bytes.as_ref(), 0, WINDOW_BYTES_MAX)?;
     list("streams", test.streams.as_ref(), 1, STREAMS_MAX)?;
     list("transfer_bytes", test.transfer_bytes.as_ref(), 1, TRANSFER_BYTES_MAX)?;
@@ -113,7 +113,7 @@ pub(super) fn list<T: Copy + Ord + Display>(
 }
 
 /// A run ends by its time or by its bytes.
-pub(super) fn check_end(test: &TcpTest) -> Checked {
+pub(super) fn check_end(test: &TcpSweep) -> Checked {
     match (test.seconds, &test.transfer_bytes) {
         (None, None) => problem(&[], "it has no end; give it seconds or transfer_bytes".to_owned()),
         (Some(_), Some(_)) => {
@@ -139,7 +139,7 @@ pub(super) fn check_seconds(seconds: f64, omit_seconds: Option<f64>) -> Checked 
     }
 }
 
-pub(super) fn check_background(study: &StudyPlan, test: &Test, tcp: &TcpTest) -> Checked {
+pub(super) fn check_background(study: &StudyPlan, test: &Test, tcp: &TcpSweep) -> Checked {
     let Some(background) = &tcp.background else { return Ok(()) };
     for topology in study.topologies.iter().filter(|topology| test.is_on(&topology.id)) {
         if let Err(reason) = background.rate_on(topology) {

@@ -1,6 +1,6 @@
 //! What a UDP test of a study must hold: one varied list, datagrams that there are, an end.
 
-use super::UdpTest;
+use super::UdpSweep;
 use super::check_tcp::{Checked, check_seconds, problem};
 use crate::lab::Step;
 
@@ -8,7 +8,7 @@ use crate::lab::Step;
 const SIZE_BYTES: (u32, u32) = (16, 65_507);
 
 /// Whether the test can be asked for.
-pub(super) fn check_udp(udp: &UdpTest) -> Checked {
+pub(super) fn check_udp(udp: &UdpSweep) -> Checked {
     let lists = [
         ("rates", udp.rates.as_ref().map(Vec::len)),
         ("sizes_bytes", udp.sizes_bytes.as_ref().map(Vec::len)),

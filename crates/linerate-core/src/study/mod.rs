@@ -10,22 +10,22 @@ mod check_simulate;
 mod check_tcp;
 mod check_udp;
 mod estimate;
-mod frames_test;
+mod frames_sweep;
 mod parameter;
 mod plan;
 mod published;
 mod question;
-mod simulate_test;
-mod tcp_test;
+mod simulate_sweep;
+mod tcp_sweep;
 mod test;
 mod toml_text;
 mod topology;
-mod udp_test;
+mod udp_sweep;
 
 pub use background::Background;
 pub use bench_words::{GoalTable, GoalWord, Measure, NamedGoal, OrderedCells, OrderedContract};
 pub use estimate::{Estimator, expected_ns};
-pub use frames_test::FramesTest;
+pub use frames_sweep::FramesSweep;
 pub use parameter::{Parameter, Value};
 pub use plan::{CellKey, CellPlan, StudyPlan};
 pub use published::{
@@ -37,9 +37,9 @@ pub use question::{
     Answer, CHANCE_RUNS_MIN, Condition, Evaluated, Figure, FigureKind, FigureStat, Figures,
     Measured, Missing, Part, Quantity, Question, Setting, Template, Unit, ValueName, Verdict,
 };
-pub use simulate_test::SimulateTest;
-pub use tcp_test::TcpTest;
+pub use simulate_sweep::SimulateSweep;
+pub use tcp_sweep::TcpSweep;
 pub use test::{Test, TestKind};
 pub use toml_text::PlanError;
 pub use topology::{PublishedAs, Topology};
-pub use udp_test::{OfferedRate, UdpTest};
+pub use udp_sweep::{OfferedRate, UdpSweep};

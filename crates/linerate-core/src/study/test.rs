@@ -6,12 +6,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
+use serde_json::Map;
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::{
-    Background, FramesTest, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
-    SimulateTest, TcpTest, Topology, UdpTest,
+    Background, FramesSweep, GoalWord, Measure, OfferedRate, OrderedCells, OrderedContract,
+    SimulateSweep, TcpSweep, Topology, UdpSweep,
 };
 use crate::record::{
     BenchPlan, BenchProtocol, BenchWay, CounterKind, GeneratorKind, LossRecovery, PingMode,
@@ -48,13 +48,13 @@ pub enum TestKind {
         count: u64,
     },
     /// TCP throughput by one of its parameters.
-    Tcp(TcpTest),
+    Tcp(TcpSweep),
     /// TCP throughput of a model, in virtual time.
-    Simulate(SimulateTest),
+    Simulate(SimulateSweep),
     /// UDP throughput by offered rate or by size of datagrams.
-    Udp(UdpTest),
+    Udp(UdpSweep),
     /// Raw frames through a device, by their length.
-    Bench(FramesTest),
+    Bench(FramesSweep),
 }
 
 impl Test {
@@ -188,9 +188,7 @@ impl TryFrom<TestTable> for Test {
     fn try_from(table: TestTable) -> Result<Self, String> {
         let text = |error: serde_json::Error| error.to_string();
         let mut keys = serde_json::to_value(&table).map_err(text)?;
-        if let Json::Object(keys) = &mut keys {
-            keys.retain(|_, value| !value.is_null());
-        }
+        keys.as_object_mut().into_iter().for_each(|keys| keys.retain(|_, it| !it.is_null()));
         let name = format!("test '{}' of kind {}", table.id, keys["kind"].as_str().unwrap_or(""));
         // The kind takes the keys that it has; what it did not take belongs to another.
         let kind = TestKind::deserialize(&keys).map_err(|error| format!("{name}: {error}"))?;

@@ -11,7 +11,7 @@ use linerate_core::record::{
     Record, RecordId, Series, Stat, Summary, Tool,
 };
 use linerate_core::study::{
-    PublishedAs, PublishedFigures, PublishedTable, StudyPlan, TableAbout, TcpTest, Test, TestKind,
+    PublishedAs, PublishedFigures, PublishedTable, StudyPlan, TableAbout, TcpSweep, Test, TestKind,
     Topology,
 };
 use linerate_core::time::WallTime;
@@ -104,10 +104,10 @@ pub fn tests(repetitions: u32) -> Vec<Test> {
         Test {
             id: "tcp".to_owned(),
             on: None,
-            kind: TestKind::Tcp(TcpTest {
+            kind: TestKind::Tcp(TcpSweep {
                 windows_bytes: Some(vec![16_384, 32_768, 65_536, 131_072]),
                 seconds: Some(2.0),
-                ..TcpTest::default()
+                ..TcpSweep::default()
             }),
             repetitions,
         },

@@ -68,7 +68,7 @@ pub(crate) struct Args {
     /// Wait for replies by busy polling (spin) or sleeping (block); auto = spin for floods, block
     /// otherwise
     #[arg(long = "wait-mode", alias = "wait", value_name = "MODE", default_value = "auto")]
-    wait: Wait,
+    wait: WaitMode,
     /// Use kernel timestamps for floods too; slows the flood by a third
     #[arg(long, conflicts_with = "no_kernel_stamps")]
     kernel_stamps: bool,
@@ -83,13 +83,6 @@ pub(crate) struct Args {
     samples: bool,
     #[command(flatten)]
     output: Output,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Wait {
-    Auto,
-    Spin,
-    Block,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -147,11 +140,7 @@ fn plan(args: &Args) -> PingPlan {
         timeout_ns: nanos(args.timeout),
         deadline_ns: args.deadline.map(nanos),
         warmup: args.warmup,
-        wait: match args.wait {
-            Wait::Auto => WaitMode::Auto,
-            Wait::Spin => WaitMode::Spin,
-            Wait::Block => WaitMode::Block,
-        },
+        wait: args.wait,
         kernel_stamps,
         ttl: args.ttl,
         dscp: args.dscp,

@@ -57,9 +57,9 @@ pub(super) fn of(args: &Args) -> Result<StudyPlan, Failure> {
 /// Name of the studies that this command makes.
 pub(super) const NAME: &str = "bench";
 
-fn test(args: &Args, plan: BenchPlan) -> study::FramesTest {
+fn test(args: &Args, plan: BenchPlan) -> study::FramesSweep {
     let mix = defaults::mix(args).map(|mix| mix.text());
-    study::FramesTest {
+    study::FramesSweep {
         frame_sizes: mix.is_none().then(|| defaults::sizes(args)),
         mix,
         measures: plan.tests.iter().copied().map(Measure).collect(),
@@ -77,7 +77,7 @@ fn test(args: &Args, plan: BenchPlan) -> study::FramesTest {
             mbs: it.mbs_cells,
         }),
         plan: Some(Box::new(plan)),
-        ..study::FramesTest::default()
+        ..study::FramesSweep::default()
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// TCP stack: today (CUBIC, SACK, HyStart) or 1999 (Reno, 2 MB window)
     #[arg(long, value_name = "WHEN", default_value = "today", help_heading = "TCP")]
     tcp: When,
-    /// Congestion control [default: that of the TCP stack]
+    /// Congestion control: reno, cubic [default: that of the TCP stack]
     #[arg(
         short = 'C',
         long = "congestion",
@@ -53,10 +53,10 @@ pub(crate) struct Args {
         value_name = "NAME",
         help_heading = "TCP"
     )]
-    cc: Option<Control>,
-    /// Loss recovery [default: that of the TCP stack]
+    cc: Option<ControlName>,
+    /// Loss recovery: reno, newreno, sack [default: that of the TCP stack]
     #[arg(long, value_name = "HOW", help_heading = "TCP")]
-    recovery: Option<Repair>,
+    recovery: Option<LossRecovery>,
     /// Receive window [default: that of the TCP stack]
     #[arg(long, value_name = "SIZE", help_heading = "TCP")]
     window: Option<Bytes>,
@@ -90,19 +90,6 @@ enum When {
     Today,
     #[value(name = "1999")]
     Of1999,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Control {
-    Reno,
-    Cubic,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Repair {
-    Reno,
-    Newreno,
-    Sack,
 }
 
 impl Args {
@@ -140,15 +127,8 @@ impl Args {
                 When::Today => Stack::Today,
                 When::Of1999 => Stack::Of1999,
             },
-            congestion_control: self.cc.map(|control| match control {
-                Control::Reno => ControlName::Reno,
-                Control::Cubic => ControlName::Cubic,
-            }),
-            recovery: self.recovery.map(|recovery| match recovery {
-                Repair::Reno => LossRecovery::Reno,
-                Repair::Newreno => LossRecovery::NewReno,
-                Repair::Sack => LossRecovery::Sack,
-            }),
+            congestion_control: self.cc,
+            recovery: self.recovery,
             window_bytes: self.window.map(Bytes::count),
             initial_window: self.initial_window,
             mss_bytes: self.mss,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use linerate_core::record::{Failure, Fault};
-use linerate_core::study::{Estimator, FigureKind, StudyPlan, TcpTest, Test, TestKind, Topology};
+use linerate_core::study::{Estimator, FigureKind, StudyPlan, TcpSweep, Test, TestKind, Topology};
 use linerate_report::Align::{Left, Right};
 use linerate_report::{Block, Document, Fact, Table};
 
@@ -166,7 +166,7 @@ fn values_of(test: &Test) -> String {
     }
 }
 
-fn each_of(tcp: &TcpTest) -> String {
+fn each_of(tcp: &TcpSweep) -> String {
     let time = tcp.seconds.map(|seconds| format!("{seconds} s"));
     let transfer = tcp.transfer().map(|bytes| format!("{bytes} bytes"));
     let parts = [time, transfer, tcp.congestion_control.clone()];

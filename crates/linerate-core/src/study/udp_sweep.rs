@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
-use super::tcp_test::{nanos, pick};
+use super::tcp_sweep::{nanos, pick};
 use crate::record::{self, Finish, Plan, UdpPlan};
 use crate::units::BitRate;
 
@@ -19,7 +19,7 @@ const INTERVAL_NS_MIN: u64 = 100_000_000;
 
 /// UDP throughput by offered rate or by size of datagrams.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct UdpTest {
+pub struct UdpSweep {
     /// Offered payload rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rates: Option<Vec<OfferedRate>>,
@@ -85,7 +85,7 @@ impl From<OfferedRate> for String {
 const RATES: Parameter = Parameter { key: "rates", name: "rate", unit: Some("bit/s") };
 const SIZES: Parameter = Parameter { key: "sizes_bytes", name: "payload", unit: Some("bytes") };
 
-impl UdpTest {
+impl UdpSweep {
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
         let sizes = self.sizes_bytes.as_ref().map_or(0, Vec::len);

@@ -16,7 +16,7 @@ use crate::units::Bytes;
 
 /// TCP throughput by one parameter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TcpTest {
+pub struct TcpSweep {
     /// Socket buffers to ask for; 0 leaves the kernel's autotuning on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows_bytes: Option<Vec<u64>>,
@@ -78,7 +78,7 @@ impl Axis {
     }
 }
 
-impl TcpTest {
+impl TcpSweep {
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
         self.axis().parameter()
@@ -221,7 +221,7 @@ fn amount(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    fn labels(test: &TcpTest) -> Vec<(u64, String)> {
+    fn labels(test: &TcpSweep) -> Vec<(u64, String)> {
         test.values().into_iter().map(|value| (value.number, value.label)).collect()
     }
 
@@ -232,32 +232,32 @@ mod tests {
     #[test]
     fn the_list_with_several_values_is_the_parameter() {
         let one_window = || Some(vec![2_097_152]);
-        let test = TcpTest {
+        let test = TcpSweep {
             windows_bytes: one_window(),
             streams: Some(vec![1, 2, 4, 8]),
-            ..TcpTest::default()
+            ..TcpSweep::default()
         };
         assert_eq!(test.parameter().title(), "streams");
         assert_eq!(labels(&test), named(&[(1, "1"), (2, "2"), (4, "4"), (8, "8")]));
-        let test = TcpTest { windows_bytes: one_window(), streams: Some(vec![4]), ..test };
+        let test = TcpSweep { windows_bytes: one_window(), streams: Some(vec![4]), ..test };
         assert_eq!(test.parameter().title(), "window, bytes");
         assert_eq!(labels(&test), named(&[(2_097_152, "2 MiB")]));
     }
 
     #[test]
     fn every_value_has_a_number_for_keys_and_a_label_for_readers() {
-        let test = TcpTest { windows_bytes: Some(vec![0, 16_384]), ..TcpTest::default() };
+        let test = TcpSweep { windows_bytes: Some(vec![0, 16_384]), ..TcpSweep::default() };
         assert_eq!(labels(&test), named(&[(0, "auto"), (16_384, "16 KiB")]));
         let sizes = vec![100_000_000, 10_000_000_000, 4096];
-        let test = TcpTest { transfer_bytes: Some(sizes), ..TcpTest::default() };
+        let test = TcpSweep { transfer_bytes: Some(sizes), ..TcpSweep::default() };
         let expected = [(100_000_000, "100 MB"), (10_000_000_000, "10 GB"), (4096, "4 KiB")];
         assert_eq!(labels(&test), named(&expected));
         let names = vec!["reno".to_owned(), "cubic".to_owned()];
-        let test = TcpTest { congestion_controls: Some(names), ..TcpTest::default() };
+        let test = TcpSweep { congestion_controls: Some(names), ..TcpSweep::default() };
         assert_eq!(labels(&test), named(&[(1, "reno"), (2, "cubic")]));
-        let test = TcpTest { sack: Some(vec![true, false]), ..TcpTest::default() };
+        let test = TcpSweep { sack: Some(vec![true, false]), ..TcpSweep::default() };
         assert_eq!(labels(&test), named(&[(1, "on"), (0, "off")]));
-        let test = TcpTest { read_bytes: Some(vec![0, 1024]), ..TcpTest::default() };
+        let test = TcpSweep { read_bytes: Some(vec![0, 1024]), ..TcpSweep::default() };
         assert_eq!(labels(&test), named(&[(0, "auto"), (1024, "1 KiB")]));
     }
 }

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
-use super::tcp_test::{Axis, nanos, pick};
-use super::{TcpTest, Topology};
+use super::tcp_sweep::{Axis, nanos, pick};
+use super::{TcpSweep, Topology};
 use crate::lab::Layout;
 use crate::record::{Finish, LossRecovery, PathPlan, Plan, SimulatePlan, SimulatedTcp};
 use crate::simulate::{HEADER_BYTES, Stack, TcpChoice};
@@ -21,11 +21,11 @@ const TRANSFER_TIME_MAX_NS: u64 = 86_400_000_000_000;
 
 /// TCP throughput of a model, in virtual time, by one parameter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SimulateTest {
+pub struct SimulateSweep {
     /// Windows of the receiver (0: as the stack has it), flows, transfers, congestion controls,
     /// selective acknowledgements, time.
     #[serde(flatten)]
-    pub common: TcpTest,
+    pub common: TcpSweep,
     /// Whose TCP.
     #[serde(default)]
     pub tcp: Stack,
@@ -66,7 +66,7 @@ enum Varied {
 /// The recoveries as a parameter.
 const RECOVERIES: Parameter = Parameter { key: "recoveries", name: "recovery", unit: None };
 
-impl SimulateTest {
+impl SimulateSweep {
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
         match self.varied() {
@@ -291,11 +291,11 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
 
     #[test]
     fn each_value_of_the_varied_list_is_a_plan_of_its_own() {
-        let test = SimulateTest {
-            common: TcpTest { seconds: Some(2.0), streams: Some(vec![4]), ..TcpTest::default() },
+        let test = SimulateSweep {
+            common: TcpSweep { seconds: Some(2.0), streams: Some(vec![4]), ..TcpSweep::default() },
             tcp: Stack::Of1999,
             recoveries: Some(vec![LossRecovery::Reno, LossRecovery::Sack]),
-            ..SimulateTest::default()
+            ..SimulateSweep::default()
         };
         assert_eq!(test.parameter().title(), "recovery");
         let labels: Vec<(u64, String)> =
@@ -314,8 +314,8 @@ path = { link = "oc12-atm", delay = "22.5 ms", forward = { loss = "1%" } }
             [(Stack::Today, LossRecovery::NewReno), (Stack::Of1999, LossRecovery::Reno)]
         {
             let sack = Some(vec![true, false]);
-            let common = TcpTest { seconds: Some(1.0), sack, ..TcpTest::default() };
-            let test = SimulateTest { common, tcp, ..SimulateTest::default() };
+            let common = TcpSweep { seconds: Some(1.0), sack, ..TcpSweep::default() };
+            let test = SimulateSweep { common, tcp, ..SimulateSweep::default() };
             let recovery = |at| {
                 let plan = test.plan(&topology(ROUTED, "a", "b"), at).expect("a plan");
                 plan.tcp.recovery

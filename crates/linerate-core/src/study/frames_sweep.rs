@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Topology;
 use super::bench_words::{GoalWord, Measure, OrderedCells, OrderedContract};
 use super::parameter::{Parameter, TestStep, Value};
-use super::tcp_test::nanos;
+use super::tcp_sweep::nanos;
 use crate::lab::Layout;
 use crate::record::{
     self, BenchFrames, BenchGoal, BenchPlan, BenchPort, BenchProtocol, BenchTimes, BenchWay,
@@ -20,7 +20,7 @@ use crate::units::BitRate;
 
 /// A benchmark of a device by length of frames.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FramesTest {
+pub struct FramesSweep {
     /// Lengths of frames with FCS and tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame_sizes: Option<Vec<u32>>,
@@ -104,7 +104,7 @@ pub struct FramesTest {
 const SIZES: Parameter = Parameter { key: "frame_sizes", name: "frame", unit: Some("bytes") };
 const MIX: Parameter = Parameter { key: "mix", name: "mix", unit: None };
 
-impl FramesTest {
+impl FramesSweep {
     /// The parameter that it varies.
     pub fn parameter(&self) -> Parameter {
         if self.mix.is_some() { MIX } else { SIZES }
