@@ -5,7 +5,7 @@
 use linerate_core::record::{Congestion, LoadPoint, PortCounts};
 
 use super::words;
-use crate::document::{Section, Table};
+use crate::document::{Cells, Section, Table};
 
 /// The answers, then what each means; records from before the answers have the free output alone.
 pub(super) fn blocking(free: &LoadPoint, congestion: Option<&Congestion>) -> Section {
@@ -30,7 +30,7 @@ fn outputs(found: &Congestion) -> Option<Table> {
         ("free", found.free?, found.free_loss_ratio),
         ("overloaded", found.congested?, found.congested_loss_ratio),
     ];
-    let columns: &[(&str, &dyn Fn(&(&str, PortCounts, f64)) -> String)] = &[
+    let columns: &[Cells<'_, (&str, PortCounts, f64)>] = &[
         ("output", &|(output, ..)| (*output).to_owned()),
         ("frames\nintended", &|(_, it, _)| it.intended.to_string()),
         ("sent", &|(_, it, _)| it.sent.to_string()),

@@ -4,7 +4,7 @@ use linerate_core::record::{BenchPlan, BenchResult, Compared, ContractFound, Hol
 
 use super::loads::load_table;
 use super::words;
-use crate::document::{Section, Table};
+use crate::document::{Cells, Section, Table};
 use crate::number;
 
 /// What was found, beside what was ordered where something was.
@@ -43,7 +43,7 @@ pub(super) fn contract(plan: &BenchPlan, result: &BenchResult, found: &ContractF
 /// A row a parameter.
 fn parameters(compared: &[Compared]) -> Option<Table> {
     compared.first()?;
-    let columns: &[(&str, &dyn Fn(&&Compared) -> String)] = &[
+    let columns: &[Cells<'_, &Compared>] = &[
         ("parameter", &|it| it.parameter.to_uppercase()),
         ("ordered", &|it| shown(it.ordered, &it.unit)),
         ("found", &|it| shown(it.found, &it.unit)),

@@ -15,8 +15,8 @@ use linerate_core::record::MetricId;
 use crate::svg::Svg;
 
 pub use markdown::markdown_cell;
-pub(crate) use table::RowKind;
 pub use table::{Align, Table};
+pub(crate) use table::{Cells, RowKind};
 
 /// A report: what was measured, what came of it, and what has to be known to believe it.
 #[derive(Clone, Debug, Default)]

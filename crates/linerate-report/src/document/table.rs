@@ -26,6 +26,9 @@ struct Column {
     align: Align,
 }
 
+/// A column of a table of rows `R`: its heading, and the cell of a row.
+pub(crate) type Cells<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
+
 /// A table with a heading row.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -66,10 +69,7 @@ impl Table {
     }
 
     /// A table of these rows: of each column the heading, and the cell of a row.
-    pub(crate) fn by<R>(
-        rows: impl IntoIterator<Item = R>,
-        columns: &[(&str, &dyn Fn(&R) -> String)],
-    ) -> Self {
+    pub(crate) fn by<R>(rows: impl IntoIterator<Item = R>, columns: &[Cells<'_, R>]) -> Self {
         let rows = rows
             .into_iter()
             .map(|row| columns.iter().map(move |(_, cell)| cell(&row)).collect::<Vec<_>>());

@@ -149,6 +149,9 @@ const COLUMNS: [Column; 8] = [
     ("fairness", |run| run.fairness, [four_digits; 2]),
 ];
 
+/// A statistic over runs, by its name.
+type Statistic = (&'static str, fn(&Moments) -> Option<f64>);
+
 /// Counts are whole; their means are not.
 const COUNT: [fn(f64) -> String; 2] = [|count| format!("{count:.0}"), four_digits];
 
@@ -168,7 +171,7 @@ fn run_table(report: &SimulationReport) -> Table {
         let cells = COLUMNS.iter().map(|(_, of, [show, _])| number::or_dash(of(run), show));
         table.row(std::iter::once(format!("{}{mark}", run.seed)).chain(cells));
     }
-    let statistics: [(&str, fn(&Moments) -> Option<f64>); 4] = [
+    let statistics: [Statistic; 4] = [
         ("min", Moments::min),
         ("max", Moments::max),
         ("mean", Moments::mean),
