@@ -112,13 +112,14 @@ pub(crate) fn text(output: &Output) -> String {
 }
 
 /// A TCP port that nobody has now, below those that the kernel gives to clients
-/// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile.
+/// (net.ipv4.ip_local_port_range), so that nobody gets it meanwhile; the three after it are free,
+/// too, for the streams of nuttcp.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let base = 12_000 + (std::process::id() % 190) as u16 * 100;
     loop {
-        let port = base + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
-        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+        let port = base + NEXT.fetch_add(4, Ordering::Relaxed) % 100;
+        if (port..port + 4).all(|port| TcpListener::bind(("0.0.0.0", port)).is_ok()) {
             return port;
         }
     }
