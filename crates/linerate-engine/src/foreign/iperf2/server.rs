@@ -303,10 +303,7 @@ impl TcpServer<'_, '_> {
             Some(header) => sending(header, ways)?,
             None => request(ways, UNTIL_CLOSED),
         };
-        let mut endpoint = Endpoint::in_manner(request, MANNER);
-        if ways == TcpDirections::Up {
-            endpoint = endpoint.open_since(self.accepted);
-        }
+        let mut endpoint = Endpoint::in_manner(request, MANNER).open_since(self.accepted);
         if let Some(socket) = self.socket.take() {
             let own = |error: io::Error| lost(&plain(self.peer), "serve", &error);
             match (mode, header) {
