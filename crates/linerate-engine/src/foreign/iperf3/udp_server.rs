@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Failure, Fault, StreamOpened, UdpPlan};
+use linerate_core::record::{Event, Failure, Fault, StreamOpened, UdpPlan};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{Params, Results, Server};
@@ -176,9 +176,8 @@ impl Served for UdpServer<'_> {
 impl UdpServer<'_> {
     fn tell(&mut self, samples: Vec<Sample>, about: &mut About<'_>) {
         let mut watch = |event: &Event| about.observer.event(event);
-        self.account.remote_interval(samples.clone(), &mut watch);
+        self.account.remote_interval(samples, &mut watch);
         self.account.local_interval(Vec::new(), &mut watch);
-        self.streams.tell_sent(&samples, (Direction::Down, self.account.row_ns_min), &mut watch);
     }
 
     /// Ends the streams and puts both ends' counts together; what the client is told.
