@@ -106,7 +106,7 @@ fn measure_with(
 ) -> Result<Option<ServerOutput>, Failure> {
     let (receive_max, local_port, device) =
         (extras.receive_max, extras.local_port, extras.device.clone());
-    let params = extras.with(params(plan)?)?;
+    let params = extras.with(params(&plan.test)?)?;
     let request = plan.test.clone();
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
