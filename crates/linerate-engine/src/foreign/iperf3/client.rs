@@ -23,13 +23,14 @@ use super::fail::of_client;
 use super::login::Login;
 use super::plan::{out_of_bounds, params};
 use super::report::{Other, count_between, in_one_span, remote_reports, results};
-use super::tcp_streams::{TcpStreams, opened};
+use super::tcp_streams::TcpStreams;
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side, server_side};
 use crate::flow::tcp::client::{bind_address, connect_failure, run_by};
 use crate::flow::tcp::control::{lost, plain};
 use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::foreign::test::opened;
 use crate::path::witness::Witness;
 
 /// What goes with the parameters and is no part of the plan.
@@ -240,7 +241,11 @@ impl TcpClient<'_, '_> {
             let place = (direction, flow, client_side(direction));
             let socket = streams.endpoint.add(socket, place, client_addr);
             way.greet(&socket)?;
-            (context.watch)(&Event::Stream(opened(&socket, (direction, flow), &way.cookie)));
+            (context.watch)(&Event::Stream(opened(
+                &socket,
+                (direction, flow),
+                Some(way.cookie.text()),
+            )));
         }
         let count = streams.request.streams;
         let noun = if count == 1 { "stream" } else { "streams" };

@@ -13,10 +13,11 @@ use super::house::{About, Served};
 use super::plan::{plan_of, request_of};
 use super::registry::Arrival;
 use super::report::{Other, amounts, count_between, in_one_span, is_of, remote_reports, results};
-use super::tcp_streams::{TcpStreams, opened};
+use super::tcp_streams::TcpStreams;
 use crate::flow::Sample;
 use crate::flow::account::{Account, client_side, server_side};
 use crate::flow::tcp::control::plain;
+use crate::foreign::test::opened;
 
 /// A test that was let in.
 pub(super) struct TcpServer {
@@ -113,7 +114,7 @@ impl TcpServer {
         let places = self.streams.places.clone();
         for (place, arrival) in places.iter().zip(&arrivals) {
             let (direction, flow) = (place.direction, place.flow);
-            let opened = opened(&arrival.stream, (direction, flow), &about.cookie);
+            let opened = opened(&arrival.stream, (direction, flow), Some(about.cookie.text()));
             if let Ok(local) = arrival.stream.local_addr() {
                 self.account.connected(direction, flow, &opened.remote_addr, local);
             }
