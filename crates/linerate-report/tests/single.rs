@@ -3,15 +3,15 @@
 mod common;
 
 use linerate_core::record::{
-    Asked, Caveat, CaveatCode, Ceiling, Direction, Failure, Fault, Flow, FlowEnd, MetricId,
-    PingMode, PingPlan, Plan, Record, Stat, Status, Summary, TcpDirections, TcpInfo, TcpPlan,
-    TcpTest,
+    Asked, Caveat, CaveatCode, Ceiling, DEFAULT_PORT, Direction, Failure, Fault, Flow, FlowEnd,
+    MetricId, PingMode, PingPlan, Plan, Record, ServerPlan, Stat, Status, Summary, TcpDirections,
+    TcpInfo, TcpPlan, TcpTest,
 };
 use linerate_report::{csv, record};
 
 fn tcp_plan() -> TcpPlan {
     TcpPlan {
-        host: "10.0.0.2".to_owned(),
+        server: ServerPlan::new(None, "10.0.0.2", DEFAULT_PORT),
         test: TcpTest {
             streams: 2,
             window_bytes: Some(32_768),
@@ -259,7 +259,7 @@ fn lost_probes_are_counted_in_the_sentence() {
 fn a_name_from_outside_reaches_neither_terminal_nor_page_as_a_command() {
     let mut record = tcp_record();
     let Plan::Tcp(plan) = &mut record.plan else { panic!("it is a TCP plan") };
-    plan.host = "\u{1b}[2Jhost<img>".to_owned();
+    plan.server.host = "\u{1b}[2Jhost<img>".to_owned();
     assert!(!record::document(&record).text(None).contains('\u{1b}'));
     let page = record::document(&record).html();
     assert!(!page.contains("<img>") && !page.contains('\u{1b}'));

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    Direction, Fault, Finish, MetricId, Record, Stat, Status, TcpDirections, TcpPlan, TcpTest,
-    Tool, Via,
+    Direction, Fault, Finish, MetricId, Record, ServerPlan, Stat, Status, TcpDirections, TcpPlan,
+    TcpTest, Tool, Via,
 };
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
@@ -86,9 +86,11 @@ fn measure_via(lab: &Lab, directions: TcpDirections, via: Option<Via>) -> (Recor
         let _ends = AskOnDrop(&stop);
         let own = server.local_addr().expect("bound").port();
         let plan = TcpPlan {
-            via,
-            host: address.to_string(),
-            port: server.foreign().next().map_or(own, |(_, port)| port),
+            server: ServerPlan::new(
+                via,
+                address.to_string(),
+                server.foreign().next().map_or(own, |(_, port)| port),
+            ),
             test: TcpTest {
                 directions,
                 finish: Finish::TimeNs(1_000_000_000),

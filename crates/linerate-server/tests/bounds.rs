@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Fault, Finish, TcpDirections, TcpPlan, TcpTest, Tool,
+    Direction, Event, Fault, Finish, ServerPlan, TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -197,8 +197,7 @@ fn control_characters_of_a_client_do_not_reach_the_servers_log_or_come_back() {
 
 fn measure(server: SocketAddr) -> linerate_core::record::Record {
     let plan = TcpPlan {
-        host: server.ip().to_string(),
-        port: server.port(),
+        server: ServerPlan::new(None, server.ip().to_string(), server.port()),
         test: TcpTest { finish: Finish::TimeNs(200_000_000), ..TcpTest::default() },
         ..TcpPlan::default()
     };

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    Ceiling, Direction, Finish, Record, TcpDirections, TcpPlan, TcpTest, Tool,
+    Ceiling, Direction, Finish, Record, ServerPlan, TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
@@ -72,7 +72,7 @@ fn measure_in(lab: &Lab, address: IpAddr, plan: &TcpPlan) -> Record {
 }
 
 fn run(address: IpAddr, port: u16, plan: &TcpPlan) -> Record {
-    let plan = TcpPlan { host: address.to_string(), port, ..plan.clone() };
+    let plan = TcpPlan { server: ServerPlan::new(None, address.to_string(), port), ..plan.clone() };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
     let record = tcp::run(&plan, &mut context);

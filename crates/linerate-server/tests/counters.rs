@@ -7,7 +7,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::lab::LabPlan;
-use linerate_core::record::{Direction, Finish, MetricId, Stat, TcpPlan, TcpTest, Tool};
+use linerate_core::record::{
+    Direction, Finish, MetricId, ServerPlan, Stat, TcpPlan, TcpTest, Tool,
+};
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
 use linerate_engine::lab::Lab;
@@ -70,8 +72,7 @@ impl Drop for AskOnDrop<'_> {
 
 fn measure(target: IpAddr, port: u16) -> linerate_core::record::Record {
     let plan = TcpPlan {
-        host: target.to_string(),
-        port,
+        server: ServerPlan::new(None, target.to_string(), port),
         test: TcpTest {
             finish: Finish::Bytes(20_000_000),
             congestion_control: Some("cubic".to_owned()),

@@ -8,7 +8,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Event, Fault, Finish, TcpPlan, TcpTest, Tool, Via};
+use linerate_core::record::{
+    Direction, Event, Fault, Finish, ServerPlan, TcpPlan, TcpTest, Tool, Via,
+};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
@@ -26,15 +28,19 @@ const GARBAGE: usize = 1000;
 fn run(which: u64, number: u64, server: &peers::Running<'_>) -> u64 {
     let amount = 65_536 * (1 + which * CLIENTS + number);
     let finish = Finish::Bytes(amount);
-    let patient =
-        |via| TcpPlan { connect_timeout_ns: 60_000_000_000, ..plan(via, server.port(via)) };
+    let patient = |via| {
+        let mut plan = plan(via, server.port(via));
+        plan.server.connect_timeout_ns = 60_000_000_000;
+        plan
+    };
     let via = |via| TcpPlan {
         test: TcpTest { finish, buffer_bytes: 65_536, ..patient(via).test },
         ..patient(via)
     };
     match (which, number % 2) {
         (0, _) => {
-            let native = TcpPlan { via: None, port: server.native.port(), ..patient(Via::Iperf2) };
+            let mut native = patient(Via::Iperf2);
+            (native.server.via, native.server.port) = (None, server.native.port());
             assert_eq!(
                 bytes(
                     &good(&TcpPlan { test: TcpTest { finish, ..native.test }, ..native }),
@@ -112,7 +118,7 @@ fn first(server: &peers::Running<'_>, stop: Stop, begun: &dyn Fn()) {
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop, watch: &mut watch };
     let plan = TcpPlan {
-        via: None,
+        server: ServerPlan { via: None, ..plan(Via::Iperf2, server.native.port()).server },
         test: TcpTest {
             finish: Finish::TimeNs(120_000_000_000),
             pace: Some(BitRate::from_bits_per_sec(8_000_000)),
@@ -133,7 +139,8 @@ fn one_place_is_that_of_all_protocols_and_each_tells_its_clients_in_its_own_way(
                 scope.spawn(move || first(server, stop, &|| say.send(()).unwrap_or_default()));
             begun.recv().expect("it has a row");
             // iperf3's and the own protocol have a word for it.
-            let native = TcpPlan { via: None, ..plan(Via::Iperf2, server.native.port()) };
+            let mut native = plan(Via::Iperf2, server.native.port());
+            native.server.via = None;
             for plan in [native, plan(Via::Iperf3, server.port(Via::Iperf3))] {
                 let failure = measure(&plan).0.failure.expect("one test is running");
                 assert_eq!(failure.fault, Fault::PeerRefused, "{failure}");

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    DatagramRow, DatagramTally, Direction, Event, Finish, PathDirection, Record, Status,
-    TcpDirections, Tool, UdpPlan, UdpTest, Via,
+    DEFAULT_PORT, DatagramRow, DatagramTally, Direction, Event, Finish, PathDirection, Record,
+    ServerPlan, Status, TcpDirections, Tool, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -61,8 +61,7 @@ fn lab(way: &str, path: &str) -> Option<Lab> {
 /// 2000 datagrams of 500 bytes in 0.4 s.
 fn plan(via: Option<Via>, directions: TcpDirections) -> UdpPlan {
     UdpPlan {
-        via,
-        host: B.to_string(),
+        server: ServerPlan::new(via, B.to_string(), DEFAULT_PORT),
         test: UdpTest {
             directions,
             finish: Finish::Buffers(COUNT),
@@ -97,7 +96,7 @@ fn measure(lab: &Lab, plan: &UdpPlan) -> Seen {
     let options = CaptureOptions { ring_bytes: 8 << 20, ..CaptureOptions::of_interface("eth0") };
     let capture = lab.run_on(at, || PacketCapture::open(&options)).expect("runs");
     let mut capture = capture.expect("laboratories are made with privilege");
-    let foreign = Foreign::These(plan.via.map(|via| (via, 0)).into_iter().collect());
+    let foreign = Foreign::These(plan.server.via.map(|via| (via, 0)).into_iter().collect());
     let options = ServeOptions { local: SocketAddr::new(B, 0), limits: Limits::default(), foreign };
     let server = lab.run_on("b", || Server::bind(&options)).expect("runs").expect("binds");
     let native = server.local_addr().expect("bound").port();
@@ -108,9 +107,9 @@ fn measure(lab: &Lab, plan: &UdpPlan) -> Seen {
     };
     let ((record, rows), numbers) = std::thread::scope(|scope| {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &note)));
-        let watching = scope.spawn(|| watch(&mut capture, (to, plan.via), &stop));
+        let watching = scope.spawn(|| watch(&mut capture, (to, plan.server.via), &stop));
         let ends = AskOnDrop(&stop);
-        let plan = UdpPlan { port, ..plan.clone() };
+        let plan = UdpPlan { server: ServerPlan { port, ..plan.server.clone() }, ..plan.clone() };
         let measured = lab.run_on("a", move || run(&plan)).expect("the host runs it");
         drop(ends);
         (measured, watching.join().expect("no panic"))

@@ -6,7 +6,9 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use linerate_core::record::{Direction, Finish, Record, TcpDirections, Tool, UdpPlan, UdpTest};
+use linerate_core::record::{
+    Direction, Finish, Record, ServerPlan, TcpDirections, Tool, UdpPlan, UdpTest,
+};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::flow::udp;
@@ -55,8 +57,7 @@ fn with_server_at<T: Send>(address: IpAddr, work: impl FnOnce(SocketAddr) -> T +
 
 fn loopback(server: SocketAddr) -> UdpPlan {
     UdpPlan {
-        host: server.ip().to_string(),
-        port: server.port(),
+        server: ServerPlan::new(None, server.ip().to_string(), server.port()),
         test: UdpTest {
             finish: Finish::Buffers(10),
             pace: Some(BitRate::from_bits_per_sec(10_000_000)),

@@ -9,8 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, Stat, Status, TcpDirections,
-    Tool, UdpPlan, UdpTest,
+    CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, ServerPlan, Stat, Status,
+    TcpDirections, Tool, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -84,7 +84,8 @@ fn measure_at(lab: &Lab, address: IpAddr, plan: &UdpPlan) -> Record {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
         let _ends = AskOnDrop(&stop);
         let port = server.local_addr().expect("bound").port();
-        let plan = UdpPlan { host: address.to_string(), port, ..plan.clone() };
+        let plan =
+            UdpPlan { server: ServerPlan::new(None, address.to_string(), port), ..plan.clone() };
         lab.run_on("a", move || run(&plan)).expect("the host runs it")
     })
 }

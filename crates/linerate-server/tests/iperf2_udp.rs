@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Finish, Record, TcpDirections, Tool, UdpPlan, UdpTest, Via,
+    Direction, Event, Finish, Record, ServerPlan, TcpDirections, Tool, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -20,9 +20,7 @@ use peers::{HERE, Peer, lacks, run, with_server, with_server_trusting};
 
 fn plan(port: u16) -> UdpPlan {
     UdpPlan {
-        via: Some(Via::Iperf2),
-        host: HERE.to_string(),
-        port,
+        server: ServerPlan::new(Some(Via::Iperf2), HERE.to_string(), port),
         test: UdpTest {
             finish: Finish::TimeNs(400_000_000),
             interval_ns: 100_000_000,

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Fault, Finish, MetricId, Plan, Record, Stat, TcpDirections, TcpPlan, TcpTest,
-    Tool, UdpPlan, UdpTest, Via,
+    Direction, Event, Fault, Finish, MetricId, Plan, Record, ServerPlan, Stat, TcpDirections,
+    TcpPlan, TcpTest, Tool, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -44,8 +44,8 @@ fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) {
 }
 
 fn plan(server: SocketAddr, test: TcpTest) -> TcpPlan {
-    let via = Some(Via::Iperf3);
-    TcpPlan { via, host: server.ip().to_string(), port: server.port(), test, ..TcpPlan::default() }
+    let server = ServerPlan::new(Some(Via::Iperf3), server.ip().to_string(), server.port());
+    TcpPlan { server, test, ..TcpPlan::default() }
 }
 
 fn tcp_test() -> TcpTest {
@@ -481,8 +481,8 @@ fn measure_udp(server: SocketAddr, test: UdpTest<Option<u32>>) -> (Record, Vec<E
     let mut watch = |event: &Event| events.push(event.clone());
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut watch };
-    let (via, host) = (Some(Via::Iperf3), server.ip().to_string());
-    let plan = UdpPlan { via, host, port: server.port(), test, ..UdpPlan::default() };
+    let server = ServerPlan::new(Some(Via::Iperf3), server.ip().to_string(), server.port());
+    let plan = UdpPlan { server, test, ..UdpPlan::default() };
     let record = udp::run(&plan, &mut context);
     (record, events)
 }

@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    Direction, Finish, MetricId, Record, Stat, SynOptions, TcpDirections, TcpPlan, TcpSettings,
-    TcpTest, Tool,
+    Direction, Finish, MetricId, Record, ServerPlan, Stat, SynOptions, TcpDirections, TcpPlan,
+    TcpSettings, TcpTest, Tool,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -67,7 +67,8 @@ fn measured(lab: &Lab, plans: &[TcpPlan]) -> Vec<Record> {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
         let _ends = AskOnDrop(&stop);
         let measure = |plan: &TcpPlan| {
-            let plan = TcpPlan { host: target.to_string(), port, ..plan.clone() };
+            let plan =
+                TcpPlan { server: ServerPlan::new(None, target.to_string(), port), ..plan.clone() };
             let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
             let run = || {
                 let stop = Stop::new();

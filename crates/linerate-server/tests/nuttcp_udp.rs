@@ -7,7 +7,9 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
-use linerate_core::record::{Event, Finish, Record, TcpDirections, Tool, UdpPlan, UdpTest, Via};
+use linerate_core::record::{
+    Event, Finish, Record, ServerPlan, TcpDirections, Tool, UdpPlan, UdpTest, Via,
+};
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
 use linerate_engine::foreign::nuttcp::{Extras, run_udp};
@@ -70,9 +72,7 @@ fn a_nuttcp_client_and_our_server_count_the_same_datagrams() {
 
 fn plan(port: u16) -> UdpPlan {
     UdpPlan {
-        via: Some(Via::Nuttcp),
-        host: HERE.to_string(),
-        port,
+        server: ServerPlan::new(Some(Via::Nuttcp), HERE.to_string(), port),
         test: UdpTest {
             finish: Finish::Buffers(200),
             interval_ns: 100_000_000,

@@ -10,8 +10,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
-    CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, SentDatagrams, Stat, Status,
-    TcpDirections, Tool, UdpPlan, UdpTest,
+    CaveatCode, DatagramTally, Direction, Finish, MetricId, Record, SentDatagrams, ServerPlan,
+    Stat, Status, TcpDirections, Tool, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -78,7 +78,8 @@ fn measure(plan: &UdpPlan) -> Option<(Record, u64)> {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
         let _ends = AskOnDrop(&stop);
         let port = server.local_addr().expect("bound").port();
-        let plan = UdpPlan { host: SERVER.to_string(), port, ..plan.clone() };
+        let plan =
+            UdpPlan { server: ServerPlan::new(None, SERVER.to_string(), port), ..plan.clone() };
         let before = drops(&lab, plan.test.directions);
         let record = lab.run_on("a", || run(&plan)).expect("the host runs it");
         let dropped = drops(&lab, plan.test.directions).since(&before);

@@ -15,7 +15,8 @@ use std::sync::{Mutex, PoisonError};
 use linerate_core::lab::LabPlan;
 use linerate_core::record::{
     CapacitySearch, CaveatCode, Direction, End, Event, Fault, Finish, Layer, MetricId, Record,
-    SearchDelay, SearchPlan, SearchStep, Stat, Status, TcpDirections, Tool, UdpPlan, UdpTest,
+    SearchDelay, SearchPlan, SearchStep, ServerPlan, Stat, Status, TcpDirections, Tool, UdpPlan,
+    UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -84,7 +85,8 @@ fn search_in(lab: &Lab, address: &str, plan: &UdpPlan) -> (Record, usize) {
         scope.spawn(|| lab.run_on("b", || server.run(&stop, &|_| {})));
         let _ends = AskOnDrop(&stop);
         let port = server.local_addr().expect("bound").port();
-        let plan = UdpPlan { host: address.to_string(), port, ..plan.clone() };
+        let plan =
+            UdpPlan { server: ServerPlan::new(None, address.to_string(), port), ..plan.clone() };
         let run = move || {
             let mut told = 0;
             let mut watch =
@@ -296,8 +298,10 @@ fn older_server() -> SocketAddr {
 #[test]
 fn a_server_that_knows_no_search_is_left_before_anything_is_measured() {
     let server = older_server();
-    let plan =
-        UdpPlan { host: server.ip().to_string(), port: server.port(), ..plan(TcpDirections::Up) };
+    let plan = UdpPlan {
+        server: ServerPlan::new(None, server.ip().to_string(), server.port()),
+        ..plan(TcpDirections::Up)
+    };
     let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
     let mut context = Context { tool, stop: Stop::new(), watch: &mut |_| {} };
     let record = udp::run(&plan, &mut context);

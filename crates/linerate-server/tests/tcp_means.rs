@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 
 use linerate_core::record::{
     CaveatCode, Contents, Direction, Fault, Finish, Flow, FlowEnd, Means, MetricId, ReceiveWith,
-    Record, SendWith, Stat, TcpDirections, TcpPlan, TcpTest, Tool,
+    Record, SendWith, ServerPlan, Stat, TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
@@ -39,8 +39,7 @@ const AMOUNT: f64 = 2_621_440.0;
 
 fn plan(server: SocketAddr, means: Means) -> TcpPlan {
     TcpPlan {
-        host: server.ip().to_string(),
-        port: server.port(),
+        server: ServerPlan::new(None, server.ip().to_string(), server.port()),
         test: TcpTest {
             finish: Finish::Buffers(40),
             buffer_bytes: 65_536,

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use linerate_core::record::{
-    CaveatCode, Direction, End, Event, Fault, Finish, MetricId, Record, Stat, Status,
+    CaveatCode, Direction, End, Event, Fault, Finish, MetricId, Record, ServerPlan, Stat, Status,
     TcpDirections, TcpPlan, TcpTest, Tool,
 };
 use linerate_core::units::BitRate;
@@ -42,8 +42,7 @@ fn with_server(limits: Limits, test: impl FnOnce(SocketAddr)) {
 
 fn plan(server: SocketAddr) -> TcpPlan {
     TcpPlan {
-        host: server.ip().to_string(),
-        port: server.port(),
+        server: ServerPlan::new(None, server.ip().to_string(), server.port()),
         test: TcpTest {
             finish: Finish::TimeNs(300_000_000),
             interval_ns: 100_000_000,

@@ -63,7 +63,7 @@ pub use path_plan::{
     QueuePlan, RateStep, ReorderPlan,
 };
 pub use plain::one_line;
-pub use plan::{PingMode, PingPlan, PingTransport, Plan, TcpPlan, UdpPlan, WaitMode};
+pub use plan::{PingMode, PingPlan, PingTransport, Plan, ServerPlan, TcpPlan, UdpPlan, WaitMode};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,

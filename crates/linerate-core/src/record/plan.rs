@@ -44,9 +44,9 @@ impl Plan {
     /// The host that it measures to; none for a model and for ports of a device.
     pub const fn host_mut(&mut self) -> Option<&mut String> {
         match self {
-            Self::Tcp(plan) => Some(&mut plan.host),
+            Self::Tcp(plan) => Some(&mut plan.server.host),
             Self::Ping(plan) => Some(&mut plan.host),
-            Self::Udp(plan) => Some(&mut plan.host),
+            Self::Udp(plan) => Some(&mut plan.server.host),
             Self::Simulate(_) | Self::Bench(_) => None,
         }
     }
@@ -63,48 +63,9 @@ impl TcpDirections {
     }
 }
 
-/// A TCP throughput test.
+/// The server of a flow test, and the way to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TcpPlan {
-    /// Whose protocol the server speaks; null is this program's own.
-    #[serde(default)]
-    pub via: Option<Via>,
-    /// Name or address of the server.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Only this address family.
-    pub family: Option<Family>,
-    /// Local address to send from.
-    pub bind: Option<String>,
-    /// What both ends have to know.
-    #[serde(flatten)]
-    pub test: TcpTest,
-    /// Choose how data is moved, and where the data threads run, from short trials.
-    #[serde(default)]
-    pub fast: bool,
-    /// How long to wait for the server to answer.
-    pub connect_timeout_ns: u64,
-}
-
-impl Default for TcpPlan {
-    fn default() -> Self {
-        Self {
-            via: None,
-            host: "localhost".to_owned(),
-            port: DEFAULT_PORT,
-            family: None,
-            bind: None,
-            test: TcpTest::default(),
-            fast: false,
-            connect_timeout_ns: 5_000_000_000,
-        }
-    }
-}
-
-/// A UDP throughput test: at one pace, or as a search for the capacity.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct UdpPlan {
+pub struct ServerPlan {
     /// Whose protocol the server speaks; null is this program's own.
     #[serde(default)]
     pub via: Option<Via>,
@@ -116,29 +77,50 @@ pub struct UdpPlan {
     pub family: Option<Family>,
     /// Local address to send from.
     pub bind: Option<String>,
+    /// How long to wait for the server to answer.
+    pub connect_timeout_ns: u64,
+}
+
+impl ServerPlan {
+    /// A server that speaks a protocol at a port of a host, with defaults for the rest.
+    pub fn new(via: Option<Via>, host: impl Into<String>, port: u16) -> Self {
+        let (family, bind, connect_timeout_ns) = (None, None, 5_000_000_000);
+        Self { via, host: host.into(), port, family, bind, connect_timeout_ns }
+    }
+}
+
+impl Default for ServerPlan {
+    fn default() -> Self {
+        Self::new(None, "localhost", DEFAULT_PORT)
+    }
+}
+
+/// A TCP throughput test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpPlan {
+    /// The server.
+    #[serde(flatten)]
+    pub server: ServerPlan,
+    /// What both ends have to know.
+    #[serde(flatten)]
+    pub test: TcpTest,
+    /// Choose how data is moved, and where the data threads run, from short trials.
+    #[serde(default)]
+    pub fast: bool,
+}
+
+/// A UDP throughput test: at one pace, or as a search for the capacity.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UdpPlan {
+    /// The server.
+    #[serde(flatten)]
+    pub server: ServerPlan,
     /// What both ends have to know.
     #[serde(flatten)]
     pub test: UdpTest<Option<u32>>,
     /// The CPU that this end's first data thread is pinned to; the others take those after it.
     #[serde(default)]
     pub cpu: Option<u32>,
-    /// How long to wait for the server to answer.
-    pub connect_timeout_ns: u64,
-}
-
-impl Default for UdpPlan {
-    fn default() -> Self {
-        Self {
-            via: None,
-            host: "localhost".to_owned(),
-            port: DEFAULT_PORT,
-            family: None,
-            bind: None,
-            test: UdpTest::default(),
-            cpu: None,
-            connect_timeout_ns: 5_000_000_000,
-        }
-    }
 }
 
 /// How probes travel.

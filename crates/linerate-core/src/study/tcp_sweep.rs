@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::{Background, Topology};
-use crate::record::{self, Finish, Plan, TcpPlan};
+use crate::record::{self, DEFAULT_PORT, Finish, Plan, ServerPlan, TcpPlan};
 use crate::units::Bytes;
 
 /// TCP throughput by one parameter.
@@ -172,7 +172,7 @@ impl TcpSweep {
             _ => INTERVAL_NS_MIN,
         };
         let plan = TcpPlan {
-            host: String::new(),
+            server: ServerPlan::new(None, "", DEFAULT_PORT),
             test: record::TcpTest {
                 finish,
                 interval_ns,

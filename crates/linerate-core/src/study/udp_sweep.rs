@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parameter::{Parameter, TestStep, Value};
 use super::tcp_sweep::{nanos, pick};
-use crate::record::{self, Finish, Plan, UdpPlan};
+use crate::record::{self, DEFAULT_PORT, Finish, Plan, ServerPlan, UdpPlan};
 use crate::units::BitRate;
 
 /// Shortest reporting interval of a study's runs.
@@ -109,7 +109,7 @@ impl UdpSweep {
         let step = |(at, value)| {
             let rate = pick(self.rates.as_ref(), at).unwrap_or(OfferedRate(None));
             let plan = UdpPlan {
-                host: String::new(),
+                server: ServerPlan::new(None, "", DEFAULT_PORT),
                 test: record::UdpTest {
                     finish: Finish::TimeNs(measured_ns),
                     omit_ns: nanos(self.omit_seconds.unwrap_or_default()),

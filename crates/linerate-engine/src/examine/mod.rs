@@ -7,7 +7,7 @@ mod schedule;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Failure, Family, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan, Record,
+    Failure, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan, Record, ServerPlan,
     Stat, Status, TcpDirections, TcpPlan, TcpTest,
 };
 use linerate_core::time::MonoTime;
@@ -22,12 +22,8 @@ use schedule::Look;
 /// What to examine, and how thoroughly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examination {
-    /// Name or address of a host that runs `linerate serve`.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Only this address family.
-    pub family: Option<Family>,
+    /// A host that runs `linerate serve`.
+    pub server: ServerPlan,
     /// Time of each TCP test that counts; null follows the round trip.
     pub tcp_time: Option<Duration>,
     /// Congestion control of the senders; null is each host's default.
@@ -119,10 +115,10 @@ impl Examination {
 
     fn ping(&self, transport: PingTransport) -> PingPlan {
         PingPlan {
-            host: self.host.clone(),
+            host: self.server.host.clone(),
             transport,
-            port: self.port,
-            family: self.family,
+            port: self.server.port,
+            family: self.server.family,
             sizes_bytes: SIZES_BYTES.to_vec(),
             warmup: 1,
             kernel_stamps: false,
@@ -151,9 +147,7 @@ impl Examination {
         let (omit_ns, measured_ns) = look.spans(base.test.window_bytes);
         let measured_ns = self.tcp_time.map_or(measured_ns, nanos);
         TcpPlan {
-            host: self.host.clone(),
-            port: self.port,
-            family: self.family,
+            server: self.server.clone(),
             test: TcpTest {
                 finish: Finish::TimeNs(measured_ns),
                 omit_ns,
@@ -204,7 +198,7 @@ impl Run<'_> {
         let mut record = Record::begin(record_id(), context.tool.clone(), Plan::Tcp(first), wall());
         record.status = Status::Error;
         let reason = format!("no TCP test fits into {within} s");
-        let failure = Failure::new(Fault::Usage, "examine", &self.examination.host, reason);
+        let failure = Failure::new(Fault::Usage, "examine", &self.examination.server.host, reason);
         record.failure =
             Some(failure.advise(format!("allow --within {:.0}s or more", least.ceil())));
         Some(record)
@@ -270,9 +264,7 @@ mod tests {
 
     fn examination(within: Option<Duration>) -> Examination {
         Examination {
-            host: "192.0.2.1".to_owned(),
-            port: 5210,
-            family: None,
+            server: ServerPlan::new(None, "192.0.2.1", 5210),
             tcp_time: None,
             congestion_control: None,
             ping_count: 1000,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use linerate_core::record::{
     DatagramRow, Direction, End, EndReport, Event, Failure, Fault, FlowEnd, IntervalRow,
-    SearchNews, Side, Trial, Verified,
+    SearchNews, Side, Trial, UdpTest, Verified,
 };
 use linerate_core::time::MonoTime;
 
@@ -138,6 +138,19 @@ impl Known {
 }
 
 impl Account {
+    /// Notes this end, and watches the emulated paths to a server.
+    pub(crate) fn begin(&mut self, server: SocketAddr) {
+        self.ends.push(crate::environment::local_end(Some(server.ip())));
+        self.witness = Some(Witness::begin(server.ip()));
+    }
+
+    /// The same for a test of datagrams.
+    pub(crate) fn begin_datagrams(&mut self, server: SocketAddr, request: &UdpTest) {
+        self.begin(server);
+        self.size_bytes = request.size_bytes;
+        self.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
+    }
+
     /// Notes an open stream.
     pub(crate) fn connected(
         &mut self,

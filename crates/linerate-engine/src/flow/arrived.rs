@@ -22,7 +22,7 @@ pub(super) fn nothing_arrived(plan: &Plan, account: &Account, stopped: bool) -> 
         0 => "nothing arrived".to_owned(),
         sent => format!("nothing arrived of the {sent} bytes that were sent"),
     };
-    Some(Failure::new(Fault::Unreachable, attempt, &plan.host, reason).advise(
+    Some(Failure::new(Fault::Unreachable, attempt, &plan.server.host, reason).advise(
         "connections are established, so small packets pass; if the path drops large ones, -M 536 \
          works and `linerate ping -s 1400 --dont-fragment` fails",
     ))
@@ -54,7 +54,7 @@ fn of_way(reports: &[EndReport], way: Direction) -> impl Iterator<Item = &EndRep
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{FlowEnd, TcpDirections, TcpPlan, TcpTest};
+    use linerate_core::record::{FlowEnd, ServerPlan, TcpDirections, TcpPlan, TcpTest};
 
     use super::*;
 
@@ -65,7 +65,7 @@ mod tests {
 
     fn reason(directions: TcpDirections, account: &Account) -> Option<String> {
         let plan = TcpPlan {
-            host: "192.0.2.1".to_owned(),
+            server: ServerPlan::new(None, "192.0.2.1", 5210),
             test: TcpTest { directions, ..TcpTest::default() },
             ..TcpPlan::default()
         };

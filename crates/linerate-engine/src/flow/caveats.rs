@@ -237,7 +237,7 @@ fn interface_drops(flows: &[Flow]) -> Option<Caveat> {
 /// acknowledged.
 fn one_sided(record: &Record, account: &Account) -> Option<Caveat> {
     let uncounted = record.flows.iter().any(|flow| flow.receiver.is_none());
-    let untold = matches!(&record.plan, Plan::Udp(plan) if plan.via == Some(Via::Ttcp));
+    let untold = matches!(&record.plan, Plan::Udp(plan) if plan.server.via == Some(Via::Ttcp));
     let (detail, advice) = match untold {
         true => (
             "the receiver does not report its count; the figures are what was sent",

@@ -16,7 +16,6 @@ use crate::flow::account::{Account, client_side};
 use crate::flow::tcp::client::{bind_address, connect_failure};
 use crate::flow::tcp::control::plain;
 use crate::flow::tcp::endpoint::{Endpoint, Manner, socket_options};
-use crate::path::witness::Witness;
 
 /// A client that acknowledges nothing for this long has vanished: its place is free within 5 s, for
 /// the kernel looks once a second.
@@ -51,17 +50,16 @@ impl Test {
         if request.background.is_some() {
             return Err(refuse("a flow in the background needs linerate at both ends".to_owned()));
         }
-        let server = resolve(&plan.host, plan.port, plan.family)?;
-        account.ends.push(crate::environment::local_end(Some(server.ip())));
-        account.witness = Some(Witness::begin(server.ip()));
+        let server = resolve(&plan.server.host, plan.server.port, plan.server.family)?;
+        account.begin(server);
         account.one_sided = manner.one_sided;
         Ok(Self {
             server,
-            local: bind_address(plan.bind.as_deref())?,
+            local: bind_address(plan.server.bind.as_deref())?,
             endpoint: Endpoint::in_manner(request.clone(), manner),
             request,
-            timeout: Duration::from_nanos(plan.connect_timeout_ns),
-            via: plan.via.map_or("a server", Via::name),
+            timeout: Duration::from_nanos(plan.server.connect_timeout_ns),
+            via: plan.server.via.map_or("a server", Via::name),
             sockets: Vec::new(),
             places: Vec::new(),
         })

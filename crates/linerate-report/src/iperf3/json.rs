@@ -127,7 +127,7 @@ impl Document {
 
     fn with_host(&self, mut start: Value) -> Value {
         let plan = &self.sheet.plan;
-        let host = json!({ "host": plan.host, "port": plan.port });
+        let host = json!({ "host": plan.server.host, "port": plan.server.port });
         match self.sheet.role {
             Role::Client => start["connecting_to"] = host,
             Role::Server => start["accepted_connection"] = host,

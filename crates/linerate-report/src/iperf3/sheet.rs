@@ -89,8 +89,7 @@ impl Sheet {
     /// A test over UDP without streams so far.
     pub fn of_udp(role: Role, plan: &UdpPlan) -> Self {
         let plan = TcpPlan {
-            host: plan.host.clone(),
-            port: plan.port,
+            server: plan.server.clone(),
             test: TcpTest {
                 directions: plan.test.directions,
                 streams: plan.test.streams,

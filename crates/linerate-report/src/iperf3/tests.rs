@@ -7,10 +7,8 @@ use super::*;
 
 fn sheet(role: Role, directions: TcpDirections, streams: u16) -> Sheet {
     let finish = Finish::TimeNs(2_000_000_000);
-    let host = "127.0.0.1".to_owned();
     let plan = TcpPlan {
-        host,
-        port: 5299,
+        server: ServerPlan::new(None, "127.0.0.1", 5299),
         test: TcpTest { directions, streams, finish, ..TcpTest::default() },
         ..TcpPlan::default()
     };

@@ -37,9 +37,10 @@ impl Lines {
     /// `Connecting to host 127.0.0.1, port 5201`.
     pub fn connecting(&self) -> String {
         let plan = &self.sheet.plan;
-        let mut lines = format!("Connecting to host {}, port {}\n", plan.host, plan.port);
+        let mut lines =
+            format!("Connecting to host {}, port {}\n", plan.server.host, plan.server.port);
         if plan.test.directions == linerate_core::record::TcpDirections::Down {
-            lines.push_str(&format!("Reverse mode, remote host {} is sending\n", plan.host));
+            lines.push_str(&format!("Reverse mode, remote host {} is sending\n", plan.server.host));
         }
         lines
     }
@@ -61,7 +62,7 @@ impl Lines {
     /// `Accepted connection from 127.0.0.1, port 45644`.
     pub fn accepted(&self) -> String {
         let plan = &self.sheet.plan;
-        format!("Accepted connection from {}, port {}\n", plan.host, plan.port)
+        format!("Accepted connection from {}, port {}\n", plan.server.host, plan.server.port)
     }
 
     /// A connected stream, and after the last one what starts.

@@ -25,8 +25,8 @@ pub(super) fn title(plan: &UdpPlan, search: &SearchPlan) -> String {
     format!(
         "UDP capacity search with {} port {}: {}, {} in sub-intervals of {}, datagrams of {size}\
          {most}",
-        plan.host,
-        plan.port,
+        plan.server.host,
+        plan.server.port,
         words::directions(plan.test.directions),
         words::finish(plan.test.finish),
         number::seconds(plan.test.interval_ns as f64),
@@ -132,11 +132,11 @@ fn course(record: &Record, found: &CapacitySearch) -> Option<String> {
 /// What the search says, in one plain sentence.
 pub(super) fn sentence(record: &Record, plan: &UdpPlan, found: &CapacitySearch) -> String {
     let Some(best) = found.best() else {
-        return format!("No whole sub-interval was measured with {}.", plan.host);
+        return format!("No whole sub-interval was measured with {}.", plan.server.host);
     };
     let way = match found.direction {
-        Direction::Up => format!("from this host to {}", plan.host),
-        Direction::Down => format!("from {} to this host", plan.host),
+        Direction::Up => format!("from this host to {}", plan.server.host),
+        Direction::Down => format!("from {} to this host", plan.server.host),
     };
     let cut = if record.status == Status::Ok { "" } else { ", until it was cut short" };
     format!(
@@ -180,7 +180,7 @@ fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        MetricId, Plan, RecordId, SearchSpan, SearchStep, SearchTrial, Stat, Summary,
+        MetricId, Plan, RecordId, SearchSpan, SearchStep, SearchTrial, ServerPlan, Stat, Summary,
         TcpDirections, Tool,
     };
     use linerate_core::time::WallTime;
@@ -217,7 +217,7 @@ mod tests {
             ..SearchPlan::default()
         };
         let plan = UdpPlan {
-            host: "b".to_owned(),
+            server: ServerPlan::new(None, "b", 5210),
             test: UdpTest {
                 directions: TcpDirections::Up,
                 size_bytes: Some(1472),

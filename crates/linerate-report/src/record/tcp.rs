@@ -85,11 +85,11 @@ fn background(record: &Record, plan: &TcpPlan) -> Option<String> {
 
 /// The one line that says what was asked.
 fn title(plan: &TcpPlan) -> String {
-    let via = plan.via.map_or_else(String::new, |via| format!(" via {via}"));
+    let via = plan.server.via.map_or_else(String::new, |via| format!(" via {via}"));
     let mut text = format!(
         "TCP with {} port {}{via}: {}, {}, {}, writes of {}",
-        plan.host,
-        plan.port,
+        plan.server.host,
+        plan.server.port,
         words::directions(plan.test.directions),
         words::counted(plan.test.streams.into(), "stream"),
         words::finish(plan.test.finish),
@@ -169,7 +169,7 @@ fn goodput(record: &Record, flow: &Flow) -> Option<f64> {
 /// The end whose count is the result: the receiver, or the sender where the other end is a program
 /// that tells no count.
 fn counting<'a>(record: &Record, flow: &'a Flow) -> Option<&'a FlowEnd> {
-    let foreign = matches!(&record.plan, Plan::Tcp(plan) if plan.via.is_some());
+    let foreign = matches!(&record.plan, Plan::Tcp(plan) if plan.server.via.is_some());
     flow.receiver.as_ref().or_else(|| flow.sender.as_ref().filter(|_| foreign))
 }
 
@@ -240,7 +240,7 @@ pub(super) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
 
 /// What the test says, in one plain sentence.
 fn sentence(record: &Record, plan: &TcpPlan) -> String {
-    told(record, &plan.host, plan.test.directions, "")
+    told(record, &plan.server.host, plan.test.directions, "")
 }
 
 /// What a throughput test with `host` says, and what else there is to say before the shares of the

@@ -97,8 +97,8 @@ fn title(plan: &UdpPlan) -> String {
     );
     format!(
         "UDP with {} port {}: {}, {}, {}, datagrams of {size}, {pace}",
-        plan.host,
-        plan.port,
+        plan.server.host,
+        plan.server.port,
         words::directions(plan.test.directions),
         words::counted(plan.test.streams.into(), "stream"),
         words::finish(plan.test.finish),
@@ -222,14 +222,14 @@ fn sentence(record: &Record, plan: &UdpPlan) -> String {
         _ => format!(", {} lost", words::listed(&lost)),
     };
     debug_assert!(!more.contains(NONE), "a ratio is a number");
-    tcp::told(record, &plan.host, plan.test.directions, &more)
+    tcp::told(record, &plan.server.host, plan.test.directions, &more)
 }
 
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
         DelayVariation, FlowEnd, PaceKept, Plan, ReceivedDatagrams, RecordId, SentDatagrams,
-        Summary, TcpDirections, Tool, UdpTest,
+        ServerPlan, Summary, TcpDirections, Tool, UdpTest,
     };
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;
@@ -240,7 +240,7 @@ mod tests {
     /// receiver.
     fn record() -> (Record, UdpPlan) {
         let plan = UdpPlan {
-            host: "b".to_owned(),
+            server: ServerPlan::new(None, "b", 5210),
             test: UdpTest {
                 directions: TcpDirections::Up,
                 size_bytes: Some(1000),

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Finish, MetricId, Record, Stat, TcpPlan, TcpTest, Tool, Via,
+    Direction, Event, Finish, MetricId, Record, ServerPlan, Stat, TcpPlan, TcpTest, Tool, Via,
 };
 use linerate_engine::context::Context;
 use linerate_engine::flow::tcp;
@@ -225,9 +225,7 @@ impl Drop for Peer {
 
 pub(crate) fn plan(via: Via, port: u16) -> TcpPlan {
     TcpPlan {
-        via: Some(via),
-        host: HERE.to_string(),
-        port,
+        server: ServerPlan::new(Some(via), HERE.to_string(), port),
         test: TcpTest {
             finish: Finish::TimeNs(400_000_000),
             interval_ns: 100_000_000,

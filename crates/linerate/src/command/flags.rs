@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    DEFAULT_PORT, Event, Failure, Family, Finish, Record, TcpDirections, Via,
+    DEFAULT_PORT, Event, Failure, Family, Finish, Record, ServerPlan, TcpDirections, Via,
 };
 use linerate_core::units::{Bytes, parse_span};
 use linerate_engine::context::Context;
@@ -33,13 +33,13 @@ impl FamilyFlags {
 #[derive(Debug, clap::Args)]
 pub(super) struct FlowFlags {
     /// Server: host name or address; it runs linerate serve, or the program given by --via
-    pub(super) host: String,
+    host: String,
     /// Server port [default: 5210, or the usual port of the --via program]
     #[arg(short, long)]
     port: Option<u16>,
     /// Test against a server of another program: iperf3, iperf2, nuttcp, ttcp
     #[arg(long, value_name = "PROGRAM")]
-    pub(super) via: Option<Via>,
+    via: Option<Via>,
     /// Test duration
     #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_span,
           conflicts_with_all = ["bytes", "blocks"])]
@@ -71,16 +71,16 @@ pub(super) struct FlowFlags {
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     pub(super) interval: Duration,
     #[command(flatten)]
-    pub(super) family: FamilyFlags,
+    family: FamilyFlags,
     /// Local address to bind to
     #[arg(short = 'B', long, value_name = "ADDRESS")]
-    pub(super) bind: Option<String>,
+    bind: Option<String>,
     /// Differentiated services code point (DSCP), 0 to 63
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..64))]
     pub(super) dscp: Option<u8>,
     /// Give up connecting to the server after this long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
-    pub(super) connect_timeout: Duration,
+    connect_timeout: Duration,
     /// Retry for this long while the server is busy
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     wait: Duration,
@@ -92,8 +92,14 @@ pub(super) struct FlowFlags {
 }
 
 impl FlowFlags {
-    pub(super) fn port(&self) -> u16 {
-        self.port.unwrap_or_else(|| self.via.map_or(DEFAULT_PORT, Via::default_port))
+    pub(super) fn server(&self) -> ServerPlan {
+        let port = self.via.map_or(DEFAULT_PORT, Via::default_port);
+        ServerPlan {
+            family: self.family.family(),
+            bind: self.bind.clone(),
+            connect_timeout_ns: nanos(self.connect_timeout),
+            ..ServerPlan::new(self.via, &self.host, self.port.unwrap_or(port))
+        }
     }
 
     pub(super) const fn directions(&self) -> TcpDirections {

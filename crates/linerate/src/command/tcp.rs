@@ -79,11 +79,7 @@ fn call_bytes(flag: &str, size: Bytes) -> Result<u32, Failure> {
 fn plan(args: &Args) -> Result<TcpPlan, Failure> {
     let flow = &args.flow;
     Ok(TcpPlan {
-        via: flow.via,
-        host: flow.host.clone(),
-        port: flow.port(),
-        family: flow.family.family(),
-        bind: flow.bind.clone(),
+        server: flow.server(),
         test: TcpTest {
             directions: flow.directions(),
             streams: flow.parallel,
@@ -103,7 +99,6 @@ fn plan(args: &Args) -> Result<TcpPlan, Failure> {
             means: means(args),
         },
         fast: args.fast,
-        connect_timeout_ns: nanos(flow.connect_timeout),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_core::record::{DEFAULT_PORT, Event, Record, Status};
+use linerate_core::record::{DEFAULT_PORT, Event, Record, ServerPlan, Status};
 use linerate_core::units::parse_span;
 use linerate_engine::context::Context;
 use linerate_engine::examine::{Examination, Examined, Seen};
@@ -47,9 +47,10 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     let examination = Examination {
-        host: args.host.clone(),
-        port: args.port,
-        family: args.family.family(),
+        server: ServerPlan {
+            family: args.family.family(),
+            ..ServerPlan::new(None, &args.host, args.port)
+        },
         tcp_time: args.time,
         within: args.within.or_else(|| args.time.is_none().then_some(WITHIN)),
         congestion_control: args.congestion.clone(),

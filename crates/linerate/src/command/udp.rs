@@ -59,11 +59,7 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
         })
     });
     Ok(UdpPlan {
-        via: flow.via,
-        host: flow.host.clone(),
-        port: flow.port(),
-        family: flow.family.family(),
-        bind: flow.bind.clone(),
+        server: flow.server(),
         test: UdpTest {
             directions: flow.directions(),
             streams: flow.parallel,
@@ -79,7 +75,6 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
             taken_singly: args.take_singly,
         },
         cpu: args.cpu,
-        connect_timeout_ns: nanos(flow.connect_timeout),
     })
 }
 

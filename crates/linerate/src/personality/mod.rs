@@ -13,9 +13,14 @@ mod ttcp;
 use std::ffi::OsString;
 use std::path::Path;
 
-use linerate_core::record::FlowEnd;
+use linerate_core::record::{Family, FlowEnd, ServerPlan, Via};
 
 use crate::exit::Outcome;
+
+/// The server that a client's command line names, where it names one.
+fn server_plan(via: Via, host: Option<&str>, port: u16, family: Option<Family>) -> ServerPlan {
+    ServerPlan { family, ..ServerPlan::new(Some(via), host.unwrap_or_default(), port) }
+}
 
 /// The words of another program's command line.
 #[derive(Debug, clap::Args)]

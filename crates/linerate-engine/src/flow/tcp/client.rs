@@ -14,7 +14,7 @@ use crate::foreign;
 /// Measures TCP throughput as planned. The record always exists: when something fails it says so,
 /// and keeps what was measured before.
 pub fn run(plan: &TcpPlan, context: &mut Context<'_>) -> Record {
-    run_by(plan, context, |context, account| match plan.via {
+    run_by(plan, context, |context, account| match plan.server.via {
         None => measure(plan, context, account),
         Some(via) => {
             check_via(plan)?;

@@ -19,7 +19,6 @@ use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
-use crate::path::witness::Witness;
 
 /// A control connection, ready for a request.
 pub(super) struct Link {
@@ -31,11 +30,10 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn open(plan: &TcpPlan, account: &mut Account) -> Result<Self, Failure> {
-        let server = resolve(&plan.host, plan.port, plan.family)?;
-        let local = bind_address(plan.bind.as_deref())?;
-        account.ends.push(crate::environment::local_end(Some(server.ip())));
-        account.witness = Some(Witness::begin(server.ip()));
-        let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+        let server = resolve(&plan.server.host, plan.server.port, plan.server.family)?;
+        let local = bind_address(plan.server.bind.as_deref())?;
+        account.begin(server);
+        let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
         let net = Socket::new(connect_control(server, local, timeout)?)?;
         Ok(Self { net, server, local, timeout })
     }

@@ -24,7 +24,6 @@ use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min};
 use crate::flow::tcp::{bind_address, plain};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
-use crate::path::witness::Witness;
 
 /// Streams have this long to open.
 const OPEN_TIMEOUT: Duration = keep_alive::SILENCE_MAX;
@@ -38,7 +37,7 @@ const PACKET_BYTES: u32 = 1500;
 /// Measures UDP throughput as planned. The record always exists: when something fails it says so,
 /// and keeps what was measured before.
 pub fn run(plan: &UdpPlan, context: &mut Context<'_>) -> Record {
-    run_by(plan, context, |plan, server, (context, account)| match plan.via {
+    run_by(plan, context, |plan, server, (context, account)| match plan.server.via {
         None => measure(plan, server, context, account),
         Some(via) if plan.test.search.is_some() => {
             let reason = format!("{via} has no statuses to search by");
@@ -66,10 +65,10 @@ pub(crate) fn run_by(
         omit_ns: plan.test.omit_ns,
         ..Account::default()
     };
-    let server = resolve(&plan.host, plan.port, plan.family);
+    let server = resolve(&plan.server.host, plan.server.port, plan.server.family);
     if let Ok(server) = &server {
         plan.test.size_bytes.get_or_insert_with(|| {
-            usual_size(*server).min(plan.via.map_or(u32::MAX, foreign::datagram_bytes_usual))
+            usual_size(*server).min(plan.server.via.map_or(u32::MAX, foreign::datagram_bytes_usual))
         });
     }
     record_of(Plan::Udp(plan.clone()), account, context, |context, account| {
@@ -109,12 +108,9 @@ fn measure(
     account: &mut Account,
 ) -> Result<(), Failure> {
     let request = checked_request(plan)?;
-    let local = bind_address(plan.bind.as_deref())?;
-    account.ends.push(crate::environment::local_end(Some(server.ip())));
-    account.witness = Some(Witness::begin(server.ip()));
-    account.size_bytes = request.size_bytes;
-    account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
-    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+    let local = bind_address(plan.server.bind.as_deref())?;
+    account.begin_datagrams(server, &request);
+    let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
     let mut net = Socket::new(connect_control(server, local, timeout)?)?;
     let test = ClientTest {
         span: request.planned_span(),

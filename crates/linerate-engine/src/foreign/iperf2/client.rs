@@ -64,7 +64,7 @@ pub(crate) fn measure(
     context: &mut Context<'_>,
     account: &mut Account,
 ) -> Result<(), Failure> {
-    measure_in(mode_of(plan.test.directions), plan.port, plan, (context, account))
+    measure_in(mode_of(plan.test.directions), plan.server.port, plan, (context, account))
 }
 
 /// Measures from here to a server of iperf 2, and asks it to send on a connection of its own to the

@@ -38,7 +38,6 @@ use crate::flow::udp::client::{Told, checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::{self, Answer, Flows, Net, Sample, Session};
 use crate::foreign::test::remote_end;
-use crate::path::witness::Witness;
 
 /// Bytes of a datagram that the numbers and the header's flags take.
 const SIZE_MIN: u32 = 28;
@@ -97,11 +96,8 @@ fn measure(
     };
     let mut endpoint = Endpoint::with_layout(request.clone(), LAYOUT, plan.cpu);
     endpoint.begin_with(&UdpSender::new(header).head());
-    account.ends.push(crate::environment::local_end(Some(server.ip())));
+    account.begin_datagrams(server, request);
     account.ends.push(remote_end(None));
-    account.witness = Some(Witness::begin(server.ip()));
-    account.size_bytes = request.size_bytes;
-    account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
     let test = UdpClientTest {
         header,
         amounts,
@@ -272,7 +268,7 @@ impl Streams<'_, '_> {
     fn open(&mut self, plan: &UdpPlan) -> Result<Vec<DatagramSocket>, Failure> {
         let Self { request, server, endpoint, context, account, .. } = self;
         let server = *server;
-        let local = bind_address(plan.bind.as_deref())?;
+        let local = bind_address(plan.server.bind.as_deref())?;
         let mut sockets = Vec::new();
         for flow in 0..request.streams {
             let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));

@@ -31,7 +31,6 @@ use crate::flow::tcp::client::{bind_address, connect_failure, run_by};
 use crate::flow::tcp::control::{lost, plain};
 use crate::flow::{self, Answer, Flows, Session, Socket};
 use crate::foreign::test::opened;
-use crate::path::witness::Witness;
 
 /// What goes with the parameters and is no part of the plan.
 #[derive(Clone, Debug, Default)]
@@ -112,11 +111,10 @@ fn measure_with(
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
     })?;
-    let server = resolve(&plan.host, plan.port, plan.family)?;
-    let local = bind_address(plan.bind.as_deref())?;
-    account.ends.push(crate::environment::local_end(Some(server.ip())));
-    account.witness = Some(Witness::begin(server.ip()));
-    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+    let server = resolve(&plan.server.host, plan.server.port, plan.server.family)?;
+    let local = bind_address(plan.server.bind.as_deref())?;
+    account.begin(server);
+    let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
     let cookie = Cookie::from_random(random_bytes());
     let way = Way { server, local, cookie, timeout, local_port, device };
     let control = way.control()?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_core::record::{
     Asked, DatagramTally, DatagramsSent, DelayVariation, Direction, EndReport, Failure, Finish,
-    FlowEnd, ReceivedDatagrams, SentDatagrams, Side, TcpTest, UdpPlan, UdpTest,
+    FlowEnd, ReceivedDatagrams, SentDatagrams, ServerPlan, Side, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{
@@ -128,9 +128,7 @@ pub(super) fn udp_plan_of(
     peer: std::net::SocketAddr,
 ) -> UdpPlan {
     UdpPlan {
-        via: Some(linerate_core::record::Via::Iperf3),
-        host: peer.ip().to_string(),
-        port: peer.port(),
+        server: ServerPlan::new(Some(Via::Iperf3), peer.ip().to_string(), peer.port()),
         test: UdpTest {
             finish: finish_of(params, request.finish),
             ..request.clone().with_size(Some(request.size_bytes))
@@ -455,7 +453,8 @@ mod tests {
             );
             let (bytes, start_s, end_s) = (arrived * 100, Some(0.0), Some(1.1));
             let told = StreamResult { bytes, start_s, end_s, ..StreamResult::default() };
-            let plan = UdpPlan { host: "192.0.2.1".to_owned(), ..UdpPlan::default() };
+            let plan =
+                UdpPlan { server: ServerPlan::new(None, "192.0.2.1", 1), ..UdpPlan::default() };
             let request = crate::flow::udp::client::checked_request(&plan).expect("sound");
             let pace = pace_bps.map(BitRate::from_bits_per_sec);
             let request = UdpTest { size_bytes: 100, pace, ..request };

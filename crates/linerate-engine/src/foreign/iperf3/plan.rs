@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::record::{Failure, Fault, Finish, TcpDirections, TcpPlan, TcpTest, Via};
+use linerate_core::record::{
+    Failure, Fault, Finish, ServerPlan, TcpDirections, TcpPlan, TcpTest, Via,
+};
 use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{CLIENT_NAME, Params, ParamsError, Protocol};
 
@@ -102,9 +104,7 @@ pub(super) fn request_of(params: &Params, interval: Duration) -> TcpTest {
 /// The plan behind a client's parameters, for the record of this end.
 pub(super) fn plan_of(params: &Params, request: &TcpTest, peer: SocketAddr) -> TcpPlan {
     TcpPlan {
-        via: Some(Via::Iperf3),
-        host: peer.ip().to_string(),
-        port: peer.port(),
+        server: ServerPlan::new(Some(Via::Iperf3), peer.ip().to_string(), peer.port()),
         test: TcpTest { finish: finish_of(params, request.finish), ..request.clone() },
         ..TcpPlan::default()
     }

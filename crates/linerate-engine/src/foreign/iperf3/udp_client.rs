@@ -29,7 +29,6 @@ use crate::flow::tcp::control::{lost, plain};
 use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::open_socket;
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
-use crate::path::witness::Witness;
 
 /// How often an answer is looked for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -77,13 +76,10 @@ fn measure_udp_with(
     let receive_max = extras.receive_max;
     let (local_port, device) = (extras.local_port, extras.device.clone());
     let params = extras.with(udp_params(plan, request.size_bytes)?)?;
-    let local = bind_address(plan.bind.as_deref())?;
-    account.ends.push(crate::environment::local_end(Some(server.ip())));
-    account.witness = Some(Witness::begin(server.ip()));
-    account.size_bytes = request.size_bytes;
-    account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
+    let local = bind_address(plan.server.bind.as_deref())?;
+    account.begin_datagrams(server, request);
     let cookie = Cookie::from_random(random_bytes());
-    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
+    let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
     let way = Way { server, local, cookie, timeout, local_port, device };
     let control = way.control()?;
     account.server_host_id = same_host(&control);

@@ -39,7 +39,6 @@ use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::udp::layout::Layout;
 use crate::flow::{self, Answer, Flows, Net, Sample, Session, Socket};
 use crate::foreign::test::remote_end;
-use crate::path::witness::Witness;
 
 /// A server that transmits begins within this time.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -108,8 +107,8 @@ fn measure_with(
     }
     flows.peer.set_port(parameters.port);
     flows.told = Some(extras.told);
-    let timeout = Duration::from_nanos(plan.connect_timeout_ns);
-    let bound = bind_address(plan.bind.as_deref())?;
+    let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
+    let bound = bind_address(plan.server.bind.as_deref())?;
     let control = tcp::connect(server, bound, &TcpOptions::default(), timeout);
     let control = control.map_err(|error| connect_failure(&error))?;
     tcp::notice_vanished_peer(&control, SERVER_VANISHED);
@@ -318,11 +317,8 @@ impl<'a, 'w> UdpClient<'a, 'w> {
     ) -> Result<Self, Failure> {
         let Way { plan, server, request, manner } = &way;
         let (plan, server, request) = (*plan, *server, *request);
-        account.ends.push(crate::environment::local_end(Some(server.ip())));
-        account.witness = Some(Witness::begin(server.ip()));
-        account.size_bytes = request.size_bytes;
-        account.planned_ns = request.planned_span().map(|span| span.as_nanos() as u64);
-        let local = bind_address(plan.bind.as_deref())?;
+        account.begin_datagrams(server, request);
+        let local = bind_address(plan.server.bind.as_deref())?;
         let local = local.map_or_else(|| any_local(server), |ip| SocketAddr::new(ip, 0));
         let socket = open_socket(request, local).map_err(|error| crate::failure::system(&error))?;
         Ok(Self {

@@ -131,7 +131,7 @@ pub(super) fn of_record(record: &Record) -> Result<Milestone, Failure> {
         packets_per_s: None,
         network: match &record.cell {
             Some(cell) => format!("{} of study {}", cell.topology, cell.study),
-            None => format!("to {}", plan.host),
+            None => format!("to {}", plan.server.host),
         },
         source: format!("record {id}"),
     })

@@ -3,8 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use linerate_core::record::{
-    Direction, Event, Failure, Family, Finish, FlowEnd, IntervalRow, Record, StreamOpened,
-    TcpDirections, TcpPlan, TcpTest, Via,
+    Direction, Event, Failure, Finish, FlowEnd, IntervalRow, Record, StreamOpened, TcpPlan, TcpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -74,17 +73,9 @@ fn plan(asked: &Asked) -> TcpPlan {
         None => Finish::TimeNs((asked.time_s * 1e9) as u64),
     };
     TcpPlan {
-        via: Some(Via::Iperf2),
-        host: asked.host.clone().unwrap_or_default(),
-        port: asked.port,
-        family: Some(if asked.ipv6 { Family::V6 } else { Family::V4 }),
-        bind: asked.bind.map(|address| address.to_string()),
+        server: asked.server_plan(),
         test: TcpTest {
-            directions: match asked.ways {
-                Ways::Reverse => TcpDirections::Down,
-                Ways::FullDuplex => TcpDirections::Both,
-                _ => TcpDirections::Up,
-            },
+            directions: asked.directions(),
             streams: asked.streams,
             finish,
             interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,

@@ -13,9 +13,11 @@ mod udp_server;
 
 use std::net::IpAddr;
 
+use linerate_core::record::{Family, ServerPlan, TcpDirections, Via};
 use linerate_engine::foreign::iperf2::TrustedNetwork;
 
 use super::getopt::{self, Flag, Word};
+use super::server_plan;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -172,6 +174,21 @@ impl Asked {
     const fn style(&self) -> udp_lines::Style {
         let (format, enhanced, csv) = (self.format, self.enhanced, self.csv);
         udp_lines::Style { format, enhanced, csv }
+    }
+
+    fn server_plan(&self) -> ServerPlan {
+        let family = if self.ipv6 { Family::V6 } else { Family::V4 };
+        let bind = self.bind.map(|address| address.to_string());
+        let server = server_plan(Via::Iperf2, self.host.as_deref(), self.port, Some(family));
+        ServerPlan { bind, ..server }
+    }
+
+    const fn directions(&self) -> TcpDirections {
+        match self.ways {
+            Ways::Reverse => TcpDirections::Down,
+            Ways::FullDuplex => TcpDirections::Both,
+            _ => TcpDirections::Up,
+        }
     }
 
     /// Payload of a datagram: with its headers a packet of Ethernet.

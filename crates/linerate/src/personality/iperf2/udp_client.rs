@@ -5,8 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_core::record::{
-    Direction, Event, Failure, Family, Finish, FlowEnd, IntervalRow, Record, StreamOpened,
-    TcpDirections, UdpPlan, UdpTest, Via,
+    Direction, Event, Failure, Finish, FlowEnd, IntervalRow, Record, StreamOpened, UdpPlan, UdpTest,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -103,17 +102,9 @@ fn plan(asked: &Asked) -> UdpPlan {
         Some(_) => asked.rate_bps(),
     };
     UdpPlan {
-        via: Some(Via::Iperf2),
-        host: asked.host.clone().unwrap_or_default(),
-        port: asked.port,
-        family: Some(if asked.ipv6 { Family::V6 } else { Family::V4 }),
-        bind: asked.bind.map(|address| address.to_string()),
+        server: asked.server_plan(),
         test: UdpTest {
-            directions: match asked.ways {
-                Ways::Reverse => TcpDirections::Down,
-                Ways::FullDuplex => TcpDirections::Both,
-                _ => TcpDirections::Up,
-            },
+            directions: asked.directions(),
             streams: asked.streams,
             finish,
             interval_ns: (asked.interval_s.unwrap_or(86_400.0) * 1e9) as u64,

@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use linerate_core::record::{
-    Event, Failure, FailureCode, Finish, Means, Record, Status, StreamOpened, TcpDirections,
-    TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
+    Event, Failure, FailureCode, Finish, Means, Record, ServerPlan, Status, StreamOpened,
+    TcpDirections, TcpPlan, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_engine::context::Context;
@@ -81,12 +81,12 @@ fn plan(asked: &Asked, host: &str) -> TcpPlan {
         (bytes, _) => Finish::Bytes(bytes),
     };
     TcpPlan {
-        via: Some(Via::Iperf3),
-        host: host.to_owned(),
-        port: asked.port,
-        family: family(asked.ipv4, asked.ipv6),
-        bind: asked.bind.clone(),
-        connect_timeout_ns: nanos(asked.connect_timeout.unwrap_or(CONNECT_MAX)),
+        server: ServerPlan {
+            family: family(asked.ipv4, asked.ipv6),
+            bind: asked.bind.clone(),
+            connect_timeout_ns: nanos(asked.connect_timeout.unwrap_or(CONNECT_MAX)),
+            ..ServerPlan::new(Some(Via::Iperf3), host, asked.port)
+        },
         test: TcpTest {
             directions: match (asked.reverse, asked.bidir) {
                 (true, _) => TcpDirections::Down,
@@ -123,12 +123,7 @@ fn whole(rate_bps: NonZeroU64) -> BitRate {
 /// The same over UDP: datagrams that fit an Ethernet packet and 1 Mbit/s unless told otherwise.
 fn udp_plan(asked: &Asked, plan: &TcpPlan) -> UdpPlan {
     UdpPlan {
-        via: plan.via,
-        host: plan.host.clone(),
-        port: plan.port,
-        family: plan.family,
-        bind: plan.bind.clone(),
-        connect_timeout_ns: plan.connect_timeout_ns,
+        server: plan.server.clone(),
         test: UdpTest {
             directions: plan.test.directions,
             streams: plan.test.streams,

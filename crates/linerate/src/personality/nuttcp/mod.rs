@@ -21,7 +21,7 @@ use linerate_proto::nuttcp::{Interval, WIRE_VERSION};
 use linerate_sys::datagram_socket::route_mtu_bytes;
 
 use self::asked::{Amount, Asked, TCP_LENGTH, USAGE, Wanted, read};
-use super::listening;
+use super::{listening, server_plan};
 use crate::command::measure::tool;
 use crate::exit::Outcome;
 use crate::output;
@@ -119,10 +119,7 @@ fn plan(asked: &Asked) -> TcpPlan {
     let streams = u64::from(asked.streams.max(1));
     let pace = asked.rate_bps(length).map(|rate| (rate / streams).max(1));
     TcpPlan {
-        via: Some(Via::Nuttcp),
-        host: asked.host.clone().unwrap_or_default(),
-        port: asked.port,
-        family: asked.family,
+        server: server_plan(Via::Nuttcp, asked.host.as_deref(), asked.port, asked.family),
         test: TcpTest {
             directions: directions(asked),
             streams: asked.streams,
@@ -143,10 +140,7 @@ fn plan(asked: &Asked) -> TcpPlan {
 fn udp_plan(asked: &Asked) -> UdpPlan {
     let length = asked.length.unwrap_or_else(|| usual_length(asked));
     UdpPlan {
-        via: Some(Via::Nuttcp),
-        host: asked.host.clone().unwrap_or_default(),
-        port: asked.port,
-        family: asked.family,
+        server: server_plan(Via::Nuttcp, asked.host.as_deref(), asked.port, asked.family),
         test: UdpTest {
             directions: directions(asked),
             streams: asked.streams,

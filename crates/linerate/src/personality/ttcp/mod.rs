@@ -17,7 +17,7 @@ use linerate_engine::foreign::{Seen, Serving, iperf2};
 use linerate_sys::stop::Stop;
 
 use super::getopt::{self, Word, letters};
-use super::listening;
+use super::{listening, server_plan};
 use crate::command::measure::tool;
 use crate::exit::Outcome;
 use crate::output;
@@ -158,10 +158,7 @@ fn read(words: &[String]) -> Result<Option<Asked>, String> {
 
 fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
     let plan = TcpPlan {
-        via: Some(Via::Ttcp),
-        host: asked.host.clone().unwrap_or_default(),
-        port: asked.port,
-        family: asked.family,
+        server: server_plan(Via::Ttcp, asked.host.as_deref(), asked.port, asked.family),
         test: TcpTest {
             finish: Finish::Buffers(asked.count),
             buffer_bytes: asked.length,
@@ -179,10 +176,7 @@ fn transmit(asked: &Asked) -> Result<FlowEnd, Failure> {
 /// As fast as possible: ttcp has no pace.
 fn transmit_udp(asked: &Asked) -> Result<FlowEnd, Failure> {
     let plan = UdpPlan {
-        via: Some(Via::Ttcp),
-        host: asked.host.clone().unwrap_or_default(),
-        port: asked.port,
-        family: asked.family,
+        server: server_plan(Via::Ttcp, asked.host.as_deref(), asked.port, asked.family),
         test: UdpTest {
             finish: Finish::Buffers(asked.count),
             size_bytes: Some(asked.length),
