@@ -73,6 +73,15 @@ struct Moment<'a> {
     sender: Option<&'a Sample>,
 }
 
+impl<'a> Moment<'a> {
+    const fn at(&self, end: Side) -> Option<&'a Sample> {
+        match end {
+            Side::Receiver => self.receiver,
+            Side::Sender => self.sender,
+        }
+    }
+}
+
 /// What both ends knew of a stream of datagrams at the end of an interval, counted from the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
@@ -235,12 +244,19 @@ impl Account {
     /// The rows of interval `at` of `direction`: every stream, when there are several, and their
     /// sum.
     fn rows(&self, direction: Direction, at: usize) -> Vec<IntervalRow> {
-        let (_, received) = self.samples(direction);
-        let of_way = received[at].iter().filter(|sample| sample.direction == direction);
+        let (sent, received) = self.samples(direction);
+        // Of datagrams a receiver may tell nothing before the end: then the row is what was sent.
+        let untold = self.size_bytes > 0 && received[at].is_empty();
+        let counted = if untold { &sent[at] } else { &received[at] };
+        let of_way = counted.iter().filter(|sample| sample.direction == direction);
         let moments =
             of_way.map(|it| (self.moment(it, Some(at)), self.moment(it, at.checked_sub(1))));
         let mut rows: Vec<IntervalRow> =
             moments.filter_map(|(now, before)| self.row(now, before)).collect();
+        // After the planned time a receiver waits; a sender that is behind its plan goes on.
+        if !untold || rows.iter().all(|row| row.bytes == 0) {
+            rows.retain(|row| self.planned_ns.is_none_or(|planned| row.start_ns < planned));
+        }
         if let [only] = rows.as_mut_slice() {
             only.flow = None;
         } else if let Some(total) = total(&rows) {
@@ -250,15 +266,17 @@ impl Account {
     }
 
     fn row(&self, now: Moment<'_>, before: Moment<'_>) -> Option<IntervalRow> {
-        let (sample, sender) = (now.receiver?, now.sender);
-        let (start_ns, bytes) = before.receiver.map_or((0, 0), |it| (it.t_ns, it.bytes));
+        let sender = now.sender;
+        let end = if now.receiver.is_some() { Side::Receiver } else { Side::Sender };
+        let (sample, previous) = (now.at(end)?, before.at(end));
+        let (start_ns, bytes) = previous.map_or((0, 0), |it| (it.t_ns, it.bytes));
         let span_ns = sample.t_ns.saturating_sub(start_ns);
+        let bytes = sample.bytes.saturating_sub(bytes);
         // A test that ends before its first interval does is a row, too.
-        let short = before.receiver.is_some() && span_ns < self.row_ns_min;
-        if short || self.planned_ns.is_some_and(|planned| start_ns >= planned) {
+        let short = previous.is_some() && span_ns < self.row_ns_min;
+        if short {
             return None;
         }
-        let bytes = sample.bytes.saturating_sub(bytes);
         let retransmits = sender.and_then(|sender| {
             let before = before.sender.and_then(|before| before.retransmits).unwrap_or(0);
             Some(sender.retransmits?.saturating_sub(before))
@@ -532,6 +550,40 @@ mod tests {
         assert_eq!(of(vec![sent(7), received(0), received(1)]), None, "one of two streams");
         assert_eq!(of(vec![sent(0), received(0)]), None, "nothing was sent");
         assert_eq!(of(vec![sent(7)]), None, "a receiver that tells nothing");
+    }
+
+    #[test]
+    fn rows_of_datagrams_that_no_receiver_tells_of_are_what_was_sent() {
+        let mut account =
+            Account { size_bytes: 1000, omit_ns: 1_000_000_000, ..Account::default() };
+        account.planned_ns = Some(2_000_000_000);
+        let mut rows = Vec::new();
+        let mut watch = |event: &Event| {
+            if let Event::Interval(row) = event {
+                rows.push((row.flow, row.bytes, row.omitted, row.goodput_bps));
+                assert_eq!(row.datagrams, None, "nobody knows what arrived");
+            }
+        };
+        let other = |sample| Sample { flow: 1, ..sample };
+        // At 2 s, when the plan ends, one stream has 5 more to send; then nothing moves.
+        for (t_s, one, two) in [(1, 10, 20), (2, 15, 40), (3, 20, 40), (4, 20, 40)] {
+            let samples = vec![datagrams(t_s, one, one), other(datagrams(t_s, two, two))];
+            account.local_interval(samples, &mut watch);
+            account.remote_interval(Vec::new(), &mut watch);
+        }
+        let bytes: Vec<_> = rows.iter().map(|row| (row.0, row.1, row.2)).collect();
+        let (first, second) = (Some(0), Some(1));
+        assert_eq!(
+            bytes[..3],
+            [(first, 10_000, true), (second, 20_000, true), (None, 30_000, true)]
+        );
+        assert_eq!(
+            bytes[3..6],
+            [(first, 5000, false), (second, 20_000, false), (None, 25_000, false)]
+        );
+        // 25,000 bytes in a second are 200 kbit/s.
+        assert!((rows[5].3 - 200_000.0).abs() < 1e-6);
+        assert_eq!(bytes[6..], [(first, 5000, false), (second, 0, false), (None, 5000, false)]);
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Test {
         let line = format!("{} {noun} to {}, {}", plan.test.streams, self.server, self.via);
         (context.watch)(&Event::Connected(line));
         for (place, socket) in self.places.iter().zip(&self.sockets) {
-            (context.watch)(&Event::Stream(opened(socket, *place)));
+            (context.watch)(&Event::Stream(opened(socket, *place, None)));
         }
     }
 
@@ -126,8 +126,12 @@ impl Test {
     }
 }
 
-/// What is told of a stream when it is connected.
-fn opened(stream: &TcpStream, (direction, flow): (Direction, u16)) -> StreamOpened {
+/// What is told of a stream of a `session` when it is connected.
+pub(super) fn opened(
+    stream: &TcpStream,
+    (direction, flow): (Direction, u16),
+    session: Option<String>,
+) -> StreamOpened {
     let (sndbuf_bytes, rcvbuf_bytes) = tcp::buffers(stream);
     let text = |address: std::io::Result<SocketAddr>| address.map_or_else(|_| String::new(), plain);
     StreamOpened {
@@ -138,7 +142,7 @@ fn opened(stream: &TcpStream, (direction, flow): (Direction, u16)) -> StreamOpen
         mss_bytes: tcp::mss(stream.as_fd()),
         sndbuf_bytes,
         rcvbuf_bytes,
-        session: None,
+        session,
     }
 }
 

@@ -177,8 +177,6 @@ fn log_line(reports: &[EndReport]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::slice::from_ref;
-
     use linerate_core::record::{
         DatagramTally, Direction, FlowEnd, ReceivedDatagrams, SentDatagrams,
     };
@@ -198,8 +196,8 @@ mod tests {
             let line = log_line(reports);
             line.split_once("; ").map(|(_, counts)| counts.to_owned()).unwrap_or_default()
         };
-        assert_eq!(counts(from_ref(&up)), "5 datagrams received, 2 lost");
-        assert_eq!(counts(from_ref(&down)), "7 datagrams sent");
+        assert_eq!(counts(std::slice::from_ref(&up)), "5 datagrams received, 2 lost");
+        assert_eq!(counts(std::slice::from_ref(&down)), "7 datagrams sent");
         let both = log_line(&[up, down]);
         assert!(both.ends_with("; 7 datagrams sent; 5 datagrams received, 2 lost"), "{both}");
     }

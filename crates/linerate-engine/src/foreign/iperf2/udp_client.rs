@@ -37,7 +37,6 @@ use crate::flow::tcp::plain;
 use crate::flow::udp::client::{Told, checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::{self, Answer, Flows, Net, Sample, Session};
-use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::test::remote_end;
 
 /// Bytes of a datagram that the numbers and the header's flags take.
@@ -115,7 +114,6 @@ fn measure(
         endpoint,
         context,
         account,
-        rows: SentRows::default(),
         sent: false,
         reports: None,
     };
@@ -178,7 +176,6 @@ struct Streams<'a, 'w> {
     endpoint: Endpoint,
     context: &'a mut Context<'w>,
     account: &'a mut Account,
-    rows: SentRows,
     /// The machine knows what was sent.
     sent: bool,
     /// What the server said that it received, of streams that it makes a report of.
@@ -315,16 +312,8 @@ impl Streams<'_, '_> {
     }
 
     fn sample(&mut self, now: MonoTime) {
-        let Self { account, context, .. } = self;
-        let samples = self.endpoint.sample(now);
-        let rows = self.rows.next(&samples, Direction::Up, (self.request.size_bytes, 0));
-        let planned_ns = account.planned_ns.unwrap_or(u64::MAX);
-        let whole = rows.into_iter().filter(|row| {
-            row.start_ns < planned_ns && row.end_ns - row.start_ns >= account.row_ns_min
-        });
-        whole.for_each(|row| (context.watch)(&Event::Interval(row)));
-        account.local_interval(samples, context.watch);
-        account.remote_interval(Vec::new(), context.watch);
+        self.account.local_interval(self.endpoint.sample(now), self.context.watch);
+        self.account.remote_interval(Vec::new(), self.context.watch);
     }
 
     /// Keeps what was measured, however the test ended; the reports.

@@ -23,13 +23,14 @@ use super::fail::of_client;
 use super::login::Login;
 use super::plan::{out_of_bounds, params};
 use super::report::{Other, count_between, in_one_span, remote_reports, results};
-use super::tcp_streams::{TcpStreams, opened};
+use super::tcp_streams::TcpStreams;
 use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side, server_side};
 use crate::flow::tcp::client::{bind_address, connect_failure, run_by};
 use crate::flow::tcp::control::{lost, plain};
 use crate::flow::{self, Answer, Flows, Session, Socket};
+use crate::foreign::test::opened;
 
 /// What goes with the parameters and is no part of the plan.
 #[derive(Clone, Debug, Default)]
@@ -105,7 +106,7 @@ fn measure_with(
 ) -> Result<Option<ServerOutput>, Failure> {
     let (receive_max, local_port, device) =
         (extras.receive_max, extras.local_port, extras.device.clone());
-    let params = extras.with(params(plan)?)?;
+    let params = extras.with(params(&plan.test)?)?;
     let request = plan.test.clone();
     request.check().map_err(|error| {
         Failure::new(Fault::Usage, "plan", "TCP test", error).advise("see linerate tcp --help")
@@ -238,7 +239,11 @@ impl TcpClient<'_, '_> {
             let place = (direction, flow, client_side(direction));
             let socket = streams.endpoint.add(socket, place, client_addr);
             way.greet(&socket)?;
-            (context.watch)(&Event::Stream(opened(&socket, (direction, flow), &way.cookie)));
+            (context.watch)(&Event::Stream(opened(
+                &socket,
+                (direction, flow),
+                Some(way.cookie.text()),
+            )));
         }
         let count = streams.request.streams;
         let noun = if count == 1 { "stream" } else { "streams" };

@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use linerate_core::record::{
-    Asked, DatagramTally, DatagramsSent, DelayVariation, Direction, EndReport, Failure, Fault,
-    Finish, FlowEnd, ReceivedDatagrams, SentDatagrams, ServerPlan, Side, TcpDirections, UdpPlan,
-    UdpTest, Via,
+    Asked, DatagramTally, DatagramsSent, DelayVariation, Direction, EndReport, Failure, Finish,
+    FlowEnd, ReceivedDatagrams, SentDatagrams, ServerPlan, Side, TcpTest, UdpPlan, UdpTest, Via,
 };
 use linerate_core::units::BitRate;
 use linerate_proto::iperf3::{
-    CLIENT_NAME, CONNECT_BYTES, CounterWidth, DatagramHeader, Params, Protocol, Results,
-    StreamResult,
+    CONNECT_BYTES, CounterWidth, DatagramHeader, Params, Protocol, Results, StreamResult,
 };
 
-use super::plan::out_of_bounds;
+use super::plan::{finish_of, out_of_bounds, params, request_of};
 use super::report::{Place, is_of};
 use crate::flow::Sample;
 use crate::flow::udp::layout::{Head, Layout, Leaving, Read};
@@ -77,29 +75,22 @@ fn read(datagram: &[u8], width: CounterWidth) -> Read {
 /// # Errors
 /// What iperf3 does not have.
 pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Failure> {
-    if !plan.test.omit_ns.is_multiple_of(SECOND_NS) {
-        return Err(Failure::new(Fault::Usage, "ask iperf3 for", "-O", "it omits whole seconds")
-            .advise("omit it, or start linerate serve there"));
-    }
+    let UdpTest { directions, streams, finish, omit_ns, window_bytes, pace, dscp, .. } = plan.test;
+    let shared = TcpTest {
+        directions,
+        streams,
+        finish,
+        omit_ns,
+        window_bytes,
+        pace,
+        dscp,
+        ..TcpTest::default()
+    };
     let params = Params {
         protocol: Protocol::Udp,
-        omit_s: plan.test.omit_ns / SECOND_NS,
-        time_s: match plan.test.finish {
-            Finish::TimeNs(ns) => ns.div_ceil(SECOND_NS),
-            Finish::Bytes(_) | Finish::Buffers(_) => 0,
-        },
-        bytes: if let Finish::Bytes(bytes) = plan.test.finish { bytes } else { 0 },
-        blocks: if let Finish::Buffers(count) = plan.test.finish { count } else { 0 },
-        parallel: u64::from(plan.test.streams),
         block_bytes: Some(u64::from(size_bytes)),
-        reverse: plan.test.directions == TcpDirections::Down,
-        bidirectional: plan.test.directions == TcpDirections::Both,
-        window_bytes: plan.test.window_bytes,
-        rate_bps: plan.test.pace.map(BitRate::bits_per_sec),
-        tos: plan.test.dscp.map(|dscp| u64::from(dscp) << 2),
         udp_counters_64bit: true,
-        client_version: Some([CLIENT_NAME, env!("CARGO_PKG_VERSION")].concat()),
-        ..Params::default()
+        ..params(&shared)?
     };
     params.check().map_err(|error| out_of_bounds(&error))?;
     Ok(params)
@@ -107,20 +98,19 @@ pub(super) fn udp_params(plan: &UdpPlan, size_bytes: u32) -> Result<Params, Fail
 
 /// The UDP test that a client's parameters ask of this end. The client ends it.
 pub(super) fn udp_request_of(params: &Params, interval: Duration) -> UdpTest {
+    let TcpTest { directions, streams, finish, omit_ns, interval_ns, .. } =
+        request_of(params, interval);
     UdpTest {
-        directions: match (params.reverse, params.bidirectional) {
-            (true, _) => TcpDirections::Down,
-            (_, true) => TcpDirections::Both,
-            _ => TcpDirections::Up,
+        directions,
+        streams,
+        // Without an amount nothing but the client bounds it.
+        finish: if params.bytes == 0 && params.blocks == 0 {
+            Finish::Buffers(u64::MAX)
+        } else {
+            finish
         },
-        streams: u16::try_from(params.parallel).unwrap_or(u16::MAX),
-        finish: match (params.bytes, params.blocks) {
-            (0, 0) => Finish::Buffers(u64::MAX),
-            (0, blocks) => Finish::Buffers(blocks),
-            (bytes, _) => Finish::Bytes(bytes),
-        },
-        omit_ns: params.omit_s.saturating_mul(SECOND_NS),
-        interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+        omit_ns,
+        interval_ns,
         size_bytes: params.block_bytes.map_or(1460, |size| u32::try_from(size).unwrap_or(1460)),
         pace: params.rate_bps.map(BitRate::from_bits_per_sec),
         window_bytes: params.window_bytes,
@@ -140,10 +130,7 @@ pub(super) fn udp_plan_of(
     UdpPlan {
         server: ServerPlan::new(Some(Via::Iperf3), peer.ip().to_string(), peer.port()),
         test: UdpTest {
-            finish: match params.time_s {
-                0 => request.finish,
-                time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
-            },
+            finish: finish_of(params, request.finish),
             ..request.clone().with_size(Some(request.size_bytes))
         },
         ..UdpPlan::default()

@@ -12,6 +12,8 @@ use linerate_sys::stop::Stop;
 use super::door::Door;
 use super::login::Guard;
 use super::registry::{Registration, Registry};
+use crate::flow::account::Account;
+use crate::flow::fold::fold;
 use crate::flow::tcp::Admission;
 
 /// What every session of a server shares.
@@ -66,6 +68,13 @@ impl About<'_> {
     /// All streams that come by TCP have come.
     pub(super) fn expect_no_streams(&self) {
         self.registration.iter().for_each(Registration::complete);
+    }
+
+    /// Puts the account into the record; what the client wants to have of that.
+    pub(super) fn output(&mut self, account: &Account, params: &Params) -> Option<ServerOutput> {
+        let record = self.record.as_mut()?;
+        fold(record, account);
+        if params.get_server_output { self.observer.output(record) } else { None }
     }
 }
 

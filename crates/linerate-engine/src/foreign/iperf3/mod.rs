@@ -19,7 +19,6 @@ mod login;
 mod plan;
 mod registry;
 mod report;
-pub(crate) mod sent_rows;
 mod server;
 mod tcp_server;
 mod tcp_streams;

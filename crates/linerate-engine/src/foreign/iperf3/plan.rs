@@ -15,44 +15,44 @@ const BLOCK_BYTES: u32 = 128 << 10;
 /// Nanoseconds of a second: iperf3 counts times in whole ones.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The parameters of a plan.
+/// The parameters of a test.
 /// # Errors
 /// What iperf3 does not have.
-pub(super) fn params(plan: &TcpPlan) -> Result<Params, Failure> {
+pub(super) fn params(test: &TcpTest) -> Result<Params, Failure> {
     let cannot = |flag: &str, reason: &str| {
         Err(Failure::new(Fault::Usage, "ask iperf3 for", flag, reason)
             .advise("omit it, or start linerate serve there"))
     };
-    if plan.test.background.is_some() {
+    if test.background.is_some() {
         return cannot("--background", "it has no flow in the background");
     }
-    if plan.test.read_bytes.is_some() && plan.test.directions != TcpDirections::Down {
+    if test.read_bytes.is_some() && test.directions != TcpDirections::Down {
         return cannot("--read-size", "the size of its reads is its own");
     }
-    if !plan.test.omit_ns.is_multiple_of(SECOND_NS) {
+    if !test.omit_ns.is_multiple_of(SECOND_NS) {
         return cannot("-O", "it omits whole seconds");
     }
     let params = Params {
         protocol: Protocol::Tcp,
-        omit_s: plan.test.omit_ns / SECOND_NS,
+        omit_s: test.omit_ns / SECOND_NS,
         // The client's own clock ends the test; the server needs to know when to give up.
-        time_s: match plan.test.finish {
+        time_s: match test.finish {
             Finish::TimeNs(ns) => ns.div_ceil(SECOND_NS),
             Finish::Bytes(_) | Finish::Buffers(_) => 0,
         },
-        bytes: if let Finish::Bytes(bytes) = plan.test.finish { bytes } else { 0 },
-        blocks: if let Finish::Buffers(count) = plan.test.finish { count } else { 0 },
-        parallel: u64::from(plan.test.streams),
-        block_bytes: Some(u64::from(plan.test.buffer_bytes)),
-        mss_bytes: plan.test.mss_bytes.map(u64::from),
-        nodelay: plan.test.nodelay,
-        reverse: plan.test.directions == TcpDirections::Down,
-        bidirectional: plan.test.directions == TcpDirections::Both,
-        window_bytes: plan.test.window_bytes,
-        rate_bps: plan.test.pace.map(BitRate::bits_per_sec),
-        tos: plan.test.dscp.map(|dscp| u64::from(dscp) << 2),
-        congestion: plan.test.congestion_control.clone(),
-        zerocopy: plan.test.zero_copy,
+        bytes: if let Finish::Bytes(bytes) = test.finish { bytes } else { 0 },
+        blocks: if let Finish::Buffers(count) = test.finish { count } else { 0 },
+        parallel: u64::from(test.streams),
+        block_bytes: Some(u64::from(test.buffer_bytes)),
+        mss_bytes: test.mss_bytes.map(u64::from),
+        nodelay: test.nodelay,
+        reverse: test.directions == TcpDirections::Down,
+        bidirectional: test.directions == TcpDirections::Both,
+        window_bytes: test.window_bytes,
+        rate_bps: test.pace.map(BitRate::bits_per_sec),
+        tos: test.dscp.map(|dscp| u64::from(dscp) << 2),
+        congestion: test.congestion_control.clone(),
+        zerocopy: test.zero_copy,
         client_version: Some([CLIENT_NAME, env!("CARGO_PKG_VERSION")].concat()),
         ..Params::default()
     };
@@ -105,13 +105,15 @@ pub(super) fn request_of(params: &Params, interval: Duration) -> TcpTest {
 pub(super) fn plan_of(params: &Params, request: &TcpTest, peer: SocketAddr) -> TcpPlan {
     TcpPlan {
         server: ServerPlan::new(Some(Via::Iperf3), peer.ip().to_string(), peer.port()),
-        test: TcpTest {
-            finish: match params.time_s {
-                0 => request.finish,
-                time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
-            },
-            ..request.clone()
-        },
+        test: TcpTest { finish: finish_of(params, request.finish), ..request.clone() },
         ..TcpPlan::default()
+    }
+}
+
+/// What ends a client's test: its time, where it has one.
+pub(super) fn finish_of(params: &Params, amount: Finish) -> Finish {
+    match params.time_s {
+        0 => amount,
+        time_s => Finish::TimeNs(time_s.saturating_mul(SECOND_NS)),
     }
 }

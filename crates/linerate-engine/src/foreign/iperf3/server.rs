@@ -17,8 +17,10 @@ use linerate_proto::native::{Refuse, RefuseCode};
 use linerate_sys::clock::{monotonic, record_id, wall};
 use linerate_sys::tcp;
 
+use super::datagrams::udp_request_of;
 use super::fail::of_server;
 use super::house::{About, House, Observer, Served};
+use super::plan::request_of;
 use super::registry::Arrival;
 use super::tcp_server::TcpServer;
 use super::udp_server::UdpServer;
@@ -280,11 +282,16 @@ impl<'a> Desk<'a> {
 
 /// What a test takes of the server.
 fn demand(params: &Params, interval: Duration) -> Demand {
-    let by_time = (params.time_s > 0).then(|| Duration::from_secs(params.time_s + params.omit_s));
-    match params.protocol {
-        Protocol::Udp => UdpServer::demand(params, interval, by_time),
-        _ => TcpServer::demand(params, interval, by_time),
-    }
+    let request = request_of(params, interval);
+    let streams = usize::from(request.streams) * request.each_direction().len();
+    let planned = match params.protocol {
+        _ if params.time_s > 0 => Some(Duration::from_secs(params.time_s + params.omit_s)),
+        Protocol::Udp if params.bytes + params.blocks > 0 => {
+            udp_request_of(params, interval).planned_span()
+        }
+        _ => None,
+    };
+    Demand { streams, planned }
 }
 
 /// The admission's no in iperf3's words.

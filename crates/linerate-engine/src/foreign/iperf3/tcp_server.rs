@@ -3,8 +3,6 @@
 //! Nothing but the order of arrival tells which is which: first those on which the server receives,
 //! then those on which it sends.
 
-use std::time::Duration;
-
 use linerate_core::record::{Direction, EndReport, Event, Failure, Side, TcpPlan};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
@@ -15,12 +13,11 @@ use super::house::{About, Served};
 use super::plan::{plan_of, request_of};
 use super::registry::Arrival;
 use super::report::{Other, amounts, count_between, in_one_span, is_of, remote_reports, results};
-use super::tcp_streams::{TcpStreams, opened};
+use super::tcp_streams::TcpStreams;
 use crate::flow::Sample;
 use crate::flow::account::{Account, client_side, server_side};
-use crate::flow::fold::fold;
-use crate::flow::tcp::Demand;
 use crate::flow::tcp::control::plain;
+use crate::foreign::test::opened;
 
 /// A test that was let in.
 pub(super) struct TcpServer {
@@ -34,13 +31,6 @@ pub(super) struct TcpServer {
 }
 
 impl TcpServer {
-    /// What a test takes of the server.
-    pub(super) fn demand(params: &Params, interval: Duration, planned: Option<Duration>) -> Demand {
-        let request = request_of(params, interval);
-        let streams = usize::from(request.streams) * request.each_direction().len();
-        Demand { streams, planned }
-    }
-
     /// The test of a client, and its plan.
     pub(super) fn new(params: Params, about: &About<'_>) -> (TcpPlan, Self) {
         let request = request_of(&params, about.house.interval);
@@ -124,7 +114,7 @@ impl TcpServer {
         let places = self.streams.places.clone();
         for (place, arrival) in places.iter().zip(&arrivals) {
             let (direction, flow) = (place.direction, place.flow);
-            let opened = opened(&arrival.stream, (direction, flow), &about.cookie);
+            let opened = opened(&arrival.stream, (direction, flow), Some(about.cookie.text()));
             if let Ok(local) = arrival.stream.local_addr() {
                 self.account.connected(direction, flow, &opened.remote_addr, local);
             }
@@ -183,12 +173,7 @@ impl TcpServer {
         account.local = remote_reports(&streams.places, &of_client, &other);
         count(streams, account, self.params.counts_as_it_ended(), ended_ns);
         let mut own = results(&streams.places, &account.remote, server_side);
-        if let Some(record) = &mut about.record {
-            fold(record, account);
-            if self.params.get_server_output {
-                own.server_output = about.observer.output(record);
-            }
-        }
+        own.server_output = about.output(account, &self.params);
         own
     }
 }

@@ -1,18 +1,14 @@
 //! The TCP streams of either end of a test.
 
-use std::net::TcpStream;
-use std::os::fd::AsFd;
-
-use linerate_core::record::{Direction, EndReport, Failure, Side, StreamOpened, TcpTest};
+use linerate_core::record::{EndReport, Failure, Side, TcpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::FlowState;
-use linerate_proto::iperf3::{Cookie, Params};
-use linerate_sys::tcp::{self, TcpOptions};
+use linerate_proto::iperf3::Params;
+use linerate_sys::tcp::TcpOptions;
 
 use super::plan::burst_of;
 use super::report::{Place, places};
 use crate::flow::Sample;
-use crate::flow::tcp::control::plain;
 use crate::flow::tcp::endpoint::{Endpoint, socket_options};
 
 /// The streams of one end.
@@ -87,27 +83,5 @@ impl TcpStreams {
         self.endpoint.halt();
         let none = Endpoint::new(self.request.clone());
         std::mem::replace(&mut self.endpoint, none).finish()
-    }
-}
-
-/// What is told of a stream when it is connected.
-pub(super) fn opened(
-    stream: &TcpStream,
-    (direction, flow): (Direction, u16),
-    cookie: &Cookie,
-) -> StreamOpened {
-    let (sndbuf_bytes, rcvbuf_bytes) = tcp::buffers(stream);
-    let address = |address: std::io::Result<std::net::SocketAddr>| {
-        address.map_or_else(|_| String::new(), plain)
-    };
-    StreamOpened {
-        direction,
-        flow,
-        local_addr: address(stream.local_addr()),
-        remote_addr: address(stream.peer_addr()),
-        mss_bytes: tcp::mss(stream.as_fd()),
-        sndbuf_bytes,
-        rcvbuf_bytes,
-        session: Some(cookie.text()),
     }
 }

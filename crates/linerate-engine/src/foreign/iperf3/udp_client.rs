@@ -235,8 +235,6 @@ impl UdpClient<'_, '_> {
     /// Tells the rows of the interval that ends now.
     fn tell(&mut self, now: MonoTime) {
         let samples = self.streams.endpoint.sample(now);
-        let of = (Direction::Up, self.account.row_ns_min);
-        self.streams.tell_sent(&samples, of, self.context.watch);
         self.account.local_interval(samples, self.context.watch);
         self.account.remote_interval(Vec::new(), self.context.watch);
     }

@@ -3,9 +3,7 @@
 //! Datagrams that arrive after `test end` still count: receivers take what the client says that it
 //! sent, or until nothing more comes.
 
-use std::time::Duration;
-
-use linerate_core::record::{Direction, Event, Failure, Fault, StreamOpened, UdpPlan};
+use linerate_core::record::{Event, Failure, Fault, StreamOpened, UdpPlan};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output};
 use linerate_proto::iperf3::{Params, Results, Server};
@@ -20,8 +18,6 @@ use super::report::amounts;
 use super::udp_streams::UdpStreams;
 use crate::flow::Sample;
 use crate::flow::account::{Account, client_side, server_side};
-use crate::flow::fold::fold;
-use crate::flow::tcp::Demand;
 use crate::flow::tcp::control::plain;
 
 /// A test that was let in.
@@ -40,14 +36,6 @@ pub(super) struct UdpServer<'a> {
 }
 
 impl<'a> UdpServer<'a> {
-    /// What a test takes of the server.
-    pub(super) fn demand(params: &Params, interval: Duration, planned: Option<Duration>) -> Demand {
-        let request = udp_request_of(params, interval);
-        let by_amount = params.bytes + params.blocks > 0;
-        let planned = planned.or_else(|| request.planned_span().filter(|_| by_amount));
-        Demand { streams: request.places().count(), planned }
-    }
-
     /// The test of a client, and its plan.
     pub(super) fn new(params: Params, about: &About<'a>) -> (UdpPlan, Self) {
         let request = udp_request_of(&params, about.house.interval);
@@ -176,9 +164,8 @@ impl Served for UdpServer<'_> {
 impl UdpServer<'_> {
     fn tell(&mut self, samples: Vec<Sample>, about: &mut About<'_>) {
         let mut watch = |event: &Event| about.observer.event(event);
-        self.account.remote_interval(samples.clone(), &mut watch);
+        self.account.remote_interval(samples, &mut watch);
         self.account.local_interval(Vec::new(), &mut watch);
-        self.streams.tell_sent(&samples, (Direction::Down, self.account.row_ns_min), &mut watch);
     }
 
     /// Ends the streams and puts both ends' counts together; what the client is told.
@@ -201,12 +188,7 @@ impl UdpServer<'_> {
         let of_client = self.of_client.take().unwrap_or_default();
         let (ours, request) = (&account.remote, &streams.request);
         account.local = udp_remote_reports(&streams.places, &of_client, ours, client_side, request);
-        if let Some(record) = &mut about.record {
-            fold(record, account);
-            if self.params.get_server_output {
-                own.server_output = about.observer.output(record);
-            }
-        }
+        own.server_output = about.output(account, &self.params);
         own
     }
 }

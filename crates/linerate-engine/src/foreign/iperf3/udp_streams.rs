@@ -1,6 +1,6 @@
 //! The UDP streams of either end of a test.
 
-use linerate_core::record::{Direction, EndReport, Event, IntervalRow, Side, UdpTest};
+use linerate_core::record::{Direction, EndReport, Side, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::FlowState;
 use linerate_proto::iperf3::Params;
@@ -9,7 +9,6 @@ use linerate_sys::datagram_socket::DatagramSocket;
 
 use super::plan::burst_of;
 use super::report::{Place, places};
-use super::sent_rows::SentRows;
 use crate::flow::Sample;
 use crate::flow::udp::endpoint::{Endpoint, Place as StreamPlace};
 use crate::flow::udp::layout::Layout;
@@ -20,7 +19,6 @@ pub(super) struct UdpStreams {
     pub(super) places: Vec<Place>,
     pub(super) endpoint: Endpoint,
     layout: Layout,
-    sent_rows: SentRows,
     /// The samples at the end of the omitted span.
     pub(super) omitted: Vec<Sample>,
 }
@@ -33,7 +31,6 @@ impl UdpStreams {
             endpoint: endpoint.in_bursts(burst_of(params)),
             request,
             layout,
-            sent_rows: SentRows::default(),
             omitted: Vec::new(),
         }
     }
@@ -47,20 +44,6 @@ impl UdpStreams {
     ) {
         let place = StreamPlace { direction: place.direction, flow: place.flow, side, client_addr };
         self.endpoint.add(socket, place, Token([0; 16]));
-    }
-
-    /// Tells the rows of what this end has sent of a direction; a short rest makes one only where
-    /// it is all.
-    pub(super) fn tell_sent(
-        &mut self,
-        samples: &[Sample],
-        (direction, least_ns): (Direction, u64),
-        watch: &mut dyn FnMut(&Event),
-    ) {
-        let about = (self.request.size_bytes, self.request.omit_ns);
-        let whole = |row: &IntervalRow| row.start_ns == 0 || row.end_ns - row.start_ns >= least_ns;
-        let rows = self.sent_rows.next(samples, direction, about);
-        rows.into_iter().filter(whole).for_each(|row| watch(&Event::Interval(row)));
     }
 
     /// How far the streams have come that this end receives from `direction`.

@@ -38,7 +38,6 @@ use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::udp::layout::Layout;
 use crate::flow::{self, Answer, Flows, Net, Sample, Session, Socket};
-use crate::foreign::iperf3::sent_rows::SentRows;
 use crate::foreign::test::remote_end;
 
 /// A server that transmits begins within this time.
@@ -221,7 +220,6 @@ pub(crate) struct UdpClient<'a, 'w> {
     marks: Option<Marks>,
     /// When the last datagram had left.
     ended: MonoTime,
-    rows: SentRows,
     /// What a receiving server has told of intervals.
     received: DatagramCounts,
     told: Option<&'a mut ToldInterval<'a>>,
@@ -330,7 +328,6 @@ impl<'a, 'w> UdpClient<'a, 'w> {
             opens: None,
             marks: None,
             ended: MonoTime::default(),
-            rows: SentRows::default(),
             received: DatagramCounts::default(),
             told: None,
             summary: Summary::default(),
@@ -429,15 +426,8 @@ impl UdpClient<'_, '_> {
 
     /// Tells what an interval had; what a receiving server says of it comes by itself.
     fn sample(&mut self, now: MonoTime) {
-        let samples = self.samples(now);
-        let shows_sent = self.way.manner.shows_sent;
-        if shows_sent {
-            let about = (self.account.size_bytes, self.account.omit_ns);
-            let rows = self.rows.next(&samples, Direction::Up, about);
-            rows.into_iter().for_each(|row| (self.context.watch)(&Event::Interval(row)));
-        }
-        self.account.local_interval(samples, self.context.watch);
-        if shows_sent || !self.sends() {
+        self.account.local_interval(self.samples(now), self.context.watch);
+        if self.way.manner.shows_sent || !self.sends() {
             self.account.remote_interval(Vec::new(), self.context.watch);
         }
     }
