@@ -139,7 +139,8 @@ pub(crate) fn ensure(holds: bool, what: impl std::fmt::Display) -> Result<(), St
 }
 
 pub(crate) fn json(output: &Output) -> Value {
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    // With -J a failure stands in the document.
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
