@@ -68,17 +68,22 @@ fn a_router_that_polices_cells_is_found_with_both_of_its_rules() {
         scr_per_sec: 250.0,
         mbs_cells: 32,
     });
-    let found = found(&lab, &plan);
-    let contract = found.contract.as_ref().unwrap();
-    println!("{contract:?}");
-    // To within a tenth and some cells, as above: MBS = 1 + (14 x 4 ms - 4 ms) / 3 ms = 18.
-    let near = |name: &str, truth: f64, width: f64| {
-        let found = contract.compared.iter().find(|it| it.parameter == name).expect(name);
-        assert!((found.found - truth).abs() < width, "{found:?}");
-    };
-    near("pcr", 1000.0, 100.0);
-    near("cdvt", 0.004, 0.002);
-    near("scr", 250.0, 25.0);
-    near("mbs", 18.0, 6.0);
-    assert_eq!(contract.as_ordered, Some(false));
+    for again in (0..3).rev() {
+        let found = found(&lab, &plan);
+        let contract = found.contract.as_ref().unwrap();
+        println!("{contract:?}");
+        assert_eq!(contract.as_ordered, Some(false));
+        // To within a tenth and some cells, as above: MBS = 1 + (14 x 4 ms - 4 ms) / 3 ms = 18.
+        let truths = [("pcr", 1000.0, 100.0), ("cdvt", 0.004, 0.002), ("scr", 250.0, 25.0)];
+        let off =
+            truths.into_iter().chain([("mbs", 18.0, 6.0)]).find_map(|(name, truth, width)| {
+                let found = contract.compared.iter().find(|it| it.parameter == name).expect(name);
+                ((found.found - truth).abs() >= width).then_some(found)
+            });
+        let Some(off) = off else { return };
+        // A pause of more than a cell's time, 4 ms, refills the bucket between the cells of a train.
+        let late = found.trials.iter().flat_map(|trial| &trial.ports);
+        let late = late.filter(|port| port.worst_late_ns > 4 * MS).count();
+        assert!(late > 0 && again > 0, "{off:?}, {late} trials were late");
+    }
 }
