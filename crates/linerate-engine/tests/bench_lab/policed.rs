@@ -81,7 +81,7 @@ fn a_router_that_polices_cells_is_found_with_both_of_its_rules() {
                 ((found.found - truth).abs() >= width).then_some(found)
             });
         let Some(off) = off else { return };
-        // A pause of more than a cell's time, 4 ms, refills the bucket between the cells of a train.
+        // A pause of more than a cell's time, 4 ms, refills the bucket amid a train.
         let late = found.trials.iter().flat_map(|trial| &trial.ports);
         let late = late.filter(|port| port.worst_late_ns > 4 * MS).count();
         assert!(late > 0 && again > 0, "{off:?}, {late} trials were late");
