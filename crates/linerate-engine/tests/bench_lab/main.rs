@@ -107,9 +107,8 @@ fn plan(ports: Vec<BenchPort>, tests: &[BenchTest]) -> BenchPlan {
         times: BenchTimes {
             trial_ns: 100 * MS,
             latency_ns: 100 * MS,
-            soak_ns: 300 * MS,
-            // What comes over a veth comes at once.
-            after_ns: 200 * MS,
+            soak_ns: 1000 * MS,
+            after_ns: 1000 * MS,
             repetitions: 1,
             ..BenchTimes::default()
         },

@@ -1,9 +1,15 @@
 //! Routers that police: what was set is found from live trains.
 
-use linerate_core::record::{BenchContract, BenchTest, CellContract};
+use linerate_core::record::{BenchContract, BenchResult, BenchTest, CellContract};
 use linerate_core::units::BitRate;
 
 use super::{MS, ROUTER, found, lab, may_run_in_kernel, plan, routed, run_on};
+
+/// How often a port sent more than `ns` late; such a measurement may be made again.
+fn late_ports(found: &BenchResult, ns: u64) -> usize {
+    let ports = found.trials.iter().flat_map(|trial| &trial.ports);
+    ports.filter(|port| port.worst_late_ns > ns).count()
+}
 
 #[test]
 fn a_router_that_polices_is_found_with_the_rate_and_the_burst_that_were_set() {
@@ -21,6 +27,8 @@ fn a_router_that_polices_is_found_with_the_rate_and_the_burst_that_were_set() {
     let mut plan = plan(routed(&lab), &[BenchTest::Contract]);
     plan.frames_per_sec_max = Some(20_000);
     plan.times.trial_ns = 500 * MS;
+    // Every trial loses frames, and what comes over a veth comes at once.
+    plan.times.after_ns = 200 * MS;
     plan.contract = Some(BenchContract {
         // 1000 frames of 64 bytes, and 50 of them at once.
         cir: BitRate::from_bits_per_sec(512_000),
@@ -28,19 +36,26 @@ fn a_router_that_polices_is_found_with_the_rate_and_the_burst_that_were_set() {
         eir: None,
         ebs_bytes: None,
     });
-    let found = found(&lab, &plan);
-    let contract = found.contract.as_ref().unwrap();
-    println!("{contract:?}");
-    // It grants just what was ordered: however late the tester was, it is never said to break it.
-    assert_ne!(contract.as_ordered, Some(false), "{:?}", contract.findings);
-    // The kernel refills the bucket by whole ticks, so that what was set is found to within a
-    // tenth, and the burst to within some frames.
-    let rate = contract.cir_bps.expect("frames were dropped");
-    assert!((rate.value / 512_000.0 - 1.0).abs() < 0.1, "{rate:?}");
-    let burst = contract.cbs_bytes.expect("frames were dropped");
-    assert!((burst.value - 3200.0).abs() < 30.0 * 64.0, "{burst:?}");
-    // On a busy machine some are invalid, and are left out.
-    assert!(contract.steps.len() <= 6);
+    for again in (0..3).rev() {
+        let found = found(&lab, &plan);
+        let contract = found.contract.as_ref().unwrap();
+        println!("{contract:?}");
+        // On a busy machine some are invalid, and are left out.
+        assert!(contract.steps.len() <= 6);
+        // It grants just what was ordered: however late the tester was, it is never said to break
+        // it.
+        assert_ne!(contract.as_ordered, Some(false), "{:?}", contract.findings);
+        // The kernel refills the bucket by whole ticks, so that what was set is found to within a
+        // tenth, and the burst to within some frames.
+        let rate = contract.cir_bps.expect("frames were dropped");
+        let burst = contract.cbs_bytes.expect("frames were dropped");
+        let near = (rate.value / 512_000.0 - 1.0).abs() < 0.1;
+        if near && (burst.value - 3200.0).abs() < 30.0 * 64.0 {
+            return;
+        }
+        let late = late_ports(&found, 4 * MS);
+        assert!(late > 0 && again > 0, "{rate:?} {burst:?}, {late} trials were late");
+    }
 }
 
 #[test]
@@ -62,6 +77,8 @@ fn a_router_that_polices_cells_is_found_with_both_of_its_rules() {
     let mut plan = plan(routed(&lab), &[BenchTest::Contract]);
     plan.frames_per_sec_max = Some(20_000);
     plan.times.trial_ns = 500 * MS;
+    // Every trial loses frames, and what comes over a veth comes at once.
+    plan.times.after_ns = 200 * MS;
     plan.cell_contract = Some(CellContract {
         pcr_per_sec: 1000.0,
         cdvt_ns: Some(4 * MS),
@@ -82,8 +99,7 @@ fn a_router_that_polices_cells_is_found_with_both_of_its_rules() {
             });
         let Some(off) = off else { return };
         // A pause of more than a cell's time, 4 ms, refills the bucket amid a train.
-        let late = found.trials.iter().flat_map(|trial| &trial.ports);
-        let late = late.filter(|port| port.worst_late_ns > 4 * MS).count();
+        let late = late_ports(&found, 4 * MS);
         assert!(late > 0 && again > 0, "{off:?}, {late} trials were late");
     }
 }
