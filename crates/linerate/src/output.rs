@@ -38,7 +38,7 @@ pub(crate) fn error_line(text: &str) {
 
 /// Columns that results may take: those of the environment variable COLUMNS, else of the terminal;
 /// `None` for files and pipes, whose reader wraps nothing.
-fn width() -> Option<usize> {
+pub(crate) fn width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|columns| *columns > 0).or_else(linerate_sys::terminal::columns)
 }
