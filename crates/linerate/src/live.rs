@@ -87,7 +87,7 @@ struct Lines {
 impl Lines {
     fn new(flags: &Output, streams: u16, rows: fn(Option<usize>) -> Rows) -> Self {
         let sums_only = streams > STREAMS_MAX && !flags.verbose;
-        Self { live: flags.live(), sums_only, rows: rows(output::columns()) }
+        Self { live: flags.live(), sums_only, rows: rows(output::width()) }
     }
 
     fn event(&mut self, event: &Event) {

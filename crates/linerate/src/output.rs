@@ -24,7 +24,7 @@ pub(crate) fn text(text: &str) {
 
 /// A line that a terminal's width breaks between words, and what follows is set in.
 pub(crate) fn folded(text: &str) {
-    self::text(&linerate_report::folded(text, columns()));
+    self::text(&linerate_report::folded(text, width()));
 }
 
 /// A whole document, as wide as its reader has it.
@@ -34,7 +34,7 @@ pub(crate) fn document(document: &Document) {
 
 /// As much of a document as the reader asked for.
 pub(crate) fn result(document: &Document, detail: Detail) {
-    text(&document.on(&Screen { width: columns(), colour: coloured(), detail }));
+    text(&document.on(&Screen { width: width(), colour: coloured(), detail }));
 }
 
 /// Settles for the whole run whether there are colours: as asked, else on terminals that have them
@@ -64,7 +64,7 @@ pub(crate) fn error_line(text: &str) {
 
 /// Columns that results may take: those of the environment variable COLUMNS, else of the terminal;
 /// `None` for files and pipes, whose reader wraps nothing.
-pub(crate) fn columns() -> Option<usize> {
+pub(crate) fn width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|columns| *columns > 0).or_else(linerate_sys::terminal::columns)
 }

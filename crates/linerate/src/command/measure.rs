@@ -76,7 +76,8 @@ impl Output {
     }
 }
 
-fn parse_tag(text: &str) -> Result<(String, String), String> {
+/// A label.
+pub(super) fn parse_tag(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| "a tag is KEY=VALUE".to_owned())?;
     Ok((key.to_owned(), value.to_owned()))
 }
