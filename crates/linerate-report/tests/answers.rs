@@ -235,7 +235,7 @@ fn every_form_has_the_questions_and_the_page_has_their_figures_in_large() {
     assert!(html.contains("<dd><strong>Yes</strong>: 935\u{a0}Mbit/s of a ceiling"), "{html}");
     // The share decides the first question.
     // A rate of then is not the past of a share.
-    let of = "of the ceiling: 1\u{a0}Gbit/s, 21\u{a0}ms: window 8 MiB";
+    let of = "of the ceiling: 1\u{a0}Gbit/s, 21\u{a0}ms: window 8\u{a0}MiB";
     let figure = format!("<span class=\"figure\">99.3 %</span> <span class=\"past\">{of}</span>");
     assert!(html.contains(&figure), "{html}");
 }

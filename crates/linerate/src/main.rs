@@ -25,6 +25,9 @@ use clap::{CommandFactory, Parser, Subcommand};
     arg_required_else_help = true
 )]
 struct Cli {
+    /// Use colours: auto = on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: clap::ColorChoice,
     #[command(subcommand)]
     command: Command,
 }
@@ -83,6 +86,7 @@ fn main() -> std::process::ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error, &Cli::command()),
     };
+    output::choose_colour(cli.color);
     exit::code(match cli.command {
         Command::Tcp(args) => command::tcp::run(args),
         Command::Udp(args) => command::udp::run(args),

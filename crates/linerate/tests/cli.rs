@@ -85,6 +85,13 @@ fn a_misspelt_command_is_answered_with_the_nearest_one() {
 }
 
 #[test]
+fn every_command_takes_color_and_the_page_of_the_program_says_so() {
+    assert_eq!(linerate(&["doctor", "clock", "--color", "never"]).status.code(), Some(0));
+    check_wrong_use(&["ping", "h", "--color", "pink"], &["'pink'", "always"]);
+    assert!(stdout(&linerate(&["--help"])).contains("--color"));
+}
+
+#[test]
 fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let output = linerate(&["generate", "completions", shell]);

@@ -13,7 +13,6 @@ pub(crate) mod lab;
 pub(crate) mod measure;
 pub(crate) mod path;
 pub(crate) mod ping;
-mod ping_text;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod study;
