@@ -15,6 +15,7 @@ mod ping_text;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod study;
+mod target;
 pub(crate) mod tcp;
 pub(crate) mod test;
 pub(crate) mod udp;
