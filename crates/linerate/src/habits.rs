@@ -100,7 +100,7 @@ const HABITS: &[Row] = &[
     // ping(8).
     ("ping", &["-n"], Dropped),
     ("ping", &["-O"], Dropped),
-    ("ping", &["-v", "-3"], Dropped),
+    ("ping", &["-3"], Dropped),
     ("ping", &["-A"], Flag("--flood")),
     ("ping", &["-Q"], TypeOfService),
     ("ping", &["-D"], Hint("for the time of each line, pipe it through ts (moreutils)")),

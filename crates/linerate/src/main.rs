@@ -30,6 +30,9 @@ use clap::{CommandFactory, Parser, Subcommand};
     arg_required_else_help = true
 )]
 struct Cli {
+    /// Use colours: auto = on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: clap::ColorChoice,
     #[command(subcommand)]
     command: Command,
 }
@@ -65,8 +68,12 @@ enum Command {
     Study(command::study::Args),
     /// Show a stored result or the report of a study
     Report(command::report::Args),
-    /// List stored results
+    /// List stored results, filtered by what they were
     History(command::history::Args),
+    /// Compare two stored results, metric by metric
+    Diff(command::diff::Args),
+    /// Write stored results as JSON or CSV
+    Export(command::export::Args),
     /// Emulate ttcp's command line and output (or link linerate as ttcp)
     Ttcp(personality::Words),
     /// Emulate iperf 2's command line and output (or link linerate as iperf)
@@ -88,6 +95,7 @@ fn main() -> std::process::ExitCode {
         Ok(cli) => cli,
         Err((error, hint)) => return exit::usage(&error, hint, command::generate::described()),
     };
+    output::choose_colour(cli.color);
     exit::code(match cli.command {
         Command::Tcp(args) => command::tcp::run(args),
         Command::Udp(args) => command::udp::run(args),
@@ -102,6 +110,8 @@ fn main() -> std::process::ExitCode {
         Command::Study(args) => command::study::run(args),
         Command::Report(args) => command::report::run(args),
         Command::History(args) => command::history::run(args),
+        Command::Diff(args) => command::diff::run(args),
+        Command::Export(args) => command::export::run(args),
         Command::Ttcp(words) => Personality::Ttcp.run(words),
         Command::Iperf(words) => Personality::Iperf.run(words),
         Command::Iperf3(words) => Personality::Iperf3.run(words),

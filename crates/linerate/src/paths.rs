@@ -25,6 +25,17 @@ pub(crate) fn stored(flag: Option<&Path>) -> Result<Result<Store, PathBuf>, Fail
     if path.exists() { Store::open_existing(&path).map(Ok) } else { Ok(Err(path)) }
 }
 
+/// The same for a command that has nothing to do without a result.
+/// # Errors
+/// Also when this user has no store yet.
+pub(crate) fn filled(flag: Option<&Path>) -> Result<Store, Failure> {
+    stored(flag)?.map_err(|path| {
+        let object = path.display().to_string();
+        Failure::new(Fault::Usage, "open store", object, "it has no results yet")
+            .advise("run a measurement, or name another store with --store")
+    })
+}
+
 /// Where reports go when no flag names a place: `reports` beside the store.
 /// # Errors
 /// When nothing tells where the store is.

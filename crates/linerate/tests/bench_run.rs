@@ -38,7 +38,7 @@ fn cannot() -> bool {
 /// How often a run is begun that other work on the machine spoils.
 const RUNS_MAX: usize = 4;
 
-/// Runs `linerate`; again where a busy machine left nothing to look at, as code 5 or 6 says. Nothing
+/// Runs `linerate`; again where a busy machine left nothing to look at, as code 5 or 6 says. None
 /// when each run was spoilt.
 fn undisturbed(arguments: &[&str]) -> Option<Output> {
     for _ in 0..RUNS_MAX {

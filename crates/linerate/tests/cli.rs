@@ -17,7 +17,7 @@ fn commands(path: &[&str]) -> Vec<String> {
     list.lines()
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
+        .filter(|name| *name != "help" && !name.starts_with('-'))
         .map(str::to_owned)
         .collect()
 }
@@ -113,6 +113,13 @@ fn flags_and_addresses_of_other_programs_are_read_or_answered_with_ours() {
 #[test]
 fn a_misspelt_command_is_answered_with_the_nearest_one() {
     check_wrong_use(&["pong"], &["'pong'", "'ping'"]);
+}
+
+#[test]
+fn every_command_takes_color_and_the_page_of_the_program_says_so() {
+    assert_eq!(linerate(&["doctor", "clock", "--color", "never"]).status.code(), Some(0));
+    check_wrong_use(&["ping", "h", "--color", "pink"], &["'pink'", "always"]);
+    assert!(stdout(&linerate(&["--help"])).contains("--color"));
 }
 
 #[test]

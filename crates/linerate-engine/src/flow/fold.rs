@@ -6,9 +6,10 @@ use linerate_core::record::{
 };
 
 use super::Sample;
-use super::account::{Account, Connection, Known, client_side, rate_bps};
+use super::account::{Account, Connection, client_side, rate_bps};
 use super::caveats::caveats;
 use super::ceiling::{self, Sight, see};
+use super::rows::Known;
 use super::summary::{direction_summary, goodput};
 
 /// Fills `record`, whose plan is that of the test, with everything that `account` knows.

@@ -59,6 +59,8 @@ pub struct Server {
     beat: Option<Beat>,
     /// What had been moved, and since when no more has.
     moved: (u64, MonoTime),
+    /// Nothing came in this time.
+    waited: Option<Duration>,
     halted: bool,
     closed: bool,
     /// The client has its summary, or why there is none.
@@ -77,6 +79,7 @@ impl Server {
             terms: Terms { open_max: none, span_max: none, interval: none },
             beat: None,
             moved: (0, now),
+            waited: None,
             halted: false,
             closed: false,
             told: false,
@@ -122,7 +125,7 @@ impl Server {
     }
 
     fn decided(&mut self, now: MonoTime, terms: Terms) {
-        self.terms = terms;
+        (self.terms, self.moved) = (terms, (0, now));
         self.send(format!("OK v{WIRE_VERSION}\n"));
         self.out.push_back(Output::Open);
         self.stage = Stage::Opening { until: now + terms.open_max };
@@ -163,10 +166,14 @@ impl Server {
             Stage::AwaitHello { until } | Stage::AwaitParameters { until } if now >= *until => {
                 self.fail(silent("parameters", ASK_TIMEOUT));
             }
-            Stage::Opening { until } if now >= *until => match self.closed {
-                true => self.fail(Reason::Closed),
-                false => self.fail(silent("data stream", self.terms.open_max)),
-            },
+            // 6.1.2 gives the client a summary of nothing after 5 s, as observed.
+            Stage::Opening { until } if now >= *until && self.receives_datagrams() => {
+                self.waited = Some(now.since(self.moved.1));
+                self.count();
+            }
+            Stage::Opening { until } if now >= *until => {
+                self.fail(silent("data stream", self.terms.open_max));
+            }
             Stage::Running { until } => {
                 let until = *until;
                 if let Some(beat) = &mut self.beat {
@@ -219,6 +226,8 @@ impl Server {
         let role = if parameters.client_sends { Role::Receiver } else { Role::Transmitter };
         let intervals = parameters.interval_s > 0.0 && !self.transmits_datagrams();
         let done = if intervals { "DONE\n" } else { "" };
+        let seconds = self.waited.map_or(report.seconds, |waited| waited.as_secs_f64());
+        let report = &Report { seconds, ..report.clone() };
         let summary = report_lines(role, parameters, report);
         let failed = report.failure.as_deref().map(refuse).unwrap_or_default();
         self.send(format!("{done}{summary}{failed}"));
@@ -271,7 +280,8 @@ impl Machine for Server {
             Input::Closed => self.closed(now),
             Input::Decided(Ok(terms)) => self.decided(now, terms),
             Input::Decided(Err(never)) => match never {},
-            Input::Opened => self.opened(now),
+            Input::Opened if matches!(self.stage, Stage::Opening { .. }) => self.opened(now),
+            Input::Opened => {}
             Input::Counted(report) => self.counted(&report),
             Input::Look(flow) => self.look(now, &flow),
             Input::Stop => match self.stage {

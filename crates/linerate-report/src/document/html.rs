@@ -163,17 +163,8 @@ fn figure(out: &mut String, figure: &Figure) {
 
 /// Text in which a number is not parted from its unit at the end of a line.
 fn unparted(text: &str) -> String {
-    let units = ["%", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
-    let mut out = String::with_capacity(text.len());
-    for word in text.split(' ') {
-        let bare = word.trim_end_matches([',', ';', '.', ')', ':']);
-        if !out.is_empty() {
-            let after_number = out.ends_with(|c: char| c.is_ascii_digit());
-            out.push(if after_number && units.contains(&bare) { '\u{a0}' } else { ' ' });
-        }
-        out.push_str(word);
-    }
-    xml(&out)
+    let words: Vec<String> = words::unparted(text).map(|it| it.replace(' ', "\u{a0}")).collect();
+    xml(&words.join(" "))
 }
 
 /// A list of remarks; nothing for an empty one.

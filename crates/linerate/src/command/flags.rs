@@ -88,9 +88,6 @@ pub(super) struct FlowFlags {
     /// Retry for this long while the server is busy
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     wait: Duration,
-    /// Show every stream even if there are more than 16
-    #[arg(short, long)]
-    pub(super) verbose: bool,
     #[command(flatten)]
     pub(super) output: Output,
 }

@@ -104,7 +104,9 @@ fn commands(root: &clap::Command) -> Vec<(String, clap::Command)> {
     let mut at = 0;
     while let Some((name, command)) = all.get(at).cloned() {
         for child in command.get_subcommands().filter(|child| !child.is_hide_set()) {
-            all.push((format!("{name} {}", child.get_name()), child.clone()));
+            // What every command takes is on the page of the program.
+            let child = child.clone().mut_arg("color", |flag| flag.hide(true));
+            all.push((format!("{name} {}", child.get_name()), child));
         }
         at += 1;
     }

@@ -2,8 +2,10 @@
 pub(crate) mod bench;
 pub(crate) mod ceiling;
 pub(crate) mod conform;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 mod doctor_checks;
+pub(crate) mod export;
 pub(crate) mod flags;
 pub(crate) mod generate;
 pub(crate) mod history;
@@ -11,7 +13,6 @@ pub(crate) mod lab;
 pub(crate) mod measure;
 pub(crate) mod path;
 pub(crate) mod ping;
-mod ping_text;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod study;

@@ -9,10 +9,10 @@ use linerate_core::record::{
 use linerate_core::time::decimals_of_ms;
 use linerate_core::units::parse_span;
 use linerate_engine::rtt;
+use linerate_report::live;
 
 use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
-use super::ping_text;
 use super::target::Target;
 use crate::exit::Outcome;
 use crate::output;
@@ -180,11 +180,11 @@ impl Lines {
             Event::Plan(linerate_core::record::Plan::Ping(plan)) => {
                 self.target.clone_from(&plan.host);
             }
-            Event::Connected(line) => output::line(line),
+            Event::Connected(line) => output::folded(line),
             Event::Reply(reply) => {
-                output::line(&ping_text::reply(reply, &self.target, self.decimals));
+                output::line(&live::reply(reply, &self.target, self.decimals));
             }
-            Event::Progress(progress) => self.bar.set_message(ping_text::progress(progress)),
+            Event::Progress(progress) => self.bar.set_message(live::progress(progress)),
             Event::Note(line) => output::note(line),
             Event::Plan(_)
             | Event::Stream(_)

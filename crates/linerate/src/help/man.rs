@@ -17,9 +17,10 @@ pub(crate) const FILES: [(&str, &str); 2] = [
 ];
 
 /// Variables that the program reads.
-pub(crate) const ENVIRONMENT: [(&str, &str); 3] = [
+pub(crate) const ENVIRONMENT: [(&str, &str); 4] = [
     ("LINERATE_STORE", "The store to use, as --store names one."),
     ("XDG_DATA_HOME", "The directory that holds linerate's, instead of ~/.local/share."),
+    ("NO_COLOR", "Set to anything: no colours, unless --color always is given (no-color.org)."),
     ("COLUMNS", "Columns that text output may take, instead of those of the terminal."),
 ];
 

@@ -90,7 +90,9 @@ fn brief(command: Command, page: &Page) -> String {
         arg.is_positional() || page.shown.iter().any(|name| arg.get_long() == Some(*name))
     };
     let all = page.shown.is_empty();
-    let hidden = |arg: &Arg| arg.is_hide_set() || arg.get_id() == "help" || !(all || shown(arg));
+    // Those of every command are no news.
+    let common = |arg: &Arg| arg.get_id() == "help" || arg.get_id() == "color";
+    let hidden = |arg: &Arg| arg.is_hide_set() || common(arg) || !(all || shown(arg));
     let visible = || command.get_arguments().filter(|arg| !hidden(arg));
     let columns = [false, true].map(|positional| {
         let of_kind = visible().filter(|arg| arg.is_positional() == positional);
@@ -98,8 +100,8 @@ fn brief(command: Command, page: &Page) -> String {
         let indent = if positional { 4 } else { 8 };
         indent + of_kind.map(|arg| arg.to_string().chars().count()).max().unwrap_or(0)
     });
-    let known = |arg: &&Arg| !arg.is_hide_set() && !arg.is_positional();
-    let flags = command.get_arguments().filter(known).count() - 1;
+    let known = |arg: &&Arg| !(arg.is_hide_set() || arg.is_positional() || common(arg));
+    let flags = command.get_arguments().filter(known).count();
     let left = flags - visible().filter(known).count();
     let command = command.clone().mut_args(|arg| {
         let is_hidden = hidden(&arg);
@@ -215,6 +217,11 @@ fn all_commands(root: &Command, page: &Page, long: bool) -> String {
         children.filter(|child| !child.is_hide_set()).for_each(|child| text.push_str(&line(child)));
     }
     if long {
+        text.push_str("\nOptions of every command:\n");
+        for arg in root.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {:15}  {help}", arg.to_string());
+        }
         let rows = examples(page.examples.iter());
         let _ = write!(text, "\nExamples:\n{rows}\nExit status:\n{}", exit_status());
     }

@@ -447,10 +447,30 @@ pub(crate) const PAGES: &[Page] = &[
         shown: &[],
         examples: &[
             ("linerate history", "the newest 20 results"),
-            ("linerate history -n 5 --kind tcp", "the newest 5 of TCP"),
-            ("linerate history --json", "for a program"),
+            ("linerate history --kind udp --host B --since 2d", "UDP with B, two days"),
+            ("linerate history -n 5 --failed", "the newest 5 that did not end well"),
+            ("linerate history --csv", "for a spreadsheet"),
         ],
-        see: &["report"],
+        see: &["report", "diff", "export"],
+    },
+    Page {
+        command: "diff",
+        shown: &[],
+        examples: &[
+            ("linerate diff", "the newest result with the one before"),
+            ("linerate diff @-3 @-1", "two of the last three"),
+            ("linerate diff before after", "results by their --name"),
+        ],
+        see: &["history", "report"],
+    },
+    Page {
+        command: "export",
+        shown: &[],
+        examples: &[
+            ("linerate export --kind tcp -o tcp.json", "whole records of TCP"),
+            ("linerate export --since 30d --format csv", "a month as CSV"),
+        ],
+        see: &["history", "report"],
     },
     Page {
         command: "doctor",

@@ -110,7 +110,11 @@ fn long_help_has_every_flag_examples_and_exit_codes() {
         }
         for flag in command.get_arguments().filter(|flag| !flag.is_hide_set()) {
             let long = flag.get_long().map(|long| format!("--{long}"));
-            assert!(long.is_none_or(|long| text.contains(&long)), "{name} {flag}\n{text}");
+            assert!(
+                long.is_none_or(|long| text.contains(&long)),
+                "{name} {:?}\n{text}",
+                flag.get_id()
+            );
         }
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use linerate_core::record::{Failure, FailureCode, Fault};
 use linerate_proto::dialect::Reason;
 use linerate_proto::native::{
-    CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Hello, HelloKind, PeerFault, Refuse,
-    RefuseCode, VERSIONS, WireError,
+    Accept, CONTROL_HELLO_BYTES, DATA_HELLO_BYTES, DataHello, Hello, HelloKind, PeerFault, Refuse,
+    RefuseCode, Token, VERSIONS, WireError,
 };
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions, tcp_info};
@@ -123,6 +123,14 @@ pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
     Failure::new(fault, error.call, &error.object, words_of(&error.source))
         .advise(advice)
         .coded(code)
+}
+
+/// The token that a server gave a test.
+pub(crate) fn token_of(accept: &Accept, server: SocketAddr) -> Result<Token, Failure> {
+    Token::from_hex(&accept.token).ok_or_else(|| {
+        let reason = "its token is not 32 hexadecimal digits";
+        Failure::new(Fault::PeerMisbehaved, "talk to", plain(server), reason)
+    })
 }
 
 /// The local address that a plan names.

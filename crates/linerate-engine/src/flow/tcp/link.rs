@@ -7,13 +7,13 @@ use std::time::Duration;
 use linerate_core::record::{Event, Failure, Fault, Side, TcpPlan, TcpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
-use linerate_proto::native::{
-    Accept, Client, ClientTest, DataHello, Message, PeerFault, Request, Token,
-};
+use linerate_proto::native::{Accept, Client, ClientTest, DataHello, Message, PeerFault, Request};
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::control::{bind_address, client_failure, connect_control, connect_failure, lost, plain};
+use super::control::{
+    bind_address, client_failure, connect_control, connect_failure, lost, plain, token_of,
+};
 use super::endpoint::{Endpoint, socket_options};
 use crate::address::resolve;
 use crate::context::Context;
@@ -174,10 +174,7 @@ impl TcpClient<'_, '_> {
     /// Connects every stream.
     fn connect(&mut self) -> Result<(), Failure> {
         let Some(accept) = self.accept.take() else { return Ok(()) };
-        let token = Token::from_hex(&accept.token).ok_or_else(|| {
-            let reason = "its token is not 32 hexadecimal digits";
-            Failure::new(Fault::PeerMisbehaved, "talk to", plain(self.server), reason)
-        })?;
+        let token = token_of(&accept, self.server)?;
         let (request, timeout, local) = (&self.asked.test, self.timeout, self.local);
         let server = SocketAddr::new(self.server.ip(), accept.data_port);
         for &direction in request.each_direction() {

@@ -63,11 +63,12 @@ impl Rig for Iperf2 {
             interval: INTERVAL,
             sends: Some(sends(mode, amount)),
             closes: true,
+            datagrams: false,
             // Without one, enough digits to tell that none comes.
             head: if headed { header.to_bytes() } else { linerate_proto::iperf2::pattern(255) },
             decide: |never| match *never {},
             report: |_| Answer { version: WIRE_VERSION },
-            read: |_| [0; 2],
+            read: |_| None,
             failure: of_client,
             lost,
         };
@@ -79,6 +80,7 @@ impl Rig for Iperf2 {
             interval: INTERVAL,
             sends: None,
             closes: true,
+            datagrams: false,
             head: Vec::new(),
             decide,
             report: |_| unreachable!("it tells nothing"),

@@ -99,14 +99,26 @@ struct Left {
     ran: Option<(MonoTime, MonoTime)>,
     results: u32,
     counts: Option<[u64; 2]>,
+    /// What the other end told that it counted.
+    told: Option<[u64; 2]>,
 }
 
 /// Runs a seed and holds the laws against what came of it.
 fn check(rig: &impl Rig, seed: u64) -> Result<(), String> {
     let mut random = Random::new(seed, 0);
     let trouble = Trouble::of_seed(&mut random);
+    let (left, limits) = run(rig, (seed, trouble), &mut random);
+    judge((seed, trouble), &left, &limits)
+}
+
+/// Runs a seed with a trouble; what is left of both ends, and what is expected of them.
+fn run(
+    rig: &impl Rig,
+    (seed, trouble): (u64, Trouble),
+    random: &mut Random,
+) -> ((Left, Left), Limits) {
     let world = World::new(seed, trouble);
-    let (client, model, span) = rig.client(&mut random);
+    let (client, model, span) = rig.client(random);
     let interval = model.interval;
     let client = Session::new(client, SimFlows::new(End::Client, &world, model));
     let (server, model) = rig.server();
@@ -121,7 +133,7 @@ fn check(rig: &impl Rig, seed: u64) -> Result<(), String> {
         server: span + slack_server,
         server_answers: rig.server_answers(trouble),
     };
-    judge((seed, trouble), left, &limits)
+    (left, limits)
 }
 
 /// What is expected of the ends of a test.
@@ -136,7 +148,7 @@ struct Limits {
 /// Holds the laws against what came of a seed.
 fn judge(
     (seed, trouble): (u64, Trouble),
-    (client, server): (Left, Left),
+    (client, server): &(Left, Left),
     limits: &Limits,
 ) -> Result<(), String> {
     let told = || format!("{trouble:?}\nclient {client:?}\nserver {server:?}");
@@ -144,7 +156,7 @@ fn judge(
         if holds { Ok(()) } else { Err(format!("seed {seed}: {law}\n{}", told())) }
     };
     for (left, end, at_most) in
-        [(&client, End::Client, limits.client), (&server, End::Server, limits.server)]
+        [(client, End::Client, limits.client), (server, End::Server, limits.server)]
     {
         let dead = matches!(trouble, Trouble::Dies { end: dead, .. } if dead == end);
         law(left.end.is_some() || dead, "both ends end")?;
@@ -177,7 +189,11 @@ fn judge(
     let dies = matches!(trouble, Trouble::Dies { .. });
     let well = |left: &Left| matches!(left.end, Some(Ok(())));
     let alone = !limits.server_answers;
-    law(!well(&client) || well(&server) || dies || alone, "a client's result is one at the server")
+    law(!well(client) || well(server) || dies || alone, "a client's result is one at the server")?;
+    law(!well(client) || client.told.is_some() || alone, "and it was told that result")?;
+    let sum = |counts: Option<[u64; 2]>| counts.map(|counts| counts.iter().sum::<u64>());
+    let same = client.told.is_none() || sum(client.told) == sum(server.counts);
+    law(same || trouble != Trouble::None, "as the server counted it")
 }
 
 /// Turns by both ends until neither has anything to do.
@@ -250,7 +266,8 @@ impl<M: Machine> Played for SimFlows<M> {
         let at = at.unwrap_or_default();
         let until = self.stopped_running.unwrap_or(at);
         let ran = self.ran_from.map(|begin| (begin, until.max(begin)));
-        Left { end, at, samples: self.samples, ran, results: self.results, counts: self.counts }
+        let (counts, told) = (self.counts, self.peer);
+        Left { end, at, samples: self.samples, ran, results: self.results, counts, told }
     }
 }
 

@@ -13,7 +13,7 @@ use linerate_proto::nuttcp::{
 };
 
 use super::world::{End, Model, RATE, Sends};
-use super::{Rig, Trouble, check_all, count};
+use super::{Rig, Trouble, check_all, check_seeds, count, judge, run};
 use crate::flow::tcp::control::lost;
 use crate::foreign::nuttcp::fail::{of_client, of_server};
 
@@ -58,10 +58,13 @@ impl Rig for Nuttcp {
             interval: INTERVAL,
             sends: Some(sends(&parameters)),
             closes: true,
+            datagrams: self.udp,
             head: Vec::new(),
             decide: |()| (Ok(()), [None; 2]),
             report: |_| Summary::default(),
-            read: |_| [0; 2],
+            read: |summary: &Summary| {
+                summary.megabytes.map(|it| [(it * 1_048_576.0).round() as u64, 0])
+            },
             failure: of_client,
             lost,
         };
@@ -74,13 +77,14 @@ impl Rig for Nuttcp {
             interval: INTERVAL,
             sends: None,
             closes: true,
+            datagrams: self.udp,
             head: Vec::new(),
             decide: |asked| {
                 let terms = Terms { open_max: OPEN_MAX, span_max: SPAN_MAX, interval: INTERVAL };
                 (Ok(terms), sends(asked))
             },
             report,
-            read: |_| [0; 2],
+            read: |_| None,
             failure: of_server,
             lost,
         };
@@ -116,4 +120,28 @@ fn tcp_tests_end_as_they_should_whatever_happens() {
 #[test]
 fn udp_tests_end_as_they_should_whatever_happens() {
     check_all(&Nuttcp { udp: true });
+}
+
+/// nuttcp 6.1.2 does the same: 5 s without a datagram are a summary of 0.0000 MB.
+#[test]
+fn datagrams_that_never_come_are_counted_as_none_once_there_was_time_for_them() {
+    check_seeds(|seed| {
+        let mut random = Random::new(seed, 0);
+        let trouble = Trouble::NoStreams;
+        let (left, limits) = run(&Nuttcp { udp: true }, (seed, trouble), &mut random);
+        judge((seed, trouble), &left, &limits)?;
+        let (client, server) = &left;
+        // One that receives knows without the server that nothing comes.
+        if client.ran.is_none() {
+            return Ok(());
+        }
+        let none = client.told == Some([0, 0]) && server.counts == Some([0, 0]);
+        let well = [client, server].iter().all(|it| matches!(it.end, Some(Ok(()))));
+        // The time for the streams, and the delays of the path.
+        let soon = client.at.since(MonoTime::default()) < OPEN_MAX + Duration::from_secs(1);
+        match none && well && soon {
+            true => Ok(()),
+            false => Err(format!("seed {seed}: {client:?}\n{server:?}")),
+        }
+    });
 }

@@ -280,14 +280,16 @@ pub(super) struct Model<M: Machine> {
     pub(super) sends: Option<Sends>,
     /// Senders close their streams: receivers see the end, and count what was sent.
     pub(super) closes: bool,
+    /// Streams are datagrams, and whoever sends some does not learn whether they arrive.
+    pub(super) datagrams: bool,
     /// What the client's data begins with: control bytes, where there is no other connection.
     pub(super) head: Vec<u8>,
     /// Decides on a test.
     pub(super) decide: fn(&M::Ask) -> Decided<M>,
     /// The account of what each end has sent and the other received.
     pub(super) report: fn([u64; 2]) -> M::Report,
-    /// That of the other end.
-    pub(super) read: fn(&M::Report) -> [u64; 2],
+    /// That of the other end, where it told one.
+    pub(super) read: fn(&M::Report) -> Option<[u64; 2]>,
     pub(super) failure: fn(&str, Reason<M::PeerFault>) -> Failure,
     pub(super) lost: fn(&str, &str, &io::Error) -> Failure,
 }
@@ -302,7 +304,7 @@ pub(super) struct SimFlows<M: Machine> {
     pub(super) ran_from: Option<MonoTime>,
     pub(super) stopped_running: Option<MonoTime>,
     reading_ended: Option<MonoTime>,
-    peer: Option<[u64; 2]>,
+    pub(super) peer: Option<[u64; 2]>,
     pub(super) samples: u32,
     pub(super) results: u32,
     pub(super) counts: Option<[u64; 2]>,
@@ -326,6 +328,12 @@ impl<M: Machine> SimFlows<M> {
         }
     }
 
+    /// A sender of datagrams needs no answer to begin.
+    fn sends_datagrams(&self) -> bool {
+        self.model.datagrams
+            && self.model.sends.is_some_and(|sends| sends[self.end as usize].is_some())
+    }
+
     /// What each end has sent, as far as this one knows: of its own what the other has, for its
     /// kernel tells of acknowledgements, and of the other's what is here.
     fn arrived(&self, now: MonoTime) -> [u64; 2] {
@@ -339,7 +347,8 @@ impl<M: Machine> SimFlows<M> {
             let seen =
                 if at == own { now } else { self.reading_ended.map_or(now, |end| end.min(now)) };
             let seen = if at == own && self.model.closes { now } else { then(seen) };
-            counts[at] = sender.map_or(0, |sender| sender.sent(seen));
+            let comes = at == own || self.world.trouble != Trouble::NoStreams;
+            counts[at] = sender.filter(|_| comes).map_or(0, |sender| sender.sent(seen));
         }
         counts
     }
@@ -383,7 +392,7 @@ impl<M: Machine> Flows for SimFlows<M> {
             }
             Output::Peer(report) => {
                 self.stopped_running.get_or_insert(now);
-                self.peer = Some((self.model.read)(&report));
+                self.peer = (self.model.read)(&report);
             }
             Output::Finished => {
                 self.results += 1;
@@ -404,7 +413,7 @@ impl<M: Machine> Flows for SimFlows<M> {
         let Some(since) = self.opening else { return Ok(None) };
         let mut state = self.world.state.borrow_mut();
         let open = match self.end {
-            End::Client if self.world.trouble == Trouble::NoStreams => {
+            End::Client if self.world.trouble == Trouble::NoStreams && !self.sends_datagrams() => {
                 self.opening = None;
                 let reason = "connection timed out";
                 return Err(Failure::new(Fault::Unreachable, "connect", "the streams", reason));
@@ -417,7 +426,7 @@ impl<M: Machine> Flows for SimFlows<M> {
             return Ok(None);
         }
         if self.end == End::Client {
-            state.opened = Some(now + state.delay);
+            state.opened = (self.world.trouble != Trouble::NoStreams).then_some(now + state.delay);
             for byte in std::mem::take(&mut self.model.head) {
                 state.send(self.end, now, byte, self.world.trouble);
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_core::record::{Event, Failure, Fault, Plan, Record, UdpPlan, UdpTest};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
-use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEARCH, Token};
+use linerate_proto::native::{Accept, Client, ClientTest, Message, PeerFault, SEARCH};
 use linerate_sys::clock::monotonic;
 use linerate_sys::datagram_socket::any_local;
 
@@ -20,7 +20,7 @@ use crate::address::resolve;
 use crate::context::Context;
 use crate::flow::account::{Account, client_side};
 use crate::flow::record::record_of;
-use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min};
+use crate::flow::tcp::control::{client_failure, connect_control, lost, rtt_min, token_of};
 use crate::flow::tcp::{bind_address, plain};
 use crate::flow::{self, Answer, Flows, Sample, Session, Socket};
 use crate::foreign;
@@ -251,13 +251,11 @@ impl UdpClient<'_, '_> {
     /// Begins to open every stream.
     fn open(&mut self, now: MonoTime) -> Result<(), Failure> {
         let Some(accept) = &self.accept else { return Ok(()) };
-        let misbehaved = |reason: &str| {
-            Failure::new(Fault::PeerMisbehaved, "talk to", plain(self.server), reason)
-        };
-        let token = Token::from_hex(&accept.token)
-            .ok_or_else(|| misbehaved("its token is not 32 hexadecimal digits"))?;
+        let token = token_of(accept, self.server)?;
         if accept.udp_ports.len() != self.request.places().count() {
-            return Err(misbehaved("it named another number of UDP ports than streams"));
+            let (peer, reason) =
+                (plain(self.server), "it named another number of UDP ports than streams");
+            return Err(Failure::new(Fault::PeerMisbehaved, "talk to", peer, reason));
         }
         self.deadline = now + OPEN_TIMEOUT;
         for (place, &port) in self.request.places().zip(&accept.udp_ports) {

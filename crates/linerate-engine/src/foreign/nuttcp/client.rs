@@ -150,13 +150,8 @@ impl Flows for TcpClient<'_, '_> {
         output: Output<Client>,
     ) -> Result<Option<Answer<Client>>, Failure> {
         match output {
-            Output::News(ClientNews::Greeted(version)) => {
-                self.account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
-            }
-            Output::News(ClientNews::Interval(interval, line)) => {
-                if let Some(told) = &mut self.told {
-                    told(&interval, &line);
-                }
+            Output::News(news) => {
+                hear(news, self.account, &mut self.told);
             }
             Output::Open => {
                 self.connect()?;
@@ -228,6 +223,26 @@ impl TcpClient<'_, '_> {
         }
         self.test.connected(self.plan, self.context);
         self.test.endpoint.prepare().map_err(|error| crate::failure::system(&error))
+    }
+}
+
+/// Takes what the server told; the interval, if that is what it was.
+pub(super) fn hear(
+    news: ClientNews,
+    account: &mut Account,
+    told: &mut Option<&mut ToldInterval<'_>>,
+) -> Option<Interval> {
+    match news {
+        ClientNews::Greeted(version) => {
+            account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
+            None
+        }
+        ClientNews::Interval(interval, line) => {
+            if let Some(told) = told {
+                told(&interval, &line);
+            }
+            Some(interval)
+        }
     }
 }
 

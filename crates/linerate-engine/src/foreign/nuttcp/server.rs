@@ -11,7 +11,7 @@ use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::RefuseCode;
-use linerate_proto::nuttcp::{IDLE, LineError, Parameters, Report, Server, Terms};
+use linerate_proto::nuttcp::{LineError, Parameters, Report, Server, Terms};
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp;
 
@@ -135,7 +135,15 @@ impl Flows for Desk<'_, '_, '_> {
                 }
             }
             Some(Waits::Ports(until)) => match test.is_ready(&self.about)? {
-                true => (None, Some(Answer::Decided(Ok(terms(parameters, &self.about))))),
+                true => {
+                    let Serving { admission, interval, .. } = &self.about.serving;
+                    let terms = Terms {
+                        open_max: STREAMS,
+                        span_max: admission.duration_max(),
+                        interval: parameters.interval().unwrap_or(*interval),
+                    };
+                    (None, Some(Answer::Decided(Ok(terms))))
+                }
                 false if now < until => (Some(Waits::Ports(until)), None),
                 false => {
                     let reason = format!("data port {} is another test's", parameters.port);
@@ -192,16 +200,5 @@ impl<'a> Desk<'a, '_, '_> {
                 Ok((demand, Box::new(test)))
             }
         }
-    }
-}
-
-/// On which terms a test runs.
-fn terms(parameters: &Parameters, about: &About<'_, '_, '_>) -> Terms {
-    // A client that sends datagrams may do so after a while.
-    let datagrams = parameters.udp && parameters.client_sends;
-    Terms {
-        open_max: if datagrams { IDLE } else { STREAMS },
-        span_max: about.serving.admission.duration_max(),
-        interval: parameters.interval().unwrap_or(about.serving.interval),
     }
 }

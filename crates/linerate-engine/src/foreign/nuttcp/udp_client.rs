@@ -17,8 +17,8 @@ use linerate_core::units::BitRate;
 use linerate_proto::dialect::{FlowState, Output, Reason};
 use linerate_proto::native::Token;
 use linerate_proto::nuttcp::{
-    BEGIN_MARKS, Client, ClientNews, ClientTest, END_MARKS, Interval, PORT, Parameters, PeerFault,
-    Summary, UNLIMITED, UNTIL_TIMEOUT, UdpMark, is_swapped,
+    BEGIN_MARKS, Client, ClientTest, END_MARKS, Interval, PORT, Parameters, PeerFault, Summary,
+    UNLIMITED, UNTIL_TIMEOUT, UdpMark, is_swapped,
 };
 use linerate_proto::ttcp::{Marks, TimedMarks};
 use linerate_sys::clock::monotonic;
@@ -26,7 +26,7 @@ use linerate_sys::datagram_socket::{DatagramSocket, any_local};
 use linerate_sys::poll::readable;
 use linerate_sys::tcp::{self, TcpOptions};
 
-use super::client::{Extras, ToldInterval};
+use super::client::{Extras, ToldInterval, hear};
 use super::fail::{of_client, silent};
 use super::layout::{NATIVE, NUMBERED_BYTES_MIN, SWAPPED};
 use super::send_due;
@@ -38,7 +38,6 @@ use crate::flow::udp::client::{checked_request, run_by};
 use crate::flow::udp::endpoint::{Endpoint, Place, open_socket};
 use crate::flow::udp::layout::Layout;
 use crate::flow::{self, Answer, Flows, Net, Sample, Session, Socket};
-use crate::foreign::test::remote_end;
 
 /// A server that transmits begins within this time.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -239,14 +238,10 @@ impl Flows for UdpClient<'_, '_> {
         output: Output<Client>,
     ) -> Result<Option<Answer<Client>>, Failure> {
         match output {
-            Output::News(ClientNews::Greeted(version)) => {
-                self.account.ends.push(remote_end(Some(format!("nuttcp {version}"))));
-            }
-            Output::News(ClientNews::Interval(interval, line)) => {
-                if let Some(told) = &mut self.told {
-                    told(&interval, &line);
+            Output::News(news) => {
+                if let Some(interval) = hear(news, self.account, &mut self.told) {
+                    self.note(&interval);
                 }
-                self.note(&interval);
             }
             Output::Open => self.open(now)?,
             Output::Begin => self.account.begin = now,

@@ -354,6 +354,9 @@ impl Count {
 
     /// What there is to say for the log.
     fn line(&self) -> String {
+        if self.begin.is_none() {
+            return "UDP: no datagram came".to_owned();
+        }
         let lost = self.receiver.lost(self.size_bytes);
         let counts = ("received", self.receiver.datagrams);
         let line = line_of(counts, self.receiver.bytes, self.span_ns(), lost);

@@ -8,6 +8,7 @@ use linerate_report::study::{self, Results};
 use linerate_server::store::Store;
 
 use super::plan;
+use crate::columns::short_id;
 use crate::{output, paths};
 
 /// A run's plan, records and published figures, from the store.
@@ -34,7 +35,8 @@ pub(crate) fn show(results: &Results, directory: Option<&Path>) -> Result<(), Fa
     let (sentence, tables) = document.apart_from_sentence();
     output::document(&tables);
     write(results, directory)?;
-    output::line(&format!("\nreport: {}", directory.join("index.html").display()));
+    let page = directory.join("index.html");
+    output::line(&format!("\nrun {}, report: {}", short_id(&results.run), page.display()));
     output::document(&sentence);
     Ok(())
 }
