@@ -96,6 +96,14 @@ impl Document {
         (Self { sentence, ..Self::default() }, rest)
     }
 
+    /// What a reader looks for first: the leading sections, where any says something in words.
+    pub fn brief(mut self) -> Self {
+        if self.sections.iter().any(|section| section.leads && section.is_told()) {
+            self.sections.retain(|section| section.leads);
+        }
+        self
+    }
+
     /// One HTML file with figures, without scripts and without a request to anywhere.
     pub fn html(&self) -> String {
         html::render(self)
@@ -246,16 +254,21 @@ pub struct Answer {
     pub(crate) verdict: &'static str,
     /// The answer.
     pub(crate) text: String,
+    /// The figure that decides, which pages show in large type.
+    pub(crate) figure: Option<Tile>,
+    /// Why it may not be believed; may be empty.
+    pub(crate) doubt: String,
 }
 
 impl Answer {
-    /// The answer with its verdict: `Yes: 941 Mbit/s.`
+    /// The answer with its verdict, and with what speaks against it: `Yes: 941 Mbit/s.`
     pub(crate) fn whole(&self) -> String {
-        match (self.verdict, self.text.as_str()) {
+        let told = match (self.verdict, self.text.as_str()) {
             ("", text) => text.to_owned(),
             (verdict, "") => format!("{verdict}."),
             (verdict, text) => format!("{verdict}: {text}"),
-        }
+        };
+        if self.doubt.is_empty() { told } else { format!("{told} * {}.", self.doubt) }
     }
 }
 

@@ -190,7 +190,7 @@ fn measure(
     shelf: &mut Shelf,
     stop: &Stop,
 ) -> Result<Ending, Failure> {
-    let display = Display::new(&args.output, stop.clone());
+    let display = Display::new(&args.output, session.plan.clone(), stop.clone());
     let within = display.clone();
     let mut measurer = answer::laboratory(stop).watched(move |event| within.event(event));
     let ending = study::run(

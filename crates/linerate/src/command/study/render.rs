@@ -19,10 +19,17 @@ pub(crate) fn results(store: &Store, run: &str) -> Result<Results, Failure> {
     Ok(Results { plan: run.plan, run: run.id, records, published })
 }
 
-/// Prints a run and writes its report into `directory`; ends with the report's path and one
-/// sentence.
+/// Prints what a reader looks for first of a run and writes its report into `directory`; ends with
+/// the answers, the report's path and one sentence.
 pub(super) fn run(store: &Store, run: &str, directory: &Path) -> Result<(), Failure> {
-    show(&results(store, run)?, Some(directory))
+    let results = results(store, run)?;
+    let (sentence, tables) = study::document(&results).brief().apart_from_sentence();
+    output::document(&tables);
+    write(&results, directory)?;
+    output::line(&format!("\nall tables: {}", directory.join("report.md").display()));
+    output::line(&format!("report: {}", directory.join("index.html").display()));
+    output::document(&sentence);
+    Ok(())
 }
 
 /// Prints a run and writes its report into `directory`, where there is one.
