@@ -152,7 +152,7 @@ fn unknown(names: &[String]) -> String {
     if names.is_empty() { "an input".to_owned() } else { names.join("; ") }
 }
 
-fn in_brackets(inputs: &[CeilingInput]) -> String {
+pub(crate) fn in_brackets(inputs: &[CeilingInput]) -> String {
     let each: Vec<String> = inputs.iter().map(input).collect();
     if each.is_empty() { String::new() } else { format!(" ({})", each.join("; ")) }
 }

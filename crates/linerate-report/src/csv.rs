@@ -11,6 +11,15 @@ const HEAD: &str = "id,started_at,name,metric,stat,direction,flow,payload_bytes,
 
 /// Every summary row of one record as a line; an absent qualifier is an empty field.
 pub fn record(record: &Record) -> String {
+    lines(HEAD, rows(record).into_iter())
+}
+
+/// The same of many records under one head.
+pub fn records<'a>(records: impl Iterator<Item = &'a Record>) -> String {
+    lines(HEAD, records.flat_map(rows))
+}
+
+fn rows(record: &Record) -> Vec<Vec<String>> {
     let id = record.id.to_string();
     let started_at = record.started_at.to_string();
     let name = record.name.as_deref().unwrap_or_default();
@@ -32,7 +41,7 @@ pub fn record(record: &Record) -> String {
         line.extend(bound_fields(record, row));
         line
     });
-    lines(HEAD, rows)
+    rows.collect()
 }
 
 /// The layer of a summary row, and for the value that a ceiling bounds also that ceiling, the

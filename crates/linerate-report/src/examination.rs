@@ -82,7 +82,7 @@ pub fn line(record: &Record) -> String {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
             format!("UDP: {}", number::or_dash(goodput, number::rate))
         }
-        Plan::Bench(plan) => crate::device::limit::sentence(record, plan),
+        Plan::Bench(plan) => crate::device::limit::result(record, plan),
         Plan::Tcp(_) | Plan::Simulate(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
             format!("TCP, {}: {}", setting(record), number::or_dash(goodput, number::rate))

@@ -51,6 +51,16 @@ pub(crate) fn rate(bps: f64) -> String {
     or_dash(BitRate::from_nearest(bps), |rate| rate.to_string())
 }
 
+/// A measured rate to four significant digits, the zeros at its end too, so that rates under each
+/// other line up and none claims more than it has: `941.5 Mbit/s`, `16.80 Gbit/s`.
+pub(crate) fn measured_rate(bps: f64) -> String {
+    if !bps.is_finite() || bps < 0.0 {
+        return NONE.to_owned();
+    }
+    let (value, prefix) = step_of(bps, 4);
+    format!("{} {prefix}bit/s", significant(value, 4))
+}
+
 /// A rate in Mbit/s without its unit, for table columns.
 pub(crate) fn mbit(bps: f64) -> String {
     significant(bps / 1e6, 4)
@@ -101,6 +111,20 @@ pub(crate) fn memory(bytes: u64) -> String {
     Bytes::new(bytes).to_string()
 }
 
+/// A measured amount of memory to three significant digits: `2.00 MiB`, `45.3 KiB`.
+pub(crate) fn buffer(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let step = UNITS.len().min(bytes.max(1).ilog2() as usize / 10 + 1) - 1;
+    match step {
+        0 => format!("{bytes} B"),
+        _ => {
+            let value = bytes as f64 / 1024f64.powi(step as i32);
+            let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+            format!("{value:.decimals$} {}", UNITS[step])
+        }
+    }
+}
+
 /// A window as the studies head their columns: `16K`; 0 leaves the choice to the kernel.
 pub(crate) fn window(bytes: u64) -> String {
     match bytes {
@@ -124,6 +148,21 @@ pub(crate) fn ms(ns: f64) -> String {
         small if small < 10.0 => format!("{ms:.3}"),
         middle if middle < 1000.0 => format!("{ms:.2}"),
         _ => format!("{ms:.0}"),
+    }
+}
+
+/// A measured time in milliseconds: to the microsecond, above 10 ms to a hundredth; below 0.01 ms
+/// to three significant digits, but never finer than the clock.
+pub(crate) fn ms_of_clock(ns: f64, decimals: usize) -> String {
+    let ms = ns / 1e6;
+    match ms.abs() {
+        _ if !ms.is_finite() => NONE.to_owned(),
+        tiny if tiny < 0.01 => {
+            let wanted = significant(ms, 3).split('.').nth(1).map_or(3, str::len);
+            format!("{ms:.0$}", wanted.min(decimals))
+        }
+        small if small < 10.0 => format!("{ms:.0$}", 3.min(decimals)),
+        _ => format!("{ms:.0$}", 2.min(decimals)),
     }
 }
 
@@ -201,6 +240,17 @@ mod tests {
             (rate(155_520_000.0), "155.52 Mbit/s"),
             (rate(f64::NAN), NONE),
             (rate(-1.0), NONE),
+            (measured_rate(941_482_444.7), "941.5 Mbit/s"),
+            (measured_rate(16_800_000_000.0), "16.80 Gbit/s"),
+            (measured_rate(999_960_000.0), "1.000 Gbit/s"),
+            (measured_rate(0.0), "0 bit/s"),
+            (measured_rate(f64::NAN), NONE),
+            (ms_of_clock(42_935.0, 6), "0.043"),
+            (ms_of_clock(6_412.0, 6), "0.00641"),
+            (ms_of_clock(6_412.0, 4), "0.0064"),
+            (ms_of_clock(1_570_000.0, 6), "1.570"),
+            (ms_of_clock(23_456_000.0, 6), "23.46"),
+            (ms_of_clock(0.0, 5), "0.000"),
             (published_mbit(586e6), "586"),
             (share(0.007_4), "0.74 %"),
             (share(0.998), "99.8 %"),
@@ -213,6 +263,10 @@ mod tests {
             (amount(0), "0 B"),
             (memory(32_768), "32 KiB"),
             (memory(46_720), "46720 bytes"),
+            (buffer(46_720), "45.6 KiB"),
+            (buffer(2_097_152), "2.00 MiB"),
+            (buffer(1_047_552), "1023 KiB"),
+            (buffer(700), "700 B"),
             (window(131_072), "128K"),
             (window(0), "auto"),
             (ms(6_412.3), "0.00641"),

@@ -5,7 +5,7 @@ use linerate_core::record::{
     TcpDirections,
 };
 
-use crate::number;
+use crate::{escape, number};
 
 /// What data does, seen from the client.
 pub(crate) const fn direction(direction: Direction) -> &'static str {
@@ -139,12 +139,36 @@ pub(crate) fn caveats(record: &Record) -> (Vec<&Caveat>, Vec<&Caveat>) {
     record.caveats.iter().partition(own)
 }
 
+/// Units that stay beside their number at the end of a line.
+const UNITS: &[&str] = &[
+    "%", "ms", "s", "ns", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "bytes", "bit/s",
+    "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "s/GB", "dB",
+];
+
+/// The words of a text, a number with its unit as one.
+pub(crate) fn unparted(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut end = text.find(' ').unwrap_or(text.len());
+        let is_digit = |c: char| c.is_ascii_digit();
+        if let Some(after) = text.get(end + 1..).filter(|_| text[..end].ends_with(is_digit)) {
+            let next = after.split(' ').next().unwrap_or_default();
+            if UNITS.contains(&next.trim_end_matches([',', ';', '.', ')', ':'])) {
+                end += 1 + next.len();
+            }
+        }
+        rest = text.get(end + 1..);
+        Some(&text[..end])
+    })
+}
+
 /// Text broken into lines of at most `width` columns where there is a space to break at; every
 /// line starts with `indent` spaces and is ended.
 pub(crate) fn wrapped(text: &str, indent: usize, width: usize) -> String {
     let mut out = String::new();
     let mut line = String::new();
-    for word in text.split(' ') {
+    for word in unparted(text) {
         let longer = indent + line.chars().count() + 1 + word.chars().count();
         if !line.is_empty() && longer > width {
             out.push_str(&format!("{:indent$}{line}\n", ""));
@@ -156,6 +180,12 @@ pub(crate) fn wrapped(text: &str, indent: usize, width: usize) -> String {
         line.push_str(word);
     }
     out + &format!("{:indent$}{line}\n", "")
+}
+
+/// A line as it fits a terminal, ended: what does not fit goes on below, set in.
+pub fn folded(text: &str, width: Option<usize>) -> String {
+    let lines = wrapped(&escape::line(text), 2, width.unwrap_or(usize::MAX));
+    lines.get(2..).unwrap_or_default().to_owned()
 }
 
 /// Remarks are broken at this width, or at the terminal's where that is less.
@@ -179,6 +209,7 @@ mod tests {
         assert_eq!(wrapped("aa bb cc", 2, 7), "  aa bb\n  cc\n");
         assert_eq!(wrapped("aaaaaaaaaa b", 0, 4), "aaaaaaaaaa\nb\n");
         assert_eq!(wrapped("", 2, 7), "  \n");
+        assert_eq!(wrapped("took 12 ms, 3 %", 0, 8), "took\n12 ms,\n3 %\n");
     }
 
     #[test]

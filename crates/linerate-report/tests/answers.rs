@@ -158,11 +158,11 @@ fn a_question_whose_figures_are_missing_says_which() {
     let text = study::document(&half).text(None);
     assert_eq!(
         answer(&text, "holds a bandwidth-delay product?"),
-        "Not answered: no result of wan/window 8 MiB."
+        "Not answered: no result of 1 Gbit/s, 21 ms: window 8 MiB."
     );
     assert_eq!(
         answer(&text, "enough to degrade it?"),
-        "Not answered: no result of wan/loss/window 8 MiB."
+        "Not answered: no result of the same, 1 packet in 10,000 lost: window 8 MiB."
     );
     assert!(answer(&text, "Is a small window the whole limit?").starts_with("Yes: "));
     let unpublished = Results { published: PublishedFigures::default(), ..wan::results() };
@@ -186,7 +186,7 @@ fn a_run_that_failed_answers_nothing() {
     let text = study::document(&results).text(None);
     assert_eq!(
         answer(&text, "Is a small window the whole limit?"),
-        "Not answered: no result of wan/window 16 KiB."
+        "Not answered: no result of 1 Gbit/s, 21 ms: window 16 KiB."
     );
     // Six runs failed alike, each with a figure of its own.
     let line = "6 runs of wan window and wan/loss window: for example, emulate path a eth0: ";
@@ -199,7 +199,10 @@ fn a_run_that_failed_answers_nothing() {
 fn published_items_stand_beside_todays_figures() {
     let text = study::document(&wan::results()).text(None);
     let row = |name: &str| line_of(&text, "Published figures", name);
-    assert_eq!(row("throughput"), ["966.5 Mbit/s", "935 Mbit/s", "wan/window 8 MiB", "1"]);
+    assert_eq!(
+        row("throughput"),
+        ["966.5 Mbit/s", "935 Mbit/s", "1 Gbit/s, 21 ms: window 8 MiB", "1"]
+    );
     // Nothing measured is a share: the loss has no figure of its own beside it.
     assert_eq!(row("fragile loss"), ["0.01 %", "\u{2014}", "\u{2014}", "3"]);
 }
@@ -231,9 +234,10 @@ fn every_form_has_the_questions_and_the_page_has_their_figures_in_large() {
     let html = study::document(&results).html();
     assert!(html.contains("<dd><strong>Yes</strong>: 935\u{a0}Mbit/s of a ceiling"), "{html}");
     // The share decides the first question.
-    assert!(html.contains("<div class=\"figure\">99.3 %</div>"), "{html}");
     // A rate of then is not the past of a share.
-    assert!(html.contains("<div class=\"past\">yes</div>"), "{html}");
+    let of = "of the ceiling: 1\u{a0}Gbit/s, 21\u{a0}ms: window 8\u{a0}MiB";
+    let figure = format!("<span class=\"figure\">99.3 %</span> <span class=\"past\">{of}</span>");
+    assert!(html.contains(&figure), "{html}");
 }
 
 #[test]
@@ -265,8 +269,8 @@ fn files_have_small_letters_and_no_two_have_one_name() {
 fn the_bound_of_the_window_is_drawn_once_for_paths_that_share_it() {
     let svgs = study::document(&wan::results()).svgs();
     let (_, window) = &svgs[0];
-    assert_eq!(window.matches("stroke-dasharray").count(), 1, "{window}");
-    assert!(window.contains(">window/RTT, ceiling</text>"), "{window}");
+    assert_eq!(window.matches("stroke-dasharray=\"5 4\"").count(), 1, "{window}");
+    assert!(window.contains(">window over RTT: 1 Gbit/s, 21 ms</text>"), "{window}");
 }
 
 #[test]

@@ -56,45 +56,44 @@ fn one_record_tells_every_test_and_what_limits() {
     has(&text, "not as ordered");
     has(&text, "1 of 5 trials do not count");
     has(&text, "the generator sent less than it was asked for (480000 of 500000 frames left)");
-    let last = text.lines().last().expect("a sentence");
-    assert_eq!(
-        last,
-        "Stalls are the limit, 0.05 per second: usually 820000 64-byte frames per second pass, but \
-         150000 without a single loss; when flooded it passes only 700000."
-    );
+    let first = text.lines().next().expect("a headline");
+    let expected = "820000 64-byte frames per second \u{b7} limited by the device: it stalls, 0.05 \
+                    per second: 150000 without a single loss, flooded it passes only 700000 \
+                    \u{b7} ";
+    assert!(first.starts_with(expected), "{first}");
 }
 
-/// The last line of a record with one change to what it found.
-fn sentence(change: impl FnOnce(&mut BenchResult)) -> String {
+/// The headline of a record with one change to what it found, without its quality and identifier.
+fn headline(change: impl FnOnce(&mut BenchResult)) -> String {
     let mut record = full();
     let result = record.bench.as_mut().expect("it has one");
     result.goals.remove(0);
     result.stalls_per_sec = None;
     result.flood = None;
     change(result);
-    single::document(&record).text(None).lines().last().expect("a sentence").to_owned()
+    let text = single::document(&record).text(None);
+    let mut parts: Vec<&str> = text.lines().next().expect("a line").split(" \u{b7} ").collect();
+    parts.truncate(parts.len() - 2);
+    parts.join("; ")
 }
 
 #[test]
-fn the_sentence_names_what_limits() {
+fn the_headline_names_what_limits() {
+    let rate = "820000 64-byte frames per second";
+    assert_eq!(headline(|_| {}), format!("{rate}; limited by the device"));
     assert_eq!(
-        sentence(|_| {}),
-        "The device is the limit: it passes 820000 64-byte frames per second."
+        headline(|result| result.goals[0].tester_limited = true),
+        format!(
+            "Limited by this host: {rate} or more; the tester alone does no more than 4800000 per \
+             second"
+        )
     );
     assert_eq!(
-        sentence(|result| result.goals[0].tester_limited = true),
-        "The tester is the limit: the device passes 820000 64-byte frames per second or more, and \
-         the tester itself does no more than 4800000 per second."
+        headline(|result| result.theoretical_fps = Some(820_100.0)),
+        format!("{rate}; limited by the link: all that it carries")
     );
-    assert_eq!(
-        sentence(|result| result.theoretical_fps = Some(820_100.0)),
-        "The medium is the limit: 820000 64-byte frames per second pass, all that it carries."
-    );
-    assert_eq!(
-        sentence(|result| result.goals.clear()),
-        "What was measured is above; no throughput was asked for."
-    );
-    assert_eq!(sentence(|result| *result = BenchResult::default()), "Nothing was measured.");
+    assert_eq!(headline(|result| result.goals.clear()), "no throughput was asked for");
+    assert_eq!(headline(|result| *result = BenchResult::default()), "nothing was measured");
 }
 
 #[test]

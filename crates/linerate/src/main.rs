@@ -2,9 +2,12 @@
 // The doc comments of flags are help texts, whose brackets are optional parts.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod codes;
 mod columns;
 mod command;
 mod exit;
+mod habits;
+mod help;
 mod live;
 mod log;
 mod output;
@@ -12,6 +15,8 @@ mod paths;
 mod personality;
 
 use personality::Personality;
+
+use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -25,6 +30,9 @@ use clap::{CommandFactory, Parser, Subcommand};
     arg_required_else_help = true
 )]
 struct Cli {
+    /// Use colours: auto = on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: clap::ColorChoice,
     #[command(subcommand)]
     command: Command,
 }
@@ -34,22 +42,25 @@ struct Cli {
 enum Command {
     /// Measure TCP throughput to a server
     Tcp(command::tcp::Args),
-    /// Measure UDP throughput, loss, jitter and delay variation to a server
+    /// Measure UDP throughput, loss and jitter to a server
     Udp(command::udp::Args),
     /// Measure round-trip time to any host
     Ping(command::ping::Args),
     /// Run the server that other hosts test against
     Serve(command::serve::Args),
-    /// Survey a path: round-trip time by packet size, TCP by window and streams, theoretical
-    /// maximum
+    /// Survey a path: round-trip time, TCP by window and streams, limits
+    ///
+    /// Round-trip time by packet size, TCP by window and streams, the theoretical maximum.
     Test(command::test::Args),
-    /// Benchmark a router, switch or bridge with raw frames (RFC 2544, 2889, 9971)
+    /// Benchmark a router, switch or bridge with raw frames (RFC 2544 ...)
+    ///
+    /// Benchmark a router, switch or bridge with raw frames (RFC 2544, 2889, 9971).
     Bench(command::bench::Args),
-    /// Check a capture or live traffic for conformance to a traffic contract
+    /// Check a capture or live traffic against a traffic contract
     Conform(command::conform::Args),
-    /// Calculate the maximum throughput of a path, layer by layer, and the bottleneck
+    /// Calculate the maximum throughput of a path and its bottleneck
     Ceiling(command::ceiling::Args),
-    /// Build a virtual network of hosts, switches and routers on this machine
+    /// Build a virtual network of hosts, switches and routers here
     Lab(command::lab::Args),
     /// Emulate a path, live or in virtual time
     Path(command::path::Args),
@@ -57,8 +68,12 @@ enum Command {
     Study(command::study::Args),
     /// Show a stored result or the report of a study
     Report(command::report::Args),
-    /// List stored results
+    /// List stored results, filtered by what they were
     History(command::history::Args),
+    /// Compare two stored results, metric by metric
+    Diff(command::diff::Args),
+    /// Write stored results as JSON or CSV
+    Export(command::export::Args),
     /// Emulate ttcp's command line and output (or link linerate as ttcp)
     Ttcp(personality::Words),
     /// Emulate iperf 2's command line and output (or link linerate as iperf)
@@ -69,16 +84,18 @@ enum Command {
     Nuttcp(personality::Words),
     /// Check whether this host is fit to measure
     Doctor(command::doctor::Args),
-    /// Generate man pages, completions, schemas and tables from the code
-    #[command(hide = true)]
+    /// Print shell completions, man pages and schemas
     Generate(command::generate::Args),
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = match Cli::try_parse_from(personality::arguments(std::env::args_os())) {
+    let words = personality::arguments(std::env::args_os());
+    let asked = |words: &[OsString]| help::asked(&Cli::command(), words);
+    let cli = match habits::read(words, |words| Cli::try_parse_from(words), asked) {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error, &Cli::command()),
+        Err((error, hint)) => return exit::usage(&error, hint, command::generate::described()),
     };
+    output::choose_colour(cli.color);
     exit::code(match cli.command {
         Command::Tcp(args) => command::tcp::run(args),
         Command::Udp(args) => command::udp::run(args),
@@ -93,6 +110,8 @@ fn main() -> std::process::ExitCode {
         Command::Study(args) => command::study::run(args),
         Command::Report(args) => command::report::run(args),
         Command::History(args) => command::history::run(args),
+        Command::Diff(args) => command::diff::run(args),
+        Command::Export(args) => command::export::run(args),
         Command::Ttcp(words) => Personality::Ttcp.run(words),
         Command::Iperf(words) => Personality::Iperf.run(words),
         Command::Iperf3(words) => Personality::Iperf3.run(words),

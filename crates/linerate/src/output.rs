@@ -5,7 +5,8 @@
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
 
-use linerate_report::Document;
+use anstream::{AutoStream, ColorChoice};
+use linerate_report::{Detail, Document, Screen};
 
 /// The first error of standard output.
 static TROUBLE: OnceLock<io::Error> = OnceLock::new();
@@ -21,9 +22,34 @@ pub(crate) fn text(text: &str) {
     note_trouble(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
-/// A document, as wide as its reader has it.
+/// A line that a terminal's width breaks between words, and what follows is set in.
+pub(crate) fn folded(text: &str) {
+    self::text(&linerate_report::folded(text, width()));
+}
+
+/// A whole document, as wide as its reader has it.
 pub(crate) fn document(document: &Document) {
-    text(&document.text(width()));
+    result(document, Detail::Full);
+}
+
+/// As much of a document as the reader asked for.
+pub(crate) fn result(document: &Document, detail: Detail) {
+    text(&document.on(&Screen { width: width(), colour: coloured(), detail }));
+}
+
+/// Settles for the whole run whether there are colours: as asked, else on terminals that have them
+/// unless NO_COLOR is set (no-color.org).
+pub(crate) fn choose_colour(choice: clap::ColorChoice) {
+    match choice {
+        clap::ColorChoice::Auto => ColorChoice::Auto,
+        clap::ColorChoice::Always => ColorChoice::Always,
+        clap::ColorChoice::Never => ColorChoice::Never,
+    }
+    .write_global();
+}
+
+fn coloured() -> bool {
+    AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
 
 /// One line that is not a result: progress, a note.
@@ -38,7 +64,7 @@ pub(crate) fn error_line(text: &str) {
 
 /// Columns that results may take: those of the environment variable COLUMNS, else of the terminal;
 /// `None` for files and pipes, whose reader wraps nothing.
-fn width() -> Option<usize> {
+pub(crate) fn width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|columns| *columns > 0).or_else(linerate_sys::terminal::columns)
 }

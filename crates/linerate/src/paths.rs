@@ -25,6 +25,17 @@ pub(crate) fn stored(flag: Option<&Path>) -> Result<Result<Store, PathBuf>, Fail
     if path.exists() { Store::open_existing(&path).map(Ok) } else { Ok(Err(path)) }
 }
 
+/// The same for a command that has nothing to do without a result.
+/// # Errors
+/// Also when this user has no store yet.
+pub(crate) fn filled(flag: Option<&Path>) -> Result<Store, Failure> {
+    stored(flag)?.map_err(|path| {
+        let object = path.display().to_string();
+        Failure::new(Fault::Usage, "open store", object, "it has no results yet")
+            .advise("run a measurement, or name another store with --store")
+    })
+}
+
 /// Where reports go when no flag names a place: `reports` beside the store.
 /// # Errors
 /// When nothing tells where the store is.
@@ -45,6 +56,34 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
         std::fs::create_dir_all(parent).map_err(failure)?;
     }
     std::fs::write(path, text).map_err(failure)
+}
+
+/// Tries whether a file that the user named can be written, and leaves it as it was. No directory
+/// is made for it: one that is not there is more often a slip than a wish.
+/// # Errors
+/// One line when it cannot be.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    let known = std::fs::metadata(path);
+    // A device or a pipe may wait for its reader.
+    if known.as_ref().is_ok_and(|it| !it.is_file() && !it.is_dir()) {
+        return Ok(());
+    }
+    let opened = std::fs::File::options().append(true).create(true).open(path);
+    if let Err(error) = opened {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
+        let failure = |object: &Path| {
+            Failure::new(Fault::Usage, "write", object.display().to_string(), words_of(&error))
+        };
+        return Err(match folder {
+            Some(folder) => failure(path).advise(format!("make {} first", folder.display())),
+            None => failure(path).advise("name a file that this user may write"),
+        });
+    }
+    if known.is_err() {
+        // It was made by the trial.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// Reads a text file that the user named.

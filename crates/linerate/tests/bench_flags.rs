@@ -181,6 +181,7 @@ fn the_help_shows_every_flag() {
         "--jsonl",
         "--output",
         "--quiet",
+        "--verbose",
         "--name",
         "--tag",
         "--no-save",

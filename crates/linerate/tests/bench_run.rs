@@ -174,7 +174,7 @@ fn a_run_that_is_stopped_shows_what_it_has_and_goes_on_later() {
     let mut child = command(&all).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it");
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let second = |line: &std::io::Result<String>| {
-        line.as_ref().is_ok_and(|line| line.contains("frame 128: 2 of 5"))
+        line.as_ref().is_ok_and(|line| line.contains("frames of 128 bytes: 2 of 5"))
     };
     assert!(lines.any(|line| second(&line)), "the second length is measured");
     interrupt(&child);

@@ -297,7 +297,7 @@ fn a_run_that_the_machine_spoilt_is_measured_again_and_both_attempts_are_stored(
     assert!(text.contains("1 repeated because this machine invalidated them"), "{text}");
     assert_eq!(place.records().len(), 1, "the last attempt counts");
     let history = Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .args(["history", "--json", "--store"])
+        .args(["history", "--all", "--json", "--store"])
         .arg(place.store_path())
         .output()
         .expect("the program starts");

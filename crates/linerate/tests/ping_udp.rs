@@ -25,7 +25,7 @@ fn value(record: &Value, metric: &str) -> f64 {
 #[test]
 fn a_paced_ping_prints_a_line_for_each_answer_and_the_summary() {
     let server = Server::start(&[]);
-    let text = udp(&server, 0, &["-c", "3", "-i", "5ms"]);
+    let text = udp(&server, 0, &["-c", "3", "-i", "5ms", "-v"]);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("PING 127.0.0.1 (127.0.0.1:"), "{text}");
     assert!(lines[0].contains("open loop: one every 5ms"), "{text}");
@@ -41,12 +41,12 @@ fn a_paced_ping_prints_a_line_for_each_answer_and_the_summary() {
 #[test]
 fn several_sizes_stand_in_one_table() {
     let server = Server::start(&[]);
-    let text = udp(&server, 0, &["-f", "-c50", "-s56,500,1500", "--quiet"]);
+    let text = udp(&server, 0, &["-f", "-c50", "-s56,500,1500", "--verbose"]);
     let row = |name: &str| {
         let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name));
         line.unwrap_or_default().split_whitespace().collect::<Vec<_>>()
     };
-    assert!(text.starts_with("ping of 127.0.0.1 by UDP echo: "), "{text}");
+    assert!(text.contains("\nping of 127.0.0.1 by UDP echo: "), "{text}");
     assert_eq!(row("payload, bytes"), ["56", "500", "1500"], "{text}");
     assert_eq!(row("sent"), ["50", "50", "50"], "{text}");
 }
@@ -59,7 +59,11 @@ fn a_report_prints_the_summary_again() {
     let fixed = ["ping", "--udp", "127.0.0.1", "-q", "-p", &server.port, "--store", &store];
     for flags in [&["-c2", "-i5ms"][..], &["-f", "-c5", "-s56,500"]] {
         let said = ends_with(0, &[&fixed[..], flags].concat());
-        assert_eq!(ends_with(0, &["report", "last", "--store", &store]), said);
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(!said.contains('\u{1b}'), "no colour without a terminal: {said}");
+        assert!(ends_with(0, &["report", "last", "--store", &store]).starts_with(&said));
+        let always = ends_with(0, &[&fixed[..], flags, &["--color", "always"]].concat());
+        assert!(always.starts_with("\u{1b}[1m\u{1b}[3"), "{always}");
     }
 }
 
@@ -111,7 +115,8 @@ fn nobody_there_is_1_when_silent_and_3_when_refused() {
     };
     let output = ping(&port);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(support::stdout(&output).contains("1 sent, 0 answered, 100.000 % lost"));
+    let text = support::stdout(&output);
+    assert!(text.contains("no answer from 127.0.0.1, 1 of 1 lost \u{b7} bad"), "{text}");
     drop(silent);
     let output = ping(&port);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));

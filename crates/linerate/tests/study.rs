@@ -277,18 +277,90 @@ fn the_history_is_limited_and_filtered() {
         let entries: Vec<serde_json::Value> = serde_json::from_str(&json).expect("an array");
         entries.len()
     };
-    assert_eq!(count(&[]), 6);
-    assert_eq!(count(&["--limit", "4"]), 4);
+    assert_eq!((count(&[]), count(&["--all"])), (2, 6));
+    assert_eq!(count(&["--all", "--limit", "4"]), 4);
     assert_eq!(count(&["--study", "tiny"]), 5);
     assert_eq!(count(&["--run", "0190"]), 5);
-    assert_eq!(count(&["--kind", "tcp"]), 3);
+    assert_eq!((count(&["--kind", "tcp"]), count(&["--all", "--kind", "tcp"])), (0, 3));
     assert_eq!((count(&["--kind", "udp"]), count(&["--kind", "bench"])), (0, 0));
+    assert_eq!((count(&["--kind", "study"]), count(&["--kind", "ping"])), (1, 1));
     assert_eq!(count(&["--kind", "ping", "--study", "tiny"]), 2);
-    let table = printed(&directory, &["history"]);
-    assert_eq!(table.lines().count(), 7, "a heading and six rows: {table}");
+    assert_eq!((count(&["--name", "before"]), count(&["--name", "after"])), (1, 0));
+    assert_eq!((count(&["--host", "localhost"]), count(&["--host", "192.0.2.1"])), (1, 0));
     // 2023-11-14T22:13:20Z is 1,700,000,000 s.
-    assert!(table.contains("2023-11-14T22:13:20Z  ping  ok"), "{table}");
-    assert!(table.trim_end().ends_with("before"), "the oldest is last: {table}");
+    assert_eq!((count(&["--until", "2023-11-14"]), count(&["--since", "2023-11-14"])), (1, 1));
+    assert_eq!((count(&["--tag", "k=v"]), count(&["--failed"])), (0, 0));
+    refused(&directory, &["history", "--since", "noon"], &["yesterday"]);
+    let table = printed(&directory, &["history"]);
+    assert_eq!(table.lines().count(), 3, "a heading, the run and the ping: {table}");
+    assert!(table.contains("2023-11-14 22:13  ping"), "{table}");
+    assert!(table.contains("study") && table.contains("5 measurements"), "{table}");
+    let oldest = table.lines().last().expect("rows");
+    assert!(oldest.contains("before"), "the oldest is last: {table}");
+    let lines = printed(&directory, &["history", "--csv", "--all"]);
+    let heads: Vec<&str> = lines.lines().next().expect("a head").split(',').collect();
+    let json = printed(&directory, &["history", "--json", "--all"]);
+    let entries: Vec<serde_json::Value> = serde_json::from_str(&json).expect("an array");
+    let keys: std::collections::BTreeSet<&str> =
+        entries[0].as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(heads.iter().copied().collect::<std::collections::BTreeSet<_>>(), keys);
+    assert_eq!(lines.lines().count(), 7);
+}
+
+#[test]
+fn two_results_are_compared_by_what_names_them() {
+    let directory = filled();
+    let json = printed(&directory, &["history", "--all", "--kind", "tcp", "--json"]);
+    let entries: Vec<serde_json::Value> = serde_json::from_str(&json).expect("an array");
+    // The newest first: 5, 4 and 3 Gbit/s.
+    let id = |at: usize| entries[at]["id"].as_str().expect("an identifier");
+    let text = printed(&directory, &["diff", id(2), id(0)]);
+    let row = text.lines().find(|line| line.contains("goodput")).expect("a row");
+    for part in ["3 Gbit/s", "5 Gbit/s", "+66.7 %", "better"] {
+        assert!(row.contains(part), "no {part} in {row}");
+    }
+    let json = printed(&directory, &["diff", id(2), id(0), "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("an object");
+    assert_eq!(json["first"], id(2));
+    assert_eq!(json["metrics"][0]["metric"], "goodput_bps");
+    refused(&directory, &["diff", "before", id(0)], &["ping", "tcp", "linerate history"]);
+    refused(&directory, &["diff"], &["study run"]);
+    refused(&directory, &["diff", "--store", "other.db"], &["no such file"]);
+}
+
+#[test]
+fn results_are_exported_in_each_form_as_they_are_filtered() {
+    let directory = filled();
+    let lines = |flags: &[&str]| {
+        let text = printed(&directory, &[&["export"], flags].concat());
+        for line in text.lines() {
+            let _: Record = serde_json::from_str(line).expect("a record");
+        }
+        text.lines().count()
+    };
+    assert_eq!((lines(&[]), lines(&["--limit", "2"])), (6, 2));
+    for (filter, count) in [
+        (["--kind", "tcp"], 3),
+        (["--host", "localhost"], 1),
+        (["--name", "before"], 1),
+        (["--tag", "k=v"], 0),
+        (["--since", "2023-11-14"], 6),
+        (["--until", "2023-11-14"], 0),
+        (["--study", "tiny"], 5),
+        (["--run", "0190"], 5),
+        (["--failed", "--all"], 0),
+    ] {
+        assert_eq!(lines(&filter), count, "{filter:?}");
+    }
+    let json = printed(&directory, &["export", "--format", "json"]);
+    let records: Vec<Record> = serde_json::from_str(&json).expect("an array");
+    assert_eq!(records[0].name.as_deref(), Some("before"), "the oldest is first");
+    let file = ["export", "--format", "csv", "--output", "all.csv"];
+    assert_eq!(printed(&directory, &file), "");
+    let csv = std::fs::read_to_string(directory.path().join("all.csv")).expect("a file");
+    // A head, two sizes of a ping and three TCP tests; the ping beside has no values.
+    assert_eq!(csv.lines().count(), 6, "{csv}");
+    refused(&directory, &["export", "--store", "other.db"], &["no such file"]);
 }
 
 #[test]
@@ -323,10 +395,8 @@ fn a_narrow_terminal_gets_narrow_tables() {
         stdout(&command.output().expect("the program starts"))
     };
     let widest = |text: &str| text.lines().map(|line| line.chars().count()).max();
-    let wide = printed(&directory, &["history"]);
-    assert!(widest(&wide) > Some(80), "{wide}");
-    let narrow = at(&["history"], "80");
-    assert!(widest(&narrow) <= Some(80) && narrow.contains("name"), "{narrow}");
+    let narrow = at(&["history", "--all"], "80");
+    assert!(widest(&narrow) <= Some(80) && narrow.contains("result"), "{narrow}");
     let report = at(&["report"], "72");
     assert!(widest(&report) <= Some(72), "{report}");
     assert!(report.contains("left out at this width"), "{report}");
@@ -339,13 +409,19 @@ fn a_report_is_of_the_newest_run_or_of_what_is_named() {
     assert!(newest.starts_with("A tiny study"), "{newest}");
     let run = printed(&directory, &["report", "--run", "last", "--json"]);
     assert_eq!(run.lines().count(), 5);
-    let last = printed(&directory, &["report", "last", "--json"]);
+    assert_eq!(printed(&directory, &["report", "last", "--json"]), run);
+    let json = printed(&directory, &["history", "--all", "--json", "-n1"]);
+    let newest: serde_json::Value = serde_json::from_str(&json).expect("an array");
+    let id = newest[0]["id"].as_str().expect("an identifier");
+    let last = printed(&directory, &["report", id, "--json"]);
     let last: Record = serde_json::from_str(&last).expect("a record");
     assert!(matches!(last.plan, Plan::Tcp(TcpPlan { .. })));
-    let first = printed(&directory, &["report", "@-6", "--json"]);
-    let first: Record = serde_json::from_str(&first).expect("a record");
-    assert_eq!(first.name.as_deref(), Some("before"));
-    refused(&directory, &["report", "@-7"], &["fewer records", "history"]);
+    for name in ["@-2", "before"] {
+        let first = printed(&directory, &["report", name, "--json"]);
+        let first: Record = serde_json::from_str(&first).expect("a record");
+        assert_eq!(first.name.as_deref(), Some("before"));
+    }
+    refused(&directory, &["report", "@-3"], &["fewer records", "history"]);
     refused(&directory, &["report", "--store", "other.db"], &["other.db"]);
 }
 
@@ -353,10 +429,10 @@ fn a_report_is_of_the_newest_run_or_of_what_is_named() {
 fn a_report_is_written_in_each_form() {
     let directory = filled();
     let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).expect(name);
-    let one = ["report", "last", "--html", "a.html", "--md", "a.md", "--csv", "a.csv"];
+    let one = ["report", "before", "--html", "a.html", "--md", "a.md", "--csv", "a.csv"];
     assert_eq!(printed(&directory, &one), "", "files instead of text");
-    assert!(read("a.html").contains("<html") && read("a.md").contains("TCP"));
-    assert!(read("a.csv").contains("goodput_bps"));
+    assert!(read("a.html").contains("<html") && read("a.md").contains("ping"));
+    assert!(read("a.csv").starts_with("id,started_at,"));
     let run = ["report", "--html", "b.html", "--md", "b.md", "--csv", "b.csv", "--svg", "plots"];
     assert_eq!(printed(&directory, &run), "");
     assert!(read("b.html").contains("A tiny study"));
@@ -364,8 +440,8 @@ fn a_report_is_written_in_each_form() {
     assert!(plots > 0);
     printed(&directory, &["report", "--run", "last", "--all", "whole"]);
     check_report(&directory.path().join("whole"));
-    refused(&directory, &["report", "last", "--svg", "plots"], &["--svg", "--html"]);
-    refused(&directory, &["report", "last", "--all", "whole"], &["--all"]);
+    refused(&directory, &["report", "before", "--svg", "plots"], &["--svg", "--html"]);
+    refused(&directory, &["report", "before", "--all", "whole"], &["--all"]);
     refused(&directory, &["report", "--html", "/proc/none/x.html"], &["write /proc/none/x.html"]);
 }
 

@@ -55,6 +55,9 @@ fn a_run_ends_with_the_answer_to_the_first_question() {
     assert!(last.contains("product? Yes: "), "{last}");
     // 65,536 x 8 / 0.021 = 24.97 Mbit/s; 45 whole segments of 1448 bytes are less by a little.
     assert!(flat.contains("Is a small window the whole limit? Yes: 24."), "{text}");
+    // A run ends with what was asked; the tables are in its report.
+    let text = ends_with(0, &["report", "--run", "last", "--store", &store]);
+    let flat = text.split_whitespace().collect::<Vec<&str>>().join(" ");
     assert!(flat.contains("throughput 966.5 Mbit/s 941."), "{text}");
     assert!(flat.contains("simulated/window") && flat.contains("window/RTT bound 24.97"), "{text}");
     let page = std::fs::read_to_string(path("pages/index.html")).expect("the page");

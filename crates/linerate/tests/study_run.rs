@@ -62,7 +62,7 @@ impl Place {
 
     /// What `history` says of the store.
     fn history(&self, flags: &[&str]) -> Vec<Value> {
-        let fixed = ["history", "--json", "--store", &self.path("db")];
+        let fixed = ["history", "--all", "--json", "--store", &self.path("db")];
         let text = ends_with(0, &[&fixed[..], flags].concat());
         let rows: Value = serde_json::from_str(&text).expect("one JSON array");
         rows.as_array().expect("one JSON array").clone()

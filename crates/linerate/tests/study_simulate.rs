@@ -73,7 +73,7 @@ impl Place {
     }
 
     fn history(&self, flags: &[&str]) -> Vec<Value> {
-        let fixed = ["history", "--json", "--store", &self.path("db")];
+        let fixed = ["history", "--all", "--json", "--store", &self.path("db")];
         let rows: Value =
             serde_json::from_str(&ends_with(0, &[&fixed[..], flags].concat())).expect("JSON");
         rows.as_array().expect("one array").clone()

@@ -74,8 +74,9 @@ impl BenchPlan {
     }
 }
 
-/// A benchmark ends within so many times the time that it is expected to take, and as much more:
-/// spoilt trials are made again three times, and a search ends without a result then.
+/// A benchmark ends within so many times the time that it is expected to take, and so much more,
+/// or twice the expected time where that is less: spoilt trials are made again three times, and a
+/// search ends without a result then.
 const LONGEST: u64 = 4;
 const LONGEST_MORE_NS: u64 = 30 * SECOND_NS;
 
@@ -90,7 +91,9 @@ pub fn longest_search_ns(plan: &BenchPlan) -> u64 {
 }
 
 const fn longest(expected_ns: u64) -> u64 {
-    expected_ns.saturating_mul(LONGEST).saturating_add(LONGEST_MORE_NS)
+    let twice_ns = expected_ns.saturating_mul(2);
+    let more_ns = if twice_ns < LONGEST_MORE_NS { twice_ns } else { LONGEST_MORE_NS };
+    expected_ns.saturating_mul(LONGEST).saturating_add(more_ns)
 }
 
 fn waits_ns(plan: &BenchPlan) -> u64 {
@@ -222,6 +225,12 @@ mod tests {
         // With waits of 9 s: 23 x 10 s, and 4 x 69 s.
         let both = [Goal::strict(), Goal::typical()];
         assert_eq!(Needed::multi(&both, 9 * SECOND).time_ns, (230 + 276) * SECOND);
+    }
+
+    #[test]
+    fn a_short_benchmark_does_not_wait_half_a_minute_for_its_end() {
+        // 4 x 1 s and twice that; 4 x 60 s and half a minute.
+        assert_eq!([longest(SECOND), longest(60 * SECOND)], [6 * SECOND, 270 * SECOND]);
     }
 
     #[test]

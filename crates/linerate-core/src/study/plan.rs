@@ -91,6 +91,22 @@ impl fmt::Display for CellKey {
 }
 
 impl StudyPlan {
+    /// What a cell measures, in words: `one switch: window 32 KiB, run 5 of 5`.
+    pub fn words_of(&self, cell: &Cell) -> String {
+        let topology = self.topologies.iter().find(|topology| topology.id == cell.topology);
+        let test = self.tests.iter().find(|test| test.id == cell.test);
+        let Some((topology, test)) = topology.zip(test) else {
+            return CellKey::of(cell).to_string();
+        };
+        let value = test.values().into_iter().find(|value| value.number == cell.parameter);
+        let label = value.map_or_else(|| cell.parameter.to_string(), |value| value.label);
+        let run = match test.repetitions {
+            0 | 1 => String::new(),
+            all => format!(", run {} of {all}", cell.repetition),
+        };
+        format!("{}: {}{run}", topology.title, test.named(&label))
+    }
+
     /// The same study on the topologies named in `only`, in the order of the file; all of them
     /// when `only` is empty. Tests that are on none of them go, and so do questions about others.
     /// # Errors

@@ -207,14 +207,21 @@ pub(super) fn nanos(seconds: f64) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// An amount of data as the studies write it: `100 MB`, decimal where that is exact.
+/// An amount of data as the studies write it: `100 MB`, decimal where that is exact, and to three
+/// digits from a megabyte on, so that transfers beside each other have units of one kind.
 fn amount(bytes: u64) -> String {
     let decimal = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
     let exact = decimal.iter().find(|(size, _)| bytes > 0 && bytes.is_multiple_of(*size));
-    exact.map_or_else(
-        || Bytes::new(bytes).to_string(),
-        |(size, unit)| format!("{} {unit}", bytes / size),
-    )
+    let rounded = || decimal[..2].iter().find(|(size, _)| bytes >= *size);
+    match (exact, rounded()) {
+        (Some((size, unit)), _) => format!("{} {unit}", bytes / size),
+        (None, Some((size, unit))) => {
+            let value = bytes as f64 / *size as f64;
+            let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+            format!("{value:.decimals$} {unit}")
+        }
+        (None, None) => Bytes::new(bytes).to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -248,9 +255,15 @@ mod tests {
     fn every_value_has_a_number_for_keys_and_a_label_for_readers() {
         let test = TcpSweep { windows_bytes: Some(vec![0, 16_384]), ..TcpSweep::default() };
         assert_eq!(labels(&test), named(&[(0, "auto"), (16_384, "16 KiB")]));
-        let sizes = vec![100_000_000, 10_000_000_000, 4096];
+        let sizes = vec![100_000_000, 10_000_000_000, 4096, 1_249_996_800];
         let test = TcpSweep { transfer_bytes: Some(sizes), ..TcpSweep::default() };
-        let expected = [(100_000_000, "100 MB"), (10_000_000_000, "10 GB"), (4096, "4 KiB")];
+        let expected = [
+            (100_000_000, "100 MB"),
+            (10_000_000_000, "10 GB"),
+            (4096, "4 KiB"),
+            // The page of 2004 sent 20,345 writes of 61,440 bytes.
+            (1_249_996_800, "1.25 GB"),
+        ];
         assert_eq!(labels(&test), named(&expected));
         let names = vec!["reno".to_owned(), "cubic".to_owned()];
         let test = TcpSweep { congestion_controls: Some(names), ..TcpSweep::default() };

@@ -76,6 +76,16 @@ impl Test {
         }
     }
 
+    /// A value of the parameter in words, by its label: `window 32 KiB`, `ping of 56 bytes`.
+    pub fn named(&self, label: &str) -> String {
+        match &self.kind {
+            TestKind::Ping { .. } => format!("ping of {label} bytes"),
+            TestKind::Bench(_) => format!("frames of {label} bytes"),
+            TestKind::Simulate(_) => format!("{} {label}, simulated", self.parameter().name),
+            TestKind::Tcp(_) | TestKind::Udp(_) => format!("{} {label}", self.parameter().name),
+        }
+    }
+
     /// The values of the parameter, in the order of the plan.
     pub fn values(&self) -> Vec<Value> {
         match &self.kind {

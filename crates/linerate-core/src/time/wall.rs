@@ -1,9 +1,12 @@
 //! Wall time: a label on a record, never part of a difference.
 
 use std::fmt;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::units::parse_span;
 
 /// A point in civil time, in nanoseconds since 1970-01-01 UTC. Serialised as RFC 3339.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +37,45 @@ impl WallTime {
     pub fn text(self, format: &str) -> Option<String> {
         let utc = self.0.to_zoned(jiff::tz::TimeZone::UTC);
         jiff::fmt::strtime::format(format, &utc).ok()
+    }
+}
+
+impl WallTime {
+    /// The point that a person names: `2h` or `3d` before `now`, `today` or `yesterday` (where they
+    /// begin), a date, a date with a time of day, RFC 3339. Days are those of UTC.
+    /// # Errors
+    /// One line with what is accepted.
+    pub fn named(text: &str, now: Self) -> Result<Self, String> {
+        let utc = |date: jiff::civil::DateTime| {
+            date.to_zoned(jiff::tz::TimeZone::UTC).map(|it| Self(it.timestamp()))
+        };
+        let today = now.0.to_zoned(jiff::tz::TimeZone::UTC).date();
+        let day = match text.trim() {
+            "today" => Some(today),
+            "yesterday" => today.yesterday().ok(),
+            text => text.parse().ok().filter(|_| text.len() == "2000-07-01".len()),
+        };
+        let refused = || {
+            format!(
+                "{text:?} is not a time; write 90m, 2h, 3d, today, yesterday, 2000-07-01, \
+                 2000-07-01T12:00 or 2000-07-01T12:00:00Z, days in UTC"
+            )
+        };
+        if let Some(day) = day {
+            return utc(day.to_datetime(jiff::civil::Time::midnight())).map_err(|_| refused());
+        }
+        if let Ok(at) = text.trim().parse() {
+            return Ok(Self(at));
+        }
+        if let Ok(at) = text.trim().parse::<jiff::civil::DateTime>() {
+            return utc(at).map_err(|_| refused());
+        }
+        let days = text.trim().strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+        let span = match days {
+            Some(days) => Duration::from_secs(u64::from(days) * 86_400),
+            None => parse_span(text).map_err(|_| refused())?,
+        };
+        now.0.checked_sub(span).map(Self).map_err(|_| refused())
     }
 }
 
@@ -132,6 +174,28 @@ mod tests {
     #[test]
     fn a_time_beyond_the_calendar_is_held_at_its_end() {
         assert!(written(WallTime::from_unix_nanos(u128::MAX)).starts_with("9999-12-"));
+    }
+
+    #[test]
+    fn a_person_names_a_time_by_a_span_a_day_or_a_date() {
+        let now = read("2026-11-23T07:45:30.5Z").expect("RFC 3339");
+        let named = |text: &str| WallTime::named(text, now).map(|at| at.to_string());
+        for (text, expected) in [
+            ("2h", "2026-11-23T05:45:30.500Z"),
+            ("90m", "2026-11-23T06:15:30.500Z"),
+            ("3d", "2026-11-20T07:45:30.500Z"),
+            ("today", "2026-11-23T00:00:00.000Z"),
+            ("yesterday", "2026-11-22T00:00:00.000Z"),
+            ("2000-07-01", "2000-07-01T00:00:00.000Z"),
+            ("2000-07-01T12:00", "2000-07-01T12:00:00.000Z"),
+            ("2000-07-01 12:00:05", "2000-07-01T12:00:05.000Z"),
+            ("2000-07-01T12:00:00+02:00", "2000-07-01T10:00:00.000Z"),
+        ] {
+            assert_eq!(named(text).as_deref(), Ok(expected), "{text}");
+        }
+        for text in ["", "tomorrow", "2000-13-01", "-2h", "9999999d", "2000-07"] {
+            assert!(named(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One benchmark from its plan to its record.
 
 use linerate_core::device::latency::frame_time_ns;
-use linerate_core::device::medium::Medium;
+use linerate_core::device::medium::{Medium, is_tester_limited};
 use linerate_core::record::{
     BenchPlan, BenchResult, BenchTest, BenchTrial, Caveat, CaveatCode, Event, Failure, Fault,
     GoalFound, Invalid, Overload, Plan, Record, Status,
@@ -226,14 +226,30 @@ fn caveats(found: &BenchResult) -> Vec<Caveat> {
     }
     caveats.extend(flow_control(found));
     caveats.extend(length_changed(found));
-    let limited: Vec<&GoalFound> = found.goals.iter().filter(|goal| goal.tester_limited).collect();
-    if let Some(goal) = limited.first() {
-        let detail =
-            format!("the result for {} is as much the tester's as the device's", goal.goal);
-        let advice = "it is close to the limit of generator and counter on this machine";
-        caveats.push(Caveat::new(CaveatCode::TesterLimited, detail, advice));
-    }
+    let limited = found.goals.iter().find(|goal| goal.tester_limited);
+    let own_fps = found.tester.as_ref().map(|tester| tester.frames_per_sec);
+    caveats.extend(limited.map(|goal| tester_limited(goal, own_fps)));
     caveats
+}
+
+/// A goal that the tester limits: by its own rate, or by larger loads that it could not send well.
+fn tester_limited(goal: &GoalFound, own_fps: Option<f64>) -> Caveat {
+    let name = &goal.goal;
+    let (detail, advice) = match goal.throughput_fps().zip(own_fps) {
+        Some((fps, own)) if !is_tester_limited(fps, own) => (
+            format!(
+                "larger loads than the result for {name} could not be sent well enough to count; \
+                 it is {:.1} % of the tester's own rate",
+                fps * 100.0 / own
+            ),
+            LEAVE_ALONE,
+        ),
+        _ => (
+            format!("the result for {name} is as much the tester's as the device's"),
+            "it is close to the limit of generator and counter on this machine",
+        ),
+    };
+    Caveat::new(CaveatCode::TesterLimited, detail, advice)
 }
 
 /// A device that sends PAUSE frames.

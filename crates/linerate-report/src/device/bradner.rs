@@ -6,7 +6,7 @@
 //! theoretical rate, what the tester itself does, highest rate without loss, rate under flood, and
 //! the highest rate with 1 and with 10 filters. All in whole frames a second.
 
-use linerate_core::record::{BenchWay, GoalFound};
+use linerate_core::record::BenchWay;
 use linerate_core::study::{Cards, PublishedRouter, Streams};
 use linerate_core::theory::framing::{GAP_BYTES, PREAMBLE_BYTES};
 
@@ -20,7 +20,8 @@ type CaseRate = fn(&Case<'_>) -> Option<f64>;
 
 /// His table and today's for one group, with what has to be known of them.
 pub(crate) fn section(group: &Group<'_>) -> Section {
-    Section::of(group.title(), [table(group), today(group)], notes(group))
+    let today = Some(today(group)).filter(|table| table.columns() > 1);
+    Section::of(group.title(), std::iter::once(table(group)).chain(today), notes(group))
 }
 
 /// In his layout; more numbers of filters than his have a column each.
@@ -34,14 +35,18 @@ pub(crate) fn table(group: &Group<'_>) -> Table {
         let at = |filters: u32, of: fn(&Case<'_>) -> Option<f64>| {
             or_dash(group.middle(&size, filters, of), words::frames)
         };
+        let most = |filters: u32| {
+            let found = group.middle(&size, filters, |case| case.max_fps());
+            or_dash(found, |fps| group.marked(&size, filters, words::frames(fps)))
+        };
         let mut row = vec![
             shown(&size),
             or_dash(group.theoretical_fps(&size), words::frames),
             at(bare, |case| case.tester_fps()),
-            at(bare, |case| case.max_fps()),
+            most(bare),
             at(bare, |case| case.flood_fps()),
         ];
-        row.extend(more.iter().map(|&filters| at(filters, |case| case.max_fps())));
+        row.extend(more.iter().map(|&filters| most(filters)));
         table.row(row);
     }
     table
@@ -87,12 +92,9 @@ fn today_row(group: &Group<'_>, size: &Size, filters: u32, medium: bool) -> Vec<
     let middle = |of: fn(&Case<'_>) -> Option<f64>| group.middle(size, filters, of);
     let typical = middle(|case| case.goal_fps("typical"));
     let share = |of: Option<f64>| or_dash(typical.zip(of).map(|(fps, of)| fps / of), words::share);
-    let limited = group
-        .at(size, filters)
-        .any(|case| limit::usual(case.result).is_some_and(|goal: &GoalFound| goal.tester_limited));
-    let mark = if limited { "*" } else { "" };
+    let marked = |fps: f64| group.marked(size, filters, words::frames(fps));
     let mut row = vec![
-        format!("{}{mark}", or_dash(typical, words::frames)),
+        or_dash(typical, marked),
         or_dash(middle(|case| case.goal_fps("strict")), words::frames),
     ];
     row.extend(medium.then(|| share(group.theoretical_fps(size))));
@@ -209,7 +211,11 @@ fn beside_of(
     for group in suite.groups.iter().filter(|group| kind_1990(group) == Some(kind)) {
         let rate = |bytes| group.middle(&(bytes, None), group.bare(), now);
         let share = |bytes| Some(rate(bytes)? / group.theoretical_fps(&(bytes, None))?);
-        rates.row(line(&group.device, &|bytes| or_dash(rate(bytes), words::frames)));
+        rates.row(line(&group.device, &|bytes| {
+            or_dash(rate(bytes), |fps| {
+                group.marked(&(bytes, None), group.bare(), words::frames(fps))
+            })
+        }));
         shares.row(line(&group.device, &|bytes| or_dash(share(bytes), words::share)));
     }
     for (name, of_device) in devices_1990(&rows) {

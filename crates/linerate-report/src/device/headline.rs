@@ -22,14 +22,14 @@ impl Of {
     const fn words(self) -> &'static str {
         match self {
             Self::Throughput => "",
-            Self::Flood => " of a flood (no throughput was found)",
+            Self::Flood => " under flood (its rate without loss was not found)",
         }
     }
 }
 
-/// The shortest length of a group and the rate that stands for it: typical, else without loss,
-/// else under flood.
-fn shortest(group: &Group<'_>) -> Option<(Size, f64, Of)> {
+/// The shortest length of a group and the rate that stands for it, marked where the tester limited
+/// it: typical, else without loss, else under flood.
+fn shortest(group: &Group<'_>) -> Option<(Size, String, Of)> {
     let rate = |size: &Size| {
         let middle =
             |of: fn(&super::suite::Case<'_>) -> Option<f64>| group.middle(size, group.bare(), of);
@@ -38,7 +38,15 @@ fn shortest(group: &Group<'_>) -> Option<(Size, f64, Of)> {
         let flood = || middle(|case| case.flood_fps()).map(|fps| (fps, Of::Flood));
         found.map(|fps| (fps, Of::Throughput)).or_else(flood)
     };
-    group.sizes().into_iter().find_map(|size| rate(&size).map(|(fps, of)| (size, fps, of)))
+    let shown = |size: &Size, (fps, of): (f64, Of)| match of {
+        Of::Throughput => group.marked(size, group.bare(), words::frames(fps)),
+        Of::Flood => words::frames(fps),
+    };
+    group.sizes().into_iter().find_map(|size| {
+        let (fps, of) = rate(&size)?;
+        let shown = shown(&size, (fps, of));
+        Some((size, shown, of))
+    })
 }
 
 /// A figure a device: rate, what of, and the best of the devices of 1990.
@@ -47,7 +55,7 @@ pub(crate) fn tiles(suite: &Suite<'_>, published: &[PublishedRouter]) -> Vec<Til
         let (size, fps, of) = shortest(group)?;
         let length = super::suite::shown(&size);
         let label = format!("frames/s of {length} bytes{}, {}", of.words(), group.title());
-        Some(Tile::new(words::frames(fps), label, past(group, &size, published)))
+        Some(Tile::new(fps, label, past(group, &size, published)))
     };
     suite.groups.iter().filter_map(tile).take(DEVICES_MAX).collect()
 }
@@ -80,9 +88,11 @@ pub(crate) fn sentence(suite: &Suite<'_>) -> Option<String> {
         .enumerate()
         .map(|(index, (group, (_, fps, of)))| {
             let noun = if index == 0 { " frames/s" } else { "" };
-            format!("{} passes {}{noun}{}", group.device, words::frames(fps), of.words())
+            format!("{} passes {fps}{noun}{}", group.device, of.words())
         })
         .collect();
     let length = super::suite::shown(&size);
-    Some(format!("With frames of {length} bytes {}.", crate::words::listed(&each)))
+    let said = format!("With frames of {length} bytes {}.", crate::words::listed(&each));
+    let why = if said.contains('*') { " *: limited by the tester, it may do more." } else { "" };
+    Some(said + why)
 }

@@ -1,4 +1,4 @@
-//! What limits a benchmark's result: the tester, the medium, stalls, or the device; in a sentence.
+//! What limits a benchmark's result: the tester, the medium, stalls, or the device; in words.
 
 use linerate_core::record::{BenchPlan, BenchResult, GoalFound, Record};
 
@@ -65,33 +65,39 @@ pub(crate) fn limit(result: &BenchResult) -> Option<Limit> {
     })
 }
 
-/// One plain sentence on what the record says and what limits it.
-pub(crate) fn sentence(record: &Record, plan: &BenchPlan) -> String {
-    let Some(result) = &record.bench else { return "Nothing was measured.".to_owned() };
+/// What was found, in a few words: the throughput, or what else is known.
+pub(crate) fn result(record: &Record, plan: &BenchPlan) -> String {
+    let Some(result) = &record.bench else { return "nothing was measured".to_owned() };
     let frames = match &plan.frames.mix {
         Some(mix) => format!("frames of the mix {mix}"),
         None => format!("{}-byte frames", plan.frames.size_bytes),
     };
-    let Some((limit, fps)) = limit(result).zip(usual(result).and_then(GoalFound::throughput_fps))
-    else {
-        return without_goal(result, &frames);
-    };
-    let rate = format!("{} {frames} per second", words::frames(fps));
     let each = if words::senders(plan) > 1 { " on each input" } else { "" };
-    let said = match limit {
-        Limit::Stalls => stalled(result, &rate, each),
-        Limit::Medium => format!("The medium is the limit: {rate} pass{each}, all that it carries"),
-        Limit::Tester => format!(
-            "The tester is the limit: the device passes {rate} or more{each}, and the tester \
-             itself does no more than {}",
-            tester(result)
-        ),
-        Limit::Device => format!("The device is the limit: it passes {rate}{each}"),
-    };
-    format!("{said}{}.", collapse(result, plan, fps))
+    match usual(result).and_then(GoalFound::throughput_fps) {
+        Some(fps) if limit(result) == Some(Limit::Tester) => {
+            format!("{} {frames} per second or more{each}", words::frames(fps))
+        }
+        Some(fps) => format!("{} {frames} per second{each}", words::frames(fps)),
+        None => without_goal(result, &frames),
+    }
 }
 
-fn stalled(result: &BenchResult, rate: &str, each: &str) -> String {
+/// What shows the limit; empty where there is nothing to add.
+pub(crate) fn evidence(record: &Record, plan: &BenchPlan) -> String {
+    let Some(result) = &record.bench else { return String::new() };
+    let said = limit(result).map(|limit| match limit {
+        Limit::Stalls => stalled(result),
+        Limit::Medium => "all that it carries".to_owned(),
+        Limit::Tester => format!("the tester alone does no more than {}", tester(result)),
+        Limit::Device => String::new(),
+    });
+    let fps = usual(result).and_then(GoalFound::throughput_fps);
+    let collapse = fps.and_then(|fps| collapse(result, plan, fps));
+    let parts = said.into_iter().chain(collapse).filter(|part| !part.is_empty());
+    parts.collect::<Vec<String>>().join(", ")
+}
+
+fn stalled(result: &BenchResult) -> String {
     let strict = stalls_part(result).map_or(0.0, |(strict, _)| strict);
     let often = result.stalls_per_sec.as_ref().map_or_else(String::new, |stalls| {
         format!(", {} per second", number::trimmed(&number::significant(stalls.value, 3)))
@@ -100,7 +106,7 @@ fn stalled(result: &BenchResult, rate: &str, each: &str) -> String {
         0.0 => "no load without a loss".to_owned(),
         fps => format!("{} without a single loss", words::frames(fps)),
     };
-    format!("Stalls are the limit{often}: usually {rate} pass{each}, but {strict}")
+    format!("it stalls{often}: {strict}")
 }
 
 fn tester(result: &BenchResult) -> String {
@@ -109,26 +115,24 @@ fn tester(result: &BenchResult) -> String {
 }
 
 /// What comes of a flood, where it is much less than what passes without one.
-fn collapse(result: &BenchResult, plan: &BenchPlan, fps: f64) -> String {
+fn collapse(result: &BenchResult, plan: &BenchPlan, fps: f64) -> Option<String> {
     let senders = words::senders(plan) as f64;
     let flood = result.flood.as_ref().map(|point| point.forwarded_fps / senders);
-    match flood.filter(|flood| *flood < fps * COLLAPSE_BELOW) {
-        Some(flood) => format!("; when flooded it passes only {}", words::frames(flood)),
-        None => String::new(),
-    }
+    let collapsed = flood.filter(|flood| *flood < fps * COLLAPSE_BELOW)?;
+    Some(format!("flooded it passes only {}", words::frames(collapsed)))
 }
 
 /// Where no goal was searched or reached: what else is known.
 fn without_goal(result: &BenchResult, frames: &str) -> String {
     if !result.goals.is_empty() {
-        return format!("No load of {frames} passed as any goal asks.");
+        return format!("no load of {frames} passed as any goal asks");
     }
     if let Some(flood) = &result.flood {
         let (out, offered) = (words::frames(flood.forwarded_fps), words::frames(flood.offered_fps));
-        return format!("Of {offered} {frames} per second {out} were forwarded.");
+        return format!("{out} of {offered} {frames} per second were forwarded");
     }
     match result.load_points().count() + result.trials.len() {
-        0 => "Nothing was measured.".to_owned(),
-        _ => "What was measured is above; no throughput was asked for.".to_owned(),
+        0 => "nothing was measured".to_owned(),
+        _ => "no throughput was asked for".to_owned(),
     }
 }

@@ -167,7 +167,7 @@ fn spread(group: &Group<'_>, cases: &[&Case<'_>]) -> Option<LineChart> {
 fn searches(group: &Group<'_>, file: &str) -> Option<Figure> {
     let mut panels = Vec::new();
     for case in rfc2544::ordered(group) {
-        let Some(chart) = trace(case, &rfc2544::name(group, case)) else { continue };
+        let Some(chart) = trace(case, &searched(group, case)) else { continue };
         if panels.len() < TRACES_MAX {
             panels.push((format!("{file}-{}.svg", panels.len() + 1), chart.svg()));
         }
@@ -176,6 +176,18 @@ fn searches(group: &Group<'_>, file: &str) -> Option<Figure> {
                    made. Lines across: the throughput of each goal.";
     let title = format!("The search: {}", group.title());
     (!panels.is_empty()).then(|| Figure::new(title, caption, panels))
+}
+
+/// Frames and state of a search: `64 bytes, 1000 filters`.
+fn searched(group: &Group<'_>, case: &Case<'_>) -> String {
+    let (length, rest) = (shown(&case.size()), rfc2544::name(group, case));
+    let rest = rest.strip_prefix(&length).unwrap_or_default();
+    let unit = if case.size().1.is_some() { "" } else { " bytes" };
+    let bare = match group.filters().len() > 1 && case.filters() == group.bare() {
+        true => format!(", {}", crate::words::counted(case.filters().into(), "filter")),
+        false => String::new(),
+    };
+    format!("{length}{unit}{bare}{rest}")
 }
 
 /// The trials of one search; none without any.
@@ -188,12 +200,12 @@ fn trace(case: &Case<'_>, name: &str) -> Option<TraceChart> {
     }
     let goals = case.result.goals.iter();
     let across = goals.filter_map(|goal| Some((goal.goal.clone(), goal.throughput_fps()?)));
-    let label = if case.size().1.is_some() { "mix" } else { "bytes" };
     Some(TraceChart {
-        title: format!("Search with frames of {} {label}", shown(&case.size())),
+        title: format!("Search with frames of {name}"),
         description: format!("{name}: {} trials", points.len()),
         x: Axis::linear("trial", number::short),
-        y: Axis::linear("intended load, frames per second", number::short),
+        // The first trials are at all that the tester can do, the last ones within a percent.
+        y: Axis::log("intended load, frames per second", number::short),
         points,
         across: across.collect(),
     })

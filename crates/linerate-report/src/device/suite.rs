@@ -184,6 +184,15 @@ impl<'a> Group<'a> {
         median(&self.at(size, filters).filter_map(of).collect::<Vec<f64>>())
     }
 
+    /// A rate of a length in one state, marked where the tester limited a search for it.
+    pub(crate) fn marked(&self, size: &Size, filters: u32, rate: String) -> String {
+        let limited = |case: &Case<'_>| {
+            let goals = [limit::usual(case.result), limit::lossless(case.result)];
+            goals.into_iter().flatten().any(|goal| goal.tester_limited)
+        };
+        if self.at(size, filters).any(limited) { rate + "*" } else { rate }
+    }
+
     /// What the medium carries of a length, whatever the state.
     pub(crate) fn theoretical_fps(&self, size: &Size) -> Option<f64> {
         self.cases

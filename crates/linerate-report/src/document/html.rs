@@ -20,16 +20,18 @@ pub(super) fn render(document: &Document) -> String {
     let mut body = format!("<h1>{}</h1>\n", unparted(&document.title));
     leads(&mut body, &document.head);
     if !document.limits.is_empty() {
-        body.push_str("<h2>Limited by this host</h2>\n");
+        body.push_str("<div class=\"doubt\">\n<h2>Limited by this host</h2>\n");
         body.push_str(&list(&document.limits));
+        body.push_str("</div>\n");
     }
-    body.push_str(&headline(&document.tiles, &document.sentence));
+    let of_rank = |rank| document.sections.iter().filter(move |it| self::rank(it) == rank);
+    of_rank(Rank::Answers).for_each(|each| section(&mut body, each));
+    body.push_str(&headline(&document.tiles, unsaid(document)));
     if let Some((_, why)) = &document.failure {
         let _ = writeln!(body, "<p><strong>Incomplete:</strong> {}</p>", xml(why));
     }
-    let (first, rest): (Vec<&Section>, Vec<_>) =
-        document.sections.iter().partition(|section| section.leads);
-    first.into_iter().chain(rest).for_each(|each| section(&mut body, each));
+    of_rank(Rank::Leading).for_each(|each| section(&mut body, each));
+    of_rank(Rank::Other).for_each(|each| section(&mut body, each));
     if !document.notes.is_empty() {
         body.push_str("<h2>Caveats</h2>\n");
         body.push_str(&list(&document.notes));
@@ -46,6 +48,34 @@ pub(super) fn render(document: &Document) -> String {
         let _ = writeln!(body, "<footer>{}</footer>", xml(&document.foot));
     }
     page(&document.title, &body)
+}
+
+/// Which sections a page shows first.
+#[derive(PartialEq, Eq)]
+enum Rank {
+    Answers,
+    Leading,
+    Other,
+}
+
+fn rank(section: &Section) -> Rank {
+    let answers = section.blocks.iter().any(|block| matches!(block, Block::Answers(_)));
+    match (section.leads, answers) {
+        (true, true) => Rank::Answers,
+        (true, false) => Rank::Leading,
+        (false, _) => Rank::Other,
+    }
+}
+
+/// The sentence, where no answer says the same.
+fn unsaid(document: &Document) -> &str {
+    let blocks = document.sections.iter().flat_map(|section| &section.blocks);
+    let mut answers = blocks.filter_map(|block| match block {
+        Block::Answers(answers) => Some(answers.iter()),
+        _ => None,
+    });
+    let said = |answer: &Answer| document.sentence.ends_with(&answer.whole());
+    if answers.any(|mut all| all.any(said)) { "" } else { &document.sentence }
 }
 
 fn page(title: &str, body: &str) -> String {
@@ -92,8 +122,11 @@ fn headline(tiles: &[Tile], sentence: &str) -> String {
             unparted(&tile.beside)
         );
     }
-    let _ = writeln!(out, "</div>\n<p class=\"sentence\">{}</p>\n</div>", unparted(sentence));
-    out
+    out.push_str("</div>\n");
+    if !sentence.is_empty() {
+        let _ = writeln!(out, "<p class=\"sentence\">{}</p>", unparted(sentence));
+    }
+    out + "</div>\n"
 }
 
 fn section(out: &mut String, section: &Section) {
@@ -139,14 +172,33 @@ fn push(out: &mut String, block: &Block) {
     }
 }
 
+/// The question, the figure that decides, the verdict with the answer, what speaks against it.
 fn answer(answer: &Answer) -> String {
-    let whole = answer.whole();
-    let (verdict, text) = whole.split_at(answer.verdict.len());
-    let verdict = match verdict {
-        "" => String::new(),
-        verdict => format!("<strong>{}</strong>", xml(verdict)),
+    let class = match answer.verdict {
+        "Yes" => "yes",
+        "No" => "no",
+        "Not answered" => "open",
+        _ => "told",
     };
-    format!("<dt>{}</dt><dd>{verdict}{}</dd>\n", unparted(&answer.ask), unparted(text))
+    let mut out = format!("<div class=\"answer {class}\"><dt>{}</dt>\n", unparted(&answer.ask));
+    if let Some(Tile { figure, label, beside }) = &answer.figure {
+        let beside = if beside.is_empty() { "" } else { &format!("; {beside}") };
+        let label = unparted(&format!("{label}{beside}"));
+        let figure = xml(figure);
+        let _ = writeln!(
+            out,
+            "<dd><span class=\"figure\">{figure}</span> <span class=\"past\">{label}</span></dd>"
+        );
+    }
+    let verdict = match answer.verdict {
+        "" => String::new(),
+        verdict => format!("<strong>{}</strong>: ", xml(verdict)),
+    };
+    let _ = writeln!(out, "<dd>{verdict}{}</dd>", unparted(&answer.text));
+    if !answer.doubt.is_empty() {
+        let _ = writeln!(out, "<dd class=\"why\">* {}</dd>", unparted(&answer.doubt));
+    }
+    out + "</div>\n"
 }
 
 fn figure(out: &mut String, figure: &Figure) {
@@ -163,17 +215,8 @@ fn figure(out: &mut String, figure: &Figure) {
 
 /// Text in which a number is not parted from its unit at the end of a line.
 fn unparted(text: &str) -> String {
-    let units = ["%", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
-    let mut out = String::with_capacity(text.len());
-    for word in text.split(' ') {
-        let bare = word.trim_end_matches([',', ';', '.', ')', ':']);
-        if !out.is_empty() {
-            let after_number = out.ends_with(|c: char| c.is_ascii_digit());
-            out.push(if after_number && units.contains(&bare) { '\u{a0}' } else { ' ' });
-        }
-        out.push_str(word);
-    }
-    xml(&out)
+    let words: Vec<String> = words::unparted(text).map(|it| it.replace(' ', "\u{a0}")).collect();
+    xml(&words.join(" "))
 }
 
 /// A list of remarks; nothing for an empty one.

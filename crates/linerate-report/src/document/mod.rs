@@ -12,6 +12,7 @@ mod text;
 
 use linerate_core::record::MetricId;
 
+use crate::headline::Headline;
 use crate::svg::Svg;
 
 pub use markdown::markdown_cell;
@@ -21,6 +22,8 @@ pub(crate) use table::{Cells, RowKind};
 /// A report: what was measured, what came of it, and what has to be known to believe it.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
+    /// The answer in one line, before all else; none where the sentence says it.
+    pub(crate) headline: Option<Headline>,
     /// What was measured, in one line.
     pub(crate) title: String,
     /// When, where, with what: stands under the title.
@@ -33,9 +36,11 @@ pub struct Document {
     pub(crate) sections: Vec<Section>,
     /// What else has to be known.
     pub(crate) notes: Vec<String>,
+    /// What stands under the headline where nobody asks for more.
+    pub(crate) brief: Vec<Block>,
     /// How it failed or ended early, and why.
     pub(crate) failure: Option<(&'static str, String)>,
-    /// The whole in one plain sentence.
+    /// The whole in one plain sentence; with a headline it is the same on pages.
     pub(crate) sentence: String,
     /// Metrics whose definitions a page shows.
     pub(crate) metrics: Vec<MetricId>,
@@ -57,10 +62,16 @@ impl Document {
         self
     }
 
-    /// Lines for a terminal of `width` columns, each ended: tables lose columns or fold and lines
-    /// break where they are too long. Without a width nothing but long remarks is broken.
+    /// Everything for a terminal of `width` columns without colours, each line ended: tables lose
+    /// columns or fold and lines break where they are too long. Without a width nothing but long
+    /// remarks is broken.
     pub fn text(&self, width: Option<usize>) -> String {
-        text::render(self, width)
+        self.on(&Screen { width, ..Screen::default() })
+    }
+
+    /// As much as a screen is to show, each line ended.
+    pub fn on(&self, screen: &Screen) -> String {
+        text::render(self, screen)
     }
 
     /// Markdown, without figures.
@@ -85,10 +96,41 @@ impl Document {
         (Self { sentence, ..Self::default() }, rest)
     }
 
+    /// What a reader looks for first: the leading sections, where any says something in words.
+    pub fn brief(mut self) -> Self {
+        if self.sections.iter().any(|section| section.leads && section.is_told()) {
+            self.sections.retain(|section| section.leads);
+        }
+        self
+    }
+
     /// One HTML file with figures, without scripts and without a request to anywhere.
     pub fn html(&self) -> String {
         html::render(self)
     }
+}
+
+/// How a terminal shows a document.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Screen {
+    /// Its columns; `None` for files and pipes, whose reader wraps nothing.
+    pub width: Option<usize>,
+    /// Whether it shows colours.
+    pub colour: bool,
+    /// How much is wanted.
+    pub detail: Detail,
+}
+
+/// How much of a document a reader wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// The answer alone, in one line that nothing breaks.
+    Answer,
+    /// The answer and a few facts.
+    Brief,
+    /// Everything.
+    #[default]
+    Full,
 }
 
 /// A heading with what stands under it.
@@ -187,6 +229,16 @@ impl Fact {
         Self { label: label.into(), text: text.into(), width, inner: false }
     }
 
+    /// Whether it says nothing.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Whether another one says the same.
+    pub(crate) fn says_as(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+
     /// The same as a part of the fact above it.
     pub(crate) fn inner(self) -> Self {
         Self { inner: true, ..self }
@@ -202,16 +254,21 @@ pub struct Answer {
     pub(crate) verdict: &'static str,
     /// The answer.
     pub(crate) text: String,
+    /// The figure that decides, which pages show in large type.
+    pub(crate) figure: Option<Tile>,
+    /// Why it may not be believed; may be empty.
+    pub(crate) doubt: String,
 }
 
 impl Answer {
-    /// The answer with its verdict: `Yes: 941 Mbit/s.`
+    /// The answer with its verdict, and with what speaks against it: `Yes: 941 Mbit/s.`
     pub(crate) fn whole(&self) -> String {
-        match (self.verdict, self.text.as_str()) {
+        let told = match (self.verdict, self.text.as_str()) {
             ("", text) => text.to_owned(),
             (verdict, "") => format!("{verdict}."),
             (verdict, text) => format!("{verdict}: {text}"),
-        }
+        };
+        if self.doubt.is_empty() { told } else { format!("{told} * {}.", self.doubt) }
     }
 }
 

@@ -81,6 +81,11 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// How many columns it has.
+    pub(crate) const fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
     /// The same table with the columns that a narrow terminal loses, the least telling first;
     /// those without a value go before all others.
     pub fn dropping(self, columns: &[usize]) -> Self {

@@ -1,15 +1,33 @@
 //! Documents as lines for a terminal.
 //!
-//! The order is fixed: what was measured, what the instrument itself spoiled, the figures, what
-//! else has to be known, the failure, one plain sentence. Colour is left to the terminal.
+//! The order is fixed: the answer in one line where there is one, what was measured, what the
+//! instrument itself spoiled, the figures, what else has to be known, the failure; without a
+//! headline one plain sentence at the end.
 
-use super::{Block, Document, Fact, Section};
+use anstyle::{AnsiColor, Style};
+
+use super::{Block, Detail, Document, Fact, Screen, Section};
+use crate::headline::{Headline, Quality};
 use crate::{escape, words};
 
 /// The whole document; lines are ended, the last one too.
-pub(super) fn render(document: &Document, width: Option<usize>) -> String {
+pub(super) fn render(document: &Document, screen: &Screen) -> String {
     let titled = !document.title.is_empty();
-    let mut page = Page { out: String::new(), width, indent: if titled { 2 } else { 0 } };
+    let (width, colour) = (screen.width, screen.colour);
+    let mut page = Page { out: String::new(), width, colour, indent: if titled { 2 } else { 0 } };
+    if let Some(headline) = &document.headline {
+        if screen.detail == Detail::Answer {
+            page.width = None;
+        }
+        page.headline(headline);
+        if screen.detail != Detail::Full {
+            if screen.detail == Detail::Brief {
+                page.indent = 2;
+                document.brief.iter().for_each(|block| page.block(block, 4));
+            }
+            return page.out;
+        }
+    }
     if titled {
         page.line(0, &document.title);
     }
@@ -20,17 +38,27 @@ pub(super) fn render(document: &Document, width: Option<usize>) -> String {
         page.section(section, section.apart || after_apart);
         after_apart = section.apart;
     }
-    let closes = !(document.notes.is_empty() && document.sentence.is_empty());
+    let sentence = document.headline.is_none().then_some(document.sentence.as_str());
+    let sentence = sentence.filter(|sentence| !sentence.is_empty());
+    let closes = !document.notes.is_empty() || sentence.is_some();
     if closes && after_apart {
         page.out.push('\n');
     }
     document.notes.iter().for_each(|note| page.line(2, &format!("note: {note}")));
     let failure = document.failure.iter();
     failure.for_each(|(how, why)| page.line(2, &format!("{how}: {why}")));
-    if !document.sentence.is_empty() {
-        page.line(0, &document.sentence);
+    if let Some(sentence) = sentence {
+        page.line(0, sentence);
     }
     page.out
+}
+
+const fn colour(quality: Quality) -> AnsiColor {
+    match quality {
+        Quality::Good => AnsiColor::Green,
+        Quality::Doubtful => AnsiColor::Yellow,
+        Quality::Bad => AnsiColor::Red,
+    }
 }
 
 /// Texts that would have less room than this beside their labels go on under them.
@@ -40,11 +68,23 @@ const ROOM_MIN: usize = 24;
 struct Page {
     out: String,
     width: Option<usize>,
+    colour: bool,
     /// Where blocks begin: sections without a title in a document without one stand at the edge.
     indent: usize,
 }
 
 impl Page {
+    /// The answer; what does not fit goes on below, set in.
+    fn headline(&mut self, headline: &Headline) {
+        let start = self.out.len();
+        self.hanging(0, 2, &headline.line(), self.width.unwrap_or(usize::MAX));
+        if self.colour {
+            let style = Style::new().bold().fg_color(Some(colour(headline.quality).into()));
+            let lines = self.out.split_off(start);
+            self.out.push_str(&format!("{style}{}{style:#}\n", lines.trim_end()));
+        }
+    }
+
     fn section(&mut self, section: &Section, set_off: bool) {
         if set_off && !self.out.is_empty() {
             self.out.push('\n');

@@ -3,18 +3,13 @@
 use linerate_core::record::{BenchPlan, BenchResult, Record};
 
 use crate::device::suite::{Suite, plain_name};
-use crate::device::{self, METRICS, limit, single, words};
+use crate::device::{self, METRICS, single, words};
 use crate::document::{Block, Document, Section, Tile};
 use crate::number::{self, or_dash};
 
 /// The figures of the benchmark.
 pub(super) fn document(record: &Record, plan: &BenchPlan) -> Document {
-    let common = Document {
-        title: title(plan),
-        sentence: limit::sentence(record, plan),
-        metrics: METRICS.to_vec(),
-        ..Document::default()
-    };
+    let common = Document { title: title(plan), metrics: METRICS.to_vec(), ..Document::default() };
     let Some(result) = record.bench.as_deref() else { return common };
     let figures = device::figures(&Suite::new([record], plain_name)).into_iter();
     let figures = Section::apart("", figures.map(Block::Figure)).leading();

@@ -3,6 +3,7 @@
 //! A kind gives title, figures and sentence; what all kinds have in common is added here: when and
 //! where it was measured, caveats, the failure, the plan.
 
+mod brief;
 mod datagrams;
 mod device;
 mod goodput;
@@ -17,6 +18,7 @@ mod udp;
 use linerate_core::record::{Caveat, Plan, Record, Status};
 
 use crate::document::{Block, Document, Fact};
+use crate::headline::Headline;
 use crate::{emulated, number, words};
 
 /// The document of any record.
@@ -38,7 +40,11 @@ pub fn document(record: &Record) -> Document {
     let tool = format!("{} {}", record.tool.name, record.tool.version);
     let name = record.name.as_ref().map_or_else(String::new, |name| format!(", named {name}"));
     let plan = serde_json::to_string_pretty(&record.plan).unwrap_or_else(|error| error.to_string());
+    let headline = Headline::of(record);
     Document {
+        sentence: headline.line(),
+        headline: Some(headline),
+        brief: brief::of(record),
         head: head(record, &tool).into_iter().chain(kind.head).collect(),
         limits: lines(own),
         notes: lines(others),

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::record::{Distribution, MetricId, PingMode, PingPlan, Record, Stat, Status};
+use linerate_core::record::{Distribution, MetricId, PingMode, PingPlan, Record, Stat};
 use linerate_core::time::decimals_of_ms;
 
 use crate::document::{Block, Document, Figure, Section, Table, Tile};
@@ -26,8 +26,7 @@ const METRICS: &[MetricId] = &[
 
 /// The figures of the ping.
 pub(super) fn document(record: &Record, plan: &PingPlan) -> Document {
-    // A paced ping's rates are those that were asked for: they tell nothing of the path.
-    let rates = plan.mode != PingMode::Paced;
+    let rates = has_rates(plan);
     let view = View { record, decimals: decimals(record), rates };
     let is_rate = |metric: &MetricId| matches!(metric, MetricId::Pps | MetricId::PpsPaper);
     let metrics = METRICS.iter().copied().filter(|metric| rates || !is_rate(metric));
@@ -41,10 +40,14 @@ pub(super) fn document(record: &Record, plan: &PingPlan) -> Document {
         title: title(plan),
         tiles: view.tiles(plan),
         sections: figure.into_iter().chain([Section::close("", view.blocks(plan))]).collect(),
-        sentence: sentence(record, plan),
         metrics: metrics.collect(),
         ..Document::default()
     }
+}
+
+/// Whether pings per second tell of the path: a paced ping's are those that were asked for.
+pub(super) fn has_rates(plan: &PingPlan) -> bool {
+    plan.mode != PingMode::Paced
 }
 
 /// The one line that says what was asked.
@@ -68,7 +71,7 @@ fn title(plan: &PingPlan) -> String {
 }
 
 /// A value for one payload; a record of one size may leave the payload out of its rows.
-fn value(record: &Record, metric: MetricId, stat: Stat, size: u32) -> Option<f64> {
+pub(super) fn value(record: &Record, metric: MetricId, stat: Stat, size: u32) -> Option<f64> {
     record.value_at(metric, stat, size).or_else(|| {
         let mut rows = record.summary.iter();
         rows.find(|row| row.metric == metric && row.stat == stat && row.payload_bytes.is_none())
@@ -300,54 +303,6 @@ fn percent(ratio: f64) -> String {
     format!("{:.3}", ratio * 100.0)
 }
 
-/// What the ping says, in one plain sentence.
-fn sentence(record: &Record, plan: &PingPlan) -> String {
-    let ends = [plan.sizes_bytes.first(), plan.sizes_bytes.last()];
-    let median = |size: u32| {
-        value(record, MetricId::Rtt, Stat::P50, size)
-            .or_else(|| value(record, MetricId::Rtt, Stat::Mean, size))
-    };
-    let text = match ends {
-        [Some(&first), Some(&last)] => match (median(first), median(last)) {
-            (Some(a), Some(b)) if first != last => format!(
-                "A typical answer from {} took {} ms with {first} bytes and {} ms with {last}",
-                plan.host,
-                short_ms(record, a),
-                short_ms(record, b)
-            ),
-            (Some(a), _) | (_, Some(a)) => {
-                format!("A typical answer from {} took {} ms", plan.host, short_ms(record, a))
-            }
-            (None, None) => return format!("No answer came from {}.", plan.host),
-        },
-        _ => return format!("Nothing was asked of {}.", plan.host),
-    };
-    let lost = plan
-        .sizes_bytes
-        .iter()
-        .map(|&size| {
-            let sent = value(record, MetricId::Sent, Stat::Value, size)?;
-            Some(sent - value(record, MetricId::Received, Stat::Value, size)?)
-        })
-        .sum::<Option<f64>>();
-    let cut = if record.status == Status::Ok { "" } else { " before it was cut short" };
-    match lost {
-        Some(0.0) => format!("{text}; none was lost{cut}."),
-        Some(lost) => format!("{text}; {}{cut}.", lost_words(lost)),
-        None => format!("{text}{cut}."),
-    }
-}
-
-/// A time in ms for a sentence: three digits, fewer where the clock justifies fewer.
-fn short_ms(record: &Record, ns: f64) -> String {
-    let (short, exact) = (number::ms(ns), number::ms_exact(ns, decimals(record)));
-    if exact.len() < short.len() { exact } else { short }
-}
-
-fn lost_words(lost: f64) -> String {
-    format!("{lost:.0} {} lost", if lost == 1.0 { "was" } else { "were" })
-}
-
 /// The distribution function of the round-trip times of each size.
 fn distribution_chart(record: &Record) -> Option<LineChart> {
     let rtt = |it: &&Distribution| it.metric == MetricId::Rtt;
@@ -436,6 +391,7 @@ mod tests {
         fill(&mut record, 56);
         record.caveats.push(Caveat::new(CaveatCode::SameHost, "seen", "do"));
         let expected = "\
+RTT 0.00630 ms to 192.0.2.1, 1 of 10000 lost \u{b7} 67 % of it within this host \u{b7} good \u{b7} 00000000-0000
 ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop and wait)
   started 1970-01-01T00:00:00.000Z, took 0.0670 s, linerate 0.1.0
   10000 sent, 9999 answered, 0.010 % lost (95 %: at most 0.057 %), 0 duplicates, 0 reordered, 1 late
@@ -444,7 +400,6 @@ ping of 192.0.2.1 by ICMP echo: 56 bytes of payload, 10000 probes, flood (stop a
   kernel min/avg/max/stddev = 0.00201/0.00213/0.00900/0.00011 ms; path and peer 0.00213 ms (33 %), this host 0.00428 ms (67 %)
   the clock steps by 10 ns; no figure is printed finer
   note: seen; do
-A typical answer from 192.0.2.1 took 0.00630 ms; 1 was lost.
 ";
         assert_eq!(text(&record), expected);
     }
@@ -503,7 +458,7 @@ A typical answer from 192.0.2.1 took 0.00630 ms; 1 was lost.
         record.ends[0].clock_tick_ns = Some(1_000.0);
         let text = text(&record);
         assert!(text.contains("min/avg/max/stddev = 0.006/0.006/0.083/0.002 ms"), "{text}");
-        assert!(text.contains("A typical answer from 192.0.2.1 took 0.006 ms; "), "{text}");
+        assert!(text.starts_with("RTT 0.006 ms to 192.0.2.1"), "{text}");
     }
 
     #[test]

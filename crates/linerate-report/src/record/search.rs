@@ -2,11 +2,10 @@
 //! rates over time.
 
 use linerate_core::record::{
-    CapacitySearch, Direction, Layer, Record, SearchDelay, SearchPlan, Status, SubInterval,
-    UdpPlan, UdpTest,
+    CapacitySearch, Layer, Record, SearchDelay, SearchPlan, SubInterval, UdpPlan, UdpTest,
 };
 
-use super::{datagrams, tcp};
+use super::datagrams;
 use crate::document::{Block, Figure, Section, Table};
 use crate::number::{self, or_dash};
 use crate::svg::{Axis, LineChart, Series};
@@ -129,24 +128,6 @@ fn course(record: &Record, found: &CapacitySearch) -> Option<String> {
     ))
 }
 
-/// What the search says, in one plain sentence.
-pub(super) fn sentence(record: &Record, plan: &UdpPlan, found: &CapacitySearch) -> String {
-    let Some(best) = found.best() else {
-        return format!("No whole sub-interval was measured with {}.", plan.server.host);
-    };
-    let way = match found.direction {
-        Direction::Up => format!("from this host to {}", plan.server.host),
-        Direction::Down => format!("from {} to this host", plan.server.host),
-    };
-    let cut = if record.status == Status::Ok { "" } else { ", until it was cut short" };
-    format!(
-        "The best sub-interval carried {} of IP packets {way}, over {}{}{cut}.",
-        number::rate(best.ip_bps),
-        number::seconds(best.span.length_ns as f64),
-        tcp::reached(record, plan.test.directions),
-    )
-}
-
 /// What was offered and what arrived over time, below the ceiling.
 fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
     let seconds = |ns: u64| ns as f64 / 1e9;
@@ -180,8 +161,8 @@ fn chart(record: &Record, found: &CapacitySearch) -> LineChart {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        MetricId, Plan, RecordId, SearchSpan, SearchStep, SearchTrial, ServerPlan, Stat, Summary,
-        TcpDirections, Tool,
+        Direction, MetricId, Plan, RecordId, SearchSpan, SearchStep, SearchTrial, ServerPlan, Stat,
+        Summary, TcpDirections, Tool,
     };
     use linerate_core::time::WallTime;
     use linerate_core::units::BitRate;
@@ -268,8 +249,7 @@ mod tests {
              one-way delay 25.00 ms, round trip 21.00-46.00 ms",
             "7 statuses, 3 missing, by round trips; congestion confirmed after 0.951 s; at the end \
              50 Mbit/s was offered",
-            "The best sub-interval carried 48 Mbit/s of IP packets from this host to b, over 1.00 s; no \
-             ceiling is known for this path.",
+            "48.00 Mbit/s of IP packets to b \u{b7} limited by the path: more was lost or delayed \u{b7} good",
         ] {
             assert!(words.contains(part), "'{part}' is not in {text}");
         }
@@ -292,7 +272,7 @@ mod tests {
         let found = record.search.as_mut().expect("a search");
         (found.sub_intervals, found.best, found.trials) = (Vec::new(), None, Vec::new());
         let text = crate::record::document(&record).text(None);
-        assert!(text.ends_with("No whole sub-interval was measured with b.\n"), "{text}");
+        assert!(text.starts_with("no sub-interval was measured with b \u{b7} "), "{text}");
         let found = record.search.as_mut().expect("a search");
         found.sub_intervals = (0..31).map(|index| row(index, 1, 0)).collect();
         let text = crate::record::document(&record).text(None);

@@ -1,6 +1,6 @@
 //! The document of a simulated TCP test. It says first that it is a model's, in virtual time.
 
-use linerate_core::record::{Direction, MetricId, Record, SimulatePlan, Stat, Status};
+use linerate_core::record::{Direction, MetricId, Record, SimulatePlan, Stat};
 
 use crate::document::{Block, Document, Figure, Section, Tile};
 use crate::number::{self, or_dash};
@@ -34,7 +34,6 @@ pub(super) fn document(record: &Record, plan: &SimulatePlan) -> Document {
         title: self::title(plan),
         tiles: tiles(record),
         sections: vec![Section::close("", [figure]).leading(), Section::close("", blocks)],
-        sentence: sentence(record, plan),
         metrics: METRICS.to_vec(),
         ..Document::default()
     }
@@ -69,26 +68,4 @@ fn title(plan: &SimulatePlan) -> String {
         plan.tcp.recovery.name(),
         plan.seed(),
     )
-}
-
-/// What the simulation says, in one plain sentence.
-fn sentence(record: &Record, plan: &SimulatePlan) -> String {
-    let goodput = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
-    let Some(goodput) = goodput else { return "Nothing was simulated.".to_owned() };
-    let mut text = format!("The model carries {}", number::rate(goodput));
-    let share = record.ceiling_of(Direction::Up).and_then(|ceiling| ceiling.share);
-    if let Some(share) = share {
-        text.push_str(&format!(": {} of what the path's framing allows", number::percent(share)));
-    }
-    let transfer = record.value(MetricId::Transfer, Stat::Value, Some(Direction::Up));
-    if let Some(ns) = transfer {
-        let bytes = plan.flow_bytes().unwrap_or(0).saturating_mul(plan.streams.into());
-        let (amount, time) = (number::amount(bytes), number::seconds(ns));
-        text.push_str(&format!("; {amount} take {time} of virtual time"));
-    }
-    if record.status != Status::Ok {
-        text.push_str(", until it was cut short");
-    }
-    text.push('.');
-    text
 }

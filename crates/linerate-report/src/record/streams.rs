@@ -1,6 +1,6 @@
 //! The table of a direction's streams, which TCP and UDP share.
 
-use linerate_core::record::{Direction, Flow, FlowEnd, Record};
+use linerate_core::record::{Direction, Flow, FlowEnd, Record, Side};
 
 use crate::document::{RowKind, Table};
 
@@ -18,6 +18,20 @@ pub(super) fn flows(record: &Record, direction: Direction) -> impl Iterator<Item
 /// Payload that an end counted, per second of its span.
 pub(super) fn measured_bps(end: &FlowEnd) -> Option<f64> {
     (end.span_ns > 0).then(|| end.bytes_measured as f64 * 8e9 / end.span_ns as f64)
+}
+
+/// Processor time of an end's data threads over their span: of all of them together, in cores.
+pub(super) fn cores(record: &Record, direction: Direction, side: Side) -> Option<f64> {
+    let ends = flows(record, direction).map(|flow| match side {
+        Side::Sender => flow.sender.as_ref(),
+        Side::Receiver => flow.receiver.as_ref(),
+    });
+    let shares = ends.map(|end| {
+        let end = end.filter(|end| end.span_ns > 0)?;
+        let span = end.span_start_ns + end.span_ns;
+        Some((end.cpu_user_ns? + end.cpu_system_ns?) as f64 / span as f64)
+    });
+    shares.sum::<Option<f64>>().filter(|sum| *sum > 0.0)
 }
 
 /// A row a stream, those streams once more that are named, and the sum of several.

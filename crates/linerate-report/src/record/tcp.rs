@@ -2,8 +2,7 @@
 //! and ceiling, and the goodput over time.
 
 use linerate_core::record::{
-    Asked, CaveatCode, Ceiling, Direction, Flow, FlowEnd, LINK, MetricId, Plan, Record, SHARE_MAX,
-    Stat, Status, TcpDirections, TcpPlan,
+    Asked, Direction, Flow, FlowEnd, MetricId, Plan, Record, Side, Stat, TcpPlan,
 };
 
 use super::goodput;
@@ -42,7 +41,6 @@ pub(super) fn document(record: &Record, plan: &TcpPlan) -> Document {
         title: title(plan),
         tiles: tiles(record, plan),
         sections,
-        sentence: sentence(record, plan),
         metrics: METRICS.to_vec(),
         ..Document::default()
     }
@@ -216,18 +214,26 @@ fn congestion_control(flow: &Flow) -> String {
 /// Processor time of both ends for one direction, in one line.
 pub(super) fn processors(record: &Record, direction: Direction) -> String {
     let value = |metric| whole(record, metric, direction);
-    // The share is that of one thread, the cost that of all.
-    let whose = if flows(record, direction).count() > 1 { "busiest thread " } else { "" };
-    let end = |cost, share| {
+    let several = flows(record, direction).count() > 1;
+    let end = |side, cost, share| {
         let cost = or_dash(value(cost), |s| format!("{} s/GB", number::significant(s, 3)));
-        let share =
-            value(share).map(|share| format!(" ({whose}{} of a core)", number::percent(share)));
-        cost + &share.unwrap_or_default()
+        let all = streams::cores(record, direction, side).map(number::share);
+        let busiest = value(share).map(number::share);
+        let share = match (all, busiest) {
+            (Some(all), Some(busiest)) if several => {
+                format!(" ({all} of a core, busiest thread {busiest})")
+            }
+            (None, Some(busiest)) if several => format!(" (busiest thread {busiest} of a core)"),
+            (all, busiest) => {
+                all.or(busiest).map_or_else(String::new, |share| format!(" ({share} of a core)"))
+            }
+        };
+        cost + &share
     };
     format!(
         "CPU: sender {}, receiver {}",
-        end(MetricId::CpuSender, MetricId::CpuShareSender),
-        end(MetricId::CpuReceiver, MetricId::CpuShareReceiver),
+        end(Side::Sender, MetricId::CpuSender, MetricId::CpuShareSender),
+        end(Side::Receiver, MetricId::CpuReceiver, MetricId::CpuShareReceiver),
     )
 }
 
@@ -236,81 +242,6 @@ pub(super) fn ceilings(record: &Record, direction: Direction) -> Vec<String> {
     let measured = ceiling::measured(record, direction);
     let found = record.ceiling_of(direction);
     found.map(|found| ceiling::lines(found, measured)).unwrap_or_default()
-}
-
-/// What the test says, in one plain sentence.
-fn sentence(record: &Record, plan: &TcpPlan) -> String {
-    told(record, &plan.server.host, plan.test.directions, "")
-}
-
-/// What a throughput test with `host` says, and what else there is to say before the shares of the
-/// ceilings.
-pub(super) fn told(record: &Record, host: &str, ways: TcpDirections, more: &str) -> String {
-    let goodput = |direction| record.value(MetricId::Goodput, Stat::Value, Some(direction));
-    let flows: Vec<String> = words::each_direction(ways)
-        .iter()
-        .filter_map(|&direction| {
-            let rate = number::rate(goodput(direction)?);
-            Some(match direction {
-                Direction::Up => format!("{host} took in {rate} from this host"),
-                Direction::Down => format!("this host took in {rate} from {host}"),
-            })
-        })
-        .collect();
-    if flows.is_empty() {
-        return match &record.failure {
-            Some(_) => format!("Nothing was measured with {host}."),
-            None if record.caveats.iter().any(|it| it.code == CaveatCode::OneSided) => {
-                let rate = record.value(MetricId::SendRate, Stat::Value, Some(Direction::Up));
-                let rate = rate.map_or_else(|| "nothing".to_owned(), number::rate);
-                format!("This host sent {rate} to {host}; what arrived there is not known.")
-            }
-            None => format!("No data arrived in the test with {host}."),
-        };
-    }
-    let mut text = words::listed(&flows);
-    if let Some(first) = text.get(..1).map(str::to_uppercase).filter(|_| text.starts_with("this")) {
-        text.replace_range(..1, &first);
-    }
-    text.push_str(more);
-    text.push_str(&reached(record, ways));
-    if record.status != Status::Ok {
-        text.push_str(", until it was cut short");
-    }
-    text.push('.');
-    text
-}
-
-/// How near the ceilings are, at the end of the sentence.
-pub(super) fn reached(record: &Record, ways: TcpDirections) -> String {
-    let ways = words::each_direction(ways);
-    let found: Vec<Option<&Ceiling>> = ways.iter().map(|&way| record.ceiling_of(way)).collect();
-    let share = |ceiling: &Option<&Ceiling>| ceiling.and_then(|ceiling| ceiling.share);
-    let mut text = if found.iter().flatten().any(|ceiling| ceiling.is_exceeded()) {
-        ": more than the ceiling, so one of the two is wrong".to_owned()
-    } else if found.iter().all(|ceiling| share(ceiling).is_none()) {
-        match found.iter().flatten().any(|ceiling| ceiling.no_link.is_some()) {
-            true => "; no link bounds loopback".to_owned(),
-            false => "; no ceiling is known for this path".to_owned(),
-        }
-    } else {
-        let shares: Vec<String> =
-            found.iter().map(|it| or_dash(share(it), number::percent)).collect();
-        format!(": {} of what the path's framing allows", words::listed(&shares))
-    };
-    if let [Some(ceiling)] = found.as_slice() {
-        text.push_str(&by_smallest(record, ceiling).unwrap_or_default());
-    }
-    text
-}
-
-/// The share of the smallest bound, where that is not the link and is near enough to matter.
-fn by_smallest(record: &Record, ceiling: &Ceiling) -> Option<String> {
-    let bound = ceiling.expected().filter(|bound| bound.kind != LINK && bound.value > 0.0)?;
-    let share = ceiling::measured(record, ceiling.direction?)? / bound.value;
-    (0.5..=SHARE_MAX).contains(&share).then(|| {
-        format!(", {} of what the {} allows", number::percent(share), ceiling::spoken(bound.kind))
-    })
 }
 
 #[cfg(test)]

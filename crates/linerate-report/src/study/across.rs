@@ -4,6 +4,7 @@
 use super::figure::FlowFigure;
 use super::flow_table;
 use super::grid::{Grid, Row};
+use super::spoilt::marked;
 use crate::document::{Section, Table};
 use crate::number::{self, NONE};
 
@@ -46,11 +47,10 @@ fn table(grid: &Grid<'_>, id: &str) -> Option<(Table, bool)> {
 }
 
 fn cell(row: &Row<'_>, figure: &FlowFigure<'_>) -> String {
+    let best = |bps| marked(number::mbit(bps), figure.best_spoilt);
     match (figure.best(), row.ceiling_share(figure)) {
-        (Some(bps), Some(share)) => {
-            format!("{} ({})", number::mbit(bps), number::percent(share))
-        }
-        (Some(bps), None) => number::mbit(bps),
+        (Some(bps), Some(share)) => format!("{} ({})", best(bps), number::percent(share)),
+        (Some(bps), None) => best(bps),
         (None, _) => NONE.to_owned(),
     }
 }

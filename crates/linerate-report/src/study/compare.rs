@@ -114,6 +114,10 @@ pub(crate) struct Point {
     pub bps: Option<f64>,
     /// Switches and routers on the way.
     pub hops: (Option<u32>, Option<u32>),
+    /// Whether this host limited a run behind the round-trip time.
+    pub rtt_spoilt: bool,
+    /// Whether this host limited the run behind the throughput.
+    pub bps_spoilt: bool,
 }
 
 /// Everything that §5.1 compares.
@@ -148,6 +152,12 @@ impl Comparison {
     /// What the points lose of the localhost's throughput: 1 minus their share.
     pub(crate) fn loss_of_localhost(&self, points: &[Point], index: usize) -> Option<f64> {
         loss(points, index, self.roles.localhost)
+    }
+
+    /// Whether this host limited the run of a topology, or that which it is held against.
+    pub(crate) fn is_share_spoilt(&self, index: usize, reference: Option<usize>) -> bool {
+        let is_spoilt = |index: usize| self.now.get(index).is_some_and(|point| point.bps_spoilt);
+        is_spoilt(index) || reference.is_some_and(is_spoilt)
     }
 
     /// What the points lose of the bare cable's throughput.
@@ -187,11 +197,14 @@ fn now(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
     });
     let (payload_bytes, rtt_ns) = at_or_above(rtts.unwrap_or_default(), payload_bytes);
     let figure = row.flows.first().and_then(|test| test.at(window_bytes));
+    let mut pings = row.ping.iter().take(1).flat_map(|test| &test.figures);
     Point {
         rtt_ns,
         payload_bytes,
         bps: figure.and_then(|figure| figure.best()),
         hops: (Some(row.topology.l2_hops), Some(row.topology.l3_hops)),
+        rtt_spoilt: pings.any(|it| Some(it.payload_bytes) == payload_bytes && it.any_spoilt()),
+        bps_spoilt: figure.is_some_and(|figure| figure.best_spoilt),
     }
 }
 
@@ -200,7 +213,8 @@ fn past(row: &Row<'_>, window_bytes: u64, payload_bytes: u32) -> Point {
     let sizes = published.ping.iter().map(|figure| figure.payload_bytes);
     let rtts = sizes.map(|size| (size, published.rtt_ns(size))).collect();
     let (payload_bytes, rtt_ns) = at_or_above(rtts, payload_bytes);
-    Point { rtt_ns, payload_bytes, bps: published.bps(window_bytes), hops: row.published_hops() }
+    let (bps, hops) = (published.bps(window_bytes), row.published_hops());
+    Point { rtt_ns, payload_bytes, bps, hops, ..Point::default() }
 }
 
 /// The figure at the payload, or at the next larger one that has a figure: the study's own §5.1

@@ -2,7 +2,9 @@
 //! published.
 
 use linerate_core::record::{MetricId, Record, Stat};
-use linerate_core::study::{Figures, PublishedItem, Setting};
+use linerate_core::study::{
+    FigureKind, FigureStat, Figures, Measured, PublishedItem, Question, Setting,
+};
 
 use super::Results;
 use super::figure::{FlowFigure, by_window};
@@ -22,6 +24,33 @@ impl<'a> Facts<'a> {
     fn flow(&self, place: &Setting<'_>) -> Option<(&'a Row<'a>, &'a FlowFigure<'a>)> {
         let row = self.row(place)?;
         Some((row, row.flow(&place.test.id)?.at(place.value.number)?))
+    }
+
+    /// The runs that a figure of a question rests on, and those that it is made from; what was
+    /// published and what theory allows rest on none.
+    pub(super) fn behind(&self, question: &Question, name: &str) -> Vec<&'a Record> {
+        let Some(figure) = question.figures.get(name) else { return Vec::new() };
+        match &figure.kind {
+            FigureKind::Measured(of) => {
+                let place = Setting::find(self.grid.plan, of);
+                place.map(|place| self.measured(&place, of)).unwrap_or_default()
+            }
+            kind if kind.is_published() => Vec::new(),
+            FigureKind::CeilingOf(_) | FigureKind::BoundOf(_) => Vec::new(),
+            // The plan's check knows that no figure is made from itself.
+            kind => kind.sources().into_iter().flat_map(|of| self.behind(question, of)).collect(),
+        }
+    }
+
+    /// The best run alone where the figure is that run's.
+    fn measured(&self, place: &Setting<'_>, of: &Measured) -> Vec<&'a Record> {
+        let (metric, all) = (of.metric_of(place.test), self.records(place));
+        let rate = |run: &&&Record| value(run, metric).unwrap_or(f64::NEG_INFINITY);
+        let fastest = || all.iter().max_by(|one, other| rate(one).total_cmp(&rate(other)));
+        match (of.stat, metric) {
+            (FigureStat::Best, MetricId::Goodput) => fastest().copied().into_iter().collect(),
+            _ => all.to_vec(),
+        }
     }
 
     fn records(&self, place: &Setting<'_>) -> &'a [&'a Record] {

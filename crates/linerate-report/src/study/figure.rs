@@ -11,6 +11,7 @@ use linerate_core::record::{
 use linerate_core::stats::{Moments, median};
 use linerate_core::study::{Test, TestKind, Value};
 
+use super::spoilt::is_spoilt;
 use crate::number;
 
 /// One ping test on one topology.
@@ -55,6 +56,8 @@ pub(crate) struct FlowFigure<'a> {
     pub runs_bps: Vec<f64>,
     /// The ceiling that the record of the best run names.
     pub ceiling: Option<Ceiling>,
+    /// Whether this host limited the best run.
+    pub best_spoilt: bool,
 }
 
 /// What carries the bytes of a test.
@@ -157,6 +160,11 @@ impl<'a> PingFigure<'a> {
         median(&self.means_ns)
     }
 
+    /// Whether this host limited any of the runs.
+    pub(crate) fn any_spoilt(&self) -> bool {
+        self.runs.iter().any(|run| is_spoilt(run))
+    }
+
     /// One second over that mean, as the studies of 2000 print pings per second.
     pub(crate) fn pps_from_mean(&self) -> Option<f64> {
         self.rtt_ns().filter(|ns| *ns > 0.0).map(|ns| 1e9 / ns)
@@ -200,6 +208,7 @@ impl<'a> FlowFigure<'a> {
             label,
             runs_bps: runs.iter().filter_map(|run| goodput(run)).collect(),
             ceiling: best.and_then(|(_, run)| run.ceiling.clone()),
+            best_spoilt: best.is_some_and(|(_, run)| is_spoilt(run)),
             runs,
         }
     }
@@ -207,6 +216,11 @@ impl<'a> FlowFigure<'a> {
     /// The best run: what the studies of 2000 print.
     pub(crate) fn best(&self) -> Option<f64> {
         self.runs_bps.iter().copied().reduce(f64::max)
+    }
+
+    /// Whether this host limited any of the runs.
+    pub(crate) fn any_spoilt(&self) -> bool {
+        self.runs.iter().any(|run| is_spoilt(run))
     }
 
     /// The worst run.

@@ -5,6 +5,7 @@ use linerate_core::record::{Ceiling, MetricId};
 
 use super::figure::{FlowFigure, FlowTest, by_window};
 use super::grid::Row;
+use super::spoilt::marked;
 use crate::ceiling;
 use crate::document::{RowKind, Table};
 use crate::number::{self, NONE, or_dash};
@@ -20,14 +21,18 @@ pub(super) fn table(row: &Row<'_>, test: &FlowTest<'_>, past: &str) -> Table {
         Rows { figures: &test.figures, table: Table::new(std::iter::once(head).chain(values)) };
     let runs = test.runs_most();
     let name = if runs < 2 { "Mbit/s".to_owned() } else { format!("Mbit/s best of {runs}") };
-    rows.add(&name, |figure| or_dash(figure.best(), number::mbit));
+    rows.add(&name, |figure| {
+        or_dash(figure.best(), |bps| marked(number::mbit(bps), figure.best_spoilt))
+    });
     if by_window(test.test) && !row.published.tcp.is_empty() {
         rows.add_past(past, |figure| {
             or_dash(row.published.bps(figure.number), number::published_mbit)
         });
     }
     if runs > 1 {
-        rows.add("  median", |figure| or_dash(figure.median(), number::mbit));
+        rows.add("  median", |figure| {
+            or_dash(figure.median(), |bps| marked(number::mbit(bps), figure.any_spoilt()))
+        });
         rows.add("  min\u{2013}max", range);
     }
     if runs >= RUNS_FOR_A_DEVIATION {

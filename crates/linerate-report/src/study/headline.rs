@@ -4,22 +4,23 @@ use super::compare::{Comparison, limited_rate};
 use super::figure::FlowFigure;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
+use super::spoilt::marked;
 use crate::document::Tile;
 use crate::{device, number};
 
-/// The figures, at most four: those of the PREN study where the plan has its roles, else those that
-/// answer the plan's questions, else the best that its tests show.
+/// The figures, at most four: those of the PREN study where the plan has its roles, else the best
+/// that its tests show; none where the plan has questions, whose answers have theirs.
 pub(crate) fn tiles(grid: &Grid<'_>, compared: &Comparison, answered: &Answered<'_>) -> Vec<Tile> {
     if compared.roles.compare(grid.plan) {
         return of_roles(grid, compared);
     }
-    let answers = answered.tiles(&grid.past);
-    match (answers, of_tests(grid)) {
-        (answers, tests) if answers.is_empty() && tests.is_empty() => {
-            device::headline::tiles(&grid.bench(), grid.routers)
-        }
-        (answers, tests) if answers.is_empty() => tests,
-        (answers, _) => answers,
+    // Answers have their figures with them.
+    if !answered.is_empty() {
+        return Vec::new();
+    }
+    match of_tests(grid) {
+        tests if tests.is_empty() => device::headline::tiles(&grid.bench(), grid.routers),
+        tests => tests,
     }
 }
 
@@ -48,14 +49,17 @@ fn localhost(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
         format!("{}, now {times} times that", number::rate_published(bps))
     });
     let label = format!("TCP on localhost, {} window", number::window(compared.window_bytes));
-    Some(Tile::new(number::rate(now), label, past(grid, then)))
+    let now = marked(number::rate(now), compared.now[index].bps_spoilt);
+    Some(Tile::new(now, label, past(grid, then)))
 }
 
 fn kept(grid: &Grid<'_>, compared: &Comparison, index: Option<usize>, label: &str) -> Option<Tile> {
     let index = index?;
     let share = |points| compared.loss_of_localhost(points, index).map(|loss| 1.0 - loss);
     let then = share(&compared.past).map(number::share);
-    Some(Tile::new(number::share(share(&compared.now)?), label, past(grid, then)))
+    let spoilt = compared.is_share_spoilt(index, compared.roles.localhost);
+    let now = marked(number::share(share(&compared.now)?), spoilt);
+    Some(Tile::new(now, label, past(grid, then)))
 }
 
 fn limited(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
@@ -69,7 +73,7 @@ fn limited(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     let rate = limited_rate(row.topology).unwrap_or_else(|| "slowest".to_owned());
     let label = format!("over the {rate} link{ceiling}");
     let then = compared.past[index].bps.map(number::rate_published);
-    Some(Tile::new(number::rate(best), label, past(grid, then)))
+    Some(Tile::new(marked(number::rate(best), figure.best_spoilt), label, past(grid, then)))
 }
 
 fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
@@ -79,7 +83,8 @@ fn ping(grid: &Grid<'_>, compared: &Comparison) -> Option<Tile> {
     let then =
         compared.past[index].rtt_ns.map(|ns| format!("{} ms", number::ms_to_microsecond(ns)));
     let label = format!("a ping of {} bytes over {over}", compared.payload_bytes);
-    Some(Tile::new(format!("{} ms", number::ms(now)), label, past(grid, then)))
+    let now = marked(format!("{} ms", number::ms(now)), compared.now[index].rtt_spoilt);
+    Some(Tile::new(now, label, past(grid, then)))
 }
 
 /// Every figure of every throughput test that has a run.
@@ -106,7 +111,7 @@ fn largest(grid: &Grid<'_>) -> Option<Tile> {
     let most = all_figures(grid).max_by(|one, other| one.3.total_cmp(&other.3));
     let (row, name, figure, bps) = most?;
     let label = format!("{}, {name} {}", row.topology.title, figure.label);
-    Some(Tile::new(number::rate(bps), label, ""))
+    Some(Tile::new(marked(number::rate(bps), figure.best_spoilt), label, ""))
 }
 
 fn share(grid: &Grid<'_>) -> Option<Tile> {
@@ -114,7 +119,7 @@ fn share(grid: &Grid<'_>) -> Option<Tile> {
     let shares = shares.filter_map(|it| Some((it.0, it.1, it.2, it.0.ceiling_share(it.2)?)));
     let (row, name, figure, share) = shares.max_by(|one, other| one.3.total_cmp(&other.3))?;
     let label = format!("of the ceiling: {}, {name} {}", row.topology.title, figure.label);
-    Some(Tile::new(number::percent(share), label, ""))
+    Some(Tile::new(marked(number::percent(share), figure.best_spoilt), label, ""))
 }
 
 /// Largest over smallest within one test on one topology.
@@ -129,6 +134,7 @@ fn by_value(grid: &Grid<'_>) -> Option<Tile> {
     let (row, test, most, least, ratio) = ratios.max_by(|one, other| one.4.total_cmp(&other.4))?;
     let name = test.test.parameter().name;
     let times = format!("{} times", number::trimmed(&number::significant(ratio, 3)));
+    let times = marked(times, most.best_spoilt || least.best_spoilt);
     let (most, least, title) = (&most.label, &least.label, &row.topology.title);
     let label = format!("as much with {name} {most} as with {least}: {title}");
     (ratio > 1.0).then(|| Tile::new(times, label, ""))
@@ -141,15 +147,16 @@ fn by_topology(grid: &Grid<'_>) -> Option<Tile> {
         row.flows.iter().flat_map(move |test| {
             let figures = test.figures.iter();
             figures.filter_map(move |figure| {
-                let whole = first.flow(&test.test.id)?.at(figure.number)?.best()?;
-                let part = figure.best()? / whole;
-                part.is_finite().then_some((row, test, figure, part))
+                let whole = first.flow(&test.test.id)?.at(figure.number)?;
+                let part = figure.best()? / whole.best()?;
+                let spoilt = figure.best_spoilt || whole.best_spoilt;
+                part.is_finite().then_some((row, test, figure, part, spoilt))
             })
         })
     });
-    let (row, test, figure, part) = each.min_by(|one, other| one.3.total_cmp(&other.3))?;
+    let (row, test, figure, part, spoilt) = each.min_by(|one, other| one.3.total_cmp(&other.3))?;
     let name = test.test.parameter().name;
     let (whole, title) = (&first.topology.title, &row.topology.title);
     let label = format!("of what {whole} carries is left: {title}, {name} {}", figure.label);
-    Some(Tile::new(number::percent(part), label, ""))
+    Some(Tile::new(marked(number::percent(part), spoilt), label, ""))
 }

@@ -17,6 +17,7 @@ pub(crate) mod plots;
 pub(crate) mod questions;
 pub(crate) mod sections;
 pub(crate) mod sentence;
+pub(crate) mod spoilt;
 mod table_csv;
 mod way;
 
@@ -30,6 +31,7 @@ use crate::{device, number, words};
 use compare::Comparison;
 use grid::Grid;
 use questions::Answered;
+use spoilt::Spoilt;
 
 /// The metrics that a page of paths defines.
 const METRICS: [MetricId; 7] = [
@@ -62,23 +64,26 @@ pub fn document(results: &Results) -> Document {
     let compared = Comparison::new(&grid);
     let answered = Answered::new(results, &grid);
     let suite = grid.bench();
-    let mut sections: Vec<Section> =
-        grid.paths().map(|row| sections::of_topology(row, &grid.past)).collect();
+    let about = Section::apart("", [Block::Remarks(facts(results, &grid))]);
+    let tables = grid.paths().map(|row| sections::of_topology(row, &grid.past));
+    let mut sections: Vec<Section> = [about].into_iter().chain(tables).collect();
     sections.extend(device::sections(&suite, grid.routers));
-    let figures = plots::plots(&grid, &compared).into_iter().map(Block::Figure);
-    let leading = sections::comparison(&grid, &compared)
-        .into_iter()
-        .chain([Section::apart("", figures)])
-        .chain(sections::unfinished(&grid))
-        .chain(caveats::section(&grid));
-    sections.extend(leading.map(Section::leading));
-    sections.extend(answered.sections(&grid));
+    let mut figures = plots::plots(&grid, &compared).into_iter().map(Block::Figure);
+    let main = Section::apart("", figures.next()).leading();
+    let rest = Section::apart("", figures).leading();
+    let compares = sections::comparison(&grid, &compared).map(Section::leading);
+    sections.extend([main].into_iter().chain(compares).chain([rest]));
+    sections.extend(sections::unfinished(&grid).map(Section::leading));
+    sections.extend(caveats::section(&grid));
+    sections.extend(answered.published(&grid));
+    sections.extend(answered.section(&grid).map(Section::leading));
     let devices: &[MetricId] = if suite.is_empty() { &[] } else { device::METRICS };
     let plan = serde_json::to_string_pretty(&results.plan);
     let tool = grid.records.first().map(|record| &record.tool);
     Document {
         title: results.plan.title.clone(),
-        head: vec![Block::Remarks(facts(results, &grid))],
+        head: vec![Block::Remarks(opening(results, &grid))],
+        limits: Spoilt::of(grid.well.iter().copied()).before_figures().into_iter().collect(),
         tiles: headline::tiles(&grid, &compared, &answered),
         sections,
         sentence: sentence::of(&grid, &answered),
@@ -95,24 +100,23 @@ pub fn csv(results: &Results) -> String {
     table_csv::csv(results, &Grid::new(results))
 }
 
-/// Source, purpose, when, where: one line each.
-fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
-    let mut out = Vec::new();
-    out.extend(results.plan.source.as_ref().map(|source| format!("rebuilds {source}")));
-    out.extend(results.plan.purpose.clone());
+/// Purpose, and how much of it was measured when: one line each.
+fn opening(results: &Results, grid: &Grid<'_>) -> Vec<String> {
     let records = &grid.records;
-    let planned = results.plan.cells().len();
-    let well = grid.well.len();
-    let mut line = format!(
-        "run {}: {well} of {} ended well",
-        results.run,
-        words::counted(planned as u64, "measurement")
-    );
+    let planned = words::counted(results.plan.cells().len() as u64, "measurement");
+    let mut line = format!("{} of {planned} ended well", grid.well.len());
     let started = records.iter().map(|record| record.started_at).min();
     line.extend(started.map(|at| format!(", started {at}")));
     let ns: u64 = records.iter().map(|record| record.duration_ns).sum();
     line.push_str(&format!(", measuring for {}", number::seconds(ns as f64)));
-    out.push(line);
+    results.plan.purpose.iter().cloned().chain([line]).collect()
+}
+
+/// What is rebuilt, which run it is, what was asked, where: one line each.
+fn facts(results: &Results, grid: &Grid<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    out.extend(results.plan.source.as_ref().map(|source| format!("rebuilds {source}")));
+    out.push(format!("run {}", results.run));
     out.extend(tests(&results.plan));
     out.extend(host(grid));
     out

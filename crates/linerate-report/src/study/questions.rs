@@ -1,5 +1,7 @@
 //! The questions of a plan with their answers, and what was published beside them.
 
+use std::collections::BTreeSet;
+
 use linerate_core::study::{
     Answer, Evaluated, FigureKind, Missing, Part, Quantity, Question, Template, Unit, Verdict,
 };
@@ -7,57 +9,70 @@ use linerate_core::study::{
 use super::Results;
 use super::facts::Facts;
 use super::grid::Grid;
+use super::spoilt::{Spoilt, is_spoilt, marked};
 use crate::document::{self, Block, Section, Table, Tile};
 use crate::number::{self, NONE};
 
-/// Figures in large type, at most.
-const TILES_MOST: usize = 4;
-
 /// Every question of the plan with its answer, in the plan's order.
 pub(crate) struct Answered<'a> {
-    answers: Vec<Answer<'a>>,
+    answers: Vec<Rested<'a>>,
+}
+
+/// An answer with the runs that it rests on.
+struct Rested<'a> {
+    answer: Answer<'a>,
+    /// Figures that rest on runs which this host limited.
+    marked: BTreeSet<&'a str>,
+    /// The runs behind what the answer names.
+    runs: Spoilt,
 }
 
 impl<'a> Answered<'a> {
     /// The answers by the figures of a grid.
     pub(crate) fn new(results: &'a Results, grid: &Grid<'_>) -> Self {
         let facts = Facts { grid, results };
-        let questions = results.plan.questions.iter();
-        Self { answers: questions.map(|question| question.answer(grid.plan, &facts)).collect() }
+        let rested = |question: &'a Question| {
+            let answer = question.answer(grid.plan, &facts);
+            let names = question.figures.keys().map(String::as_str);
+            let is_marked = |name: &&str| facts.behind(question, name).into_iter().any(is_spoilt);
+            let runs = named(question).into_iter().flat_map(|name| facts.behind(question, name));
+            Rested { answer, marked: names.filter(is_marked).collect(), runs: Spoilt::of(runs) }
+        };
+        Self { answers: results.plan.questions.iter().map(rested).collect() }
     }
 
-    /// The published figures beside today's, then the questions; none without questions.
-    pub(crate) fn sections(&self, grid: &Grid<'_>) -> Vec<Section> {
-        let answers = Block::Answers(self.answers.iter().map(entry).collect());
-        let questions = Section::apart("Questions of the study", [answers]);
-        let asked = (!self.answers.is_empty()).then_some(questions);
-        self.published(grid).into_iter().chain(asked).collect()
+    /// The questions with their answers; none without questions.
+    pub(crate) fn section(&self, grid: &Grid<'_>) -> Option<Section> {
+        let answers = self.answers.iter().map(|it| it.entry(&grid.past)).collect();
+        let section = Section::apart("Questions of the study", [Block::Answers(answers)]);
+        (!self.answers.is_empty()).then_some(section)
     }
 
     /// The first question with its answer.
     pub(crate) fn sentence(&self) -> Option<String> {
-        let entry = entry(self.answers.first()?);
+        let entry = self.answers.first()?.entry("");
         Some(format!("{} {}", entry.ask, entry.whole()))
     }
 
-    /// A figure for each of the first questions that have an answer: the one that decides.
-    pub(crate) fn tiles(&self, past: &str) -> Vec<Tile> {
-        self.answers.iter().filter_map(|answer| tile(answer, past)).take(TILES_MOST).collect()
+    /// Whether there is a question.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.answers.is_empty()
     }
 
     /// The answers with their numbers, from 1.
     pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Answer<'a>)> {
-        (1..).zip(&self.answers)
+        (1..).zip(self.answers.iter().map(|it| &it.answer))
     }
 
     /// Each published item that a question names, beside today's figure of the same kind. What was
     /// published beside a topology stands in that topology's tables.
-    fn published(&self, grid: &Grid<'_>) -> Option<Section> {
+    pub(crate) fn published(&self, grid: &Grid<'_>) -> Option<Section> {
         let head =
             ["published".to_owned(), grid.past.clone(), "now".to_owned(), "now is".to_owned()];
         let mut table = Table::new(head.into_iter().chain(["question".to_owned()]));
         let mut any = false;
-        for (number, answer) in self.numbered() {
+        for (number, rested) in (1..).zip(&self.answers) {
+            let answer = &rested.answer;
             for (name, published) in published_figures(answer) {
                 let kind = answer.question.figures.get(name).map(|figure| &figure.kind);
                 if !matches!(kind, Some(FigureKind::Published(_))) {
@@ -68,8 +83,10 @@ impl<'a> Answered<'a> {
                 table.row([
                     published.title.clone(),
                     show(&published.quantity),
-                    today.map_or_else(|| NONE.to_owned(), |figure| show(&figure.quantity)),
-                    today.map_or_else(|| NONE.to_owned(), |figure| figure.title.clone()),
+                    number::or_dash(today, |(name, _)| {
+                        number::or_dash(rested.shown(name), |it| it)
+                    }),
+                    number::or_dash(today, |(_, figure)| figure.title.clone()),
                     number.to_string(),
                 ]);
             }
@@ -94,9 +111,16 @@ fn published_figures<'a>(answer: &'a Answer<'_>) -> impl Iterator<Item = (&'a st
 }
 
 /// Today's figure that stands beside a published one.
-fn beside<'a>(answer: &'a Answer<'_>, name: &str, published: &Quantity) -> Option<&'a Evaluated> {
+fn beside<'a>(
+    answer: &'a Answer<'_>,
+    name: &str,
+    published: &Quantity,
+) -> Option<(&'a str, &'a Evaluated)> {
     let question = answer.question;
-    let value = |name: &str| answer.figures.get(name)?.as_ref().ok();
+    let value = |name: &str| {
+        let (name, figure) = answer.figures.get_key_value(name)?;
+        Some((*name, figure.as_ref().ok()?))
+    };
     if let FigureKind::PublishedOf(of) = &question.figures.get(name)?.kind {
         return value(of);
     }
@@ -104,7 +128,7 @@ fn beside<'a>(answer: &'a Answer<'_>, name: &str, published: &Quantity) -> Optio
         let figure = question.figures.get(*name);
         figure.is_some_and(|figure| matches!(figure.kind, FigureKind::Measured(_)))
     };
-    let fits = |name: &str| value(name).filter(|it| it.quantity.unit == published.unit);
+    let fits = |name: &str| value(name).filter(|(_, it)| it.quantity.unit == published.unit);
     // What a ratio, a share or a difference holds against it, what the answer names, any other.
     let pairs = question.figures.values().map(|figure| figure.kind.sources());
     let pair = pairs.filter(|sources| sources.contains(&name)).flatten().filter(measured);
@@ -121,76 +145,113 @@ fn named(question: &Question) -> Vec<&str> {
     condition.chain(texts).collect()
 }
 
-fn entry(answer: &Answer<'_>) -> document::Answer {
-    let question = answer.question;
-    let (verdict, text) = match &answer.verdict {
-        Verdict::Yes => ("Yes", told(answer)),
-        Verdict::No => ("No", told(answer)),
-        Verdict::Told => ("", told(answer)),
-        Verdict::Unanswered(missing) => ("Not answered", reasons(missing)),
-    };
-    document::Answer { ask: question.ask.trim().to_owned(), verdict, text }
+impl Rested<'_> {
+    fn entry(&self, past: &str) -> document::Answer {
+        let answer = &self.answer;
+        let (verdict, text) = match &answer.verdict {
+            Verdict::Yes => ("Yes", self.told()),
+            Verdict::No => ("No", self.told()),
+            Verdict::Told => ("", self.told()),
+            Verdict::Unanswered(missing) => ("Not answered", reasons(missing)),
+        };
+        let is_answered = !matches!(answer.verdict, Verdict::Unanswered(_));
+        let doubt = self.runs.counted().filter(|_| is_answered);
+        document::Answer {
+            ask: answer.question.ask.trim().to_owned(),
+            verdict,
+            text,
+            figure: self.tile(past).filter(|_| is_answered),
+            doubt: doubt.map_or_else(String::new, |runs| format!("limited by this host: {runs}")),
+        }
+    }
+
+    /// The text of the answer, and that of its outcome.
+    fn told(&self) -> String {
+        let question = self.answer.question;
+        let texts = [Some(&question.answer), question.outcome_text(&self.answer.verdict)];
+        let texts = texts.into_iter().flatten().map(|text| self.filled(text).trim().to_owned());
+        texts.filter(|text| !text.is_empty()).collect::<Vec<String>>().join(" ")
+    }
+
+    /// A figure as answers show it, marked where this host limited a run behind it.
+    fn shown(&self, name: &str) -> Option<String> {
+        let figure = self.answer.figures.get(name)?.as_ref().ok()?;
+        Some(marked(show(&figure.quantity), self.marked.contains(name)))
+    }
+
+    fn filled(&self, text: &Template) -> String {
+        let figure = |name: &str| self.answer.figures.get(name)?.as_ref().ok();
+        let mut out = String::new();
+        let mut parts = text.parts().iter().peekable();
+        while let Some(part) = parts.next() {
+            match part {
+                Part::Words(words) => out.push_str(words),
+                Part::Title(name) => out.push_str(figure(name).map_or(NONE, |it| &it.title)),
+                Part::Value(name) => {
+                    let shown = self.shown(name).unwrap_or_else(|| NONE.to_owned());
+                    // `{gain} times what …` says the word itself.
+                    let said_twice = match parts.peek() {
+                        Some(Part::Words(words)) => words.starts_with(" times"),
+                        _ => false,
+                    };
+                    let once = if said_twice { shown.replacen(" times", "", 1) } else { shown };
+                    out.push_str(&once);
+                }
+            }
+        }
+        out
+    }
+
+    /// The figure that decides, or the first that the answer names: what it is, and what was
+    /// published of the same kind.
+    fn tile(&self, past: &str) -> Option<Tile> {
+        let question = self.answer.question;
+        let todays = |name: &&str| {
+            let figure = question.figures.get(*name);
+            figure.is_some_and(|figure| {
+                !figure.kind.is_published() && !matches!(figure.kind, FigureKind::Number(..))
+            })
+        };
+        let value = |name: &str| self.answer.figures.get(name)?.as_ref().ok();
+        let mut names = named(question).into_iter().filter(todays);
+        let (name, figure) = names.find_map(|name| Some((name, value(name)?)))?;
+        // A figure of another kind beside it would be read as its past.
+        let same_unit = |(_, then): &(&str, &Evaluated)| then.quantity.unit == figure.quantity.unit;
+        let then = published_figures(&self.answer).find(same_unit);
+        let then = then.map(|(_, figure)| format!("{past}: {}", show(&figure.quantity)));
+        Some(Tile::new(self.shown(name)?, self.meaning(name), then.unwrap_or_default()))
+    }
+
+    /// What a figure is, in the titles of those that it is made from.
+    fn meaning(&self, name: &str) -> String {
+        let title = |name: &str| match self.answer.figures.get(name) {
+            Some(Ok(figure)) => figure.title.clone(),
+            _ => name.replace('_', " "),
+        };
+        let Some(figure) = self.answer.question.figures.get(name) else { return title(name) };
+        let pair = |[one, other]: &[String; 2], word: &str| {
+            let (one, other) = (title(one), title(other));
+            // A place is named once.
+            let same = |(place, _): &(&str, &str)| one.starts_with(&format!("{place}: "));
+            let short = other.rsplit_once(": ").filter(same).map(|(_, value)| value.to_owned());
+            format!("{one}, {word} {}", short.unwrap_or(other))
+        };
+        match &figure.kind {
+            _ if figure.title.is_some() => title(name),
+            FigureKind::ShareOfCeiling(of) => format!("of the ceiling: {}", title(of)),
+            FigureKind::ShareOfBound(of) => format!("of what the window allows: {}", title(of)),
+            FigureKind::CeilingOf(of) => format!("the ceiling of {}", title(of)),
+            FigureKind::BoundOf(of) => format!("what the window allows: {}", title(of)),
+            FigureKind::Ratio(of) | FigureKind::Share(of) => pair(of, "against"),
+            FigureKind::Difference(of) => pair(of, "less"),
+            _ => title(name),
+        }
+    }
 }
 
 fn reasons(missing: &[Missing]) -> String {
     let reasons: Vec<String> = missing.iter().map(ToString::to_string).collect();
     format!("{}.", reasons.join("; "))
-}
-
-/// The text of the answer, and that of its outcome.
-fn told(answer: &Answer<'_>) -> String {
-    let question = answer.question;
-    let texts = [Some(&question.answer), question.outcome_text(&answer.verdict)];
-    let texts: Vec<String> =
-        texts.into_iter().flatten().map(|text| filled(text, answer).trim().to_owned()).collect();
-    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<String>>().join(" ")
-}
-
-fn filled(text: &Template, answer: &Answer<'_>) -> String {
-    let figure = |name: &str| answer.figures.get(name)?.as_ref().ok();
-    let mut out = String::new();
-    let mut parts = text.parts().iter().peekable();
-    while let Some(part) = parts.next() {
-        match part {
-            Part::Words(words) => out.push_str(words),
-            Part::Title(name) => out.push_str(figure(name).map_or(NONE, |it| &it.title)),
-            Part::Value(name) => {
-                let shown = number::or_dash(figure(name), |it| show(&it.quantity));
-                // `{gain} times what …` says the word itself.
-                let said_twice = match parts.peek() {
-                    Some(Part::Words(words)) => words.starts_with(" times"),
-                    _ => false,
-                };
-                let bare = shown.strip_suffix(" times").filter(|_| said_twice);
-                out.push_str(bare.unwrap_or(&shown));
-            }
-        }
-    }
-    out
-}
-
-/// The figure that decides, or the first that the answer names, under its question.
-fn tile(answer: &Answer<'_>, past: &str) -> Option<Tile> {
-    let value = |name: &str| answer.figures.get(name)?.as_ref().ok();
-    let todays = |name: &&str| {
-        let figure = answer.question.figures.get(*name);
-        figure.is_some_and(|figure| {
-            !figure.kind.is_published() && !matches!(figure.kind, FigureKind::Number(..))
-        })
-    };
-    let figure = named(answer.question).into_iter().filter(todays).find_map(value)?;
-    // A figure of another kind beside it would be read as its past.
-    let same_unit = |(_, then): &(&str, &Evaluated)| then.quantity.unit == figure.quantity.unit;
-    let then = published_figures(answer).find(same_unit);
-    let then = then.map(|(_, figure)| format!("{past}: {}", show(&figure.quantity)));
-    let below = match answer.verdict {
-        Verdict::Yes => "yes".to_owned(),
-        Verdict::No => "no".to_owned(),
-        Verdict::Told => figure.title.clone(),
-        Verdict::Unanswered(_) => return None,
-    };
-    let below = [Some(below), then].into_iter().flatten().collect::<Vec<String>>().join("; ");
-    Some(Tile::new(show(&figure.quantity), answer.question.ask.trim(), below))
 }
 
 /// A figure with its unit; both ends of a range, or the one that was printed.

@@ -5,6 +5,7 @@ use linerate_core::record::Status;
 use super::compare::{Comparison, Point};
 use super::figure::{PingFigure, PingTest};
 use super::grid::{Grid, Row};
+use super::spoilt::marked;
 use super::{across, flow_table};
 use crate::document::{RowKind, Section, Table};
 use crate::number::{self, NONE, or_dash};
@@ -76,7 +77,9 @@ fn ping_table(row: &Row<'_>, test: &PingTest<'_>, past: &str) -> Table {
             table.push(RowKind::Published, std::iter::once(format!("  {past}")).chain(cells));
         }
     };
-    now(&mut table, "ping/avg ms", &|it| or_dash(it.rtt_ns(), number::ms));
+    now(&mut table, "ping/avg ms", &|it| {
+        or_dash(it.rtt_ns(), |ns| marked(number::ms(ns), it.any_spoilt()))
+    });
     then(&mut table, &|size| or_dash(published.rtt_ns(size), number::ms_to_microsecond));
     now(&mut table, "ping/pps 1000/avg", &|it| whole(it.pps_from_mean()));
     then(&mut table, &|size| whole(published.pps(size)));
@@ -112,7 +115,7 @@ fn roles(grid: &Grid<'_>, compared: &Comparison) -> Section {
     )];
     if compared.past.iter().any(|point| odd_payload(compared, point)) {
         notes.push(format!(
-            "*: no figure at {} bytes, the next larger payload stands in",
+            "\u{2020}: no figure at {} bytes, the next larger payload stands in",
             compared.payload_bytes
         ));
     }
@@ -129,19 +132,25 @@ struct Digits {
     ms: fn(f64) -> String,
     mbit: fn(f64) -> String,
     loss: fn(f64) -> String,
+    is_now: bool,
 }
 
-const NOW: Digits = Digits { ms: number::ms, mbit: number::mbit, loss: number::loss };
+const NOW: Digits = Digits { ms: number::ms, mbit: number::mbit, loss: number::loss, is_now: true };
 
 const PAST: Digits = Digits {
     ms: number::ms_to_microsecond,
     mbit: number::published_mbit,
     loss: number::published_loss,
+    is_now: false,
 };
 
 fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits) -> Vec<String> {
-    let point = points[index];
-    let mark = if odd_payload(compared, &point) { "*" } else { "" };
+    let (point, roles) = (points[index], &compared.roles);
+    let share = |loss, reference| {
+        let spoilt = digits.is_now && compared.is_share_spoilt(index, reference);
+        marked((digits.loss)(loss), spoilt)
+    };
+    let mark = if odd_payload(compared, &point) { "\u{2020}" } else { "" };
     let hops = match point.hops {
         (None, None) => NONE.to_owned(),
         (l2, l3) => {
@@ -149,10 +158,10 @@ fn cells(compared: &Comparison, points: &[Point], index: usize, digits: &Digits)
         }
     };
     vec![
-        or_dash(point.rtt_ns, |ns| format!("{}{mark}", (digits.ms)(ns))),
-        or_dash(point.bps, digits.mbit),
-        or_dash(compared.loss_of_localhost(points, index), digits.loss),
-        or_dash(compared.loss_of_bare(points, index), digits.loss),
+        or_dash(point.rtt_ns, |ns| marked((digits.ms)(ns) + mark, point.rtt_spoilt)),
+        or_dash(point.bps, |bps| marked((digits.mbit)(bps), point.bps_spoilt)),
+        or_dash(compared.loss_of_localhost(points, index), |loss| share(loss, roles.localhost)),
+        or_dash(compared.loss_of_bare(points, index), |loss| share(loss, roles.bare)),
         hops,
     ]
 }

@@ -3,9 +3,9 @@
 
 use super::Results;
 use super::compare::{Comparison, Roles, filter_rules, limited_rate};
-use super::figure::FlowFigure;
 use super::grid::{Grid, Row};
 use super::questions::Answered;
+use super::spoilt::marked;
 use crate::device::headline;
 use crate::{number, words};
 
@@ -30,17 +30,18 @@ pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
     let mut text = format!(
         "At a {} window localhost carries {}",
         number::window(compared.window_bytes),
-        number::rate(whole)
+        marked(number::rate(whole), compared.now[reference].bps_spoilt)
     );
     if let Some(past) = compared.past[reference].bps {
         text.push_str(&format!(" ({} in {})", number::rate_published(past), grid.past));
     }
-    let kept: Vec<(String, f64, Option<f64>)> = representatives(grid, &roles)
+    let kept: Vec<(String, String, Option<f64>)> = representatives(grid, &roles)
         .into_iter()
         .filter_map(|(index, name)| {
             let now = 1.0 - compared.loss_of_localhost(&compared.now, index)?;
             let past = compared.loss_of_localhost(&compared.past, index).map(|loss| 1.0 - loss);
-            Some((name, now, past))
+            let spoilt = compared.is_share_spoilt(index, roles.localhost);
+            Some((name, marked(number::share(now), spoilt), past))
         })
         .collect();
     if kept.is_empty() {
@@ -57,7 +58,7 @@ pub(crate) fn of(grid: &Grid<'_>, answered: &Answered<'_>) -> String {
                 // The year is named once, at the first figure of the past.
                 format!(" ({}{})", number::share(past), std::mem::take(&mut year))
             });
-            format!("{name}{verb} {}{of_that}{past}", number::share(now))
+            format!("{name}{verb} {now}{of_that}{past}")
         })
         .collect();
     format!("{text}; {}.", words::listed(&kept))
@@ -97,22 +98,26 @@ fn routed_name(hops: u32) -> String {
 fn without_localhost(grid: &Grid<'_>) -> String {
     let best = |row: &Row<'_>| {
         let figures = row.flows.iter().flat_map(|test| test.figures.iter());
-        figures.filter_map(FlowFigure::best).reduce(f64::max)
+        let best = figures.filter_map(|figure| Some((figure.best()?, figure.best_spoilt)));
+        best.max_by(|one, other| one.0.total_cmp(&other.0))
     };
-    let mut rates: Vec<(f64, &str)> = grid
+    let mut rates: Vec<(f64, bool, &str)> = grid
         .topologies
         .iter()
-        .filter_map(|row| Some((best(row)?, row.topology.title.as_str())))
+        .filter_map(|row| best(row).map(|(bps, spoilt)| (bps, spoilt, &*row.topology.title)))
         .collect();
+    let rate = |bps: &f64, spoilt: &bool| marked(number::rate(*bps), *spoilt);
     rates.sort_by(|a, b| a.0.total_cmp(&b.0));
     match rates.as_slice() {
         [] => headline::sentence(&grid.bench())
             .unwrap_or_else(|| "No TCP measurement of this study has ended well yet.".to_owned()),
-        [(bps, title)] => format!("The best run over '{title}' carried {}.", number::rate(*bps)),
-        [(slow, slowest), .., (fast, fastest)] => format!(
+        [(bps, spoilt, title)] => {
+            format!("The best run over '{title}' carried {}.", rate(bps, spoilt))
+        }
+        [(slow, is_slow_spoilt, slowest), .., (fast, is_fast_spoilt, fastest)] => format!(
             "The best run over '{slowest}' carried {}, that over '{fastest}' {}.",
-            number::rate(*slow),
-            number::rate(*fast)
+            rate(slow, is_slow_spoilt),
+            rate(fast, is_fast_spoilt)
         ),
     }
 }

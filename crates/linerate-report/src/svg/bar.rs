@@ -2,7 +2,7 @@
 
 use super::axis::{Kind, Scale, linear_domain, linear_ticks};
 use super::palette::{class, light};
-use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, broken, fitted, px, text_width};
 use crate::{escape, number};
 
 /// One row; an absent value draws no bar and shows a dash.
@@ -40,6 +40,9 @@ pub(crate) fn described_rows(rows: &[BarRow]) -> String {
 const BAR: f64 = 13.0;
 const ROW_GAP: f64 = 12.0;
 
+/// Room for the names of rows at the most; longer ones are broken into lines.
+const LABEL_MOST: f64 = 230.0;
+
 impl BarChart {
     /// Draws the chart.
     pub(crate) fn svg(&self) -> Svg {
@@ -47,33 +50,43 @@ impl BarChart {
         let Some(domain) = linear_domain(values, 0.0, 5) else {
             return Canvas::nothing(&self.title, &self.description);
         };
-        let row_height = self.names.len() as f64 * (BAR + 2.0) + ROW_GAP;
         let labels = self.rows.iter().map(|row| text_width(&row.label));
-        let top = 3.6 * LINE_HEIGHT;
+        let left = (labels.fold(0.0, f64::max) + 12.0).clamp(60.0, LABEL_MOST);
+        let lines = self.rows.iter().map(|row| broken(&row.label, left - 12.0).len());
+        let bars = self.names.len() as f64 * (BAR + 2.0);
+        let row_height = bars.max(lines.max().unwrap_or(1) as f64 * LINE_HEIGHT) + ROW_GAP;
+        let mut canvas = Canvas::new();
+        canvas.title(&self.title);
+        let top = self.draw_names(&mut canvas) + 1.2 * LINE_HEIGHT;
+        // The widest figure stands beyond the end of its bar.
+        let texts = self.rows.iter().flat_map(|row| &row.texts).map(|text| text_width(text));
         let area = Area {
-            left: (labels.fold(0.0, f64::max) + 12.0).clamp(60.0, 230.0),
+            left,
             top,
-            right: WIDTH - 64.0,
+            right: WIDTH - (texts.fold(0.0, f64::max) + 8.0).max(64.0),
             bottom: top + self.rows.len() as f64 * row_height,
         };
         let scale = Scale::new(Kind::Linear, domain, (area.left, area.right));
-        let mut canvas = Canvas::new();
-        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
-        self.draw_names(&mut canvas);
         self.draw_axis(&mut canvas, area, &scale);
         for (index, row) in self.rows.iter().enumerate() {
-            draw_row(&mut canvas, area, &scale, row, top + index as f64 * row_height);
+            let (from, to) = (top + index as f64 * row_height, row_height);
+            draw_row(&mut canvas, area, &scale, row, (from, from + to));
         }
         canvas.finish(&self.title, &self.description, area.bottom + 3.0 * LINE_HEIGHT)
     }
 
-    fn draw_names(&self, canvas: &mut Canvas) {
-        let (mut x, y) = (0.0, 2.4 * LINE_HEIGHT);
+    /// What the bars of a row are, on as many lines as they take; gives the last one's place.
+    fn draw_names(&self, canvas: &mut Canvas) -> f64 {
+        let (mut x, mut y) = (0.0, 2.4 * LINE_HEIGHT);
         for (index, name) in self.names.iter().enumerate() {
+            if x > 0.0 && x + 18.0 + text_width(name) > WIDTH {
+                (x, y) = (0.0, y + LINE_HEIGHT + 2.0);
+            }
             canvas.raw(&bar(index, (x, y - 10.0), (12.0, 12.0), name));
             canvas.text(x + 18.0, y, Anchor::Start, "name", name);
             x += text_width(name) + 44.0;
         }
+        y
     }
 
     fn draw_axis(&self, canvas: &mut Canvas, area: Area, scale: &Scale) {
@@ -87,25 +100,30 @@ impl BarChart {
     }
 }
 
-fn draw_row(canvas: &mut Canvas, area: Area, scale: &Scale, row: &BarRow, top: f64) {
+/// A row from the first height to the second.
+fn draw_row(canvas: &mut Canvas, area: Area, scale: &Scale, row: &BarRow, (top, end): (f64, f64)) {
     let height = row.values.len() as f64 * (BAR + 2.0);
-    let label = fitted(&row.label, area.left - 12.0);
-    let y = top + f64::midpoint(height, ROW_GAP) + 4.5 - ROW_GAP / 2.0;
-    canvas.text(area.left - 8.0, y + ROW_GAP / 2.0, Anchor::End, "name", &label);
+    let label = broken(&row.label, area.left - 12.0);
+    let middle = f64::midpoint(top, end);
+    let mut y = middle + 4.5 - (label.len() as f64 - 1.0) * LINE_HEIGHT / 2.0;
+    for line in label {
+        canvas.text(area.left - 8.0, y, Anchor::End, "name", &fitted(&line, area.left - 8.0));
+        y += LINE_HEIGHT;
+    }
     let zero = scale.at(0.0).unwrap_or(area.left);
     for (index, value) in row.values.iter().enumerate() {
-        let y = top + ROW_GAP / 2.0 + index as f64 * (BAR + 2.0);
-        let end = value.and_then(|value| scale.at(value));
-        if let Some(end) = end {
+        let y = middle - height / 2.0 + index as f64 * (BAR + 2.0);
+        let tip = value.and_then(|value| scale.at(value));
+        if let Some(tip) = tip {
             let hint = format!("{}: {}", row.label, row.texts.get(index).map_or("", |t| t));
-            let size = ((end - zero).abs().max(1.0), BAR);
-            canvas.raw(&bar(index, (end.min(zero), y), size, &hint));
+            let size = ((tip - zero).abs().max(1.0), BAR);
+            canvas.raw(&bar(index, (tip.min(zero), y), size, &hint));
         }
-        let x = end.unwrap_or(zero).max(zero) + 5.0;
+        let x = tip.unwrap_or(zero).max(zero) + 5.0;
         let text = row.texts.get(index).map_or(number::NONE, |text| text);
         canvas.text(x, y + BAR - 2.5, Anchor::Start, "name", text);
     }
-    canvas.line("axis", (zero, top), (zero, top + height + ROW_GAP));
+    canvas.line("axis", (zero, top), (zero, end));
 }
 
 /// A bar in the colour of its name; the published one is open, so that grey print tells them apart.

@@ -4,7 +4,7 @@ use linerate_core::record::Distribution;
 
 use super::axis::{Kind, Scale, linear_domain, linear_ticks, log_domain, log_ticks};
 use super::palette::{class, light, marker};
-use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, fitted, px, text_width};
+use super::{Anchor, Area, Canvas, LINE_HEIGHT, Svg, WIDTH, broken, fitted, px, text_width};
 use crate::{escape, number};
 
 /// Height of the plot area in user units.
@@ -19,6 +19,15 @@ const SINGLE_RESULTS: usize = 12;
 /// A point of a line without markers may be left out where that moves the line by less than this,
 /// user units.
 const UNSEEN: f64 = 0.15;
+
+/// The widest name that stands at the end of its line: 25 characters, user units.
+const BESIDE_MOST: f64 = 196.0;
+
+/// A line that ends so near to the right edge is joined with its name, user units.
+const NEAR_END: f64 = 60.0;
+
+/// Half of the dash that stands for a dashed line of one point, user units.
+const LONE_DASH: f64 = 14.0;
 
 /// One axis.
 #[derive(Clone, Debug)]
@@ -187,13 +196,30 @@ impl LineChart {
             return Canvas::nothing(&self.title, &self.description);
         };
         let mut canvas = Canvas::new();
-        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
+        canvas.title(&self.title);
         draw_axes(&mut canvas, &layout, &self.x, &self.y);
         for series in &self.series {
             draw_series(&mut canvas, &layout, series, marked);
         }
-        self.draw_labels(&mut canvas, &layout);
-        canvas.finish(&self.title, &self.description, layout.area.bottom + 3.0 * LINE_HEIGHT)
+        let bottom = layout.area.bottom + 3.0 * LINE_HEIGHT;
+        let bottom = if self.is_named_beside() {
+            self.draw_labels(&mut canvas, &layout);
+            bottom
+        } else {
+            self.draw_key(&mut canvas, &layout, bottom)
+        };
+        canvas.finish(&self.title, &self.description, bottom)
+    }
+
+    /// The longest name, those of panels with the same axes among them.
+    fn longest_name(&self) -> f64 {
+        self.series.iter().map(|series| text_width(&series.label)).fold(self.room, f64::max)
+    }
+
+    /// Whether names stand at the right ends of their lines; longer ones stand in a key below, so
+    /// that none is cut.
+    fn is_named_beside(&self) -> bool {
+        self.longest_name() <= BESIDE_MOST
     }
 
     fn layout(&self) -> Option<Layout> {
@@ -203,8 +229,10 @@ impl LineChart {
             has_place(self.x.kind, *x) && has_place(self.y.kind, *y)
         };
         let (xs, ys) = (points().filter(both).map(|it| it.0), points().filter(both).map(|it| it.1));
-        let named = self.series.iter().map(|series| text_width(&series.label));
-        let right = (named.fold(self.room, f64::max) + 24.0).clamp(30.0, 220.0);
+        let right = match self.is_named_beside() {
+            true => (self.longest_name() + 24.0).max(30.0),
+            false => 16.0,
+        };
         Layout::of([&self.x, &self.y], xs, ys, right)
     }
 
@@ -223,13 +251,57 @@ impl LineChart {
         for ((series, end), y) in
             ends.iter().zip(apart(&wanted, LINE_HEIGHT, layout.area.top, layout.area.bottom))
         {
-            canvas.line("link", (end.0 + 6.0, end.1), (layout.area.right + 7.0, y));
-            if !series.dashed {
-                canvas.raw(&marker(series.style, (layout.area.right + 13.0, y)));
+            // From far away the sample alone says which line it is.
+            if layout.area.right - end.0 <= NEAR_END {
+                canvas.line("link", (end.0 + 6.0, end.1), (layout.area.right + 6.0, y));
             }
+            draw_sample(canvas, series, (layout.area.right + 13.0, y));
             canvas.text(left, y + 4.5, Anchor::Start, "name", &fitted(&series.label, room));
         }
     }
+
+    /// Samples with names under the plot, from the line that ends highest down, as many on a line
+    /// as there is room for; gives where they end.
+    fn draw_key(&self, canvas: &mut Canvas, layout: &Layout, top: f64) -> f64 {
+        let height = |series: &Series| {
+            let places = series.points.iter().filter_map(|point| place(layout, *point));
+            places.max_by(|a, b| a.0.total_cmp(&b.0)).map(|at| at.1)
+        };
+        let mut ends: Vec<(&Series, f64)> =
+            self.series.iter().filter_map(|series| Some((series, height(series)?))).collect();
+        ends.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (mut x, mut y) = (8.0, top + 0.6 * LINE_HEIGHT);
+        for (series, _) in ends {
+            let label = broken(&series.label, WIDTH - 24.0);
+            let width = label.iter().map(|line| text_width(line)).fold(0.0, f64::max);
+            if x > 8.0 && x + 12.0 + width > WIDTH {
+                (x, y) = (8.0, y + LINE_HEIGHT + 2.0);
+            }
+            draw_sample(canvas, series, (x, y - 4.5));
+            for (below, line) in label.iter().enumerate() {
+                y += if below == 0 { 0.0 } else { LINE_HEIGHT };
+                canvas.text(x + 12.0, y, Anchor::Start, "name", line);
+            }
+            x += 12.0 + width + 24.0;
+        }
+        y + LINE_HEIGHT
+    }
+}
+
+/// The marker of a line beside its name, a dash of a dashed one.
+fn draw_sample(canvas: &mut Canvas, series: &Series, (x, y): (f64, f64)) {
+    if !series.dashed {
+        return canvas.raw(&marker(series.style, (x, y)));
+    }
+    canvas.raw(&format!(
+        "<path class=\"s{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" \
+         stroke-dasharray=\"5 3\" d=\"M{} {}H{}\"/>",
+        class(series.style),
+        light(series.style),
+        px(x - 6.5),
+        px(y),
+        px(x + 6.5)
+    ));
 }
 
 /// Both axes with their grid, ticks and labels.
@@ -313,7 +385,7 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series, most: usiz
     canvas.raw(&format!(
         "<path class=\"s{n}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"2\"{dash} \
          d=\"{}\"><title>{}</title></path>",
-        path(&without_unseen(&places, series, most), series.steps),
+        path(&without_unseen(&spread_out(&places, series, layout), series, most), series.steps),
         escape::xml(&series.label)
     ));
     let marked = places.iter().flatten().rev().take(match series {
@@ -331,6 +403,22 @@ fn draw_series(canvas: &mut Canvas, layout: &Layout, series: &Series, most: usiz
             px(x),
             px(y)
         ));
+    }
+}
+
+/// A dashed line of one point is a short dash around it; a line of one point would be invisible.
+fn spread_out(
+    places: &[Option<(f64, f64)>],
+    series: &Series,
+    layout: &Layout,
+) -> Vec<Option<(f64, f64)>> {
+    match places {
+        [Some((x, y))] if series.dashed => {
+            let (from, to) = (x - LONE_DASH, x + LONE_DASH);
+            let ends = [from.max(layout.area.left), to.min(layout.area.right)];
+            ends.map(|x| Some((x, *y))).to_vec()
+        }
+        _ => places.to_vec(),
     }
 }
 

@@ -32,6 +32,9 @@ use crate::escape;
 /// on a telephone.
 pub(crate) const WIDTH: f64 = 560.0;
 
+/// Width that a line of a title may take by the estimate for plain letters; bold ones are wider.
+const TITLE_MOST: f64 = 0.9 * WIDTH;
+
 /// Height of a line of text in user units.
 const LINE_HEIGHT: f64 = 16.0;
 
@@ -133,10 +136,21 @@ impl Canvas {
         self.body.push('\n');
     }
 
+    /// The title over the chart; the first lines of a long one stand above it.
+    fn title(&mut self, title: &str) {
+        let lines = broken(title, TITLE_MOST);
+        for (above, line) in lines.iter().rev().enumerate() {
+            let y = LINE_HEIGHT - above as f64 * LINE_HEIGHT;
+            self.text(0.0, y, Anchor::Start, "strong", line);
+        }
+    }
+
+    /// The chart of a height; what of its title stands above it is added.
     fn finish(self, title: &str, description: &str, height: f64) -> Svg {
-        let (width, height) = (px(WIDTH), px(height));
+        let above = (broken(title, TITLE_MOST).len() as f64 - 1.0) * LINE_HEIGHT;
+        let (width, top, height) = (px(WIDTH), px(-above), px(height + above));
         let head = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {width} \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 {top} {width} \
              {height}\" width=\"{width}\" height=\"{height}\" font-family=\"system-ui, sans-serif\" \
              font-size=\"{TEXT_SIZE}\">\n<title>{}</title>\n<desc>{}</desc>\n",
             escape::xml(title),
@@ -149,7 +163,7 @@ impl Canvas {
     fn nothing(title: &str, description: &str) -> Svg {
         let mut canvas = Self::new();
         let y = 4.0 * LINE_HEIGHT;
-        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", title);
+        canvas.title(title);
         canvas.text(WIDTH / 2.0, y, Anchor::Middle, "soft", "nothing was measured");
         canvas.finish(title, description, 6.0 * LINE_HEIGHT)
     }
@@ -169,6 +183,21 @@ const ADVANCE: f64 = 0.6;
 /// Estimated width of a text in user units.
 pub(crate) fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * TEXT_SIZE * ADVANCE
+}
+
+/// The text broken at spaces into lines of a width, where it has some.
+fn broken(text: &str, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if text_width(line) + text_width(word) + text_width(" ") <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The text, cut to a width with an ellipsis.

@@ -107,7 +107,7 @@ impl ScatterChart {
             return Canvas::nothing(&self.title, &self.description);
         };
         let mut canvas = Canvas::new();
-        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
+        canvas.title(&self.title);
         draw_axes(&mut canvas, &layout, &self.x, &self.y);
         let placed = self.placed(&layout);
         for place in &placed {

@@ -61,7 +61,7 @@ impl StripChart {
         let notes = wide(rows().map(|row| text_width(&row.note)).collect());
         let notes = notes.max(text_width(&self.notes));
         let height = |group: &StripGroup| ROW * (group.rows.len() as f64 + 1.0) + GROUP_GAP;
-        let top = 1.8 * LINE_HEIGHT;
+        let top = 2.6 * LINE_HEIGHT;
         let area = Area {
             left: (labels + 14.0).min(110.0),
             top,
@@ -71,8 +71,8 @@ impl StripChart {
         let floor = (lowest.clamp(0.0, 0.9) * 10.0).floor() * 10.0;
         let scale = Scale::new(Kind::Linear, (floor, 100.0), (area.left + 6.0, area.right - 6.0));
         let mut canvas = Canvas::new();
-        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
-        canvas.text(area.right + 8.0, top + ROW - 1.0, Anchor::Start, "soft", &self.notes);
+        canvas.title(&self.title);
+        canvas.text(area.right + 8.0, top - 1.0, Anchor::Start, "soft", &self.notes);
         self.draw_axis(&mut canvas, area, &scale);
         let mut y = top;
         for group in &self.groups {

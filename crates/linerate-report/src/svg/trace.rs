@@ -66,7 +66,7 @@ impl TraceChart {
             return Canvas::nothing(&self.title, &self.description);
         };
         let mut canvas = Canvas::new();
-        canvas.text(0.0, LINE_HEIGHT, Anchor::Start, "strong", &self.title);
+        canvas.title(&self.title);
         draw_axes(&mut canvas, &layout, &self.x, &self.y);
         self.draw_across(&mut canvas, &layout);
         self.draw_points(&mut canvas, &layout);

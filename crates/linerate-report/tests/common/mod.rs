@@ -3,6 +3,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 pub mod bench;
+pub mod svg_text;
 pub mod wan;
 
 use linerate_core::lab::{HostPlan, LabPlan, LinkPlan, RouterPlan};

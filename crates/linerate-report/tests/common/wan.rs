@@ -1,8 +1,8 @@
 //! A study of emulated paths with figures made up by hand: windows, streams, SACK, a model.
 
 use linerate_core::record::{
-    Ceiling, CeilingInput, Direction, EmulatedPath, MetricId, PathDirection, PathLoss, Plan,
-    Record, Rung, Series, Stat, Summary,
+    Caveat, CaveatCode, Ceiling, CeilingInput, Direction, EmulatedPath, MetricId, PathDirection,
+    PathLoss, Plan, Record, Rung, Series, Stat, Summary,
 };
 use linerate_core::study::{CellPlan, PublishedFigures, PublishedTable, StudyPlan, TableAbout};
 use linerate_report::study::Results;
@@ -241,4 +241,21 @@ fn acked(bps: f64) -> Series {
         t_ns: points.clone().map(|tenth| tenth * 100_000_000).collect(),
         values: points.map(|tenth| Some(bps * tenth as f64 / 80.0)).collect(),
     }
+}
+
+/// The same where this host limited the best run of the largest window, and a run of the smallest
+/// that is not the best.
+pub fn spoilt() -> Results {
+    let mut results = results();
+    for record in &mut results.records {
+        let cell = record.cell.as_ref().expect("a cell");
+        let (test, on) = (cell.test.as_str(), cell.topology.as_str());
+        let code = match (test, on, cell.parameter, cell.repetition) {
+            ("window", "wan", 8_388_608, 3) => CaveatCode::CpuBound,
+            ("window", "wan", 16_384, 1) => CaveatCode::RunQueueWait,
+            _ => continue,
+        };
+        record.caveats.push(Caveat::new(code, "97 % of a CPU", "leave the machine alone"));
+    }
+    results
 }

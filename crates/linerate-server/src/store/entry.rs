@@ -1,26 +1,30 @@
 //! What goes into the store and what lists come out of it.
 
+use std::collections::BTreeMap;
+
 use linerate_core::record::End;
 use linerate_core::study::StudyPlan;
 use linerate_core::time::WallTime;
 use serde::Serialize;
 
-/// One line of a history: a record without its samples.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// One line of a history: a record without its samples, or a study run as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The record's identifier.
+    /// The identifier of the record or of the run.
     pub id: String,
-    /// `tcp`, `ping` or `simulate`.
+    /// That of the record's plan; `bench` or `study` of a run.
     pub kind: String,
     /// Start, RFC 3339.
     pub started_at: String,
-    /// `ok`, `partial`, `error` or `interrupted`.
+    /// `ok`, `partial`, `error` or `interrupted`; of a run its [`RunState`].
     pub status: String,
     /// A name given by the user.
     pub name: Option<String>,
+    /// Labels given by the user.
+    pub tags: BTreeMap<String, String>,
     /// The study that it belongs to.
     pub study: Option<String>,
-    /// The run of that study.
+    /// The run of that study; a run's own identifier.
     pub run: Option<String>,
     /// Identifier of the topology within the study.
     pub topology: Option<String>,
@@ -32,15 +36,53 @@ pub struct Entry {
     pub repetition: Option<u32>,
 }
 
-/// Which records a list is of; all when nothing is set.
+impl Entry {
+    /// Whether it is a study run and no record.
+    pub fn is_run(&self) -> bool {
+        self.run.as_ref() == Some(&self.id)
+    }
+}
+
+/// Which lines a history has; all single results and study runs when nothing is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only of this study.
+    /// Only records of this study.
     pub study: Option<String>,
-    /// Only of this run.
+    /// Only records of this run.
     pub run: Option<String>,
-    /// Only of this kind: `tcp`, `udp`, `ping`, `bench` or `simulate`.
+    /// Only of this kind: `tcp`, `udp`, `ping`, `bench`, `simulate` or `study`.
     pub kind: Option<String>,
+    /// Only to or from this host, by name or address.
+    pub host: Option<String>,
+    /// Only of this name.
+    pub name: Option<String>,
+    /// Only with all of these labels.
+    pub tags: Vec<(String, String)>,
+    /// Only begun then or later.
+    pub since: Option<WallTime>,
+    /// Only begun before.
+    pub until: Option<WallTime>,
+    /// Only what did not end well.
+    pub failed: bool,
+    /// Every record of a study, in place of a line for each run; so is it with `study` and `run`.
+    pub cells: bool,
+}
+
+impl Filter {
+    /// The same with every record of a study in place of its runs.
+    #[must_use]
+    pub fn with_cells(self) -> Self {
+        Self { cells: true, ..self }
+    }
+}
+
+/// What a name refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The whole identifier.
+    pub id: String,
+    /// Whether it is a study run and no record.
+    pub is_run: bool,
 }
 
 /// A run that begins.

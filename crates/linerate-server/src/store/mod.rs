@@ -7,12 +7,13 @@
 
 mod entry;
 mod fault;
+mod find;
 mod location;
 mod records;
 mod runs;
 mod schema;
 
-pub use entry::{Entry, Filter, NewRun, Run, RunState};
+pub use entry::{Entry, Filter, Found, NewRun, Run, RunState};
 pub use location::default_path;
 
 use std::path::{Path, PathBuf};

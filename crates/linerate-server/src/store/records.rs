@@ -1,13 +1,9 @@
 //! Records in and out.
 
-use linerate_core::record::{Failure, Fault, Record, Status};
+use linerate_core::record::{Failure, Fault, Plan, Record, Status};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params};
 
-use super::{Entry, Filter, Store};
-
-/// Columns of an [`Entry`], in its order.
-const ENTRY_COLUMNS: &str =
-    "id, kind, started_at, status, name, study, run, topology, test, parameter, repetition";
+use super::Store;
 
 impl Store {
     /// Keeps a record; once this returns, it survives a crash. The same record twice is one row.
@@ -47,36 +43,30 @@ impl Store {
         }
     }
 
-    /// The record called `name`: an identifier, the start of one, `last`, or `@-1` for the last,
-    /// `@-2` for the one before, and so on.
+    /// The record called `name`, as [`Store::find`] reads names.
     /// # Errors
-    /// One line when there is no such record, when several start so, or when it cannot be read.
+    /// One line when there is no such record, when several start so, when it is a study run, or
+    /// when it cannot be read.
     pub fn get(&self, name: &str) -> Result<Record, Failure> {
-        let id = match back(name)? {
-            Some(back) => self.id_from_end(back)?,
-            None => self.id_from_prefix("record", name)?,
-        };
-        let doc: String = self
-            .connection
-            .query_row("SELECT doc FROM record WHERE id = ?1", [&id], |row| row.get(0))
-            .map_err(|error| self.fault("read store", &error))?;
-        parse(&id, &doc)
+        let found = self.find(name)?;
+        if found.is_run {
+            let reason = "it is a study run, not a single result";
+            return Err(Failure::new(Fault::Usage, "read", format!("'{name}'"), reason)
+                .advise(format!("name one of its records: linerate history --run {}", found.id)));
+        }
+        self.record(&found.id)
     }
 
-    /// Records without their samples, the newest first.
+    /// The record of a whole identifier.
     /// # Errors
-    /// One line when the file cannot be read.
-    pub fn list(&self, filter: &Filter, limit: usize) -> Result<Vec<Entry>, Failure> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = format!(
-            "SELECT {ENTRY_COLUMNS} FROM record
-             WHERE (?1 IS NULL OR study = ?1) AND (?2 IS NULL OR run = ?2)
-               AND (?3 IS NULL OR kind = ?3)
-             ORDER BY id DESC LIMIT ?4"
-        );
-        let values = params![filter.study, filter.run, filter.kind, limit];
-        rows(&self.connection, &sql, values, entry)
-            .map_err(|error| self.fault("read store", &error))
+    /// One line when it cannot be read.
+    pub fn record(&self, id: &str) -> Result<Record, Failure> {
+        let sql = "SELECT doc FROM record WHERE id = ?1";
+        let doc: String = self
+            .connection
+            .query_row(sql, [id], |row| row.get(0))
+            .map_err(|error| self.fault("read store", &error))?;
+        parse(id, &doc)
     }
 
     /// The records that count for a run, in the order in which they were stored.
@@ -114,8 +104,8 @@ impl Store {
         }
         transaction.execute(
             "INSERT INTO record (id, kind, started_at, status, name, study, run, topology, test,
-                                 parameter, repetition, doc)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                                 parameter, repetition, hosts, tags, doc)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             params![
                 id,
                 record.plan.kind(),
@@ -128,46 +118,13 @@ impl Store {
                 row.test,
                 row.parameter,
                 row.repetition,
+                serde_json::json!(hosts(record)).to_string(),
+                serde_json::json!(record.tags).to_string(),
                 doc,
             ],
         )?;
         transaction.commit()?;
         Ok(None)
-    }
-
-    fn id_from_end(&self, back: u32) -> Result<String, Failure> {
-        // UUIDv7 sorts by start (RFC 9562 §5.7).
-        let sql = "SELECT id FROM record ORDER BY id DESC LIMIT 1 OFFSET ?1";
-        let found = self.connection.query_row(sql, [back - 1], |row| row.get(0)).optional();
-        found.map_err(|error| self.fault("read store", &error))?.ok_or_else(|| {
-            let object = format!("@-{back} in {}", self.path.display());
-            Failure::new(Fault::Usage, "find record", object, "there are fewer records")
-                .advise("see linerate history")
-        })
-    }
-
-    /// The one identifier in `table` that starts with `prefix`.
-    pub(super) fn id_from_prefix(&self, table: &str, prefix: &str) -> Result<String, Failure> {
-        let what = if table == "record" { "find record" } else { "find run" };
-        let usage = |reason: &str, next_step: &str| {
-            Failure::new(Fault::Usage, what, format!("'{prefix}'"), reason).advise(next_step)
-        };
-        let prefix = prefix.to_ascii_lowercase();
-        if prefix.is_empty() || !prefix.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
-            return Err(usage(
-                "an identifier has digits, a to f and - only",
-                "see linerate history",
-            ));
-        }
-        // 'g' sorts after every character of an identifier.
-        let sql = format!("SELECT id FROM {table} WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2");
-        let found: Vec<String> = rows(&self.connection, &sql, params![prefix], |row| row.get(0))
-            .map_err(|error| self.fault("read store", &error))?;
-        match found.as_slice() {
-            [id] => Ok(id.clone()),
-            [] => Err(usage("nothing in the store starts so", "see linerate history")),
-            _ => Err(usage("several start so", "give more of its characters")),
-        }
     }
 }
 
@@ -221,33 +178,16 @@ pub(super) fn rows<T>(
     connection.prepare_cached(sql)?.query_map(values, read)?.collect()
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    let parameter: Option<i64> = row.get(9)?;
-    Ok(Entry {
-        id: row.get(0)?,
-        kind: row.get(1)?,
-        started_at: row.get(2)?,
-        status: row.get(3)?,
-        name: row.get(4)?,
-        study: row.get(5)?,
-        run: row.get(6)?,
-        topology: row.get(7)?,
-        test: row.get(8)?,
-        parameter: parameter.and_then(|value| u64::try_from(value).ok()),
-        repetition: row.get(10)?,
-    })
-}
-
-/// How far back from the end `name` points: `last` and `@-1` are 1.
-fn back(name: &str) -> Result<Option<u32>, Failure> {
-    if name == "last" {
-        return Ok(Some(1));
-    }
-    let Some(count) = name.strip_prefix("@-") else { return Ok(None) };
-    count.parse().ok().filter(|&count| count > 0).map(Some).ok_or_else(|| {
-        let reason = "@- needs a whole number from 1";
-        Failure::new(Fault::Usage, "find record", format!("'{name}'"), reason)
-    })
+/// What either end is called: as the user named the other one, and by address.
+fn hosts(record: &Record) -> Vec<&str> {
+    let named = match &record.plan {
+        Plan::Tcp(plan) => Some(&plan.server.host),
+        Plan::Udp(plan) => Some(&plan.server.host),
+        Plan::Ping(plan) => Some(&plan.host),
+        Plan::Simulate(_) | Plan::Bench(_) => None,
+    };
+    let addresses = record.ends.iter().filter_map(|end| end.address.as_ref());
+    named.into_iter().chain(addresses).map(String::as_str).collect()
 }
 
 fn parse(id: &str, doc: &str) -> Result<Record, Failure> {

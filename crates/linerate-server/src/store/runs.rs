@@ -68,7 +68,7 @@ impl Store {
     pub fn run(&self, name: &str) -> Result<Run, Failure> {
         let id = match name {
             "last" | "@-1" => self.last_run(None)?.ok_or_else(|| no_run(name))?,
-            _ => self.id_from_prefix("study_run", name)?,
+            _ => self.run_from_prefix(name)?,
         };
         let found = self
             .connection

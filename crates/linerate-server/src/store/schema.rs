@@ -11,7 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::fault;
 
 /// One entry per version: what brings a store from the one before to it.
-const STEPS: &[&str] = &[STEP_1];
+const STEPS: &[&str] = &[STEP_1, STEP_2];
 
 const STEP_1: &str = "
 CREATE TABLE study_run (
@@ -42,6 +42,19 @@ CREATE UNIQUE INDEX record_cell ON record (run, topology, test, parameter, repet
     WHERE run IS NOT NULL AND superseded_by IS NULL;
 CREATE INDEX record_study ON record (study, id);
 CREATE INDEX study_run_study ON study_run (study, id);
+";
+
+/// What either end is called, and the user's labels: a history is searched by them. A document that
+/// is no JSON keeps its row.
+const STEP_2: &str = "
+ALTER TABLE record ADD COLUMN hosts TEXT;
+ALTER TABLE record ADD COLUMN tags TEXT;
+UPDATE record SET
+    hosts = json_array(json_extract(doc, '$.plan.host'), json_extract(doc, '$.ends[0].address'),
+                       json_extract(doc, '$.ends[1].address')),
+    tags = json_extract(doc, '$.tags')
+    WHERE json_valid(doc);
+CREATE INDEX record_name ON record (name, id) WHERE name IS NOT NULL;
 ";
 
 /// Brings the tables to this version, all steps or none.

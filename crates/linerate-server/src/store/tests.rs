@@ -124,8 +124,8 @@ fn a_record_is_found_by_the_start_of_its_name_and_from_the_end() {
         ("@-4", "fewer"),
         ("@-0", "from 1"),
         ("@-x", "from 1"),
-        ("x'%", "digits"),
-        ("", "digits"),
+        ("x'%", "no result has this name"),
+        ("", "no result has this name"),
     ];
     for (name, expected) in cases {
         let failure = store.get(name).expect_err(name);
@@ -147,8 +147,16 @@ fn a_list_is_newest_first_limited_and_filtered() {
         entries.into_iter().map(|entry| entry.id).collect()
     };
     let id = |n| record(n).id.to_string();
-    assert_eq!(ids(&Filter::default(), 10), [id(3), id(2), id(1)]);
-    assert_eq!(ids(&Filter::default(), 2), [id(3), id(2)]);
+    let each = Filter { cells: true, ..Filter::default() };
+    assert_eq!(ids(&each, 10), [id(3), id(2), id(1)]);
+    assert_eq!(ids(&each, 2), [id(3), id(2)]);
+    // A run is one line, before all by its identifier here, and found as a line is.
+    assert_eq!(ids(&Filter::default(), 10), ["0a".to_owned(), id(1)]);
+    assert_eq!(store.find("@-1"), Ok(Found { id: "0a".to_owned(), is_run: true }));
+    assert_eq!(store.get("@-2"), Ok(record(1)));
+    assert!(store.get("@-1").expect_err("a run").to_string().contains("history --run 0a"));
+    let kind = |kind: &str| Filter { kind: Some(kind.to_owned()), ..Filter::default() };
+    assert_eq!((ids(&kind("study"), 9).len(), ids(&kind("bench"), 9).len()), (1, 0));
     let of_study = Filter { study: Some("s".to_owned()), ..Filter::default() };
     assert_eq!(ids(&of_study, 10), [id(3), id(2)]);
     let of_tcp = Filter { kind: Some("tcp".to_owned()), ..Filter::default() };
@@ -173,7 +181,8 @@ fn a_cell_is_filled_once_and_only_a_bad_record_is_replaced() {
     let counted = store.run_records("0a").expect("readable");
     assert_eq!(counted, [in_cell(record(3), "0a", 1), in_cell(record(5), "0a", 2)]);
     // The replaced ones are still in the store.
-    assert_eq!(store.list(&Filter::default(), 10).expect("readable").len(), 4);
+    let all = Filter { cells: true, ..Filter::default() };
+    assert_eq!(store.list(&all, 10).expect("readable").len(), 4);
     assert_eq!(store.run("0a").expect("readable").stored, 2);
 }
 
@@ -209,6 +218,59 @@ fn a_run_keeps_its_plan_its_state_and_its_end() {
     assert!(store.finish_run("0c", RunState::Finished, at).is_err());
 }
 
+/// `testdata/store/1.sql`, as its README says: a ping, a TCP test, a TCP test that failed.
+#[test]
+fn a_store_of_the_first_version_is_brought_up_and_searched() {
+    let directory = directory();
+    let path = directory.path().join("results.db");
+    let old = Connection::open(&path).expect("room");
+    old.execute_batch(include_str!("../../../../testdata/store/1.sql")).expect("its own text");
+    let broken = "INSERT INTO record (id, kind, started_at, status, doc)
+                  VALUES ('0b', 'tcp', '2026-11-23T07:45:00.000Z', 'ok', 'no JSON')";
+    old.execute(broken, []).expect("room");
+    drop(old);
+    let store = Store::open(&path).expect("a step brings it up");
+    let found = |filter: Filter| -> Vec<String> {
+        let entries = store.list(&filter, 10).expect("readable").into_iter();
+        entries.map(|entry| format!("{} {}", entry.kind, entry.status)).collect()
+    };
+    let none = Filter::default;
+    assert_eq!(found(none()), ["tcp ok", "tcp error", "tcp ok", "ping ok"]);
+    let host = |host: &str| Filter { host: Some(host.to_owned()), ..none() };
+    assert_eq!(found(host("127.0.0.1")).len(), 3);
+    assert_eq!(found(host("192.0.2.1")).len(), 0);
+    let tag = |value: &str| ("site".to_owned(), value.to_owned());
+    assert_eq!(found(Filter { tags: vec![tag("b")], ..none() }), ["ping ok"]);
+    assert_eq!(found(Filter { tags: vec![tag("b"), tag("c")], ..none() }).len(), 0);
+    assert_eq!(found(Filter { name: Some("base".to_owned()), ..none() }), ["ping ok"]);
+    assert_eq!(found(Filter { failed: true, ..none() }), ["tcp error"]);
+    let at = |text: &str| WallTime::named(text, WallTime::from_unix_nanos(0)).ok();
+    let (before, after) = (at("2026-11-23"), at("2026-11-24"));
+    assert_eq!(found(Filter { since: before, until: after, ..none() }).len(), 4);
+    assert_eq!(found(Filter { until: before, ..none() }).len(), 0);
+    assert_eq!(found(Filter { since: after, ..none() }).len(), 0);
+    assert!(matches!(store.get("base").expect("by its name").plan, Plan::Ping(_)));
+}
+
+#[test]
+fn what_is_put_is_found_by_host_name_and_labels() {
+    let directory = directory();
+    let mut store = open(&directory);
+    let mut named = record(1);
+    named.name = Some("x'%".to_owned());
+    named.tags.insert("k".to_owned(), "v".to_owned());
+    store.put(&named).expect("room");
+    store.put(&record(2)).expect("room");
+    assert_eq!(store.get("x'%"), Ok(named.clone()));
+    let filter = Filter {
+        tags: vec![("k".to_owned(), "v".to_owned())],
+        host: Some("LOCALHOST".to_owned()),
+        ..Filter::default()
+    };
+    let found = store.list(&filter, 9).expect("readable");
+    assert_eq!((found.len(), &found[0].tags), (1, &named.tags));
+}
+
 #[test]
 fn a_newer_store_is_refused_and_an_empty_file_is_taken() {
     let directory = directory();
@@ -217,10 +279,10 @@ fn a_newer_store_is_refused_and_an_empty_file_is_taken() {
     drop(Store::open(&path).expect("an empty file is an empty database"));
     let raw = Connection::open(&path).expect("a database");
     let version: i64 = raw.pragma_query_value(None, "user_version", |row| row.get(0)).expect("1");
-    assert_eq!(version, 1);
+    assert_eq!(version, 2);
     raw.pragma_update(None, "user_version", 7).expect("room");
     let text = line(&Store::open(&path).expect_err("newer"), &path);
-    assert!(text.contains("version 7; this linerate knows up to 1"), "{text}");
+    assert!(text.contains("version 7; this linerate knows up to 2"), "{text}");
 }
 
 #[test]

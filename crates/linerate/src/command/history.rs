@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_report::Align::{Left, Right};
-use linerate_report::{Document, Table};
-use linerate_server::store::{Entry, Filter};
+use linerate_core::record::Failure;
+use linerate_core::time::WallTime;
+use linerate_report::Document;
+use linerate_report::history::{Line, comma_separated, table};
+use linerate_server::store::{Entry, Filter, Store};
 
+use super::measure::parse_tag;
 use crate::columns::short_id_len;
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -16,73 +19,133 @@ pub(crate) struct Args {
     /// List at most this many results
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// List only results of this study
-    #[arg(long, value_name = "NAME")]
-    study: Option<String>,
-    /// List only results of this run (a unique prefix of its ID is enough)
-    #[arg(long, value_name = "RUN")]
-    run: Option<String>,
-    /// List only results of this kind
-    #[arg(long, value_parser = ["tcp", "udp", "ping", "bench", "simulate"])]
-    kind: Option<String>,
+    #[command(flatten)]
+    filters: Filters,
     /// Print a JSON array
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     json: bool,
+    /// Print comma-separated values, with the fields of --json
+    #[arg(long)]
+    csv: bool,
     /// Read this store instead of the default one
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
 }
 
+/// Which stored results a command is about.
+#[derive(Debug, clap::Args)]
+pub(super) struct Filters {
+    /// Only results of this kind; study and bench are whole runs
+    #[arg(long, value_parser = ["tcp", "udp", "ping", "bench", "simulate", "study"])]
+    kind: Option<String>,
+    /// Only results to or from this host: its name as given, or an address of either end
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Only results of this name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Only results with this label; repeatable, all must be there
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
+    tags: Vec<(String, String)>,
+    /// Only results begun at this time or later: 2h (ago), 3d, today, yesterday, a date, RFC 3339;
+    /// days are in UTC
+    #[arg(long, value_name = "TIME", value_parser = named_time)]
+    since: Option<WallTime>,
+    /// Only results begun before this time
+    #[arg(long, value_name = "TIME", value_parser = named_time)]
+    until: Option<WallTime>,
+    /// Only results that did not end well
+    #[arg(long)]
+    failed: bool,
+    /// Each measurement of this study instead of a line for each run
+    #[arg(long, value_name = "NAME")]
+    study: Option<String>,
+    /// Each measurement of this run (a unique prefix of its ID is enough)
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Each measurement of all studies and benchmarks instead of a line for each run
+    #[arg(long)]
+    all: bool,
+}
+
+fn named_time(text: &str) -> Result<WallTime, String> {
+    WallTime::named(text, linerate_sys::clock::wall())
+}
+
+impl Filters {
+    /// What the store is asked.
+    pub(super) fn of(&self, store: &Store) -> Result<Filter, Failure> {
+        let run = self.run.as_ref().map(|name| store.run(name).map(|run| run.id)).transpose()?;
+        Ok(Filter {
+            study: self.study.clone(),
+            run,
+            kind: self.kind.clone(),
+            host: self.host.clone(),
+            name: self.name.clone(),
+            tags: self.tags.clone(),
+            since: self.since,
+            until: self.until,
+            failed: self.failed,
+            cells: self.all,
+        })
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let store = match paths::stored(args.store.as_deref())? {
-        Ok(store) => store,
-        Err(path) => {
-            if args.json {
-                output::line("[]");
-            } else {
-                output::note(&nothing_in(&path));
-            }
-            return Ok(0);
+    let (lines, place) = match paths::stored(args.store.as_deref())? {
+        Ok(store) => {
+            let entries = store.list(&args.filters.of(&store)?, args.limit)?;
+            let lines = entries.iter().map(|entry| line(&store, entry)).collect();
+            (lines, store.path().to_owned())
         }
+        Err(path) => (Vec::new(), path),
     };
-    let run = args.run.map(|name| store.run(&name).map(|run| run.id)).transpose()?;
-    let filter = Filter { study: args.study, run, kind: args.kind };
-    let entries = store.list(&filter, args.limit)?;
-    if args.json {
-        output::line(&serde_json::to_string_pretty(&entries)?);
-    } else if entries.is_empty() {
-        output::note(&nothing_in(store.path()));
-    } else {
-        output::document(&Document::list(table(&entries)));
-    }
+    print(&args, &lines, &place)?;
     Ok(0)
 }
 
-fn nothing_in(store: &Path) -> String {
-    format!("no results in {}", store.display())
+fn print(args: &Args, lines: &[Line], place: &Path) -> anyhow::Result<()> {
+    if args.json {
+        output::line(&serde_json::to_string_pretty(lines)?);
+    } else if args.csv {
+        output::text(&comma_separated(lines));
+    } else if lines.is_empty() {
+        output::note(&format!("no results in {}", place.display()));
+    } else {
+        let id_len = short_id_len(lines.iter().map(|line| line.id.as_str()));
+        output::document(&Document::list(table(lines, output::width(), id_len)));
+    }
+    Ok(())
 }
 
-fn table(entries: &[Entry]) -> Table {
-    let names = ["id", "started", "kind", "status", "study", "topology", "value", "no.", "name"];
-    let aligns = [Left, Left, Left, Left, Left, Left, Right, Right, Left];
-    let dash = || "-".to_owned();
-    let id_len = short_id_len(entries.iter().map(|entry| entry.id.as_str()));
-    let rows = entries.iter().map(|entry| {
-        [
-            entry.id.chars().take(id_len).collect(),
-            to_the_second(&entry.started_at),
-            entry.kind.clone(),
-            entry.status.clone(),
-            entry.study.clone().unwrap_or_else(dash),
-            entry.topology.clone().unwrap_or_else(dash),
-            entry.parameter.map_or_else(dash, |value| value.to_string()),
-            entry.repetition.map_or_else(dash, |value| value.to_string()),
-            entry.name.clone().unwrap_or_else(dash),
-        ]
-    });
-    // Narrow terminals lose repetition, value, topology, study, kind and status, in this order.
-    Table::of(names.into_iter().zip(aligns)).rows(rows).dropping(&[7, 6, 5, 4, 2, 3])
+/// A line of the list. A record that cannot be read keeps its line, which says so.
+fn line(store: &Store, entry: &Entry) -> Line {
+    let bare = |verdict: String, measurements| Line {
+        id: entry.id.clone(),
+        started_at: entry.started_at.clone(),
+        kind: entry.kind.clone(),
+        measurements,
+        status: entry.status.clone(),
+        verdict,
+        name: entry.name.clone(),
+        tags: entry.tags.clone(),
+        study: entry.study.clone(),
+        run: entry.run.clone(),
+        topology: entry.topology.clone(),
+        test: entry.test.clone(),
+        parameter: entry.parameter,
+        repetition: entry.repetition,
+        ..Line::default()
+    };
+    if entry.is_run() {
+        let stored = store.run(&entry.id).map(|run| run.stored).ok();
+        return bare(entry.status.clone(), stored);
+    }
+    match store.record(&entry.id) {
+        Ok(record) => Line::of(&record),
+        Err(failure) => bare(failure.reason, None),
+    }
 }
 
 /// `2000-07-01T12:00:00.123Z` without its fraction.

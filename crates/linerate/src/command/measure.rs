@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_core::record::{Event, Failure, Fault, Record, Status, Tool};
 use linerate_engine::context::Context;
+use linerate_report::Detail;
 use linerate_sys::stop::Stop;
 use serde::Serialize;
 
@@ -21,9 +22,12 @@ pub(crate) struct Output {
     /// Write the record to FILE as JSON
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Print only the result
-    #[arg(short = 'q', long)]
+    /// Print only the result, in one line
+    #[arg(short = 'q', long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
+    /// Print everything that is known of the result, and every stream as it runs
+    #[arg(short = 'v', long)]
+    pub(crate) verbose: bool,
     /// Name the result
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -42,6 +46,22 @@ impl Output {
     /// Whether live lines are for people.
     pub(crate) const fn live(&self) -> bool {
         !(self.json || self.jsonl || self.quiet)
+    }
+
+    /// Tries the file of `-o` before anything is measured.
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn check_file(&self) -> Result<(), Failure> {
+        self.output.as_deref().map_or(Ok(()), paths::check_writable)
+    }
+
+    /// How much of the result is for people.
+    pub(crate) const fn detail(&self) -> Detail {
+        match (self.quiet, self.verbose) {
+            (true, _) => Detail::Answer,
+            (_, true) => Detail::Full,
+            _ => Detail::Brief,
+        }
     }
 
     /// Puts the user's name and labels on a record.
@@ -63,7 +83,8 @@ impl Output {
     }
 }
 
-fn parse_tag(text: &str) -> Result<(String, String), String> {
+/// A label.
+pub(super) fn parse_tag(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| "a tag is KEY=VALUE".to_owned())?;
     Ok((key.to_owned(), value.to_owned()))
 }
@@ -79,6 +100,7 @@ pub(crate) fn run(
     measure: impl FnOnce(&mut Context<'_>) -> Record,
     live: &mut dyn FnMut(&Event),
 ) -> Result<Record, anyhow::Error> {
+    flags.check_file()?;
     let stop = Stop::on_signals()?;
     let without_reader = stop.clone();
     let mut watch = |event: &Event| {
@@ -109,7 +131,7 @@ fn print(flags: &Output, record: &Record) {
     } else if flags.jsonl {
         output::line(&record_line(record));
     } else if record.status != Status::Error {
-        output::document(&linerate_report::record::document(record));
+        output::result(&linerate_report::record::document(record), flags.detail());
     }
     if let Some(failure) = &record.failure {
         output::error_line(&failure.to_string());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_core::record::{Failure, Fault, Record};
 use linerate_report::study::{self, Results};
-use linerate_server::store::{Filter, Store};
+use linerate_server::store::Store;
 
 use super::study::results;
 use crate::exit::Outcome;
@@ -13,8 +13,8 @@ use crate::{output, paths};
 /// Flags of `linerate report`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Result to show: a unique prefix of its ID, last, @-1, @-2, ... [default: the newest result,
-    /// or its run if it is part of a study]
+    /// Result or run to show: @-1 (the newest line of the history; also last), @-2, ..., a name, or
+    /// a unique prefix of its ID [default: @-1]
     #[arg(value_name = "ID", conflicts_with = "run")]
     id: Option<String>,
     /// Study run to show: a unique prefix of its ID, or last
@@ -51,11 +51,7 @@ enum Subject {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let store = paths::stored(args.store.as_deref())?.map_err(|path| {
-        let object = path.display().to_string();
-        Failure::new(Fault::Usage, "open store", object, "it has no results yet")
-            .advise("run a measurement, or name another store with --store")
-    })?;
+    let store = paths::filled(args.store.as_deref())?;
     let wrote = match subject(&args, &store)? {
         Subject::Single(record) => single(&args, &record)?,
         Subject::Run(results) => whole_run(&args, &results)?,
@@ -70,14 +66,11 @@ fn subject(args: &Args, store: &Store) -> Result<Subject, Failure> {
     if let Some(run) = &args.run {
         return Ok(Subject::Run(Box::new(results(store, run)?)));
     }
-    if let Some(id) = &args.id {
-        return Ok(Subject::Single(Box::new(store.get(id)?)));
-    }
-    let newest = store.list(&Filter::default(), 1)?;
-    match newest.first().and_then(|entry| entry.run.as_deref()) {
-        Some(run) => Ok(Subject::Run(Box::new(results(store, run)?))),
-        None => Ok(Subject::Single(Box::new(store.get("last")?))),
-    }
+    let found = store.find(args.id.as_deref().unwrap_or("@-1"))?;
+    Ok(match found.is_run {
+        true => Subject::Run(Box::new(results(store, &found.id)?)),
+        false => Subject::Single(Box::new(store.record(&found.id)?)),
+    })
 }
 
 /// Prints or writes one record; gives the files written.

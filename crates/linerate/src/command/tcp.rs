@@ -65,7 +65,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Outcome {
     let plan = plan(&args)?;
     let flow = &args.flow;
-    let mut lines = TcpLines::new(&flow.output, flow.parallel, flow.verbose);
+    let mut lines = TcpLines::new(&flow.output, flow.parallel);
     flow.run(|context| tcp::run(&plan, context), &mut |event| lines.event(event))
 }
 
@@ -79,7 +79,7 @@ fn call_bytes(flag: &str, size: Bytes) -> Result<u32, Failure> {
 fn plan(args: &Args) -> Result<TcpPlan, Failure> {
     let flow = &args.flow;
     Ok(TcpPlan {
-        server: flow.server(),
+        server: flow.server()?,
         test: TcpTest {
             directions: flow.directions(),
             streams: flow.parallel,

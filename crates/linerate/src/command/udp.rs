@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args) -> Outcome {
     let flow = &args.flow;
     let mut lines = match args.search {
         true => UdpLines::of_search(&flow.output),
-        false => UdpLines::new(&flow.output, flow.parallel, flow.verbose),
+        false => UdpLines::new(&flow.output, flow.parallel),
     };
     flow.run(|context| udp::run(&plan, context), &mut |event| lines.event(event))
 }
@@ -59,7 +59,7 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
         })
     });
     Ok(UdpPlan {
-        server: flow.server(),
+        server: flow.server()?,
         test: UdpTest {
             directions: flow.directions(),
             streams: flow.parallel,

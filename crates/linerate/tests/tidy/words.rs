@@ -15,6 +15,7 @@ const LETTERS: &[(&str, &str)] = &[
     ("linerate-ping", "w"),
     ("linerate-conform", "c"),
     ("linerate-conform", "i"),
+    ("linerate-export", "n"),
     ("linerate-history", "n"),
     ("linerate-path-check", "c"),
 ];

@@ -62,9 +62,9 @@ impl<'a> Setting<'a> {
         has_trunk.then_some("the ports of a flow decide which line of a trunk it takes")
     }
 
-    /// As reports name it: `wan/window 8 MiB`.
+    /// As reports name it: `1 Gbit/s, 21 ms: window 8 MiB`.
     pub fn name(&self) -> String {
-        format!("{}/{} {}", self.topology.id, self.test.id, self.value.label)
+        format!("{}: {}", self.topology.title, self.test.named(&self.value.label))
     }
 }
 

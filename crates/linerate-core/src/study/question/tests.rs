@@ -121,11 +121,11 @@ fn figure(question: &str, made: &Made, name: &str) -> Result<Evaluated, Missing>
 
 fn gigabit() -> Made {
     let mut made = Made::default()
-        .goodput("wan/window 8 MiB", &[900e6, 931e6, 940e6])
-        .goodput("wan/window 16 KiB", &[4e6, 5e6, 6e6])
+        .goodput("W: window 8 MiB", &[900e6, 931e6, 940e6])
+        .goodput("W: window 16 KiB", &[4e6, 5e6, 6e6])
         .item("throughput", "966.5", "Mbit/s")
         .item("flows", "40-41", "Mbit/s");
-    made.ceilings.insert("wan/window 8 MiB".to_owned(), 950e6);
+    made.ceilings.insert("W: window 8 MiB".to_owned(), 950e6);
     made
 }
 
@@ -173,7 +173,7 @@ answer = "."
     }
     assert_eq!(figures.len(), expected.len());
     let most = figure(&question, &gigabit(), "most").expect("both are measured");
-    assert_eq!((most.title.as_str(), most.quantity.unit), ("wan/window 8 MiB", Unit::Rate));
+    assert_eq!((most.title.as_str(), most.quantity.unit), ("W: window 8 MiB", Unit::Rate));
 }
 
 #[test]
@@ -197,8 +197,8 @@ fn the_best_of_what_should_be_low_is_the_lowest() {
                     metric = \"retransmits\", stat = \"best\" }\n\
                     figure.rtt = { topology = \"wan\", test = \"ping\" }\n\
                     answer = \"{sent_again} {rtt}\"\n";
-    let made = Made::default().with("wan/sack on", MetricId::Retransmits, &[7.0, 3.0]);
-    let made = made.with("wan/ping 56", MetricId::Rtt, &[21e6]);
+    let made = Made::default().with("W: SACK on", MetricId::Retransmits, &[7.0, 3.0]);
+    let made = made.with("W: ping of 56 bytes", MetricId::Rtt, &[21e6]);
     let (verdict, figures) = answered(question, &made);
     assert_eq!(
         (verdict, figures["sent_again"], figures["rtt"]),
@@ -222,9 +222,9 @@ fn a_condition_says_yes_or_no_or_that_figures_are_missing() {
     ] {
         assert_eq!(ask(condition, &gigabit()), expected, "{condition}");
     }
-    let half = Made::default().goodput("wan/window 16 KiB", &[5e6]);
-    let missing = Missing::Result("wan/window 8 MiB".to_owned());
-    assert_eq!(missing.to_string(), "no result of wan/window 8 MiB");
+    let half = Made::default().goodput("W: window 16 KiB", &[5e6]);
+    let missing = Missing::Result("W: window 8 MiB".to_owned());
+    assert_eq!(missing.to_string(), "no result of W: window 8 MiB");
     assert_eq!(ask("small < large", &half), Verdict::Unanswered(vec![missing]));
 }
 
@@ -262,7 +262,7 @@ fn nothing_is_divided_by_0() {
     let question = format!(
         "{LARGE}figure.gain = {{ ratio = [\"large\", \"small\"] }}\nanswer = \"{{gain}}\"\n"
     );
-    let made = gigabit().goodput("wan/window 16 KiB", &[0.0]);
+    let made = gigabit().goodput("W: window 16 KiB", &[0.0]);
     let missing = figure(&question, &made, "gain").expect_err("a run that carried nothing");
     assert_eq!(missing.to_string(), "'gain' divides by 'small', which is 0");
     refused(
@@ -279,8 +279,8 @@ fn what_was_published_in_another_unit_is_told_and_not_compared() {
          answer = \".\"\n"
     );
     let made = Made::default()
-        .goodput("wan/window 8 MiB", &[1e6])
-        .goodput("wan/window 16 KiB", &[1e6])
+        .goodput("W: window 8 MiB", &[1e6])
+        .goodput("W: window 16 KiB", &[1e6])
         .item("throughput", "21", "ms");
     let Verdict::Unanswered(missing) = answered(&question, &made).0 else { panic!("no answer") };
     assert_eq!(missing[0].to_string(), "'large >= then' holds bit/s against a time");
@@ -421,12 +421,12 @@ fn nothing_is_said_of_a_trunk_by_one_run() {
     };
     let plan = trunk().expect("a sound plan");
     let answer = |runs: &[f64]| {
-        let made = Made::default().goodput("wan/window auto", runs);
+        let made = Made::default().goodput("W: window auto", runs);
         plan.questions[0].answer(&plan, &made).verdict
     };
     let Verdict::Unanswered(missing) = answer(&[891e6]) else { panic!("one run decides nothing") };
     let said = missing[0].to_string();
-    let expected = "wan/window auto has 1 of the 5 runs that it takes: the ports of a flow decide \
+    let expected = "W: window auto has 1 of the 5 runs that it takes: the ports of a flow decide \
                     which line of a trunk it takes";
     assert_eq!(said, expected);
     assert_eq!(answer(&[1784e6, 1784e6, 891e6, 1784e6, 1784e6]), Verdict::Told);

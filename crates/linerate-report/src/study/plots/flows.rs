@@ -18,6 +18,9 @@ const STEPS_OF_A_BOUND: u32 = 8;
 /// Bounds closer to each other than this everywhere are one line.
 const SAME_BOUND: f64 = 0.1;
 
+/// Runs above this share of a bound come near it.
+const NEAR_BOUND: f64 = 0.5;
+
 /// A plot for each throughput test of the plan.
 pub(super) fn plots(grid: &Grid<'_>) -> Vec<Figure> {
     let tests: Vec<&Test> = grid.flow_tests().collect();
@@ -62,15 +65,14 @@ fn bars(grid: &Grid<'_>, file: &str, test: &Test) -> Figure {
         })
     };
     let rows: Vec<BarRow> = grid.topologies.iter().filter_map(row).collect();
-    let name = test.parameter().name;
     let chart = BarChart {
         title: title(test),
         description: described_rows(&rows),
         axis: "payload, Mbit/s, best of the repetitions".to_owned(),
-        names: values.iter().map(|value| format!("{name} {}", value.label)).collect(),
+        names: values.iter().map(|value| value.label.clone()).collect(),
         rows,
     };
-    let caption = format!("Test {}: the best of the repetitions. Longer is faster.", test.id);
+    let caption = "The best of the repetitions. Longer is faster.";
     Figure::new(heading(grid, test), caption, vec![(format!("{file}.svg"), chart.svg())])
 }
 
@@ -94,18 +96,19 @@ fn lines(grid: &Grid<'_>, file: &str, test: &Test) -> Figure {
     let knees = of_windows && bounds.is_empty();
     let (mut now, past) = if knees { (ringed(now), ringed(past)) } else { (now, past) };
     let ceilings = ceiling_lines(grid, test, &asked);
-    let dashed = !(bounds.is_empty() && ceilings.is_empty());
-    let caption = match (knees, bounds.is_empty()) {
-        (true, _) => knee_caption(grid, &now, &past, dashed),
-        (false, true) => plain_caption(dashed),
-        (false, false) => bound_caption(),
+    let mut caption = match knees {
+        true => knee_caption(grid, &now, &past),
+        false => "Best of the repetitions.".to_owned(),
     };
+    let (has_bounds, has_ceilings) = (!bounds.is_empty(), !ceilings.is_empty());
     now.extend(bounds);
     now.extend(ceilings);
     let y = shared_axis("payload, best of the repetitions", None, number::rate, &now, &past);
     let top = y.domain.map_or(0.0, |domain| domain.1);
     let axes = Axes { x: asked.axis(test), y };
-    now.extend(seen_window_lines(grid, test, &asked, top));
+    let seen = seen_window_lines(grid, test, &asked, top);
+    caption.push_str(&dashes_caption([has_bounds, has_ceilings, !seen.is_empty()]));
+    now.extend(seen);
     let panels = panels(file, kind_of(test).plot_title(), &axes, now, past, grid);
     Figure::new(heading(grid, test), caption, panels)
 }
@@ -152,19 +155,18 @@ impl Asked {
     }
 }
 
-fn plain_caption(dashed: bool) -> String {
-    let mut text = "Best of the repetitions.".to_owned();
-    if dashed {
-        text.push_str(" A dashed line is a ceiling of payload.");
-    }
-    text
-}
-
-fn bound_caption() -> String {
-    "Best of the repetitions. The dashed line is the most that the window allows: the largest window \
-     that the receiver advertised over the emulated round trip, at most the ceiling of payload; one \
-     line stands for topologies whose bounds differ by less than 10 %."
-        .to_owned()
+/// What the dashed lines are: bounds of windows over emulated round trips, ceilings, windows over
+/// round trips that were seen.
+fn dashes_caption(has: [bool; 3]) -> String {
+    let each = [
+        " Dashed, \u{201c}window over RTT\u{201d}: the largest window that the receiver advertised \
+         over the emulated round trip of that topology, at most its ceiling; one line stands for \
+         bounds that differ by less than 10 %.",
+        " Dashed, \u{201c}ceiling\u{201d}: what the link leaves for payload.",
+        " Dashed, \u{201c}window over RTT seen\u{201d}: the same over the smallest round trip that \
+         was measured, where none is emulated.",
+    ];
+    each.into_iter().zip(has).filter_map(|(text, has)| has.then_some(text)).collect()
 }
 
 /// The least of window/RTT and the ceiling for each topology with an emulated round trip.
@@ -172,14 +174,11 @@ fn bound_lines(grid: &Grid<'_>, test: &Test, asked: &Asked) -> Vec<Series> {
     let line = |(style, row): (usize, &Row<'_>)| {
         let flow = row.flow(&test.id).filter(|flow| row.has_window_bound(flow))?;
         let points = bound_points(row, flow, asked);
-        dashed(format!("bound, {}", row.topology.id), style, points.into_iter())
+        let label = format!("window over RTT: {}", row.topology.title);
+        dashed(label, style, points.into_iter())
     };
     let all = grid.topologies.iter().enumerate().filter_map(line);
-    let mut kept = once(all, |one, other| is_close(&one.points, &other.points));
-    if let [only] = kept.as_mut_slice() {
-        only.label = "window/RTT, ceiling".to_owned();
-    }
-    kept
+    once(all, |one, other| is_close(&one.points, &other.points))
 }
 
 /// The bound at each value, and at steps between windows that were asked for.
@@ -215,6 +214,8 @@ fn is_close(one: &[(f64, f64)], other: &[(f64, f64)]) -> bool {
 /// A dashed line for each ceiling, in the colour of the first topology that has it; those that a
 /// window's bound holds have theirs in it.
 fn ceiling_lines(grid: &Grid<'_>, test: &Test, asked: &Asked) -> Vec<Series> {
+    let is_near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-3;
+    let rate = number::rate;
     let line = |(style, row): (usize, &Row<'_>)| {
         let flow = row.flow(&test.id).filter(|flow| !row.has_window_bound(flow))?;
         let point = |it: &FlowFigure<'_>| {
@@ -223,44 +224,49 @@ fn ceiling_lines(grid: &Grid<'_>, test: &Test, asked: &Asked) -> Vec<Series> {
         };
         let mut points: Vec<(f64, f64)> = flow.figures.iter().filter_map(point).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let level = number::rate(points.first()?.1);
-        dashed(format!("ceiling {level}"), style, points.into_iter())
+        let (least, most) = (points.first()?.1, points.last()?.1);
+        let to = if is_near(least, most) { String::new() } else { format!(" to {}", rate(most)) };
+        dashed(format!("ceiling {}{to}", rate(least)), style, points.into_iter())
     };
     let rows = grid.topologies.iter().enumerate();
     once(rows.filter_map(line), |one, other| one.label == other.label)
 }
 
-/// A dashed line for the window seen over the smallest round trip, where none is emulated, as far
-/// as it lies below `top`: beyond, it bounds nothing that is shown.
+/// A dashed line for the window seen over the smallest round trip, where none is emulated, of each
+/// topology whose runs come near it, as far as it lies below `top`: others bound nothing that is
+/// shown.
 fn seen_window_lines(grid: &Grid<'_>, test: &Test, asked: &Asked, top: f64) -> Vec<Series> {
     let line = |(style, row): (usize, &Row<'_>)| {
         let flow = row.flow(&test.id).filter(|flow| !row.has_window_bound(flow))?;
-        let point = |it: &FlowFigure<'_>| {
+        let bound = |it: &FlowFigure<'_>| {
             let rungs = &it.ceiling.as_ref()?.rungs;
-            let bps = rungs.iter().find(|rung| rung.kind == "receive_window")?.value?;
-            (bps <= top).then_some((asked.place(it.number), bps))
+            rungs.iter().find(|rung| rung.kind == "receive_window")?.value
+        };
+        let comes_near = |it: &FlowFigure<'_>| {
+            it.best().zip(bound(it)).is_some_and(|(bps, bound)| bps >= NEAR_BOUND * bound)
+        };
+        let point = |it: &FlowFigure<'_>| {
+            let bps = bound(it).filter(|bps| *bps <= top)?;
+            Some((asked.place(it.number), bps))
         };
         let points = flow.figures.iter().filter_map(point);
-        dashed(format!("window/RTT, {}", row.topology.id), style, points)
+        flow.figures.iter().any(comes_near).then_some(())?;
+        dashed(format!("window over RTT seen: {}", row.topology.title), style, points)
     };
-    grid.topologies.iter().enumerate().filter_map(line).filter(|_| by_window(test)).collect()
+    let all = grid.topologies.iter().enumerate().filter_map(line);
+    // One point is no line: the bound of the others lies above all that is shown.
+    all.filter(|line| by_window(test) && line.points.len() > 1).collect()
 }
 
 fn dashed(label: String, style: usize, points: impl Iterator<Item = (f64, f64)>) -> Option<Series> {
     series(style, (label, points.collect())).map(Series::dashed)
 }
 
-fn knee_caption(grid: &Grid<'_>, now: &[Series], past: &[Series], dashed: bool) -> String {
+fn knee_caption(grid: &Grid<'_>, now: &[Series], past: &[Series]) -> String {
     let mut text = "A ring marks the knee: the window reached by the last doubling that still \
                     gained 10 % or more, where a later doubling was measured and gained less."
         .to_owned();
     text.push_str(&format!(" Now {}.", knees(now)));
-    if dashed {
-        text.push_str(
-            " A dashed line is a ceiling of payload, or the window seen over the smallest round \
-             trip, in the colour of a topology that it bounds.",
-        );
-    }
     if !past.is_empty() {
         text.push_str(&format!(" In {} {}.", grid.past, knees(past)));
     }

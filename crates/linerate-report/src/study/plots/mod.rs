@@ -23,11 +23,10 @@ const LOG_FROM: f64 = 10.0;
 /// All plots that the plan has tests for.
 pub(crate) fn plots(grid: &Grid<'_>, compared: &Comparison) -> Vec<Figure> {
     let pings = grid.topologies.first().map_or(0, |row| row.ping.len());
-    let mut out = Vec::new();
+    let mut out = Vec::from_iter(losses::plot(grid, compared));
     out.extend((0..pings).map(|test| self::pings(grid, test)));
     out.extend(flows::plots(grid));
     out.extend(sequence::plots(grid));
-    out.extend(losses::plot(grid, compared));
     out.extend(spread::plots(grid));
     out.extend(device::figures(&grid.bench()));
     told_apart(out)
@@ -55,19 +54,13 @@ fn named(name: &str, id: &str, test: usize) -> String {
     whole.chars().map(safe).collect()
 }
 
-/// The longest name that a chart writes out at the end of a line.
-const NAME_MOST: usize = 25;
-
-/// A topology's name in a legend: its title, its identifier where that is too long; of a model's
-/// figures it says so.
+/// A topology's name in a legend; of a model's figures it says so.
 fn legend(row: &Row<'_>, kind: FlowKind) -> String {
-    let topology = row.topology;
-    let name = |name: &str| match kind {
-        FlowKind::Simulated => format!("{name}, simulated"),
-        _ => name.to_owned(),
-    };
-    let full = name(&topology.title);
-    if full.chars().count() <= NAME_MOST { full } else { name(&topology.id) }
+    let title = &row.topology.title;
+    match kind {
+        FlowKind::Simulated => format!("{title}, simulated"),
+        _ => title.clone(),
+    }
 }
 
 fn pings(grid: &Grid<'_>, test: usize) -> Figure {

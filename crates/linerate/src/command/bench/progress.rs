@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::record::{Cell, Event};
-use linerate_core::study::CellKey;
+use linerate_core::study::StudyPlan;
 use linerate_engine::study::{Progress, Step};
 use linerate_sys::stop::Stop;
 
@@ -21,6 +21,8 @@ pub(super) struct Display(Rc<RefCell<Inner>>);
 
 struct Inner {
     bar: ProgressBar,
+    /// Has the names of what is measured.
+    plan: StudyPlan,
     live: bool,
     jsonl: bool,
     stop: Stop,
@@ -33,7 +35,7 @@ struct Inner {
 
 impl Display {
     /// Lines as the flags ask for; `stop` is asked when nobody reads results any more.
-    pub(super) fn new(flags: &Output, stop: Stop) -> Self {
+    pub(super) fn new(flags: &Output, plan: StudyPlan, stop: Stop) -> Self {
         let target =
             if flags.live() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
@@ -42,6 +44,7 @@ impl Display {
         }
         let inner = Inner {
             bar,
+            plan,
             live: flags.live(),
             jsonl: flags.jsonl,
             stop,
@@ -74,25 +77,24 @@ impl Inner {
         self.bar.set_position(u64::try_from(progress.done).unwrap_or(u64::MAX));
         self.left_ns = progress.remaining_ns;
         match progress.step {
-            Step::Building(topology) => self.change(format!("{} is built", topology.id)),
+            Step::Building(topology) => self.change(format!("{} is built", topology.title)),
             Step::Measuring(cell) => self.measuring(cell, progress),
             Step::Again(cell, failure, again, of) => {
-                let cell = CellKey::of(cell);
+                let cell = self.plan.words_of(cell);
                 self.line(&format!("{cell}: {failure}; measured again, {again} of {of}"));
             }
             Step::Failed(cell, failure) => {
-                self.line(&format!("{}: {failure}", CellKey::of(cell)));
+                self.line(&format!("{}: {failure}", self.plan.words_of(cell)));
             }
             Step::NotBuilt(topology, failure) => {
-                self.line(&format!("{} left out: {failure}", topology.id));
+                self.line(&format!("{} left out: {failure}", topology.title));
             }
             Step::Slipped(..) | Step::Through(_) => {}
         }
     }
 
     fn measuring(&mut self, cell: &Cell, progress: &Progress<'_>) {
-        let label = cell.label.clone().unwrap_or_else(|| cell.parameter.to_string());
-        self.cell = format!("{} {label}", cell.topology);
+        self.cell = self.plan.words_of(cell);
         if self.bar.is_hidden() {
             let (at, of) = (progress.done + 1, progress.total);
             let left = spoken(self.left_ns);

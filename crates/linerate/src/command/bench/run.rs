@@ -27,6 +27,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
+    args.output.check_file()?;
     let wanted = wanted(args)?;
     let mut shelf = Shelf::open(args)?;
     let begun = shelf.unfinished(args, wanted.as_ref())?;
@@ -189,7 +190,7 @@ fn measure(
     shelf: &mut Shelf,
     stop: &Stop,
 ) -> Result<Ending, Failure> {
-    let display = Display::new(&args.output, stop.clone());
+    let display = Display::new(&args.output, session.plan.clone(), stop.clone());
     let within = display.clone();
     let mut measurer = answer::laboratory(stop).watched(move |event| within.event(event));
     let ending = study::run(

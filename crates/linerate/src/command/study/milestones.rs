@@ -100,10 +100,10 @@ fn added(args: &Args) -> Result<Vec<Milestone>, Failure> {
 
 /// The stored TCP result that `--mine` means.
 fn mine(store: &Store, which: Mine) -> Result<Record, Failure> {
-    let filter = Filter { kind: Some("tcp".to_owned()), ..Filter::default() };
+    let filter = Filter { kind: Some("tcp".to_owned()), cells: true, ..Filter::default() };
     let mut best: Option<(f64, Record)> = None;
     for entry in store.list(&filter, usize::MAX)? {
-        let record = store.get(&entry.id)?;
+        let record = store.record(&entry.id)?;
         let Some((bps, _)) = own::goodput(&record).filter(|_| record.status == Status::Ok) else {
             continue;
         };

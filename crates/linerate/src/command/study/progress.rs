@@ -1,25 +1,27 @@
 //! How far a run is: a bar on a terminal, a line for every topology elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use linerate_core::study::CellKey;
+use linerate_core::study::StudyPlan;
 use linerate_engine::study::{Progress, Step};
 
 use crate::columns::spoken;
 use crate::output;
 
 /// Shows progress on standard error.
-pub(super) struct Display {
+pub(super) struct Display<'a> {
     bar: ProgressBar,
+    /// Has the names of what is measured.
+    plan: &'a StudyPlan,
 }
 
-impl Display {
+impl<'a> Display<'a> {
     /// A bar when standard error is a terminal.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(plan: &'a StudyPlan) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("[{wide_bar}] {pos}/{len}  {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("[{bar:16}] {pos}/{len}  {wide_msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
-        Self { bar }
+        Self { bar, plan }
     }
 
     /// Shows one step.
@@ -29,28 +31,28 @@ impl Display {
         let left = spoken(progress.remaining_ns);
         match progress.step {
             Step::Building(topology) => {
-                self.bar.set_message(format!("{} is built, {left} left", topology.id));
+                self.bar.set_message(format!("{left} left; {} is built", topology.title));
             }
             Step::Measuring(cell) => {
-                self.bar.set_message(format!("{}, {left} left", CellKey::of(cell)));
+                self.bar.set_message(format!("{left} left; {}", self.plan.words_of(cell)));
             }
             Step::Slipped(cell, path, slips) => {
-                let (cell, path) = (CellKey::of(cell), &path.name);
+                let (cell, path) = (self.plan.words_of(cell), &path.name);
                 self.line(&format!("{cell}: path {path}: {slips}; the run counts"));
             }
             Step::Again(cell, failure, again, of) => {
-                let cell = CellKey::of(cell);
+                let cell = self.plan.words_of(cell);
                 self.line(&format!("{cell}: {failure}; measured again, {again} of {of}"));
             }
             Step::Failed(cell, failure) => {
-                self.line(&format!("{}: {failure}", CellKey::of(cell)));
+                self.line(&format!("{}: {failure}", self.plan.words_of(cell)));
             }
             Step::NotBuilt(topology, failure) => {
-                self.line(&format!("{} left out: {failure}", topology.id));
+                self.line(&format!("{} left out: {failure}", topology.title));
             }
             Step::Through(topology) if self.bar.is_hidden() => {
                 let (done, total) = (progress.done, progress.total);
-                self.line(&format!("{}: {done} of {total} measured, {left} left", topology.id));
+                self.line(&format!("{}: {done} of {total} measured, {left} left", topology.title));
             }
             Step::Through(_) => {}
         }
@@ -61,7 +63,7 @@ impl Display {
     }
 }
 
-impl Drop for Display {
+impl Drop for Display<'_> {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -8,6 +8,7 @@ use linerate_report::study::{self, Results};
 use linerate_server::store::Store;
 
 use super::plan;
+use crate::columns::short_id;
 use crate::{output, paths};
 
 /// A run's plan, records and published figures, from the store.
@@ -18,10 +19,17 @@ pub(crate) fn results(store: &Store, run: &str) -> Result<Results, Failure> {
     Ok(Results { plan: run.plan, run: run.id, records, published })
 }
 
-/// Prints a run and writes its report into `directory`; ends with the report's path and one
-/// sentence.
+/// Prints what a reader looks for first of a run and writes its report into `directory`; ends with
+/// the answers, the report's path and one sentence.
 pub(super) fn run(store: &Store, run: &str, directory: &Path) -> Result<(), Failure> {
-    show(&results(store, run)?, Some(directory))
+    let results = results(store, run)?;
+    let (sentence, tables) = study::document(&results).brief().apart_from_sentence();
+    output::document(&tables);
+    write(&results, directory)?;
+    output::line(&format!("\nall tables: {}", directory.join("report.md").display()));
+    output::line(&format!("report: {}", directory.join("index.html").display()));
+    output::document(&sentence);
+    Ok(())
 }
 
 /// Prints a run and writes its report into `directory`, where there is one.
@@ -34,7 +42,8 @@ pub(crate) fn show(results: &Results, directory: Option<&Path>) -> Result<(), Fa
     let (sentence, tables) = document.apart_from_sentence();
     output::document(&tables);
     write(results, directory)?;
-    output::line(&format!("\nreport: {}", directory.join("index.html").display()));
+    let page = directory.join("index.html");
+    output::line(&format!("\nrun {}, report: {}", short_id(&results.run), page.display()));
     output::document(&sentence);
     Ok(())
 }

@@ -60,7 +60,7 @@ pub(super) fn run(args: Args) -> Outcome {
 }
 
 fn measure(session: &Session, store: &mut Store, stop: &Stop) -> Result<Ending, Failure> {
-    let mut display = Display::new();
+    let mut display = Display::new(&session.plan);
     let mut measurer = answer::laboratory(stop);
     linerate_engine::study::run(
         &session.plan,

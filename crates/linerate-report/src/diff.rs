@@ -1,0 +1,324 @@
+//! Two results side by side, metric by metric: how much the second differs from the first, which
+//! is better by the metric table, and whether the difference is more than their own spread.
+//!
+//! The spread of a figure is the larger of the two sample standard deviations of what it is the
+//! mean of: the intervals of a goodput, the probes of a round trip. One without samples has none.
+//! Left out: repetitions; their intervals of confidence are a study's.
+
+use linerate_core::record::{Better, Direction, MetricId, Record, Series, Stat, Summary};
+use serde::Serialize;
+
+use crate::document::{Document, Section, Table};
+use crate::number::{self, NONE, or_dash};
+use crate::{Align, csv, words};
+
+/// One figure of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// Which metric.
+    pub metric: MetricId,
+    /// How it was made.
+    pub stat: Stat,
+    /// Data direction, where it has one.
+    pub direction: Option<Direction>,
+    /// Ping payload, where it has one.
+    pub payload_bytes: Option<u32>,
+    /// Unit of the values.
+    pub unit: &'static str,
+    /// Of the first result; null where it has none.
+    pub first: Option<f64>,
+    /// Of the second result.
+    pub second: Option<f64>,
+    /// Second over first, less one; null where one is absent or the first is 0.
+    pub change_ratio: Option<f64>,
+    /// What the samples of either spread by; null where there are none.
+    pub spread: Option<f64>,
+    /// `better`, `worse`, `same`, `inside the spread`, or null where neither is better.
+    pub verdict: Option<&'static str>,
+}
+
+/// Every figure of the whole measurement that either has, in the order of the first's summary.
+pub fn differences(first: &Record, second: &Record) -> Vec<Difference> {
+    let whole = |row: &&Summary| row.flow.is_none();
+    let place = |row: &Summary| (row.metric, row.stat, row.direction, row.payload_bytes);
+    let mut rows: Vec<&Summary> = first.summary.iter().filter(whole).collect();
+    for row in second.summary.iter().filter(whole) {
+        if !rows.iter().any(|known| place(known) == place(row)) {
+            rows.push(row);
+        }
+    }
+    let value = |record: &Record, row: &Summary| {
+        let mut all = record.summary.iter().filter(whole);
+        all.find(|it| place(it) == place(row)).map(|it| it.value)
+    };
+    rows.into_iter()
+        .map(|row| {
+            let (one, other) = (value(first, row), value(second, row));
+            let spreads = [spread(first, row), spread(second, row)].into_iter().flatten();
+            let spread = spreads.reduce(f64::max);
+            Difference {
+                metric: row.metric,
+                stat: row.stat,
+                direction: row.direction,
+                payload_bytes: row.payload_bytes,
+                unit: row.metric.row().unit,
+                first: one,
+                second: other,
+                change_ratio: one
+                    .zip(other)
+                    .filter(|(one, _)| *one != 0.0)
+                    .map(|(one, other)| other / one - 1.0),
+                spread,
+                verdict: one
+                    .zip(other)
+                    .and_then(|pair| verdict(row.metric.row().better, pair, spread)),
+            }
+        })
+        .collect()
+}
+
+fn verdict(
+    better: Better,
+    (first, second): (f64, f64),
+    spread: Option<f64>,
+) -> Option<&'static str> {
+    let is_better = match better {
+        Better::Higher => second > first,
+        Better::Lower => second < first,
+        Better::Neither => return None,
+    };
+    Some(match is_better {
+        _ if first == second => "same",
+        _ if spread.is_some_and(|spread| (second - first).abs() <= spread) => "inside the spread",
+        true => "better",
+        false => "worse",
+    })
+}
+
+/// The sample standard deviation of what a figure is the mean of.
+fn spread(record: &Record, row: &Summary) -> Option<f64> {
+    if !matches!(row.stat, Stat::Value | Stat::Mean) {
+        return None;
+    }
+    let same = |it: &&Summary| {
+        it.metric == row.metric && it.stat == Stat::Stddev && it.payload_bytes == row.payload_bytes
+    };
+    let told = record.summary.iter().find(same).map(|it| it.value);
+    told.or_else(|| {
+        let of_it = |it: &&Series| it.metric == row.metric && it.direction == row.direction;
+        let mut all = record.series.iter().filter(of_it);
+        // The sum of several streams, else the only stream.
+        let series = all.clone().find(|it| it.flow.is_none()).or_else(|| {
+            let one = all.next()?;
+            all.next().is_none().then_some(one)
+        })?;
+        deviation(&series.values.iter().filter_map(|value| *value).collect::<Vec<_>>())
+    })
+}
+
+fn deviation(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt())
+}
+
+/// Both results for a reader: what limited either is said first, then what was asked otherwise,
+/// then the figures.
+pub fn document(first: &Record, second: &Record) -> Document {
+    let own = |name: &'static str, record: &Record| {
+        let caveats = words::caveats(record).0.into_iter().map(ToString::to_string);
+        let caveats: Vec<String> = caveats.map(|text| format!("{name}: {text}")).collect();
+        caveats.into_iter()
+    };
+    let failed = |name: &str, record: &Record| {
+        record.failure.as_ref().map(|failure| format!("{name} did not end well: {failure}"))
+    };
+    let others = |name: &'static str, record: &Record| {
+        let caveats = words::caveats(record).1.into_iter().map(ToString::to_string);
+        caveats.map(|text| format!("{name}: {text}")).collect::<Vec<_>>()
+    };
+    let about = |name: &str, record: &Record| {
+        let line = crate::history::Line::of(record);
+        let named = line.name.map(|name| format!(", named {name}")).unwrap_or_default();
+        let to = line.to.map(|to| format!(" {to}")).unwrap_or_default();
+        let at = line.started_at.get(..19).unwrap_or_default().replace('T', " ");
+        format!("{name}: {}{to}, {at} UTC{named}, {}", line.kind, line.id)
+    };
+    let (one, two) = ("first", "second");
+    Document {
+        title: format!("{}\n{}", about(one, first), about(two, second)),
+        limits: own(one, first)
+            .chain(own(two, second))
+            .chain(failed(one, first))
+            .chain(failed(two, second))
+            .collect(),
+        sections: [asked(first, second), Some(figures(first, second))]
+            .into_iter()
+            .flatten()
+            .collect(),
+        notes: [others(one, first), others(two, second)].concat(),
+        ..Document::default()
+    }
+}
+
+fn figures(first: &Record, second: &Record) -> Section {
+    let right = Align::Right;
+    let names = [("metric", Align::Left), ("first", right), ("second", right), ("change", right)];
+    let mut table = Table::of(names.into_iter().chain([("second is", Align::Left)]));
+    for row in differences(first, second) {
+        let shown = |value: Option<f64>| or_dash(value, |value| value_text(row.unit, value));
+        let mut name = format!("{}{}", row.metric.row().title, stat(row.stat));
+        name.push_str(match row.direction {
+            Some(Direction::Up) => ", up",
+            Some(Direction::Down) => ", down",
+            None => "",
+        });
+        let size = row.payload_bytes.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
+        let change = row.change_ratio.map(|ratio| format!("{:+.1} %", ratio * 100.0));
+        table.row([
+            name + &size,
+            shown(row.first),
+            shown(row.second),
+            change.unwrap_or_else(|| NONE.to_owned()),
+            row.verdict.unwrap_or_default().to_owned(),
+        ]);
+    }
+    Section::of("", [table], Vec::new())
+}
+
+fn stat(stat: Stat) -> String {
+    match stat {
+        Stat::Value => String::new(),
+        stat => format!(" {}", csv::key(stat)),
+    }
+}
+
+/// A value with its unit.
+pub(crate) fn value_text(unit: &str, value: f64) -> String {
+    match unit {
+        "bit/s" => number::rate(value),
+        "ns" => format!("{} ms", number::ms(value)),
+        "1" => number::percent(value),
+        "bytes" => number::amount(value.max(0.0) as u64),
+        unit if value.fract() == 0.0 => format!("{value:.0} {unit}"),
+        unit => format!("{} {unit}", number::significant(value, 4)),
+    }
+}
+
+/// What the plans ask for that is not the same, one remark.
+fn asked(first: &Record, second: &Record) -> Option<Section> {
+    let flat = |record: &Record| {
+        let mut all = Vec::new();
+        let plan = serde_json::to_value(&record.plan).unwrap_or_default();
+        flatten(String::new(), &plan, &mut all);
+        all
+    };
+    let (one, two) = (flat(first), flat(second));
+    let of = |all: &[(String, String)], key: &str| {
+        all.iter().find(|(name, _)| name == key).map_or("-", |(_, value)| value).to_owned()
+    };
+    let mut keys: Vec<&String> = one.iter().chain(&two).map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let changed = keys.into_iter().filter(|key| of(&one, key) != of(&two, key));
+    let lines = changed.map(|key| format!("{key}: {} / {}", of(&one, key), of(&two, key)));
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| Section::of("Asked otherwise (first / second)", [], lines))
+}
+
+fn flatten(name: String, value: &serde_json::Value, out: &mut Vec<(String, String)>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (key, value) in fields {
+                let inner = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                flatten(inner, value, out);
+            }
+        }
+        serde_json::Value::Null => {}
+        value => out.push((name, value.to_string().trim_matches('"').to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::record::{CaveatCode, PingPlan, Plan, RecordId, TcpPlan, TcpTest, Tool};
+    use linerate_core::time::WallTime;
+
+    use super::*;
+
+    fn tcp(streams: u16, bps: f64, intervals: &[f64]) -> Record {
+        let plan = Plan::Tcp(TcpPlan {
+            test: TcpTest { streams, ..TcpTest::default() },
+            ..TcpPlan::default()
+        });
+        let mut record = record(plan);
+        record.summary = vec![
+            Summary::of(MetricId::Goodput, Stat::Value, bps).in_direction(Direction::Up),
+            Summary::of(MetricId::Retransmits, Stat::Value, 5.0).in_direction(Direction::Up),
+            Summary::of(MetricId::Cwnd, Stat::Value, bps / 1e3).in_direction(Direction::Up),
+        ];
+        record.series = vec![Series {
+            metric: MetricId::Goodput,
+            direction: Some(Direction::Up),
+            flow: Some(0),
+            side: None,
+            payload_bytes: None,
+            t_ns: (1..).take(intervals.len()).collect(),
+            values: intervals.iter().map(|value| Some(*value)).collect(),
+        }];
+        record
+    }
+
+    fn record(plan: Plan) -> Record {
+        let tool = Tool { name: "linerate".to_owned(), version: "test".to_owned() };
+        Record::begin(RecordId::from_parts(0, [0; 10]), tool, plan, WallTime::from_unix_nanos(0))
+    }
+
+    fn of(all: &[Difference], metric: MetricId) -> &Difference {
+        all.iter().find(|row| row.metric == metric).expect("a row")
+    }
+
+    #[test]
+    fn the_metric_table_says_which_is_better_and_the_intervals_whether_it_counts() {
+        // 90, 100, 110: the mean of the squares of 10, 0, 10 over n - 1 = 2 is 100, so 10.
+        let first = tcp(1, 100e6, &[90e6, 100e6, 110e6]);
+        let verdict = |bps, retransmits| {
+            let mut second = tcp(1, bps, &[bps, bps]);
+            second.summary[1].value = retransmits;
+            let rows = differences(&first, &second);
+            let goodput = of(&rows, MetricId::Goodput).clone();
+            assert_eq!(goodput.spread, Some(10e6));
+            assert_eq!(of(&rows, MetricId::Cwnd).verdict, None);
+            (goodput.verdict, goodput.change_ratio, of(&rows, MetricId::Retransmits).verdict)
+        };
+        // 125 of 100.
+        assert_eq!(verdict(125e6, 6.0), (Some("better"), Some(0.25), Some("worse")));
+        assert_eq!(verdict(110e6, 4.0).0, Some("inside the spread"));
+        assert_eq!(verdict(80e6, 5.0).0, Some("worse"));
+        assert_eq!(verdict(80e6, 5.0).2, Some("same"));
+    }
+
+    #[test]
+    fn what_one_lacks_is_null_and_nothing_is_made_up() {
+        let rows = differences(&tcp(1, 1e6, &[]), &record(Plan::Ping(PingPlan::default())));
+        let goodput = of(&rows, MetricId::Goodput);
+        assert_eq!((goodput.second, goodput.change_ratio, goodput.verdict), (None, None, None));
+    }
+
+    #[test]
+    fn the_page_says_first_what_limited_either_and_what_was_asked_otherwise() {
+        let first = tcp(1, 100e6, &[]);
+        let mut second = tcp(4, 200e6, &[]);
+        let detail = "a sender thread waited 23 % of the time for a core";
+        second.caveats.push(linerate_core::record::Caveat::new(
+            CaveatCode::RunQueueWait,
+            detail,
+            "stop other work",
+        ));
+        let text = document(&first, &second).text(None);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
+        assert!(at("second: a sender thread waited 23 %") < at("200 Mbit/s"), "{text}");
+        assert!(at("streams: 1 / 4") < at("+100.0 %") && text.contains("better"), "{text}");
+    }
+}

@@ -1,0 +1,79 @@
+//! The answer of a result in one line: what was measured, its share of the ceiling, what limited
+//! it, how far to trust it, and by which identifier it is found again.
+//!
+//! One function makes it of any record, so that terminal, page, history and study say the same. A
+//! result that a host limited says so before the number.
+
+mod limit;
+mod quality;
+mod result;
+
+use linerate_core::record::Record;
+
+pub use limit::{Limit, LimitedBy};
+pub use quality::Quality;
+
+/// What a reader takes away from a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Headline {
+    /// What was measured: `941.5 Mbit/s to b`.
+    pub result: String,
+    /// What was measured over its ceiling; of both directions the smaller one. None without a
+    /// ceiling.
+    pub share: Option<f64>,
+    /// The share in words, or why there is none: `94.1 % of the ceiling 941.5 Mbit/s`, `no ceiling
+    /// (loopback)`. Empty where nothing bounds what was measured.
+    pub ceiling: String,
+    /// What limited the result.
+    pub limit: Limit,
+    /// How far the result is to be trusted.
+    pub quality: Quality,
+    /// The worst caveat in words; empty where there is none, or where the limit says it.
+    pub doubt: String,
+    /// The record's identifier, as short as lists show it; empty for results without a record.
+    pub id: String,
+}
+
+impl Headline {
+    /// The answer of a record.
+    pub fn of(record: &Record) -> Self {
+        let limit = limit::of(record);
+        let (quality, doubt) = quality::of(record, &limit);
+        let (share, ceiling) = result::ceiling(record);
+        let id = record.id.to_string();
+        Self {
+            result: result::of(record),
+            share,
+            ceiling,
+            limit,
+            quality,
+            doubt,
+            id: id.get(..13).unwrap_or(&id).to_owned(),
+        }
+    }
+
+    /// The whole in one line.
+    pub fn line(&self) -> String {
+        let mut parts = Vec::with_capacity(5);
+        let by = self.limit.by;
+        parts.push(match by.is_host() {
+            true => format!("Limited by {by}: {}", self.result),
+            false => self.result.clone(),
+        });
+        parts.push(self.ceiling.clone());
+        parts.push(match (by, self.limit.evidence.as_str()) {
+            (LimitedBy::Nothing, evidence) => evidence.to_owned(),
+            (LimitedBy::NotKnown, _) => "limit not known".to_owned(),
+            (by, evidence) if by.is_host() => evidence.to_owned(),
+            (by, "") => format!("limited by {by}"),
+            (by, evidence) => format!("limited by {by}: {evidence}"),
+        });
+        parts.push(match self.doubt.as_str() {
+            "" => self.quality.to_string(),
+            doubt => format!("{}: {doubt}", self.quality),
+        });
+        parts.push(self.id.clone());
+        parts.retain(|part| !part.is_empty());
+        parts.join(" \u{b7} ")
+    }
+}

@@ -1,0 +1,158 @@
+//! What was measured in a few words, and what it is of its ceiling.
+
+use linerate_core::record::{
+    CaveatCode, Ceiling, Direction, MetricId, PingPlan, Plan, Record, Stat, TcpDirections, UdpPlan,
+};
+use linerate_core::time::decimals_of_ms;
+
+use crate::device::limit as device;
+use crate::{number, words};
+
+/// What was measured.
+pub(super) fn of(record: &Record) -> String {
+    match &record.plan {
+        Plan::Tcp(plan) => flows(record, &plan.server.host, plan.test.directions),
+        Plan::Udp(plan) => datagrams(record, plan),
+        Plan::Ping(plan) => ping(record, plan),
+        Plan::Simulate(_) => {
+            let goodput = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
+            goodput.map_or_else(
+                || "nothing was simulated".to_owned(),
+                |bps| format!("{} by the model", number::measured_rate(bps)),
+            )
+        }
+        Plan::Bench(plan) => device::result(record, plan),
+    }
+}
+
+/// The directions of a flow test; none for other measurements.
+pub(super) fn directions(plan: &Plan) -> &'static [Direction] {
+    match plan {
+        Plan::Tcp(plan) => words::each_direction(plan.test.directions),
+        Plan::Udp(plan) => words::each_direction(plan.test.directions),
+        Plan::Simulate(_) => &[Direction::Up],
+        Plan::Ping(_) | Plan::Bench(_) => &[],
+    }
+}
+
+fn flows(record: &Record, host: &str, ways: TcpDirections) -> String {
+    let each = words::each_direction(ways).iter().filter_map(|&way| {
+        let bps = record.value(MetricId::Goodput, Stat::Value, Some(way))?;
+        Some(format!("{} {} {host}", number::measured_rate(bps), toward(way)))
+    });
+    let each: Vec<String> = each.collect();
+    if !each.is_empty() {
+        return each.join(", ");
+    }
+    let one_sided = record.caveats.iter().any(|it| it.code == CaveatCode::OneSided);
+    let sent = record.value(MetricId::SendRate, Stat::Value, Some(Direction::Up));
+    match sent.filter(|_| one_sided) {
+        Some(bps) => {
+            format!("{} sent to {host}, what arrived is not known", number::measured_rate(bps))
+        }
+        None => format!("nothing was measured with {host}"),
+    }
+}
+
+/// `to` or `from` the other end.
+pub(super) const fn toward(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "to",
+        Direction::Down => "from",
+    }
+}
+
+fn datagrams(record: &Record, plan: &UdpPlan) -> String {
+    let host = &plan.server.host;
+    if plan.test.search.is_some() {
+        let Some((found, best)) = record.search.as_ref().and_then(|it| Some((it, it.best()?)))
+        else {
+            return format!("no sub-interval was measured with {host}");
+        };
+        let unfinished = [CaveatCode::SearchUnfinished, CaveatCode::PaceNotKept];
+        let more = record.caveats.iter().any(|caveat| unfinished.contains(&caveat.code));
+        let more = if more { " or more" } else { "" };
+        let rate = number::measured_rate(best.ip_bps);
+        return format!("{rate}{more} of IP packets {} {host}", toward(found.direction));
+    }
+    let rates = flows(record, host, plan.test.directions);
+    let losses = words::each_direction(plan.test.directions).iter().filter_map(|&way| {
+        let count = |metric| record.value(metric, Stat::Value, Some(way));
+        let ratio = count(MetricId::DatagramLossRatio)?;
+        let received = count(MetricId::DatagramsReceived);
+        let all = received.map(|received| received + count(MetricId::DatagramsLost).unwrap_or(0.0));
+        Some(loss(ratio, all))
+    });
+    let losses: Vec<String> = losses.collect();
+    match losses.is_empty() {
+        true => rates,
+        false => format!("{rates}, {} lost", words::listed(&losses)),
+    }
+}
+
+/// A loss with no more digits than its count has: none, or some of few, as it was counted.
+fn loss(ratio: f64, all: Option<f64>) -> String {
+    match all {
+        Some(all) if ratio == 0.0 => format!("0 of {all:.0}"),
+        Some(all) if all < 1000.0 => format!("{:.0} of {all:.0}", ratio * all),
+        _ => number::percent(ratio),
+    }
+}
+
+/// The typical round trip of each size, and how many of all probes were lost.
+fn ping(record: &Record, plan: &PingPlan) -> String {
+    let at = |metric, stat, size| {
+        record.value_at(metric, stat, size).or_else(|| record.value(metric, stat, None))
+    };
+    let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
+    let sizes = plan.sizes_bytes.as_slice();
+    let typical = sizes.iter().filter_map(|&size| {
+        let ns = at(MetricId::Rtt, Stat::P50, size).or_else(|| at(MetricId::Rtt, Stat::Mean, size));
+        let ms = number::ms_of_clock(ns?, decimals_of_ms(step));
+        Some((ms, if sizes.len() > 1 { format!(" of {size} bytes") } else { String::new() }))
+    });
+    let typical: Vec<(String, String)> = typical.collect();
+    let all = |metric| {
+        let counts = sizes.iter().filter_map(|&size| at(metric, Stat::Value, size));
+        counts.reduce(|one, other| one + other)
+    };
+    let lost = all(MetricId::Sent).map_or_else(String::new, |sent| {
+        let lost = sent - all(MetricId::Received).unwrap_or(0.0);
+        format!(", {lost:.0} of {sent:.0} lost")
+    });
+    let host = &plan.host;
+    match typical.as_slice() {
+        [] => format!("no answer from {host}{lost}"),
+        [(ms, of)] => format!("RTT {ms} ms to {host}{of}{lost}"),
+        [(first, of), .., (last, of_last)] => {
+            let of_last = of_last.trim_end_matches(" bytes");
+            format!("RTT {first} ms to {host}{of} and {last} ms{of_last}{lost}")
+        }
+    }
+}
+
+/// The share of the ceiling, the smaller one of both directions, and the same in words.
+pub(super) fn ceiling(record: &Record) -> (Option<f64>, String) {
+    let found = directions(&record.plan).iter().map(|&way| record.ceiling_of(way));
+    let found: Vec<&Ceiling> = found.flatten().collect();
+    let shares = found.iter().filter_map(|ceiling| ceiling.share);
+    let least = shares.reduce(f64::min);
+    let each: Vec<String> = found.iter().filter_map(|ceiling| of_ceiling(ceiling)).collect();
+    let text = match each.as_slice() {
+        [one, other] if one == other => one.clone(),
+        each => each.join(" and "),
+    };
+    (least, text)
+}
+
+fn of_ceiling(ceiling: &Ceiling) -> Option<String> {
+    if ceiling.no_link.is_some() {
+        return Some("no ceiling (loopback)".to_owned());
+    }
+    let Some(value) = ceiling.value else { return Some("ceiling not known".to_owned()) };
+    let bound = number::measured_rate(value);
+    Some(match ceiling.share {
+        Some(share) => format!("{} of the ceiling {bound}", number::percent(share)),
+        None => format!("ceiling {bound}"),
+    })
+}

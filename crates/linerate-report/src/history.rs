@@ -1,0 +1,284 @@
+//! The lines of a list of stored results: of each the few figures by which it is told from the
+//! others, for the terminal, JSON and CSV alike.
+//!
+//! Left out: how results are found; the store does that.
+
+use std::collections::BTreeMap;
+
+use linerate_core::record::{MetricId, Plan, Record, Stat, Status, TcpDirections};
+use serde::Serialize;
+
+use crate::document::Table;
+use crate::number::{self, NONE, or_dash};
+use crate::{Align, csv, words};
+
+/// What a device did, the figure that says most first.
+const FRAME_RATES: [MetricId; 5] = [
+    MetricId::ThroughputStrict,
+    MetricId::ThroughputTypical,
+    MetricId::ThroughputVerified,
+    MetricId::FloodForwarded,
+    MetricId::ForwardingRateMax,
+];
+
+/// One line: a result, or a study run as a whole. Units are the last words of names; an absent
+/// value is null, and an empty field of CSV.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Line {
+    /// Identifier of the record or of the run.
+    pub id: String,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// `tcp`, `udp`, `ping`, `bench`, `simulate`, `study`.
+    pub kind: String,
+    /// Address of this host.
+    pub from: Option<String>,
+    /// The other end, as it was asked for.
+    pub to: Option<String>,
+    /// `up`, `down` or `both`, seen from this host.
+    pub direction: Option<&'static str>,
+    /// Payload rate of the first direction.
+    pub goodput_bps: Option<f64>,
+    /// That of the way back, where a test went both ways.
+    pub goodput_reverse_bps: Option<f64>,
+    /// What a search found.
+    pub ip_capacity_max_bps: Option<f64>,
+    /// Mean round trip of a ping, of its first size.
+    pub rtt_mean_ns: Option<f64>,
+    /// Lost probes of a ping, lost datagrams of UDP.
+    pub loss_ratio: Option<f64>,
+    /// Throughput of a device, of the strictest kind that was measured.
+    pub throughput_frames_per_sec: Option<f64>,
+    /// Measurements of a run that are stored.
+    pub measurements: Option<u64>,
+    /// Share of the ceiling, of the first direction.
+    pub ceiling_ratio: Option<f64>,
+    /// `ok`, `partial`, `error`, `interrupted`; of a run its state.
+    pub status: String,
+    /// `ok`, `limited by this host`, or why it failed.
+    pub verdict: String,
+    /// Given by the user.
+    pub name: Option<String>,
+    /// Given by the user.
+    pub tags: BTreeMap<String, String>,
+    /// The study, its run, and the place in its grid.
+    pub study: Option<String>,
+    /// The run.
+    pub run: Option<String>,
+    /// The topology.
+    pub topology: Option<String>,
+    /// The test.
+    pub test: Option<String>,
+    /// The value of the test's parameter.
+    pub parameter: Option<u64>,
+    /// Counted from 1.
+    pub repetition: Option<u32>,
+}
+
+impl Line {
+    /// That of a record.
+    pub fn of(record: &Record) -> Self {
+        let (to, directions) = match &record.plan {
+            Plan::Tcp(plan) => (Some(&plan.server.host), Some(plan.test.directions)),
+            Plan::Udp(plan) => (Some(&plan.server.host), Some(plan.test.directions)),
+            Plan::Ping(plan) => (Some(&plan.host), None),
+            Plan::Simulate(_) | Plan::Bench(_) => (None, None),
+        };
+        let first = directions.map(|all| all.each()[0]);
+        let second = directions.and_then(|all| all.each().get(1).copied());
+        let value = |metric, direction| record.value(metric, Stat::Value, direction);
+        let reverse = second.and_then(|way| value(MetricId::Goodput, Some(way)));
+        let size = match &record.plan {
+            Plan::Ping(plan) => plan.sizes_bytes.first().copied(),
+            _ => None,
+        };
+        let of_ping = |metric, stat| record.value_at(metric, stat, size?);
+        let datagrams = value(MetricId::DatagramLossRatio, first);
+        let connected = || Some(host_of(&record.flows.first()?.client_addr).to_owned());
+        let local = record.ends.first().and_then(|end| end.address.clone()).or_else(connected);
+        let cell = record.cell.clone();
+        let cell = cell.as_ref();
+        Self {
+            id: record.id.to_string(),
+            started_at: record.started_at.to_string(),
+            kind: record.plan.kind().to_owned(),
+            from: local,
+            to: to.cloned(),
+            direction: directions.map(direction),
+            goodput_bps: value(MetricId::Goodput, first),
+            goodput_reverse_bps: reverse,
+            ip_capacity_max_bps: record.value(MetricId::IpCapacity, Stat::Value, None),
+            rtt_mean_ns: of_ping(MetricId::Rtt, Stat::Mean),
+            loss_ratio: of_ping(MetricId::LossRatio, Stat::Value).or(datagrams),
+            throughput_frames_per_sec: FRAME_RATES.iter().find_map(|rate| value(*rate, None)),
+            measurements: None,
+            ceiling_ratio: record.ceiling.as_ref().and_then(|ceiling| ceiling.share),
+            status: csv::key(record.status),
+            verdict: verdict(record),
+            name: record.name.clone(),
+            tags: record.tags.clone(),
+            study: cell.map(|cell| cell.study.clone()),
+            run: cell.map(|cell| cell.run.clone()),
+            topology: cell.map(|cell| cell.topology.clone()),
+            test: cell.map(|cell| cell.test.clone()),
+            parameter: cell.map(|cell| cell.parameter),
+            repetition: cell.map(|cell| cell.repetition),
+        }
+    }
+
+    /// What was measured, in the fewest words.
+    fn result(&self) -> String {
+        let loss = self.loss_ratio.filter(|ratio| *ratio > 0.0);
+        let loss = loss.map(|ratio| format!(", {} lost", number::percent(ratio)));
+        let loss = loss.unwrap_or_default();
+        let rates = (self.goodput_bps, self.goodput_reverse_bps);
+        if let Some(bps) = self.ip_capacity_max_bps {
+            return number::rate(bps);
+        }
+        match (rates, self.rtt_mean_ns, self.throughput_frames_per_sec, self.measurements) {
+            ((Some(one), Some(other)), ..) => {
+                format!("{} / {}", number::rate(one), number::rate(other))
+            }
+            ((Some(one), None), ..) => format!("{}{loss}", number::rate(one)),
+            (_, Some(rtt), ..) => format!("{} ms{loss}", number::ms(rtt)),
+            (_, _, Some(frames), _) => format!("{} frames/s", number::short(frames)),
+            (.., Some(count)) => words::counted(count, "measurement"),
+            _ if self.loss_ratio == Some(1.0) => "all lost".to_owned(),
+            _ => NONE.to_owned(),
+        }
+    }
+
+    /// From here to the other end, by the way that the data went.
+    fn towards(&self) -> String {
+        let arrow = match self.direction {
+            Some("down") => "\u{2190}",
+            Some("both") => "\u{2194}",
+            _ => "\u{2192}",
+        };
+        match (&self.to, &self.study) {
+            (Some(to), _) => format!("{arrow} {to}"),
+            (None, study) => study.clone().unwrap_or_else(|| NONE.to_owned()),
+        }
+    }
+}
+
+/// The address of `192.0.2.1:5210` or `[2001:db8::1]:5210`.
+fn host_of(socket: &str) -> &str {
+    let host = socket.rsplit_once(':').map_or(socket, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+const fn direction(directions: TcpDirections) -> &'static str {
+    match directions {
+        TcpDirections::Up => "up",
+        TcpDirections::Down => "down",
+        TcpDirections::Both => "both",
+    }
+}
+
+fn verdict(record: &Record) -> String {
+    let why = || record.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default();
+    match record.status {
+        Status::Error => format!("failed: {}", why()),
+        Status::Partial => format!("ended early: {}", why()),
+        Status::Interrupted => "interrupted".to_owned(),
+        Status::Ok if record.failure.is_some() => why(),
+        Status::Ok if !words::caveats(record).0.is_empty() => "limited by this host".to_owned(),
+        Status::Ok => "ok".to_owned(),
+    }
+}
+
+/// The list for terminals. Below [`WIDE`] columns the year and the fraction of an identifier that
+/// all share go, and long verdicts are cut.
+pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Table {
+    let narrow = width.is_some_and(|width| width < WIDE);
+    let names = ["started", "kind", "from", "to", "result", "of ceiling", "verdict", "name"];
+    let names = names.into_iter().chain(["tags", "id"]);
+    let right = |name: &&str| matches!(*name, "result" | "of ceiling");
+    let columns = names.map(|name| {
+        let align = if right(&name) { Align::Right } else { Align::Left };
+        (if narrow && name == "of ceiling" { "of max" } else { name }, align)
+    });
+    let cell = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
+    let rows = lines.iter().map(|line| {
+        let tags: Vec<String> = line.tags.iter().map(|(key, it)| format!("{key}={it}")).collect();
+        let started = line.started_at.get(if narrow { 5..16 } else { 0..16 });
+        [
+            started.unwrap_or(&line.started_at).replace('T', " "),
+            line.kind.clone(),
+            cell(line.from.clone()),
+            cut(&line.towards(), if narrow { 17 } else { 40 }),
+            line.result(),
+            or_dash(line.ceiling_ratio, number::share),
+            cut(&line.verdict, if narrow { 20 } else { 60 }),
+            cell(line.name.clone()),
+            cell((!tags.is_empty()).then(|| tags.join(" "))),
+            line.id.chars().take(short_id_chars).collect(),
+        ]
+    });
+    Table::of(columns).rows(rows).dropping(&[8, 2, 7, 5])
+}
+
+/// From here on a list has room for whole words.
+const WIDE: usize = 100;
+
+/// A text of at most so many characters, the last of them a sign that there was more.
+fn cut(text: &str, chars: usize) -> String {
+    if text.chars().count() <= chars {
+        return text.to_owned();
+    }
+    text.chars().take(chars - 1).chain(['\u{2026}']).collect()
+}
+
+/// Every line with all its fields, named as in JSON; labels are `KEY=VALUE` with spaces between.
+pub fn comma_separated(lines: &[Line]) -> String {
+    let fields = |line: &Line| match serde_json::to_value(line) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        other => unreachable!("{other:?} is not a struct"),
+    };
+    let head: Vec<&str> = HEAD.to_vec();
+    let rows = lines.iter().map(|line| {
+        let fields = fields(line);
+        let text = |name: &&str| match &fields[*name] {
+            serde_json::Value::Null => String::new(),
+            serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Object(tags) => {
+                let each = tags
+                    .iter()
+                    .map(|(key, it)| format!("{key}={}", it.as_str().unwrap_or_default()));
+                each.collect::<Vec<_>>().join(" ")
+            }
+            other => other.to_string(),
+        };
+        HEAD.iter().map(text).collect()
+    });
+    csv::lines(&head.join(","), rows)
+}
+
+/// The fields of [`Line`], in its order.
+const HEAD: [&str; 24] = [
+    "id",
+    "started_at",
+    "kind",
+    "from",
+    "to",
+    "direction",
+    "goodput_bps",
+    "goodput_reverse_bps",
+    "ip_capacity_max_bps",
+    "rtt_mean_ns",
+    "loss_ratio",
+    "throughput_frames_per_sec",
+    "measurements",
+    "ceiling_ratio",
+    "status",
+    "verdict",
+    "name",
+    "tags",
+    "study",
+    "run",
+    "topology",
+    "test",
+    "parameter",
+    "repetition",
+];

@@ -1,0 +1,263 @@
+//! Lines that show a measurement while it runs, as wide as their terminal: a row an interval of TCP
+//! and UDP, a row a sub-interval of a search, a line a probe of a ping. Pure: values in, text out.
+
+use linerate_core::record::{Direction, IntervalRow, PingProgress, PingReply, SubInterval};
+
+use crate::number::{amount, buffer, measured_rate, ms_of_clock};
+
+/// Rows under headings.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    columns: &'static [Column],
+    cells: fn(&IntervalRow) -> Vec<String>,
+    width: Option<usize>,
+    headed: bool,
+}
+
+impl Rows {
+    /// Those of TCP for a terminal of so many columns.
+    pub const fn tcp(width: Option<usize>) -> Self {
+        Self { columns: TCP, cells: tcp_cells, width, headed: false }
+    }
+
+    /// Those of UDP.
+    pub const fn udp(width: Option<usize>) -> Self {
+        Self { columns: UDP, cells: udp_cells, width, headed: false }
+    }
+
+    /// Those of a search for the capacity.
+    pub const fn search(width: Option<usize>) -> Self {
+        Self { columns: SEARCH, cells: udp_cells, width, headed: false }
+    }
+
+    /// An interval of a stream, or of all; the first one under the headings.
+    pub fn interval(&mut self, row: &IntervalRow) -> String {
+        self.row(&(self.cells)(row), &remarks(row))
+    }
+
+    /// A sub-interval of a search.
+    pub fn sub_interval(&mut self, row: &SubInterval) -> String {
+        self.row(&search_cells(row), "")
+    }
+
+    fn row(&mut self, cells: &[String], remark: &str) -> String {
+        let row = line(self.columns, cells, remark, self.width);
+        if std::mem::replace(&mut self.headed, true) {
+            return row;
+        }
+        let heads: Vec<String> = self.columns.iter().map(|it| it.0.to_owned()).collect();
+        format!("{}\n{row}", line(self.columns, &heads, "", self.width))
+    }
+}
+
+/// A column: its heading, its width, and when a narrow terminal loses it: the highest number first,
+/// 0 never.
+#[derive(Debug)]
+struct Column(&'static str, usize, u8);
+
+/// Cells under each other, all at the right but the first two; a remark that has no room beside
+/// them stands below.
+fn line(columns: &[Column], cells: &[String], remark: &str, width: Option<usize>) -> String {
+    let width = width.unwrap_or(usize::MAX);
+    let mut kept: Vec<usize> = (0..columns.len()).collect();
+    let wide = |kept: &[usize]| kept.iter().map(|&at| columns[at].1 + 1).sum::<usize>() - 1;
+    while wide(&kept) > width {
+        let least = kept.iter().copied().max_by_key(|&at| columns[at].2);
+        let Some(least) = least.filter(|&at| columns[at].2 > 0) else { break };
+        kept.retain(|&at| at != least);
+    }
+    let cell = |&at: &usize| {
+        let (cell, wide) = (&cells[at], columns[at].1);
+        if at == 0 { format!("{cell:<wide$}") } else { format!("{cell:>wide$}") }
+    };
+    let text = kept.iter().map(cell).collect::<Vec<String>>().join(" ");
+    let text = text.trim_end();
+    match remark {
+        "" => text.to_owned(),
+        remark if text.chars().count() + 2 + remark.len() <= width => format!("{text}  {remark}"),
+        remark => format!("{text}\n{:10}{remark}", ""),
+    }
+}
+
+/// Of TCP: 79 columns.
+const TCP: &[Column] = &[
+    Column("stream", 8, 0),
+    Column("interval", 13, 0),
+    Column("received", 9, 3),
+    Column("goodput", 13, 0),
+    Column("resent", 6, 1),
+    Column("cwnd", 9, 2),
+    Column("RTT", 10, 0),
+];
+
+fn tcp_cells(row: &IntervalRow) -> Vec<String> {
+    let [stream, interval, bytes, goodput] = start_cells(row);
+    let resent = or_dash(row.retransmits, |count| count.to_string());
+    let cwnd = or_dash(row.cwnd_bytes, buffer);
+    vec![stream, interval, bytes, goodput, resent, cwnd, or_dash(row.rtt_ns, milliseconds)]
+}
+
+/// Of UDP: 80 columns.
+const UDP: &[Column] = &[
+    Column("stream", 8, 0),
+    Column("interval", 13, 0),
+    Column("received", 9, 3),
+    Column("goodput", 13, 0),
+    Column("jitter", 9, 2),
+    Column("lost/sent", 15, 0),
+    Column("loss", 7, 1),
+];
+
+fn udp_cells(row: &IntervalRow) -> Vec<String> {
+    let datagrams = row.datagrams.unwrap_or_default();
+    let [stream, interval, bytes, goodput] = start_cells(row);
+    let jitter = or_dash(datagrams.jitter_ns, milliseconds);
+    // Another program's server reports what it received at the end alone.
+    let lost = or_dash(row.datagrams, |it| format!("{}/{}", it.lost, it.sent));
+    let loss = match datagrams.sent {
+        0 => "-".to_owned(),
+        sent => percent(datagrams.lost as f64 / sent as f64),
+    };
+    vec![stream, interval, bytes, goodput, jitter, lost, loss]
+}
+
+/// Of a search: 79 columns.
+const SEARCH: &[Column] = &[
+    Column("interval", 13, 0),
+    Column("IP packets", 13, 0),
+    Column("offered", 13, 1),
+    Column("loss", 7, 0),
+    Column("delay above least", 17, 3),
+    Column("RTT", 15, 2),
+];
+
+fn search_cells(row: &SubInterval) -> Vec<String> {
+    let ms = |ns: u64| format!("{:.1}", ns as f64 / 1e6);
+    let range = |least: Option<u64>, most: Option<u64>| {
+        or_dash(least.zip(most), |(least, most)| format!("{}-{} ms", ms(least), ms(most)))
+    };
+    let span = &row.span;
+    vec![
+        interval(span.start_ns(), span.end_ns()),
+        measured_rate(row.ip_bps),
+        or_dash(row.offered_bps, measured_rate),
+        or_dash(row.loss_ratio, percent),
+        range(span.delay_min_ns, span.delay_max_ns),
+        range(row.rtt_min_ns, row.rtt_max_ns),
+    ]
+}
+
+/// Stream and direction, interval, payload and goodput of a row.
+fn start_cells(row: &IntervalRow) -> [String; 4] {
+    let stream = row.flow.map_or_else(|| "all".to_owned(), |flow| flow.to_string());
+    let arrow = match row.direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    [
+        format!("{stream:>3} {arrow}"),
+        interval(row.start_ns, row.end_ns),
+        amount(row.bytes),
+        measured_rate(row.goodput_bps),
+    ]
+}
+
+fn interval(start_ns: u64, end_ns: u64) -> String {
+    format!("{:.2}-{:.2} s", seconds(start_ns), seconds(end_ns))
+}
+
+/// What is shown, or a dash.
+fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
+}
+
+fn milliseconds(ns: u64) -> String {
+    format!("{} ms", ms_of_clock(ns as f64, 3))
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:.2} %", ratio * 100.0)
+}
+
+/// What an interval had beside losses.
+fn remarks(row: &IntervalRow) -> String {
+    let datagrams = row.datagrams.unwrap_or_default();
+    let counts = [
+        (datagrams.lost_here, "lost at the receiver"),
+        (datagrams.duplicates, "duplicates"),
+        (datagrams.reordered, "reordered"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let mut parts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+    parts.extend(row.omitted.then(|| "(omitted)".to_owned()));
+    parts.join(", ")
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// The line of one probe, its time in ms with no more than this many decimals.
+pub fn reply(reply: &PingReply, from: &str, decimals: usize) -> String {
+    let ttl = reply.ttl.map_or_else(String::new, |ttl| format!(" ttl={ttl}"));
+    let probe = format!("{} bytes from {from}: seq={}{ttl}", reply.payload_bytes, reply.sequence);
+    match reply.rtt_ns {
+        Some(rtt_ns) => format!("{probe} time={} ms", ms_of_clock(rtt_ns as f64, decimals)),
+        None if reply.duplicate => format!("{probe} again (DUP)"),
+        None => {
+            format!("{} bytes to {from}: seq={} no answer", reply.payload_bytes, reply.sequence)
+        }
+    }
+}
+
+/// The state of a flood, on one line that the next one covers.
+pub fn progress(progress: &PingProgress) -> String {
+    let of = progress.count.map_or_else(String::new, |count| format!(" of {count}"));
+    let seconds = progress.elapsed_ns as f64 / 1e9;
+    let rate = if seconds > 0.0 { progress.answered as f64 / seconds } else { 0.0 };
+    let open = progress.sent.saturating_sub(progress.answered);
+    format!(
+        "{} bytes: {}{of} answered, {open} open or lost, {rate:.0}/s, {seconds:.1} s ",
+        progress.payload_bytes, progress.answered
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_probes_name_what_happened() {
+        let answered = PingReply {
+            sequence: 7,
+            payload_bytes: 56,
+            rtt_ns: Some(6_412),
+            ttl: Some(64),
+            duplicate: false,
+        };
+        let cases = [
+            (answered.clone(), "56 bytes from h: seq=7 ttl=64 time=0.00641 ms"),
+            (
+                PingReply { rtt_ns: None, duplicate: true, ..answered.clone() },
+                "56 bytes from h: seq=7 ttl=64 again (DUP)",
+            ),
+            (PingReply { rtt_ns: None, ttl: None, ..answered }, "56 bytes to h: seq=7 no answer"),
+        ];
+        for (event, line) in cases {
+            assert_eq!(reply(&event, "h", 6), line);
+        }
+    }
+
+    #[test]
+    fn progress_names_the_rate_so_far() {
+        let state = PingProgress {
+            payload_bytes: 56,
+            sent: 1001,
+            answered: 1000,
+            count: Some(10_000),
+            elapsed_ns: 500_000_000,
+        };
+        let line = "56 bytes: 1000 of 10000 answered, 1 open or lost, 2000/s, 0.5 s ";
+        assert_eq!(progress(&state), line);
+    }
+}

@@ -1,0 +1,274 @@
+//! What stands under the headline of a record where nobody asks for more: what a user of iperf3,
+//! iperf or ping looks for, in at most six lines of 80 columns.
+
+use linerate_core::record::{
+    Ceiling, Direction, LINK, MetricId, PingPlan, Plan, Record, Side, Stat, TcpPlan, UdpPlan,
+};
+use linerate_core::time::decimals_of_ms;
+
+use super::{datagrams, streams};
+use crate::document::{Block, Fact, Table};
+use crate::number::{self, or_dash};
+use crate::{ceiling, words};
+
+/// Columns of the labels.
+const LABEL: usize = 8;
+
+/// The lines under the headline.
+pub(super) fn of(record: &Record) -> Vec<Block> {
+    let mut blocks = match &record.plan {
+        Plan::Tcp(plan) => vec![Block::Facts(tcp(record, plan))],
+        Plan::Udp(plan) if plan.test.search.is_some() => vec![Block::Facts(search(record))],
+        Plan::Udp(plan) => vec![Block::Facts(udp(record, plan))],
+        Plan::Ping(plan) => ping(record, plan),
+        Plan::Simulate(_) => vec![Block::Facts(simulated(record))],
+        Plan::Bench(_) => Vec::new(),
+    };
+    let bounds = record.ceilings().filter_map(bound);
+    let mut common: Vec<Fact> = bounds.map(|text| Fact::new("ceiling", LABEL, text)).collect();
+    common.dedup_by(|one, other| one.says_as(other));
+    common.extend(notes(record));
+    blocks.push(Block::Facts(common));
+    blocks
+}
+
+/// How much there is to know beside the headline.
+pub(crate) fn notes(record: &Record) -> Option<Fact> {
+    let count = record.caveats.len() as u64;
+    let text = format!("{}: -v shows them", words::counted(count, "note"));
+    let text = if count == 1 { "1 note: -v shows it".to_owned() } else { text };
+    (count > 0).then(|| Fact::new("notes", LABEL, text))
+}
+
+/// Where the ceiling comes from, or what is missing for one; nothing on loopback.
+fn bound(ceiling: &Ceiling) -> Option<String> {
+    if ceiling.no_link.is_some() {
+        return None;
+    }
+    let Some(value) = ceiling.value else {
+        let missing = match ceiling.unknown.as_slice() {
+            [] => "an input".to_owned(),
+            unknown => unknown.join("; "),
+        };
+        return Some(format!("not known for want of {missing}"));
+    };
+    let inputs = ceiling::in_brackets(&ceiling.inputs);
+    let smaller = ceiling.expected().filter(|bound| bound.kind != LINK);
+    let smaller = smaller.map(|bound| {
+        let name = ceiling::spoken(bound.kind);
+        format!("; the {name} allows {}", number::measured_rate(bound.value))
+    });
+    Some(format!("{}{inputs}{}", number::measured_rate(value), smaller.unwrap_or_default()))
+}
+
+fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
+    let ways = words::each_direction(plan.test.directions);
+    let mut facts = Vec::new();
+    for &way in ways {
+        let again = value(record, MetricId::Retransmits, way)
+            .map(|count| format!("{} sent again", words::counted(count as u64, "segment")));
+        let streams = words::counted(plan.test.streams.into(), "stream");
+        let loaded = value(record, MetricId::TcpRtt, way)
+            .map(|ns| format!("RTT {} ms", number::ms_of_clock(ns, 6)));
+        let (streams, loaded) = match ways {
+            [_] => (Some(streams), None),
+            _ => (None, loaded),
+        };
+        let parts = [amount(record, way), streams, again, loaded];
+        facts.push(fact(ways, way, "received", joined(parts, ", ")));
+    }
+    facts
+        .extend((ways.len() == 1).then(|| fact(ways, ways[0], "RTT", round_trip(record, ways[0]))));
+    facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
+    told(facts)
+}
+
+/// `4.396 GB in 2.00 s`.
+fn amount(record: &Record, way: Direction) -> Option<String> {
+    let bytes = value(record, MetricId::Bytes, way)?;
+    let span = value(record, MetricId::Span, way);
+    let span = span.map_or_else(String::new, |ns| format!(" in {}", number::seconds(ns)));
+    Some(format!("{}{span}", number::amount(bytes as u64)))
+}
+
+/// Round trips with the path at rest and under this load, and what was in flight.
+fn round_trip(record: &Record, way: Direction) -> String {
+    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 6));
+    let least = record.value(MetricId::TcpRttMin, Stat::Min, Some(way));
+    let parts = [
+        least.map(|ns| format!("{} at least", ms(ns))),
+        value(record, MetricId::TcpRtt, way).map(|ns| format!("{} loaded", ms(ns))),
+        value(record, MetricId::Cwnd, way)
+            .map(|bytes| format!("congestion window {}", number::buffer(bytes as u64))),
+    ];
+    joined(parts, ", ")
+}
+
+fn udp(record: &Record, plan: &UdpPlan) -> Vec<Fact> {
+    let ways = words::each_direction(plan.test.directions);
+    let mut facts = Vec::new();
+    for &way in ways {
+        let value = |metric| value(record, metric, way);
+        let count = |metric| or_dash(value(metric), |count| format!("{count:.0}"));
+        let (received, sent) = (count(MetricId::DatagramsReceived), count(MetricId::DatagramsSent));
+        let of = format!("{received} of {sent} datagrams");
+        let reordered = format!("{} reordered", count(MetricId::DatagramsReordered));
+        let parts = [amount(record, way), Some(of), Some(reordered)];
+        facts.push(fact(ways, way, "received", joined(parts, ", ")));
+        let lost = datagrams::losses(record, way).unwrap_or_default();
+        facts.push(fact(ways, way, "lost", lost.trim_start_matches("lost: ").to_owned()));
+        facts.push(fact(ways, way, "jitter", delays(record, way)));
+    }
+    facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
+    told(facts)
+}
+
+fn delays(record: &Record, way: Direction) -> String {
+    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 6));
+    let pdv = |stat| record.value(MetricId::Pdv, stat, Some(way));
+    let above = pdv(Stat::P99).zip(pdv(Stat::Max)).map(|(p99, most)| {
+        format!("above the smallest delay {} at 99 %, {} at most", ms(p99), ms(most))
+    });
+    joined([value(record, MetricId::JitterRfc3550, way).map(ms), above], "; ")
+}
+
+fn search(record: &Record) -> Vec<Fact> {
+    let Some((found, best)) = record.search.as_ref().and_then(|it| Some((it, it.best()?))) else {
+        return Vec::new();
+    };
+    let at = |ns: u64| number::significant(ns as f64 / 1e9, 3);
+    let (start, end) = (best.span.start_ns(), best.span.end_ns());
+    let parts = [
+        Some(format!("{}-{} s", at(start), at(end))),
+        best.loss_ratio.map(|ratio| format!("{} lost", number::percent(ratio))),
+        best.delay_range_ns().map(|ns| format!("delay varied by {} ms", ms(ns))),
+        best.rtt_min_ns
+            .zip(best.rtt_max_ns)
+            .map(|(least, most)| format!("RTT {}-{} ms", ms(least), ms(most))),
+    ];
+    let offered = found.trials.last().map_or_else(String::new, |last| {
+        let rate = number::measured_rate(last.offered_bps as f64);
+        let congested = found.confirmed_ns.map_or_else(
+            || "the path showed no congestion".to_owned(),
+            |ns| format!("congestion after {}", number::seconds(ns as f64)),
+        );
+        format!("{rate} at the end; {congested}")
+    });
+    let facts = [("best", joined(parts, ", ")), ("offered", offered)];
+    let facts = facts.map(|(label, text)| Fact::new(label, LABEL, text));
+    let cpu = Fact::new("CPU", LABEL, processors(record, &[found.direction]));
+    told(facts.into_iter().chain([cpu]).collect())
+}
+
+fn ms(ns: u64) -> String {
+    number::ms_of_clock(ns as f64, 6)
+}
+
+/// Of one size the lines that ping prints, of several a table with a column for each.
+fn ping(record: &Record, plan: &PingPlan) -> Vec<Block> {
+    let step = record.ends.first().and_then(|end| end.clock_tick_ns).unwrap_or(1.0);
+    let ms = |ns| number::ms_of_clock(ns, decimals_of_ms(step));
+    let sizes = plan.sizes_bytes.as_slice();
+    let at = |metric, stat, size| super::ping::value(record, metric, stat, size);
+    if let [_, _, ..] = sizes {
+        let head = sizes.iter().map(ToString::to_string);
+        let mut table = Table::new(std::iter::once("bytes".to_owned()).chain(head));
+        let rows = [("min ms", Stat::Min), ("avg ms", Stat::Mean), ("max ms", Stat::Max)];
+        for (name, stat) in rows {
+            let cells = sizes.iter().map(|&size| or_dash(at(MetricId::Rtt, stat, size), ms));
+            table.row(std::iter::once(name.to_owned()).chain(cells));
+        }
+        return vec![Block::Table(table)];
+    }
+    let Some(&size) = sizes.first() else { return Vec::new() };
+    let all = |metric, names: &[(&str, Stat)]| {
+        let found = names.iter().filter_map(|(name, stat)| Some((*name, at(metric, *stat, size)?)));
+        let (names, values): (Vec<&str>, Vec<String>) =
+            found.map(|(name, ns)| (name, ms(ns))).unzip();
+        (!names.is_empty()).then(|| format!("{} {} ms", names.join("/"), values.join("/")))
+    };
+    let spread =
+        [("min", Stat::Min), ("avg", Stat::Mean), ("max", Stat::Max), ("stddev", Stat::Stddev)];
+    let rate = at(MetricId::Pps, Stat::Value, size);
+    let rate = rate.filter(|_| super::ping::has_rates(plan)).map(|pps| format!("{pps:.0} pings/s"));
+    let [kernel, whole] = [MetricId::RttKernel, MetricId::Rtt].map(|it| at(it, Stat::Mean, size));
+    let split = kernel.zip(whole).map(|(kernel, whole)| {
+        let share = 100.0 * kernel / whole;
+        let (path, host) = (ms(kernel), ms(whole - kernel));
+        format!(
+            "path and peer {path} ms ({share:.0} %), this host {host} ms ({:.0} %)",
+            100.0 - share
+        )
+    });
+    let facts = [
+        ("RTT", joined([all(MetricId::Rtt, &spread), rate], ", ")),
+        ("of it", split.unwrap_or_default()),
+    ];
+    vec![Block::Facts(told(facts.map(|(label, text)| Fact::new(label, LABEL, text)).into()))]
+}
+
+fn simulated(record: &Record) -> Vec<Fact> {
+    let count = |metric| value(record, metric, Direction::Up).map(|count| format!("{count:.0}"));
+    let parts = [
+        count(MetricId::SegmentsSent).map(|count| format!("{count} segments sent")),
+        count(MetricId::Retransmits).map(|count| format!("{count} sent again")),
+        count(MetricId::LossEvents).map(|count| format!("{count} loss events")),
+        count(MetricId::Timeouts).map(|count| format!("{count} time-outs")),
+    ];
+    told(vec![Fact::new("model", LABEL, joined(parts, ", "))])
+}
+
+/// Processor time of both ends, of the threads of all streams together.
+fn processors(record: &Record, ways: &[Direction]) -> String {
+    let [way] = ways else { return of_both_ways(record) };
+    let end = |side, cost| {
+        let share = number::share(streams::cores(record, *way, side)?);
+        let cost = value(record, cost, *way);
+        let cost = cost.map(|s| format!(" ({} s/GB)", number::significant(s, 2)));
+        Some((share, cost.unwrap_or_default()))
+    };
+    let sender = end(Side::Sender, MetricId::CpuSender)
+        .map(|(share, cost)| format!("sender {share} of a core{cost}"));
+    let of = if sender.is_some() { "" } else { " of a core" };
+    let receiver = end(Side::Receiver, MetricId::CpuReceiver)
+        .map(|(share, cost)| format!("receiver {share}{of}{cost}"));
+    joined([sender, receiver], ", ")
+}
+
+/// Each host sends and receives.
+fn of_both_ways(record: &Record) -> String {
+    let host = |name, [up, down]: [Side; 2]| {
+        let up = streams::cores(record, Direction::Up, up)?;
+        let all = up + streams::cores(record, Direction::Down, down)?;
+        Some(format!("{name} {} of a core", number::share(all)))
+    };
+    let client = host("client", [Side::Sender, Side::Receiver]);
+    joined([client, host("server", [Side::Receiver, Side::Sender])], ", ")
+}
+
+/// A metric's row about a direction, whichever statistic an engine sums it up by.
+fn value(record: &Record, metric: MetricId, way: Direction) -> Option<f64> {
+    let stats = [Stat::Value, Stat::Mean, Stat::Max];
+    stats.into_iter().find_map(|stat| record.value(metric, stat, Some(way)))
+}
+
+/// A fact about a direction, which is named where there are two.
+fn fact(ways: &[Direction], way: Direction, label: &str, text: String) -> Fact {
+    let arrow = match way {
+        _ if ways.len() < 2 || text.is_empty() => "",
+        Direction::Up => "up: ",
+        Direction::Down => "down: ",
+    };
+    Fact::new(label, LABEL, format!("{arrow}{text}"))
+}
+
+fn joined(parts: impl IntoIterator<Item = Option<String>>, by: &str) -> String {
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    parts.collect::<Vec<String>>().join(by)
+}
+
+/// The facts that say something.
+fn told(mut facts: Vec<Fact>) -> Vec<Fact> {
+    facts.retain(|fact| !fact.is_empty());
+    facts
+}

@@ -1,0 +1,117 @@
+//! Runs that this host limited: what they rest on is marked, and they are counted with their
+//! reasons before any figure is told.
+//!
+//! Left out: whether a limited run is wrong. It may say what the path does; it does not show it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_core::record::{CaveatCode, Record};
+
+use crate::csv::key;
+use crate::words;
+
+/// Stands behind a figure that rests on a run that this host limited.
+const MARK: &str = "*";
+
+/// Whether this host, and not the path, may have set the figures of a run.
+pub(crate) fn is_spoilt(record: &Record) -> bool {
+    !words::caveats(record).0.is_empty()
+}
+
+/// The figure, marked where it rests on such a run.
+pub(crate) fn marked(figure: String, spoilt: bool) -> String {
+    if spoilt { figure + MARK } else { figure }
+}
+
+/// How many of some runs this host limited, and by what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spoilt {
+    all: usize,
+    spoilt: usize,
+    reasons: BTreeMap<String, usize>,
+}
+
+impl Spoilt {
+    /// Counts each of the runs once.
+    pub(crate) fn of<'a>(runs: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut out = Self::default();
+        let mut seen = BTreeSet::new();
+        for run in runs {
+            if !seen.insert(run.id) {
+                continue;
+            }
+            let reasons: BTreeSet<String> =
+                words::caveats(run).0.iter().map(|caveat| reason(caveat.code)).collect();
+            out.all += 1;
+            out.spoilt += usize::from(!reasons.is_empty());
+            reasons.into_iter().for_each(|why| *out.reasons.entry(why).or_default() += 1);
+        }
+        out
+    }
+
+    /// `158 of 208 runs (a CPU was busy in 120, waited for a CPU in 80)`; none where none was.
+    pub(crate) fn counted(&self) -> Option<String> {
+        let mut reasons: Vec<(&String, &usize)> = self.reasons.iter().collect();
+        reasons.sort_by(|one, other| other.1.cmp(one.1));
+        let said = match reasons.as_slice() {
+            [(why, count)] if **count == self.spoilt => (*why).clone(),
+            some => {
+                let each: Vec<String> =
+                    some.iter().map(|(why, count)| format!("{why} in {count}")).collect();
+                each.join(", ")
+            }
+        };
+        let runs = match (self.spoilt, self.all) {
+            (0, _) => return None,
+            (1, 1) => "the only run".to_owned(),
+            (some, all) if some == all => format!("all {all} runs"),
+            (some, all) => format!("{some} of {all} runs"),
+        };
+        Some(format!("{runs} ({said})"))
+    }
+
+    /// What a reader has to know before the first figure; none where this host limited nothing.
+    pub(crate) fn before_figures(&self) -> Option<String> {
+        let rest = match self.all - self.spoilt {
+            0 => String::new(),
+            1 => "; all others on the only one that it did not limit".to_owned(),
+            some => format!("; all others on the {some} that it did not limit"),
+        };
+        Some(format!("{}: figures marked {MARK} rest on them{rest}", self.counted()?))
+    }
+}
+
+/// What this host did, in words that follow `in 12 runs`.
+fn reason(code: CaveatCode) -> String {
+    let words = match code {
+        CaveatCode::CpuBound => "a CPU was busy all the time",
+        CaveatCode::RunQueueWait => "waited for a CPU",
+        CaveatCode::ReceiveDrops => "the receiving socket dropped",
+        CaveatCode::OwnInterfaceDrops => "an own interface dropped",
+        CaveatCode::LateSends => "sent late",
+        CaveatCode::CoarseClock => "the clock is coarse",
+        CaveatCode::PaceNotKept => "the pace was not kept",
+        CaveatCode::EmulatorLate => "the path emulator was late",
+        CaveatCode::TesterLimited => "near the limit of the tester itself",
+        other => return key(other),
+    };
+    words.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_counted_with_their_reasons_the_most_frequent_first() {
+        let reasons = BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 3)]);
+        let some = Spoilt { all: 9, spoilt: 4, reasons };
+        assert_eq!(some.counted().as_deref(), Some("4 of 9 runs (b in 3, a in 2)"));
+        let said = "4 of 9 runs (b in 3, a in 2): figures marked * rest on them; all others on \
+                    the 5 that it did not limit";
+        assert_eq!(some.before_figures().as_deref(), Some(said));
+        let one = Spoilt { all: 2, spoilt: 2, reasons: BTreeMap::from([("a".to_owned(), 2)]) };
+        assert_eq!(one.counted().as_deref(), Some("all 2 runs (a)"));
+        assert_eq!(Spoilt::default().before_figures(), None);
+    }
+}

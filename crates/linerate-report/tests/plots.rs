@@ -1,0 +1,61 @@
+//! No text of a plot leaves it, is cut or covers another, in every report that tests make.
+
+mod common;
+
+use common::svg_text::faults;
+use common::{bench, wan};
+use linerate_core::study::Streams;
+use linerate_report::{device, study};
+
+/// Every plot of the fixtures.
+fn plots() -> Vec<(String, String)> {
+    let mut long = wan::results();
+    for topology in &mut long.plan.topologies {
+        topology.title = format!("{}, as far as Seattle and back", topology.title);
+    }
+    let documents = [
+        study::document(&common::as_today()),
+        study::document(&common::as_published()),
+        study::document(&wan::results()),
+        study::document(&long),
+        device::document(&bench::on_a_line(3.0), &bench::published()),
+        device::document(&bench::as_printed("AGS+", "ip", Streams::Single), &bench::published()),
+    ];
+    documents.iter().flat_map(|document| document.svgs()).collect()
+}
+
+#[test]
+fn no_text_leaves_its_plot_or_covers_another() {
+    let plots = plots();
+    assert!(plots.len() > 20, "{}", plots.len());
+    let bad = |(name, svg): &(String, String)| {
+        let faults = faults(svg);
+        (!faults.is_empty()).then(|| format!("{name}: {}", faults.join("; ")))
+    };
+    let bad: Vec<String> = plots.iter().filter_map(bad).collect();
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+#[test]
+fn no_name_in_a_plot_is_cut() {
+    for (name, svg) in plots() {
+        let cut: Vec<&str> = svg
+            .lines()
+            .filter(|line| line.starts_with("<text") && line.contains('\u{2026}'))
+            .collect();
+        assert!(cut.is_empty(), "{name}: {cut:?}");
+    }
+}
+
+#[test]
+fn the_check_finds_what_it_looks_for() {
+    let chart = |texts: &str| format!("<svg viewBox=\"0 0 100 50\" width=\"100\">\n{texts}</svg>");
+    let text = |x: u32, y: u32, said: &str| {
+        format!("<text class=\"name\" x=\"{x}\" y=\"{y}\" text-anchor=\"start\">{said}</text>\n")
+    };
+    // Eight digits of 13 x 0.636 are 66 wide.
+    assert!(faults(&chart(&(text(0, 20, "00000000") + &text(70, 20, "00")))).is_empty());
+    assert_eq!(faults(&chart(&(text(0, 20, "00000000") + &text(60, 20, "00")))).len(), 1);
+    assert_eq!(faults(&chart(&text(40, 20, "00000000"))).len(), 1);
+    assert_eq!(faults(&chart(&text(0, 49, "0"))).len(), 1);
+}

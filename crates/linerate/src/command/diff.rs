@@ -1,0 +1,48 @@
+//! `linerate diff`: two stored results, metric by metric.
+
+use std::path::PathBuf;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_report::diff::{differences, document};
+
+use crate::exit::Outcome;
+use crate::{output, paths};
+
+/// Flags of `linerate diff`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// First result: @-1 (the newest), @-2, ..., a name, or a unique prefix of its ID
+    #[arg(value_name = "FIRST", default_value = "@-2")]
+    first: String,
+    /// Second result, which is compared with the first
+    #[arg(value_name = "SECOND", default_value = "@-1")]
+    second: String,
+    /// Print a JSON object: both IDs and a row for each metric
+    #[arg(long)]
+    json: bool,
+    /// Read this store instead of the default one
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> Outcome {
+    let store = paths::filled(args.store.as_deref())?;
+    let (first, second) = (store.get(&args.first)?, store.get(&args.second)?);
+    let kinds = (first.plan.kind(), second.plan.kind());
+    if kinds.0 != kinds.1 {
+        let object = format!("{} and {}", args.first, args.second);
+        let reason = format!("one is of kind {}, the other of kind {}", kinds.0, kinds.1);
+        let failure = Failure::new(Fault::Usage, "compare", object, reason);
+        return Err(failure.advise("linerate history lists kinds and IDs").into());
+    }
+    if args.json {
+        let rows = differences(&first, &second);
+        let ids = (first.id.to_string(), second.id.to_string());
+        let whole = serde_json::json!({ "first": ids.0, "second": ids.1, "metrics": rows });
+        output::line(&serde_json::to_string_pretty(&whole)?);
+    } else {
+        output::document(&document(&first, &second));
+    }
+    Ok(0)
+}
