@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+pub mod assertion;
 pub mod conformance;
 pub mod device;
 pub mod lab;

@@ -9,19 +9,10 @@ use linerate_core::record::{
 use crate::document::{Block, Document, Section, Table};
 use crate::{ceiling, number, words};
 
-/// Everything that the records of one examination say; `left_out` are tests for which no time was
-/// left.
-pub fn document(records: &[Record], left_out: &[TcpPlan]) -> Document {
-    let (own, mut others) = cautions(records);
-    if !left_out.is_empty() {
-        let names: Vec<String> = left_out.iter().map(asked).collect();
-        others.push(format!("Left out for want of time: {}", words::listed(&names)));
-    }
+/// Everything that the parts of a survey say.
+pub(crate) fn document(whole: &Record) -> Document {
+    let records = whole.parts.as_slice();
     let mut sections = Vec::new();
-    if !own.is_empty() {
-        let title = "Before the numbers: this host had a part in those marked *";
-        sections.push(Section::of(title, [], own));
-    }
     let round_trips = round_trips(records);
     sections.extend(round_trips.map(|it| Section::of("Round trips by payload", [it], vec![])));
     let windows = by(records, |plan| plan.test.window_bytes);
@@ -37,15 +28,23 @@ pub fn document(records: &[Record], left_out: &[TcpPlan]) -> Document {
         }
     }
     sections.extend(conclusion(records));
-    if !others.is_empty() {
-        sections.push(Section::of("Caveats", [], others));
+    let host = whole.plan.host_names().next().unwrap_or_default();
+    Document { title: format!("Survey of the path to {host}"), sections, ..Document::default() }
+}
+
+/// What the parts warn of, and what was left out: first what this host did to the numbers.
+pub(crate) fn cautions(whole: &Record) -> (Vec<String>, Vec<String>) {
+    let (own, mut others) = warnings(&whole.parts);
+    if !whole.left_out.is_empty() {
+        let names: Vec<String> = whole.left_out.iter().map(asked).collect();
+        others.push(format!("Left out for want of time: {}", words::listed(&names)));
     }
-    Document { sections, ..Document::default() }
+    (own, others)
 }
 
 /// What the records warn of, each kind once with how many records have it: first what this host did
 /// to the numbers, then the rest.
-fn cautions(records: &[Record]) -> (Vec<String>, Vec<String>) {
+fn warnings(records: &[Record]) -> (Vec<String>, Vec<String>) {
     let mut kinds: Vec<(&Caveat, usize)> = Vec::new();
     for caveat in records.iter().flat_map(|record| &record.caveats) {
         match kinds.iter_mut().find(|(first, _)| first.code == caveat.code) {
@@ -83,7 +82,7 @@ pub fn line(record: &Record) -> String {
             format!("UDP: {}", number::or_dash(goodput, number::rate))
         }
         Plan::Bench(plan) => crate::device::limit::result(record, plan),
-        Plan::Tcp(_) | Plan::Simulate(_) => {
+        Plan::Tcp(_) | Plan::Simulate(_) | Plan::Test(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, None);
             format!("TCP, {}: {}", setting(record), number::or_dash(goodput, number::rate))
         }
@@ -218,7 +217,8 @@ fn asked(plan: &TcpPlan) -> String {
     format!("{} with {window}", words::counted(plan.test.streams.into(), "stream"))
 }
 
-fn setting(record: &Record) -> String {
+/// What a part was asked for.
+pub(crate) fn setting(record: &Record) -> String {
     let Plan::Tcp(plan) = &record.plan else { return String::new() };
     let control = record.flows.first().and_then(|flow| flow.sender.as_ref());
     let control = control.and_then(|end| end.congestion_control.got.as_deref());
@@ -237,15 +237,23 @@ fn setting(record: &Record) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_core::record::{
-        CaveatCode, Ceiling, CeilingInput, PingPlan, RecordId, Summary, TcpDirections, TcpTest,
-        Tool,
+        CaveatCode, Ceiling, CeilingInput, PingPlan, RecordId, ServerPlan, Summary, TcpDirections,
+        TcpTest, TestPlan, Tool,
     };
     use linerate_core::time::WallTime;
 
     use super::*;
 
     fn text_of(records: &[Record], left_out: &[TcpPlan]) -> String {
-        document(records, left_out).text(None)
+        let mut whole = record(Plan::Test(TestPlan {
+            server: ServerPlan::default(),
+            tcp_time_ns: None,
+            congestion_control: None,
+            ping_count: 1,
+            within_ns: None,
+        }));
+        (whole.parts, whole.left_out) = (records.to_vec(), left_out.to_vec());
+        crate::record::document(&whole).text(None)
     }
 
     fn record(plan: Plan) -> Record {

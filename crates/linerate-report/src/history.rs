@@ -9,6 +9,7 @@ use linerate_core::record::{MetricId, Plan, Record, Stat, Status, TcpDirections}
 use serde::Serialize;
 
 use crate::document::Table;
+use crate::headline::{Headline, LimitedBy};
 use crate::number::{self, NONE, or_dash};
 use crate::{Align, csv, words};
 
@@ -29,7 +30,7 @@ pub struct Line {
     pub id: String,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
-    /// `tcp`, `udp`, `ping`, `bench`, `simulate`, `study`.
+    /// `tcp`, `udp`, `ping`, `test`, `bench`, `simulate`, `study`.
     pub kind: String,
     /// Address of this host.
     pub from: Option<String>,
@@ -55,7 +56,12 @@ pub struct Line {
     pub ceiling_ratio: Option<f64>,
     /// `ok`, `partial`, `error`, `interrupted`; of a run its state.
     pub status: String,
-    /// `ok`, `limited by this host`, or why it failed.
+    /// What limited it, a key: `link`, `path`, `window`, `pace`, `this_host`, `other_end`,
+    /// `device`, `time`, `not_known`, `nothing`.
+    pub limited_by: Option<&'static str>,
+    /// `good`, `doubtful` or `bad`.
+    pub quality: Option<String>,
+    /// The same in words, or why it failed.
     pub verdict: String,
     /// Given by the user.
     pub name: Option<String>,
@@ -78,11 +84,11 @@ pub struct Line {
 impl Line {
     /// That of a record.
     pub fn of(record: &Record) -> Self {
-        let (to, directions) = match &record.plan {
-            Plan::Tcp(plan) => (Some(&plan.server.host), Some(plan.test.directions)),
-            Plan::Udp(plan) => (Some(&plan.server.host), Some(plan.test.directions)),
-            Plan::Ping(plan) => (Some(&plan.host), None),
-            Plan::Simulate(_) | Plan::Bench(_) => (None, None),
+        let directions = match &record.plan {
+            Plan::Tcp(plan) => Some(plan.test.directions),
+            Plan::Udp(plan) => Some(plan.test.directions),
+            Plan::Test(_) => Some(TcpDirections::Both),
+            Plan::Ping(_) | Plan::Simulate(_) | Plan::Bench(_) => None,
         };
         let first = directions.map(|all| all.each()[0]);
         let second = directions.and_then(|all| all.each().get(1).copied());
@@ -96,14 +102,14 @@ impl Line {
         let datagrams = value(MetricId::DatagramLossRatio, first);
         let connected = || Some(host_of(&record.flows.first()?.client_addr).to_owned());
         let local = record.ends.first().and_then(|end| end.address.clone()).or_else(connected);
-        let cell = record.cell.clone();
-        let cell = cell.as_ref();
+        let cell = record.cell.as_ref();
+        let headline = Headline::of(record);
         Self {
             id: record.id.to_string(),
             started_at: record.started_at.to_string(),
             kind: record.plan.kind().to_owned(),
             from: local,
-            to: to.cloned(),
+            to: record.plan.host_names().next().map(str::to_owned),
             direction: directions.map(direction),
             goodput_bps: value(MetricId::Goodput, first),
             goodput_reverse_bps: reverse,
@@ -112,9 +118,11 @@ impl Line {
             loss_ratio: of_ping(MetricId::LossRatio, Stat::Value).or(datagrams),
             throughput_frames_per_sec: FRAME_RATES.iter().find_map(|rate| value(*rate, None)),
             measurements: None,
-            ceiling_ratio: record.ceiling.as_ref().and_then(|ceiling| ceiling.share),
+            ceiling_ratio: headline.share,
             status: csv::key(record.status),
-            verdict: verdict(record),
+            limited_by: Some(headline.limit.by.key()),
+            quality: Some(headline.quality.to_string()),
+            verdict: verdict(record, &headline),
             name: record.name.clone(),
             tags: record.tags.clone(),
             study: cell.map(|cell| cell.study.clone()),
@@ -176,15 +184,16 @@ const fn direction(directions: TcpDirections) -> &'static str {
     }
 }
 
-fn verdict(record: &Record) -> String {
+fn verdict(record: &Record, headline: &Headline) -> String {
     let why = || record.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default();
-    match record.status {
-        Status::Error => format!("failed: {}", why()),
-        Status::Partial => format!("ended early: {}", why()),
-        Status::Interrupted => "interrupted".to_owned(),
-        Status::Ok if record.failure.is_some() => why(),
-        Status::Ok if !words::caveats(record).0.is_empty() => "limited by this host".to_owned(),
-        Status::Ok => "ok".to_owned(),
+    match (record.status, headline.limit.by) {
+        (Status::Error, _) => format!("failed: {}", why()),
+        (Status::Partial, _) => format!("ended early: {}", why()),
+        (Status::Interrupted, _) => "interrupted".to_owned(),
+        (Status::Ok, _) if record.failure.is_some() => why(),
+        (Status::Ok, LimitedBy::Nothing) => headline.quality.to_string(),
+        (Status::Ok, LimitedBy::NotKnown) => "limit not known".to_owned(),
+        (Status::Ok, by) => format!("limited by {by}"),
     }
 }
 
@@ -192,7 +201,7 @@ fn verdict(record: &Record) -> String {
 /// all share go, and long verdicts are cut.
 pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Table {
     let narrow = width.is_some_and(|width| width < WIDE);
-    let names = ["started", "kind", "from", "to", "result", "of ceiling", "verdict", "name"];
+    let names = ["started", "kind", "from", "to", "result", "of ceiling", "limited by", "name"];
     let names = names.into_iter().chain(["tags", "id"]);
     let right = |name: &&str| matches!(*name, "result" | "of ceiling");
     let columns = names.map(|name| {
@@ -210,7 +219,10 @@ pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Tab
             cut(&line.towards(), if narrow { 17 } else { 40 }),
             line.result(),
             or_dash(line.ceiling_ratio, number::share),
-            cut(&line.verdict, if narrow { 20 } else { 60 }),
+            cut(
+                line.verdict.strip_prefix(LIMITED).unwrap_or(&line.verdict),
+                if narrow { 16 } else { 60 },
+            ),
             cell(line.name.clone()),
             cell((!tags.is_empty()).then(|| tags.join(" "))),
             line.id.chars().take(short_id_chars).collect(),
@@ -218,6 +230,9 @@ pub fn table(lines: &[Line], width: Option<usize>, short_id_chars: usize) -> Tab
     });
     Table::of(columns).rows(rows).dropping(&[8, 2, 7, 5])
 }
+
+/// What the heading of the column says already.
+const LIMITED: &str = "limited by ";
 
 /// From here on a list has room for whole words.
 const WIDE: usize = 100;
@@ -256,7 +271,7 @@ pub fn comma_separated(lines: &[Line]) -> String {
 }
 
 /// The fields of [`Line`], in its order.
-const HEAD: [&str; 24] = [
+const HEAD: [&str; 26] = [
     "id",
     "started_at",
     "kind",
@@ -272,6 +287,8 @@ const HEAD: [&str; 24] = [
     "measurements",
     "ceiling_ratio",
     "status",
+    "limited_by",
+    "quality",
     "verdict",
     "name",
     "tags",

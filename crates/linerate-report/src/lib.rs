@@ -6,6 +6,7 @@
 //! never as 0.
 #![forbid(unsafe_code)]
 
+pub mod assertion;
 mod ceiling;
 pub mod conform;
 pub mod csv;

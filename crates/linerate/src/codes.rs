@@ -1,7 +1,7 @@
 //! The table of exit codes, which help, man pages and the manual print.
 
 /// Exit codes: number, meaning, what to do. `Failure::exit_code` chooses among 1 to 6.
-pub(crate) const CODES: [(u8, &str, &str); 8] = [
+pub(crate) const CODES: [(u8, &str, &str); 9] = [
     (0, "The test is complete and has a result. A ping got at least one reply.", ""),
     (
         1,
@@ -32,6 +32,12 @@ pub(crate) const CODES: [(u8, &str, &str); 8] = [
         "Read the failures in the record or report; a study resumes where it stopped.",
     ),
     (6, "This host was too busy for a valid result.", "Stop other work on this host and repeat."),
+    (
+        7,
+        "The test is complete and an assertion (--assert) is not met, or a figure that it needs is \
+         missing.",
+        "Read the line of the assertion: it has both values, or what is missing.",
+    ),
     (
         130,
         "Interrupted by Ctrl-C or SIGTERM, or the reader of the output exited. Results so far are \

@@ -5,11 +5,13 @@
 mod codes;
 mod columns;
 mod command;
+mod config;
 mod exit;
 mod habits;
 mod help;
 mod live;
 mod log;
+mod near;
 mod output;
 mod paths;
 mod personality;

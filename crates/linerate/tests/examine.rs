@@ -13,17 +13,21 @@ fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
     let server = Server::start(&[]);
     let flags = ["--time=50ms", "--count=5", "--congestion=reno", "--ipv4", "--tag=site=b"];
     let fixed = ["test", "127.0.0.1", "--port", &server.port, "--store", &store];
-    let text = ends_with(0, &[&fixed[..], &flags].concat());
+    let text = ends_with(0, &[&fixed[..], &flags, &["--verbose"]].concat());
     for part in ["Round trips", "TCP by window", "TCP by streams", "no ceiling by a link"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
-    let rows = ends_with(0, &["history", "--json", "--limit=100", "--store", &store]);
+    let rows = ends_with(0, &["history", "--json", "--store", &store]);
     let rows: Value = serde_json::from_str(&rows).expect("one JSON array");
-    let kinds = |kind: &str| {
-        let rows = rows.as_array().expect("one JSON array");
-        rows.iter().filter(|row| row["kind"] == kind).count()
-    };
-    assert!(kinds("tcp") >= 6, "windows and streams: {rows}");
+    let rows = rows.as_array().expect("one JSON array");
+    assert_eq!((rows.len(), &rows[0]["kind"]), (1, &Value::from("test")), "one result");
+    assert!(rows[0]["goodput_bps"].as_f64() > Some(0.0), "{rows:?}");
+    assert!(rows[0]["goodput_reverse_bps"].as_f64() > Some(0.0), "{rows:?}");
+    assert_eq!(ends_with(0, &["report", "@-1", "--store", &store]), text, "shown again");
+    let again = ends_with(0, &["report", "--json", "--store", &store]);
+    let again: Value = serde_json::from_str(&again).expect("one document");
+    assert!(again["parts"].as_array().is_some_and(|parts| parts.len() >= 7), "{again}");
+    assert_eq!(again["tags"]["site"], "b");
 }
 
 #[test]
@@ -33,8 +37,13 @@ fn a_program_gets_json_and_nothing_is_kept_when_told_so() {
     let path = file.path().to_string_lossy().into_owned();
     let fixed = ["test", "127.0.0.1", "--port", &server.port, "--time=50ms", "--count=5"];
     let further = ["--no-save", "--quiet", "--name=n", "--output", &path];
-    let json = ends_with(0, &[&fixed[..], &further, &["--json"]].concat());
-    assert!(!json.trim().is_empty());
+    let told = ["--link=1g", "--capacity=900M", "--assert=ceiling < 1 Gbit/s"];
+    let json = ends_with(0, &[&fixed[..], &further, &told, &["--json"]].concat());
+    let json: Value = serde_json::from_str(&json).expect("one document");
+    // 900 x 1448 / 1500 where packets are of 1500 bytes; loopback's are longer, and 1 Gbit/s more.
+    let ceiling = json["ceiling"]["value"].as_f64().expect("it was told");
+    assert!((868e6..900e6).contains(&ceiling), "{ceiling}");
+    assert!(json["ceiling"]["inputs"].to_string().contains("as told by --link"), "{json}");
     let lines = ends_with(0, &[&fixed[..], &further, &["--jsonl"]].concat());
     for line in lines.lines() {
         let _: Value = serde_json::from_str(line).expect("one object a line");
@@ -46,7 +55,7 @@ fn what_does_not_fit_into_the_time_is_left_out_and_named() {
     let server = Server::start(&[]);
     let begin = linerate_sys::clock::monotonic();
     let fixed = ["test", "127.0.0.1", "--port", &server.port, "--no-save"];
-    let text = ends_with(0, &[&fixed[..], &["--within", "5s"]].concat());
+    let text = ends_with(0, &[&fixed[..], &["--within", "5s", "--verbose"]].concat());
     let took = linerate_sys::clock::monotonic().since(begin);
     // Each test takes 1.2 s each way: one fits, nine do not.
     assert!(text.contains("Left out for want of time"), "{text}");

@@ -146,3 +146,12 @@ fn doctor_examines_the_clock_and_names_remedies() {
     assert!(json["clock"]["tick_ns"].as_f64().is_some_and(|tick| tick >= 1.0), "{json}");
     assert!(json["checks"].as_array().is_some_and(|checks| checks.len() == 6), "{json}");
 }
+
+#[test]
+fn a_ping_is_held_to_an_assertion() {
+    let server = Server::start(&[]);
+    let text =
+        udp(&server, 0, &["-c", "2", "-i", "5ms", "--assert", "rtt < 10 s and loss <= 50 %"]);
+    assert!(text.contains("assertion met: rtt < 10 s"), "{text}");
+    udp(&server, 7, &["-c", "2", "-i", "5ms", "--assert", "rtt.p99 < 1 ns"]);
+}

@@ -109,10 +109,8 @@ fn filled() -> TempDir {
                 let row = Summary::of(MetricId::Rtt, Stat::Mean, 20_000.0);
                 row.at_payload(ping.sizes_bytes[0])
             }
-            Plan::Tcp(_) | Plan::Simulate(_) | Plan::Udp(_) | Plan::Bench(_) => {
-                Summary::of(MetricId::Goodput, Stat::Value, f64::from(n) * 1e9)
-                    .in_direction(Direction::Up)
-            }
+            _ => Summary::of(MetricId::Goodput, Stat::Value, f64::from(n) * 1e9)
+                .in_direction(Direction::Up),
         });
         store.put(&record).expect("room");
     }
@@ -326,6 +324,19 @@ fn two_results_are_compared_by_what_names_them() {
     refused(&directory, &["diff", "before", id(0)], &["ping", "tcp", "linerate history"]);
     refused(&directory, &["diff"], &["study run"]);
     refused(&directory, &["diff", "--store", "other.db"], &["no such file"]);
+}
+
+#[test]
+fn a_stored_result_is_held_to_an_assertion() {
+    let directory = filled();
+    let json = printed(&directory, &["history", "--all", "--kind", "tcp", "--json"]);
+    let entries: Vec<serde_json::Value> = serde_json::from_str(&json).expect("an array");
+    let id = entries[0]["id"].as_str().expect("an identifier");
+    let text = printed(&directory, &["report", id, "--assert", "goodput >= 5 Gbit/s"]);
+    assert!(text.contains("assertion met up"), "{text}");
+    let output = linerate(&directory, &["report", "before", "--assert", "rtt < 1 s"]);
+    assert_eq!(output.status.code(), Some(7));
+    assert!(stdout(&output).contains("the result has no rtt"), "{}", stdout(&output));
 }
 
 #[test]

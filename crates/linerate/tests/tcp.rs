@@ -387,3 +387,80 @@ fn serve_logs_tests_and_with_log_level_debug_its_decisions() {
     let errors = logged_by(&["--log-level", "error"]);
     assert_eq!(lines(&errors, " tcp up: "), 0, "{errors}");
 }
+
+/// Loopback's packets of 65,535 bytes with headers of 52 on Ethernet: 65,483 of 65,573.
+const LOOPBACK_SHARE: f64 = 65_483.0 / 65_573.0;
+
+#[test]
+fn the_ceiling_can_be_told_and_is_told_by_whom() {
+    let server = Server::start(&[]);
+    let ceiling = |record: &Value| record["ceiling"]["value"].as_f64().expect("it was told");
+    let link = server.record(&["--bytes=1M", "--link=10g"]);
+    assert!((ceiling(&link) / (1e10 * LOOPBACK_SHARE) - 1.0).abs() < 1e-3, "{}", link["ceiling"]);
+    assert_eq!(link["ceiling"]["inputs"][0]["source"], "10g, as told by --link");
+    assert_eq!(link["plan"]["known"]["link"], "10g");
+    let capacity = server.record(&["--bytes=1M", "--capacity=5G"]);
+    let inputs = &capacity["ceiling"]["inputs"];
+    let source = inputs[0]["source"].as_str().expect("a source");
+    assert_eq!(source, "capacity for IP packets, as told by --capacity");
+    let told = capacity["ceiling"]["layers"].as_array().expect("layers");
+    assert_eq!(
+        told.iter()
+            .filter(|at| at["layer"] == "ip")
+            .map(|at| at["bps"].as_f64())
+            .collect::<Vec<_>>(),
+        [Some(5e9)]
+    );
+    let row = |metric: &str, stat: &str| {
+        let rows = link["summary"].as_array().expect("a summary").iter();
+        let mut rows = rows.filter(|row| row["metric"] == metric && row["stat"] == stat);
+        rows.next().and_then(|row| row["value"].as_f64())
+    };
+    assert!(row("idle_rtt_ns", "min").is_some_and(|ns| ns > 0.0), "{}", link["summary"]);
+    assert!(row("loaded_rtt_ns", "p50").is_some_and(|ns| ns > 0.0), "{}", link["summary"]);
+    support::check_wrong_use(&["tcp", "127.0.0.1", "--link=oc13"], &["--link", "near it: oc1"]);
+}
+
+#[test]
+fn an_assertion_decides_the_exit_code_and_says_both_values() {
+    let server = Server::start(&[]);
+    let met = server.tcp(&["--bytes=1M", "--assert=goodput > 1 kbit/s and idle_rtt < 10 s"]);
+    assert_eq!(met.status.code(), Some(0), "{}", stderr(&met));
+    let said = support::stdout(&met);
+    assert!(said.contains("assertion met up: goodput > 1 kbit/s"), "{said}");
+    let flags = ["--bytes=1M", "--assert=goodput < 1 kbit/s", "--assert=goodput >= 0.9 * ceiling"];
+    let not_met = server.tcp(&[&flags[..], &["--json"]].concat());
+    assert_eq!(not_met.status.code(), Some(7), "{}", stderr(&not_met));
+    let said = stderr(&not_met);
+    assert_eq!(said.matches("assertion NOT met up").count(), 2, "{said}");
+    assert!(said.contains("the ceiling is not known: lo is loopback"), "{said}");
+    assert!(serde_json::from_slice::<Value>(&not_met.stdout).is_ok(), "one document");
+    support::check_wrong_use(&["tcp", "127.0.0.1", "--assert=goodput"], &["compares nothing"]);
+}
+
+#[test]
+fn a_host_of_the_configuration_file_has_its_address_port_link_and_labels() {
+    let server = Server::start(&[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("config.toml");
+    let text = format!(
+        "[hosts.b]\naddress = \"127.0.0.1\"\nport = {}\nlink = \"1g\"\ntags = {{ site = \"x\" }}\n",
+        server.port
+    );
+    std::fs::write(&path, text).expect("room");
+    let of = |arguments: &[&str]| {
+        command(arguments).env("LINERATE_CONFIG", &path).output().expect("the program starts")
+    };
+    let output = of(&["tcp", "b", "--bytes=1M", "--no-save", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let record: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(record["plan"]["profile"], "b");
+    assert_eq!(record["plan"]["host"], "127.0.0.1");
+    assert_eq!(record["tags"]["site"], "x");
+    let source = record["ceiling"]["inputs"][0]["source"].as_str().expect("a source");
+    assert!(source.starts_with("1g, as told by hosts.b of "), "{source}");
+    std::fs::write(&path, "[hosts.b]\nadress = \"127.0.0.1\"\n").expect("room");
+    let output = of(&["tcp", "b"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("line 2: unknown key adress; address is near it"));
+}

@@ -411,3 +411,16 @@ fn ipv6_is_used_when_asked() {
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("[::1]:1"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_told_capacity_bounds_datagrams_and_an_assertion_is_held_against_them() {
+    let server = Server::start(&[]);
+    let fixed = ["udp", "127.0.0.1", "--port", &server.port, "--blocks=5", "--no-save", "--json"];
+    let told = ["--capacity=100M", "--link=1g", "--assert=ceiling <= 98.2 Mbit/s and loss < 2"];
+    let output = linerate(&[&fixed[..], &told].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let record: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    // 1472 of 1500 bytes of an IP packet: 98.13 Mbit/s.
+    let ceiling = record["ceiling"]["value"].as_f64().expect("it was told");
+    assert!((ceiling / (100e6 * 1472.0 / 1500.0) - 1.0).abs() < 1e-9, "{ceiling}");
+}

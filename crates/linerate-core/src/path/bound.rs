@@ -28,7 +28,7 @@ impl Bound {
     /// On lines without frames of Ethernet the frame is all that the packet takes there.
     pub fn framing(&self, ip_bytes: u32, payload_bytes: u32) -> FramingCeiling {
         let bps = |bytes: u32| self.packets_per_s * f64::from(bytes) * 8.0;
-        let around = if self.what == "ethernet" { PREAMBLE_BYTES + GAP_BYTES } else { 0 };
+        let around = if self.what.ends_with("ethernet") { PREAMBLE_BYTES + GAP_BYTES } else { 0 };
         FramingCeiling {
             payload_bps: bps(payload_bytes),
             ip_bps: bps(ip_bytes),

@@ -115,6 +115,16 @@ metrics! {
     TcpRttMin = "tcp_rtt_min_ns", "smallest RTT of TCP", "ns", None, Lower,
         "Smallest round-trip time that the sending kernel saw (tcpi_min_rtt).",
         "Linux tcp_info";
+    IdleRtt = "idle_rtt_ns", "round trip without load", "ns", None, Lower,
+        "Smallest round-trip time of the control connection before data flows, by the kernel: of \
+         the SYN and of the first messages (tcpi_min_rtt).",
+        "RFC 6349 §4.1 (baseline round-trip time), Linux tcp_info";
+    LoadedRtt = "loaded_rtt_ns", "round trip under load", "ns", None, Lower,
+        "Over TCP, the smoothed round-trip times of the sending kernels (tcpi_rtt) as sampled once \
+         an interval after the omitted span: median and 95th percentile. Over UDP, the round trip \
+         without load and the one-way delay of the datagrams above its smallest, median and 99th \
+         percentile: the way back is taken to be idle.",
+        "RFC 6349 §4.2 (buffer delay), RFC 5481 §4.2";
     DeliveryRate = "delivery_rate_bps", "delivery rate", "bit/s", Some(Layer::Payload), Higher,
         "Rate of acknowledged data over the last flight, by the sending kernel \
          (tcpi_delivery_rate).",

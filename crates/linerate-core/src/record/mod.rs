@@ -63,7 +63,10 @@ pub use path_plan::{
     QueuePlan, RateStep, ReorderPlan,
 };
 pub use plain::one_line;
-pub use plan::{PingMode, PingPlan, PingTransport, Plan, ServerPlan, TcpPlan, UdpPlan, WaitMode};
+pub use plan::{
+    KnownPath, PingMode, PingPlan, PingTransport, Plan, ServerPlan, TcpPlan, TestPlan, UdpPlan,
+    WaitMode,
+};
 pub use sample::{Direction, Distribution, Series, Side, Stat, Summary};
 pub use search::{
     CapacitySearch, SearchDelay, SearchNews, SearchPlan, SearchSpan, SearchStep, SearchTrial,
@@ -150,6 +153,13 @@ pub struct Record {
     /// Why it did not end well.
     #[serde(default)]
     pub failure: Option<Failure>,
+    /// The measurements of a survey, in the order made: whole records. Summary, ceilings and
+    /// caveats of the survey itself are those of its best parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Record>,
+    /// Measurements of a survey for which no time was left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<TcpPlan>,
 }
 
 impl Record {
@@ -180,6 +190,8 @@ impl Record {
             ceiling_reverse: None,
             caveats: Vec::new(),
             failure: None,
+            parts: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 
@@ -202,6 +214,13 @@ impl Record {
             .map(|row| row.value)
     }
 
+    /// The part of a survey with the highest goodput in a direction.
+    pub fn best_part(&self, direction: Direction) -> Option<&Self> {
+        let goodput = |part: &Self| part.value(MetricId::Goodput, Stat::Value, Some(direction));
+        let measured = self.parts.iter().filter_map(|part| Some((part, goodput(part)?)));
+        measured.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(part, _)| part)
+    }
+
     /// The ceilings of all directions, the first direction's first.
     pub fn ceilings(&self) -> impl Iterator<Item = &Ceiling> {
         self.ceiling.iter().chain(&self.ceiling_reverse)
@@ -215,10 +234,12 @@ impl Record {
         self.ceilings().find(of)
     }
 
-    /// The failure's exit code, or 5 for a partial result, or 0.
+    /// The failure's exit code, or 5 for a partial result, or 0. A survey of which a part was
+    /// measured is a partial result, whatever ended it.
     pub fn exit_code(&self) -> u8 {
         match (&self.failure, self.status) {
             (_, Status::Interrupted) => 130,
+            (Some(_), Status::Partial) if matches!(self.plan, Plan::Test(_)) => 5,
             (Some(failure), _) => failure.exit_code(),
             (None, Status::Partial) => 5,
             (None, Status::Ok | Status::Error) => 0,

@@ -7,6 +7,7 @@ use super::named::named;
 use super::{
     BenchPlan, DEFAULT_PORT, Direction, Family, SimulatePlan, TcpDirections, TcpTest, UdpTest, Via,
 };
+use crate::units::BitRate;
 
 /// One measurement to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +23,8 @@ pub enum Plan {
     Simulate(SimulatePlan),
     /// A benchmark of a device by raw frames.
     Bench(BenchPlan),
+    /// A survey of a path: its measurements are the record's parts.
+    Test(TestPlan),
 }
 
 impl Plan {
@@ -38,6 +41,7 @@ impl Plan {
             Self::Udp(_) => "udp",
             Self::Simulate(_) => "simulate",
             Self::Bench(_) => "bench",
+            Self::Test(_) => "test",
         }
     }
 
@@ -47,8 +51,32 @@ impl Plan {
             Self::Tcp(plan) => Some(&mut plan.server.host),
             Self::Ping(plan) => Some(&mut plan.host),
             Self::Udp(plan) => Some(&mut plan.server.host),
+            Self::Test(plan) => Some(&mut plan.server.host),
             Self::Simulate(_) | Self::Bench(_) => None,
         }
+    }
+
+    /// What the user knows of the path that it measures.
+    pub const fn known_path(&self) -> Option<&KnownPath> {
+        match self {
+            Self::Tcp(plan) => plan.server.known.as_ref(),
+            Self::Udp(plan) => plan.server.known.as_ref(),
+            Self::Test(plan) => plan.server.known.as_ref(),
+            Self::Ping(_) | Self::Simulate(_) | Self::Bench(_) => None,
+        }
+    }
+
+    /// The names of the host that it measures to, as the user knows it best first: that of the
+    /// configuration file, then the name or address that was connected to.
+    pub fn host_names(&self) -> impl Iterator<Item = &str> {
+        let (profile, host) = match self {
+            Self::Tcp(plan) => (&plan.server.profile, Some(&plan.server.host)),
+            Self::Udp(plan) => (&plan.server.profile, Some(&plan.server.host)),
+            Self::Test(plan) => (&plan.server.profile, Some(&plan.server.host)),
+            Self::Ping(plan) => (&plan.profile, Some(&plan.host)),
+            Self::Simulate(_) | Self::Bench(_) => (&None, None),
+        };
+        profile.iter().chain(host).map(String::as_str)
     }
 }
 
@@ -79,13 +107,40 @@ pub struct ServerPlan {
     pub bind: Option<String>,
     /// How long to wait for the server to answer.
     pub connect_timeout_ns: u64,
+    /// The host's name in the configuration file, where it is from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// What the user knows of the path beforehand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<KnownPath>,
+}
+
+/// What the user knows of a path: the rate that bounds it, of which its ends cannot tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KnownPath {
+    /// The slowest link by name, with the framing of its kind: `1g`, `ds3`, `oc12-atm`.
+    #[serde(default)]
+    pub link: Option<String>,
+    /// Rate of IP packets, headers included, that the path carries.
+    #[serde(default)]
+    pub capacity_bps: Option<BitRate>,
+    /// Where it was said: `--link`, `--capacity`, or the configuration file.
+    pub source: String,
 }
 
 impl ServerPlan {
     /// A server that speaks a protocol at a port of a host, with defaults for the rest.
     pub fn new(via: Option<Via>, host: impl Into<String>, port: u16) -> Self {
-        let (family, bind, connect_timeout_ns) = (None, None, 5_000_000_000);
-        Self { via, host: host.into(), port, family, bind, connect_timeout_ns }
+        Self {
+            via,
+            host: host.into(),
+            port,
+            family: None,
+            bind: None,
+            connect_timeout_ns: 5_000_000_000,
+            profile: None,
+            known: None,
+        }
     }
 }
 
@@ -121,6 +176,22 @@ pub struct UdpPlan {
     /// The CPU that this end's first data thread is pinned to; the others take those after it.
     #[serde(default)]
     pub cpu: Option<u32>,
+}
+
+/// A survey of a path: round trips by size, then TCP by streams and windows, both ways.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TestPlan {
+    /// A host that runs `linerate serve`.
+    #[serde(flatten)]
+    pub server: ServerPlan,
+    /// Time of each TCP test that counts; null follows the round trip.
+    pub tcp_time_ns: Option<u64>,
+    /// Congestion control of the senders; null is each host's default.
+    pub congestion_control: Option<String>,
+    /// Most probes of each size.
+    pub ping_count: u64,
+    /// Tests that would not end within this are left out; null leaves none out.
+    pub within_ns: Option<u64>,
 }
 
 /// How probes travel.
@@ -199,6 +270,9 @@ pub struct PingPlan {
     pub dont_fragment: bool,
     /// Keep every sample in order, not only their distribution.
     pub keep_samples: bool,
+    /// The target's name in the configuration file, where it is from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
 }
 
 impl Default for PingPlan {
@@ -222,6 +296,7 @@ impl Default for PingPlan {
             dscp: None,
             dont_fragment: false,
             keep_samples: false,
+            profile: None,
         }
     }
 }

@@ -70,6 +70,7 @@ pub fn expected_ns(plan: &Plan) -> u64 {
             sizes.saturating_mul(ping.count.unwrap_or(1)).saturating_mul(each_ns)
         }
         Plan::Bench(plan) => plan.expected_ns(),
+        Plan::Test(plan) => plan.within_ns.unwrap_or(0),
         Plan::Simulate(plan) => {
             let segments = match plan.finish {
                 Finish::TimeNs(ns) => {

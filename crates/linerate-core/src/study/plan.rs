@@ -352,7 +352,7 @@ repetitions = 3
         let mine = plan.cells().into_iter().filter(|cell| cell.cell.topology == "a");
         let tcp = mine.filter_map(|cell| match &cell.plan {
             Plan::Tcp(tcp) => Some((cell.clone(), tcp.clone())),
-            Plan::Ping(_) | Plan::Udp(_) | Plan::Simulate(_) | Plan::Bench(_) => None,
+            _ => None,
         });
         tcp.filter(|(cell, _)| cell.cell.repetition == 1).collect()
     }

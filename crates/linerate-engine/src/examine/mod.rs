@@ -1,14 +1,14 @@
-//! The examination of a path: round trips by size, TCP by streams and by window, both ways. What is
+//! The survey of a path: round trips by size, TCP by streams and by window, both ways. What is
 //! measured follows the round trip, so that the whole stays within its time (`schedule`); each
-//! part is measured by its own engine, and the conclusions are the report's.
+//! part is measured by its own engine and is a record inside that of the whole.
 
 mod schedule;
 
 use std::time::Duration;
 
 use linerate_core::record::{
-    Failure, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan, Record, ServerPlan,
-    Stat, Status, TcpDirections, TcpPlan, TcpTest,
+    Caveat, Direction, Failure, Fault, Finish, MetricId, PingMode, PingPlan, PingTransport, Plan,
+    Record, ServerPlan, Stat, Status, Summary, TcpDirections, TcpPlan, TcpTest, TestPlan,
 };
 use linerate_core::time::MonoTime;
 use linerate_sys::clock::{monotonic, record_id, wall};
@@ -21,17 +21,76 @@ use schedule::Look;
 
 /// What to examine, and how thoroughly.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Examination {
-    /// A host that runs `linerate serve`.
-    pub server: ServerPlan,
-    /// Time of each TCP test that counts; null follows the round trip.
-    pub tcp_time: Option<Duration>,
-    /// Congestion control of the senders; null is each host's default.
-    pub congestion_control: Option<String>,
-    /// Most probes of each size.
-    pub ping_count: u64,
-    /// Tests that would not end within this are left out; null leaves none out.
-    pub within: Option<Duration>,
+struct Examination {
+    server: ServerPlan,
+    tcp_time: Option<Duration>,
+    congestion_control: Option<String>,
+    ping_count: u64,
+    within: Option<Duration>,
+}
+
+impl From<&TestPlan> for Examination {
+    fn from(plan: &TestPlan) -> Self {
+        Self {
+            server: plan.server.clone(),
+            tcp_time: plan.tcp_time_ns.map(Duration::from_nanos),
+            congestion_control: plan.congestion_control.clone(),
+            ping_count: plan.ping_count,
+            within: plan.within_ns.map(Duration::from_nanos),
+        }
+    }
+}
+
+/// Surveys a path; `seen` is told of each part. The record has all of them, and what the best of
+/// them say for the whole.
+pub fn run(plan: &TestPlan, context: &mut Context<'_>, seen: &mut dyn FnMut(&Seen<'_>)) -> Record {
+    let begin = monotonic();
+    let plan_of_all = Plan::Test(plan.clone());
+    let mut record = Record::begin(record_id(), context.tool.clone(), plan_of_all, wall());
+    let examined = Examination::from(plan).run(context, seen);
+    (record.parts, record.left_out) = (examined.records, examined.left_out);
+    fold(&mut record);
+    if context.stop.asked() {
+        record.status = Status::Interrupted;
+    }
+    record.duration_ns = monotonic().nanos_since(begin);
+    record
+}
+
+/// What the parts say for the whole: the smallest ping, the best rate of each direction with its
+/// ceiling and round trips, each kind of caveat once, the first failure.
+fn fold(record: &mut Record) {
+    let failed = record.parts.iter().filter(|part| part.failure.is_some()).count();
+    record.failure = record.parts.iter().find_map(|part| part.failure.clone());
+    record.status = match failed {
+        0 => Status::Ok,
+        count if count == record.parts.len() => Status::Error,
+        _ => Status::Partial,
+    };
+    let both = record.parts.iter().find(|part| part.ends.len() > 1);
+    record.ends = both.or(record.parts.first()).map(|part| part.ends.clone()).unwrap_or_default();
+    let mut caveats: Vec<Caveat> = Vec::new();
+    for caveat in record.parts.iter().flat_map(|part| &part.caveats) {
+        if !caveats.iter().any(|known| known.code == caveat.code) {
+            caveats.push(caveat.clone());
+        }
+    }
+    record.caveats = caveats;
+    let ping = record.parts.iter().find(|part| matches!(part.plan, Plan::Ping(_)));
+    let smallest = |row: &&Summary| row.payload_bytes == Some(SIZES_BYTES[0]);
+    let rows = ping.into_iter().flat_map(|part| part.summary.iter().filter(smallest));
+    let mut summary: Vec<Summary> = rows.cloned().collect();
+    for direction in [Direction::Up, Direction::Down] {
+        let Some(best) = record.best_part(direction) else { continue };
+        let rows = best.summary.iter().filter(|row| row.flow.is_none());
+        summary.extend(rows.filter(|row| row.direction == Some(direction)).cloned());
+        let ceiling = best.ceiling_of(direction).cloned();
+        match direction {
+            Direction::Up => record.ceiling = ceiling,
+            Direction::Down => record.ceiling_reverse = ceiling,
+        }
+    }
+    record.summary = summary;
 }
 
 /// Ping payloads: those of the PREN study of 2000, without the one that fragments at 1500.
@@ -58,19 +117,18 @@ pub enum Seen<'a> {
     Done(usize, &'a Record),
 }
 
-/// What an examination came to.
+/// What an examination came to: every measurement, in the order made, and the tests for which no
+/// time was left.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Examined {
-    /// Every measurement, in the order made.
-    pub records: Vec<Record>,
-    /// Tests for which no time was left.
-    pub left_out: Vec<TcpPlan>,
+struct Examined {
+    records: Vec<Record>,
+    left_out: Vec<TcpPlan>,
 }
 
 impl Examination {
     /// Measures what fits into the time, the most telling first; `seen` is told of each record.
     /// Ends at the first failure that the rest would share, or when stopped.
-    pub fn run(&self, context: &mut Context<'_>, seen: &mut dyn FnMut(&Seen<'_>)) -> Examined {
+    fn run(&self, context: &mut Context<'_>, seen: &mut dyn FnMut(&Seen<'_>)) -> Examined {
         let begin = monotonic();
         let (transport, look) = self.look(context);
         // A peer that does not answer is not asked a thousand times.
@@ -257,7 +315,7 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::{Event, Tool};
+    use linerate_core::record::{CaveatCode, Ceiling, Event, Tool};
     use linerate_sys::stop::Stop;
 
     use super::*;
@@ -319,6 +377,50 @@ mod tests {
             assert!(failure.to_string().contains("allow --within 3s"), "{failure}");
         }
         assert_eq!(refusal(3), None);
+    }
+
+    /// A part with a goodput of the way that it has.
+    fn part(directions: TcpDirections, mbit: f64, ceiling_mbit: f64) -> Record {
+        let tool = Tool { name: "linerate".to_owned(), version: "0".to_owned() };
+        let test = TcpTest { directions, ..TcpTest::default() };
+        let plan = Plan::Tcp(TcpPlan { test, ..TcpPlan::default() });
+        let mut record = Record::begin(record_id(), tool, plan, wall());
+        let direction = directions.each()[0];
+        let row = Summary::of(MetricId::Goodput, Stat::Value, mbit * 1e6);
+        record.summary = vec![row.clone().in_direction(direction), row.of_flow(1)];
+        let value = Some(ceiling_mbit * 1e6);
+        record.ceiling = Some(Ceiling { value, ..Ceiling::of_goodput(direction) });
+        let caveat = Caveat::new(CaveatCode::RunQueueWait, format!("at {mbit}"), "wait");
+        record.caveats = vec![caveat];
+        record
+    }
+
+    #[test]
+    fn the_whole_says_what_its_best_parts_do() {
+        let (up, down) = (TcpDirections::Up, TcpDirections::Down);
+        let mut record = part(up, 0.0, 0.0);
+        record.plan = Plan::Test(TestPlan {
+            server: ServerPlan::default(),
+            tcp_time_ns: None,
+            congestion_control: None,
+            ping_count: 1,
+            within_ns: None,
+        });
+        record.parts = vec![part(up, 50.0, 90.0), part(down, 40.0, 80.0), part(up, 70.0, 95.0)];
+        fold(&mut record);
+        let goodput = |way| record.value(MetricId::Goodput, Stat::Value, Some(way));
+        assert_eq!(goodput(Direction::Up), Some(70e6));
+        assert_eq!(goodput(Direction::Down), Some(40e6));
+        let ceiling = |way| record.ceiling_of(way).and_then(|ceiling| ceiling.value);
+        assert_eq!((ceiling(Direction::Up), ceiling(Direction::Down)), (Some(95e6), Some(80e6)));
+        assert_eq!((record.caveats.len(), record.exit_code()), (1, 0));
+        let refused = Failure::new(Fault::Unreachable, "connect", "b", "refused");
+        record.parts[1].failure = Some(refused.clone());
+        fold(&mut record);
+        assert_eq!((record.status, record.exit_code()), (Status::Partial, 5));
+        record.parts.iter_mut().for_each(|part| part.failure = Some(refused.clone()));
+        fold(&mut record);
+        assert_eq!((record.status, record.exit_code()), (Status::Error, 3));
     }
 
     #[test]

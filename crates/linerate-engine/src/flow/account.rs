@@ -53,6 +53,8 @@ pub(crate) struct Account {
     pub(crate) head_bytes: u64,
     /// Payload of each datagram; 0 over TCP.
     pub(crate) size_bytes: u32,
+    /// Smallest round trip of the control connection before data flows, where the kernel told.
+    pub(crate) idle_rtt_ns: Option<u64>,
     /// Largest packet of this end's route, where the kernel told.
     pub(crate) route_mtu_bytes: Option<u32>,
     /// Rounds that chose how data is moved.

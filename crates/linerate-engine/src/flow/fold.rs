@@ -34,6 +34,7 @@ pub(crate) fn fold(record: &mut Record, account: &Account) {
     }
     record.trials.clone_from(&account.trials);
     record.series = account.connections.iter().flat_map(|place| series(place, account)).collect();
+    super::round_trips::add(record, account);
     match &record.plan {
         Plan::Udp(plan) => ceiling::of_datagrams(record, &plan.clone(), account),
         _ => see(record, Sight::Plans),

@@ -14,6 +14,7 @@ pub(crate) mod fold;
 mod net;
 pub(crate) mod record;
 pub mod registry;
+mod round_trips;
 mod rows;
 mod samples;
 mod served;

@@ -19,7 +19,7 @@ use super::Measurer;
 use crate::context::Context;
 use crate::flow::{tcp, udp};
 use crate::lab::Lab;
-use crate::{device, rtt, simulate};
+use crate::{device, examine, rtt, simulate};
 
 /// Answers tests on the host where it is called until the flag is set. Tells once whether it is
 /// ready.
@@ -75,6 +75,7 @@ impl Laboratory {
                 Plan::Udp(plan) => udp::run(plan, &mut context),
                 Plan::Simulate(plan) => simulate::run(plan, &mut context),
                 Plan::Bench(plan) => device::run(plan, &device::OwnNamespace, &mut context),
+                Plan::Test(plan) => examine::run(plan, &mut context, &mut |_| {}),
             }
         };
         if let Plan::Bench(plan) = &cell.plan {

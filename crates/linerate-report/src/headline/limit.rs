@@ -116,18 +116,25 @@ pub(super) fn of(record: &Record) -> Limit {
         Plan::Bench(plan) => of_device(record, plan),
         Plan::Udp(plan) if plan.test.search.is_some() => of_search(record),
         Plan::Tcp(_) | Plan::Udp(_) | Plan::Simulate(_) => {
-            let each = directions(&record.plan).iter().map(|&way| of_direction(record, way));
-            // Of both directions that which a reader must know first.
-            let weight = |limit: &Limit| match limit.by {
-                by if by.is_host() => 2,
-                LimitedBy::NotKnown | LimitedBy::Nothing => 0,
-                _ => 1,
-            };
-            let each: Vec<Limit> = each.collect();
-            let worst = each.into_iter().rev().max_by_key(weight);
-            worst.unwrap_or_else(|| Limit::new(LimitedBy::Nothing, ""))
+            weightiest(directions(&record.plan).iter().map(|&way| of_direction(record, way)))
+        }
+        Plan::Test(_) => {
+            let ways = directions(&record.plan).iter();
+            weightiest(ways.filter_map(|&way| Some(of_direction(record.best_part(way)?, way))))
         }
     }
+}
+
+/// Of the limits of both directions that which a reader must know first.
+fn weightiest(each: impl Iterator<Item = Limit>) -> Limit {
+    let weight = |limit: &Limit| match limit.by {
+        by if by.is_host() => 2,
+        LimitedBy::NotKnown | LimitedBy::Nothing => 0,
+        _ => 1,
+    };
+    let each: Vec<Limit> = each.collect();
+    let worst = each.into_iter().rev().max_by_key(weight);
+    worst.unwrap_or_else(|| Limit::new(LimitedBy::Nothing, ""))
 }
 
 /// Most of a round trip that passed in this host says little of the path.

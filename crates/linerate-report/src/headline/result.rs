@@ -11,8 +11,9 @@ use crate::{number, words};
 /// What was measured.
 pub(super) fn of(record: &Record) -> String {
     match &record.plan {
-        Plan::Tcp(plan) => flows(record, &plan.server.host, plan.test.directions),
+        Plan::Tcp(plan) => flows(record, plan.test.directions),
         Plan::Udp(plan) => datagrams(record, plan),
+        Plan::Test(_) => flows(record, TcpDirections::Both),
         Plan::Ping(plan) => ping(record, plan),
         Plan::Simulate(_) => {
             let goodput = record.value(MetricId::Goodput, Stat::Value, Some(Direction::Up));
@@ -31,11 +32,18 @@ pub(super) fn directions(plan: &Plan) -> &'static [Direction] {
         Plan::Tcp(plan) => words::each_direction(plan.test.directions),
         Plan::Udp(plan) => words::each_direction(plan.test.directions),
         Plan::Simulate(_) => &[Direction::Up],
+        Plan::Test(_) => words::each_direction(TcpDirections::Both),
         Plan::Ping(_) | Plan::Bench(_) => &[],
     }
 }
 
-fn flows(record: &Record, host: &str, ways: TcpDirections) -> String {
+/// The other end, as the user knows it.
+fn host(record: &Record) -> &str {
+    record.plan.host_names().next().unwrap_or_default()
+}
+
+fn flows(record: &Record, ways: TcpDirections) -> String {
+    let host = host(record);
     let each = words::each_direction(ways).iter().filter_map(|&way| {
         let bps = record.value(MetricId::Goodput, Stat::Value, Some(way))?;
         Some(format!("{} {} {host}", number::measured_rate(bps), toward(way)))
@@ -63,7 +71,7 @@ pub(super) const fn toward(direction: Direction) -> &'static str {
 }
 
 fn datagrams(record: &Record, plan: &UdpPlan) -> String {
-    let host = &plan.server.host;
+    let host = host(record);
     if plan.test.search.is_some() {
         let Some((found, best)) = record.search.as_ref().and_then(|it| Some((it, it.best()?)))
         else {
@@ -75,7 +83,7 @@ fn datagrams(record: &Record, plan: &UdpPlan) -> String {
         let rate = number::measured_rate(best.ip_bps);
         return format!("{rate}{more} of IP packets {} {host}", toward(found.direction));
     }
-    let rates = flows(record, host, plan.test.directions);
+    let rates = flows(record, plan.test.directions);
     let losses = words::each_direction(plan.test.directions).iter().filter_map(|&way| {
         let count = |metric| record.value(metric, Stat::Value, Some(way));
         let ratio = count(MetricId::DatagramLossRatio)?;
@@ -120,7 +128,7 @@ fn ping(record: &Record, plan: &PingPlan) -> String {
         let lost = sent - all(MetricId::Received).unwrap_or(0.0);
         format!(", {lost:.0} of {sent:.0} lost")
     });
-    let host = &plan.host;
+    let host = host(record);
     match typical.as_slice() {
         [] => format!("no answer from {host}{lost}"),
         [(ms, of)] => format!("RTT {ms} ms to {host}{of}{lost}"),

@@ -2,14 +2,15 @@
 //! iperf or ping looks for, in at most six lines of 80 columns.
 
 use linerate_core::record::{
-    Ceiling, Direction, LINK, MetricId, PingPlan, Plan, Record, Side, Stat, TcpPlan, UdpPlan,
+    Ceiling, Direction, LINK, MetricId, PingPlan, Plan, Record, Side, Stat, TcpDirections, TcpPlan,
+    UdpPlan,
 };
 use linerate_core::time::decimals_of_ms;
 
 use super::{datagrams, streams};
 use crate::document::{Block, Fact, Table};
 use crate::number::{self, or_dash};
-use crate::{ceiling, words};
+use crate::{ceiling, examination, words};
 
 /// Columns of the labels.
 const LABEL: usize = 8;
@@ -23,6 +24,7 @@ pub(super) fn of(record: &Record) -> Vec<Block> {
         Plan::Ping(plan) => ping(record, plan),
         Plan::Simulate(_) => vec![Block::Facts(simulated(record))],
         Plan::Bench(_) => Vec::new(),
+        Plan::Test(_) => vec![Block::Facts(surveyed(record))],
     };
     let bounds = record.ceilings().filter_map(bound);
     let mut common: Vec<Fact> = bounds.map(|text| Fact::new("ceiling", LABEL, text)).collect();
@@ -50,7 +52,9 @@ fn bound(ceiling: &Ceiling) -> Option<String> {
             [] => "an input".to_owned(),
             unknown => unknown.join("; "),
         };
-        return Some(format!("not known for want of {missing}"));
+        return Some(format!(
+            "not known for want of {missing}; --link 1g or --capacity RATE tells it"
+        ));
     };
     let inputs = ceiling::in_brackets(&ceiling.inputs);
     let smaller = ceiling.expected().filter(|bound| bound.kind != LINK);
@@ -59,6 +63,25 @@ fn bound(ceiling: &Ceiling) -> Option<String> {
         format!("; the {name} allows {}", number::measured_rate(bound.value))
     });
     Some(format!("{}{inputs}{}", number::measured_rate(value), smaller.unwrap_or_default()))
+}
+
+/// A survey: which setting was best each way, the round trips, and how much was measured.
+fn surveyed(record: &Record) -> Vec<Fact> {
+    let ways = words::each_direction(TcpDirections::Both);
+    let mut facts = Vec::new();
+    for &way in ways {
+        let best = record.best_part(way);
+        facts.push(fact(ways, way, "best", best.map(examination::setting).unwrap_or_default()));
+    }
+    let rtt = ways.iter().find_map(|&way| {
+        let text = round_trip(record, way);
+        (!text.is_empty()).then_some(text)
+    });
+    facts.push(Fact::new("RTT", LABEL, rtt.unwrap_or_default()));
+    let span = number::seconds(record.duration_ns as f64);
+    let parts = words::counted(record.parts.len() as u64, "measurement");
+    facts.push(Fact::new("parts", LABEL, format!("{parts} in {span}: -v shows them")));
+    told(facts)
 }
 
 fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
@@ -94,10 +117,19 @@ fn amount(record: &Record, way: Direction) -> Option<String> {
 /// Round trips with the path at rest and under this load, and what was in flight.
 fn round_trip(record: &Record, way: Direction) -> String {
     let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 6));
-    let least = record.value(MetricId::TcpRttMin, Stat::Min, Some(way));
+    let of = |metric, stat| record.value(metric, stat, Some(way));
+    // Records of before 2026-11 have the smallest and the last round trip of the stream alone.
+    let idle = of(MetricId::IdleRtt, Stat::Min).map(|ns| format!("idle {}", ms(ns)));
+    let least = || of(MetricId::TcpRttMin, Stat::Min).map(|ns| format!("{} at least", ms(ns)));
+    let above = [(Stat::P95, 95), (Stat::P99, 99)].into_iter();
+    let mut above = above.filter_map(|(stat, share)| Some((of(MetricId::LoadedRtt, stat)?, share)));
+    let above =
+        above.next().map_or_else(String::new, |(ns, share)| format!(" ({} at {share} %)", ms(ns)));
+    let loaded =
+        of(MetricId::LoadedRtt, Stat::P50).or_else(|| value(record, MetricId::TcpRtt, way));
     let parts = [
-        least.map(|ns| format!("{} at least", ms(ns))),
-        value(record, MetricId::TcpRtt, way).map(|ns| format!("{} loaded", ms(ns))),
+        idle.or_else(least),
+        loaded.map(|ns| format!("loaded {}{above}", ms(ns))),
         value(record, MetricId::Cwnd, way)
             .map(|bytes| format!("congestion window {}", number::buffer(bytes as u64))),
     ];
@@ -118,6 +150,9 @@ fn udp(record: &Record, plan: &UdpPlan) -> Vec<Fact> {
         let lost = datagrams::losses(record, way).unwrap_or_default();
         facts.push(fact(ways, way, "lost", lost.trim_start_matches("lost: ").to_owned()));
         facts.push(fact(ways, way, "jitter", delays(record, way)));
+    }
+    if let [way] = *ways {
+        facts.push(fact(ways, way, "RTT", round_trip(record, way)));
     }
     facts.push(Fact::new("CPU", LABEL, processors(record, ways)));
     told(facts)

@@ -19,7 +19,7 @@ use linerate_core::record::{Caveat, Plan, Record, Status};
 
 use crate::document::{Block, Document, Fact};
 use crate::headline::Headline;
-use crate::{emulated, number, words};
+use crate::{emulated, examination, number, words};
 
 /// The document of any record.
 pub fn document(record: &Record) -> Document {
@@ -29,9 +29,16 @@ pub fn document(record: &Record) -> Document {
         Plan::Udp(plan) => udp::document(record, plan),
         Plan::Simulate(plan) => simulate::document(record, plan),
         Plan::Bench(plan) => device::document(record, plan),
+        Plan::Test(_) => examination::document(record),
     };
-    let (own, others) = words::caveats(record);
-    let lines = |caveats: Vec<&Caveat>| caveats.into_iter().map(ToString::to_string).collect();
+    let (limits, notes) = match &record.plan {
+        Plan::Test(_) => examination::cautions(record),
+        _ => {
+            let lines = |all: Vec<&Caveat>| all.into_iter().map(ToString::to_string).collect();
+            let (own, others) = words::caveats(record);
+            (lines(own), lines(others))
+        }
+    };
     let how = match record.status {
         Status::Partial => "ended early",
         Status::Interrupted => "interrupted",
@@ -46,8 +53,8 @@ pub fn document(record: &Record) -> Document {
         headline: Some(headline),
         brief: brief::of(record),
         head: head(record, &tool).into_iter().chain(kind.head).collect(),
-        limits: lines(own),
-        notes: lines(others),
+        limits,
+        notes,
         failure: record.failure.as_ref().map(|failure| (how, failure.to_string())),
         plan: Some(plan),
         foot: format!("{tool}, record {}{name}", record.id),

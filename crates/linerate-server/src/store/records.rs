@@ -1,6 +1,6 @@
 //! Records in and out.
 
-use linerate_core::record::{Failure, Fault, Plan, Record, Status};
+use linerate_core::record::{Failure, Fault, Record, Status};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params};
 
 use super::Store;
@@ -180,14 +180,8 @@ pub(super) fn rows<T>(
 
 /// What either end is called: as the user named the other one, and by address.
 fn hosts(record: &Record) -> Vec<&str> {
-    let named = match &record.plan {
-        Plan::Tcp(plan) => Some(&plan.server.host),
-        Plan::Udp(plan) => Some(&plan.server.host),
-        Plan::Ping(plan) => Some(&plan.host),
-        Plan::Simulate(_) | Plan::Bench(_) => None,
-    };
     let addresses = record.ends.iter().filter_map(|end| end.address.as_ref());
-    named.into_iter().chain(addresses).map(String::as_str).collect()
+    record.plan.host_names().chain(addresses.map(String::as_str)).collect()
 }
 
 fn parse(id: &str, doc: &str) -> Result<Record, Failure> {

@@ -9,8 +9,10 @@ use linerate_core::units::{Bytes, parse_span};
 use linerate_engine::context::Context;
 use linerate_sys::clock::{monotonic, sleep};
 
+use super::assert::AssertFlags;
 use super::measure::{self, Output};
 use super::target::Target;
+use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 
 /// Only one address family.
@@ -89,20 +91,29 @@ pub(super) struct FlowFlags {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     wait: Duration,
     #[command(flatten)]
+    known: KnownFlags,
+    #[command(flatten)]
+    assert: AssertFlags,
+    #[command(flatten)]
     pub(super) output: Output,
 }
 
 impl FlowFlags {
     /// # Errors
-    /// When two ports are given that differ.
+    /// When two ports are given that differ, or the configuration file has a mistake.
     pub(super) fn server(&self) -> Result<ServerPlan, Failure> {
+        let profile = Config::load()?.profile(&self.host.host, &self.known);
         let usual = self.via.map_or(DEFAULT_PORT, Via::default_port);
+        // The file's port is that of linerate serve.
+        let usual = profile.port.filter(|_| self.via.is_none()).unwrap_or(usual);
         let port = self.host.port(self.port, usual)?;
         Ok(ServerPlan {
             family: self.family.family(),
             bind: self.bind.clone(),
             connect_timeout_ns: nanos(self.connect_timeout),
-            ..ServerPlan::new(self.via, &self.host.host, port)
+            profile: profile.name,
+            known: profile.known,
+            ..ServerPlan::new(self.via, profile.host, port)
         })
     }
 
@@ -143,7 +154,8 @@ impl FlowFlags {
                 sleep(Duration::from_millis(500));
             }
         };
-        Ok(measure::run(&self.output, patiently, live)?.exit_code())
+        let record = measure::run(&self.output, patiently, live)?;
+        Ok(self.assert.judge(&record, record.exit_code(), self.output.say()))
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(super) struct Filters {
     /// Only results of this kind; study and bench are whole runs
-    #[arg(long, value_parser = ["tcp", "udp", "ping", "bench", "simulate", "study"])]
+    #[arg(long, value_parser = ["tcp", "udp", "ping", "test", "bench", "simulate", "study"])]
     kind: Option<String>,
     /// Only results to or from this host: its name as given, or an address of either end
     #[arg(long, value_name = "HOST")]

@@ -8,6 +8,7 @@ use linerate_report::Detail;
 use linerate_sys::stop::Stop;
 use serde::Serialize;
 
+use crate::config::Config;
 use crate::{output, paths};
 
 /// Output flags of a measuring command.
@@ -55,6 +56,11 @@ impl Output {
         self.output.as_deref().map_or(Ok(()), paths::check_writable)
     }
 
+    /// Where people read what is beside the result: programs have standard output to themselves.
+    pub(crate) fn say(&self) -> fn(&str) {
+        if self.json || self.jsonl { output::note } else { output::line }
+    }
+
     /// How much of the result is for people.
     pub(crate) const fn detail(&self) -> Detail {
         match (self.quiet, self.verbose) {
@@ -64,9 +70,12 @@ impl Output {
         }
     }
 
-    /// Puts the user's name and labels on a record.
+    /// Puts the user's name and labels on a record, those of the configuration file first.
     pub(crate) fn label(&self, record: &mut Record) {
         record.name.clone_from(&self.name);
+        // A mistake in the file was told before anything was measured.
+        let config = Config::load().unwrap_or_default();
+        record.tags.extend(config.tags(record.plan.host_names().next()));
         record.tags.extend(self.tags.iter().cloned());
     }
 

@@ -1,4 +1,5 @@
 //! One file per subcommand: flags in, plan out, and what to print.
+pub(crate) mod assert;
 pub(crate) mod bench;
 pub(crate) mod ceiling;
 pub(crate) mod conform;

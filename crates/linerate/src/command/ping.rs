@@ -11,9 +11,11 @@ use linerate_core::units::parse_span;
 use linerate_engine::rtt;
 use linerate_report::live;
 
+use super::assert::AssertFlags;
 use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
 use super::target::Target;
+use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::output;
 
@@ -83,6 +85,8 @@ pub(crate) struct Args {
     #[arg(long)]
     samples: bool,
     #[command(flatten)]
+    assert: AssertFlags,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -107,7 +111,7 @@ pub(crate) fn run(args: Args) -> Outcome {
         },
         &mut |event| lines.event(event),
     )?;
-    Ok(exit_code(&record))
+    Ok(args.assert.judge(&record, exit_code(&record), args.output.say()))
 }
 
 fn exit_code(record: &Record) -> u8 {
@@ -124,6 +128,8 @@ fn plan(args: &Args) -> Result<PingPlan, Failure> {
     if !args.udp {
         args.host.without_port("ICMP")?;
     }
+    let profile = Config::load()?.profile(&args.host.host, &KnownFlags::default());
+    let usual = profile.port.unwrap_or(DEFAULT_PORT);
     let mode = match (args.window, args.flood) {
         (Some(window), _) => PingMode::Window(window),
         (None, true) => PingMode::Flood,
@@ -132,9 +138,10 @@ fn plan(args: &Args) -> Result<PingPlan, Failure> {
     // Stamps cost a flood a third of its speed, so there they are for the asking.
     let kernel_stamps = args.kernel_stamps || (mode == PingMode::Paced && !args.no_kernel_stamps);
     Ok(PingPlan {
-        host: args.host.host.clone(),
+        host: profile.host,
+        profile: profile.name,
         transport: if args.udp { PingTransport::Udp } else { PingTransport::Icmp },
-        port: args.host.port(args.port, DEFAULT_PORT)?,
+        port: args.host.port(args.port, usual)?,
         family: args.family.family(),
         bind: args.bind.clone(),
         sizes_bytes: args.sizes.clone(),

@@ -6,6 +6,7 @@ use linerate_core::record::{Failure, Fault, Record};
 use linerate_report::study::{self, Results};
 use linerate_server::store::Store;
 
+use super::assert::AssertFlags;
 use super::study::results;
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -38,6 +39,8 @@ pub(crate) struct Args {
     /// Print the record as JSON; for a run, one record per line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    assert: AssertFlags,
     /// Read this store instead of the default one
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
@@ -52,14 +55,22 @@ enum Subject {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
     let store = paths::filled(args.store.as_deref())?;
-    let wrote = match subject(&args, &store)? {
-        Subject::Single(record) => single(&args, &record)?,
-        Subject::Run(results) => whole_run(&args, &results)?,
+    let subject = subject(&args, &store)?;
+    let wrote = match &subject {
+        Subject::Single(record) => single(&args, record)?,
+        Subject::Run(results) => whole_run(&args, results)?,
     };
     for path in wrote {
         output::note(&format!("wrote {}", path.display()));
     }
-    Ok(0)
+    let say: fn(&str) = if args.json { output::note } else { output::line };
+    Ok(match &subject {
+        Subject::Single(record) => args.assert.judge(record, 0, say),
+        Subject::Run(results) => {
+            let each = results.records.iter().map(|record| args.assert.judge(record, 0, say));
+            each.max().unwrap_or(0)
+        }
+    })
 }
 
 fn subject(args: &Args, store: &Store) -> Result<Subject, Failure> {

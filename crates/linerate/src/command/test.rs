@@ -1,16 +1,16 @@
-//! `linerate test`: examines a path.
+//! `linerate test`: surveys a path.
 
 use std::time::Duration;
 
-use linerate_core::record::{DEFAULT_PORT, Event, Record, ServerPlan, Status};
+use linerate_core::record::{DEFAULT_PORT, Failure, ServerPlan, Status, TestPlan};
 use linerate_core::units::parse_span;
-use linerate_engine::context::Context;
-use linerate_engine::examine::{Examination, Examined, Seen};
-use linerate_sys::stop::Stop;
+use linerate_engine::examine::{self, Seen};
 
-use super::flags::FamilyFlags;
+use super::assert::AssertFlags;
+use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
 use super::target::Target;
+use crate::config::{Config, KnownFlags};
 use crate::exit::Outcome;
 use crate::output;
 
@@ -42,34 +42,17 @@ pub(crate) struct Args {
     #[command(flatten)]
     family: FamilyFlags,
     #[command(flatten)]
+    known: KnownFlags,
+    #[command(flatten)]
+    assert: AssertFlags,
+    #[command(flatten)]
     output: Output,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Outcome {
-    let examination = Examination {
-        server: ServerPlan {
-            family: args.family.family(),
-            ..ServerPlan::new(None, &args.host.host, args.host.port(args.port, DEFAULT_PORT)?)
-        },
-        tcp_time: args.time,
-        within: args.within.or_else(|| args.time.is_none().then_some(WITHIN)),
-        congestion_control: args.congestion.clone(),
-        ping_count: args.count,
-    };
-    args.output.check_file()?;
-    let stop = Stop::on_signals()?;
-    let without_reader = stop.clone();
+    let plan = plan(&args)?;
     let flags = &args.output;
-    let mut watch = |event: &Event| {
-        if flags.jsonl {
-            output::line(&serde_json::to_string(event).unwrap_or_default());
-        }
-        if output::reader_left() {
-            without_reader.ask();
-        }
-    };
-    let mut context = Context { tool: measure::tool(), stop, watch: &mut watch };
     let mut total = 0;
     let mut seen = |seen: &Seen<'_>| match seen {
         Seen::Planned(count, span) => {
@@ -79,48 +62,31 @@ pub(crate) fn run(args: Args) -> Outcome {
                 output::note(&format!("{count} measurements in about {seconds:.0} s"));
             }
         }
-        Seen::Done(count, record) if flags.live() && record.status != Status::Error => {
-            let line = linerate_report::examination::line(record);
+        Seen::Done(count, part) if flags.live() && part.status != Status::Error => {
+            let line = linerate_report::examination::line(part);
             output::note(&format!("{count}/{} {line}", total.max(*count)));
         }
         Seen::Done(..) => {}
     };
-    let mut examined = examination.run(&mut context, &mut seen);
-    for record in &mut examined.records {
-        flags.label(record);
-        flags.keep(record);
-    }
-    let records = &examined.records;
-    print(flags, &examined)?;
-    Ok(exit_code(records))
+    let record =
+        measure::run(flags, |context| examine::run(&plan, context, &mut seen), &mut |_| {})?;
+    Ok(args.assert.judge(&record, record.exit_code(), flags.say()))
 }
 
-fn print(flags: &Output, examined: &Examined) -> anyhow::Result<()> {
-    let records = &examined.records;
-    if flags.json {
-        output::line(&serde_json::to_string_pretty(records)?);
-    } else if flags.jsonl {
-        for record in records {
-            output::line(&measure::record_line(record));
-        }
-    } else if records.iter().any(|record| record.status != Status::Error) {
-        output::document(&linerate_report::examination::document(records, &examined.left_out));
-    }
-    if let Some(path) = &flags.output {
-        measure::write_json(path, &records)?;
-    }
-    for failure in records.iter().filter_map(|record| record.failure.as_ref()) {
-        output::error_line(&failure.to_string());
-    }
-    Ok(())
-}
-
-/// That of the first failure; 5 when other parts were measured.
-fn exit_code(records: &[Record]) -> u8 {
-    let codes: Vec<u8> = records.iter().map(Record::exit_code).collect();
-    match codes.iter().find(|code| **code != 0) {
-        Some(code) if codes.iter().all(|code| *code != 0) || *code == 130 => *code,
-        Some(_) => 5,
-        None => 0,
-    }
+fn plan(args: &Args) -> Result<TestPlan, Failure> {
+    let profile = Config::load()?.profile(&args.host.host, &args.known);
+    let port = args.host.port(args.port, profile.port.unwrap_or(DEFAULT_PORT))?;
+    let within = args.within.or_else(|| args.time.is_none().then_some(WITHIN));
+    Ok(TestPlan {
+        server: ServerPlan {
+            family: args.family.family(),
+            profile: profile.name,
+            known: profile.known,
+            ..ServerPlan::new(None, profile.host, port)
+        },
+        tcp_time_ns: args.time.map(nanos),
+        within_ns: within.map(nanos),
+        congestion_control: args.congestion.clone(),
+        ping_count: args.count,
+    })
 }

@@ -8,17 +8,24 @@ use super::{PAGES, page, under_headings};
 use crate::codes::CODES;
 
 /// Files of the program, by the XDG Base Directory Specification.
-pub(crate) const FILES: [(&str, &str); 2] = [
+pub(crate) const FILES: [(&str, &str); 3] = [
     (
         "~/.local/share/linerate/results.db",
         "The store of results, an SQLite database; in $XDG_DATA_HOME/linerate where that is set.",
     ),
     ("~/.local/share/linerate/reports/", "Reports of studies and benchmarks."),
+    (
+        "~/.config/linerate/config.toml",
+        "Hosts by name with what is known of the paths to them; in $XDG_CONFIG_HOME/linerate where \
+         that is set.",
+    ),
 ];
 
 /// Variables that the program reads.
-pub(crate) const ENVIRONMENT: [(&str, &str); 4] = [
+pub(crate) const ENVIRONMENT: [(&str, &str); 6] = [
     ("LINERATE_STORE", "The store to use, as --store names one."),
+    ("LINERATE_CONFIG", "The configuration file, instead of ~/.config/linerate/config.toml."),
+    ("XDG_CONFIG_HOME", "The directory that holds linerate's, instead of ~/.config."),
     ("XDG_DATA_HOME", "The directory that holds linerate's, instead of ~/.local/share."),
     ("NO_COLOR", "Set to anything: no colours, unless --color always is given (no-color.org)."),
     ("COLUMNS", "Columns that text output may take, instead of those of the terminal."),

@@ -118,6 +118,7 @@ pub(crate) const HEADINGS: &[(&str, &[&str])] = &[
             "help",
         ],
     ),
+    ("Ceiling and assertions", &["link", "capacity", "assert"]),
     ("Store", &["name", "tag", "no-save", "store", "run", "study", "kind", "limit", "report"]),
 ];
 
@@ -156,6 +157,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("linerate tcp B -P 4 -C cubic -w 4M", "4 streams, congestion control, window"),
             ("linerate tcp B -n 1GB --json", "send 10^9 bytes, print the record"),
             ("linerate tcp B --via iperf3", "to a server of iperf3"),
+            ("linerate tcp B --link 1g", "with the ceiling of 1 Gbit/s Ethernet"),
             ("linerate tcp [2001:db8::1]:5210 --dscp 46", "an address with a port; marked EF"),
         ],
         see: &["serve", "udp", "test", "ceiling", "tcp(7)", "iperf3(1)"],
@@ -437,7 +439,7 @@ pub(crate) const PAGES: &[Page] = &[
         shown: &[],
         examples: &[
             ("linerate report", "the newest result"),
-            ("linerate report @-1 --html page.html", "the one before, as a page"),
+            ("linerate report @-2 --html page.html", "the one before, as a page"),
             ("linerate report --run last --all DIR", "a study's run in all formats"),
         ],
         see: &["history", "study run"],

@@ -4,7 +4,9 @@
 //! Ethernet header. An interface that wraps packets tells neither, whatever figure it names: what
 //! carries them, and how much is added, is not seen from here.
 
-use linerate_core::record::{CeilingInput, Direction, EmulatedPath, End, Interface};
+use linerate_core::record::{
+    CeilingInput, Direction, EmulatedPath, End, Interface, KnownPath, PathPlan,
+};
 use linerate_core::theory::framing::{
     self, EthernetLink, FramingCeiling, ShapedLink, VLAN_TAG_BYTES,
 };
@@ -55,8 +57,10 @@ pub(super) enum Counts {
     Wire,
     /// The IP packet and the Ethernet header.
     Shaped,
-    /// What the line of an emulated path counts.
+    /// What the line of an emulated path counts, or a link that the user tells.
     Emulated(Box<Emulated>),
+    /// The IP packet.
+    Packet,
 }
 
 /// What the interfaces of both ends tell about the rate of one direction.
@@ -93,6 +97,34 @@ pub(super) fn add_paths(
             tags: 0,
             source: format!("laboratory link {}, {}", path.name, bound.what),
         });
+    }
+}
+
+/// Adds what the user knows of a path. What the interfaces do not tell is no longer unknown then,
+/// also where there is no link by itself: the user has the last word.
+pub(super) fn add_known(known: &mut Known, path: &KnownPath, flows: usize) {
+    let rates = known.rates.len();
+    let source = format!("as told by {}", path.source);
+    if let Some(capacity) = path.capacity_bps {
+        let bps = capacity.bits_per_sec();
+        let source = format!("capacity for IP packets, {source}");
+        known.rates.push(LinkRate { bps, counts: Counts::Packet, tags: 0, source });
+    }
+    if let Some(link) = &path.link {
+        let plan = PathPlan { link: Some(link.clone()), ..PathPlan::default() };
+        let emulated = Emulated { plan, backward: false, flows };
+        if let Some(rate) = emulated.bound(FULL_PACKET_BYTES).and_then(|bound| bound.rate) {
+            known.rates.push(LinkRate {
+                bps: rate.bits_per_sec(),
+                counts: Counts::Emulated(Box::new(emulated)),
+                tags: 0,
+                source: format!("{link}, {source}"),
+            });
+        }
+    }
+    if known.rates.len() > rates {
+        known.unknown.clear();
+        known.no_link = None;
     }
 }
 
@@ -178,6 +210,11 @@ fn named(interface: &Interface) -> String {
 }
 
 impl LinkRate {
+    /// Whether it tells of what is around the IP packets.
+    pub(super) const fn has_frames(&self) -> bool {
+        !matches!(self.counts, Counts::Packet)
+    }
+
     /// The rate, and the tags that every frame gets.
     pub(super) fn inputs(&self) -> Vec<CeilingInput> {
         let rate = CeilingInput::of("link_rate_bps", self.bps as f64, &self.source);
@@ -198,6 +235,20 @@ impl LinkRate {
             Counts::Wire => {
                 let link = EthernetLink { rate, mtu_bytes, vlan_tags: self.tags };
                 return framing::ceiling(&link, &packet.segment).ok();
+            }
+            Counts::Packet => {
+                let frames_per_s = self.bps as f64 / 8.0 / f64::from(mtu_bytes);
+                let payload_bytes = packet.segment.payload_bytes(mtu_bytes).ok()?;
+                let bps = |bytes: u32| frames_per_s * f64::from(bytes) * 8.0;
+                let (payload_bps, ip_bps) = (bps(payload_bytes), bps(mtu_bytes));
+                let (frame_bps, wire_bps) = (ip_bps, ip_bps);
+                return Some(FramingCeiling {
+                    payload_bps,
+                    ip_bps,
+                    frame_bps,
+                    wire_bps,
+                    frames_per_s,
+                });
             }
             Counts::Shaped => {}
         }

@@ -3,7 +3,7 @@
 //! the other bounds that the record itself knows.
 //!
 //! Left out: rates further along the path, which neither end can see from here, but for those of
-//! emulated paths, which tell them.
+//! emulated paths, which tell them, and those that the user tells.
 
 pub(super) mod datagrams;
 mod emulated;
@@ -76,6 +76,9 @@ fn bound_seen(
     if sight == Sight::Plans {
         link::add_paths(&mut known, &record.paths, direction, flows);
     }
+    if let Some(path) = record.plan.known_path() {
+        link::add_known(&mut known, path, flows);
+    }
     ceiling.no_link = known.no_link;
     if ceiling.no_link.is_some() {
         return ceiling;
@@ -92,9 +95,11 @@ fn bound_seen(
         }
         Err(unknown) => ceiling.unknown.push(unknown),
     }
-    if let Some(framing) = slowest.and_then(|(_, framing)| framing) {
+    if let Some((rate, Some(framing))) = slowest {
         ceiling.value = Some(framing.payload_bps);
         ceiling.layers = layers(&framing);
+        // A rate of IP packets says nothing of the frames around them.
+        ceiling.layers.retain(|at| rate.has_frames() || at.layer <= Layer::Ip);
     }
     let goodput = record.value(MetricId::Goodput, Stat::Value, Some(direction));
     ceiling.share = ceiling.value.zip(goodput).map(|(value, goodput)| goodput / value);

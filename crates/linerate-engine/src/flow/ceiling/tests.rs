@@ -1,10 +1,11 @@
 //! Ceilings of hand-made records, held against sums over the bytes of one packet.
 
 use linerate_core::record::{
-    EmulatedPath, End, FlowEnd, PathDirection, PathPlan, Plan, RecordId, Summary, SynOptions,
-    TcpDirections, TcpInfo, TcpTest, Tool,
+    EmulatedPath, End, FlowEnd, KnownPath, PathDirection, PathPlan, Plan, RecordId, Summary,
+    SynOptions, TcpDirections, TcpInfo, TcpTest, Tool,
 };
 use linerate_core::time::WallTime;
+use linerate_core::units::BitRate;
 
 use super::*;
 
@@ -191,6 +192,40 @@ fn without_the_senders_account_the_segment_is_what_is_missing() {
     assert_eq!(ceiling.value, None);
     assert_eq!(ceiling.unknown, ["the sender's segment size"]);
     assert_eq!(ceiling.input("link_rate_bps").map(|it| it.value), Some(1e9));
+}
+
+#[test]
+fn what_the_user_knows_of_the_path_is_its_ceiling_and_says_so() {
+    let told = |link: Option<&str>, capacity: Option<u64>, end: Interface| {
+        let mut record = record(end.clone(), end);
+        let known = KnownPath {
+            link: link.map(str::to_owned),
+            capacity_bps: capacity.map(BitRate::from_bits_per_sec),
+            source: "--link".to_owned(),
+        };
+        let Plan::Tcp(plan) = &mut record.plan else { panic!("made above") };
+        plan.server.known = Some(known);
+        of(&record, Direction::Up)
+    };
+    let veth = || kind("a-b", "veth");
+    // 1448 of 1538 bytes; AAL5 with LLC/SNAP: 1500 + 16 bytes in 32 cells of 155.52 x 26/27 Mbit/s.
+    let gigabit = told(Some("1g"), None, veth());
+    close(gigabit.value, 941_482_444.7);
+    assert_eq!(gigabit.inputs[0].source, "1g, as told by --link");
+    assert!(gigabit.unknown.is_empty(), "{:?}", gigabit.unknown);
+    // The frame is without preamble and gap: 1518 of 1538.
+    let frame = gigabit.layers.iter().find(|at| at.layer == Layer::Frame);
+    close(frame.map(|at| at.bps), 1e9 * 1518.0 / 1538.0);
+    close(told(Some("oc3-atm"), None, veth()).value, 149.76e6 * 1448.0 / (32.0 * 53.0));
+    // IP packets: 1448 of 1500 bytes, and nothing is said of frames.
+    let capacity = told(None, Some(100_000_000), veth());
+    close(capacity.value, 100e6 * 1448.0 / 1500.0);
+    assert_eq!(capacity.layers.iter().map(|at| at.layer).max(), Some(Layer::Ip));
+    // The slower of what the card and the user tell; loopback has what the user says.
+    close(told(Some("10g"), None, eth(1_000_000_000)).value, 941_482_444.7);
+    close(told(Some("100m"), None, eth(1_000_000_000)).value, 94_148_244.47);
+    close(told(Some("1g"), None, kind("lo", "loopback")).value, 941_482_444.7);
+    close(told(Some("1g"), None, kind("wg0", "wireguard")).value, 941_482_444.7);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions};
 
 use super::control::{
-    bind_address, client_failure, connect_control, connect_failure, lost, plain, token_of,
+    bind_address, client_failure, connect_control, connect_failure, lost, plain, rtt_min, token_of,
 };
 use super::endpoint::{Endpoint, socket_options};
 use crate::address::resolve;
@@ -34,7 +34,9 @@ impl Link {
         let local = bind_address(plan.server.bind.as_deref())?;
         account.begin(server);
         let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
-        let net = Socket::new(connect_control(server, local, timeout)?)?;
+        let control = connect_control(server, local, timeout)?;
+        account.idle_rtt_ns = rtt_min(&control).map(|rtt| rtt.as_nanos() as u64);
+        let net = Socket::new(control)?;
         Ok(Self { net, server, local, timeout })
     }
 

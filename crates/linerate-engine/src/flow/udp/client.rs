@@ -111,7 +111,9 @@ fn measure(
     let local = bind_address(plan.server.bind.as_deref())?;
     account.begin_datagrams(server, &request);
     let timeout = Duration::from_nanos(plan.server.connect_timeout_ns);
-    let mut net = Socket::new(connect_control(server, local, timeout)?)?;
+    let control = connect_control(server, local, timeout)?;
+    account.idle_rtt_ns = rtt_min(&control).map(|rtt| rtt.as_nanos() as u64);
+    let mut net = Socket::new(control)?;
     let test = ClientTest {
         span: request.planned_span(),
         interval: Duration::from_nanos(request.interval_ns),

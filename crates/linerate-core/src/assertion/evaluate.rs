@@ -1,0 +1,190 @@
+//! Holds an assertion against a record. A figure that the record lacks makes its comparison not
+//! met, and is named.
+
+use super::{Assertion, Compare, NONE, Name, Node, What, dimension};
+use crate::record::{Direction, Plan, Record, Stat};
+
+/// Statistics in the order in which one is taken where none is named.
+const STATS: [Stat; 6] = [Stat::Value, Stat::Mean, Stat::P50, Stat::Max, Stat::Min, Stat::P99];
+
+/// What came of an assertion.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// Whether it holds in every direction of the test.
+    pub met: bool,
+    /// The direction that is shown: one in which it is not met, else the first.
+    pub direction: Option<Direction>,
+    /// Both sides of every comparison with the sign between them.
+    pub comparisons: Vec<(Side, &'static str, Side)>,
+    /// Facts that the record lacks, in words.
+    pub missing: Vec<String>,
+}
+
+/// One side of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// As it was written, without spaces that say nothing.
+    pub text: String,
+    /// What it came to; null where a fact is missing.
+    pub value: Option<f64>,
+    /// The unit of the value; empty of counts, shares and bare numbers.
+    pub unit: &'static str,
+}
+
+impl Assertion {
+    /// Holds it against a record; of a test in both directions, in each.
+    pub fn judge(&self, record: &Record) -> Judged {
+        let directions = match &record.plan {
+            Plan::Tcp(plan) => plan.test.directions.each(),
+            Plan::Udp(plan) => plan.test.directions.each(),
+            Plan::Test(_) => &[Direction::Up, Direction::Down],
+            Plan::Ping(_) | Plan::Simulate(_) | Plan::Bench(_) => &[],
+        };
+        let mut ways: Vec<Option<Direction>> = directions.iter().copied().map(Some).collect();
+        if ways.is_empty() {
+            ways.push(None);
+        }
+        let mut first: Option<Judged> = None;
+        for direction in ways {
+            let judged = self.judge_one(record, direction);
+            if !judged.met {
+                return judged;
+            }
+            first.get_or_insert(judged);
+        }
+        first.unwrap_or_else(|| self.judge_one(record, None))
+    }
+
+    fn judge_one(&self, record: &Record, direction: Option<Direction>) -> Judged {
+        let mut look = Look { record, direction, comparisons: Vec::new(), missing: Vec::new() };
+        let met = look.holds(&self.root);
+        let Look { comparisons, mut missing, .. } = look;
+        missing.dedup();
+        Judged { met, direction, comparisons, missing }
+    }
+}
+
+struct Look<'a> {
+    record: &'a Record,
+    direction: Option<Direction>,
+    comparisons: Vec<(Side, &'static str, Side)>,
+    missing: Vec<String>,
+}
+
+impl Look<'_> {
+    /// Whether a truth holds; both sides of all its comparisons are noted.
+    fn holds(&mut self, node: &Node) -> bool {
+        match node {
+            Node::All(nodes) => nodes.iter().fold(true, |met, node| self.holds(node) && met),
+            Node::Any(nodes) => nodes.iter().fold(false, |met, node| self.holds(node) || met),
+            Node::Compared(left, compare, right) => self.compared(left, *compare, right),
+            // The parser lets no quantity stand for a truth.
+            Node::Number(_) | Node::Name(_) | Node::Negated(_) | Node::Sum(..) => false,
+        }
+    }
+
+    fn compared(&mut self, left: &Node, compare: Compare, right: &Node) -> bool {
+        let (one, other) = (self.value(left), self.value(right));
+        let unit = unit(left).or_else(|| unit(right)).unwrap_or(NONE);
+        let side = |node: &Node, value| Side { text: written(node), value, unit };
+        self.comparisons.push((side(left, one), compare.sign(), side(right, other)));
+        one.zip(other).is_some_and(|(one, other)| compare.holds(one, other))
+    }
+
+    fn value(&mut self, node: &Node) -> Option<f64> {
+        Some(match node {
+            Node::Number(value) => *value,
+            Node::Name(name) => {
+                let found = self.found(name);
+                if found.is_none() {
+                    let missing = self.lack(name);
+                    self.missing.push(missing);
+                }
+                found?
+            }
+            Node::Negated(node) => -self.value(node)?,
+            Node::Sum(left, sign, right) => {
+                // Both are looked at, so that all that is missing is named.
+                let (left, right) = (self.value(left), self.value(right));
+                let (left, right) = (left?, right?);
+                match sign {
+                    '+' => left + right,
+                    '-' => left - right,
+                    '*' => left * right,
+                    _ => left / right,
+                }
+            }
+            Node::Compared(..) | Node::All(_) | Node::Any(_) => return None,
+        })
+    }
+
+    fn found(&self, name: &Name) -> Option<f64> {
+        let direction = name.direction.or(self.direction);
+        let What::Metric(metrics) = &name.what else {
+            return match direction {
+                Some(direction) => self.record.ceiling_of(direction)?.value,
+                None => self.record.ceiling.as_ref()?.value,
+            };
+        };
+        let stats = name.stat.as_ref().map_or(&STATS[..], std::slice::from_ref);
+        let rows = || self.record.summary.iter().filter(|row| row.flow.is_none());
+        metrics.iter().find_map(|metric| {
+            stats.iter().find_map(|stat| {
+                let mut of_it = rows().filter(|row| row.metric == *metric && row.stat == *stat);
+                let fits = |way: Option<Direction>| way.is_none() || way == direction;
+                // A ping of several sizes: the first.
+                of_it.find(|row| direction.is_none() || fits(row.direction)).map(|row| row.value)
+            })
+        })
+    }
+
+    /// Why a figure is not there.
+    fn lack(&self, name: &Name) -> String {
+        let text = &name.text;
+        if name.what != What::Ceiling {
+            let failure = self.record.failure.as_ref();
+            let why = failure.map_or_else(String::new, |failure| format!(": {}", failure.reason));
+            return format!("the result has no {text}{why}");
+        }
+        let direction = name.direction.or(self.direction);
+        let ceiling = direction.and_then(|direction| self.record.ceiling_of(direction));
+        let why = ceiling.map_or_else(String::new, |ceiling| match &ceiling.no_link {
+            Some(why) => format!(": {why}"),
+            None if ceiling.unknown.is_empty() => String::new(),
+            None => format!(" for want of {}", ceiling.unknown.join("; ")),
+        });
+        format!("the {text} is not known{why}; --link 1g or --capacity RATE tells it")
+    }
+}
+
+/// The unit of a quantity that has one.
+fn unit(node: &Node) -> Option<&'static str> {
+    match node {
+        Node::Name(name) => match &name.what {
+            What::Ceiling => Some("bit/s"),
+            What::Metric(metrics) => {
+                let unit = metrics.first()?.row().unit;
+                let is_share = unit == "1";
+                (is_share || dimension(unit) != NONE).then_some(unit)
+            }
+        },
+        Node::Negated(node) => unit(node),
+        Node::Sum(left, '/', right) => {
+            // Of two quantities a share comes out.
+            let pair = unit(left).zip(unit(right));
+            if pair.is_some() { None } else { unit(left) }
+        }
+        Node::Sum(left, _, right) => unit(left).or_else(|| unit(right)),
+        Node::Number(_) | Node::Compared(..) | Node::All(_) | Node::Any(_) => None,
+    }
+}
+
+fn written(node: &Node) -> String {
+    match node {
+        Node::Number(value) => value.to_string(),
+        Node::Name(name) => name.text.clone(),
+        Node::Negated(node) => format!("-{}", written(node)),
+        Node::Sum(left, sign, right) => format!("{} {sign} {}", written(left), written(right)),
+        Node::Compared(..) | Node::All(_) | Node::Any(_) => String::new(),
+    }
+}
