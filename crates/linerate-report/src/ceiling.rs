@@ -152,6 +152,11 @@ fn unknown(names: &[String]) -> String {
     if names.is_empty() { "an input".to_owned() } else { names.join("; ") }
 }
 
+/// What is missing for a ceiling, and what the user can do about it.
+pub(crate) fn wanting(names: &[String]) -> String {
+    format!("not known for want of {}; --link 1g or --capacity RATE gives it", unknown(names))
+}
+
 pub(crate) fn in_brackets(inputs: &[CeilingInput]) -> String {
     let each: Vec<String> = inputs.iter().map(input).collect();
     if each.is_empty() { String::new() } else { format!(" ({})", each.join("; ")) }

@@ -13,8 +13,9 @@ fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
     let server = Server::start(&[]);
     let flags = ["--time=50ms", "--count=5", "--congestion=reno", "--ipv4", "--tag=site=b"];
     let fixed = ["test", "127.0.0.1", "--port", &server.port, "--store", &store];
-    let text = ends_with(0, &[&fixed[..], &flags, &["--verbose"]].concat());
-    for part in ["Round trips", "TCP by window", "TCP by streams", "no ceiling by a link"] {
+    let text = ends_with(0, &[&fixed[..], &flags].concat());
+    assert!(text.lines().count() <= 7, "{text}");
+    for part in ["Limited by this host", "no ceiling (loopback)", "Mbit/s", "-P1", "RTT", "notes"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
     let rows = ends_with(0, &["history", "--json", "--store", &store]);
@@ -24,6 +25,10 @@ fn an_examination_keeps_its_parts_and_says_what_it_does_not_know() {
     assert!(rows[0]["goodput_bps"].as_f64() > Some(0.0), "{rows:?}");
     assert!(rows[0]["goodput_reverse_bps"].as_f64() > Some(0.0), "{rows:?}");
     assert_eq!(ends_with(0, &["report", "@-1", "--store", &store]), text, "shown again");
+    let whole = ends_with(0, &["report", "@-1", "--store", &store, "--verbose"]);
+    for part in ["Round trips by payload", "TCP by window", "TCP by streams"] {
+        assert!(whole.contains(part), "no {part} in {whole}");
+    }
     let again = ends_with(0, &["report", "--json", "--store", &store]);
     let again: Value = serde_json::from_str(&again).expect("one document");
     assert!(again["parts"].as_array().is_some_and(|parts| parts.len() >= 7), "{again}");

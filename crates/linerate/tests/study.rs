@@ -332,7 +332,7 @@ fn a_stored_result_is_held_to_an_assertion() {
     let json = printed(&directory, &["history", "--all", "--kind", "tcp", "--json"]);
     let entries: Vec<serde_json::Value> = serde_json::from_str(&json).expect("an array");
     let id = entries[0]["id"].as_str().expect("an identifier");
-    let text = printed(&directory, &["report", id, "--assert", "goodput >= 5 Gbit/s"]);
+    let text = printed(&directory, &["report", id, "--quiet", "--assert", "goodput >= 5 Gbit/s"]);
     assert!(text.contains("assertion met up"), "{text}");
     let output = linerate(&directory, &["report", "before", "--assert", "rtt < 1 s"]);
     assert_eq!(output.status.code(), Some(7));

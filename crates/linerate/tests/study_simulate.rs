@@ -179,7 +179,7 @@ fn a_simulated_record_is_reported_in_every_form() {
     place.run(&["--only", "wan"]);
     let store = place.path("db");
     let id = place.history(&[])[0]["id"].as_str().expect("an identifier").to_owned();
-    let text = ends_with(0, &["report", &id, "--store", &store]);
+    let text = ends_with(0, &["report", &id, "--verbose", "--store", &store]);
     for words in ["TCP simulated in virtual time over a eth0 - b eth0", "no packet was sent"] {
         assert!(text.contains(words), "'{words}' is not in:\n{text}");
     }

@@ -75,12 +75,17 @@ impl Look<'_> {
     /// Whether a truth holds; both sides of all its comparisons are noted.
     fn holds(&mut self, node: &Node) -> bool {
         match node {
-            Node::All(nodes) => nodes.iter().fold(true, |met, node| self.holds(node) && met),
-            Node::Any(nodes) => nodes.iter().fold(false, |met, node| self.holds(node) || met),
+            Node::All(nodes) => !self.each(nodes).contains(&false),
+            Node::Any(nodes) => self.each(nodes).contains(&true),
             Node::Compared(left, compare, right) => self.compared(left, *compare, right),
             // The parser lets no quantity stand for a truth.
             Node::Number(_) | Node::Name(_) | Node::Negated(_) | Node::Sum(..) => false,
         }
+    }
+
+    /// None is left out: a reader wants the values of all.
+    fn each(&mut self, nodes: &[Node]) -> Vec<bool> {
+        nodes.iter().map(|node| self.holds(node)).collect()
     }
 
     fn compared(&mut self, left: &Node, compare: Compare, right: &Node) -> bool {

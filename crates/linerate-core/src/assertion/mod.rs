@@ -33,11 +33,11 @@ pub struct Assertion {
 enum Node {
     Number(f64),
     Name(Name),
-    Negated(Box<Node>),
-    Sum(Box<Node>, char, Box<Node>),
-    Compared(Box<Node>, Compare, Box<Node>),
-    All(Vec<Node>),
-    Any(Vec<Node>),
+    Negated(Box<Self>),
+    Sum(Box<Self>, char, Box<Self>),
+    Compared(Box<Self>, Compare, Box<Self>),
+    All(Vec<Self>),
+    Any(Vec<Self>),
 }
 
 /// A figure of the record.

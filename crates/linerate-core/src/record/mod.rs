@@ -156,7 +156,7 @@ pub struct Record {
     /// The measurements of a survey, in the order made: whole records. Summary, ceilings and
     /// caveats of the survey itself are those of its best parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Record>,
+    pub parts: Vec<Self>,
     /// Measurements of a survey for which no time was left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<TcpPlan>,

@@ -2,8 +2,7 @@
 //! iperf or ping looks for, in at most six lines of 80 columns.
 
 use linerate_core::record::{
-    Ceiling, Direction, LINK, MetricId, PingPlan, Plan, Record, Side, Stat, TcpDirections, TcpPlan,
-    UdpPlan,
+    Ceiling, Direction, LINK, MetricId, PingPlan, Plan, Record, Side, Stat, TcpPlan, UdpPlan,
 };
 use linerate_core::time::decimals_of_ms;
 
@@ -24,7 +23,7 @@ pub(super) fn of(record: &Record) -> Vec<Block> {
         Plan::Ping(plan) => ping(record, plan),
         Plan::Simulate(_) => vec![Block::Facts(simulated(record))],
         Plan::Bench(_) => Vec::new(),
-        Plan::Test(_) => vec![Block::Facts(surveyed(record))],
+        Plan::Test(_) => return examination::brief(record),
     };
     let bounds = record.ceilings().filter_map(bound);
     let mut common: Vec<Fact> = bounds.map(|text| Fact::new("ceiling", LABEL, text)).collect();
@@ -48,13 +47,7 @@ fn bound(ceiling: &Ceiling) -> Option<String> {
         return None;
     }
     let Some(value) = ceiling.value else {
-        let missing = match ceiling.unknown.as_slice() {
-            [] => "an input".to_owned(),
-            unknown => unknown.join("; "),
-        };
-        return Some(format!(
-            "not known for want of {missing}; --link 1g or --capacity RATE tells it"
-        ));
+        return Some(ceiling::wanting(&ceiling.unknown));
     };
     let inputs = ceiling::in_brackets(&ceiling.inputs);
     let smaller = ceiling.expected().filter(|bound| bound.kind != LINK);
@@ -65,25 +58,6 @@ fn bound(ceiling: &Ceiling) -> Option<String> {
     Some(format!("{}{inputs}{}", number::measured_rate(value), smaller.unwrap_or_default()))
 }
 
-/// A survey: which setting was best each way, the round trips, and how much was measured.
-fn surveyed(record: &Record) -> Vec<Fact> {
-    let ways = words::each_direction(TcpDirections::Both);
-    let mut facts = Vec::new();
-    for &way in ways {
-        let best = record.best_part(way);
-        facts.push(fact(ways, way, "best", best.map(examination::setting).unwrap_or_default()));
-    }
-    let rtt = ways.iter().find_map(|&way| {
-        let text = round_trip(record, way);
-        (!text.is_empty()).then_some(text)
-    });
-    facts.push(Fact::new("RTT", LABEL, rtt.unwrap_or_default()));
-    let span = number::seconds(record.duration_ns as f64);
-    let parts = words::counted(record.parts.len() as u64, "measurement");
-    facts.push(Fact::new("parts", LABEL, format!("{parts} in {span}: -v shows them")));
-    told(facts)
-}
-
 fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
     let ways = words::each_direction(plan.test.directions);
     let mut facts = Vec::new();
@@ -92,7 +66,7 @@ fn tcp(record: &Record, plan: &TcpPlan) -> Vec<Fact> {
             .map(|count| format!("{} sent again", words::counted(count as u64, "segment")));
         let streams = words::counted(plan.test.streams.into(), "stream");
         let loaded = value(record, MetricId::TcpRtt, way)
-            .map(|ns| format!("RTT {} ms", number::ms_of_clock(ns, 6)));
+            .map(|ns| format!("RTT {} ms", number::ms_of_clock(ns, 3)));
         let (streams, loaded) = match ways {
             [_] => (Some(streams), None),
             _ => (None, loaded),
@@ -116,7 +90,7 @@ fn amount(record: &Record, way: Direction) -> Option<String> {
 
 /// Round trips with the path at rest and under this load, and what was in flight.
 fn round_trip(record: &Record, way: Direction) -> String {
-    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 6));
+    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 3));
     let of = |metric, stat| record.value(metric, stat, Some(way));
     // Records of before 2026-11 have the smallest and the last round trip of the stream alone.
     let idle = of(MetricId::IdleRtt, Stat::Min).map(|ns| format!("idle {}", ms(ns)));
@@ -159,11 +133,11 @@ fn udp(record: &Record, plan: &UdpPlan) -> Vec<Fact> {
 }
 
 fn delays(record: &Record, way: Direction) -> String {
-    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 6));
+    let ms = |ns| format!("{} ms", number::ms_of_clock(ns, 3));
     let pdv = |stat| record.value(MetricId::Pdv, stat, Some(way));
-    let above = pdv(Stat::P99).zip(pdv(Stat::Max)).map(|(p99, most)| {
-        format!("above the smallest delay {} at 99 %, {} at most", ms(p99), ms(most))
-    });
+    let above = pdv(Stat::P99)
+        .zip(pdv(Stat::Max))
+        .map(|(p99, most)| format!("above the least delay: 99 % {}, most {}", ms(p99), ms(most)));
     joined([value(record, MetricId::JitterRfc3550, way).map(ms), above], "; ")
 }
 
@@ -196,7 +170,7 @@ fn search(record: &Record) -> Vec<Fact> {
 }
 
 fn ms(ns: u64) -> String {
-    number::ms_of_clock(ns as f64, 6)
+    number::ms_of_clock(ns as f64, 3)
 }
 
 /// Of one size the lines that ping prints, of several a table with a column for each.

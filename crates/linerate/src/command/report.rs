@@ -7,6 +7,7 @@ use linerate_report::study::{self, Results};
 use linerate_server::store::Store;
 
 use super::assert::AssertFlags;
+use super::measure::Amount;
 use super::study::results;
 use crate::exit::Outcome;
 use crate::{output, paths};
@@ -39,6 +40,8 @@ pub(crate) struct Args {
     /// Print the record as JSON; for a run, one record per line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    amount: Amount,
     #[command(flatten)]
     assert: AssertFlags,
     /// Read this store instead of the default one
@@ -106,7 +109,7 @@ fn single(args: &Args, record: &Record) -> Result<Vec<PathBuf>, Failure> {
     put(&args.md, &|| document.markdown())?;
     put(&args.csv, &|| linerate_report::csv::record(record))?;
     if wrote.is_empty() && !args.json {
-        output::document(&document);
+        output::result(&document, args.amount.detail());
     }
     Ok(wrote)
 }
