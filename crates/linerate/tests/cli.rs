@@ -159,7 +159,8 @@ fn results_that_could_not_be_written_fail_the_run_in_one_line() {
         eprintln!("skipped: no /dev/full on this machine");
         return;
     };
-    let output = command(&["generate", "schema"]).stdout(full).output().expect("the program starts");
+    let output =
+        command(&["generate", "schema"]).stdout(full).output().expect("the program starts");
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("write standard output: no space left"), "{said}");
