@@ -34,6 +34,11 @@ pub struct Headline {
     pub id: String,
 }
 
+/// The start of an identifier that names it among a user's records: its 48 bits of milliseconds.
+pub fn short_id(id: &str) -> &str {
+    id.get(..13).unwrap_or(id)
+}
+
 impl Headline {
     /// The answer of a record.
     pub fn of(record: &Record) -> Self {
@@ -48,7 +53,7 @@ impl Headline {
             limit,
             quality,
             doubt,
-            id: id.get(..13).unwrap_or(&id).to_owned(),
+            id: short_id(&id).to_owned(),
         }
     }
 
