@@ -29,6 +29,18 @@ pub fn code_of(error: &linerate_sys::Error) -> Option<FailureCode> {
     })
 }
 
+/// What to do about an address that cannot be reached. The kernel gives EHOSTUNREACH where a
+/// neighbour answered no ARP or neighbour solicitation (arp_error_report, ndisc_error_report) and
+/// where a router said so, ENETUNREACH where there is no route from here or from a router.
+pub(crate) const fn unreachable_advice(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::HostUnreachable => {
+            "nobody answers at this address on its last link: is the host up, is the address right?"
+        }
+        _ => "check the route with `ip route get`",
+    }
+}
+
 /// The kernel's words without the error number.
 pub fn words_of(error: &io::Error) -> String {
     let text = error.to_string();

@@ -2,7 +2,7 @@
 //! is better by the metric table, and whether the difference is more than their own spread.
 //!
 //! The spread of a figure is the larger of the two sample standard deviations of what it is the
-//! mean of: the intervals of a goodput, the probes of a round trip. A figure without samples has none.
+//! mean of: the intervals of a goodput, the probes of a round trip. One without samples has none.
 //! Left out: repetitions; their intervals of confidence are a study's.
 
 use linerate_core::record::{Better, Direction, MetricId, Record, Series, Stat, Summary};

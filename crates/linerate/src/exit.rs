@@ -1,9 +1,14 @@
-//! From the end of a command to the exit code of the process. The table is in the manual.
+//! From the end of a command to the exit code of the process.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use linerate_core::record::{Failure, Fault};
 use linerate_engine::failure::words_of;
+
+use crate::help::{self, asked};
+use crate::output;
 
 /// How a command ended: a code of the table, or a failure to print.
 pub(crate) type Outcome = Result<u8, anyhow::Error>;
@@ -13,7 +18,7 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(written(code)),
         Err(error) => {
-            crate::output::error_line(&format!("{error:#}"));
+            output::error_line(&format!("{error:#}"));
             let code = error.downcast_ref::<Failure>().map_or(2, Failure::exit_code);
             ExitCode::from(code)
         }
@@ -22,38 +27,32 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
 
 /// The code of a run that went well, unless its results could not be written.
 fn written(code: u8) -> u8 {
-    let Some(error) = crate::output::trouble() else { return code };
+    let Some(error) = output::trouble() else { return code };
     let failure = Failure::new(Fault::System, "write", "standard output", words_of(error))
         .advise("free some space; linerate report shows a stored result again");
-    crate::output::error_line(&failure.to_string());
+    output::error_line(&failure.to_string());
     if code == 0 { failure.exit_code() } else { code }
 }
 
 /// Ends a command line that clap did not turn into flags: help and version go out as asked, a
-/// mistake is one line, with the nearest name where there is one.
-pub(crate) fn usage(error: &clap::Error, command: &clap::Command) -> ExitCode {
-    if !error.use_stderr() {
-        crate::output::text(&error.render().to_string());
-        return ExitCode::SUCCESS;
+/// mistake is one line: `hint` where there is one, else clap's, with the nearest name.
+pub(crate) fn usage(error: &clap::Error, hint: Option<String>, command: clap::Command) -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match error.kind() {
+        ErrorKind::DisplayHelp => output::text(&help::text(command, &words)),
+        ErrorKind::DisplayVersion => output::text(&error.render().to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if words.len() < 2 => {
+            output::note(help::BEGIN);
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::note(help::text(command, &words).trim_end());
+        }
+        _ => {
+            let line = || mistake(&error.render().to_string(), &asked(&command, &words));
+            output::error_line(&hint.unwrap_or_else(line));
+        }
     }
-    let text = error.render().to_string();
-    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        crate::output::note(text.trim_end());
-    } else {
-        crate::output::error_line(&mistake(&text, &asked(command, std::env::args().skip(1))));
-    }
-    ExitCode::from(2)
-}
-
-/// The command that the arguments name, for mistakes of which clap does not say where they were.
-fn asked(command: &clap::Command, args: impl Iterator<Item = String>) -> String {
-    let (mut at, mut words) = (command, command.get_name().to_owned());
-    for arg in args {
-        let Some(next) = at.find_subcommand(&arg) else { break };
-        words.push_str(&format!(" {}", next.get_name()));
-        at = next;
-    }
-    words
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
 /// Clap's paragraphs as one line: what is wrong, its tips, where to read on. `asked` is the
@@ -79,14 +78,15 @@ fn mistake(text: &str, asked: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{asked, mistake};
+    use super::mistake;
+    use crate::help::asked;
 
     #[test]
     fn a_bad_value_points_at_the_help_of_its_own_command() {
         let lab = clap::Command::new("lab").subcommand(clap::Command::new("run"));
         let all = clap::Command::new("linerate").subcommand(lab);
-        let args = ["lab", "run", "lab", "-x"].map(str::to_owned);
-        assert_eq!(asked(&all, args.into_iter()), "linerate lab run");
+        let words = ["linerate", "lab", "run", "lab", "-x"].map(Into::into);
+        assert_eq!(asked(&all, &words), "linerate lab run");
         // As clap 4.6 prints it: without a usage.
         let text = "error: invalid value '1X' for '--window <SIZE>': no size\n\nFor more \
                     information, try '--help'.\n";

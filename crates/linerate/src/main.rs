@@ -2,9 +2,12 @@
 // The doc comments of flags are help texts, whose brackets are optional parts.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod codes;
 mod columns;
 mod command;
 mod exit;
+mod habits;
+mod help;
 mod live;
 mod log;
 mod output;
@@ -12,6 +15,8 @@ mod paths;
 mod personality;
 
 use personality::Personality;
+
+use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -37,22 +42,25 @@ struct Cli {
 enum Command {
     /// Measure TCP throughput to a server
     Tcp(command::tcp::Args),
-    /// Measure UDP throughput, loss, jitter and delay variation to a server
+    /// Measure UDP throughput, loss and jitter to a server
     Udp(command::udp::Args),
     /// Measure round-trip time to any host
     Ping(command::ping::Args),
     /// Run the server that other hosts test against
     Serve(command::serve::Args),
-    /// Survey a path: round-trip time by packet size, TCP by window and streams, theoretical
-    /// maximum
+    /// Survey a path: round-trip time, TCP by window and streams, limits
+    ///
+    /// Round-trip time by packet size, TCP by window and streams, the theoretical maximum.
     Test(command::test::Args),
-    /// Benchmark a router, switch or bridge with raw frames (RFC 2544, 2889, 9971)
+    /// Benchmark a router, switch or bridge with raw frames (RFC 2544 ...)
+    ///
+    /// Benchmark a router, switch or bridge with raw frames (RFC 2544, 2889, 9971).
     Bench(command::bench::Args),
-    /// Check a capture or live traffic for conformance to a traffic contract
+    /// Check a capture or live traffic against a traffic contract
     Conform(command::conform::Args),
-    /// Calculate the maximum throughput of a path, layer by layer, and the bottleneck
+    /// Calculate the maximum throughput of a path and its bottleneck
     Ceiling(command::ceiling::Args),
-    /// Build a virtual network of hosts, switches and routers on this machine
+    /// Build a virtual network of hosts, switches and routers here
     Lab(command::lab::Args),
     /// Emulate a path, live or in virtual time
     Path(command::path::Args),
@@ -76,15 +84,16 @@ enum Command {
     Nuttcp(personality::Words),
     /// Check whether this host is fit to measure
     Doctor(command::doctor::Args),
-    /// Generate man pages, completions, schemas and tables from the code
-    #[command(hide = true)]
+    /// Print shell completions, man pages and schemas
     Generate(command::generate::Args),
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = match Cli::try_parse_from(personality::arguments(std::env::args_os())) {
+    let words = personality::arguments(std::env::args_os());
+    let asked = |words: &[OsString]| help::asked(&Cli::command(), words);
+    let cli = match habits::read(words, |words| Cli::try_parse_from(words), asked) {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error, &Cli::command()),
+        Err((error, hint)) => return exit::usage(&error, hint, command::generate::described()),
     };
     output::choose_colour(cli.color);
     exit::code(match cli.command {

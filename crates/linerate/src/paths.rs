@@ -58,6 +58,34 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(failure)
 }
 
+/// Tries whether a file that the user named can be written, and leaves it as it was. No directory
+/// is made for it: one that is not there is more often a slip than a wish.
+/// # Errors
+/// One line when it cannot be.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    let known = std::fs::metadata(path);
+    // A device or a pipe may wait for its reader.
+    if known.as_ref().is_ok_and(|it| !it.is_file() && !it.is_dir()) {
+        return Ok(());
+    }
+    let opened = std::fs::File::options().append(true).create(true).open(path);
+    if let Err(error) = opened {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
+        let failure = |object: &Path| {
+            Failure::new(Fault::Usage, "write", object.display().to_string(), words_of(&error))
+        };
+        return Err(match folder {
+            Some(folder) => failure(path).advise(format!("make {} first", folder.display())),
+            None => failure(path).advise("name a file that this user may write"),
+        });
+    }
+    if known.is_err() {
+        // It was made by the trial.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
 /// Reads a text file that the user named.
 /// # Errors
 /// One line when it cannot be read or is no UTF-8.

@@ -10,13 +10,14 @@ use support::{check_wrong_use, command, linerate, stderr, stdout};
 /// The names of the commands that the help of `path` lists.
 fn commands(path: &[&str]) -> Vec<String> {
     let help = stdout(&linerate(&[path, &["--help"]].concat()));
-    help.lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| line.starts_with("  "))
-        .filter(|line| !line.starts_with("   "))
+    let own = help.split("\nExamples:\n").next().unwrap_or_default();
+    // The program's help has its commands in groups, that of a command has them under a heading.
+    let list = own.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
+    let list = if path.is_empty() { own } else { list.split("\n\n").next().unwrap_or("") };
+    list.lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
+        .filter(|name| *name != "help" && !name.starts_with('-'))
         .map(str::to_owned)
         .collect()
 }
@@ -25,7 +26,8 @@ fn commands(path: &[&str]) -> Vec<String> {
 fn the_program_alone_prints_its_help_and_exits_2() {
     let output = linerate(&[]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("Usage: linerate"));
+    let said = stderr(&output);
+    assert!(said.lines().count() < 10 && said.contains("  linerate serve "), "{said}");
     assert_eq!(stdout(&output), "");
 }
 
@@ -77,6 +79,35 @@ fn a_wrong_flag_of_another_program_is_answered_as_that_program_does() {
         let first = format!("{name}: unrecognized option '--no-such-flag'\n");
         assert!(said.starts_with(&first) && said.contains(&format!("Usage: {name}")), "{said}");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_found_before_anything_is_measured() {
+    for command in [&["tcp", "127.0.0.1"][..], &["ping", "127.0.0.1"], &["test", "127.0.0.1"]] {
+        // Nobody listens there: a measurement would end with 3.
+        let flags = ["-o", "/nonexist/r.json", "-p", "1"];
+        check_wrong_use(&[command, &flags].concat(), &["/nonexist/r.json", "make /nonexist first"]);
+    }
+    assert!(!std::path::Path::new("/nonexist").exists());
+}
+
+#[test]
+fn a_source_that_cannot_be_read_is_a_problem_of_this_host() {
+    check_wrong_use(&["conform", "nofile.pcap"], &["nofile.pcap", "no such file"]);
+    let bucket = "rate=1M,burst=10k";
+    check_wrong_use(&["conform", "/etc/passwd", "--token-bucket", bucket], &["pcap"]);
+}
+
+#[test]
+fn flags_and_addresses_of_other_programs_are_read_or_answered_with_ours() {
+    check_wrong_use(&["tcp", "-u", "h"], &["linerate udp HOST"]);
+    check_wrong_use(&["ping", "127.0.0.1:5210"], &["ICMP has no ports", "--udp"]);
+    check_wrong_use(&["tcp", "127.0.0.1:1", "-p", "2"], &["-p 2 names another port"]);
+    check_wrong_use(&["tcp", "[::1"], &["[ADDRESS]:PORT"]);
+    // Read as ours: the address is tried. Port 1 (tcpmux) is nobody's.
+    let output = linerate(&["tcp", "-V", "-c", "127.0.0.1:1", "-S", "0xb8"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).starts_with("linerate: connect 127.0.0.1:1: "), "{}", stderr(&output));
 }
 
 #[test]

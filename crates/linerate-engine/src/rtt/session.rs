@@ -371,7 +371,7 @@ impl Session<'_, '_> {
         }
         match &self.wire.troubles().last {
             Some(words) => Err(Failure::new(Fault::Unreachable, "ping", self.target_name(), words)
-                .advise("check the route with `ip route get` and traceroute")),
+                .advise("is the host up? `ip route get` and traceroute show the way to it")),
             None => Ok(()),
         }
     }

@@ -331,6 +331,7 @@ mod libc_errno {
     pub(super) const EMSGSIZE: i32 = 90;
     pub(super) const ENOBUFS: i32 = 105;
     pub(super) const EHOSTDOWN: i32 = 112;
+    pub(super) const EHOSTUNREACH: i32 = 113;
     pub(super) const EPROTO: i32 = 71;
     pub(super) const ENOPROTOOPT: i32 = 92;
 }
@@ -365,6 +366,10 @@ fn is_network_error(error: &io::Error) -> bool {
 fn describe(family: Family, errno: i32, from: Option<IpAddr>, kind: u8, code: u8) -> String {
     match from {
         Some(router) => format!("{router}: {}", icmp::reason(family, kind, code)),
+        // No answer to ARP or to a neighbour solicitation; the kernel's words speak of routes.
+        None if errno == libc_errno::EHOSTUNREACH => {
+            "this host: nobody answers at that address on its link".to_owned()
+        }
         None => format!("this host: {}", words_of(&io::Error::from_raw_os_error(errno))),
     }
 }

@@ -21,6 +21,8 @@ mod server;
 mod transit;
 mod udp;
 mod udp_client;
+mod udp_server;
+mod udp_tally;
 
 pub use answer::{ANSWER_BYTES, Answer};
 pub use bounce::Bounce;
@@ -39,6 +41,8 @@ pub use udp_client::{
     END_AGAIN, FIRST_DATA, REPORT_TIMEOUT, UDP_GRACE, UdpClient, UdpClientTest, UdpNews,
     UdpPeerFault, end,
 };
+pub use udp_server::{UDP_ENDED_MAX, UDP_SILENCE_MAX, UdpServer, UdpTerms};
+pub use udp_tally::{UdpArrived, UdpCounted, UdpTally};
 
 /// What clients send where nothing else stands: decimal digits, over and over.
 pub fn pattern(length: usize) -> Vec<u8> {

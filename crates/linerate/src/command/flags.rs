@@ -10,6 +10,7 @@ use linerate_engine::context::Context;
 use linerate_sys::clock::{monotonic, sleep};
 
 use super::measure::{self, Output};
+use super::target::Target;
 use crate::exit::Outcome;
 
 /// Only one address family.
@@ -32,8 +33,11 @@ impl FamilyFlags {
 /// Flags of a flow test, over TCP or UDP.
 #[derive(Debug, clap::Args)]
 pub(super) struct FlowFlags {
-    /// Server: host name or address; it runs linerate serve, or the program given by --via
-    host: String,
+    /// Server: host name or address, as HOST or HOST:PORT
+    ///
+    /// It runs linerate serve, or the program given by --via. An IPv6 address with a port is
+    /// [ADDRESS]:PORT.
+    host: Target,
     /// Server port [default: 5210, or the usual port of the --via program]
     #[arg(short, long)]
     port: Option<u16>,
@@ -89,14 +93,17 @@ pub(super) struct FlowFlags {
 }
 
 impl FlowFlags {
-    pub(super) fn server(&self) -> ServerPlan {
-        let port = self.via.map_or(DEFAULT_PORT, Via::default_port);
-        ServerPlan {
+    /// # Errors
+    /// When two ports are given that differ.
+    pub(super) fn server(&self) -> Result<ServerPlan, Failure> {
+        let usual = self.via.map_or(DEFAULT_PORT, Via::default_port);
+        let port = self.host.port(self.port, usual)?;
+        Ok(ServerPlan {
             family: self.family.family(),
             bind: self.bind.clone(),
             connect_timeout_ns: nanos(self.connect_timeout),
-            ..ServerPlan::new(self.via, &self.host, self.port.unwrap_or(port))
-        }
+            ..ServerPlan::new(self.via, &self.host.host, port)
+        })
     }
 
     pub(super) const fn directions(&self) -> TcpDirections {

@@ -1,7 +1,7 @@
 //! `linerate generate`: what is made from the flags and the types, so that nobody writes it twice.
 //!
-//! Man pages, shell completions, JSON schemas and the list of flags. The subcommand is hidden:
-//! packagers and the tests call it. Measuring commands do not come here.
+//! Man pages, shell completions, JSON schemas and the list of flags. Measuring commands do not come
+//! here.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use clap::CommandFactory;
 use linerate_core::record::{Failure, Fault};
 
 use crate::exit::Outcome;
-use crate::output;
+use crate::{help, output};
 
 /// Flags of `linerate generate`.
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ pub(crate) fn run(args: Args) -> Outcome {
 }
 
 /// The command with the flags that other programs have and clap does not read.
-fn described() -> clap::Command {
+pub(crate) fn described() -> clap::Command {
     crate::Cli::command().mut_subcommand("iperf3", crate::personality::iperf3::described)
 }
 
@@ -92,11 +92,7 @@ fn write_man_pages(directory: &Path) -> anyhow::Result<()> {
     for (name, command) in commands(&visible()) {
         let file = directory.join(format!("{}.1", name.replace(' ', "-")));
         let mut page = Vec::new();
-        clap_mangen::Man::new(command)
-            .source(concat!("linerate ", env!("CARGO_PKG_VERSION")))
-            .manual("User Commands")
-            .render(&mut page)
-            .map_err(|error| cannot(error, &file))?;
+        help::man::write(&name, command, &mut page).map_err(|error| cannot(error, &file))?;
         std::fs::write(&file, page).map_err(|error| cannot(error, &file))?;
     }
     Ok(())

@@ -48,6 +48,13 @@ impl Output {
         !(self.json || self.jsonl || self.quiet)
     }
 
+    /// Tries the file of `-o` before anything is measured.
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn check_file(&self) -> Result<(), Failure> {
+        self.output.as_deref().map_or(Ok(()), paths::check_writable)
+    }
+
     /// How much of the result is for people.
     pub(crate) const fn detail(&self) -> Detail {
         match (self.quiet, self.verbose) {
@@ -93,6 +100,7 @@ pub(crate) fn run(
     measure: impl FnOnce(&mut Context<'_>) -> Record,
     live: &mut dyn FnMut(&Event),
 ) -> Result<Record, anyhow::Error> {
+    flags.check_file()?;
     let stop = Stop::on_signals()?;
     let without_reader = stop.clone();
     let mut watch = |event: &Event| {

@@ -16,6 +16,7 @@ pub(crate) mod ping;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod study;
+mod target;
 pub(crate) mod tcp;
 pub(crate) mod test;
 pub(crate) mod udp;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_core::record::{
-    DEFAULT_PORT, Event, MetricId, PingMode, PingPlan, PingTransport, Record, WaitMode,
+    DEFAULT_PORT, Event, Failure, MetricId, PingMode, PingPlan, PingTransport, Record, WaitMode,
 };
 use linerate_core::time::decimals_of_ms;
 use linerate_core::units::parse_span;
@@ -13,14 +13,15 @@ use linerate_report::live;
 
 use super::flags::{FamilyFlags, nanos};
 use super::measure::{self, Output};
+use super::target::Target;
 use crate::exit::Outcome;
 use crate::output;
 
 /// Flags of `linerate ping`. Letters mean what they mean for ping.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Target host name or address
-    host: String,
+    /// Target: host name or address; with --udp also HOST:PORT
+    host: Target,
     /// Probes to send per size [default: until Ctrl-C]
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     /// Flood with this many probes in flight
     #[arg(long, value_name = "N")]
     window: Option<u16>,
-    /// Count a probe as lost after this time without a reply
+    /// Wait this long for a reply; later it is lost
     #[arg(short = 'W', long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     timeout: Duration,
     /// Stop testing each size after this long
@@ -62,9 +63,9 @@ pub(crate) struct Args {
     /// Probe with UDP instead of ICMP; the target must run linerate serve
     #[arg(long)]
     udp: bool,
-    /// Port of linerate serve, with --udp
-    #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
-    port: u16,
+    /// Port of linerate serve, with --udp [default: 5210]
+    #[arg(short, long, value_name = "PORT")]
+    port: Option<u16>,
     /// Wait for replies by busy polling (spin) or sleeping (block); auto = spin for floods, block
     /// otherwise
     #[arg(long = "wait-mode", alias = "wait", value_name = "MODE", default_value = "auto")]
@@ -94,7 +95,7 @@ enum Fragmentation {
 
 /// Runs the command. As ping: 0 when anything was answered, 1 when nothing was.
 pub(crate) fn run(args: Args) -> Outcome {
-    let plan = plan(&args);
+    let plan = plan(&args)?;
     let mut lines = Lines::new();
     let bar = lines.bar.clone();
     let record = measure::run(
@@ -119,7 +120,10 @@ fn exit_code(record: &Record) -> u8 {
     }
 }
 
-fn plan(args: &Args) -> PingPlan {
+fn plan(args: &Args) -> Result<PingPlan, Failure> {
+    if !args.udp {
+        args.host.without_port("ICMP")?;
+    }
     let mode = match (args.window, args.flood) {
         (Some(window), _) => PingMode::Window(window),
         (None, true) => PingMode::Flood,
@@ -127,10 +131,10 @@ fn plan(args: &Args) -> PingPlan {
     };
     // Stamps cost a flood a third of its speed, so there they are for the asking.
     let kernel_stamps = args.kernel_stamps || (mode == PingMode::Paced && !args.no_kernel_stamps);
-    PingPlan {
-        host: args.host.clone(),
+    Ok(PingPlan {
+        host: args.host.host.clone(),
         transport: if args.udp { PingTransport::Udp } else { PingTransport::Icmp },
-        port: args.port,
+        port: args.host.port(args.port, DEFAULT_PORT)?,
         family: args.family.family(),
         bind: args.bind.clone(),
         sizes_bytes: args.sizes.clone(),
@@ -146,7 +150,7 @@ fn plan(args: &Args) -> PingPlan {
         dscp: args.dscp,
         dont_fragment: args.dont_fragment || args.pmtudisc == Some(Fragmentation::Do),
         keep_samples: args.samples,
-    }
+    })
 }
 
 /// What people see while a ping runs.

@@ -10,6 +10,7 @@ use linerate_sys::stop::Stop;
 
 use super::flags::FamilyFlags;
 use super::measure::{self, Output};
+use super::target::Target;
 use crate::exit::Outcome;
 use crate::output;
 
@@ -19,11 +20,11 @@ const WITHIN: Duration = Duration::from_secs(35);
 /// Flags of `linerate test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Server: name or address of a host that runs linerate serve
-    host: String,
-    /// Server port
-    #[arg(short, long, default_value_t = DEFAULT_PORT)]
-    port: u16,
+    /// Server: a host that runs linerate serve, as HOST or HOST:PORT
+    host: Target,
+    /// Server port [default: 5210]
+    #[arg(short, long)]
+    port: Option<u16>,
     /// Measured time of each TCP test, slow start excluded [default: 1s, or five round trips if
     /// longer]
     #[arg(short = 't', long, value_name = "TIME", value_parser = parse_span)]
@@ -49,13 +50,14 @@ pub(crate) fn run(args: Args) -> Outcome {
     let examination = Examination {
         server: ServerPlan {
             family: args.family.family(),
-            ..ServerPlan::new(None, &args.host, args.port)
+            ..ServerPlan::new(None, &args.host.host, args.host.port(args.port, DEFAULT_PORT)?)
         },
         tcp_time: args.time,
         within: args.within.or_else(|| args.time.is_none().then_some(WITHIN)),
         congestion_control: args.congestion.clone(),
         ping_count: args.count,
     };
+    args.output.check_file()?;
     let stop = Stop::on_signals()?;
     let without_reader = stop.clone();
     let flags = &args.output;

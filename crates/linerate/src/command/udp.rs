@@ -59,7 +59,7 @@ fn plan(args: &Args) -> Result<UdpPlan, Failure> {
         })
     });
     Ok(UdpPlan {
-        server: flow.server(),
+        server: flow.server()?,
         test: UdpTest {
             directions: flow.directions(),
             streams: flow.parallel,

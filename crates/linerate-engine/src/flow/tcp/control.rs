@@ -14,7 +14,7 @@ use linerate_proto::native::{
 use linerate_sys::clock::monotonic;
 use linerate_sys::tcp::{self, TcpOptions, tcp_info};
 
-use crate::failure::{code_of, words_of};
+use crate::failure::{code_of, unreachable_advice, words_of};
 
 /// The peer broke the protocol.
 pub(crate) fn misbehaved(peer: &str, error: &WireError) -> Failure {
@@ -107,8 +107,8 @@ pub(crate) fn connect_failure(error: &linerate_sys::Error) -> Failure {
         }
         (
             Some(FailureCode::Connect),
-            ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable,
-        ) => (Fault::Unreachable, "check the route with `ip route get`"),
+            kind @ (ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable),
+        ) => (Fault::Unreachable, unreachable_advice(kind)),
         (Some(FailureCode::Connect), _) => {
             (Fault::Unreachable, "look at the address and the route to it")
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::iperf2::{PROOF_BYTES, cookie, cookie_answer};
+use linerate_proto::iperf2::{PROOF_BYTES, UdpArrived, cookie, cookie_answer};
 
 /// All clients of a network together are sent this, where its rate is not named: ten times the pace
 /// that iperf 2 has by default.
@@ -158,7 +158,7 @@ pub(super) enum Proof {
 
 /// How much a client may be sent.
 #[derive(Debug)]
-pub(super) enum SendLimit {
+pub(crate) enum SendLimit {
     /// All that it asks.
     Whole,
     /// In proportion to what comes from it.
@@ -169,7 +169,7 @@ pub(super) enum SendLimit {
 
 /// Given back when dropped.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(crate) struct Share {
     bps: u64,
     left: Arc<AtomicU64>,
 }
@@ -180,19 +180,9 @@ impl Drop for Share {
     }
 }
 
-/// What came from a client until now.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arrived {
-    pub(super) bytes: u64,
-    /// Since its first datagram, or from that to its end.
-    pub(super) span: Duration,
-    /// No more comes.
-    pub(super) ended: bool,
-}
-
 /// What a stream to a client is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// Its pace.
     pub(super) pace: Option<BitRate>,
     /// Datagrams of data that it may send for now; none without a bound.
@@ -201,7 +191,7 @@ pub(super) struct Bounds {
 
 impl SendLimit {
     /// What a stream with datagrams of `size` bytes is bound to; none while it must not begin.
-    pub(super) fn bounds(&self, came: Arrived, size: u64) -> Option<Bounds> {
+    pub(crate) fn bounds(&self, came: UdpArrived, size: u64) -> Option<Bounds> {
         let granted = self.granted(came, size);
         let pace_bps = match self {
             Self::Whole => None,
@@ -217,7 +207,7 @@ impl SendLimit {
     }
 
     /// Datagrams of data of `size` bytes that may be sent for what came; none without a bound.
-    pub(super) fn granted(&self, came: Arrived, size: u64) -> Option<u64> {
+    pub(crate) fn granted(&self, came: UdpArrived, size: u64) -> Option<u64> {
         match self {
             Self::Whole | Self::Capped(_) => None,
             Self::Mirrored => {
@@ -320,7 +310,7 @@ mod tests {
 
     #[test]
     fn who_proves_nothing_is_sent_three_times_what_came_at_most_and_twice_as_fast() {
-        let came = |bytes, ms, ended| Arrived { bytes, span: Duration::from_millis(ms), ended };
+        let came = |bytes, ms, ended| UdpArrived { bytes, span: Duration::from_millis(ms), ended };
         // Three for one datagram are too few for a beginning, however long ago it came.
         assert_eq!(SendLimit::Mirrored.bounds(came(1470, 5_000, true), 1470), None);
         assert_eq!(SendLimit::Mirrored.bounds(came(14_700, 49, false), 1470), None);

@@ -1,19 +1,19 @@
 //! iperf 2 from either side (spec/iperf2.md).
 
-mod address_validation;
+pub(crate) mod address_validation;
 pub(crate) mod client;
 pub(crate) mod server;
+pub(crate) mod udp_arrivals;
 mod udp_back;
 pub(crate) mod udp_client;
 mod udp_end;
 mod udp_layout;
 mod udp_server;
 mod udp_session;
-mod udp_tally;
 
 pub use address_validation::{AddressValidation, TrustedNetwork};
 pub use client::{Return, run_with_return};
-pub use linerate_proto::iperf2::Bounced;
+pub use linerate_proto::iperf2::{Bounced, UdpCounted};
 pub use server::serve;
 pub use udp_back::UdpSentBack;
 pub(crate) use udp_client::measure_udp;
@@ -21,4 +21,3 @@ pub use udp_client::{UdpExtras, run_udp};
 pub(crate) use udp_layout::DATAGRAM_BYTES;
 pub use udp_server::UdpPort;
 pub use udp_session::{UdpAside, UdpMoved, UdpSeen, UdpServing, UdpWatch};
-pub use udp_tally::UdpCounted;

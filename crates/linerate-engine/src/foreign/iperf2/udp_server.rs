@@ -17,7 +17,8 @@ use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::poll::readable;
 
 use super::address_validation::Proof;
-use super::udp_session::{BUFFER_BYTES_MAX, First, Session, UdpSeen, UdpServing};
+use super::udp_arrivals::BUFFER_BYTES_MAX;
+use super::udp_session::{Client, First, UdpSeen, UdpServing};
 use crate::flow::tcp::Permit;
 
 /// Clients at once.
@@ -75,7 +76,7 @@ impl UdpPort {
                 listener: self,
                 serving,
                 scope,
-                sessions: HashMap::new(),
+                clients: HashMap::new(),
                 refused: HashMap::new(),
                 waiting: VecDeque::new(),
             };
@@ -94,7 +95,7 @@ struct Door<'scope, 'env> {
     listener: &'env UdpPort,
     serving: &'env UdpServing<'env>,
     scope: &'scope Scope<'scope, 'env>,
-    sessions: HashMap<SocketAddr, Arc<Session>>,
+    clients: HashMap<SocketAddr, Arc<Client>>,
     refused: HashMap<SocketAddr, MonoTime>,
     waiting: VecDeque<(SocketAddr, Vec<u8>)>,
 }
@@ -121,8 +122,8 @@ impl Door<'_, '_> {
             return;
         }
         let now = monotonic();
-        if let Some(session) = self.sessions.get(&peer).filter(|session| !session.is_over()) {
-            if let Some(answer) = session.take(datagram, now) {
+        if let Some(client) = self.clients.get(&peer).filter(|client| !client.is_over()) {
+            if let Some(answer) = client.take(datagram, now) {
                 // The end comes again where the answer is lost or finds no room.
                 let _ = self.listener.socket.send_to(&answer, from);
             }
@@ -146,7 +147,7 @@ impl Door<'_, '_> {
         datagram: &[u8],
         now: MonoTime,
     ) -> Result<(), Failure> {
-        if self.sessions.len() >= CLIENTS_MAX {
+        if self.clients.len() >= CLIENTS_MAX {
             let reason = format!("{CLIENTS_MAX} clients are there");
             return Err(Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason));
         }
@@ -157,11 +158,11 @@ impl Door<'_, '_> {
             return Ok(());
         }
         let first = First { datagram, peer, proven: proof == Proof::Given, at: now };
-        let (session, permit) = Session::open(&first, self.local_for(peer), self.serving)?;
-        let session = Arc::new(session);
-        self.sessions.insert(peer, Arc::clone(&session));
-        self.sort(&session, peer);
-        self.start(session, permit)
+        let (client, permit) = Client::open(&first, self.local_for(peer), self.serving)?;
+        let client = Arc::new(client);
+        self.clients.insert(peer, Arc::clone(&client));
+        self.sort(&client, peer);
+        self.start(client, permit)
     }
 
     /// The port at the address that is bound, in the family of the peer.
@@ -177,15 +178,15 @@ impl Door<'_, '_> {
 
     /// What came to the port before the client's socket was connected goes to its client first,
     /// then what came to that socket meanwhile, others' too.
-    fn sort(&mut self, session: &Session, peer: SocketAddr) {
+    fn sort(&mut self, client: &Client, peer: SocketAddr) {
         let mut buffer = vec![0; 1 << 16];
-        let sockets = [(&self.listener.socket, TAKEN_MAX), (session.socket(), ASTRAY_MAX)];
+        let sockets = [(&self.listener.socket, TAKEN_MAX), (client.socket(), ASTRAY_MAX)];
         for (socket, most) in sockets {
             for _ in 0..most {
                 let Ok(Some((length, from))) = socket.receive_from(&mut buffer) else { break };
                 if SocketAddr::new(from.ip().to_canonical(), from.port()) == peer {
-                    if let Some(answer) = session.take(&buffer[..length], monotonic()) {
-                        let _ = session.socket().send(&answer);
+                    if let Some(answer) = client.take(&buffer[..length], monotonic()) {
+                        let _ = client.socket().send(&answer);
                     }
                 } else if self.waiting.len() < WAITING_MAX {
                     self.waiting.push_back((from, buffer[..length].to_vec()));
@@ -194,9 +195,9 @@ impl Door<'_, '_> {
         }
     }
 
-    fn start(&mut self, session: Arc<Session>, permit: Permit) -> Result<(), Failure> {
+    fn start(&mut self, client: Arc<Client>, permit: Permit) -> Result<(), Failure> {
         let (scope, serving) = (self.scope, self.serving);
-        let run = move || Session::run(&session, scope, permit, serving);
+        let run = move || Client::run(&client, scope, permit, serving);
         let spawned = std::thread::Builder::new().name("linerate-udp".to_owned());
         spawned.spawn_scoped(scope, run).map(|_| ()).map_err(|error| {
             Failure::new(Fault::System, "start a thread for", "a UDP client", error)
@@ -205,6 +206,6 @@ impl Door<'_, '_> {
 
     fn sweep(&mut self, now: MonoTime) {
         self.refused.retain(|_, since| now.since(*since) < REFUSED_MAX);
-        self.sessions.retain(|_, session| !session.is_over());
+        self.clients.retain(|_, client| !client.is_over());
     }
 }

@@ -1,34 +1,35 @@
-//! One client of the UDP port, on a socket and a thread of its own: takes what it sends in joined
-//! buffers (UDP_GRO, recvmmsg), and sends what it asked for.
+//! One client of the UDP port, on a socket and a thread of its own, which runs the machine of its
+//! test, takes what it sends (`udp_arrivals`), and has sent what it asked for (`udp_back`).
 
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault};
 use linerate_core::time::MonoTime;
 use linerate_core::units::BitRate;
-use linerate_proto::iperf2::{ClientHeader, Mode};
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::iperf2::{
+    ClientHeader, Mode, UDP_SILENCE_MAX, UdpCounted, UdpServer, UdpTally, UdpTerms,
+};
 use linerate_sys::clock::monotonic;
-use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket, ReceiveBatch};
+use linerate_sys::datagram_socket::{DatagramOptions, DatagramSocket};
 use linerate_sys::stop::Stop;
 
 use super::address_validation::{AddressValidation, SendLimit};
+use super::udp_arrivals::{Arrivals, BUFFER_BYTES_MAX, locked, never_fails, state_of};
 use super::udp_back::{Back, UdpSentBack};
 use super::udp_layout::{sending, wall_us};
-use super::udp_tally::{Tally, UdpCounted};
+use crate::flow::tcp::control::lost;
 use crate::flow::tcp::{Admission, Demand, Permit};
+use crate::flow::{self, Answer, Flows, Session};
 
-/// Room for what arrives while the thread does something else.
-pub(super) const BUFFER_BYTES_MAX: u64 = 8 << 20;
-/// Blocking calls come back this often to look at everything else.
-const CALL_TIMEOUT: Duration = Duration::from_millis(10);
-/// A sender that is silent for this long is gone.
-const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// A client whose test has ended is answered again until it was silent for this long.
-const ENDED_MAX: Duration = Duration::from_secs(1);
 /// A client whose port refuses so many datagrams, one after the other, is gone.
 const REFUSALS_MAX: u32 = 3;
 
@@ -130,8 +131,8 @@ fn moved_in(bytes: u64, span_ns: u64) -> String {
 }
 
 /// A client.
-pub(super) struct Session {
-    tally: Mutex<Tally>,
+pub(super) struct Client {
+    tally: Mutex<UdpTally>,
     socket: DatagramSocket,
     peer: SocketAddr,
     /// How much it may be sent.
@@ -148,7 +149,7 @@ pub(super) struct First<'a> {
     pub(super) at: MonoTime,
 }
 
-impl Session {
+impl Client {
     /// A new client, by its first datagram; the place among the tests goes to its thread.
     pub(super) fn open(
         first: &First<'_>,
@@ -156,7 +157,7 @@ impl Session {
         serving: &UdpServing<'_>,
     ) -> Result<(Self, Permit), Failure> {
         let (peer, now) = (first.peer, first.at);
-        let mut tally = Tally::of(first.datagram, now);
+        let mut tally = UdpTally::of(first.datagram, now);
         tally.take(first.datagram, now, wall_us(now));
         let fail = |reason: String| {
             Failure::new(Fault::PeerRefused, "serve UDP of", peer.to_string(), reason)
@@ -183,7 +184,6 @@ impl Session {
             shared: true,
         };
         let socket = DatagramSocket::open(&options)
-            .and_then(|socket| socket.set_call_timeout(CALL_TIMEOUT).map(|()| socket))
             .and_then(|socket| socket.connect(peer).map(|()| socket))
             .map_err(|error| crate::failure::system(&error))?;
         let over = AtomicBool::new(false);
@@ -216,41 +216,39 @@ impl Session {
         let local = self.socket.local_address();
         (serving.watch)(self.peer, &UdpSeen::Begin(local, header.as_ref()));
         self.socket.note_arrivals();
-        // Where the kernel joins nothing they come one by one.
-        let _ = self.socket.join_receives();
-        let mut turn = Turn {
-            session: self,
+        let mut arrivals = Arrivals::of(&self.socket, &self.tally);
+        let streams = Streams {
+            client: self,
             scope,
             serving,
             header: header.filter(|header| header.mode != Mode::Forward),
+            opening: false,
+            stopping: false,
             back: Sending::Not,
-            refusals: 0,
-            tick: serving.interval.map(|interval| self.lock().begin + interval),
+            refusals: Rc::clone(&arrivals.refusals),
         };
-        let result = turn.until_done();
+        let terms = UdpTerms {
+            mode: header.map_or(Mode::Forward, |header| header.mode),
+            silence_max: UDP_SILENCE_MAX,
+            interval: serving.interval,
+        };
+        let begin = self.lock().begin;
+        let mut session = Session::new(UdpServer::new(begin, terms), streams);
+        let result = flow::run(&mut session, &mut arrivals, serving.stop);
+        let streams = session.flows;
         drop(permit);
         match result {
-            Ok(sent) => (serving.watch)(self.peer, &UdpSeen::Done(&self.moved(&turn, sent))),
+            Ok(()) => (serving.watch)(self.peer, &UdpSeen::Done(&streams.moved())),
             Err(failure) => (serving.watch)(self.peer, &UdpSeen::Failed(&failure)),
         }
-        turn.linger();
+        let machine = UdpServer::lingering(monotonic(), &self.lock());
+        // It waits for nothing that could fail.
+        let _ = flow::run(&mut Session::new(machine, streams), &mut arrivals, serving.stop);
         self.over.store(true, Ordering::Release);
     }
 
-    fn moved(&self, turn: &Turn<'_, '_, '_>, sent: Option<UdpSentBack>) -> UdpMoved {
-        let tally = self.lock();
-        let receives = turn.header.is_none_or(|header| header.mode != Mode::Reverse);
-        UdpMoved {
-            received: receives.then(|| tally.counted()),
-            sent,
-            span_ns: tally.last.nanos_since(tally.begin),
-            ended: tally.ended(),
-            dropped: self.socket.drops(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, UdpTally> {
+        locked(&self.tally)
     }
 }
 
@@ -268,82 +266,48 @@ enum Sending<'scope> {
     Done(UdpSentBack),
 }
 
-/// The thread of one client.
-struct Turn<'a, 'scope, 'env> {
-    session: &'a Session,
+/// The streams of one client.
+struct Streams<'a, 'scope, 'env> {
+    client: &'a Client,
     scope: &'scope Scope<'scope, 'env>,
     serving: &'env UdpServing<'env>,
     /// Of a client that wants data.
     header: Option<ClientHeader>,
+    /// It is time to begin with that, or to end it.
+    opening: bool,
+    stopping: bool,
     back: Sending<'scope>,
-    refusals: u32,
-    tick: Option<MonoTime>,
+    refusals: Rc<Cell<u32>>,
 }
 
-impl<'scope> Turn<'_, 'scope, '_> {
-    /// Takes and sends until both are over; what was sent.
-    fn until_done(&mut self) -> Result<Option<UdpSentBack>, Failure> {
-        let mut batch = ReceiveBatch::new();
-        loop {
-            self.receive(&mut batch);
-            let now = monotonic();
-            // Looked at first: what waits for the client's end begins with it.
-            let over = self.receiving_is_over(now);
-            self.send()?;
-            self.look(now);
-            match &self.back {
-                Sending::Not if over => return Ok(None),
-                Sending::Done(sent) if over => return Ok(Some(*sent)),
-                Sending::Now(back) if self.serving.stop.asked() => back.stop(),
-                _ => {}
+impl Flows for Streams<'_, '_, '_> {
+    type Machine = UdpServer;
+
+    fn carry_out(
+        &mut self,
+        now: MonoTime,
+        output: Output<UdpServer>,
+    ) -> Result<Option<Answer<UdpServer>>, Failure> {
+        match output {
+            Output::Open => {
+                self.opening = true;
+                return self.answer(now);
             }
-        }
-    }
-
-    /// Takes what is there; waits for it for a moment.
-    fn receive(&mut self, batch: &mut ReceiveBatch) {
-        let result = batch.receive(&self.session.socket);
-        let now = monotonic();
-        if let Err(error) = result {
-            let refused = error.kind() == std::io::ErrorKind::ConnectionRefused;
-            self.refusals += u32::from(refused);
-            return;
-        }
-        let mut tally = self.session.lock();
-        for arrived in batch.arrived() {
-            let wall_us = arrived.arrived_ns.map_or_else(|| wall_us(now), |ns| ns / 1000);
-            let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
-            for datagram in arrived.bytes.chunks(size) {
-                if let Some(report) = tally.take(datagram, now, wall_us) {
-                    // The end comes again where the report is lost or finds no room.
-                    let _ = self.session.socket.send(&report);
-                }
+            Output::Sample => {
+                let span_ns = now.nanos_since(self.client.lock().begin);
+                let moved = UdpMoved { span_ns, ..self.moved() };
+                (self.serving.watch)(self.client.peer, &UdpSeen::Interval(&moved));
             }
+            Output::StopSending => self.stopping = true,
+            _ => {}
         }
-        self.refusals = 0;
-    }
-
-    /// Nothing more comes from the client.
-    fn receiving_is_over(&self, now: MonoTime) -> bool {
-        if self.header.is_some_and(|header| header.mode == Mode::Reverse) {
-            return true;
-        }
-        let tally = self.session.lock();
-        tally.ended() || now.since(tally.last) >= SILENCE_MAX || self.serving.stop.asked()
-    }
-
-    /// A client that sends, too, fell silent before it was done.
-    fn is_gone(&self) -> bool {
-        let sends = self.header.is_some_and(|header| header.mode != Mode::Reverse);
-        let tally = self.session.lock();
-        sends && !tally.ended() && monotonic().since(tally.last) >= SILENCE_MAX
+        Ok(None)
     }
 
     /// Begins, follows and ends what is sent.
-    fn send(&mut self) -> Result<(), Failure> {
-        let back = std::mem::replace(&mut self.back, Sending::Not);
-        self.back = match back {
-            Sending::Not => self.begin()?,
+    fn answer(&mut self, now: MonoTime) -> Result<Option<Answer<UdpServer>>, Failure> {
+        self.back = match std::mem::replace(&mut self.back, Sending::Not) {
+            Sending::Not if self.opening => self.begin(now)?,
             Sending::Opening(thread) if thread.is_finished() => {
                 let gone = || Failure::new(Fault::System, "send UDP to", "a client", "a panic");
                 Sending::Now(Box::new(thread.join().unwrap_or_else(|_| Err(gone()))?))
@@ -352,14 +316,10 @@ impl<'scope> Turn<'_, 'scope, '_> {
                 Sending::Ending(self.scope.spawn(move || (*back).finish()))
             }
             Sending::Now(mut back) => {
-                let came = self.session.lock().came(monotonic());
-                let size = back.size_bytes().into();
-                self.session
-                    .send_limit
-                    .granted(came, size)
-                    .into_iter()
-                    .for_each(|all| back.grant(all));
-                if self.refusals >= REFUSALS_MAX || self.is_gone() {
+                let came = self.client.lock().came(now);
+                let granted = self.client.send_limit.granted(came, back.size_bytes().into());
+                granted.into_iter().for_each(|all| back.grant(all));
+                if self.stopping || self.refusals.get() >= REFUSALS_MAX {
                     back.stop();
                 }
                 Sending::Now(back)
@@ -369,61 +329,63 @@ impl<'scope> Turn<'_, 'scope, '_> {
             }
             other => other,
         };
-        Ok(())
+        let begun = self.opening && !matches!(self.back, Sending::Not);
+        self.opening &= !begun;
+        Ok(begun.then_some(Answer::Opened))
     }
 
-    /// Begins to send where it is time for that.
-    fn begin(&self) -> Result<Sending<'scope>, Failure> {
+    fn state(&mut self, now: MonoTime) -> FlowState {
+        let done = matches!(self.back, Sending::Done(_));
+        FlowState { done, ..state_of(&self.client.lock(), now) }
+    }
+
+    fn failure(&self, reason: Reason<Infallible>) -> Failure {
+        never_fails(self.client.peer, &reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&self.client.peer.to_string(), attempt, error)
+    }
+}
+
+impl<'scope> Streams<'_, 'scope, '_> {
+    /// Begins to send, once so much has come that it may.
+    fn begin(&self, now: MonoTime) -> Result<Sending<'scope>, Failure> {
         let Some(header) = &self.header else { return Ok(Sending::Not) };
-        let session = self.session;
-        let came = session.lock().came(monotonic());
-        if header.mode == Mode::TradeOff && !came.ended {
-            return Ok(Sending::Not);
-        }
+        let client = self.client;
         let size = sending(header)?.size_bytes;
-        let Some(bounds) = session.send_limit.bounds(came, size.into()) else {
+        let came = client.lock().came(now);
+        let Some(bounds) = client.send_limit.bounds(came, size.into()) else {
             return Ok(Sending::Not);
         };
         match header.mode {
             Mode::Reverse | Mode::FullDuplex => {
-                let own = session.socket.try_clone();
+                let own = client.socket.try_clone();
                 let own = own.map_err(|error| crate::failure::system(&error))?;
                 Back::on(own, header, bounds).map(|back| Sending::Now(Box::new(back)))
             }
             Mode::Dual | Mode::TradeOff => {
-                let (peer, header) = (session.peer, *header);
+                let (peer, header) = (client.peer, *header);
                 Ok(Sending::Opening(self.scope.spawn(move || Back::to(peer, &header, bounds))))
             }
             Mode::Forward => Ok(Sending::Not),
         }
     }
 
-    /// The end of an interval.
-    fn look(&mut self, now: MonoTime) {
-        let (Some(tick), Some(interval)) = (self.tick, self.serving.interval) else { return };
-        if now < tick {
-            return;
-        }
-        self.tick = Some(tick + interval);
-        let sent = match &self.back {
-            Sending::Now(back) => Some(back.so_far()),
-            Sending::Done(sent) => Some(*sent),
-            Sending::Not | Sending::Opening(_) | Sending::Ending(_) => None,
-        };
-        let span_ns = now.nanos_since(self.session.lock().begin);
-        let moved = UdpMoved { span_ns, ..self.session.moved(self, sent) };
-        (self.serving.watch)(self.session.peer, &UdpSeen::Interval(&moved));
-    }
-
-    /// Answers ends that come again, because the report was lost.
-    fn linger(&mut self) {
-        let mut batch = ReceiveBatch::new();
-        let leaves = monotonic() + SILENCE_MAX;
-        while !self.serving.stop.asked() && monotonic() < leaves {
-            self.receive(&mut batch);
-            if monotonic().since(self.session.lock().last) >= ENDED_MAX {
-                return;
-            }
+    /// What was moved until now.
+    fn moved(&self) -> UdpMoved {
+        let tally = self.client.lock();
+        let receives = self.header.is_none_or(|header| header.mode != Mode::Reverse);
+        UdpMoved {
+            received: receives.then(|| tally.counted()),
+            sent: match &self.back {
+                Sending::Now(back) => Some(back.so_far()),
+                Sending::Done(sent) => Some(*sent),
+                Sending::Not | Sending::Opening(_) | Sending::Ending(_) => None,
+            },
+            span_ns: tally.last.nanos_since(tally.begin),
+            ended: tally.ended(),
+            dropped: self.client.socket.drops(),
         }
     }
 }

@@ -1,21 +1,28 @@
 //! `ttcp -r -u`: counts the datagrams of the first that announces itself, until the end.
 
+use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use linerate_core::record::{Failure, Fault, FlowEnd};
 use linerate_core::time::MonoTime;
-use linerate_proto::ttcp::{Received, UdpReceiver};
+use linerate_proto::dialect::{FlowState, Output, Reason};
+use linerate_proto::iperf2::{Mode, UdpCounted, UdpServer, UdpTally, UdpTerms};
 use linerate_sys::clock::monotonic;
-use linerate_sys::datagram_socket::{BUFFER_BYTES, DatagramOptions, DatagramSocket, ReceiveBatch};
+use linerate_sys::datagram_socket::{BUFFER_BYTES, DatagramOptions, DatagramSocket};
 use linerate_sys::poll::readable;
 use linerate_sys::stop::Stop;
 use linerate_sys::thread::cost;
 
+use crate::flow::tcp::control::lost;
 use crate::flow::tcp::cost_since;
+use crate::flow::{self, Answer, Flows, Session};
+use crate::foreign::iperf2::udp_arrivals::{
+    Arrivals, BUFFER_BYTES_MAX, locked, never_fails, state_of,
+};
 
-/// Room for what arrives while the thread does something else.
-const BUFFER_BYTES_MAX: u64 = 8 << 20;
 /// A transmitter that is silent for this long is gone; ttcp itself waits for ever.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How often the stop flag is looked at.
@@ -25,14 +32,6 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct UdpListener {
     socket: DatagramSocket,
-}
-
-/// Where the receiving stands.
-struct Receiving {
-    machine: UdpReceiver,
-    begin: MonoTime,
-    last: MonoTime,
-    over: bool,
 }
 
 impl UdpListener {
@@ -57,53 +56,45 @@ impl UdpListener {
     pub fn receive(&self, stop: &Stop) -> Result<(SocketAddr, FlowEnd, bool), Failure> {
         let (peer, first) = self.first(stop)?;
         self.socket.connect(peer).map_err(|error| crate::failure::system(&error))?;
-        self.socket.join_receives();
-        let (before, now) = (cost(), monotonic());
-        let machine = UdpReceiver::default();
-        let mut receiving = Receiving { machine, begin: now, last: now, over: false };
-        receiving.take(first, now);
-        let mut batch = ReceiveBatch::new();
-        let mut calls = 1;
-        while !receiving.over && !stop.asked() {
-            let ready = readable(&self.socket, LOOK).unwrap_or(false);
-            let now = monotonic();
-            if ready && batch.receive(&self.socket).is_ok() {
-                calls += 1;
-                for arrived in batch.arrived() {
-                    let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
-                    match arrived.bytes {
-                        [] => receiving.take(0, now),
-                        bytes => bytes.chunks(size).for_each(|it| receiving.take(it.len(), now)),
-                    }
-                }
-            } else if now.since(receiving.last) >= SILENCE_MAX {
-                break;
-            }
-        }
-        let cost = cost_since(before);
-        let bytes = receiving.machine.bytes;
+        let (before, begin) = (cost(), monotonic());
+        let mut tally = UdpTally::of_ttcp(begin);
+        tally.take(&first, begin, 0);
+        let tally = Mutex::new(tally);
+        let mut arrivals = Arrivals::of(&self.socket, &tally);
+        let terms = UdpTerms { mode: Mode::Forward, silence_max: SILENCE_MAX, interval: None };
+        let mut session =
+            Session::new(UdpServer::new(begin, terms), Stream { peer, tally: &tally });
+        flow::run(&mut session, &mut arrivals, stop)?;
+        let (cost, calls) = (cost_since(before), arrivals.calls);
+        let tally = locked(&tally);
+        let bytes = match tally.counted() {
+            UdpCounted::Ttcp { bytes, .. } => bytes,
+            UdpCounted::Iperf(counts) => counts.bytes,
+        };
         let end = FlowEnd {
             bytes,
             bytes_measured: bytes,
-            span_ns: receiving.last.nanos_since(receiving.begin),
-            io_calls: calls,
+            span_ns: tally.last.nanos_since(tally.begin),
+            // With that of the first.
+            io_calls: calls + 1,
             cpu_user_ns: cost.user_ns,
             cpu_system_ns: cost.system_ns,
             technique: "recvmmsg".to_owned(),
             ..FlowEnd::default()
         };
-        Ok((peer, end, receiving.over))
+        Ok((peer, end, tally.ended()))
     }
 
-    /// The first datagram: its sender and its length.
-    fn first(&self, stop: &Stop) -> Result<(SocketAddr, usize), Failure> {
+    /// The first datagram and its sender.
+    fn first(&self, stop: &Stop) -> Result<(SocketAddr, Vec<u8>), Failure> {
         let mut bytes = vec![0; BUFFER_BYTES];
         while !stop.asked() {
             if !readable(&self.socket, LOOK).unwrap_or(false) {
                 continue;
             }
             if let Ok(Some((length, peer))) = self.socket.receive_from(&mut bytes) {
-                return Ok((peer, length));
+                bytes.truncate(length);
+                return Ok((peer, bytes));
             }
         }
         let reason = "stopped before anything came";
@@ -111,17 +102,36 @@ impl UdpListener {
     }
 }
 
-impl Receiving {
-    fn take(&mut self, length: usize, now: MonoTime) {
-        // What comes behind the end is the end again.
-        if self.over {
-            return;
-        }
-        match self.machine.take(length) {
-            Received::Begin => self.begin = now,
-            Received::Data(_) => {}
-            Received::End | Received::Late => self.over = true,
-        }
-        self.last = now;
+/// What one transmitter sends.
+struct Stream<'a> {
+    peer: SocketAddr,
+    tally: &'a Mutex<UdpTally>,
+}
+
+impl Flows for Stream<'_> {
+    type Machine = UdpServer;
+
+    fn carry_out(
+        &mut self,
+        _: MonoTime,
+        _: Output<UdpServer>,
+    ) -> Result<Option<Answer<UdpServer>>, Failure> {
+        Ok(None)
+    }
+
+    fn answer(&mut self, _: MonoTime) -> Result<Option<Answer<UdpServer>>, Failure> {
+        Ok(None)
+    }
+
+    fn state(&mut self, now: MonoTime) -> FlowState {
+        state_of(&locked(self.tally), now)
+    }
+
+    fn failure(&self, reason: Reason<Infallible>) -> Failure {
+        never_fails(self.peer, &reason)
+    }
+
+    fn lost(&self, attempt: &'static str, error: &io::Error) -> Failure {
+        lost(&self.peer.to_string(), attempt, error)
     }
 }

@@ -27,6 +27,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Outcome {
+    args.output.check_file()?;
     let wanted = wanted(args)?;
     let mut shelf = Shelf::open(args)?;
     let begun = shelf.unfinished(args, wanted.as_ref())?;

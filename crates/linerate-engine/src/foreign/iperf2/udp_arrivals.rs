@@ -1,0 +1,100 @@
+//! What comes to a UDP socket of iperf 2's and ttcp's server: taken in joined buffers (UDP_GRO,
+//! recvmmsg), counted, and answered where it ends a test.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linerate_core::record::{Failure, Fault};
+use linerate_core::time::MonoTime;
+use linerate_proto::dialect::{FlowState, Reason};
+use linerate_proto::iperf2::UdpTally;
+use linerate_sys::clock::monotonic;
+use linerate_sys::datagram_socket::{DatagramSocket, ReceiveBatch};
+
+use super::udp_layout::wall_us;
+use crate::flow::Net;
+
+/// Room for what arrives while the thread does something else.
+pub(crate) const BUFFER_BYTES_MAX: u64 = 8 << 20;
+/// A wait for datagrams ends after this, to look at everything else.
+const CALL_TIMEOUT: Duration = Duration::from_millis(10);
+
+/// The clock of a test without control bytes; waiting is taking datagrams.
+pub(crate) struct Arrivals<'a> {
+    socket: &'a DatagramSocket,
+    tally: &'a Mutex<UdpTally>,
+    batch: ReceiveBatch,
+    /// Answers and data of this end that the client's port refused, one after the other.
+    pub(crate) refusals: Rc<Cell<u32>>,
+    /// Calls that brought something.
+    pub(crate) calls: u64,
+}
+
+impl<'a> Arrivals<'a> {
+    pub(crate) fn of(socket: &'a DatagramSocket, tally: &'a Mutex<UdpTally>) -> Self {
+        // Where the kernel joins nothing they come one by one; a call that blocks is looked at
+        // when it comes back.
+        let _ = (socket.join_receives(), socket.set_call_timeout(CALL_TIMEOUT));
+        Self { socket, tally, batch: ReceiveBatch::new(), refusals: Rc::default(), calls: 0 }
+    }
+}
+
+impl Net for Arrivals<'_> {
+    fn now(&self) -> MonoTime {
+        monotonic()
+    }
+
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    /// Takes what is there; waits for it for a moment.
+    fn wait(&mut self, _: MonoTime, _: bool) {
+        if let Err(error) = self.batch.receive(self.socket) {
+            let refused = error.kind() == io::ErrorKind::ConnectionRefused;
+            self.refusals.set(self.refusals.get() + u32::from(refused));
+            return;
+        }
+        let now = monotonic();
+        let mut tally = locked(self.tally);
+        for arrived in self.batch.arrived() {
+            let wall_us = arrived.arrived_ns.map_or_else(|| wall_us(now), |ns| ns / 1000);
+            let size = arrived.joined_bytes.unwrap_or(arrived.bytes.len()).max(1);
+            // An empty datagram is one, too: ttcp may mark by it.
+            let none = arrived.bytes.is_empty().then_some(arrived.bytes);
+            for datagram in arrived.bytes.chunks(size).chain(none) {
+                if let Some(report) = tally.take(datagram, now, wall_us) {
+                    // The end comes again where the report is lost or finds no room.
+                    let _ = self.socket.send(&report);
+                }
+            }
+        }
+        self.calls += 1;
+        self.refusals.set(0);
+    }
+}
+
+/// The counts, whatever became of the thread that had them.
+pub(crate) fn locked(tally: &Mutex<UdpTally>) -> MutexGuard<'_, UdpTally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same as the machine knows them.
+pub(crate) fn state_of(tally: &UdpTally, now: MonoTime) -> FlowState {
+    let came = tally.came(now);
+    FlowState { received: came.bytes, complete: came.ended, ..FlowState::default() }
+}
+
+/// Words for what that machine has no way to: it ends by itself.
+pub(crate) fn never_fails(peer: SocketAddr, reason: &Reason<Infallible>) -> Failure {
+    Failure::new(Fault::System, "serve UDP of", peer.to_string(), format!("{reason:?}"))
+}

@@ -1,0 +1,259 @@
+//! What `-h`, `--help` and man pages say: the flags of the program with the headings, examples and
+//! references of [`pages`], and the exit codes of [`crate::codes`].
+//!
+//! `-h` fits a screen of 80 by 24: the flags most used, each with as much of its doc comment as
+//! fits a line. `--help` has every flag with all of its comment, by headings. Both are laid out by
+//! clap's short help, whose long one takes three lines a flag.
+
+pub(crate) mod man;
+mod pages;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use clap::{Arg, Command};
+
+use crate::codes::CODES;
+pub(crate) use pages::{GROUPS, HEADINGS, PAGES, Page};
+
+/// What the program says when it is called alone.
+pub(crate) const BEGIN: &str = "\
+linerate measures a network path or device and says what limits it. To begin:
+
+  linerate serve          on the other host: what tests are made against
+  linerate test HOST      survey the path to it: round-trip time, TCP, limits
+  linerate tcp HOST       10 s of TCP to it; likewise udp
+  linerate ping HOST      round-trip time to any host
+  linerate bench --demo   no second host: benchmark a virtual router here
+
+linerate -h lists the commands, linerate COMMAND -h its flags.";
+
+/// Columns of the narrowest screen.
+const COLUMNS: usize = 80;
+
+/// Flags that stand in the table of no heading.
+const OTHERS: &str = "Options";
+
+/// The help that the words ask for, of `root` as parsed.
+pub(crate) fn text(root: Command, words: &[OsString]) -> String {
+    let asked_long = |word: &OsString| word == "--help" || word == "help";
+    let long = words.iter().any(asked_long);
+    let words: Vec<OsString> = words.iter().filter(|word| *word != "help").cloned().collect();
+    let path = asked(&root, &words);
+    let mut root = root.disable_help_subcommand(true);
+    root.build();
+    let mut command = &root;
+    for name in path.split(' ').skip(1) {
+        command = command.find_subcommand(name).unwrap_or(command);
+    }
+    let (command, page) = (command.clone(), page(&path));
+    match (path.contains(' '), long) {
+        (false, _) => all_commands(&command, page, long),
+        (true, true) => whole(command, page),
+        (true, false) => brief(command, page),
+    }
+}
+
+/// The command that the words name, the program among them, for mistakes of which clap does not say
+/// where they were.
+pub(crate) fn asked(command: &Command, words: &[OsString]) -> String {
+    let (mut at, mut named) = (command, command.get_name().to_owned());
+    for word in words.iter().skip(1) {
+        let Some(next) = at.find_subcommand(word) else { break };
+        named.push_str(&format!(" {}", next.get_name()));
+        at = next;
+    }
+    named
+}
+
+/// The page of a command, by its full name.
+pub(crate) fn page(path: &str) -> &'static Page {
+    let name = path.split_once(' ').map_or("", |(_, name)| name);
+    PAGES.iter().find(|page| page.command == name).unwrap_or(&Page::NONE)
+}
+
+/// The heading of a flag in `--help` and man pages: its own, else that of the table.
+pub(crate) fn under_headings(command: Command) -> Command {
+    command.mut_args(|arg| {
+        if arg.is_positional() || arg.get_help_heading().is_some() {
+            return arg;
+        }
+        let long = arg.get_long().unwrap_or_default().to_owned();
+        let heading = HEADINGS.iter().find(|(_, flags)| flags.contains(&long.as_str()));
+        arg.help_heading(heading.map_or(OTHERS, |(heading, _)| *heading))
+    })
+}
+
+/// `-h`: one screen.
+fn brief(command: Command, page: &Page) -> String {
+    let shown = |arg: &Arg| {
+        arg.is_positional() || page.shown.iter().any(|name| arg.get_long() == Some(*name))
+    };
+    let all = page.shown.is_empty();
+    // Those of every command are no news.
+    let common = |arg: &Arg| arg.get_id() == "help" || arg.get_id() == "color";
+    let hidden = |arg: &Arg| arg.is_hide_set() || common(arg) || !(all || shown(arg));
+    let visible = || command.get_arguments().filter(|arg| !hidden(arg));
+    let columns = [false, true].map(|positional| {
+        let of_kind = visible().filter(|arg| arg.is_positional() == positional);
+        // `  -t, --time <TIME>  `, `  <HOST>  `.
+        let indent = if positional { 4 } else { 8 };
+        indent + of_kind.map(|arg| arg.to_string().chars().count()).max().unwrap_or(0)
+    });
+    let known = |arg: &&Arg| !(arg.is_hide_set() || arg.is_positional() || common(arg));
+    let flags = command.get_arguments().filter(known).count();
+    let left = flags - visible().filter(known).count();
+    let command = command.clone().mut_args(|arg| {
+        let is_hidden = hidden(&arg);
+        let room = COLUMNS.saturating_sub(columns[usize::from(arg.is_positional())]);
+        let arg = arg.hide(is_hidden).help_heading(None::<&str>).hide_env(true);
+        on_one_line(arg.hide_possible_values(true), room)
+    });
+    let name = command.get_bin_name().unwrap_or_default().to_owned();
+    let mut template = "{about}\n{usage-heading} {usage}\n\n".to_owned();
+    let positionals = command.get_positionals().any(|arg| !arg.is_hide_set());
+    let options = command.get_arguments().any(|arg| !arg.is_positional() && !arg.is_hide_set());
+    let commands = command.get_subcommands().any(|child| !child.is_hide_set());
+    for (there, tag) in
+        [(positionals, "{positionals}"), (commands, "{subcommands}"), (options, "{options}")]
+    {
+        if there {
+            template.push_str(tag);
+            template.push('\n');
+        }
+    }
+    let more = match left {
+        0 => format!("{name} --help explains them."),
+        _ => format!("{name} --help explains all {flags} flags."),
+    };
+    let rows: Vec<_> = page.examples.iter().take(2).collect();
+    let template = format!("{template}\n{}\n{more}\n", examples(rows.into_iter()));
+    command.help_template(template).render_help().to_string()
+}
+
+/// A flag with as much of its text as fits `room`, and its default where that fits, too.
+fn on_one_line(arg: Arg, room: usize) -> Arg {
+    let text = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let text = beginning(&text, room);
+    let default: Vec<_> = arg.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
+    let taken = text.chars().count() + " [default: ]".len() + default.join(" ").chars().count();
+    arg.help(text).hide_default_value(taken > room)
+}
+
+/// The longest beginning of a text that fits, up to the end of a clause, a member of a list or else
+/// of a word; dots where more follows that belongs to it.
+fn beginning(text: &str, room: usize) -> String {
+    let ends = [("; ", ""), (". ", ""), (": ", ""), (" (", ""), (" [", ""), (", ", ", ...")];
+    let all = |(end, dots): (&str, &'static str)| {
+        text.match_indices(end).map(|(at, _)| (at, dots)).collect::<Vec<_>>()
+    };
+    let fits = |(at, dots): &(usize, &str)| text[..*at].chars().count() + dots.len() <= room;
+    let whole = |(at, _): &(usize, &str)| {
+        let part = &text[..*at];
+        let closed = |open: char, close| part.matches(open).count() == part.matches(close).count();
+        closed('(', ')') && closed('[', ']')
+    };
+    let clauses = ends.into_iter().flat_map(all).chain([(text.len(), "")]);
+    let words = all((" ", " ..."));
+    let cut = clauses.filter(fits).filter(whole).max();
+    let cut = cut.or_else(|| words.into_iter().filter(fits).max());
+    cut.map_or_else(|| text.to_owned(), |(at, dots)| format!("{}{dots}", &text[..at]))
+}
+
+/// `--help`: everything.
+fn whole(command: Command, page: &Page) -> String {
+    let command = under_headings(command).mut_args(in_full);
+    let name = command.get_bin_name().unwrap_or_default().to_owned();
+    let after = format!(
+        "Examples:\n{}\nExit status:\n{}\nman {} has files, environment and related pages.",
+        examples(page.examples.iter()),
+        exit_status(),
+        name.replace(' ', "-")
+    );
+    command.after_help(after).render_help().to_string()
+}
+
+/// A flag with all of its comment, and its values with theirs, in one paragraph.
+fn in_full(arg: Arg) -> Arg {
+    let text = arg.get_long_help().or_else(|| arg.get_help()).map(ToString::to_string);
+    let mut text = text.unwrap_or_default().replace("\n\n", ". ").replace('\n', " ");
+    let values = arg.get_possible_values();
+    let told: Vec<String> = values
+        .iter()
+        .filter(|value| !value.is_hide_set())
+        .filter_map(|value| Some(format!("{} = {}", value.get_name(), value.get_help()?)))
+        .collect();
+    let told_all = !told.is_empty();
+    if told_all {
+        let _ = write!(text, ": {}", told.join("; "));
+    }
+    arg.help(text).hide_possible_values(told_all)
+}
+
+/// The commands of the program, by what they are for.
+fn all_commands(root: &Command, page: &Page, long: bool) -> String {
+    let visible = || root.get_subcommands().filter(|child| !child.is_hide_set());
+    let width = visible().map(|child| child.get_name().len()).max().unwrap_or(0);
+    let line = |child: &Command| {
+        let about = child.get_about().map(ToString::to_string).unwrap_or_default();
+        format!("  {:width$}  {about}\n", child.get_name())
+    };
+    let mut text = format!(
+        "{}\n\nUsage: linerate COMMAND [OPTIONS]\n",
+        root.get_about().map(ToString::to_string).unwrap_or_default()
+    );
+    let named = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let others: Vec<&str> = visible().map(Command::get_name).filter(|name| !named(name)).collect();
+    let groups = GROUPS.iter().copied().chain([("Others", others.as_slice())]);
+    for (group, names) in groups.filter(|(_, names)| !names.is_empty()) {
+        let children = names.iter().filter_map(|name| root.find_subcommand(name));
+        if !long && group == pages::OTHER_PROGRAMS {
+            let _ = writeln!(text, "  Other programs' command lines: {}", names.join(", "));
+            continue;
+        }
+        if long {
+            let _ = write!(text, "\n{group}:\n");
+        }
+        children.filter(|child| !child.is_hide_set()).for_each(|child| text.push_str(&line(child)));
+    }
+    if long {
+        text.push_str("\nOptions of every command:\n");
+        for arg in root.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {:15}  {help}", arg.to_string());
+        }
+        let rows = examples(page.examples.iter());
+        let _ = write!(text, "\nExamples:\n{rows}\nExit status:\n{}", exit_status());
+    }
+    text.push_str("\nlinerate COMMAND -h shows its flags, linerate --version the version.\n");
+    text
+}
+
+/// Examples with what they do, in columns where they fit 80.
+fn examples<'a>(rows: impl Iterator<Item = &'a (&'a str, &'a str)> + Clone) -> String {
+    let width = rows.clone().map(|(line, _)| line.len()).max().unwrap_or(0);
+    let line = |(line, what): &(&str, &str)| {
+        let one = format!("  {line:width$}  # {what}");
+        if one.len() <= COLUMNS { format!("{one}\n") } else { format!("  # {what}\n  {line}\n") }
+    };
+    rows.map(line).collect()
+}
+
+fn exit_status() -> String {
+    let mut text = String::new();
+    for (code, meaning, _) in CODES {
+        let mut line = format!("  {code:>3} ");
+        for word in meaning.split(' ') {
+            if line.len() + 1 + word.len() > COLUMNS {
+                let _ = writeln!(text, "{line}");
+                line = " ".repeat(6);
+            }
+            let _ = write!(line, " {word}");
+        }
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
