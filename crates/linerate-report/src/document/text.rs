@@ -85,6 +85,15 @@ impl Page {
         }
     }
 
+    /// Bold, in the colour of a quality, where there are colours.
+    fn paint(&mut self, place: std::ops::Range<usize>, quality: Quality) {
+        if self.colour && !place.is_empty() {
+            let style = Style::new().bold().fg_color(Some(colour(quality).into()));
+            let text = format!("{style}{}{style:#}", &self.out[place.clone()]);
+            self.out.replace_range(place, &text);
+        }
+    }
+
     fn section(&mut self, section: &Section, set_off: bool) {
         if set_off && !self.out.is_empty() {
             self.out.push('\n');
@@ -124,7 +133,9 @@ impl Page {
             Block::Text(text) => self.prose(0, 0, text),
             Block::Answers(answers) => answers.iter().for_each(|answer| {
                 self.prose(indent, indent, &answer.ask);
+                let verdict = self.out.len() + indent + 2;
                 self.prose(indent + 2, indent + 2, &answer.whole());
+                self.paint(verdict..verdict + answer.verdict.len(), answer.quality());
             }),
             Block::Table(_) | Block::Figure(_) => {}
         }
