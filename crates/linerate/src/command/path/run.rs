@@ -261,9 +261,11 @@ struct Live {
 
 impl Live {
     fn new(args: &Args, now: MonoTime) -> Self {
+        // A command has the terminal for itself: a line that redraws would cover its lines.
+        let hidden = args.quiet || !args.command.is_empty();
         let target =
-            if args.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let style = ProgressStyle::with_template("{msg}");
+            if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let style = ProgressStyle::with_template("{wide_msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::with_draw_target(None, target).with_style(style);
         Self { bar, shown: now, before: Counters::default() }
