@@ -35,6 +35,11 @@ pub struct Headline {
     pub id: String,
 }
 
+/// The start of an identifier that names it among a user's records: its 48 bits of milliseconds.
+pub fn short_id(id: &str) -> &str {
+    id.get(..13).unwrap_or(id)
+}
+
 /// The part with the highest goodput of a direction.
 fn best(parts: &[Record], way: Direction) -> Option<&Record> {
     let rates = parts.iter().filter(|part| matches!(part.plan, Plan::Tcp(_)));
@@ -57,7 +62,7 @@ impl Headline {
             limit,
             quality,
             doubt,
-            id: id.get(..13).unwrap_or(&id).to_owned(),
+            id: short_id(&id).to_owned(),
         }
     }
 
