@@ -35,6 +35,11 @@ pub struct Headline {
     pub id: String,
 }
 
+/// The start of an identifier that names it among a user's records: its 48 bits of milliseconds.
+pub fn short_id(id: &str) -> &str {
+    id.get(..13).unwrap_or(id)
+}
+
 /// The part with the highest goodput of a direction.
 fn best(parts: &[Record], way: Direction) -> Option<&Record> {
     let rates = parts.iter().filter(|part| matches!(part.plan, Plan::Tcp(_)));
@@ -46,8 +51,7 @@ fn best(parts: &[Record], way: Direction) -> Option<&Record> {
 impl Headline {
     /// The answer of a record.
     pub fn of(record: &Record) -> Self {
-        let id = record.id.to_string();
-        let id = id.get(..13).unwrap_or(&id).to_owned();
+        let id = short_id(&record.id.to_string()).to_owned();
         if let Plan::Test(_) = record.plan {
             return Self { id, ..Self::of_parts(&record.parts) };
         }
