@@ -32,7 +32,9 @@ pub(super) fn render(document: &Document, screen: &Screen) -> String {
         page.line(0, &document.title);
     }
     document.head.iter().for_each(|block| page.block(block, 4));
-    document.limits.iter().for_each(|it| page.line(2, &format!("limited by this host: {it}")));
+    // Whether it limited the result is the headline's to say.
+    let host = if document.headline.is_some() { "this host" } else { "limited by this host" };
+    document.limits.iter().for_each(|it| page.line(2, &format!("{host}: {it}")));
     let mut after_apart = false;
     for section in document.sections.iter().filter(|section| section.is_told()) {
         page.section(section, section.apart || after_apart);
