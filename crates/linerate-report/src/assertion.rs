@@ -3,8 +3,7 @@
 use linerate_core::assertion::{Assertion, Judged, Side};
 use linerate_core::record::Direction;
 
-use crate::diff::value_text;
-use crate::number::NONE;
+use crate::number::{self, NONE};
 
 /// The line.
 pub fn line(assertion: &Assertion, judged: &Judged) -> String {
@@ -25,13 +24,14 @@ pub fn line(assertion: &Assertion, judged: &Judged) -> String {
 }
 
 fn shown(side: &Side) -> String {
-    match side.value {
-        None => NONE.to_owned(),
-        Some(value) if side.unit.is_empty() => {
-            let text = format!("{value:.6}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
-        Some(value) => value_text(side.unit, value),
+    let Some(value) = side.value else { return NONE.to_owned() };
+    match side.unit {
+        "bit/s" => number::measured_rate(value),
+        "ns" => format!("{} ms", number::ms_of_clock(value, 6)),
+        "1" => number::percent(value),
+        "bytes" => number::amount(value.max(0.0) as u64),
+        "" => number::trimmed(&format!("{value:.6}")).to_owned(),
+        unit => format!("{} {unit}", number::significant(value, 4)),
     }
 }
 
@@ -54,8 +54,8 @@ mod tests {
         let assertion = "goodput >= 0.9 * ceiling and late < 2.5".parse().expect("an assertion");
         assert_eq!(
             line(&assertion, &judged),
-            "assertion NOT met up: goodput >= 0.9 * ceiling and late < 2.5 (700 Mbit/s >= 847.3 \
-             Mbit/s, \u{2014} < 2.5); the result has no late"
+            "assertion NOT met up: goodput >= 0.9 * ceiling and late < 2.5 (700.0 Mbit/s >= \
+             847.3 Mbit/s, \u{2014} < 2.5); the result has no late"
         );
     }
 }

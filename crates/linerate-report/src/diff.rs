@@ -289,7 +289,7 @@ fn stat(stat: Stat) -> String {
 }
 
 /// A value with its unit, in as many digits as its clock has: the kernel's TCP counts microseconds.
-pub(crate) fn value_text(row: &Difference, value: f64) -> String {
+fn value_text(row: &Difference, value: f64) -> String {
     let of_tcp = matches!(row.metric, MetricId::TcpRtt | MetricId::TcpRttMin);
     match row.unit {
         "bit/s" => number::measured_rate(value),

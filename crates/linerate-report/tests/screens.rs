@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use linerate_core::conformance::Conformance;
 use linerate_core::record::{
-    Ceiling, CeilingInput, DatagramRow, Direction, IntervalRow, PathPlan, PingReply, Record,
-    SearchSpan, SubInterval,
+    Ceiling, CeilingInput, DatagramRow, Direction, IntervalRow, PathPlan, PingReply, Plan, Record,
+    SearchSpan, ServerPlan, SubInterval, TestPlan,
 };
 use linerate_core::simulate::{RunSummary, SimulationReport, TcpSummary};
 use linerate_report::live::{self, Rows};
@@ -228,7 +228,16 @@ fn a_test_of_several_parts() {
         let numbered = (1..).zip(&lines);
         numbered.map(|(at, line)| folded(&format!("{at}/{} {line}", lines.len()), width)).collect()
     };
-    check("test", &examination::document(&parts, &[]), &shown);
+    let mut whole = parts[0].clone();
+    whole.plan = Plan::Test(TestPlan {
+        server: ServerPlan::default(),
+        tcp_time_ns: None,
+        congestion_control: None,
+        ping_count: 1000,
+        within_ns: None,
+    });
+    whole.parts = parts;
+    check("test", &record::document(&whole), &shown);
 }
 
 #[test]
