@@ -139,6 +139,18 @@ fn completions_know_every_command() {
 }
 
 #[test]
+fn completions_offer_hosts_studies_laboratories_records_and_programs() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&linerate(&["generate", "completions", shell]));
+        for value in ["gigasunet", "filters", "@-2", "nuttcp", "vmsplice"] {
+            assert!(script.contains(value), "{shell} lacks {value}");
+        }
+        let hosts = ["_hosts", "hostname", "__fish_print_hostnames"];
+        assert!(hosts.iter().any(|it| script.contains(it)) || shell == "bash", "{shell}: no hosts");
+    }
+}
+
+#[test]
 fn a_reader_that_went_away_ends_the_output_quietly() {
     use std::process::Stdio;
     let mut child = command(&["generate", "schema"])
