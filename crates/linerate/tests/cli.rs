@@ -142,11 +142,12 @@ fn completions_know_every_command() {
 fn completions_offer_hosts_studies_laboratories_records_and_programs() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&linerate(&["generate", "completions", shell]));
-        for value in ["gigasunet", "filters", "@-2", "nuttcp", "vmsplice"] {
+        // clap_complete's script for fish offers values of flags alone.
+        let arguments: &[&str] = if shell == "fish" { &[] } else { &["pren", "oc3", "@-2"] };
+        for value in arguments.iter().chain(&["gigasunet", "nuttcp", "vmsplice"]) {
             assert!(script.contains(value), "{shell} lacks {value}");
         }
-        let hosts = ["_hosts", "hostname", "__fish_print_hostnames"];
-        assert!(hosts.iter().any(|it| script.contains(it)) || shell == "bash", "{shell}: no hosts");
+        assert!(shell != "zsh" || script.contains("_hosts"), "zsh knows hosts");
     }
 }
 
