@@ -155,7 +155,7 @@ fn values(command: &str, argument: &str) -> Option<Vec<&'static str>> {
         | ("bench" | "history", "plan" | "study") => {
             SHIPPED.iter().map(|study| study.name).collect()
         }
-        ("lab run" | "lab check", "file") => super::lab::SHIPPED.map(|(name, _)| name).to_vec(),
+        ("lab run" | "lab check", "plan") => super::lab::SHIPPED.map(|(name, _)| name).to_vec(),
         ("report" | "diff", "id" | "first" | "second") => NEWEST.to_vec(),
         _ => return None,
     })
