@@ -139,6 +139,19 @@ fn completions_know_every_command() {
 }
 
 #[test]
+fn completions_offer_hosts_studies_laboratories_records_and_programs() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&linerate(&["generate", "completions", shell]));
+        // clap_complete's script for fish offers values of flags alone.
+        let arguments: &[&str] = if shell == "fish" { &[] } else { &["pren", "oc3", "@-2"] };
+        for value in arguments.iter().chain(&["gigasunet", "nuttcp", "vmsplice"]) {
+            assert!(script.contains(value), "{shell} lacks {value}");
+        }
+        assert!(shell != "zsh" || script.contains("_hosts"), "zsh knows hosts");
+    }
+}
+
+#[test]
 fn a_reader_that_went_away_ends_the_output_quietly() {
     use std::process::Stdio;
     let mut child = command(&["generate", "schema"])
